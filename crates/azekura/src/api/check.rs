@@ -1,0 +1,184 @@
+//! The check: everything in the file is read and compared with everything that refers to it.
+
+use crate::base::codec::usize_of;
+use crate::base::error::{Error, Result};
+use crate::base::key::SortKey;
+use crate::base::limits::SUPERBLOCKS_BYTES;
+use crate::engine::state::{State, TableState};
+use crate::engine::{Engine, Progress};
+use crate::format::block::{Block, Tag};
+use crate::run::Run;
+use crate::run::reader::RunReader;
+use crate::space::{Extent, Space};
+use crate::values::ValueRef;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a check has found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckReport {
+    /// Tables checked.
+    pub tables: u64,
+    /// Records read in runs, older versions and deletes included.
+    pub records: u64,
+    /// Pages read.
+    pub pages: u64,
+    /// Large values read.
+    pub values: u64,
+    /// Extents in use.
+    pub extents: u64,
+    /// Bytes in use.
+    pub live_bytes: u64,
+    /// Bytes free.
+    pub free_bytes: u64,
+    /// What is wrong, one line each; none if all is well.
+    pub problems: Vec<String>,
+}
+
+/// Problems beyond this many are not listed.
+const PROBLEMS_MAX: usize = 1000;
+
+struct Check<'a> {
+    engine: &'a Engine,
+    report: CheckReport,
+    done: u64,
+    total: u64,
+    /// Bytes of each value segment that runs refer to.
+    referred: BTreeMap<u32, u64>,
+}
+
+pub(super) fn check(engine: &Engine, mut progress: impl FnMut(Progress)) -> Result<CheckReport> {
+    let state = engine.state.load_full();
+    let total = state.tables.iter().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();
+    let mut check = Check { engine, report: CheckReport::default(), done: 0, total, referred: BTreeMap::new() };
+    for table in &state.tables {
+        check.report.tables += 1;
+        check.table(table, &mut progress);
+    }
+    check.extents(&state);
+    progress(Progress { done: total, total });
+    Ok(check.report)
+}
+
+impl Check<'_> {
+    fn problem(&mut self, text: String) {
+        if self.report.problems.len() < PROBLEMS_MAX {
+            self.report.problems.push(text);
+        }
+    }
+
+    fn table(&mut self, table: &TableState, progress: &mut impl FnMut(Progress)) {
+        for level in table.levels.iter() {
+            if level.runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
+                self.problem(format!("table {:?}: partitions overlap", table.name));
+            }
+            for run in &level.runs {
+                if let Err(e) = self.run(table, run) {
+                    self.problem(format!("table {:?}, run {}: {e}", table.name, run.info.id));
+                }
+                self.done += run.info.bytes();
+                progress(Progress { done: self.done.min(self.total), total: self.total });
+            }
+        }
+    }
+
+    /// Reads a run from end to end: checksums, order, counts, fence, filter, references.
+    fn run(&mut self, table: &TableState, run: &Arc<Run>) -> Result<()> {
+        run.extents_end_inside(self.engine.file.len().map_err(|e| Error::io("reading the file's length", e))?)?;
+        let mut reader = RunReader::new(vec![run.clone()]);
+        let mut block = Block::new(None);
+        let (mut records, mut deletes, mut page) = (0u64, 0u64, 0usize);
+        let mut last: Option<Vec<u8>> = None;
+        let mut large: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut tmp = [0; 8];
+        while reader.next_block(&mut block)? {
+            for i in 0..block.len() {
+                let key = block.key(i, &mut tmp);
+                if last.as_ref().is_some_and(|l| l.as_slice() >= key) {
+                    return Err(bad(run, format!("page {page}: keys out of order")));
+                }
+                if run.meta()?.page_of(SortKey::new(key)) != Some(page) {
+                    return Err(bad(run, format!("page {page}: the fence leads elsewhere")));
+                }
+                if !run.may_contain(table.kind.filter_hash(SortKey::new(key)))? {
+                    return Err(bad(run, format!("page {page}: the filter denies a key that is there")));
+                }
+                if block.tag(i) == Tag::Large {
+                    self.value(block.value(i), &mut large)?;
+                }
+                deletes += u64::from(block.tag(i) == Tag::Delete);
+                let kept = last.get_or_insert_default();
+                kept.clear();
+                kept.extend_from_slice(key);
+            }
+            records += block.len() as u64;
+            page += 1;
+        }
+        self.report.records += records;
+        self.report.pages += page as u64;
+        for (id, bytes) in &large {
+            *self.referred.entry(*id).or_default() += bytes;
+        }
+        let meta = run.meta()?;
+        let same = records == run.info.records && deletes == run.info.deletes && page == meta.pages();
+        if !same || large.into_iter().collect::<Vec<_>>() != run.info.large {
+            return Err(bad(
+                run,
+                format!(
+                    "its contents ({records} records, {deletes} deletes, {page} pages) are not what the manifest says"
+                ),
+            ));
+        }
+        if last.is_some_and(|l| l != run.info.max) {
+            return Err(bad(run, "its last key is not what the manifest says".into()));
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, reference: &[u8], large: &mut BTreeMap<u32, u64>) -> Result<()> {
+        let at = ValueRef::decode(reference)?;
+        let value = self.engine.read_large(reference)?;
+        debug_assert_eq!(value.len(), usize_of(at.len));
+        *large.entry(at.segment).or_default() += u64::from(at.len);
+        self.report.values += 1;
+        Ok(())
+    }
+
+    /// Every extent is in use once or free.
+    fn extents(&mut self, state: &State) {
+        let engine = self.engine;
+        let mut live: Vec<Extent> = engine.live_extents();
+        let runs = state.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| l.runs.iter()));
+        live.extend(runs.flat_map(|r| r.info.extents.iter().copied()));
+        live.extend(engine.values.segments().iter().map(|s| s.extent()));
+        self.report.extents = live.len() as u64;
+        let live_bytes: u64 = live.iter().map(|e| e.len).sum();
+        match Space::from_live(SUPERBLOCKS_BYTES, live) {
+            Ok(space) => {
+                self.report.live_bytes = live_bytes + SUPERBLOCKS_BYTES;
+                self.report.free_bytes = engine.space.free_bytes();
+                // With nobody writing, what nothing refers to must be what the allocator holds free.
+                if engine.is_quiet()
+                    && (space.end(), space.free_bytes()) != (engine.space.end(), engine.space.free_bytes())
+                {
+                    let text = format!(
+                        "{} bytes are free and end at {}, but the allocator says {} and {}",
+                        space.free_bytes(),
+                        space.end(),
+                        engine.space.free_bytes(),
+                        engine.space.end()
+                    );
+                    self.problem(text);
+                }
+            }
+            Err((a, b)) => {
+                self.problem(format!("extents {}+{} and {}+{} overlap", a.offset, a.len, b.offset, b.len));
+            }
+        }
+    }
+}
+
+fn bad(run: &Run, detail: String) -> Error {
+    Error::corrupt("run", run.file_offset(0), detail)
+}

@@ -1,0 +1,252 @@
+//! The database handle.
+
+use super::{CheckReport, Config, Options, Stats, Table};
+use crate::base::error::{Error, Result};
+use crate::base::key::Kind;
+use crate::engine::{self, Engine, Progress};
+use crate::storage::{OsStorage, Storage};
+use crate::txn::{ReadTxn, WriteOptions, WriteTxn};
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// An open database. Clones share it; the last one to go closes it.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-db-{}.azk", std::process::id()));
+/// use azekura::{Db, Kind, Options};
+/// let db = Db::open(&path, Options::new())?;
+/// let users = db.table("users", Kind::Hash)?;
+/// users.put(b"ada", b"Countess of Lovelace")?;
+/// assert_eq!(users.get(b"ada")?.as_deref(), Some(&b"Countess of Lovelace"[..]));
+/// drop(users);
+/// db.close()?;
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Db {
+    pub(crate) engine: Arc<Engine>,
+    closer: Arc<Closer>,
+}
+
+/// Closes the engine when the last handle goes.
+struct Closer {
+    engine: Arc<Engine>,
+    threads: Mutex<Option<Vec<JoinHandle<()>>>>,
+}
+
+impl Closer {
+    fn close(&self) -> Result<()> {
+        match self.threads.lock().take() {
+            Some(threads) => self.engine.close(threads),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        // Whoever wants to know closes the database himself; nothing durable is lost either way.
+        let _unreported = self.close();
+    }
+}
+
+/// A table and its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableInfo {
+    /// The table's name.
+    pub name: String,
+    /// Its kind.
+    pub kind: Kind,
+}
+
+/// What [`Db::compact`] has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompactReport {
+    /// The file's length before, in bytes.
+    pub before_bytes: u64,
+    /// And after.
+    pub after_bytes: u64,
+}
+
+impl Db {
+    /// Opens the database in the file `path`, or makes it.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
+        Db::open_in(&OsStorage, path.as_ref(), options.fixed()?)
+    }
+
+    /// As [`Db::open`], on a disk of the caller's making: for simulators and tests.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open_on(storage: &dyn Storage, path: impl AsRef<Path>, options: Options) -> Result<Db> {
+        Db::open_in(storage, path.as_ref(), options.fixed()?)
+    }
+
+    fn open_in(storage: &dyn Storage, path: &Path, config: Config) -> Result<Db> {
+        let (engine, threads) = engine::open(storage, path, config)?;
+        let closer = Arc::new(Closer { engine: engine.clone(), threads: Mutex::new(Some(threads)) });
+        Ok(Db { engine, closer })
+    }
+
+    /// Flushes everything, ends the threads and gives the file its final length. Other clones of
+    /// the handle can still read, but not write.
+    ///
+    /// # Errors
+    /// What flushing meets; everything durable is safe all the same, and reopening recovers it.
+    pub fn close(self) -> Result<()> {
+        self.closer.close()
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.engine.path
+    }
+
+    /// The table of a name, made if there is none.
+    ///
+    /// # Errors
+    /// `WrongType` if it is of the other kind; as [`create_table`](Db::create_table).
+    pub fn table(&self, name: &str, kind: Kind) -> Result<Table> {
+        let table = match self.open_table(name) {
+            Err(Error::NoSuchTable { .. }) => match self.create_table(name, kind) {
+                Err(Error::TableExists { .. }) => self.open_table(name)?,
+                other => return other,
+            },
+            other => other?,
+        };
+        if table.kind != kind {
+            let detail = format!("table {name:?} is of kind {:?}, not {kind:?}", table.kind);
+            return Err(Error::WrongType { detail });
+        }
+        Ok(table)
+    }
+
+    /// The table of a name.
+    ///
+    /// # Errors
+    /// `NoSuchTable`.
+    pub fn open_table(&self, name: &str) -> Result<Table> {
+        let state = self.engine.state.load();
+        match state.table_named(name) {
+            Some(t) => Ok(Table { db: self.clone(), id: t.id, kind: t.kind }),
+            None => Err(Error::NoSuchTable { name: name.into() }),
+        }
+    }
+
+    /// Makes a table. It is durable when this returns, and so is everything committed before.
+    ///
+    /// # Errors
+    /// `TableExists`, `TooLarge` for a name over 255 bytes, `ReadOnly`, or what writing meets.
+    pub fn create_table(&self, name: &str, kind: Kind) -> Result<Table> {
+        let id = self.engine.create_table(name, kind)?;
+        Ok(Table { db: self.clone(), id, kind })
+    }
+
+    /// All tables, by name.
+    pub fn tables(&self) -> Vec<TableInfo> {
+        let state = self.engine.state.load();
+        let mut tables: Vec<TableInfo> =
+            state.tables.iter().map(|t| TableInfo { name: t.name.to_string(), kind: t.kind }).collect();
+        tables.sort_by(|a, b| a.name.cmp(&b.name));
+        tables
+    }
+
+    /// Gives a table another name; handles stay good.
+    ///
+    /// # Errors
+    /// `NoSuchTable`, `TableExists`, as [`create_table`](Db::create_table).
+    pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        self.engine.rename_table(from, to)
+    }
+
+    /// Removes a table with all its records; its space is free for others at once.
+    ///
+    /// # Errors
+    /// `NoSuchTable`, as [`create_table`](Db::create_table).
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        self.engine.drop_table(name)
+    }
+
+    /// Begins to read a snapshot of all tables.
+    pub fn read(&self) -> ReadTxn {
+        ReadTxn::new(self.clone())
+    }
+
+    /// Begins a write transaction with the default durability, serializable.
+    pub fn write(&self) -> WriteTxn {
+        self.write_with(WriteOptions::default())
+    }
+
+    /// Begins a write transaction.
+    pub fn write_with(&self, options: WriteOptions) -> WriteTxn {
+        WriteTxn::new(self.clone(), options)
+    }
+
+    /// Returns when everything committed so far is durable.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`, `Poisoned`.
+    pub fn sync(&self) -> Result<()> {
+        self.engine.sync()
+    }
+
+    /// Writes the memtables to the file as runs, durably. There is no need to, but it bounds what
+    /// the next opening has to replay.
+    ///
+    /// # Errors
+    /// As [`sync`](Db::sync).
+    pub fn flush(&self) -> Result<()> {
+        self.engine.flush()
+    }
+
+    /// Flushes, and merges until every table is one sorted run: reads are fastest and the file
+    /// smallest then. Idle time does the same by itself.
+    ///
+    /// # Errors
+    /// As [`sync`](Db::sync); `Corrupt`.
+    pub fn settle(&self) -> Result<()> {
+        self.engine.check_writable()?;
+        self.engine.settle()
+    }
+
+    /// Gives all free space back to the file system, while the database is in use: settles, moves
+    /// the file's tail into its holes, and cuts it. `progress` is called now and then.
+    ///
+    /// # Errors
+    /// As [`settle`](Db::settle).
+    pub fn compact(&self, progress: impl FnMut(Progress)) -> Result<CompactReport> {
+        let before_bytes = self.file_bytes()?;
+        self.engine.compact(progress)?;
+        Ok(CompactReport { before_bytes, after_bytes: self.file_bytes()? })
+    }
+
+    fn file_bytes(&self) -> Result<u64> {
+        self.engine.file.len().map_err(|e| Error::io("reading the file's length", e))
+    }
+
+    /// Reads everything and checks it: checksums, order, counts, filters, large values, and that
+    /// each part of the file is either in use once or free. What is wrong is in the report.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be read at all.
+    pub fn check(&self, progress: impl FnMut(Progress)) -> Result<CheckReport> {
+        super::check::check(&self.engine, progress)
+    }
+
+    /// The database in figures.
+    pub fn stats(&self) -> Stats {
+        super::stats::stats(&self.engine)
+    }
+}
+
+impl std::fmt::Debug for Db {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Db({})", self.path().display())
+    }
+}

@@ -1,0 +1,177 @@
+//! Options of a database: what is to be decided when it is opened. None needs tuning for speed.
+
+use super::Db;
+use crate::base::error::{Error, Result};
+use std::path::Path;
+use std::time::Duration;
+
+/// When a commit survives a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// When `commit` returns.
+    #[default]
+    Sync,
+    /// Within the eventual delay (a second, if not set otherwise), or when [`Db::sync`] returns.
+    /// A crash never tears such a commit and never keeps a later one without an earlier one.
+    Eventual,
+}
+
+/// How to open a database.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-options-{}.azk", std::process::id()));
+/// use azekura::{Durability, Options};
+/// let db = Options::new().memory_bytes(64 << 20).durability(Durability::Eventual).open(&path)?;
+/// # db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Options {
+    config: Config,
+}
+
+/// The options once they are fixed.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) create: bool,
+    pub(crate) exclusive: bool,
+    pub(crate) read_only: bool,
+    pub(crate) memory_bytes: u64,
+    pub(crate) memtable_bytes: u64,
+    pub(crate) durability: Durability,
+    pub(crate) eventual_delay: Duration,
+    pub(crate) large_value_bytes: usize,
+    pub(crate) background_merges: bool,
+}
+
+/// The smallest budget with which everything works.
+const MEMORY_BYTES_MIN: u64 = 8 << 20;
+const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
+const MEMTABLE_BYTES_MAX: u64 = 1 << 30;
+
+impl Config {
+    /// What of the budget is left for the page cache: memtables (one filling, one being flushed,
+    /// what the log still refers to) and the buffers of merges take the rest.
+    pub(crate) fn cache_bytes(&self) -> u64 {
+        let elsewhere = self.memtable_bytes * 7 / 2 + (self.memory_bytes / 8).min(48 << 20);
+        self.memory_bytes.saturating_sub(elsewhere).max(self.memory_bytes / 4)
+    }
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options::new()
+    }
+}
+
+impl Options {
+    /// The defaults: create the file if it does not exist, 256 MiB of memory, durable commits.
+    pub fn new() -> Options {
+        Options {
+            config: Config {
+                create: true,
+                exclusive: false,
+                read_only: false,
+                memory_bytes: 256 << 20,
+                memtable_bytes: 0,
+                durability: Durability::Sync,
+                eventual_delay: Duration::from_secs(1),
+                large_value_bytes: 1024,
+                background_merges: true,
+            },
+        }
+    }
+
+    /// Whether to make the file if it does not exist. Default: true.
+    pub fn create(mut self, yes: bool) -> Options {
+        self.config.create = yes;
+        self
+    }
+
+    /// Whether to fail if the file exists. Default: false.
+    pub fn exclusive(mut self, yes: bool) -> Options {
+        self.config.exclusive = yes;
+        self
+    }
+
+    /// Whether to open for reading only. Several processes may, as long as none writes. Nothing is
+    /// written then, not even to recover: the log is replayed in memory. Default: false.
+    pub fn read_only(mut self, yes: bool) -> Options {
+        self.config.read_only = yes;
+        self
+    }
+
+    /// The memory to be used for everything, in bytes: page cache, memtables, merges. Transactions
+    /// come on top while they are open. Default: 256 MiB; at least 8 MiB.
+    pub fn memory_bytes(mut self, bytes: u64) -> Options {
+        self.config.memory_bytes = bytes;
+        self
+    }
+
+    /// The memory that commits fill before they are flushed to the file as a run, in bytes. The
+    /// default, an eighth of the budget but no more than 64 MiB, is right for nearly everybody.
+    pub fn memtable_bytes(mut self, bytes: u64) -> Options {
+        self.config.memtable_bytes = bytes;
+        self
+    }
+
+    /// The durability of commits that do not say otherwise. Default: `Sync`.
+    pub fn durability(mut self, durability: Durability) -> Options {
+        self.config.durability = durability;
+        self
+    }
+
+    /// Within what time eventual commits become durable. Default: one second.
+    pub fn eventual_delay(mut self, delay: Duration) -> Options {
+        self.config.eventual_delay = delay;
+        self
+    }
+
+    /// Values of this many bytes or more are written once, apart from their keys, and never moved
+    /// by merges. Default: 1024; from 64 to 8192.
+    pub fn large_value_bytes(mut self, bytes: u32) -> Options {
+        self.config.large_value_bytes = crate::base::codec::usize_of(bytes);
+        self
+    }
+
+    /// Whether threads of the library merge runs in the background. Without them, reads slow down
+    /// as runs pile up, until [`Db::settle`] or [`Db::compact`] is called. Default: true.
+    pub fn background_merges(mut self, yes: bool) -> Options {
+        self.config.background_merges = yes;
+        self
+    }
+
+    /// Opens the database.
+    ///
+    /// # Errors
+    /// `Open`, `NotADatabase`, `NewerVersion`, `Locked`, `Corrupt`, `Io`, or `Invalid` options.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
+        Db::open(path, self)
+    }
+
+    /// Fills in what was left open, and refuses what has no meaning.
+    pub(crate) fn fixed(self) -> Result<Config> {
+        let mut c = self.config;
+        let refuse = |detail: String| Err(Error::Invalid { detail });
+        if c.memory_bytes < MEMORY_BYTES_MIN {
+            return refuse(format!("memory_bytes is {}, at least {MEMORY_BYTES_MIN} are needed", c.memory_bytes));
+        }
+        if c.memtable_bytes == 0 {
+            c.memtable_bytes = (c.memory_bytes / 8).clamp(1 << 20, 64 << 20);
+        }
+        if !(MEMTABLE_BYTES_MIN..=MEMTABLE_BYTES_MAX).contains(&c.memtable_bytes) {
+            return refuse(format!(
+                "memtable_bytes is {}, from {MEMTABLE_BYTES_MIN} to {MEMTABLE_BYTES_MAX} are allowed",
+                c.memtable_bytes
+            ));
+        }
+        if !(64..=crate::format::page::INLINE_VALUE_BYTES_MAX).contains(&c.large_value_bytes) {
+            return refuse(format!("large_value_bytes is {}, from 64 to 8192 are allowed", c.large_value_bytes));
+        }
+        if c.read_only && c.exclusive {
+            return refuse("read_only and exclusive contradict each other".into());
+        }
+        Ok(c)
+    }
+}

@@ -1,0 +1,120 @@
+//! The database in figures.
+
+use crate::engine::Engine;
+use std::sync::atomic::Ordering;
+
+/// One sorted run of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LevelStats {
+    /// The table's name.
+    pub table: String,
+    /// Its place in the order of age: 0 = newest.
+    pub level: usize,
+    /// Its partitions.
+    pub runs: usize,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Records, deletes included.
+    pub records: u64,
+    /// Records that are deletes.
+    pub deletes: u64,
+}
+
+/// A snapshot of what the engine counts. Sizes are in bytes; counts are since the opening.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The file's length.
+    pub file_bytes: u64,
+    /// Bytes of the file in use.
+    pub live_bytes: u64,
+    /// Bytes of the file in holes, to be used again.
+    pub free_bytes: u64,
+    /// Memory of the memtables.
+    pub memtable_bytes: u64,
+    /// Log waiting in memory, and in the file.
+    pub log_bytes: u64,
+    /// Value segments in the file.
+    pub value_bytes: u64,
+    /// Partitions of sorted runs, of all tables.
+    pub runs: u64,
+    /// The sorted runs, by table, newest first.
+    pub levels: Vec<LevelStats>,
+    /// Pages of the cache in use, in bytes.
+    pub cache_bytes: u64,
+    /// Pages that had to be read from the file.
+    pub cache_misses: u64,
+    /// Pages that made room for others.
+    pub cache_evictions: u64,
+    /// Bytes written to the file, and calls that wrote them.
+    pub written_bytes: u64,
+    /// See `written_bytes`.
+    pub write_calls: u64,
+    /// Bytes read from the file.
+    pub read_bytes: u64,
+    /// Syncs of the file.
+    pub syncs: u64,
+    /// Bytes of keys and values in commits: `written_bytes` over this is the write amplification.
+    pub user_bytes: u64,
+    /// Commits.
+    pub commits: u64,
+    /// Memtables flushed.
+    pub flushes: u64,
+    /// Merges done, the records they read, and the time they took, in nanoseconds.
+    pub merges: u64,
+    /// See `merges`.
+    pub merged_records: u64,
+    /// See `merges`.
+    pub merge_ns: u64,
+    /// Commits that were delayed by more than a millisecond, and for how long in all.
+    pub stalls: u64,
+    /// See `stalls`.
+    pub stall_ns: u64,
+}
+
+pub(super) fn stats(engine: &Engine) -> Stats {
+    let state = engine.state.load();
+    let levels: Vec<LevelStats> = state
+        .tables
+        .iter()
+        .flat_map(|t| {
+            t.levels.iter().enumerate().map(|(level, l)| LevelStats {
+                table: t.name.to_string(),
+                level,
+                runs: l.runs.len(),
+                bytes: l.bytes(),
+                records: l.records(),
+                deletes: l.deletes(),
+            })
+        })
+        .collect();
+    let (io, counters) = (&engine.io, &engine.counters);
+    let get = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
+    let cache = engine.store.cache.stats();
+    let free_bytes = engine.space.free_bytes();
+    Stats {
+        file_bytes: engine.file.len().unwrap_or(0),
+        live_bytes: engine.space.end() - free_bytes,
+        free_bytes,
+        memtable_bytes: engine.pace.memtable_bytes(),
+        log_bytes: engine.log.queued_bytes() as u64 + engine.log.file_bytes(),
+        value_bytes: engine.values.segments().iter().map(|s| s.extent().len).sum(),
+        runs: levels.iter().map(|l| l.runs as u64).sum(),
+        levels,
+        cache_bytes: cache.frames_used * crate::base::limits::PAGE_BYTES as u64,
+        cache_misses: cache.misses,
+        cache_evictions: cache.evictions,
+        written_bytes: get(&io.written_bytes),
+        write_calls: get(&io.write_calls),
+        read_bytes: get(&io.read_bytes),
+        syncs: get(&io.syncs),
+        user_bytes: get(&counters.user_bytes),
+        commits: get(&counters.commits),
+        flushes: get(&counters.flushes),
+        merges: get(&counters.merges),
+        merged_records: get(&counters.merged_records),
+        merge_ns: get(&counters.merge_ns),
+        stalls: get(&counters.stalls),
+        stall_ns: get(&counters.stall_ns),
+    }
+}

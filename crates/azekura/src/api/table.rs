@@ -1,0 +1,300 @@
+//! The table handle: every operation as a transaction of its own.
+
+use super::Db;
+use crate::base::error::{Error, Result};
+use crate::base::key::{KeyBuf, Kind};
+use crate::cursor::Cursor;
+use crate::engine::{Batch, BatchPart};
+use crate::format::block::Tag;
+use crate::txn::get::lookup;
+use crate::txn::{ValueRef, WriteTxn, check_key};
+use std::ops::Bound;
+
+/// A table of an open database. Clones are cheap; any thread may use one.
+///
+/// Each operation is a transaction of its own, with the database's default durability. Put several
+/// into one transaction ([`Db::write`]) when they belong together, or to make them faster.
+#[derive(Clone)]
+pub struct Table {
+    pub(crate) db: Db,
+    pub(crate) id: u32,
+    pub(crate) kind: Kind,
+}
+
+impl Table {
+    /// The table's name; empty if it was dropped.
+    pub fn name(&self) -> String {
+        let state = self.db.engine.state.load();
+        state.table(self.id).map_or(String::new(), |t| t.name.to_string())
+    }
+
+    /// The table's kind.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn expect_ordered(&self, what: &str) -> Result<()> {
+        match self.kind {
+            Kind::Ordered => Ok(()),
+            Kind::Hash => {
+                Err(Error::WrongType { detail: format!("{what} needs an ordered table; this is a hash table") })
+            }
+        }
+    }
+
+    /// Calls `f` with the value of a key.
+    #[inline]
+    fn with<T>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        let engine = &self.db.engine;
+        let state = engine.state.load();
+        let seq = state.visible();
+        let t = state.table(self.id)?;
+        let mut buf = KeyBuf::new();
+        match lookup(t, seq, t.kind.sort_key(key, engine.hash_seed, &mut buf))? {
+            None => Ok(None),
+            Some((Tag::Large, slot)) => engine.read_large(slot.bytes()).map(|v| Some(f(&v))),
+            Some((_, slot)) => Ok(Some(f(slot.bytes()))),
+        }
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.with(key, <[u8]>::to_vec)
+    }
+
+    /// Replaces the contents of `out` by the value of a key; false (and `out` empty) if there is
+    /// none. Allocates only if the value does not fit.
+    ///
+    /// # Errors
+    /// As [`get`](Table::get).
+    pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        out.clear();
+        Ok(self.with(key, |v| out.extend_from_slice(v))?.is_some())
+    }
+
+    /// The value of a key without copying it.
+    ///
+    /// # Errors
+    /// As [`get`](Table::get).
+    pub fn get_ref(&self, key: &[u8]) -> Result<Option<ValueRef<'static>>> {
+        let engine = &self.db.engine;
+        let state = engine.state.load_full();
+        let mut buf = KeyBuf::new();
+        let t = state.table(self.id)?;
+        let sort = t.kind.sort_key(key, engine.hash_seed, &mut buf);
+        match lookup(t, state.visible(), sort)? {
+            None => Ok(None),
+            Some((Tag::Large, slot)) => engine.read_large(slot.bytes()).map(|v| Some(ValueRef::owned(v))),
+            // SAFETY: the state goes with the reference.
+            Some((_, slot)) => Ok(Some(unsafe { ValueRef::new(slot, Some(state.clone())) })),
+        }
+    }
+
+    /// The values of several keys, in their order. Much faster than one by one.
+    ///
+    /// # Errors
+    /// As [`get`](Table::get).
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.db.read().get_many(self, keys)
+    }
+
+    /// Calls `f` with the place and value of each of several keys, in no particular order.
+    ///
+    /// # Errors
+    /// As [`get`](Table::get).
+    pub fn get_many_with<K: AsRef<[u8]>>(&self, keys: &[K], f: impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        self.db.read().get_many_with(self, keys, f)
+    }
+
+    /// Whether a key is there.
+    ///
+    /// # Errors
+    /// As [`get`](Table::get).
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.with(key, |_| ())?.is_some())
+    }
+
+    /// Sets the value of a key.
+    ///
+    /// # Errors
+    /// `TooLarge`, `ReadOnly`, `NoSpace`, `Io`, `Poisoned`, `NoSuchTable`.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        check_key(key)?;
+        if value.len() >= self.db.engine.config.large_value_bytes {
+            let mut w = self.db.write();
+            w.put(self, key, value)?;
+            return w.commit();
+        }
+        self.commit_one(key, Tag::Put, value)
+    }
+
+    fn commit_one(&self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+        let engine = &self.db.engine;
+        let mut buf = KeyBuf::new();
+        let sort = self.kind.sort_key(key, engine.hash_seed, &mut buf);
+        let part = BatchPart::single(self.id, sort.bytes, tag, value);
+        let durable = engine.config.durability == super::Durability::Sync;
+        let user_bytes = (key.len() + value.len()) as u64;
+        engine.commit(Batch { parts: vec![part], durable, reads: None, user_bytes }).map(|_| ())
+    }
+
+    /// Sets the values of many keys in one transaction.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put); nothing is written then.
+    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = (K, V)>) -> Result<()> {
+        let mut w = self.db.write();
+        for (key, value) in records {
+            w.put(self, key.as_ref(), value.as_ref())?;
+        }
+        w.commit()
+    }
+
+    /// Removes a key, whether it is there or not.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put).
+    pub fn remove(&self, key: &[u8]) -> Result<()> {
+        check_key(key)?;
+        self.commit_one(key, Tag::Delete, &[])
+    }
+
+    /// Runs an operation that reads before it writes, again as long as others come between.
+    fn retry<T>(&self, mut f: impl FnMut(&mut WriteTxn) -> Result<T>) -> Result<T> {
+        loop {
+            let mut w = self.db.write();
+            let out = f(&mut w)?;
+            match w.commit() {
+                Err(Error::Conflict { .. }) => {}
+                other => return other.map(|()| out),
+            }
+        }
+    }
+
+    /// Sets the value of a key only if it is absent; whether it was.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put).
+    pub fn add(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.retry(|w| w.add(self, key, value))
+    }
+
+    /// Sets the value of a key only if it is present; whether it was.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put).
+    pub fn replace(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.retry(|w| w.replace(self, key, value))
+    }
+
+    /// Appends to the value of a key; an absent one counts as empty.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put).
+    pub fn append(&self, key: &[u8], suffix: &[u8]) -> Result<()> {
+        self.retry(|w| w.append(self, key, suffix))
+    }
+
+    /// Adds to a number (eight bytes, little-endian; absent = 0; sums wrap) and gives the sum.
+    ///
+    /// # Errors
+    /// `WrongType` if the value has not eight bytes; as [`put`](Table::put).
+    pub fn increment(&self, key: &[u8], delta: i64) -> Result<i64> {
+        self.retry(|w| w.increment(self, key, delta))
+    }
+
+    /// Replaces the value of a key only if it is what is expected (none = absent); whether it was.
+    /// A new value of none removes the key.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put).
+    pub fn compare_and_swap(&self, key: &[u8], expected: Option<&[u8]>, new: Option<&[u8]>) -> Result<bool> {
+        self.retry(|w| w.compare_and_swap(self, key, expected, new))
+    }
+
+    /// Replaces the value of a key by what `f` makes of it; none = absent, before and after. `f`
+    /// is run again if another commit comes between.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put).
+    pub fn update(&self, key: &[u8], mut f: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>) -> Result<()> {
+        self.retry(|w| w.update(self, key, &mut f))
+    }
+
+    /// Removes a key and gives its value.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put).
+    pub fn take(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.retry(|w| w.take(self, key))
+    }
+
+    /// Removes all keys between two bounds. Ordered tables only.
+    ///
+    /// # Errors
+    /// `WrongType` for a hash table; as [`put`](Table::put).
+    pub fn remove_range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
+        let mut w = self.db.write();
+        w.remove_range(self, start, end)?;
+        w.commit()
+    }
+
+    /// Removes all records.
+    ///
+    /// # Errors
+    /// As [`put`](Table::put).
+    pub fn clear(&self) -> Result<()> {
+        let mut w = self.db.write();
+        w.clear(self)?;
+        w.commit()
+    }
+
+    /// How many records there are. Cheap where runs do not overlap, else a scan.
+    ///
+    /// # Errors
+    /// As [`get`](Table::get).
+    pub fn count(&self) -> Result<u64> {
+        self.db.read().count(self)
+    }
+
+    /// A cursor over the table as it is now, before its first record.
+    ///
+    /// # Errors
+    /// As [`get`](Table::get).
+    pub fn cursor(&self) -> Result<Cursor> {
+        self.db.read().cursor(self)
+    }
+
+    /// As [`cursor`](Table::cursor).
+    ///
+    /// # Errors
+    /// As [`get`](Table::get).
+    pub fn iter(&self) -> Result<Cursor> {
+        self.cursor()
+    }
+
+    /// A cursor over the keys between two bounds. Ordered tables only.
+    ///
+    /// # Errors
+    /// `WrongType` for a hash table; as [`get`](Table::get).
+    pub fn range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<Cursor> {
+        self.db.read().range(self, start, end)
+    }
+
+    /// A cursor over the keys that begin with `prefix`. Ordered tables only.
+    ///
+    /// # Errors
+    /// As [`range`](Table::range).
+    pub fn prefix(&self, prefix: &[u8]) -> Result<Cursor> {
+        self.db.read().prefix(self, prefix)
+    }
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Table({:?}, {:?})", self.name(), self.kind)
+    }
+}

@@ -1,0 +1,21 @@
+//! CRC32C with an identity mixed in, so that a page in the wrong place never passes.
+
+/// The checksum of `bytes` in a place named by `seed`.
+#[inline]
+pub(crate) fn crc(seed: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(seed, bytes)
+}
+
+/// The seed of everything that belongs to one numbered structure of one file.
+pub(crate) fn seed(file_id: u64, structure_id: u64) -> u32 {
+    let mut b = [0; 16];
+    b[..8].copy_from_slice(&file_id.to_le_bytes());
+    b[8..].copy_from_slice(&structure_id.to_le_bytes());
+    crc32c::crc32c(&b)
+}
+
+/// The seed of one page of a structure.
+#[inline]
+pub(crate) fn page_seed(structure_seed: u32, page: u32) -> u32 {
+    crc32c::crc32c_append(structure_seed, &page.to_le_bytes())
+}

@@ -1,0 +1,148 @@
+//! Little-endian encoding of small structures, and its bounds-checked twin.
+//!
+//! A `Reader` never panics and never allocates more than the bytes it was given: every length
+//! read from the input is checked against what remains.
+
+use super::error::{Error, Result};
+
+/// Appends little-endian fields to a byte vector.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    /// What was written so far.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn u8(&mut self, v: u8) {
+        self.bytes.push(v);
+    }
+
+    pub(crate) fn u32(&mut self, v: u32) {
+        self.bytes.extend_from_slice(&v.to_le_bytes());
+    }
+
+    pub(crate) fn u64(&mut self, v: u64) {
+        self.bytes.extend_from_slice(&v.to_le_bytes());
+    }
+
+    /// A length (u32) and that many bytes.
+    pub(crate) fn blob(&mut self, v: &[u8]) {
+        self.u32(u32_of(v.len()));
+        self.bytes.extend_from_slice(v);
+    }
+}
+
+/// Takes little-endian fields from a byte slice, naming the structure when they run out.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+    what: &'static str,
+    /// Where the structure begins in the file, for error reports.
+    at: u64,
+    len: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8], what: &'static str, at: u64) -> Reader<'a> {
+        Reader { rest: bytes, what, at, len: bytes.len() }
+    }
+
+    /// A `Corrupt` error about this structure.
+    pub(crate) fn bad(&self, detail: impl Into<String>) -> Error {
+        Error::corrupt(self.what, self.at, detail)
+    }
+
+    pub(crate) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
+        if n > self.rest.len() {
+            return Err(self.bad(format!(
+                "{n} bytes expected at byte {} of {}, {} are left",
+                self.len - self.rest.len(),
+                self.len,
+                self.rest.len()
+            )));
+        }
+        let (head, tail) = self.rest.split_at(n);
+        self.rest = tail;
+        Ok(head)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32> {
+        self.take(4).map(|b| u32_at(b, 0))
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64> {
+        self.take(8).map(|b| u64_at(b, 0))
+    }
+
+    /// A length (u32), then that many bytes; the length is checked before anything is copied.
+    pub(crate) fn blob(&mut self) -> Result<&'a [u8]> {
+        let n = usize_of(self.u32()?);
+        self.take(n)
+    }
+
+    /// A count of items of at least `item_bytes_min` each; refuses counts that cannot be true.
+    pub(crate) fn count(&mut self, item_bytes_min: usize) -> Result<usize> {
+        let n = usize_of(self.u32()?);
+        if n.saturating_mul(item_bytes_min) > self.rest.len() {
+            return Err(self.bad(format!("{n} items cannot fit in {} bytes", self.rest.len())));
+        }
+        Ok(n)
+    }
+
+    pub(crate) fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// REQUIRES: nothing is left, else the structure is corrupt.
+    pub(crate) fn finish(self) -> Result<()> {
+        if self.rest.is_empty() { Ok(()) } else { Err(self.bad(format!("{} bytes too many", self.rest.len()))) }
+    }
+}
+
+/// The u16 at `at`. REQUIRES: in bounds.
+#[inline(always)]
+pub(crate) fn u16_at(b: &[u8], at: usize) -> u16 {
+    let mut x = [0; 2];
+    x.copy_from_slice(&b[at..at + 2]);
+    u16::from_le_bytes(x)
+}
+
+/// The u32 at `at`. REQUIRES: in bounds.
+#[inline(always)]
+pub(crate) fn u32_at(b: &[u8], at: usize) -> u32 {
+    let mut x = [0; 4];
+    x.copy_from_slice(&b[at..at + 4]);
+    u32::from_le_bytes(x)
+}
+
+/// The u64 at `at`. REQUIRES: in bounds.
+#[inline(always)]
+pub(crate) fn u64_at(b: &[u8], at: usize) -> u64 {
+    let mut x = [0; 8];
+    x.copy_from_slice(&b[at..at + 8]);
+    u64::from_le_bytes(x)
+}
+
+/// A length as u32. REQUIRES: the caller has bounded it (programming error otherwise).
+#[inline(always)]
+pub(crate) fn u32_of(n: usize) -> u32 {
+    u32::try_from(n).expect("a length over 4 GiB reached the codec")
+}
+
+/// A u32 as usize; no platform we build for has narrower pointers.
+#[inline(always)]
+pub(crate) const fn usize_of(n: u32) -> usize {
+    n as usize
+}
+
+const _: () = assert!(usize::BITS >= 64, "Azekura addresses files and buffers with 64 bits");
+
+/// A u64 as usize (see the assertion above).
+#[inline(always)]
+pub(crate) const fn usize_of64(n: u64) -> usize {
+    n as usize
+}

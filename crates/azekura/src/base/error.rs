@@ -1,0 +1,162 @@
+//! The one error type of the engine. Every variant carries its evidence: what was seen, where,
+//! and what was expected instead.
+
+use std::io;
+use std::sync::Arc;
+
+/// The result of every fallible operation of the engine.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Everything that can go wrong. The set may grow; match with a wildcard arm.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file exists and is not an Azekura database.
+    #[error("not an Azekura database: {path} ({reason})")]
+    NotADatabase {
+        /// The file.
+        path: String,
+        /// What was found instead of a superblock.
+        reason: String,
+    },
+    /// The file was written by a newer version of the format.
+    #[error("the file has format version {found}; this library reads up to version {supported}")]
+    NewerVersion {
+        /// The version in the file.
+        found: u32,
+        /// The newest version this library understands.
+        supported: u32,
+    },
+    /// Another process (or another handle of this one) has the file open.
+    #[error("{path} is locked: another handle has it open")]
+    Locked {
+        /// The file.
+        path: String,
+        /// Whether the lock asked for was the writer's.
+        exclusive: bool,
+    },
+    /// Bytes in the file are not what was written.
+    #[error("corrupt {what} at file offset {offset}: {detail}")]
+    Corrupt {
+        /// The kind of structure: superblock, manifest, page, log frame, value, and so on.
+        what: &'static str,
+        /// Where it begins, in bytes from the start of the file.
+        offset: u64,
+        /// What was expected and what was found.
+        detail: String,
+    },
+    /// A key, value, name or transaction is over its limit.
+    #[error("{what} too large: {found} bytes, at most {limit} are allowed")]
+    TooLarge {
+        /// What was too large.
+        what: &'static str,
+        /// Its size in bytes.
+        found: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// Another transaction committed a change to something this one read or wrote.
+    /// Nothing was changed; run the transaction again.
+    #[error("conflict on table {table:?}: another transaction committed a change to what this one used")]
+    Conflict {
+        /// The table in which the two met.
+        table: String,
+    },
+    /// A write was asked of a read-only handle.
+    #[error("the database is open read-only")]
+    ReadOnly,
+    /// The disk is full. Nothing acknowledged is lost.
+    #[error("no space left on the device while {during}")]
+    NoSpace {
+        /// What the engine was doing.
+        during: &'static str,
+    },
+    /// The operating system reported an error.
+    #[error("I/O error while {during}: {source}")]
+    Io {
+        /// What the engine was doing.
+        during: &'static str,
+        /// The error itself.
+        source: Arc<io::Error>,
+    },
+    /// An earlier write or sync failed, so nothing later can be acknowledged. Reopen the file.
+    #[error("the handle is poisoned by an earlier failure ({cause}); reopen the database")]
+    Poisoned {
+        /// The failure that poisoned it.
+        cause: String,
+    },
+    /// There is no table of that name.
+    #[error("no table named {name:?}")]
+    NoSuchTable {
+        /// The name asked for.
+        name: String,
+    },
+    /// A table of that name exists already.
+    #[error("a table named {name:?} exists already")]
+    TableExists {
+        /// The name asked for.
+        name: String,
+    },
+    /// A table is of the other kind, or a value has the wrong form for the operation.
+    #[error("wrong type: {detail}")]
+    WrongType {
+        /// What was expected and what was found.
+        detail: String,
+    },
+    /// An option or argument has no meaning.
+    #[error("invalid argument: {detail}")]
+    Invalid {
+        /// Which, and why.
+        detail: String,
+    },
+    /// The file does not exist and was not to be created, or exists and was to be new.
+    #[error("{path}: {detail}")]
+    Open {
+        /// The file.
+        path: String,
+        /// Why it could not be opened.
+        detail: String,
+    },
+}
+
+impl Error {
+    /// Wraps an error of the operating system, telling a full disk from the rest.
+    pub(crate) fn io(during: &'static str, source: io::Error) -> Error {
+        let no_space = rustix::io::Errno::NOSPC.raw_os_error();
+        let over_quota = rustix::io::Errno::DQUOT.raw_os_error();
+        match source.raw_os_error() {
+            Some(code) if code == no_space || code == over_quota => Error::NoSpace { during },
+            _ => Error::Io { during, source: Arc::new(source) },
+        }
+    }
+
+    /// A corruption report.
+    pub(crate) fn corrupt(what: &'static str, offset: u64, detail: impl Into<String>) -> Error {
+        Error::Corrupt { what, offset, detail: detail.into() }
+    }
+
+    /// A stable number for each kind of error, for other languages. Never reused.
+    ///
+    /// ```
+    /// assert_eq!(azekura::Error::ReadOnly.code(), 7);
+    /// ```
+    pub fn code(&self) -> u32 {
+        match self {
+            Error::NotADatabase { .. } => 1,
+            Error::NewerVersion { .. } => 2,
+            Error::Locked { .. } => 3,
+            Error::Corrupt { .. } => 4,
+            Error::TooLarge { .. } => 5,
+            Error::Conflict { .. } => 6,
+            Error::ReadOnly => 7,
+            Error::NoSpace { .. } => 8,
+            Error::Io { .. } => 9,
+            Error::Poisoned { .. } => 10,
+            Error::NoSuchTable { .. } => 11,
+            Error::TableExists { .. } => 12,
+            Error::WrongType { .. } => 13,
+            Error::Invalid { .. } => 14,
+            Error::Open { .. } => 15,
+        }
+    }
+}

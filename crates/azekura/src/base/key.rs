@@ -1,0 +1,188 @@
+//! Sort keys: the bytes by which records are ordered inside the engine.
+//!
+//! In an ordered table a sort key is the user's key. In a hash table it is `mix(key ^ seed)` for
+//! keys of eight bytes, so that nothing is added to them, and `hash64(key) ‖ key` otherwise; the
+//! empty key becomes its hash and eight zero bytes, a length that no other key takes.
+//! A `head` is the first eight bytes of a (rest of a) key as a big-endian number, zero-padded:
+//! unequal heads order two keys as their bytes do.
+
+use super::error::{Error, Result};
+use super::hash::{filter_hash8, hash_bytes, mix, unmix};
+
+/// How a table orders its records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// In the byte order of the keys: ranges, prefixes and cursors from any key.
+    Ordered,
+    /// In the order of the keys' hashes: the fastest lookups; iteration in no useful order.
+    Hash,
+}
+
+/// The first eight bytes as a big-endian number, zero-padded.
+#[inline(always)]
+pub(crate) fn head_of(key: &[u8]) -> u64 {
+    if let Some(b) = key.first_chunk::<8>() {
+        return u64::from_be_bytes(*b);
+    }
+    let mut b = [0; 8];
+    b[..key.len()].copy_from_slice(key);
+    u64::from_be_bytes(b)
+}
+
+/// The head of what follows the first `skip` bytes. REQUIRES: `skip <= key.len()`.
+#[inline(always)]
+pub(crate) fn head_after(key: &[u8], skip: usize) -> u64 {
+    head_of(&key[skip..])
+}
+
+/// How many leading bytes two keys share.
+#[inline]
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let n = a.len().min(b.len());
+    let mut i = 0;
+    while i + 8 <= n {
+        let x = head_of(&a[i..i + 8]) ^ head_of(&b[i..i + 8]);
+        if x != 0 {
+            return i + x.leading_zeros() as usize / 8;
+        }
+        i += 8;
+    }
+    while i < n && a[i] == b[i] {
+        i += 1;
+    }
+    i
+}
+
+/// A sort key prepared for lookups.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SortKey<'a> {
+    /// The key's first eight bytes.
+    pub(crate) head: u64,
+    /// The whole key.
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> SortKey<'a> {
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a [u8]) -> SortKey<'a> {
+        SortKey { head: head_of(bytes), bytes }
+    }
+}
+
+/// Longest sort key that `KeyBuf` holds without an allocation.
+const INLINE_BYTES: usize = 264;
+
+/// Room for the sort key of one lookup.
+pub(crate) struct KeyBuf {
+    inline: [u8; INLINE_BYTES],
+    long: Vec<u8>,
+}
+
+impl KeyBuf {
+    #[inline(always)]
+    pub(crate) fn new() -> KeyBuf {
+        KeyBuf { inline: [0; INLINE_BYTES], long: Vec::new() }
+    }
+}
+
+impl Kind {
+    /// The sort key of a user's key. Hash keys over 256 bytes allocate.
+    #[inline(always)]
+    pub(crate) fn sort_key<'a>(self, key: &'a [u8], seed: u64, buf: &'a mut KeyBuf) -> SortKey<'a> {
+        match self {
+            Kind::Ordered => SortKey::new(key),
+            Kind::Hash => hash_sort_key(key, seed, buf),
+        }
+    }
+
+    /// The user's key of a sort key, written to `out`.
+    pub(crate) fn user_key(self, sort_key: &[u8], seed: u64, out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        match (self, sort_key.len()) {
+            (Kind::Ordered, _) => out.extend_from_slice(sort_key),
+            (Kind::Hash, 8) => out.extend_from_slice(&(unmix(head_of(sort_key)) ^ seed).to_be_bytes()),
+            (Kind::Hash, 16) => {}
+            (Kind::Hash, 9..) => out.extend_from_slice(&sort_key[8..]),
+            (Kind::Hash, n) => {
+                return Err(Error::corrupt("record", 0, format!("a hash table's sort key has {n} bytes")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The number that stands for the kind in the file.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Kind::Ordered => 0,
+            Kind::Hash => 1,
+        }
+    }
+
+    /// The kind of a number in the file.
+    pub(crate) fn from_code(code: u8) -> Option<Kind> {
+        match code {
+            0 => Some(Kind::Ordered),
+            1 => Some(Kind::Hash),
+            _ => None,
+        }
+    }
+
+    /// The hash by which filters know a sort key. The head of a hash table's key is a hash already,
+    /// but the keys of one run may share its high bits, so it is mixed once more.
+    #[inline(always)]
+    pub(crate) fn filter_hash(self, key: SortKey<'_>) -> u64 {
+        if key.bytes.len() == 8 || self == Kind::Hash { filter_hash8(key.head) } else { hash_bytes(key.bytes, 0) }
+    }
+}
+
+#[inline(always)]
+fn hash_sort_key<'a>(key: &'a [u8], seed: u64, buf: &'a mut KeyBuf) -> SortKey<'a> {
+    if let Ok(b) = <[u8; 8]>::try_from(key) {
+        let head = mix(u64::from_be_bytes(b) ^ seed);
+        buf.inline[..8].copy_from_slice(&head.to_be_bytes());
+        return SortKey { head, bytes: &buf.inline[..8] };
+    }
+    let head = hash_bytes(key, seed);
+    let len = if key.is_empty() { 16 } else { 8 + key.len() };
+    let out = if len <= INLINE_BYTES {
+        &mut buf.inline[..len]
+    } else {
+        buf.long.resize(len, 0);
+        &mut buf.long[..]
+    };
+    out[..8].copy_from_slice(&head.to_be_bytes());
+    if key.is_empty() {
+        out[8..].fill(0)
+    } else {
+        out[8..].copy_from_slice(key)
+    }
+    SortKey { head, bytes: out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sort_keys_give_their_keys_back() {
+        let mut out = Vec::new();
+        for kind in [Kind::Ordered, Kind::Hash] {
+            for n in [0usize, 1, 7, 8, 9, 15, 16, 17, 255, 256, 257, 5000, 65_536] {
+                let key: Vec<u8> = (0..n).map(|i| (i * 7) as u8).collect();
+                let mut buf = KeyBuf::new();
+                let sort = kind.sort_key(&key, 99, &mut buf);
+                assert_eq!(sort.head, head_of(sort.bytes));
+                kind.user_key(sort.bytes, 99, &mut out).unwrap();
+                assert_eq!(out, key, "{kind:?} {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn common_prefix_counts_bytes() {
+        assert_eq!(common_prefix(b"", b"a"), 0);
+        assert_eq!(common_prefix(b"abcdefgh1", b"abcdefgh2"), 8);
+        assert_eq!(common_prefix(b"abcdefghij", b"abcdefgxij"), 7);
+        assert_eq!(common_prefix(b"same", b"same"), 4);
+    }
+}

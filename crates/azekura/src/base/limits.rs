@@ -1,0 +1,39 @@
+//! The sizes that the format and the engine are built around, each beside its reason.
+
+/// A key's largest size in bytes.
+pub const KEY_BYTES_MAX: usize = 65_536;
+
+/// A value's largest size in bytes.
+pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
+
+/// A table name's largest size in bytes.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// The unit of page storage and of the page cache. At 16 KiB a fixed-width page holds about a
+/// thousand records, so that fences cost 1/2000 of the data; 4 KiB pages quadruple them.
+pub(crate) const PAGE_BYTES: usize = 16_384;
+
+/// Every extent is a multiple of this, and so is every write to the file.
+pub(crate) const ALIGN_BYTES: u64 = 4_096;
+
+/// How much of a run is written by one call.
+pub(crate) const SEGMENT_BYTES: usize = 4 << 20;
+
+/// How far writeback may lag behind the writer of a run before the writer waits for it. It keeps
+/// the kernel's dirty pages bounded, so that nobody else's sync waits for ours.
+pub(crate) const WRITEBACK_WINDOW_BYTES: u64 = 64 << 20;
+
+/// How much of a run one read of a merge brings in.
+pub(crate) const MERGE_READ_BYTES: usize = 1 << 20;
+
+/// Two superblocks of `ALIGN_BYTES` each stand at the start of the file.
+pub(crate) const SUPERBLOCKS_BYTES: u64 = 2 * ALIGN_BYTES;
+
+/// A partition of a sorted run is closed at about this size, so that a merge frees its inputs as
+/// it goes and a filter under construction stays small (12 MB at 10 bits a key).
+pub(crate) const PARTITION_BYTES: u64 = 128 << 20;
+
+/// Rounds up to whole `ALIGN_BYTES`.
+pub(crate) const fn align_up(bytes: u64) -> u64 {
+    bytes.div_ceil(ALIGN_BYTES) * ALIGN_BYTES
+}

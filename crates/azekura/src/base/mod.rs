@@ -1,0 +1,8 @@
+//! The ground everything stands on: errors, limits, byte codec, checksums, hashing.
+
+pub(crate) mod checksum;
+pub(crate) mod codec;
+pub(crate) mod error;
+pub(crate) mod hash;
+pub(crate) mod key;
+pub(crate) mod limits;

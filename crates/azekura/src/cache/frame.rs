@@ -1,0 +1,205 @@
+//! The header of a page frame, and the lock-free rules by which readers pin it and the clock takes
+//! it away. All atomics of the read path are here and nothing else is, so that a model checker can
+//! run this file alone: it takes its atomics from `super::atomics`.
+//!
+//! # The parts
+//!
+//! A **slot** belongs to a page of a run and holds the name of the frame the page is in, or
+//! [`ABSENT`]. A frame's `state` counts its pins, and has the bit [`CLAIMED`] while one thread owns
+//! the frame alone: the evictor that takes it, the loader that fills it, or the list of free ones.
+//! The count is meaningful with the bit set as well: readers that come late add to it and take back
+//! what they added, so the bit is only ever changed by arithmetic that leaves the count alone.
+//!
+//! ```text
+//!            try_claim: CAS 0 -> CLAIMED                    open: state -= CLAIMED - 1
+//!  published ----------------------------> claimed (filled) ------------------> pinned by loader
+//!      ^       then the slot is cleared                                               |
+//!      +----------------------------- slot: CAS ABSENT -> name ----------------------+
+//! ```
+//!
+//! A reader loads the slot, adds a pin to the frame it names, and looks again: it has the page if
+//! `CLAIMED` was not set when it added the pin and the slot still names the frame. Otherwise it takes
+//! its pin back. A loader opens its frame, pinned, *before* it publishes it, so no reader ever waits
+//! for a loader.
+//!
+//! # Why a successful pin holds the right bytes
+//!
+//! Let R be the reader's `fetch_add` on `state`, and S its second load of the slot, which returned
+//! this frame's name.
+//!
+//! 1. *No claim follows R while the pin is held.* `try_claim` succeeds only from 0, and after R in the
+//!    modification order of `state` the count is at least 1. (`close` and `seize` do not ask, but are
+//!    used only on a frame that no slot names or whose slots nobody can read: see there.)
+//! 2. *Every claim C before R had its slot cleared before S.* R saw no `CLAIMED`, so the `open` O that
+//!    ended C is between C and R. What follows O up to R are read-modify-writes, so R, an Acquire,
+//!    synchronises with O, a Release. The clearing of the slot happens before O: it is done by the
+//!    thread that claimed, which hands the frame to the loader by itself or through the mutex of the
+//!    clock. So S cannot return what the slot held before it was cleared: it returns `ABSENT`, another
+//!    name, or a later publication of this frame in this slot.
+//! 3. So the publication P that S returned is newer than every claim before R, and by 1 none comes
+//!    after: the frame holds what P's loader put there. P is a Release and S an Acquire (and P's `open`
+//!    is before R as in 2), so the loader's writes happen before the reader's reads.
+//!
+//! # Why a claimed frame may be written
+//!
+//! `try_claim` reads 0 with Acquire. Each pin was taken back by a Release `fetch_sub`, and `state` only
+//! changes by read-modify-writes, so the claim synchronises with every one of them: all reads through
+//! earlier pins happen before the claimer's writes. A late reader's pin comes and goes meanwhile,
+//! but by the rule above it does not read a byte.
+//!
+//! `referenced` is a hint for the clock and takes part in none of this; it is Relaxed.
+
+use super::atomics::{AtomicPtr, AtomicU32, Ordering};
+
+/// What a slot holds while its page is in no frame. Frame `i` has the name `i + 1`.
+pub(super) const ABSENT: u32 = 0;
+
+/// The bit of a state that says that one thread owns the frame alone.
+const CLAIMED: u32 = 1 << 31;
+
+/// How often a reader tries again when the frame was taken from under it, before it treats the page
+/// as absent: a page that is evicted and loaded again and again is not worth spinning for.
+const PIN_ATTEMPTS: u32 = 4;
+
+/// Where a page's frame is named.
+pub(super) type Slot = AtomicU32;
+
+/// The header of one frame. Four of them share a cache line: for 512 MiB of frames they are 512 KiB
+/// and stay in the second-level cache, while one line each would be 2 MiB and would not.
+pub(super) struct Frame {
+    /// Pins, and `CLAIMED`.
+    state: AtomicU32,
+    /// Whether it was read since the clock last passed: 0 or 1.
+    referenced: AtomicU32,
+    /// The slot that names it; null while none does. Written by the one that owns the frame alone,
+    /// and followed only under the clock's mutex, under which slots also die.
+    owner: AtomicPtr<Slot>,
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<super::atomics::AtomicU32>() != 4 || size_of::<Frame>() == 16);
+
+impl Frame {
+    /// A frame that the list of free ones owns.
+    pub(super) fn new() -> Frame {
+        Frame {
+            state: AtomicU32::new(CLAIMED),
+            referenced: AtomicU32::new(0),
+            owner: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+
+    /// Pins the frame if `slot` still names it by `name` and nobody owns it alone.
+    #[inline(always)]
+    fn try_pin(&self, slot: &Slot, name: u32) -> bool {
+        let before = self.state.fetch_add(1, Ordering::Acquire);
+        if before & CLAIMED == 0 && slot.load(Ordering::Acquire) == name {
+            // Storing only when it changes keeps the line shared among readers for one write less.
+            if self.referenced.load(Ordering::Relaxed) == 0 {
+                self.referenced.store(1, Ordering::Relaxed);
+            }
+            return true;
+        }
+        self.unpin();
+        false
+    }
+
+    /// Takes one pin back.
+    #[inline(always)]
+    pub(super) fn unpin(&self) {
+        let before = self.state.fetch_sub(1, Ordering::Release);
+        debug_assert!(before & !CLAIMED != 0, "unpinned without a pin");
+    }
+
+    /// Takes the frame for eviction, unless it is pinned, owned, or was read since the last time. The
+    /// caller holds the clock's mutex and calls [`clear_owner`](Frame::clear_owner) before it lets go.
+    pub(super) fn try_claim(&self) -> bool {
+        if self.state.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        if self.referenced.load(Ordering::Relaxed) != 0 {
+            self.referenced.store(0, Ordering::Relaxed);
+            return false;
+        }
+        self.state.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Clears the slot that names a frame just claimed.
+    ///
+    /// # Safety
+    /// The caller holds the clock's mutex, and the slots of every run are freed only after their
+    /// frames were released under it.
+    pub(super) unsafe fn clear_owner(&self) {
+        let owner = self.owner.swap(std::ptr::null_mut(), Ordering::Relaxed);
+        if !owner.is_null() {
+            // SAFETY: an owner that is not null names this frame in its slot, so its run has not
+            // released it yet; it cannot begin to before the caller gives the mutex back.
+            let slot = unsafe { &*owner };
+            // Release: a run that finds the slot absent may free it without taking the mutex.
+            slot.store(ABSENT, Ordering::Release);
+        }
+    }
+
+    /// From owned alone to pinned once, by the same thread, which has filled it.
+    pub(super) fn open(&self, slot: &Slot) {
+        let owner = std::ptr::from_ref(slot).cast_mut();
+        self.owner.store(owner, Ordering::Relaxed);
+        self.referenced.store(0, Ordering::Relaxed);
+        let before = self.state.fetch_sub(CLAIMED - 1, Ordering::Release);
+        debug_assert!(before & CLAIMED != 0, "opened without a claim");
+    }
+
+    /// From pinned once to owned alone again, for a frame that was never published: nobody but the
+    /// caller can have a lasting pin.
+    pub(super) fn close(&self) {
+        self.owner.store(std::ptr::null_mut(), Ordering::Relaxed);
+        let before = self.state.fetch_add(CLAIMED - 1, Ordering::AcqRel);
+        debug_assert!(before & CLAIMED == 0 && before != 0, "closed while {before:#x}");
+    }
+
+    /// Takes the frame from its slot when the run goes. The caller holds the clock's mutex, and nobody
+    /// can reach the run's slots any more: what pins there are belong to late readers of other runs.
+    pub(super) fn seize(&self) {
+        self.owner.store(std::ptr::null_mut(), Ordering::Relaxed);
+        let before = self.state.fetch_add(CLAIMED, Ordering::AcqRel);
+        debug_assert!(before & CLAIMED == 0, "seized while {before:#x}");
+    }
+}
+
+/// Pins the frame that `slot` names, and gives its index. `None` if it names none, or names keep
+/// being taken away.
+#[inline(always)]
+pub(super) fn pin_named(frames: &[Frame], slot: &Slot) -> Option<usize> {
+    for _ in 0..PIN_ATTEMPTS {
+        // Relaxed: only a guess, which `try_pin` confirms.
+        let name = slot.load(Ordering::Relaxed);
+        // The name `ABSENT` wraps to an index that no frame has.
+        let index = super::index_of(name);
+        if frames.get(index)?.try_pin(slot, name) {
+            return Some(index);
+        }
+    }
+    None
+}
+
+/// Opens frame `index`, which the caller owns alone and has filled with `slot`'s page, and publishes
+/// it; or finds another loader's frame there first. Either way one frame comes back pinned: if it is
+/// not `index`, then `index` is the caller's alone again. `wait` returns once an eviction that was
+/// under way when it was called has cleared its slot.
+pub(super) fn publish(frames: &[Frame], index: usize, slot: &Slot, wait: impl Fn()) -> usize {
+    let name = super::name_of(index);
+    let frame = &frames[index];
+    frame.open(slot);
+    loop {
+        // Release on success: see point 3 above. A failure tells nothing that is relied upon.
+        let swap = slot.compare_exchange(ABSENT, name, Ordering::Release, Ordering::Relaxed);
+        if swap.is_ok() {
+            return index;
+        }
+        if let Some(other) = pin_named(frames, slot) {
+            frame.close();
+            return other;
+        }
+        wait();
+    }
+}

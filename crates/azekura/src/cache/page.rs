@@ -1,0 +1,90 @@
+//! A page held in memory: a pin on a frame of the cache, or, when every frame was pinned, a buffer of
+//! its own.
+//!
+//! Invariant: while a `PageRef` lives, nobody writes to its bytes: they are in a frame whose pin it
+//! holds, or its own.
+
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+use super::frame::Frame;
+use crate::base::limits::PAGE_BYTES;
+
+/// Room for one page outside the cache, aligned as the disk would have it.
+#[repr(C, align(4096))]
+pub(super) struct PageBuffer(pub(super) [u8; PAGE_BYTES]);
+
+/// A page of [`PAGE_BYTES`] bytes that stays as it is until this is dropped.
+#[must_use]
+pub(crate) struct PageRef<'a> {
+    bytes: NonNull<u8>,
+    /// The header of the frame that is pinned; null if `bytes` is a `PageBuffer` of its own.
+    frame: *const Frame,
+    cache: PhantomData<&'a Frame>,
+}
+
+// SAFETY: the bytes are only read, and a pin may be taken back by another thread than set it.
+unsafe impl Send for PageRef<'_> {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for PageRef<'_> {}
+
+impl<'a> PageRef<'a> {
+    /// Takes over one pin of `frame`.
+    ///
+    /// # Safety
+    /// The caller has pinned `frame` and passes that pin on; `bytes` are the frame's, and the mapping
+    /// that holds them outlives `'a`.
+    #[inline(always)]
+    pub(super) unsafe fn pinned(frame: &'a Frame, bytes: NonNull<u8>) -> PageRef<'a> {
+        PageRef { bytes, frame, cache: PhantomData }
+    }
+
+    /// Takes over a buffer of its own.
+    pub(super) fn private(buffer: Box<PageBuffer>) -> PageRef<'a> {
+        PageRef { bytes: NonNull::from(Box::leak(buffer)).cast(), frame: std::ptr::null(), cache: PhantomData }
+    }
+
+    /// The same page for longer than the borrow says.
+    ///
+    /// # Safety
+    /// The caller keeps the run's `PageSlots`, and with it the cache, alive until the result has been
+    /// dropped.
+    #[inline(always)]
+    pub(crate) unsafe fn extend<'b>(self) -> PageRef<'b> {
+        let page = ManuallyDrop::new(self);
+        PageRef { bytes: page.bytes, frame: page.frame, cache: PhantomData }
+    }
+}
+
+impl Deref for PageRef<'_> {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `bytes` are PAGE_BYTES initialised bytes (mappings and buffers begin as zeros), and
+        // by the invariant of this file nobody writes to them meanwhile.
+        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), PAGE_BYTES) }
+    }
+}
+
+impl Drop for PageRef<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: a frame that is not null outlives this reference (by its lifetime, or by the
+        // promise given to `extend`).
+        match unsafe { self.frame.as_ref() } {
+            Some(frame) => frame.unpin(),
+            None => free_private(self.bytes),
+        }
+    }
+}
+
+/// Frees the bytes of a reference made by `PageRef::private`.
+#[cold]
+#[inline(never)]
+fn free_private(bytes: NonNull<u8>) {
+    // SAFETY: without a frame the bytes came from a leaked box of this type, and are freed once only.
+    drop(unsafe { Box::from_raw(bytes.cast::<PageBuffer>().as_ptr()) });
+}

@@ -1,0 +1,92 @@
+//! The memory of the page frames: one anonymous mapping, aligned to huge pages and advised to use
+//! them, so that a random read costs no extra miss for its address. Frames are touched lazily: what was
+//! never used takes no memory.
+//!
+//! Invariant: the mapping stays where it is until the region is dropped. Who may touch which frame is
+//! decided by the frames' headers, not here.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use crate::base::error::{Error, Result};
+use crate::base::limits::PAGE_BYTES;
+
+/// The size of a huge page on x86-64 and, with 4 KiB base pages, on AArch64.
+const HUGE_BYTES: usize = 2 << 20;
+
+/// A mapping that holds a number of frames.
+pub(super) struct Region {
+    mapping: NonNull<c_void>,
+    mapping_bytes: usize,
+    /// The first frame, at a multiple of `HUGE_BYTES` inside the mapping.
+    first: NonNull<u8>,
+    frames: usize,
+}
+
+// SAFETY: the region owns its mapping, whose address does not depend on the thread. It hands out raw
+// pointers only; those who follow them answer for it.
+unsafe impl Send for Region {}
+// SAFETY: as above; its own fields never change.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Reserves addresses for `frames` frames.
+    ///
+    /// # Errors
+    /// `Io` if the system refuses, or if they would not fit in the address space.
+    pub(super) fn new(frames: usize) -> Result<Region> {
+        const DURING: &str = "reserving memory for the page cache";
+        let refused = |errno: rustix::io::Errno| Error::io(DURING, errno.into());
+        let mapping_bytes = frames
+            .checked_mul(PAGE_BYTES)
+            .and_then(|bytes| bytes.checked_next_multiple_of(HUGE_BYTES))
+            .and_then(|bytes| bytes.checked_add(HUGE_BYTES))
+            .filter(|&bytes| bytes <= isize::MAX.unsigned_abs())
+            .ok_or_else(|| refused(rustix::io::Errno::NOMEM))?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new private mapping at an address of the kernel's choice touches no other memory.
+        let mapping = unsafe { mmap_anonymous(std::ptr::null_mut(), mapping_bytes, protection, MapFlags::PRIVATE) };
+        let mapping = mapping.map_err(refused)?;
+        let mapping = NonNull::new(mapping).ok_or_else(|| refused(rustix::io::Errno::NOMEM))?;
+        let skipped = mapping.cast::<u8>().align_offset(HUGE_BYTES);
+        // SAFETY: the mapping has HUGE_BYTES more than the frames need, and `skipped` is less.
+        let first = unsafe { mapping.cast::<u8>().add(skipped) };
+        let region = Region { mapping, mapping_bytes, first, frames };
+        region.advise_huge();
+        Ok(region)
+    }
+
+    /// Asks for huge pages where whole ones fit in the frames, so that the budget is kept.
+    #[cfg(target_os = "linux")]
+    fn advise_huge(&self) {
+        let whole = self.frames * PAGE_BYTES / HUGE_BYTES * HUGE_BYTES;
+        if whole > 0 {
+            let first = self.first.as_ptr().cast();
+            // SAFETY: the range is inside the mapping, and the advice changes no contents. A kernel
+            // without huge pages refuses it, which costs speed only.
+            let _ = unsafe { rustix::mm::madvise(first, whole, rustix::mm::Advice::LinuxHugepage) };
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn advise_huge(&self) {}
+
+    /// The first of the `PAGE_BYTES` bytes of frame `index`.
+    #[inline(always)]
+    pub(super) fn frame(&self, index: usize) -> NonNull<u8> {
+        debug_assert!(index < self.frames);
+        let offset = index.wrapping_mul(PAGE_BYTES);
+        // SAFETY: `index` names a frame (the headers' array, as long as this one, was indexed with
+        // it), so the offset is inside the mapping, which `new` checked to fit an isize.
+        unsafe { self.first.add(offset) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this region's own, and whatever points into it borrows the cache.
+        let _ = unsafe { munmap(self.mapping.as_ptr(), self.mapping_bytes) };
+    }
+}

@@ -1,0 +1,80 @@
+//! The bounds within which a cursor moves.
+
+use super::source::Source;
+use crate::base::error::Result;
+use crate::memtable::ranges::Range;
+use crate::txn::range_of;
+use std::ops::Bound;
+
+/// From a sort key (inclusive) to another (exclusive).
+pub(crate) struct Limits {
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
+}
+
+impl Limits {
+    pub(crate) fn none() -> Limits {
+        Limits { start: Vec::new(), end: None }
+    }
+
+    pub(crate) fn range(start: Bound<&[u8]>, end: Bound<&[u8]>) -> Limits {
+        let Range { start, end } = range_of(start, end);
+        Limits { start, end }
+    }
+
+    pub(crate) fn prefix(prefix: &[u8]) -> Limits {
+        Limits { start: prefix.to_vec(), end: after_prefix(prefix) }
+    }
+
+    pub(crate) fn as_range(&self) -> Range {
+        Range { start: self.start.clone(), end: self.end.clone() }
+    }
+
+    /// Whether a key reached from below is inside.
+    #[inline(always)]
+    pub(super) fn allows_above(&self, key: &[u8]) -> bool {
+        self.end.as_ref().is_none_or(|e| key < e.as_slice())
+    }
+
+    /// Whether a key reached from above is inside.
+    pub(super) fn allows_below(&self, key: &[u8]) -> bool {
+        key >= self.start.as_slice()
+    }
+
+    pub(super) fn to_start(&self, source: &mut Source) -> Result<()> {
+        if self.start.is_empty() { source.first() } else { source.seek_ge(&self.start) }
+    }
+
+    pub(super) fn to_end(&self, source: &mut Source) -> Result<()> {
+        match &self.end {
+            Some(end) => source.seek_lt(end),
+            None => source.last(),
+        }
+    }
+
+    pub(super) fn to_before_start(&self, source: &mut Source) -> Result<()> {
+        source.invalidate();
+        Ok(())
+    }
+
+    /// A place from which to go forward, not before the start.
+    pub(super) fn raise<'a>(&'a self, at: &'a [u8]) -> &'a [u8] {
+        at.max(self.start.as_slice())
+    }
+
+    /// Goes to the last record below a place and inside the limits.
+    pub(super) fn seek_lt(&self, source: &mut Source, at: &[u8]) -> Result<()> {
+        match &self.end {
+            Some(end) if end.as_slice() < at => source.seek_lt(end),
+            _ => source.seek_lt(at),
+        }
+    }
+}
+
+/// The first key above all that begin with `prefix`; none if there is no such key.
+fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let keep = prefix.iter().rposition(|&b| b != 0xff)?;
+    let mut end = prefix[..=keep].to_vec();
+    end[keep] += 1;
+    Some(end)
+}

@@ -1,0 +1,355 @@
+//! Cursors: all sources of a table merged on the fly, in both directions.
+//!
+//! Each source (own writes, active buffer, chunks, sorted runs; newest first) stands at a record.
+//! Going forward, every source stands at its first record above the cursor's place, and the
+//! smallest is next; going back, at its last record below it, and the largest is next. A change of
+//! direction seeks all sources anew. Records of older sources with the same key are stepped over,
+//! deletes are skipped, and so is what a newer source's range delete covers.
+
+mod limits;
+mod source;
+
+pub(crate) use limits::Limits;
+
+use crate::api::Db;
+use crate::base::error::{Error, Result};
+use crate::base::key::Kind;
+use crate::engine::state::{State, TableState};
+use crate::format::block::Tag;
+use crate::memtable::chunk::Chunk;
+use source::Source;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// Where the cursor stands between records.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Place {
+    /// The sources are where the direction wants them.
+    Ready,
+    /// Before the first record.
+    Start,
+    /// After the last record.
+    End,
+    /// At `at`: the next record forward is the first at or above it, backward the last below.
+    Before,
+    /// Just after the record with key `at`.
+    After,
+}
+
+/// A moving place in a table as of one snapshot.
+///
+/// A new cursor stands before the first record. [`next`](Cursor::next) and [`prev`](Cursor::prev)
+/// give records by reference; [`owned`](Cursor::owned) makes an ordinary iterator.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-cursor-{}.azk", std::process::id()));
+/// use azekura::{Db, Kind, Options};
+/// let db = Db::open(&path, Options::new())?;
+/// let t = db.table("t", Kind::Ordered)?;
+/// t.put_many([(b"a", b"1"), (b"b", b"2"), (b"c", b"3")])?;
+/// let mut cursor = t.cursor()?;
+/// cursor.seek(b"b")?;
+/// assert_eq!(cursor.next()?, Some((&b"b"[..], &b"2"[..])));
+/// assert_eq!(cursor.prev()?, Some((&b"b"[..], &b"2"[..])));
+/// assert_eq!(cursor.prev()?, Some((&b"a"[..], &b"1"[..])));
+/// # drop(cursor); drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
+pub struct Cursor {
+    /// Newest first. They borrow from the state.
+    sources: Vec<Source>,
+    limits: Limits,
+    kind: Kind,
+    direction: Direction,
+    place: Place,
+    at: Vec<u8>,
+    /// The key and value given out last.
+    key: Vec<u8>,
+    value: Vec<u8>,
+    any_ranges: bool,
+    db: Db,
+    _state: Arc<State>,
+}
+
+impl Cursor {
+    pub(crate) fn new(
+        db: Db,
+        state: Arc<State>,
+        table: Arc<TableState>,
+        seq: u64,
+        own: Option<Arc<Chunk>>,
+        limits: Limits,
+    ) -> Result<Cursor> {
+        let mut sources = Vec::new();
+        sources.extend(own.map(Source::chunk));
+        if let Some(active) = table.active.as_ref().filter(|a| !a.list.is_empty()) {
+            sources.push(Source::active(active.clone(), seq));
+        }
+        sources.extend(table.chunks.iter().chain(table.frozen.iter()).map(|c| Source::chunk(c.clone())));
+        sources.extend(table.levels.iter().map(|l| Source::level(l.clone())));
+        let any_ranges = sources.iter().any(|s| !s.ranges().is_empty());
+        Ok(Cursor {
+            sources,
+            limits,
+            kind: table.kind,
+            direction: Direction::Forward,
+            place: Place::Start,
+            at: Vec::new(),
+            key: Vec::new(),
+            value: Vec::new(),
+            any_ranges,
+            db,
+            _state: state,
+        })
+    }
+
+    /// Goes before the first record.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn seek_first(&mut self) -> Result<()> {
+        self.place = Place::Start;
+        Ok(())
+    }
+
+    /// Goes after the last record.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn seek_last(&mut self) -> Result<()> {
+        self.place = Place::End;
+        Ok(())
+    }
+
+    /// Goes to a key: `next` then gives the first record at or above it, `prev` the last below.
+    /// Ordered tables only.
+    ///
+    /// # Errors
+    /// `WrongType` for a hash table.
+    pub fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if self.kind != Kind::Ordered {
+            return Err(Error::WrongType { detail: "a hash table has no order to seek in".into() });
+        }
+        self.at.clear();
+        self.at.extend_from_slice(key);
+        self.place = Place::Before;
+        Ok(())
+    }
+
+    /// The next record, as key and value; none after the last one (and again from then on).
+    ///
+    /// # Errors
+    /// `Corrupt` or `Io` if it cannot be read.
+    #[allow(clippy::should_implement_trait)]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        if self.place == Place::Ready
+            && self.direction == Direction::Forward
+            && self.sources.len() == 1
+            && !self.any_ranges
+        {
+            return self.next_of_one();
+        }
+        self.turn(Direction::Forward)?;
+        self.step(Direction::Forward)
+    }
+
+    /// The record before, as key and value; none before the first one.
+    ///
+    /// # Errors
+    /// As [`next`](Cursor::next).
+    pub fn prev(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        self.turn(Direction::Backward)?;
+        self.step(Direction::Backward)
+    }
+
+    /// As an iterator over copies of the records from here on.
+    pub fn owned(self) -> Records {
+        Records { cursor: self, failed: false }
+    }
+
+    /// Counts the records from here on.
+    pub(crate) fn count_rest(&mut self) -> Result<u64> {
+        let mut n = 0;
+        while self.next_raw()?.is_some() {
+            n += 1;
+        }
+        Ok(n)
+    }
+
+    /// The common case: one source, going forward, nothing but puts.
+    #[inline]
+    fn next_of_one(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        self.sources[0].settle()?;
+        loop {
+            let source = &self.sources[0];
+            if !source.valid() {
+                self.place = Place::End;
+                return Ok(None);
+            }
+            if source.tag() == Tag::Put {
+                break;
+            }
+            if source.tag() == Tag::Large {
+                return self.step(Direction::Forward);
+            }
+            self.sources[0].next()?;
+        }
+        self.sources[0].copy_key(&mut self.at);
+        if !self.limits.allows_above(&self.at) {
+            self.place = Place::End;
+            return Ok(None);
+        }
+        // The value stays where it is: the source moves on at the next call.
+        let left = self.sources[0].step_later();
+        if self.kind == Kind::Hash {
+            self.kind.user_key(&self.at, self.db.engine.hash_seed, &mut self.key)?;
+            return Ok(Some((&self.key, self.sources[0].value_at(left))));
+        }
+        Ok(Some((&self.at, self.sources[0].value_at(left))))
+    }
+
+    /// The next record's source, key in `self.key`; the source has not moved on yet.
+    fn next_raw(&mut self) -> Result<Option<usize>> {
+        self.turn(Direction::Forward)?;
+        self.pick(Direction::Forward)
+    }
+
+    /// Brings all sources to where a direction wants them.
+    fn turn(&mut self, to: Direction) -> Result<()> {
+        if self.place == Place::Ready && self.direction == to {
+            for source in &mut self.sources {
+                source.settle()?;
+            }
+            return Ok(());
+        }
+        if self.place == Place::Ready {
+            // The sources stand beyond the record given out last; the key tells where that was.
+            self.place = if self.direction == Direction::Forward { Place::After } else { Place::Before };
+        }
+        let forward = to == Direction::Forward;
+        let at = std::mem::take(&mut self.at);
+        for source in &mut self.sources {
+            match (self.place, forward) {
+                (Place::Start | Place::Ready, true) => self.limits.to_start(source)?,
+                (Place::End, false) => self.limits.to_end(source)?,
+                (Place::Start | Place::Ready, false) => self.limits.to_before_start(source)?,
+                (Place::End, true) => source.invalidate(),
+                (Place::Before, true) => source.seek_ge(self.limits.raise(&at))?,
+                (Place::Before, false) => self.limits.seek_lt(source, &at)?,
+                (Place::After, true) => source.seek_ge(&[at.as_slice(), &[0]].concat())?,
+                (Place::After, false) => self.limits.seek_lt(source, &[at.as_slice(), &[0]].concat())?,
+            }
+        }
+        self.at = at;
+        self.direction = to;
+        self.place = Place::Ready;
+        Ok(())
+    }
+
+    /// Gives out the next record of the direction.
+    fn step(&mut self, to: Direction) -> Result<Option<(&[u8], &[u8])>> {
+        let Some(i) = self.pick_unhidden(to)? else { return Ok(None) };
+        if self.sources[i].tag() == Tag::Large {
+            self.value = self.db.engine.read_large(self.sources[i].value())?;
+        } else {
+            self.value.clear();
+            self.value.extend_from_slice(self.sources[i].value());
+        }
+        self.pass(to)?;
+        let (sort, key) = (&self.at, &mut self.key);
+        self.kind.user_key(sort, self.db.engine.hash_seed, key)?;
+        Ok(Some((&self.key, &self.value)))
+    }
+
+    /// As `pick_unhidden`, then steps over the record: for counting.
+    fn pick(&mut self, to: Direction) -> Result<Option<usize>> {
+        let found = self.pick_unhidden(to)?;
+        if found.is_some() {
+            self.pass(to)?;
+        }
+        Ok(found)
+    }
+
+    /// The source of the next record that is neither a delete nor deleted; its key is in `at`.
+    fn pick_unhidden(&mut self, to: Direction) -> Result<Option<usize>> {
+        loop {
+            let Some(i) = self.best(to) else {
+                self.place = if to == Direction::Forward { Place::End } else { Place::Start };
+                return Ok(None);
+            };
+            self.sources[i].copy_key(&mut self.at);
+            let inside = if to == Direction::Forward {
+                self.limits.allows_above(&self.at)
+            } else {
+                self.limits.allows_below(&self.at)
+            };
+            if !inside {
+                self.place = if to == Direction::Forward { Place::End } else { Place::Start };
+                return Ok(None);
+            }
+            let hidden = self.any_ranges && self.sources[..i].iter().any(|s| s.ranges().covers(&self.at));
+            if !hidden && self.sources[i].tag() != Tag::Delete {
+                return Ok(Some(i));
+            }
+            self.pass(to)?;
+        }
+    }
+
+    /// The newest source among those whose record is nearest.
+    fn best(&self, to: Direction) -> Option<usize> {
+        let mut best: Option<usize> = None;
+        for (i, source) in self.sources.iter().enumerate().filter(|(_, s)| s.valid()) {
+            let nearer = match best {
+                None => true,
+                Some(b) => {
+                    let order = source.compare(&self.sources[b]);
+                    order == if to == Direction::Forward { Ordering::Less } else { Ordering::Greater }
+                }
+            };
+            if nearer {
+                best = Some(i);
+            }
+        }
+        best
+    }
+
+    /// Moves every source that stands at the key `at` past it.
+    fn pass(&mut self, to: Direction) -> Result<()> {
+        for source in &mut self.sources {
+            if source.valid() && source.key_is(&self.at) {
+                if to == Direction::Forward { source.next()? } else { source.prev()? }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An iterator over copies of a cursor's records.
+pub struct Records {
+    cursor: Cursor,
+    failed: bool,
+}
+
+impl Iterator for Records {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        match self.cursor.next() {
+            Ok(record) => record.map(|(k, v)| Ok((k.to_vec(), v.to_vec()))),
+            Err(e) => {
+                self.failed = true;
+                Some(Err(e))
+            }
+        }
+    }
+}

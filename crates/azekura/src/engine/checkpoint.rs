@@ -1,0 +1,178 @@
+//! Checkpoints: making a state of the tables the one that recovery starts from.
+//!
+//! The manifest goes to the file first, if it does not fit the superblock; then everything written
+//! so far (runs among it) is synced; then superblock A is written durably. Only then are the
+//! extents freed that the checkpoint no longer names. Superblock B follows, unsynced: the next
+//! checkpoint's sync makes it durable before A is touched again.
+
+use super::Engine;
+use super::state::State;
+use crate::base::checksum::crc;
+use crate::base::codec::{u32_of, usize_of64};
+use crate::base::error::{Error, Result};
+use crate::base::limits::{ALIGN_BYTES, align_up};
+use crate::format::manifest::{LogChain, Manifest, TableInfo, ValueInfo};
+use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, Superblock};
+use crate::run::Run;
+use crate::space::Extent;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What the checkpoint lock guards.
+pub(super) struct Checkpoint {
+    /// The number of the newest durable superblock.
+    pub(super) number: u64,
+    /// The extent of its manifest, if it has one.
+    pub(super) manifest: Option<Extent>,
+    /// Chains of earlier handles, until a flush has made them needless.
+    pub(super) old_logs: Vec<OldLog>,
+    /// The state's `flushed_seq` when it was written, and whether it named a log chain.
+    pub(super) clean: bool,
+}
+
+/// A chain that recovery has read.
+pub(super) struct OldLog {
+    pub(super) chain: LogChain,
+    pub(super) segments: Vec<Extent>,
+    pub(super) last_seq: u64,
+}
+
+/// A run that the state has dropped, and what of it is free once no checkpoint names it.
+pub(super) struct Retired {
+    run: Arc<Run>,
+    extents: Vec<Extent>,
+}
+
+impl Retired {
+    /// All of it goes.
+    pub(super) fn whole(run: Arc<Run>) -> Retired {
+        Retired { extents: run.info.extents.clone(), run }
+    }
+
+    /// Only these extents go; the rest lives on in the run's successor.
+    pub(super) fn parts(run: Arc<Run>, extents: Vec<Extent>) -> Retired {
+        Retired { run, extents }
+    }
+}
+
+/// What the checkpoint is for.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Purpose {
+    /// Record the state as it is.
+    Plain,
+    /// Also name the log's chain, so that frames may be written.
+    StartLog,
+    /// Everything is flushed: end the chain.
+    Close,
+}
+
+impl Engine {
+    /// Writes a checkpoint of the state as it is now.
+    pub(super) fn checkpoint(&self, purpose: Purpose) -> Result<()> {
+        let mut guard = self.checkpoint.lock();
+        self.poison.check()?;
+        if purpose == Purpose::StartLog {
+            self.log.begin_chain(self.new_id())?;
+        }
+        // Runs retired before the state is looked at are not in it.
+        let retired = std::mem::take(&mut *self.retired.lock());
+        let state = self.state.load_full();
+        let mut freed = self.log.release(state.flushed_seq);
+        if purpose == Purpose::Close {
+            freed.extend(self.log.end_chain(state.flushed_seq));
+        }
+        let (old, kept) =
+            std::mem::take(&mut guard.old_logs).into_iter().partition(|l| l.last_seq <= state.flushed_seq);
+        let old: Vec<OldLog> = old;
+        guard.old_logs = kept;
+        freed.extend(old.iter().flat_map(|l| l.segments.iter().copied()));
+        let manifest = self.manifest(&state, &guard.old_logs);
+        let done = self.write_checkpoint(&mut guard, &manifest);
+        self.poison.guard(done)?;
+        for extent in freed {
+            self.space.free(extent);
+        }
+        for old in retired {
+            old.run.doom_parts(old.extents);
+        }
+        if purpose == Purpose::StartLog {
+            self.log.published();
+        }
+        self.log.set_checkpoint(guard.number);
+        self.log.flushed(state.flushed_seq);
+        guard.clean = manifest.logs.is_empty();
+        Ok(())
+    }
+
+    /// Extents that belong to no run and no value segment, for `check`.
+    pub(crate) fn live_extents(&self) -> Vec<Extent> {
+        let guard = self.checkpoint.lock();
+        let mut live: Vec<Extent> = guard.manifest.into_iter().collect();
+        live.extend(guard.old_logs.iter().flat_map(|l| l.segments.iter().copied()));
+        live.extend(self.log.extents());
+        live
+    }
+
+    /// Whether nothing is on its way between memory and file.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.config.read_only
+    }
+
+    /// Names the log's chain in the manifest.
+    pub(super) fn publish_log(&self) -> Result<()> {
+        self.checkpoint(Purpose::StartLog)
+    }
+
+    fn manifest(&self, state: &State, old_logs: &[OldLog]) -> Manifest {
+        let tables = state.tables.iter().map(|t| TableInfo {
+            id: t.id,
+            kind: t.kind,
+            name: t.name.to_string(),
+            levels: t.levels.iter().map(|l| l.runs.iter().map(|r| r.info.clone()).collect()).collect(),
+        });
+        let values = self.values.segments().into_iter().map(|s| ValueInfo {
+            id: s.id,
+            extent: s.extent(),
+            used: s.used().min(s.extent().len),
+        });
+        Manifest {
+            next_id: self.next_id.load(Ordering::Relaxed),
+            next_table: self.next_table.load(Ordering::Relaxed),
+            flushed_seq: state.flushed_seq,
+            logs: old_logs.iter().map(|l| l.chain.clone()).chain(self.log.chain()).collect(),
+            tables: tables.collect(),
+            values: values.collect(),
+        }
+    }
+
+    fn write_checkpoint(&self, guard: &mut Checkpoint, manifest: &Manifest) -> Result<()> {
+        let bytes = manifest.encode();
+        let old = guard.manifest;
+        let at = if bytes.len() <= INLINE_BYTES_MAX {
+            guard.manifest = None;
+            ManifestAt::Inline(bytes)
+        } else {
+            let len = align_up(bytes.len() as u64);
+            let extent = self.space.alloc(len);
+            let (sum, n) = (crc(0, &bytes), u32_of(bytes.len()));
+            let mut padded = bytes;
+            padded.resize(usize_of64(len), 0);
+            let written = self.file.write_at(&padded, extent.offset);
+            written.map_err(|e| Error::io("writing the manifest", e))?;
+            guard.manifest = Some(extent);
+            ManifestAt::Extent { offset: extent.offset, len: n, crc: sum }
+        };
+        self.values.sync()?;
+        self.file.sync_data().map_err(|e| Error::io("syncing a checkpoint", e))?;
+        let number = guard.number + 1;
+        let block =
+            Superblock { file_id: self.store.file_id, number, hash_seed: self.hash_seed, manifest: at }.encode();
+        self.file.write_durable_at(&block, 0).map_err(|e| Error::io("writing the superblock", e))?;
+        guard.number = number;
+        self.file.write_at(&block, ALIGN_BYTES).map_err(|e| Error::io("writing the superblock", e))?;
+        if let Some(extent) = old {
+            self.space.free(extent);
+        }
+        Ok(())
+    }
+}

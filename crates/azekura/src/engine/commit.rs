@@ -1,0 +1,410 @@
+//! Committing: check for conflicts, take a sequence number, log, apply, publish.
+//!
+//! Everything that can be done alone (sorting, copying, storing large values) was done before. The
+//! commit lock then orders commits. Durable commits queue before they ask for it: whoever gets it
+//! first commits all that wait with one sync (group commit), so that none waits for more than the
+//! sync under way and its own. Nothing is visible before it is logged, and a durable commit not
+//! before it is durable.
+
+use super::Engine;
+use super::history::{History, ReadSet, conflict_error, key_mark};
+use super::state::{ActiveBuf, State, TableState};
+use crate::base::error::{Error, Result};
+use crate::format::block::{Block, Tag};
+use crate::format::frame::write_part;
+use crate::log::LogStart;
+use crate::log::segment_list;
+use crate::memtable::chunk::Chunk;
+use crate::memtable::ranges::{Range, Ranges};
+use crate::values::Segment;
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A part with this many records becomes a chunk; a smaller one goes to the active buffer.
+const CHUNK_RECORDS_MIN: usize = 64;
+/// So does one of this many bytes.
+const CHUNK_BYTES_MIN: usize = 64 << 10;
+/// A chunk of this size is logged by reference: if a flush overtakes the log it is never copied.
+const BY_REFERENCE_BYTES_MIN: usize = 256 << 10;
+/// The first active buffer of a table, and the largest.
+const ACTIVE_BYTES_MIN: usize = 64 << 10;
+const ACTIVE_BYTES_MAX: usize = 2 << 20;
+
+/// One table's writes, sorted, one record a key.
+pub(crate) struct BatchPart {
+    pub(crate) table: u32,
+    pub(crate) block: Block,
+    pub(crate) ranges: Ranges,
+    pub(crate) segments: Vec<Arc<Segment>>,
+}
+
+/// A transaction's writes, ready to be committed.
+pub(crate) struct Batch {
+    pub(crate) parts: Vec<BatchPart>,
+    pub(crate) durable: bool,
+    pub(crate) reads: Option<ReadSet>,
+    pub(crate) user_bytes: u64,
+}
+
+/// The part of the engine that the commit lock guards.
+pub(super) struct Commit {
+    pub(super) next_seq: u64,
+    pub(super) history: History,
+    /// Memory of the live memtables.
+    pub(super) live_bytes: usize,
+    /// Active buffers to be used again once no reader holds them.
+    pub(super) spare: Vec<Arc<ActiveBuf>>,
+    active_bytes: usize,
+}
+
+impl Commit {
+    pub(super) fn new(next_seq: u64) -> Commit {
+        Commit {
+            next_seq,
+            history: History::default(),
+            live_bytes: 0,
+            spare: Vec::new(),
+            active_bytes: ACTIVE_BYTES_MIN,
+        }
+    }
+
+    /// An empty active buffer with room for `bytes` in `records`.
+    fn new_active(&mut self, records: usize, bytes: usize) -> Arc<ActiveBuf> {
+        if let Some(i) = self.spare.iter_mut().position(|a| Arc::get_mut(a).is_some()) {
+            let mut spare = self.spare.swap_remove(i);
+            if let Some(buf) = Arc::get_mut(&mut spare) {
+                buf.list.reset();
+                buf.segments.get_mut().clear();
+                if buf.list.fits(records, bytes) {
+                    return spare;
+                }
+            }
+        }
+        let size = self.active_bytes.max((bytes + records * 64 + 4096) * 2);
+        self.active_bytes = (self.active_bytes * 4).min(ACTIVE_BYTES_MAX);
+        Arc::new(ActiveBuf::new(size))
+    }
+}
+
+/// A durable commit waiting for its leader.
+pub(super) struct Ticket {
+    slot: Mutex<Slot>,
+}
+
+enum Slot {
+    Waiting(Option<Batch>),
+    Done(Result<u64>),
+}
+
+/// A part on its way into the memtable.
+enum Ready {
+    Small(BatchPart),
+    Chunk(u32, Arc<Chunk>),
+}
+
+impl Engine {
+    /// Commits a batch and gives its sequence number.
+    pub(crate) fn commit(&self, batch: Batch) -> Result<u64> {
+        self.check_writable()?;
+        if batch.parts.is_empty() {
+            return self.commit_nothing(&batch);
+        }
+        self.pace_writer(batch.user_bytes)?;
+        self.counters.commits.fetch_add(1, Ordering::Relaxed);
+        self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);
+        if batch.durable {
+            return self.commit_durable(batch);
+        }
+        let mut commit = self.commit.lock();
+        self.poison.check()?;
+        let seq = self.sequence(&mut commit, &batch)?;
+        let ready = self.log_batch(seq, batch);
+        self.apply(&mut commit, seq, ready)?;
+        self.rotate_if_full(&mut commit)?;
+        Ok(seq)
+    }
+
+    /// A transaction that wrote nothing still fails if what it read has changed.
+    fn commit_nothing(&self, batch: &Batch) -> Result<u64> {
+        let commit = self.commit.lock();
+        self.check_reads(&commit, batch)?;
+        Ok(commit.next_seq - 1)
+    }
+
+    fn commit_durable(&self, batch: Batch) -> Result<u64> {
+        self.start_log()?;
+        let ticket = Arc::new(Ticket { slot: Mutex::new(Slot::Waiting(Some(batch))) });
+        self.waiting.lock().push(ticket.clone());
+        let mut commit = self.commit.lock();
+        if let Slot::Done(result) = &*ticket.slot.lock() {
+            return result.clone();
+        }
+        let group = std::mem::take(&mut *self.waiting.lock());
+        self.lead(&mut commit, &group);
+        drop(commit);
+        match &*ticket.slot.lock() {
+            Slot::Done(result) => result.clone(),
+            Slot::Waiting(_) => Err(Error::Invalid { detail: "a commit was left behind by its group".into() }),
+        }
+    }
+
+    /// Commits a group with one sync.
+    fn lead(&self, commit: &mut Commit, group: &[Arc<Ticket>]) {
+        let mut logged = Vec::new();
+        for ticket in group {
+            let mut slot = ticket.slot.lock();
+            let Slot::Waiting(batch) = &mut *slot else { continue };
+            let Some(batch) = batch.take() else { continue };
+            match self.poison.check().and_then(|()| self.sequence(commit, &batch)) {
+                Ok(seq) => logged.push((ticket, seq, self.log_batch(seq, batch))),
+                Err(e) => *slot = Slot::Done(Err(e)),
+            }
+        }
+        let written = if logged.is_empty() { Ok(()) } else { self.log.write() };
+        for (ticket, seq, ready) in logged {
+            let applied = written.clone().and_then(|()| self.apply(commit, seq, ready));
+            *ticket.slot.lock() = Slot::Done(applied.map(|()| seq));
+        }
+        if self.rotate_if_full(commit).is_err() {
+            // The commits are durable; the failed flush is reported to those who wait for it.
+            self.wake();
+        }
+    }
+
+    /// Checks for conflicts and gives the commit its number.
+    fn sequence(&self, commit: &mut Commit, batch: &Batch) -> Result<u64> {
+        self.check_reads(commit, batch)?;
+        let state = self.state.load();
+        for part in &batch.parts {
+            state.table(part.table)?;
+        }
+        let seq = commit.next_seq;
+        commit.next_seq += 1;
+        if commit.history.wanted() {
+            for part in &batch.parts {
+                let mut tmp = [0; 8];
+                let keys = (0..part.block.len()).map(|i| part.block.key(i, &mut tmp).to_vec()).collect();
+                commit.history.record(seq, part.table, keys, part.ranges.clone());
+            }
+        }
+        Ok(seq)
+    }
+
+    fn check_reads(&self, commit: &Commit, batch: &Batch) -> Result<()> {
+        let Some(set) = &batch.reads else { return Ok(()) };
+        match commit.history.conflict(set) {
+            None => Ok(()),
+            Some(table) => {
+                let state = self.state.load();
+                Err(conflict_error(state.table(table).map_or("", |t| &*t.name)))
+            }
+        }
+    }
+
+    /// Queues a batch for the log and makes its parts ready for the memtable.
+    fn log_batch(&self, seq: u64, batch: Batch) -> Vec<Ready> {
+        let bytes: usize = batch.parts.iter().map(|p| p.block.bytes()).sum();
+        let as_chunks = batch.parts.iter().any(BatchPart::is_chunk);
+        if as_chunks && bytes >= BY_REFERENCE_BYTES_MIN {
+            let chunks: Vec<(u32, Arc<Chunk>)> =
+                batch.parts.into_iter().map(|p| (p.table, Arc::new(p.into_chunk()))).collect();
+            self.log.add_chunks(seq, chunks.clone());
+            return chunks.into_iter().map(|(table, chunk)| Ready::Chunk(table, chunk)).collect();
+        }
+        let large = batch.parts.iter().any(|p| !p.segments.is_empty());
+        self.log.add_small(seq, large, batch.parts.len(), |w| {
+            for p in &batch.parts {
+                write_part(w, p.table, &segment_list(&p.segments), &p.ranges, &p.block);
+            }
+        });
+        let ready = |p: BatchPart| {
+            if as_chunks { Ready::Chunk(p.table, Arc::new(p.into_chunk())) } else { Ready::Small(p) }
+        };
+        batch.parts.into_iter().map(ready).collect()
+    }
+
+    /// Puts a commit's parts into the memtable and makes them visible.
+    fn apply(&self, commit: &mut Commit, seq: u64, ready: Vec<Ready>) -> Result<()> {
+        let mut next: Option<State> = None;
+        let state_now = self.state.load();
+        for part in ready {
+            match part {
+                Ready::Chunk(table, chunk) => {
+                    let state = next.take().unwrap_or_else(|| state_now.with_tables(state_now.tables.clone()));
+                    let mut t = TableState::clone(state.table(table)?);
+                    commit.live_bytes -= t.live_bytes().min(commit.live_bytes);
+                    commit.spare.extend(t.seal_active()?);
+                    t.push_chunk(chunk)?;
+                    commit.live_bytes += t.live_bytes();
+                    next = Some(state.with_table(t));
+                }
+                Ready::Small(part) => self.apply_small(commit, seq, part, &mut next)?,
+            }
+        }
+        match next {
+            Some(state) => {
+                state.visible.store(seq, Ordering::Release);
+                self.state.store(Arc::new(state));
+            }
+            None => self.state.load().visible.store(seq, Ordering::Release),
+        }
+        Ok(())
+    }
+
+    fn apply_small(&self, commit: &mut Commit, seq: u64, part: BatchPart, next: &mut Option<State>) -> Result<()> {
+        let (records, bytes) = (part.block.len(), part.block.bytes());
+        let current = self.state.load();
+        let state = next.as_ref().unwrap_or(&current);
+        let has_room = |t: &TableState| t.active.as_ref().filter(|a| a.list.fits(records, bytes)).cloned();
+        let active = match has_room(state.table(part.table)?) {
+            Some(active) => active,
+            None => {
+                let mut t = TableState::clone(state.table(part.table)?);
+                commit.live_bytes -= t.live_bytes().min(commit.live_bytes);
+                commit.spare.extend(t.seal_active()?);
+                commit.spare.truncate(4);
+                let active = commit.new_active(records, bytes);
+                t.active = Some(active.clone());
+                commit.live_bytes += t.live_bytes();
+                *next = Some(state.with_table(t));
+                active
+            }
+        };
+        if !part.segments.is_empty() {
+            hold(&mut active.segments.lock(), part.segments);
+        }
+        let before = active.list.used_bytes();
+        let mut tmp = [0; 8];
+        for i in 0..records {
+            let (key, tag) = (part.block.key(i, &mut tmp), part.block.tag(i));
+            // SAFETY: the commit lock is held (`commit` is what it guards), so this is the only
+            // insert, and the last one happened before the lock was taken.
+            let fitted = unsafe { active.list.insert(key, seq, tag as u8, part.block.value(i)) };
+            debug_assert!(fitted, "`fits` promised room");
+        }
+        commit.live_bytes += active.list.used_bytes() - before;
+        Ok(())
+    }
+
+    /// Applies a commit that recovery found in the log.
+    pub(super) fn apply_recovered(&self, seq: u64, parts: Vec<BatchPart>) -> Result<()> {
+        let mut commit = self.commit.lock();
+        let ready = parts
+            .into_iter()
+            .map(|p| if p.is_chunk() { Ready::Chunk(p.table, Arc::new(p.into_chunk())) } else { Ready::Small(p) });
+        let ready: Vec<Ready> = ready.collect();
+        self.apply(&mut commit, seq, ready)?;
+        commit.next_seq = seq + 1;
+        Ok(())
+    }
+
+    /// Makes sure that frames may be written: the manifest names the chain.
+    pub(super) fn start_log(&self) -> Result<()> {
+        match self.log.start() {
+            LogStart::Ready => Ok(()),
+            LogStart::Unpublished => self.publish_log(),
+        }
+    }
+
+    /// Makes every commit so far durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        if self.config.read_only {
+            return Ok(());
+        }
+        self.poison.check()?;
+        let newest = self.state.load().visible();
+        if self.log.durable_seq() >= newest {
+            return Ok(());
+        }
+        self.start_log()?;
+        self.log.write()
+    }
+
+    /// Freezes the memtables for a flush, if they are full and no flush is under way.
+    fn rotate_if_full(&self, commit: &mut Commit) -> Result<()> {
+        self.pace.set_live(commit.live_bytes as u64);
+        if commit.live_bytes as u64 >= self.config.memtable_bytes {
+            self.rotate(commit)?;
+        }
+        Ok(())
+    }
+
+    /// Freezes the memtables; false if a flush is under way or nothing is in them.
+    pub(super) fn rotate(&self, commit: &mut Commit) -> Result<bool> {
+        let state = self.state.load();
+        if state.tables.iter().any(|t| !t.frozen.is_empty()) || state.tables.iter().all(|t| t.memtable_is_empty()) {
+            return Ok(false);
+        }
+        let mut tables = Vec::with_capacity(state.tables.len());
+        for table in &state.tables {
+            let mut t = TableState::clone(table);
+            commit.spare.extend(t.seal_active()?);
+            t.frozen = Arc::new(std::mem::take(&mut t.chunks));
+            t.read = Arc::default();
+            tables.push(Arc::new(t));
+        }
+        commit.spare.truncate(4);
+        commit.live_bytes = 0;
+        self.pace.set_live(0);
+        let mut next = state.with_tables(tables);
+        next.frozen_seq = next.visible();
+        self.state.store(Arc::new(next));
+        self.wake();
+        Ok(true)
+    }
+
+    pub(super) fn lock_commit(&self) -> MutexGuard<'_, Commit> {
+        self.commit.lock()
+    }
+
+    /// A snapshot for a transaction that reads before it writes: later commits leave a trace.
+    pub(crate) fn enter(&self) -> Arc<State> {
+        let mut commit = self.commit.lock();
+        let state = self.state.load_full();
+        commit.history.enter(state.visible());
+        state
+    }
+
+    /// Ends what `enter` began.
+    pub(crate) fn leave(&self, snapshot: u64) {
+        self.commit.lock().history.leave(snapshot);
+    }
+}
+
+/// Adds segments to a list that holds each once.
+fn hold(list: &mut Vec<Arc<Segment>>, more: Vec<Arc<Segment>>) {
+    for segment in more {
+        if !list.iter().any(|s| Arc::ptr_eq(s, &segment)) {
+            list.push(segment);
+        }
+    }
+}
+
+impl BatchPart {
+    fn is_chunk(&self) -> bool {
+        self.block.len() >= CHUNK_RECORDS_MIN || self.block.bytes() >= CHUNK_BYTES_MIN || !self.ranges.is_empty()
+    }
+
+    fn into_chunk(self) -> Chunk {
+        Chunk::new(self.block, self.ranges, self.segments)
+    }
+
+    /// What a transaction under snapshot isolation must not have met: the keys it wrote.
+    pub(crate) fn marks(&self) -> Vec<(u32, u64)> {
+        let mut tmp = [0; 8];
+        (0..self.block.len()).map(|i| (self.table, key_mark(self.table, self.block.key(i, &mut tmp)))).collect()
+    }
+
+    /// And the ranges it deleted.
+    pub(crate) fn range_marks(&self) -> Vec<(u32, Range)> {
+        self.ranges.iter().map(|r| (self.table, r.clone())).collect()
+    }
+
+    /// A part with a single record, without sorting or copying.
+    pub(crate) fn single(table: u32, key: &[u8], tag: Tag, value: &[u8]) -> BatchPart {
+        let mut block = Block::with_capacity(None, 1, key.len() + value.len());
+        block.push(key, tag, value);
+        BatchPart { table, block, ranges: Ranges::default(), segments: Vec::new() }
+    }
+}

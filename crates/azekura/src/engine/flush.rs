@@ -1,0 +1,179 @@
+//! The flush: frozen memtables become runs, and the log before them is forgotten.
+
+use super::Engine;
+use super::checkpoint::Purpose;
+use super::job::{MergeOutput, Output};
+use super::state::{SortedRun, TableState};
+use crate::base::error::Result;
+use crate::base::key::SortKey;
+use crate::memtable::chunk::Chunk;
+use crate::merge::{Merger, Source};
+use crate::run::Run;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Keys looked up in older runs to learn how many of a flush's records replace others.
+const SAMPLE_KEYS: u64 = 64;
+
+impl Engine {
+    /// Flushes what is frozen, if anything is.
+    pub(super) fn flush_frozen(&self) -> Result<()> {
+        let state = self.state.load_full();
+        if state.tables.iter().all(|t| t.frozen.is_empty()) {
+            return Ok(());
+        }
+        let started = std::time::Instant::now();
+        let frozen_bytes: u64 = state.tables.iter().flat_map(|t| t.frozen.iter()).map(|c| c.bytes() as u64).sum();
+        let mut outputs = Vec::new();
+        for table in state.tables.iter().filter(|t| !t.frozen.is_empty()) {
+            outputs.push((table.id, table.frozen.clone(), self.flush_table(table)?));
+        }
+        // Frozen is all that was committed when it was frozen; its last commit is the newest one
+        // then. Nothing older is in memory elsewhere, so this number is what the file now holds.
+        self.install_flush(outputs)?;
+        self.checkpoint(Purpose::Plain)?;
+        self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+        self.pace.note_flush(frozen_bytes, started.elapsed());
+        self.pace.set_frozen(0);
+        self.wake();
+        Ok(())
+    }
+
+    fn flush_table(&self, table: &TableState) -> Result<MergeOutput> {
+        let sources: Vec<Source> = table.frozen.iter().map(|c| Source::chunk(c.clone())).collect();
+        let records: u64 = table.frozen.iter().map(|c| c.block.len() as u64).sum();
+        let bytes: u64 = table.frozen.iter().map(|c| c.block.bytes() as u64).sum();
+        let mut merger = Merger::new(sources, table.levels.is_empty())?;
+        let apart = merger.is_chain() && stands_apart(table, &table.frozen);
+        let filter_keys = if apart { 0 } else { records };
+        let mut output = Output::new(self, table.kind, filter_keys, records, bytes);
+        while !output.step(&mut merger)? {}
+        let mut done = output.finish(&merger.ranges())?;
+        done.updates = if apart { 0.0 } else { self.sample_updates(table, &table.frozen)? };
+        Ok(done)
+    }
+
+    /// What part of the frozen records likely replaces older ones: looked up for a few.
+    fn sample_updates(&self, table: &TableState, frozen: &[Arc<Chunk>]) -> Result<f32> {
+        if table.levels.is_empty() {
+            return Ok(0.0);
+        }
+        let total: u64 = frozen.iter().map(|c| c.block.len() as u64).sum();
+        let (mut asked, mut found) = (0u32, 0u32);
+        let mut tmp = [0; 8];
+        for chunk in frozen {
+            let n = chunk.block.len();
+            let share = (n as u64 * SAMPLE_KEYS / total.max(1)).max(1);
+            let step = (n as u64 / share).max(1);
+            for i in (0..n as u64).step_by(crate::base::codec::usize_of64(step)).take(SAMPLE_KEYS as usize) {
+                let key = SortKey::new(chunk.block.key(crate::base::codec::usize_of64(i), &mut tmp));
+                asked += 1;
+                found += u32::from(in_levels(table, key)?);
+            }
+        }
+        Ok(if asked == 0 { 0.0 } else { found as f32 / asked as f32 })
+    }
+
+    /// Puts the runs in place of the frozen chunks.
+    fn install_flush(&self, outputs: Vec<(u32, Arc<Vec<Arc<Chunk>>>, MergeOutput)>) -> Result<()> {
+        let commit = self.lock_commit();
+        let state = self.state.load_full();
+        let mut tables = state.tables.clone();
+        for (id, frozen, output) in outputs {
+            // A table dropped meanwhile needs its runs no more; dooming them frees their extents.
+            let Ok(i) = tables.binary_search_by_key(&id, |t| t.id) else {
+                output.runs.iter().for_each(|r| r.doom());
+                continue;
+            };
+            let mut t = TableState::clone(&tables[i]);
+            debug_assert!(Arc::ptr_eq(&t.frozen, &frozen), "only the flush changes what is frozen");
+            t.frozen = Arc::default();
+            t.levels = Arc::new(place(&t.levels, output)?);
+            tables[i] = Arc::new(t);
+        }
+        let mut next = state.with_tables(tables);
+        next.flushed_seq = next.frozen_seq;
+        self.state.store(Arc::new(next));
+        drop(commit);
+        Ok(())
+    }
+
+    /// Flushes everything committed so far and waits for it.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.check_writable()?;
+        let goal = self.state.load().visible();
+        while self.state.load().flushed_seq < goal {
+            self.check_writable()?;
+            let mut commit = self.lock_commit();
+            let rotated = self.rotate(&mut commit)?;
+            drop(commit);
+            if !rotated && self.state.load().tables.iter().all(|t| t.memtable_is_empty()) {
+                return self.flush_nothing();
+            }
+            self.wait_for_flush()?;
+        }
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Nothing is in memory, though commits were made (to tables since dropped): the file holds all.
+    fn flush_nothing(&self) -> Result<()> {
+        let commit = self.lock_commit();
+        let state = self.state.load_full();
+        if state.tables.iter().all(|t| t.memtable_is_empty()) && state.flushed_seq < state.visible() {
+            let mut next = state.with_tables(state.tables.clone());
+            next.flushed_seq = next.visible();
+            next.frozen_seq = next.visible();
+            self.state.store(Arc::new(next));
+            drop(commit);
+            return self.checkpoint(Purpose::Plain);
+        }
+        Ok(())
+    }
+}
+
+/// Whether an older run has the key.
+fn in_levels(table: &TableState, key: SortKey<'_>) -> Result<bool> {
+    let hash = table.kind.filter_hash(key);
+    for level in table.levels.iter() {
+        if let Some(run) = level.run_for(key.bytes)
+            && run.may_contain(hash)?
+            && run.find(key)?.is_some()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the frozen keys meet no run of the table.
+fn stands_apart(table: &TableState, frozen: &[Arc<Chunk>]) -> bool {
+    let bounds: Vec<_> = frozen.iter().filter_map(|c| c.bounds()).collect();
+    let min = bounds.iter().map(|b| &b.0).min();
+    let max = bounds.iter().map(|b| &b.1).max();
+    let (Some(min), Some(max)) = (min, max) else { return false };
+    table.levels.iter().flat_map(|l| &l.runs).all(|r| !r.overlaps(min, max))
+}
+
+/// The levels with a flush's runs: joined to the oldest sorted run if they meet nothing, so that
+/// ascending loads are written once, else as the newest.
+fn place(levels: &[Arc<SortedRun>], output: MergeOutput) -> Result<Vec<Arc<SortedRun>>> {
+    let mut levels = levels.to_vec();
+    if output.runs.is_empty() {
+        return Ok(levels);
+    }
+    let meets = |run: &Arc<Run>| {
+        run.info.ranges > 0 || levels.iter().flat_map(|l| &l.runs).any(|r| r.overlaps(&run.info.min, &run.info.max))
+    };
+    if output.runs.iter().any(meets) || levels.is_empty() {
+        levels.insert(0, Arc::new(SortedRun::new(output.runs, output.updates)?));
+        return Ok(levels);
+    }
+    let Some(bottom) = levels.pop() else { return Ok(levels) };
+    let mut runs = bottom.runs.clone();
+    runs.extend(output.runs);
+    runs.sort_by(|a, b| a.info.min.cmp(&b.info.min));
+    levels.push(Arc::new(SortedRun::new(runs, bottom.updates)?));
+    Ok(levels)
+}

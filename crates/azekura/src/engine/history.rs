@@ -1,0 +1,143 @@
+//! What recent commits wrote, for transactions that have read: first committer wins.
+//!
+//! Only while such transactions are open does a commit leave a trace here: the hash of each key it
+//! wrote, with its sequence number, and its chunks and ranges for those who read ranges. A clash of
+//! hashes can only refuse a transaction that might have passed.
+
+use crate::base::error::Error;
+use crate::base::hash::hash_bytes;
+use crate::memtable::ranges::{Range, Ranges};
+use std::collections::HashMap;
+
+/// What one transaction has read, or (under snapshot isolation) written.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    /// Tables, and hashes of (table, sort key).
+    pub(crate) keys: Vec<(u32, u64)>,
+    /// Ranges of sort keys by table.
+    pub(crate) ranges: Vec<(u32, Range)>,
+}
+
+/// The reads of a transaction and the snapshot that they saw.
+pub(crate) struct ReadSet {
+    pub(crate) snapshot: u64,
+    pub(crate) reads: Reads,
+}
+
+/// The hash under which a key of a table is remembered.
+#[inline]
+pub(crate) fn key_mark(table: u32, key: &[u8]) -> u64 {
+    hash_bytes(key, u64::from(table).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bd1_e995)
+}
+
+/// One commit's writes to one table.
+struct Written {
+    seq: u64,
+    table: u32,
+    keys: Vec<Vec<u8>>,
+    ranges: Ranges,
+}
+
+/// The writes of commits since the oldest open transaction that has read.
+#[derive(Default)]
+pub(crate) struct History {
+    /// Snapshots of open transactions that have read.
+    open: Vec<u64>,
+    marks: HashMap<u64, u64>,
+    /// Oldest first.
+    written: std::collections::VecDeque<Written>,
+}
+
+impl History {
+    /// Whether commits must leave a trace.
+    pub(crate) fn wanted(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// A transaction has read from a snapshot; from now on commits leave a trace.
+    /// REQUIRES: the snapshot is the newest, which the commit lock guarantees.
+    pub(crate) fn enter(&mut self, snapshot: u64) {
+        self.open.push(snapshot);
+    }
+
+    pub(crate) fn leave(&mut self, snapshot: u64) {
+        if let Some(i) = self.open.iter().position(|&s| s == snapshot) {
+            self.open.swap_remove(i);
+        }
+        let Some(&oldest) = self.open.iter().min() else {
+            self.marks = HashMap::new();
+            self.written.clear();
+            return;
+        };
+        while self.written.front().is_some_and(|w| w.seq <= oldest) {
+            if let Some(old) = self.written.pop_front() {
+                for key in &old.keys {
+                    let mark = key_mark(old.table, key);
+                    if self.marks.get(&mark).is_some_and(|&seq| seq <= oldest) {
+                        self.marks.remove(&mark);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Remembers what a commit wrote.
+    pub(crate) fn record(&mut self, seq: u64, table: u32, keys: Vec<Vec<u8>>, ranges: Ranges) {
+        for key in &keys {
+            self.marks.insert(key_mark(table, key), seq);
+        }
+        self.written.push_back(Written { seq, table, keys, ranges });
+    }
+
+    /// The first table in which a commit after the snapshot has met what was read.
+    pub(crate) fn conflict(&self, set: &ReadSet) -> Option<u32> {
+        let newer = |w: &&Written| w.seq > set.snapshot;
+        let met = |&(_, mark): &&(u32, u64)| self.marks.get(mark).is_some_and(|&seq| seq > set.snapshot);
+        if let Some(&(table, _)) = set.reads.keys.iter().find(met) {
+            return Some(table);
+        }
+        for (table, range) in &set.reads.ranges {
+            let meets = |w: &Written| {
+                w.table == *table
+                    && (w.keys.iter().any(|k| range.covers(k)) || w.ranges.iter().any(|r| overlap(r, range)))
+            };
+            if self.written.iter().rev().take_while(newer).any(meets) {
+                return Some(*table);
+            }
+        }
+        // Reads of single keys are kept as hashes, so any range delete in their table counts.
+        let ranged = |w: &&Written| !w.ranges.is_empty() && set.reads.keys.iter().any(|&(t, _)| t == w.table);
+        self.written.iter().rev().take_while(newer).find(ranged).map(|w| w.table)
+    }
+}
+
+fn overlap(a: &Range, b: &Range) -> bool {
+    let before = |x: &Range, y: &Range| x.end.as_ref().is_some_and(|e| *e <= y.start);
+    !before(a, b) && !before(b, a)
+}
+
+/// The error of a transaction that lost.
+pub(crate) fn conflict_error(name: &str) -> Error {
+    Error::Conflict { table: name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_writes_of_what_was_read_conflict() {
+        let mut h = History::default();
+        h.enter(5);
+        h.record(6, 1, vec![b"k".to_vec()], Ranges::default());
+        let set = |keys: Vec<(u32, u64)>, ranges| ReadSet { snapshot: 5, reads: Reads { keys, ranges } };
+        assert_eq!(h.conflict(&set(vec![(1, key_mark(1, b"k"))], vec![])), Some(1));
+        assert_eq!(h.conflict(&set(vec![(2, key_mark(2, b"k"))], vec![])), None);
+        assert_eq!(h.conflict(&set(vec![(1, key_mark(1, b"j"))], vec![])), None);
+        let range = |a: &[u8], b: &[u8]| (1, Range { start: a.to_vec(), end: Some(b.to_vec()) });
+        assert_eq!(h.conflict(&set(vec![], vec![range(b"a", b"z")])), Some(1));
+        assert_eq!(h.conflict(&set(vec![], vec![range(b"l", b"z")])), None);
+        h.leave(5);
+        assert!(!h.wanted());
+    }
+}

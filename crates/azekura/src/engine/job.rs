@@ -1,0 +1,176 @@
+//! Doing a merge: from sources to runs of bounded size, a step at a time.
+
+use super::Engine;
+use crate::base::codec::usize_of64;
+use crate::base::error::{Error, Result};
+use crate::base::key::Kind;
+use crate::base::limits::PARTITION_BYTES;
+use crate::format::block::{Block, Tag};
+use crate::format::manifest::RunInfo;
+use crate::memtable::ranges::Ranges;
+use crate::merge::Merger;
+use crate::run::Run;
+use crate::run::writer::RunWriter;
+use crate::values::{Segment, VALUE_REF_BYTES, ValueRef};
+use std::sync::Arc;
+
+/// A step handles about this much.
+const STEP_BYTES: u64 = 1 << 20;
+/// A step handles at most this many records.
+const STEP_RECORDS_MAX: u64 = 32_768;
+
+/// What a merge or flush has written.
+pub(super) struct MergeOutput {
+    /// In key order.
+    pub(super) runs: Vec<Arc<Run>>,
+    /// What part of the records likely replaces older ones.
+    pub(super) updates: f32,
+}
+
+/// The writing end of a merge.
+pub(super) struct Output<'a> {
+    engine: &'a Engine,
+    kind: Kind,
+    /// Records that a filter is made for, per partition; 0 = none.
+    filter_keys: u64,
+    step_records: usize,
+    block: Block,
+    writer: RunWriter,
+    done: Vec<Arc<Run>>,
+    /// Segments into which records of this output refer, kept until their run holds them.
+    held: Vec<Arc<Segment>>,
+    /// Value segments whose values are to be moved elsewhere.
+    draining: Vec<u32>,
+}
+
+impl<'a> Output<'a> {
+    /// For up to `records` records of `bytes` in all. `filter_keys`: 0, or as many.
+    pub(super) fn new(engine: &'a Engine, kind: Kind, filter_keys: u64, records: u64, bytes: u64) -> Output<'a> {
+        let mean = (bytes / records.max(1)).max(1);
+        // Pages may be smaller than the records were in memory, so a partition may hold more.
+        let per_partition = PARTITION_BYTES * 3 / 2 / mean.div_ceil(2).max(1);
+        let filter_keys = filter_keys.min(per_partition);
+        Output {
+            engine,
+            kind,
+            filter_keys,
+            step_records: usize_of64((STEP_BYTES / mean).clamp(64, STEP_RECORDS_MAX)),
+            block: Block::new(None),
+            writer: RunWriter::new(&engine.store, engine.new_id(), kind, filter_keys),
+            done: Vec::new(),
+            held: Vec::new(),
+            draining: Vec::new(),
+        }
+    }
+
+    /// Values in these segments are written anew elsewhere.
+    pub(super) fn drain(&mut self, segments: Vec<u32>) {
+        self.draining = segments;
+    }
+
+    /// Takes one step of the merge; true when it is done.
+    pub(super) fn step(&mut self, merger: &mut Merger) -> Result<bool> {
+        self.block.reset(merger.fixed());
+        let end = merger.fill(&mut self.block, self.step_records)?;
+        self.settle_values()?;
+        self.writer.append(&self.block)?;
+        if self.writer.bytes() >= PARTITION_BYTES {
+            self.cut()?;
+        }
+        Ok(end)
+    }
+
+    /// Bytes of the partition under way.
+    pub(super) fn open_bytes(&self) -> u64 {
+        self.writer.bytes()
+    }
+
+    /// Ends the partition under way.
+    pub(super) fn cut(&mut self) -> Result<()> {
+        let fresh = RunWriter::new(&self.engine.store, self.engine.new_id(), self.kind, self.filter_keys);
+        let full = std::mem::replace(&mut self.writer, fresh);
+        if let Some(info) = full.finish(&Ranges::default())? {
+            self.keep(info)?;
+        }
+        Ok(())
+    }
+
+    /// The partitions finished so far.
+    pub(super) fn take_done(&mut self) -> Vec<Arc<Run>> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Ends the merge. `ranges` are what the output goes on deleting.
+    pub(super) fn finish(mut self, ranges: &Ranges) -> Result<MergeOutput> {
+        let fresh = RunWriter::new(&self.engine.store, 0, self.kind, 0);
+        let last = std::mem::replace(&mut self.writer, fresh);
+        if let Some(info) = last.finish(ranges)? {
+            self.keep(info)?;
+        }
+        Ok(MergeOutput { runs: std::mem::take(&mut self.done), updates: 0.0 })
+    }
+
+    fn keep(&mut self, info: RunInfo) -> Result<()> {
+        let run = self.engine.open_run(info)?;
+        self.done.push(Arc::new(run));
+        Ok(())
+    }
+
+    /// Counts what the step's records refer to, and moves what stands in draining segments.
+    fn settle_values(&mut self) -> Result<()> {
+        let any_large = match self.block.fixed {
+            Some(f) => f.tag == Tag::Large,
+            None => self.block.recs.iter().any(|r| r.tag() == Tag::Large),
+        };
+        if !any_large {
+            return Ok(());
+        }
+        for i in 0..self.block.len() {
+            if self.block.tag(i) != Tag::Large {
+                continue;
+            }
+            let mut at = ValueRef::decode(self.block.value(i))?;
+            if self.draining.contains(&at.segment) {
+                at = self.relocate(at)?;
+                self.block.replace_value(i, &at.encode());
+            }
+            self.writer.refer(at.segment, u64::from(at.len));
+        }
+        Ok(())
+    }
+
+    fn relocate(&mut self, at: ValueRef) -> Result<ValueRef> {
+        let old = self.engine.values.segment(at.segment).ok_or_else(|| missing_segment(at.segment))?;
+        let mut value = vec![0; crate::base::codec::usize_of(at.len)];
+        old.read(at, &mut value)?;
+        let (moved, segment) = self.engine.values.append(&value)?;
+        if !self.held.iter().any(|s| Arc::ptr_eq(s, &segment)) {
+            self.held.push(segment);
+        }
+        Ok(moved)
+    }
+}
+
+impl Drop for Output<'_> {
+    /// What a merge gives up has never been named by a checkpoint.
+    fn drop(&mut self) {
+        for run in &self.done {
+            run.doom();
+        }
+    }
+}
+
+fn missing_segment(id: u32) -> Error {
+    Error::corrupt("value reference", 0, format!("there is no value segment {id}"))
+}
+
+impl Engine {
+    /// An open run, holding the value segments that it refers to.
+    pub(super) fn open_run(&self, info: RunInfo) -> Result<Run> {
+        let find = |&(id, _): &(u32, u64)| self.values.segment(id).ok_or_else(|| missing_segment(id));
+        let segments = info.large.iter().map(find).collect::<Result<Vec<_>>>()?;
+        Ok(Run::new(info, &self.store, segments))
+    }
+}
+
+const _: () = assert!(VALUE_REF_BYTES == 16);

@@ -1,0 +1,106 @@
+//! The engine: everything between the public handles and the file.
+//!
+//! Lock order: `checkpoint`, `commit`, then the leaves (log, values, space, cache).
+
+mod checkpoint;
+mod commit;
+mod compact;
+mod flush;
+mod history;
+mod job;
+mod memory;
+mod open;
+mod pace;
+mod pick;
+pub(crate) mod poison;
+mod reclaim;
+pub(crate) mod state;
+mod tables;
+mod threads;
+
+pub(crate) use commit::{Batch, BatchPart};
+pub(crate) use history::{ReadSet, Reads, key_mark};
+pub(crate) use open::open;
+pub use reclaim::Progress;
+
+use crate::api::Config;
+use crate::base::error::Result;
+use crate::log::Log;
+use crate::run::Store;
+use crate::space::Space;
+use crate::storage::{File, IoCounters};
+use crate::values::ValueStore;
+use arc_swap::ArcSwap;
+use checkpoint::Checkpoint;
+use commit::Commit;
+use pace::Pace;
+use parking_lot::{Condvar, Mutex};
+use poison::Poison;
+use state::State;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// An open database.
+pub(crate) struct Engine {
+    pub(crate) path: PathBuf,
+    pub(crate) config: Config,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) io: Arc<IoCounters>,
+    pub(crate) store: Store,
+    pub(crate) space: Arc<Space>,
+    pub(crate) hash_seed: u64,
+    pub(crate) values: Arc<ValueStore>,
+    pub(crate) log: Log,
+    pub(crate) state: ArcSwap<State>,
+    pub(crate) poison: Arc<Poison>,
+    commit: Mutex<Commit>,
+    waiting: Mutex<Vec<Arc<commit::Ticket>>>,
+    checkpoint: Mutex<Checkpoint>,
+    /// Runs that the state has dropped and the newest durable checkpoint may still name.
+    retired: Mutex<Vec<checkpoint::Retired>>,
+    /// Unique numbers for runs and log chains.
+    next_id: AtomicU64,
+    next_table: AtomicU32,
+    pub(crate) pace: Pace,
+    /// What the background threads wait for.
+    work: Mutex<threads::Work>,
+    work_changed: Condvar,
+    stop: AtomicBool,
+    pub(crate) counters: Counters,
+}
+
+/// Running totals, for `Stats`.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) commits: AtomicU64,
+    /// Bytes of keys and values that commits brought.
+    pub(crate) user_bytes: AtomicU64,
+    pub(crate) flushes: AtomicU64,
+    pub(crate) merges: AtomicU64,
+    /// Records that merges have read.
+    pub(crate) merged_records: AtomicU64,
+    pub(crate) merge_ns: AtomicU64,
+    pub(crate) stalls: AtomicU64,
+    pub(crate) stall_ns: AtomicU64,
+}
+
+impl Engine {
+    pub(crate) fn new_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An error if the handle cannot write.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.config.read_only { Err(crate::Error::ReadOnly) } else { self.poison.check() }
+    }
+
+    /// The value that a reference of `VALUE_REF_BYTES` stands for.
+    pub(crate) fn read_large(&self, reference: &[u8]) -> Result<Vec<u8>> {
+        self.values.read(reference)
+    }
+
+    pub(crate) fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,382 @@
+//! Opening: create, or recover what is there.
+//!
+//! Recovery reads the newest valid superblock and its manifest, claims the extents that it names,
+//! and replays the log chains into fresh memtables. Nothing is written: the chains stay in the
+//! manifest until a flush has made them needless, and new commits get a chain of their own. So the
+//! time to open depends on the log's length, which the memtable's size bounds, and on nothing else.
+
+use super::checkpoint::{Checkpoint, OldLog};
+use super::commit::{BatchPart, Commit};
+use super::pace::Pace;
+use super::poison::Poison;
+use super::state::{SortedRun, State, TableState};
+use super::{Counters, Engine};
+use crate::api::Config;
+use crate::base::checksum::crc;
+use crate::base::codec::{usize_of, usize_of64};
+use crate::base::error::{Error, Result};
+use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
+use crate::cache::Cache;
+use crate::format::frame::Part;
+use crate::format::manifest::{LogChain, Manifest, ValueInfo};
+use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
+use crate::log::Log;
+use crate::log::recovery::replay;
+use crate::run::{Run, Store, read_error};
+use crate::space::{Extent, Space};
+use crate::storage::{File, IoCounters, Metered, OpenMode, Storage};
+use crate::values::{Segment, ValueRef, ValueStore};
+use arc_swap::ArcSwap;
+use parking_lot::{Condvar, Mutex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// What the superblocks say.
+struct Found {
+    block: Superblock,
+    manifest: Manifest,
+    extent: Option<Extent>,
+}
+
+/// Opens a database and starts its threads.
+pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result<(Arc<Engine>, Vec<JoinHandle<()>>)> {
+    let io = Arc::new(IoCounters::default());
+    let raw = open_file(storage, path, &config)?;
+    let file: Arc<dyn File> = Arc::new(Metered::new(raw, io.clone()));
+    let name = || path.display().to_string();
+    let lock = file.try_lock(!config.read_only).map_err(|e| Error::io("locking the database file", e))?;
+    if !lock {
+        return Err(Error::Locked { path: name(), exclusive: !config.read_only });
+    }
+    if file.len().map_err(|e| Error::io("reading the file's length", e))? == 0 {
+        if config.read_only {
+            return Err(Error::NotADatabase { path: name(), reason: "the file is empty".into() });
+        }
+        write_first_superblock(file.as_ref())?;
+    }
+    let found = read_superblocks(file.as_ref(), path)?;
+    let engine = Arc::new(build(path, config, file, io, found)?);
+    let threads = if engine.config.read_only { Vec::new() } else { engine.start_threads()? };
+    Ok((engine, threads))
+}
+
+/// Opens the file, or makes a new database beside it and renames it into place, so that a crash
+/// leaves a whole database or none.
+fn open_file(storage: &dyn Storage, path: &Path, config: &Config) -> Result<Arc<dyn File>> {
+    let refuse = |detail: &str| Error::Open { path: path.display().to_string(), detail: detail.into() };
+    let exists = storage.exists(path).map_err(|e| Error::io("looking for the database file", e))?;
+    if exists && config.exclusive {
+        return Err(refuse("the file exists already"));
+    }
+    if !exists {
+        if !config.create || config.read_only {
+            return Err(refuse("the file does not exist"));
+        }
+        create(storage, path)?;
+    }
+    let mode = if config.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
+    storage.open(path, mode).map_err(|e| Error::io("opening the database file", e))
+}
+
+fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
+    let during = "creating the database file";
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".new-{}-{:016x}", std::process::id(), random()?));
+    let fresh = path.with_file_name(name);
+    let made = (|| {
+        let file = storage.open(&fresh, OpenMode::CreateNew).map_err(|e| Error::io(during, e))?;
+        write_first_superblock(file.as_ref())?;
+        storage
+            .rename(&fresh, path, false)
+            .or_else(|e| {
+                // Somebody else was faster: theirs is as good as ours.
+                if e.kind() == io::ErrorKind::AlreadyExists { storage.remove(&fresh) } else { Err(e) }
+            })
+            .map_err(|e| Error::io(during, e))?;
+        storage.sync_dir_of(path).map_err(|e| Error::io(during, e))
+    })();
+    if made.is_err() && storage.exists(&fresh).unwrap_or(false) {
+        // The first error is the one to report.
+        let _left_behind = storage.remove(&fresh);
+    }
+    made
+}
+
+fn random() -> Result<u64> {
+    let mut b = [0; 8];
+    let n = rustix::rand::getrandom(&mut b, rustix::rand::GetRandomFlags::empty())
+        .map_err(|e| Error::io("drawing random numbers", e.into()))?;
+    debug_assert!(n == 8);
+    Ok(u64::from_le_bytes(b))
+}
+
+fn write_first_superblock(file: &dyn File) -> Result<()> {
+    let manifest = Manifest { next_id: 1, next_table: 1, ..Manifest::default() };
+    let block = Superblock {
+        file_id: random()?,
+        number: 1,
+        hash_seed: random()?,
+        manifest: ManifestAt::Inline(manifest.encode()),
+    };
+    let mut bytes = block.encode();
+    bytes.extend_from_within(..);
+    file.write_at(&bytes, 0).map_err(|e| Error::io("writing the first superblock", e))?;
+    file.sync_all().map_err(|e| Error::io("writing the first superblock", e))
+}
+
+fn read_superblocks(file: &dyn File, path: &Path) -> Result<Found> {
+    let len = file.len().map_err(|e| Error::io("reading the file's length", e))?;
+    let mut best: Option<Superblock> = None;
+    let (mut damaged, mut newer) = (false, None);
+    for at in [0, ALIGN_BYTES] {
+        if at + ALIGN_BYTES > len {
+            continue;
+        }
+        let mut bytes = vec![0; superblock::BYTES];
+        file.read_at(&mut bytes, at).map_err(|e| read_error(e, at))?;
+        match Superblock::parse(&bytes) {
+            Ok(Parsed::Valid(b)) if best.as_ref().is_none_or(|x| b.number > x.number) => best = Some(b),
+            Ok(Parsed::Valid(_)) => {}
+            Ok(Parsed::Damaged) => damaged = true,
+            Ok(Parsed::Foreign) => {}
+            Err(e) => newer = Some(e),
+        }
+    }
+    if let Some(e) = newer {
+        return Err(e);
+    }
+    let Some(block) = best else {
+        return Err(if damaged {
+            Error::corrupt("superblock", 0, "neither copy is whole")
+        } else {
+            Error::NotADatabase { path: path.display().to_string(), reason: "no superblock at its start".into() }
+        });
+    };
+    let (manifest, extent) = read_manifest(file, &block.manifest, len)?;
+    Ok(Found { block, manifest, extent })
+}
+
+fn read_manifest(file: &dyn File, at: &ManifestAt, file_len: u64) -> Result<(Manifest, Option<Extent>)> {
+    match at {
+        ManifestAt::Inline(bytes) => Ok((Manifest::decode(bytes, 64)?, None)),
+        ManifestAt::Extent { offset, len, crc: expected } => {
+            let extent = Extent { offset: *offset, len: align_up(u64::from(*len)) };
+            if extent.offset.checked_add(extent.len).is_none_or(|e| e > file_len) || offset % ALIGN_BYTES != 0 {
+                return Err(Error::corrupt("superblock", 0, format!("manifest at {offset}+{len} is outside the file")));
+            }
+            let mut bytes = vec![0; usize_of(*len)];
+            file.read_at(&mut bytes, *offset).map_err(|e| read_error(e, *offset))?;
+            let found = crc(0, &bytes);
+            if found != *expected && !cfg!(fuzzing) {
+                let detail = format!("checksum {found:08x}, expected {expected:08x}");
+                return Err(Error::corrupt("manifest", *offset, detail));
+            }
+            Ok((Manifest::decode(&bytes, *offset)?, Some(extent)))
+        }
+    }
+}
+
+/// What the log chains hold, before there is an engine to apply it to.
+#[derive(Default)]
+struct Replayed {
+    commits: Vec<(u64, Vec<Part>)>,
+    logs: Vec<OldLog>,
+    /// Segments that commits refer to.
+    segments: BTreeMap<u32, ValueInfo>,
+}
+
+fn read_logs(file: &dyn File, found: &Found) -> Result<Replayed> {
+    let mut out = Replayed::default();
+    let flushed = found.manifest.flushed_seq;
+    let mut last = flushed;
+    for log in &found.manifest.logs {
+        let mut chain_last = 0;
+        let (commits, segments) = (&mut out.commits, &mut out.segments);
+        let done = replay(file, found.block.file_id, found.block.number, log, |seq, parts| {
+            chain_last = chain_last.max(seq);
+            if seq <= last {
+                return Ok(());
+            }
+            last = seq;
+            for part in &parts {
+                note_segments(segments, part)?;
+            }
+            commits.push((seq, parts));
+            Ok(())
+        })?;
+        let chain = LogChain { end_frame: done.end_frame, ..log.clone() };
+        out.logs.push(OldLog { chain, segments: done.segments, last_seq: chain_last });
+    }
+    Ok(out)
+}
+
+/// Remembers the segments of a part, and how far its references reach into them.
+fn note_segments(segments: &mut BTreeMap<u32, ValueInfo>, part: &Part) -> Result<()> {
+    for &(id, extent) in &part.segments {
+        segments.entry(id).or_insert(ValueInfo { id, extent, used: 0 });
+    }
+    if part.segments.is_empty() {
+        return Ok(());
+    }
+    for i in 0..part.block.len() {
+        if part.block.tag(i) == crate::format::block::Tag::Large {
+            let at = ValueRef::decode(part.block.value(i))?;
+            if let Some(s) = segments.get_mut(&at.segment) {
+                s.used = s.used.max(u64::from(at.offset) + u64::from(at.len));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn build(path: &Path, config: Config, file: Arc<dyn File>, io: Arc<IoCounters>, found: Found) -> Result<Engine> {
+    let replayed = read_logs(file.as_ref(), &found)?;
+    let mut values: BTreeMap<u32, ValueInfo> = found.manifest.values.iter().map(|v| (v.id, v.clone())).collect();
+    for (id, seen) in &replayed.segments {
+        let known = values.entry(*id).or_insert_with(|| seen.clone());
+        known.used = known.used.max(seen.used).min(known.extent.len);
+    }
+    keep_referred(&mut values, &found.manifest, &replayed);
+    let space = Arc::new(claim(&found, &replayed, &values)?);
+    let poison = Arc::new(Poison::default());
+    let next_segment = values.keys().next_back().map_or(1, |id| id + 1);
+    let store = ValueStore::new(file.clone(), space.clone(), poison.clone(), next_segment);
+    let values_store = Arc::new(store);
+    let held: Vec<Arc<Segment>> =
+        values.values().map(|v| values_store.adopt(v.id, v.extent, align_up(v.used).min(v.extent.len))).collect();
+    let file_id = found.block.file_id;
+    let flushed = found.manifest.flushed_seq;
+    let log = Log::new(file.clone(), space.clone(), poison.clone(), values_store.clone(), file_id, flushed);
+    let cache = Cache::new(usize_of64(config.cache_bytes()))?;
+    let engine = Engine {
+        path: path.to_path_buf(),
+        store: Store { file: file.clone(), space: space.clone(), cache, file_id },
+        file,
+        io,
+        space,
+        hash_seed: found.block.hash_seed,
+        values: values_store,
+        log,
+        state: ArcSwap::from_pointee(State {
+            visible: AtomicU64::new(flushed),
+            tables: Vec::new(),
+            flushed_seq: flushed,
+            frozen_seq: flushed,
+        }),
+        poison,
+        commit: Mutex::new(Commit::new(flushed + 1)),
+        waiting: Mutex::new(Vec::new()),
+        checkpoint: Mutex::new(Checkpoint {
+            number: found.block.number,
+            manifest: found.extent,
+            old_logs: replayed.logs,
+            clean: found.manifest.logs.is_empty(),
+        }),
+        retired: Mutex::new(Vec::new()),
+        next_id: AtomicU64::new(found.manifest.next_id.saturating_add(ID_GAP)),
+        next_table: AtomicU32::new(found.manifest.next_table.max(1)),
+        pace: Pace::new(),
+        work: Mutex::default(),
+        work_changed: Condvar::new(),
+        stop: AtomicBool::new(false),
+        counters: Counters::default(),
+        config,
+    };
+    engine.load_tables(&found.manifest)?;
+    engine.apply_replayed(replayed.commits)?;
+    drop(held);
+    Ok(engine)
+}
+
+/// Ids given out after the last checkpoint, before a crash, must not be given out again: a page of
+/// an unfinished run could otherwise pass for one of its namesake.
+const ID_GAP: u64 = 1 << 20;
+
+/// Forgets segments to which nothing refers.
+fn keep_referred(values: &mut BTreeMap<u32, ValueInfo>, manifest: &Manifest, replayed: &Replayed) {
+    let runs = manifest.tables.iter().flat_map(|t| t.levels.iter().flatten());
+    let mut referred: BTreeSet<u32> = runs.flat_map(|r| r.large.iter().map(|l| l.0)).collect();
+    referred.extend(replayed.segments.keys());
+    values.retain(|id, _| referred.contains(id));
+}
+
+/// The allocator in which everything that the manifest and the log name is taken.
+fn claim(found: &Found, replayed: &Replayed, values: &BTreeMap<u32, ValueInfo>) -> Result<Space> {
+    let mut live: Vec<Extent> = found.extent.into_iter().collect();
+    live.extend(replayed.logs.iter().flat_map(|l| l.segments.iter().copied()));
+    let runs = found.manifest.tables.iter().flat_map(|t| t.levels.iter().flatten());
+    live.extend(runs.flat_map(|r| r.extents.iter().copied()));
+    live.extend(values.values().map(|v| v.extent));
+    Space::from_live(SUPERBLOCKS_BYTES, live).map_err(|(a, b)| {
+        let detail = format!("extents {}+{} and {}+{} overlap or are impossible", a.offset, a.len, b.offset, b.len);
+        Error::corrupt("manifest", 0, detail)
+    })
+}
+
+impl Engine {
+    fn load_tables(&self, manifest: &Manifest) -> Result<()> {
+        let mut tables = Vec::new();
+        for info in &manifest.tables {
+            let mut table = TableState::new(info.id, info.kind, &info.name);
+            let mut levels = Vec::new();
+            for level in &info.levels {
+                let runs: Vec<Arc<Run>> =
+                    level.iter().map(|r| self.open_run(r.clone()).map(Arc::new)).collect::<Result<_>>()?;
+                if runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
+                    return Err(Error::corrupt("manifest", 0, format!("table {}: partitions overlap", info.name)));
+                }
+                levels.push(Arc::new(SortedRun::new(runs, 1.0)?));
+            }
+            table.levels = Arc::new(levels);
+            tables.push(Arc::new(table));
+        }
+        tables.sort_by_key(|t| t.id);
+        if tables.windows(2).any(|w| w[0].id == w[1].id) {
+            return Err(Error::corrupt("manifest", 0, "two tables have the same id"));
+        }
+        let state = self.state.load_full();
+        self.state.store(Arc::new(state.with_tables(tables)));
+        Ok(())
+    }
+
+    fn apply_replayed(&self, commits: Vec<(u64, Vec<Part>)>) -> Result<()> {
+        for (seq, parts) in commits {
+            let state = self.state.load_full();
+            let mut batch = Vec::with_capacity(parts.len());
+            // A table that the manifest does not know was dropped after the commit.
+            for part in parts.into_iter().filter(|p| state.table(p.table).is_ok()) {
+                let find = |(id, _): &(u32, Extent)| self.values.segment(*id);
+                let segments = part.segments.iter().filter_map(find).collect();
+                batch.push(BatchPart { table: part.table, block: part.block, ranges: part.ranges, segments });
+            }
+            self.apply_recovered(seq, batch)?;
+            self.log.recovered(seq);
+        }
+        Ok(())
+    }
+
+    /// Flushes, ends the log and cuts the file to its length.
+    pub(crate) fn close(&self, threads: Vec<JoinHandle<()>>) -> Result<()> {
+        if self.config.read_only {
+            return Ok(());
+        }
+        let flushed = self.poison.check().and_then(|()| self.flush());
+        self.stop_threads(threads);
+        flushed?;
+        self.values.close_open()?;
+        let clean = self.checkpoint.lock().clean && self.retired.lock().is_empty();
+        if !clean {
+            self.checkpoint(super::checkpoint::Purpose::Close)?;
+        }
+        self.trim()
+    }
+
+    /// Whether the newest commit is in the file, for handles that only read.
+    pub(crate) fn newest(&self) -> u64 {
+        self.state.load().visible.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,116 @@
+//! Pacing: writers are slowed in proportion to the debt they run up, never stopped dead.
+//!
+//! Two debts count: memtable bytes beyond the budget while a flush is under way, and sorted runs
+//! beyond what merges keep up with. From the point where a debt begins, a commit is delayed by the
+//! time that its bytes take at a rate which falls from the flush's own to a twentieth of it. Only
+//! when memory holds twice the budget does a commit wait for the flush itself.
+
+use super::Engine;
+use crate::base::error::Result;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Sorted runs of one table beyond which writers are slowed, and over how many more.
+const LEVELS_FREE: u64 = 24;
+const LEVELS_SPAN: f64 = 40.0;
+/// Assumed until a flush has been measured, in bytes per second.
+const RATE_FIRST: f64 = 300e6;
+/// Delays are gathered until a sleep is worth it.
+const SLEEP_MIN: Duration = Duration::from_micros(300);
+/// No single delay is longer.
+const SLEEP_MAX: Duration = Duration::from_millis(40);
+
+/// The figures that pacing goes by.
+pub(crate) struct Pace {
+    live: AtomicU64,
+    frozen: AtomicU64,
+    levels: AtomicU64,
+    /// Bytes per second that flushes have managed lately.
+    rate: Mutex<f64>,
+    owed: Mutex<Duration>,
+}
+
+impl Pace {
+    pub(super) fn new() -> Pace {
+        Pace {
+            live: AtomicU64::new(0),
+            frozen: AtomicU64::new(0),
+            levels: AtomicU64::new(0),
+            rate: Mutex::new(RATE_FIRST),
+            owed: Mutex::new(Duration::ZERO),
+        }
+    }
+
+    pub(super) fn set_live(&self, bytes: u64) {
+        self.live.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_frozen(&self, bytes: u64) {
+        self.frozen.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_levels(&self, n: usize) {
+        self.levels.store(n as u64, Ordering::Relaxed);
+    }
+
+    /// Memtable bytes, live and frozen.
+    pub(crate) fn memtable_bytes(&self) -> u64 {
+        self.live.load(Ordering::Relaxed) + self.frozen.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_flush(&self, bytes: u64, took: Duration) {
+        if bytes > 1 << 20 {
+            let now = bytes as f64 / took.as_secs_f64().max(1e-6);
+            let mut rate = self.rate.lock();
+            *rate = *rate * 0.7 + now * 0.3;
+        }
+    }
+
+    /// How far memory and runs are beyond what is free of charge: 0 = not at all, 1 = the limit.
+    fn debt(&self, memtable_bytes: u64) -> f64 {
+        let live = self.live.load(Ordering::Relaxed) as f64 / memtable_bytes as f64;
+        let memory = if self.frozen.load(Ordering::Relaxed) > 0 { live - 0.75 } else { 0.0 };
+        let levels = self.levels.load(Ordering::Relaxed).saturating_sub(LEVELS_FREE) as f64 / LEVELS_SPAN;
+        memory.max(levels)
+    }
+
+    /// The delay that `bytes` more cost at a debt; zero until enough has gathered.
+    fn delay(&self, debt: f64, bytes: u64) -> Duration {
+        let part = (1.0 - debt).clamp(0.05, 1.0);
+        let seconds = bytes as f64 / (*self.rate.lock() * 1.5 * part);
+        let mut owed = self.owed.lock();
+        *owed += Duration::from_secs_f64(seconds * debt.min(1.0));
+        if *owed < SLEEP_MIN { Duration::ZERO } else { std::mem::take(&mut *owed).min(SLEEP_MAX) }
+    }
+}
+
+impl Engine {
+    /// Delays a commit of `bytes` as the debts demand.
+    pub(super) fn pace_writer(&self, bytes: u64) -> Result<()> {
+        let debt = self.pace.debt(self.config.memtable_bytes);
+        if debt <= 0.0 {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let delay = self.pace.delay(debt, bytes);
+        if delay > Duration::ZERO {
+            std::thread::sleep(delay);
+        }
+        while self.memory_is_full() {
+            self.wait_for_flush()?;
+        }
+        let waited = started.elapsed();
+        if waited > Duration::from_millis(1) {
+            self.counters.stalls.fetch_add(1, Ordering::Relaxed);
+            let ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+            self.counters.stall_ns.fetch_add(ns, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn memory_is_full(&self) -> bool {
+        self.pace.frozen.load(Ordering::Relaxed) > 0
+            && self.pace.live.load(Ordering::Relaxed) >= self.config.memtable_bytes * 2
+    }
+}

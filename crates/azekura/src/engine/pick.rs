@@ -1,0 +1,133 @@
+//! Choosing what to merge next: a pure function of the levels of a table.
+//!
+//! Sorted runs stand newest first. Flushes make runs of the lowest tier; eight of a tier become one
+//! of the next, eight times as large. The oldest run, the bottom, takes in all that is above it
+//! when that is estimated to hide half of it: then the file is at most half garbage however long
+//! the table is overwritten, and loads of new keys never rewrite the bottom before its turn. When
+//! nothing happens, everything is merged into one run, so that reads find one.
+
+use super::state::{SortedRun, TableState};
+use std::sync::Arc;
+
+/// How many runs of a tier make one of the next.
+pub(super) const FAN_IN: usize = 8;
+/// The bottom takes in the rest when this part of it is estimated to be hidden.
+const GARBAGE_PART: f64 = 0.5;
+/// Partitions smaller than this are joined when many stand side by side.
+const SMALL_PARTITION_BYTES: u64 = 8 << 20;
+const SMALL_PARTITIONS: usize = 16;
+
+/// A merge to be done.
+pub(super) struct Job {
+    pub(super) table: u32,
+    /// Contiguous, newest first.
+    pub(super) inputs: Vec<Arc<SortedRun>>,
+    /// Nothing older exists.
+    pub(super) bottom: bool,
+    /// 0 = short merges of flushed runs, then longer ones.
+    pub(super) class: usize,
+}
+
+/// Classes of jobs, each with a thread of its own so that long merges never hold up short ones.
+pub(super) const CLASSES: usize = 3;
+
+/// The tier of a run of `bytes` where flushes write about `flush_bytes`.
+fn tier_of(bytes: u64, flush_bytes: u64) -> u32 {
+    let mut tier = 0;
+    let mut limit = flush_bytes.saturating_mul(3);
+    while bytes >= limit && tier < 20 {
+        tier += 1;
+        limit = limit.saturating_mul(FAN_IN as u64);
+    }
+    tier
+}
+
+fn class_of(inputs: &[Arc<SortedRun>], flush_bytes: u64) -> usize {
+    let total: u64 = inputs.iter().map(|l| l.bytes()).sum();
+    match total / flush_bytes.max(1) {
+        0..=12 => 0,
+        13..=100 => 1,
+        _ => 2,
+    }
+}
+
+/// The next merge of a table, of the given class, that touches no busy run.
+pub(super) fn pick(
+    table: &TableState,
+    class: usize,
+    flush_bytes: u64,
+    busy: impl Fn(&Arc<SortedRun>) -> bool,
+) -> Option<Job> {
+    let levels = &table.levels;
+    let make = |from: usize, to: usize| {
+        let inputs = levels[from..to].to_vec();
+        let fits = class_of(&inputs, flush_bytes) == class && !inputs.iter().any(&busy);
+        fits.then(|| Job { table: table.id, bottom: to == levels.len(), class, inputs })
+    };
+    if let Some((from, to)) = full_tier(levels, flush_bytes)
+        && let Some(job) = make(from, to)
+    {
+        return Some(job);
+    }
+    if hides_the_bottom(levels, flush_bytes) || needs_purge(levels) || has_small_partitions(levels) {
+        return make(0, levels.len());
+    }
+    None
+}
+
+/// The merge that idle time does: everything into one run, unless little would be gained.
+pub(super) fn pick_idle(table: &TableState, force: bool, busy: impl Fn(&Arc<SortedRun>) -> bool) -> Option<Job> {
+    let levels = &table.levels;
+    let bottom = levels.last()?;
+    let above: u64 = levels[..levels.len() - 1].iter().map(|l| l.bytes()).sum();
+    let purge = levels.len() == 1 && (bottom.deletes() > 0 || !bottom.ranges.is_empty());
+    let worth = force || levels.len() > FAN_IN || above * 16 >= bottom.bytes() || bottom.bytes() < 1 << 30;
+    let due = levels.len() > 1 && worth || purge;
+    (due && !levels.iter().any(busy)).then(|| Job {
+        table: table.id,
+        bottom: true,
+        class: CLASSES - 1,
+        inputs: levels.to_vec(),
+    })
+}
+
+/// The oldest eight or more contiguous runs of one tier (smaller ones among them are taken along).
+fn full_tier(levels: &[Arc<SortedRun>], flush_bytes: u64) -> Option<(usize, usize)> {
+    let tiers: Vec<u32> = levels.iter().map(|l| tier_of(l.bytes(), flush_bytes)).collect();
+    let highest = tiers.iter().copied().max()?;
+    for tier in 0..=highest {
+        let Some(from) = tiers.iter().position(|&t| t == tier) else { continue };
+        let to = tiers[from..].iter().position(|&t| t > tier).map_or(tiers.len(), |n| from + n);
+        if tiers[from..to].iter().filter(|&&t| t == tier).count() >= FAN_IN {
+            return Some((from, to));
+        }
+    }
+    None
+}
+
+fn hides_the_bottom(levels: &[Arc<SortedRun>], flush_bytes: u64) -> bool {
+    let Some((bottom, above)) = levels.split_last() else { return false };
+    if above.is_empty() || bottom.bytes() < flush_bytes * 4 {
+        return false;
+    }
+    let hidden: f64 = above
+        .iter()
+        .map(|l| {
+            let deletes = l.deletes() as f64 / l.records().max(1) as f64;
+            l.bytes() as f64 * f64::from(l.updates).max(deletes)
+        })
+        .sum();
+    let ranges = above.iter().any(|l| !l.ranges.is_empty());
+    hidden >= bottom.bytes() as f64 * GARBAGE_PART || ranges && above.len() >= 2
+}
+
+/// A single run that is mostly deletes has nothing left to hide.
+fn needs_purge(levels: &[Arc<SortedRun>]) -> bool {
+    levels.len() == 1 && levels[0].deletes() * 4 > levels[0].records()
+}
+
+/// Many small partitions side by side in the bottom, as many short sessions leave them.
+fn has_small_partitions(levels: &[Arc<SortedRun>]) -> bool {
+    let [only] = levels else { return false };
+    only.runs.iter().filter(|r| r.info.bytes() < SMALL_PARTITION_BYTES).count() > SMALL_PARTITIONS
+}

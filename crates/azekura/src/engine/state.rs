@@ -1,0 +1,170 @@
+//! What readers see: an immutable description of every table, swapped as a whole.
+//!
+//! A reader loads the state and then its `visible` number; commits up to that number are in the
+//! state, later ones are not (chunks, runs) or carry a higher number (active buffers). A change of
+//! structure makes a new state with a `visible` of its own, under the commit lock, so an old state
+//! stays at the snapshot that its readers took: no chunk and no run needs sequence numbers.
+
+use crate::base::error::{Error, Result};
+use crate::base::key::Kind;
+use crate::format::block::Tag;
+use crate::memtable::active::Active;
+use crate::memtable::chunk::Chunk;
+use crate::memtable::ranges::Ranges;
+use crate::run::Run;
+use crate::values::Segment;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The buffer of small commits of one table.
+pub(crate) struct ActiveBuf {
+    pub(crate) list: Active,
+    /// The value segments that its records refer to.
+    pub(crate) segments: Mutex<Vec<Arc<Segment>>>,
+}
+
+impl ActiveBuf {
+    pub(crate) fn new(capacity_bytes: usize) -> ActiveBuf {
+        ActiveBuf { list: Active::new(capacity_bytes), segments: Mutex::new(Vec::new()) }
+    }
+}
+
+/// The tag of an entry of the active buffer.
+pub(crate) fn tag_of(kind: u8) -> Tag {
+    Tag::from_code(kind).unwrap_or(Tag::Delete)
+}
+
+/// A sorted run: partitions in key order, and their range deletes.
+pub(crate) struct SortedRun {
+    pub(crate) runs: Vec<Arc<Run>>,
+    pub(crate) ranges: Ranges,
+    /// The part of its records that likely replace older ones, 0 to 1; sampled when it was written.
+    pub(crate) updates: f32,
+}
+
+impl SortedRun {
+    pub(crate) fn new(runs: Vec<Arc<Run>>, updates: f32) -> Result<SortedRun> {
+        let mut ranges = Ranges::default();
+        for run in runs.iter().filter(|r| r.info.ranges > 0) {
+            ranges.add_all(&run.meta()?.ranges);
+        }
+        Ok(SortedRun { runs, ranges, updates })
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.runs.iter().map(|r| r.info.bytes()).sum()
+    }
+
+    pub(crate) fn records(&self) -> u64 {
+        self.runs.iter().map(|r| r.info.records).sum()
+    }
+
+    pub(crate) fn deletes(&self) -> u64 {
+        self.runs.iter().map(|r| r.info.deletes).sum()
+    }
+
+    /// The partition that may hold a key.
+    #[inline(always)]
+    pub(crate) fn run_for(&self, key: &[u8]) -> Option<&Arc<Run>> {
+        match self.runs.as_slice() {
+            [] => None,
+            [one] => Some(one),
+            runs => {
+                let i = runs.partition_point(|r| r.info.min.as_slice() <= key);
+                if i == 0 { None } else { Some(&runs[i - 1]) }
+            }
+        }
+    }
+}
+
+/// One table at one moment.
+#[derive(Clone)]
+pub(crate) struct TableState {
+    pub(crate) id: u32,
+    pub(crate) kind: Kind,
+    pub(crate) name: Arc<str>,
+    pub(crate) active: Option<Arc<ActiveBuf>>,
+    /// Newest first, older than `active`.
+    pub(crate) chunks: Vec<Arc<Chunk>>,
+    /// Being flushed; newest first, older than `chunks`.
+    pub(crate) frozen: Arc<Vec<Arc<Chunk>>>,
+    /// Newest first, older than `frozen`.
+    pub(crate) levels: Arc<Vec<Arc<SortedRun>>>,
+    /// Whether somebody reads the memtable, so that filters pay.
+    pub(crate) read: Arc<AtomicBool>,
+}
+
+impl TableState {
+    pub(crate) fn new(id: u32, kind: Kind, name: &str) -> TableState {
+        TableState {
+            id,
+            kind,
+            name: name.into(),
+            active: None,
+            chunks: Vec::new(),
+            frozen: Arc::default(),
+            levels: Arc::default(),
+            read: Arc::default(),
+        }
+    }
+
+    /// Whether nothing is in memory.
+    pub(crate) fn memtable_is_empty(&self) -> bool {
+        self.active.as_ref().is_none_or(|a| a.list.is_empty()) && self.chunks.is_empty() && self.frozen.is_empty()
+    }
+
+    /// Memory of the live part of the memtable.
+    pub(crate) fn live_bytes(&self) -> usize {
+        self.active.as_ref().map_or(0, |a| a.list.used_bytes()) + self.chunks.iter().map(|c| c.bytes()).sum::<usize>()
+    }
+}
+
+/// All tables at one moment.
+pub(crate) struct State {
+    pub(crate) visible: AtomicU64,
+    /// In ascending order of id.
+    pub(crate) tables: Vec<Arc<TableState>>,
+    /// Every commit up to here is in runs.
+    pub(crate) flushed_seq: u64,
+    /// Every commit up to here is in runs or frozen.
+    pub(crate) frozen_seq: u64,
+}
+
+impl State {
+    pub(crate) fn visible(&self) -> u64 {
+        self.visible.load(Ordering::Acquire)
+    }
+
+    /// The table of an id, unless it was dropped.
+    #[inline(always)]
+    pub(crate) fn table(&self, id: u32) -> Result<&Arc<TableState>> {
+        match self.tables.as_slice() {
+            [one] if one.id == id => Ok(one),
+            tables => match tables.binary_search_by_key(&id, |t| t.id) {
+                Ok(i) => Ok(&tables[i]),
+                Err(_) => Err(Error::NoSuchTable { name: format!("(dropped table {id})") }),
+            },
+        }
+    }
+
+    pub(crate) fn table_named(&self, name: &str) -> Option<&Arc<TableState>> {
+        self.tables.iter().find(|t| &*t.name == name)
+    }
+
+    /// A copy with one table replaced.
+    pub(crate) fn with_table(&self, table: TableState) -> State {
+        let mut tables = self.tables.clone();
+        match tables.binary_search_by_key(&table.id, |t| t.id) {
+            Ok(i) => tables[i] = Arc::new(table),
+            Err(i) => tables.insert(i, Arc::new(table)),
+        }
+        self.with_tables(tables)
+    }
+
+    /// A copy with other tables.
+    pub(crate) fn with_tables(&self, tables: Vec<Arc<TableState>>) -> State {
+        let visible = AtomicU64::new(self.visible());
+        State { visible, tables, flushed_seq: self.flushed_seq, frozen_seq: self.frozen_seq }
+    }
+}

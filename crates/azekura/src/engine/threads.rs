@@ -1,0 +1,256 @@
+//! The background: one thread flushes, one writes the log when the eventual delay has passed, one
+//! writes large values, and one for each class of merges. Merges run at lower priorities the longer
+//! they are, so that the operating system runs the short ones first.
+
+use super::Engine;
+use super::pick::{CLASSES, Job, pick, pick_idle};
+use super::state::SortedRun;
+use crate::base::error::{Error, Result};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long nothing must have been committed before idle merges begin.
+const IDLE: Duration = Duration::from_millis(500);
+/// A failed flush or merge (a full disk) is tried again after this.
+const RETRY: Duration = Duration::from_millis(250);
+/// The eventual delay is watched in this many steps.
+const LOG_TICKS: u32 = 8;
+
+/// What the background threads share.
+#[derive(Default)]
+pub(super) struct Work {
+    /// Runs that a merge is reading.
+    busy: Vec<Arc<SortedRun>>,
+    /// Why the last flush failed, until one succeeds.
+    flush_error: Option<Error>,
+    jobs_running: usize,
+    /// Merges are held back: someone reorders the runs himself.
+    paused: usize,
+}
+
+impl Engine {
+    /// Starts the threads of a handle that writes.
+    pub(super) fn start_threads(self: &Arc<Engine>) -> Result<Vec<JoinHandle<()>>> {
+        let mut threads = vec![
+            self.spawn("azekura-flush", |e| e.flush_loop())?,
+            self.spawn("azekura-log", |e| e.log_loop())?,
+            self.spawn("azekura-values", |e| e.values.run())?,
+        ];
+        if self.config.background_merges {
+            for class in 0..CLASSES {
+                threads.push(self.spawn("azekura-merge", move |e| e.merge_loop(class))?);
+            }
+        }
+        Ok(threads)
+    }
+
+    fn spawn(self: &Arc<Engine>, name: &str, body: impl FnOnce(&Engine) + Send + 'static) -> Result<JoinHandle<()>> {
+        let engine = self.clone();
+        let builder = std::thread::Builder::new().name(name.into());
+        builder.spawn(move || body(&engine)).map_err(|e| Error::io("starting a thread", e))
+    }
+
+    /// Wakes whoever waits for the background, and the background itself.
+    pub(super) fn wake(&self) {
+        let _guard = self.work.lock();
+        self.work_changed.notify_all();
+    }
+
+    fn has_frozen(&self) -> bool {
+        self.state.load().tables.iter().any(|t| !t.frozen.is_empty())
+    }
+
+    fn flush_loop(&self) {
+        loop {
+            {
+                let mut work = self.work.lock();
+                while !self.has_frozen() {
+                    if self.stopping() {
+                        return;
+                    }
+                    self.work_changed.wait_for(&mut work, Duration::from_millis(200));
+                }
+            }
+            let done = self.flush_frozen();
+            let failed = done.is_err();
+            self.note_levels();
+            self.work.lock().flush_error = done.err();
+            self.wake();
+            if failed {
+                if self.poison.check().is_err() || self.stopping() {
+                    return;
+                }
+                std::thread::sleep(RETRY);
+            }
+        }
+    }
+
+    /// Waits until a flush has ended or a moment has passed; an error if flushes fail.
+    pub(super) fn wait_for_flush(&self) -> Result<()> {
+        self.poison.check()?;
+        let mut work = self.work.lock();
+        if let Some(e) = &work.flush_error {
+            return Err(e.clone());
+        }
+        if self.has_frozen() {
+            self.work_changed.wait_for(&mut work, Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn log_loop(&self) {
+        let tick = (self.config.eventual_delay / LOG_TICKS).max(Duration::from_millis(1));
+        let mut seen: VecDeque<u64> = VecDeque::new();
+        while !self.stopping() {
+            {
+                let mut work = self.work.lock();
+                let until = Instant::now() + tick;
+                while !self.stopping() && Instant::now() < until {
+                    self.work_changed.wait_until(&mut work, until);
+                }
+            }
+            seen.push_back(self.state.load().visible());
+            if seen.len() < LOG_TICKS as usize {
+                continue;
+            }
+            let due = seen.pop_front().unwrap_or(0);
+            if due > self.log.durable_seq() && self.poison.check().is_ok() {
+                // A failure poisons the handle, which is how writers learn of it.
+                let _reported_by_poison = self.sync();
+            }
+        }
+    }
+
+    fn merge_loop(&self, class: usize) {
+        lower_priority(4 * class as i32 + 2);
+        let mut quiet = (self.counters.commits.load(Ordering::Relaxed), Instant::now());
+        while !self.stopping() {
+            let commits = self.counters.commits.load(Ordering::Relaxed);
+            if commits != quiet.0 {
+                quiet = (commits, Instant::now());
+            }
+            let idle = class == CLASSES - 1 && quiet.1.elapsed() >= IDLE;
+            match self.take_job(class, idle) {
+                Some(job) => {
+                    let done = self.run_job(&job);
+                    self.end_job();
+                    self.note_levels();
+                    if done.is_err() {
+                        if self.poison.check().is_err() {
+                            return;
+                        }
+                        std::thread::sleep(RETRY);
+                    }
+                }
+                None => {
+                    let mut work = self.work.lock();
+                    if !self.stopping() {
+                        self.work_changed.wait_for(&mut work, Duration::from_millis(100));
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_job(&self, class: usize, idle: bool) -> Option<Job> {
+        let state = self.state.load_full();
+        let mut work = self.work.lock();
+        if work.paused > 0 || self.poison.check().is_err() {
+            return None;
+        }
+        let busy = |l: &Arc<SortedRun>| work.busy.iter().any(|b| Arc::ptr_eq(b, l));
+        let job = state
+            .tables
+            .iter()
+            .find_map(|t| pick(t, class, self.config.memtable_bytes, busy))
+            .or_else(|| state.tables.iter().find_map(|t| if idle { pick_idle(t, false, busy) } else { None }))?;
+        work.busy.extend(job.inputs.iter().cloned());
+        work.jobs_running += 1;
+        Some(job)
+    }
+
+    /// Frees the runs of finished jobs that the state no longer has; a job's inputs are gone from
+    /// it, or (if it failed) must be free to be picked again.
+    fn end_job(&self) {
+        let mut work = self.work.lock();
+        work.jobs_running -= 1;
+        if work.jobs_running == 0 {
+            work.busy.clear();
+        } else {
+            let state = self.state.load();
+            let there =
+                |b: &Arc<SortedRun>| state.tables.iter().flat_map(|t| t.levels.iter()).any(|l| Arc::ptr_eq(l, b));
+            work.busy.retain(there);
+        }
+        self.work_changed.notify_all();
+    }
+
+    /// A merge has put another sorted run in the place of one that it is reading.
+    pub(super) fn replace_busy(&self, old: &Arc<SortedRun>, new: &Arc<SortedRun>) {
+        let mut work = self.work.lock();
+        for b in &mut work.busy {
+            if Arc::ptr_eq(b, old) {
+                *b = new.clone();
+            }
+        }
+    }
+
+    /// Holds back new merges and waits for those under way; ends when the guard is dropped.
+    pub(super) fn pause_merges(&self) -> Paused<'_> {
+        let mut work = self.work.lock();
+        work.paused += 1;
+        while work.jobs_running > 0 {
+            self.work_changed.wait_for(&mut work, Duration::from_millis(50));
+        }
+        Paused(self)
+    }
+
+    fn note_levels(&self) {
+        let most = self.state.load().tables.iter().map(|t| t.levels.len()).max().unwrap_or(0);
+        self.pace.set_levels(most);
+    }
+
+    /// Merges until every table is one sorted run and nothing is left to do.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.flush()?;
+        let _paused = self.pause_merges();
+        loop {
+            let state = self.state.load_full();
+            let Some(job) = state.tables.iter().find_map(|t| pick_idle(t, true, |_| false)) else { break };
+            drop(state);
+            self.run_job(&job)?;
+            self.note_levels();
+        }
+        Ok(())
+    }
+
+    /// Ends the threads: they finish the step they are at.
+    pub(super) fn stop_threads(&self, threads: Vec<JoinHandle<()>>) {
+        self.stop.store(true, Ordering::Release);
+        self.values.stop();
+        self.wake();
+        for thread in threads {
+            // A thread that panicked has already said so on standard error.
+            let _panicked = thread.join();
+        }
+    }
+}
+
+/// Merges are held back while this lives.
+pub(super) struct Paused<'a>(&'a Engine);
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        self.0.work.lock().paused -= 1;
+        self.0.wake();
+    }
+}
+
+/// Gives this thread a nice value; without the right to, it stays as it is.
+fn lower_priority(nice: i32) {
+    let thread = rustix::process::Pid::from_raw(rustix::thread::gettid().as_raw_nonzero().get());
+    let _kept = rustix::process::setpriority_process(thread, nice);
+}

@@ -1,0 +1,313 @@
+//! Records in memory, sorted, in columns: what a page decodes to, what a merge reads and writes,
+//! and the body of a memtable chunk.
+//!
+//! `Fixed`: every key has eight bytes, every value `stride` bytes, every record the same `Tag`;
+//! `heads[i]` is the key and `heap` holds nothing but the values, so that fixed-width records
+//! have no per-record overhead and are merged without looking at lengths.
+//! `General`: `recs[i]` tells where in `heap` record `i` (its whole key, then its value) begins.
+
+use crate::base::codec::{u32_of, usize_of};
+use crate::base::key::{SortKey, head_after, head_of};
+use std::cmp::Ordering;
+
+/// What a record says of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Tag {
+    /// The value stands in the record.
+    Put = 0,
+    /// The value stands in a value segment; the record holds a reference of `VALUE_REF_BYTES`.
+    Large = 1,
+    /// The key is absent, whatever older runs say.
+    Delete = 2,
+}
+
+impl Tag {
+    pub(crate) fn from_code(code: u8) -> Option<Tag> {
+        match code {
+            0 => Some(Tag::Put),
+            1 => Some(Tag::Large),
+            2 => Some(Tag::Delete),
+            _ => None,
+        }
+    }
+}
+
+/// The widths that all records of a fixed block share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fixed {
+    pub(crate) stride: u32,
+    pub(crate) tag: Tag,
+}
+
+/// The place of a general record in its block's heap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rec {
+    /// Where the key begins.
+    pub(crate) offset: u32,
+    /// The key's length in the low 24 bits, the tag in the high 8.
+    key_and_tag: u32,
+}
+
+impl Rec {
+    #[inline(always)]
+    pub(crate) fn new(offset: usize, key_len: usize, tag: Tag) -> Rec {
+        Rec { offset: u32_of(offset), key_and_tag: u32_of(key_len) | ((tag as u32) << 24) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn key_len(self) -> usize {
+        usize_of(self.key_and_tag & 0xff_ffff)
+    }
+
+    #[inline(always)]
+    pub(crate) fn tag(self) -> Tag {
+        match self.key_and_tag >> 24 {
+            0 => Tag::Put,
+            1 => Tag::Large,
+            _ => Tag::Delete,
+        }
+    }
+}
+
+/// A sorted sequence of records with distinct keys.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Block {
+    /// Fixed: the keys. General: the heads of the keys after `prefix_len` bytes, or empty.
+    pub(crate) heads: Vec<u64>,
+    /// The common widths, or none for a general block.
+    pub(crate) fixed: Option<Fixed>,
+    /// General only.
+    pub(crate) recs: Vec<Rec>,
+    /// Fixed: the values. General: key and value of each record.
+    pub(crate) heap: Vec<u8>,
+    /// General only: how many leading bytes all keys share and `heads` leaves out.
+    pub(crate) prefix_len: usize,
+}
+
+impl Block {
+    /// An empty block, fixed if widths are given.
+    pub(crate) fn new(fixed: Option<Fixed>) -> Block {
+        Block { fixed, ..Block::default() }
+    }
+
+    pub(crate) fn with_capacity(fixed: Option<Fixed>, records: usize, heap_bytes: usize) -> Block {
+        let (heads, recs) = if fixed.is_some() { (records, 0) } else { (0, records) };
+        Block {
+            heads: Vec::with_capacity(heads),
+            recs: Vec::with_capacity(recs),
+            heap: Vec::with_capacity(heap_bytes),
+            fixed,
+            prefix_len: 0,
+        }
+    }
+
+    /// Forgets the records, keeps the memory.
+    pub(crate) fn reset(&mut self, fixed: Option<Fixed>) {
+        self.heads.clear();
+        self.recs.clear();
+        self.heap.clear();
+        self.prefix_len = 0;
+        self.fixed = fixed;
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        if self.fixed.is_some() { self.heads.len() } else { self.recs.len() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How much memory the records take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.heads.len() * 8 + self.recs.len() * 8 + self.heap.len()
+    }
+
+    /// The key of record `i`; `tmp` holds it when the block keeps keys as numbers.
+    #[inline(always)]
+    pub(crate) fn key<'a>(&'a self, i: usize, tmp: &'a mut [u8; 8]) -> &'a [u8] {
+        if self.fixed.is_some() {
+            *tmp = self.heads[i].to_be_bytes();
+            tmp
+        } else {
+            self.general_key(i)
+        }
+    }
+
+    /// The key of record `i` of a general block.
+    #[inline(always)]
+    pub(crate) fn general_key(&self, i: usize) -> &[u8] {
+        let rec = self.recs[i];
+        let start = usize_of(rec.offset);
+        &self.heap[start..start + rec.key_len()]
+    }
+
+    #[inline(always)]
+    fn record_end(&self, i: usize) -> usize {
+        self.recs.get(i + 1).map_or(self.heap.len(), |r| usize_of(r.offset))
+    }
+
+    /// Key and value of record `i` of a general block, as they stand one after the other.
+    #[inline(always)]
+    pub(crate) fn general_bytes(&self, i: usize) -> &[u8] {
+        &self.heap[usize_of(self.recs[i].offset)..self.record_end(i)]
+    }
+
+    #[inline(always)]
+    pub(crate) fn value(&self, i: usize) -> &[u8] {
+        if let Some(f) = self.fixed {
+            let stride = usize_of(f.stride);
+            return &self.heap[i * stride..(i + 1) * stride];
+        }
+        let rec = self.recs[i];
+        &self.heap[usize_of(rec.offset) + rec.key_len()..self.record_end(i)]
+    }
+
+    #[inline(always)]
+    pub(crate) fn tag(&self, i: usize) -> Tag {
+        match self.fixed {
+            Some(f) => f.tag,
+            None => self.recs[i].tag(),
+        }
+    }
+
+    /// Appends a record. REQUIRES: its key is above the last one; a fixed block gets its widths.
+    pub(crate) fn push(&mut self, key: &[u8], tag: Tag, value: &[u8]) {
+        if self.fixed.is_some() {
+            debug_assert!(key.len() == 8 && self.fixed == Some(Fixed { stride: u32_of(value.len()), tag }));
+            self.heads.push(head_of(key));
+        } else {
+            self.recs.push(Rec::new(self.heap.len(), key.len(), tag));
+            self.heap.extend_from_slice(key);
+        }
+        self.heap.extend_from_slice(value);
+    }
+
+    /// Fills `heads` of a general block, so that it can be searched.
+    pub(crate) fn index(&mut self) {
+        if self.fixed.is_some() || self.recs.is_empty() {
+            return;
+        }
+        let (first, last) = (self.general_key(0), self.general_key(self.recs.len() - 1));
+        self.prefix_len = crate::base::key::common_prefix(first, last);
+        let skip = self.prefix_len;
+        let mut heads = std::mem::take(&mut self.heads);
+        heads.clear();
+        heads.extend((0..self.recs.len()).map(|i| head_after(self.general_key(i), skip)));
+        self.heads = heads;
+    }
+
+    /// Record `i` against a key.
+    #[inline]
+    pub(crate) fn compare(&self, i: usize, key: SortKey<'_>) -> Ordering {
+        if self.fixed.is_some() {
+            // Equal heads: a shorter key is a prefix of ours, a longer one has ours as its prefix.
+            self.heads[i].cmp(&key.head).then(8.cmp(&key.bytes.len()))
+        } else {
+            self.general_key(i).cmp(key.bytes)
+        }
+    }
+
+    /// The first record at or above `key`, and whether it is equal. REQUIRES: `index` was called.
+    #[inline]
+    pub(crate) fn lower_bound(&self, key: SortKey<'_>) -> (usize, bool) {
+        let n = self.len();
+        if n == 0 {
+            return (0, false);
+        }
+        let Some(wanted) = self.head_for(key) else {
+            let above = self.compare(0, key) == Ordering::Greater;
+            return (if above { 0 } else { n }, false);
+        };
+        let mut i = super::search::lower_bound(n, wanted, |i| self.heads[i]);
+        if self.fixed.is_some() && key.bytes.len() == 8 {
+            return (i, i < n && self.heads[i] == wanted);
+        }
+        // Among equal heads the rest of the keys decides.
+        let mut end = i;
+        let mut step = 1;
+        while end < n && self.heads[end] == wanted {
+            end = (end + step).min(n);
+            step *= 2;
+        }
+        while i < end {
+            let middle = i + (end - i) / 2;
+            match self.compare(middle, key) {
+                Ordering::Less => i = middle + 1,
+                Ordering::Equal => return (middle, true),
+                Ordering::Greater => end = middle,
+            }
+        }
+        (i, false)
+    }
+
+    /// The head to search for, or none if the key lies outside the common prefix.
+    #[inline(always)]
+    fn head_for(&self, key: SortKey<'_>) -> Option<u64> {
+        let skip = self.prefix_len;
+        if skip == 0 {
+            return Some(key.head);
+        }
+        let inside = key.bytes.len() >= skip && key.bytes[..skip] == self.general_key(0)[..skip];
+        inside.then(|| head_after(key.bytes, skip))
+    }
+}
+
+impl Block {
+    /// Appends records `from..to` of a general block to this general block.
+    pub(crate) fn append_general(&mut self, other: &Block, from: usize, to: usize) {
+        if from >= to {
+            return;
+        }
+        let start = usize_of(other.recs[from].offset);
+        let end = other.recs.get(to).map_or(other.heap.len(), |r| usize_of(r.offset));
+        let shift = self.heap.len();
+        self.heap.extend_from_slice(&other.heap[start..end]);
+        self.recs.extend(
+            other.recs[from..to]
+                .iter()
+                .map(|r| Rec { offset: u32_of(usize_of(r.offset) - start + shift), key_and_tag: r.key_and_tag }),
+        );
+    }
+
+    /// Appends records `from..to` of a block of the same form.
+    pub(crate) fn append_same(&mut self, other: &Block, from: usize, to: usize) {
+        match self.fixed {
+            None => self.append_general(other, from, to),
+            Some(f) => {
+                let stride = usize_of(f.stride);
+                self.heads.extend_from_slice(&other.heads[from..to]);
+                self.heap.extend_from_slice(&other.heap[from * stride..to * stride]);
+            }
+        }
+    }
+
+    /// Removes the first `n` records.
+    pub(crate) fn drop_front(&mut self, n: usize) {
+        if let Some(f) = self.fixed {
+            self.heads.drain(..n);
+            self.heap.drain(..n * usize_of(f.stride));
+            return;
+        }
+        let cut = self.recs.get(n).map_or(self.heap.len(), |r| usize_of(r.offset));
+        self.heap.drain(..cut);
+        self.recs.drain(..n);
+        for rec in &mut self.recs {
+            rec.offset -= u32_of(cut);
+        }
+    }
+}
+
+impl Block {
+    /// Overwrites the value of record `i`. REQUIRES: the same length.
+    pub(crate) fn replace_value(&mut self, i: usize, value: &[u8]) {
+        let (start, end) = match self.fixed {
+            Some(f) => (i * usize_of(f.stride), (i + 1) * usize_of(f.stride)),
+            None => (usize_of(self.recs[i].offset) + self.recs[i].key_len(), self.record_end(i)),
+        };
+        self.heap[start..end].copy_from_slice(value);
+    }
+}

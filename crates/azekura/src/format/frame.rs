@@ -1,0 +1,205 @@
+//! The log: frames, and the commit records in them.
+//!
+//! ```text
+//! frame, at a multiple of 4 KiB in a log segment:
+//!  0  4  CRC32C of bytes 4.. to the payload's end     4  4  magic "AZLF"
+//!  8  8  file id      16  8  chain      24  8  frame number
+//! 32  4  payload length     36  4  where the first record begins in the payload, 2^32-1 = nowhere
+//! 40  4  kind: 0 = records, 1 = jump: the payload names the next segment (u64 offset, u64 length)
+//! 44  4  zero      48  8  number of the newest checkpoint when it was written
+//! 56  8  zero      64     payload, padded with zeroes to a multiple of 4 KiB
+//!
+//! record: u64 length of what follows | u64 sequence number | u32 parts, each:
+//!         u32 table | u32 n, value segments it refers to: u32 id, u64 offset, u64 length
+//!         range deletes: u32 count, each blob start, u8 bounded, blob end
+//!         u8 form:  0 rows:  u32 n, each u8 tag, u32 key length, u32 value length, key, value
+//!                   1 fixed: u32 n, u32 value length, u8 tag, n keys as u64, n values
+//! ```
+//!
+//! Keys are sort keys, in ascending order. A record may go on in the next frame; a frame never
+//! shares a block with another, so that no block that holds an acknowledged commit is written again.
+
+use super::block::{Block, Fixed, Tag};
+use crate::base::checksum::crc;
+use crate::base::codec::{Reader, Writer, u32_at, u32_of, u64_at, usize_of};
+use crate::base::error::Result;
+use crate::base::key::SortKey;
+use crate::base::limits::KEY_BYTES_MAX;
+use crate::memtable::ranges::Ranges;
+use crate::space::Extent;
+use std::cmp::Ordering;
+
+/// Bytes before a frame's payload.
+pub(crate) const HEADER_BYTES: usize = 64;
+/// `first_record` of a frame in which no record begins.
+pub(crate) const NO_RECORD: u32 = u32::MAX;
+const MAGIC: u32 = u32::from_le_bytes(*b"AZLF");
+
+/// A frame's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) file_id: u64,
+    pub(crate) chain: u64,
+    pub(crate) number: u64,
+    pub(crate) len: u32,
+    pub(crate) first_record: u32,
+    pub(crate) jump: bool,
+    pub(crate) checkpoint: u64,
+}
+
+impl Frame {
+    /// Writes header and checksum into a frame whose payload stands in place.
+    pub(crate) fn seal(&self, b: &mut [u8]) {
+        b[4..8].copy_from_slice(&MAGIC.to_le_bytes());
+        b[8..16].copy_from_slice(&self.file_id.to_le_bytes());
+        b[16..24].copy_from_slice(&self.chain.to_le_bytes());
+        b[24..32].copy_from_slice(&self.number.to_le_bytes());
+        b[32..36].copy_from_slice(&self.len.to_le_bytes());
+        b[36..40].copy_from_slice(&self.first_record.to_le_bytes());
+        b[40..44].copy_from_slice(&u32::from(self.jump).to_le_bytes());
+        b[48..56].copy_from_slice(&self.checkpoint.to_le_bytes());
+        let sum = crc(0, &b[4..HEADER_BYTES + usize_of(self.len)]);
+        b[..4].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// The header at the start of `b`, if it is one; the checksum is not looked at.
+    pub(crate) fn parse(b: &[u8]) -> Option<Frame> {
+        if b.len() < HEADER_BYTES || u32_at(b, 4) != MAGIC || u32_at(b, 40) > 1 {
+            return None;
+        }
+        Some(Frame {
+            file_id: u64_at(b, 8),
+            chain: u64_at(b, 16),
+            number: u64_at(b, 24),
+            len: u32_at(b, 32),
+            first_record: u32_at(b, 36),
+            jump: u32_at(b, 40) == 1,
+            checkpoint: u64_at(b, 48),
+        })
+    }
+
+    /// Whether the checksum of the whole frame holds. REQUIRES: `b` holds header and payload.
+    pub(crate) fn verify(&self, b: &[u8]) -> bool {
+        cfg!(fuzzing) || crc(0, &b[4..HEADER_BYTES + usize_of(self.len)]) == u32_at(b, 0)
+    }
+}
+
+/// One table's part of a commit.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) table: u32,
+    pub(crate) segments: Vec<(u32, Extent)>,
+    pub(crate) ranges: Ranges,
+    pub(crate) block: Block,
+}
+
+/// Begins a record; `end_record` completes it.
+pub(crate) fn begin_record(w: &mut Writer, seq: u64, parts: usize) -> usize {
+    let start = w.bytes.len();
+    w.u64(0);
+    w.u64(seq);
+    w.u32(u32_of(parts));
+    start
+}
+
+/// Completes the record begun at `start`.
+pub(crate) fn end_record(w: &mut Writer, start: usize) {
+    let len = (w.bytes.len() - start - 8) as u64;
+    w.bytes[start..start + 8].copy_from_slice(&len.to_le_bytes());
+}
+
+/// Writes one table's part.
+pub(crate) fn write_part(w: &mut Writer, table: u32, segments: &[(u32, Extent)], ranges: &Ranges, block: &Block) {
+    w.u32(table);
+    w.u32(u32_of(segments.len()));
+    for (id, extent) in segments {
+        w.u32(*id);
+        w.u64(extent.offset);
+        w.u64(extent.len);
+    }
+    ranges.encode(w);
+    if let Some(f) = block.fixed {
+        w.u8(1);
+        w.u32(u32_of(block.len()));
+        w.u32(f.stride);
+        w.u8(f.tag as u8);
+        w.bytes.reserve(block.heads.len() * 8 + block.heap.len());
+        for head in &block.heads {
+            w.bytes.extend_from_slice(&head.to_le_bytes());
+        }
+        w.bytes.extend_from_slice(&block.heap);
+        return;
+    }
+    w.u8(0);
+    w.u32(u32_of(block.len()));
+    for i in 0..block.len() {
+        let (key, value) = (block.general_key(i), block.value(i));
+        w.u8(block.tag(i) as u8);
+        w.u32(u32_of(key.len()));
+        w.u32(u32_of(value.len()));
+        w.bytes.extend_from_slice(key);
+        w.bytes.extend_from_slice(value);
+    }
+}
+
+/// Reads a record without its length: the sequence number and the parts.
+pub(crate) fn read_record(bytes: &[u8], at: u64) -> Result<(u64, Vec<Part>)> {
+    let mut r = Reader::new(bytes, "log record", at);
+    let seq = r.u64()?;
+    let mut parts = Vec::new();
+    for _ in 0..r.count(13)? {
+        parts.push(read_part(&mut r)?);
+    }
+    r.finish()?;
+    Ok((seq, parts))
+}
+
+fn read_part(r: &mut Reader<'_>) -> Result<Part> {
+    let table = r.u32()?;
+    let mut segments = Vec::new();
+    for _ in 0..r.count(20)? {
+        segments.push((r.u32()?, Extent { offset: r.u64()?, len: r.u64()? }));
+    }
+    let ranges = Ranges::decode(r)?;
+    let block = match r.u8()? {
+        0 => read_rows(r)?,
+        1 => read_fixed(r)?,
+        form => return Err(r.bad(format!("unknown form {form}"))),
+    };
+    Ok(Part { table, segments, ranges, block })
+}
+
+fn read_rows(r: &mut Reader<'_>) -> Result<Block> {
+    let n = r.count(9)?;
+    let mut block = Block::with_capacity(None, n, r.remaining().min(n * 64));
+    for i in 0..n {
+        let code = r.u8()?;
+        let tag = Tag::from_code(code).ok_or_else(|| r.bad(format!("unknown tag {code}")))?;
+        let (key_len, value_len) = (usize_of(r.u32()?), usize_of(r.u32()?));
+        if key_len > KEY_BYTES_MAX + 8 {
+            return Err(r.bad(format!("a key of {key_len} bytes")));
+        }
+        let (key, value) = (r.take(key_len)?, r.take(value_len)?);
+        if i > 0 && block.compare(i - 1, SortKey::new(key)) != Ordering::Less {
+            return Err(r.bad("keys out of order"));
+        }
+        block.push(key, tag, value);
+    }
+    Ok(block)
+}
+
+fn read_fixed(r: &mut Reader<'_>) -> Result<Block> {
+    let n = r.count(8)?;
+    let stride = r.u32()?;
+    let code = r.u8()?;
+    let tag = Tag::from_code(code).ok_or_else(|| r.bad(format!("unknown tag {code}")))?;
+    let heads = r.take(n * 8)?;
+    let values = r.take(n.saturating_mul(usize_of(stride)))?;
+    let mut block = Block::new(Some(Fixed { stride, tag }));
+    block.heads.extend(heads.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)));
+    if block.heads.windows(2).any(|w| w[0] >= w[1]) {
+        return Err(r.bad("keys out of order"));
+    }
+    block.heap.extend_from_slice(values);
+    Ok(block)
+}

@@ -1,0 +1,9 @@
+//! The bytes of the file: pure functions between bytes and structures. `FORMAT.md` is their prose.
+
+pub(crate) mod block;
+pub(crate) mod frame;
+pub(crate) mod manifest;
+pub(crate) mod packed;
+pub(crate) mod page;
+pub(crate) mod search;
+pub(crate) mod superblock;

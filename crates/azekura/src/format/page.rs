@@ -1,0 +1,559 @@
+//! The page: the unit in which runs are written, read and cached. Builder and reader are twins.
+//!
+//! ```text
+//! offset size
+//!  0     4   CRC32C of bytes 4.. of the page, seeded by file, run and page number
+//!  4     1   type: 1 = records
+//!  5     1   shape: 0 = fixed, 1 = general
+//!  6     2   records in the page
+//!  8     8   heads: base        16  8  heads: slope      24  1  heads: width in bits
+//! 25     1   key lengths: width 26  1  ends: width       27  1  tag of all records, or 255
+//! 28     4   value length of all records (fixed)
+//! 32     4   common prefix: length (general)
+//! 36     4   key lengths: base  40  4  ends: base        44  4  ends: slope
+//! 48     4   bytes used         52  4  units of 16 KiB (over 1 only for a record that needs it)
+//! 56     8   zero
+//! 64         fixed:   heads | values
+//!            general: common prefix | heads | key lengths | ends | tags (2 bits) | heap
+//! ```
+//!
+//! A packed column is a line and residuals (see `packed`). In a general page the head of a key is
+//! the eight bytes after the common prefix, zero-padded; the heap holds, record after record, what
+//! follows of the key and then the value, and `ends` says where each record's part stops. Widths
+//! of zero make lengths that do not vary free. The last 16 bytes of a page are never used, so that
+//! a residual may be read as 16 bytes wherever it stands.
+
+use super::block::{Block, Fixed, Tag};
+use super::packed::Packed;
+use crate::base::checksum::{crc, page_seed};
+use crate::base::codec::{u16_at, u32_at, u32_of, u64_at, usize_of};
+use crate::base::error::{Error, Result};
+use crate::base::key::{SortKey, common_prefix, head_after};
+use crate::base::limits::{KEY_BYTES_MAX, PAGE_BYTES};
+use std::cmp::Ordering;
+
+/// Where the columns begin.
+pub(crate) const HEADER_BYTES: usize = 64;
+/// Never used, so that wide reads stay inside.
+const TAIL_BYTES: usize = 16;
+/// What a page of one unit can hold.
+const ROOM_BYTES: usize = PAGE_BYTES - HEADER_BYTES - TAIL_BYTES;
+/// A page of keys that cost nothing stops here.
+const RECORDS_MAX: usize = 32_768;
+/// `tag` of a page whose records differ.
+const TAGS_DIFFER: u8 = 255;
+/// No record needs more: the longest sort key, the longest inline value, the headers.
+pub(crate) const UNITS_MAX: usize = (KEY_BYTES_MAX + 8 + INLINE_VALUE_BYTES_MAX) / ROOM_BYTES + 2;
+/// Values from here on are never stored inline, whatever the options say.
+pub(crate) const INLINE_VALUE_BYTES_MAX: usize = 8_192;
+
+/// How many records of `stride`-byte values are surely enough to fill a page.
+pub(crate) fn records_to_fill(stride: usize) -> usize {
+    (ROOM_BYTES / stride.max(1) + 1).min(RECORDS_MAX)
+}
+
+/// Seals a page: writes its checksum. `page` is all units of it.
+pub(crate) fn seal(page: &mut [u8], run_seed: u32, number: u32) {
+    let sum = crc(page_seed(run_seed, number), &page[4..]);
+    page[..4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Whether the checksum holds: `Err((expected, found))` if not.
+pub(crate) fn verify(page: &[u8], run_seed: u32, number: u32) -> std::result::Result<(), (u32, u32)> {
+    let expected = u32_at(page, 0);
+    let found = crc(page_seed(run_seed, number), &page[4..]);
+    if cfg!(fuzzing) || expected == found { Ok(()) } else { Err((expected, found)) }
+}
+
+/// How many records of `heads` go into the next fixed page. `hint` is the answer for the page
+/// before; the guess that starts from it is nearly always right.
+fn fixed_count(heads: &[u64], stride: usize, hint: usize) -> (usize, Packed) {
+    let room_for = |width: u32| {
+        let bits = width as usize + stride * 8;
+        if bits == 0 { RECORDS_MAX } else { (ROOM_BYTES * 8 / bits).min(RECORDS_MAX) }
+    };
+    let most = heads.len().min(room_for(0));
+    let mut n = hint.clamp(1, most);
+    let mut best = None;
+    for _ in 0..6 {
+        let packed = Packed::fit_ascending(&heads[..n]);
+        let room = room_for(packed.width);
+        if room >= n {
+            best = Some((n, packed));
+            let more = room.min(most);
+            if more <= n + n / 64 {
+                break;
+            }
+            n = more;
+        } else {
+            if best.is_some_and(|(b, _)| b >= room) {
+                break;
+            }
+            n = room.max(1);
+        }
+    }
+    best.unwrap_or_else(|| {
+        let n = most.min(room_for(64)).max(1);
+        (n, Packed::fit_ascending(&heads[..n]))
+    })
+}
+
+/// Fills a zeroed page from fixed records; gives how many went in and how many bytes are used.
+pub(crate) fn build_fixed(heads: &[u64], values: &[u8], fixed: Fixed, hint: usize, page: &mut [u8]) -> (usize, usize) {
+    let stride = usize_of(fixed.stride);
+    let (n, packed) = fixed_count(heads, stride, hint);
+    let at = HEADER_BYTES + packed.bytes(n);
+    let used = at + n * stride;
+    packed.write(&heads[..n], &mut page[HEADER_BYTES..at]);
+    page[at..used].copy_from_slice(&values[..n * stride]);
+    write_header(page, n, used, packed);
+    page[5] = 0;
+    page[27] = fixed.tag as u8;
+    page[28..32].copy_from_slice(&fixed.stride.to_le_bytes());
+    (n, used)
+}
+
+fn write_header(page: &mut [u8], n: usize, used: usize, heads: Packed) {
+    page[4] = 1;
+    page[6..8].copy_from_slice(&u32_of(n).to_le_bytes()[..2]);
+    page[8..16].copy_from_slice(&heads.base.to_le_bytes());
+    page[16..24].copy_from_slice(&heads.slope.to_le_bytes());
+    page[24] = heads.width as u8;
+    page[48..52].copy_from_slice(&u32_of(used).to_le_bytes());
+    let units = page.len() / PAGE_BYTES;
+    page[52..56].copy_from_slice(&u32_of(units).to_le_bytes());
+}
+
+/// The columns of a general page, fitted to the first `n` records after `from`.
+struct GeneralFit {
+    n: usize,
+    prefix_len: usize,
+    heads: Packed,
+    lens: Packed,
+    ends: Packed,
+    tag: u8,
+    heap_bytes: usize,
+    columns: Columns,
+}
+
+/// Scratch of the fit, kept between pages.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    heads: Vec<u64>,
+    lens: Vec<u64>,
+    ends: Vec<u64>,
+}
+
+impl GeneralFit {
+    fn new(block: &Block, from: usize, n: usize, mut columns: Columns) -> GeneralFit {
+        let (first, last) = (block.general_key(from), block.general_key(from + n - 1));
+        let prefix_len = if n == 1 { first.len().saturating_sub(8) } else { common_prefix(first, last) };
+        columns.heads.clear();
+        columns.lens.clear();
+        columns.ends.clear();
+        let mut end = 0u64;
+        let mut tag = block.tag(from) as u8;
+        for i in from..from + n {
+            let (key, record) = (block.general_key(i), block.general_bytes(i));
+            columns.heads.push(head_after(key, prefix_len));
+            columns.lens.push(key.len() as u64);
+            end += (record.len() - key.len().min(prefix_len + 8)) as u64;
+            columns.ends.push(end);
+            if block.tag(i) as u8 != tag {
+                tag = TAGS_DIFFER;
+            }
+        }
+        GeneralFit {
+            n,
+            prefix_len,
+            heads: Packed::fit_ascending(&columns.heads),
+            lens: Packed::fit_any(&columns.lens),
+            ends: Packed::fit_ascending(&columns.ends),
+            tag,
+            heap_bytes: crate::base::codec::usize_of64(end),
+            columns,
+        }
+    }
+
+    fn tags_bytes(&self) -> usize {
+        if self.tag == TAGS_DIFFER { self.n.div_ceil(4) } else { 0 }
+    }
+
+    fn bytes(&self) -> usize {
+        self.prefix_len
+            + self.heads.bytes(self.n)
+            + self.lens.bytes(self.n)
+            + self.ends.bytes(self.n)
+            + self.tags_bytes()
+            + self.heap_bytes
+    }
+}
+
+/// Builds general pages from a general block, remembering what the last page was like.
+#[derive(Debug, Default)]
+pub(crate) struct GeneralBuilder {
+    columns: Columns,
+    hint: usize,
+}
+
+impl GeneralBuilder {
+    /// Appends the next page to `out`, from the records of `block` from `from` on; gives how many
+    /// went in. A record too large for one unit of 16 KiB gets a page of several units to itself.
+    pub(crate) fn build(&mut self, block: &Block, from: usize, out: &mut Vec<u8>) -> (usize, usize) {
+        let fit = self.fit(block, from);
+        self.hint = fit.n;
+        let units = (fit.bytes() + HEADER_BYTES + TAIL_BYTES).div_ceil(PAGE_BYTES);
+        let start = out.len();
+        out.resize(start + units * PAGE_BYTES, 0);
+        let used = write_general(&fit, block, from, &mut out[start..]);
+        let n = fit.n;
+        self.columns = fit.columns;
+        (n, used)
+    }
+
+    /// The longest prefix of the records that fits a page, near enough: the search stops when less
+    /// than an average record's room is left.
+    fn fit(&mut self, block: &Block, from: usize) -> GeneralFit {
+        let most = (block.len() - from).min(RECORDS_MAX);
+        let (mut low, mut high) = (0, most + 1);
+        let mut n = if self.hint == 0 { 64 } else { self.hint }.clamp(1, most);
+        loop {
+            let fit = GeneralFit::new(block, from, n, std::mem::take(&mut self.columns));
+            let bytes = fit.bytes();
+            let mean = (bytes / n).max(1);
+            if bytes <= ROOM_BYTES || n == 1 {
+                low = n;
+                let more = if bytes >= ROOM_BYTES { 0 } else { (ROOM_BYTES - bytes) / mean };
+                let next = (n + more.max(1)).min(high - 1);
+                if next <= n || (more == 0 && high != most + 1) || bytes > ROOM_BYTES {
+                    return fit;
+                }
+                n = next;
+            } else {
+                high = n;
+                let less = (bytes - ROOM_BYTES).div_ceil(mean).max(1);
+                n = n.saturating_sub(less).max(low).max(1);
+            }
+            if n == low && low > 0 {
+                // The larger one did not fit; the fit for `low` must be made again.
+                self.columns = fit.columns;
+                return GeneralFit::new(block, from, low, std::mem::take(&mut self.columns));
+            }
+            self.columns = fit.columns;
+        }
+    }
+}
+
+fn write_general(fit: &GeneralFit, block: &Block, from: usize, page: &mut [u8]) -> usize {
+    let n = fit.n;
+    let mut at = HEADER_BYTES;
+    page[at..at + fit.prefix_len].copy_from_slice(&block.general_key(from)[..fit.prefix_len]);
+    at += fit.prefix_len;
+    for (packed, column) in
+        [(fit.heads, &fit.columns.heads), (fit.lens, &fit.columns.lens), (fit.ends, &fit.columns.ends)]
+    {
+        let len = packed.bytes(n);
+        packed.write(&column[..n], &mut page[at..at + len]);
+        at += len;
+    }
+    if fit.tag == TAGS_DIFFER {
+        for i in 0..n {
+            page[at + i / 4] |= (block.tag(from + i) as u8) << (i % 4 * 2);
+        }
+        at += fit.tags_bytes();
+    }
+    for i in from..from + n {
+        let skip = block.general_key(i).len().min(fit.prefix_len + 8);
+        let rest = &block.general_bytes(i)[skip..];
+        page[at..at + rest.len()].copy_from_slice(rest);
+        at += rest.len();
+    }
+    write_header(page, n, at, fit.heads);
+    page[5] = 1;
+    page[25] = fit.lens.width as u8;
+    page[26] = fit.ends.width as u8;
+    page[27] = fit.tag;
+    page[32..36].copy_from_slice(&u32_of(fit.prefix_len).to_le_bytes());
+    page[36..40].copy_from_slice(&(fit.lens.base as u32).to_le_bytes());
+    page[40..44].copy_from_slice(&(fit.ends.base as u32).to_le_bytes());
+    page[44..48].copy_from_slice(&(fit.ends.slope as u32).to_le_bytes());
+    at
+}
+
+/// How many units the page that starts with these bytes claims to have, if that is possible.
+pub(crate) fn units_of(header: &[u8]) -> Option<usize> {
+    let units = usize_of(u32_at(header, 52));
+    (1..=UNITS_MAX).contains(&units).then_some(units)
+}
+
+/// A page whose header has been checked against its size, so that every column lies inside.
+/// Its records may still be nonsense if the checksum was forged: lookups stay in bounds and fail.
+#[derive(Clone, Copy)]
+pub(crate) struct Page<'a> {
+    bytes: &'a [u8],
+    n: usize,
+    heads: Packed,
+    /// The common widths of a fixed page.
+    fixed: Option<Fixed>,
+    /// Where the heads begin.
+    heads_at: usize,
+    /// Where the values (fixed) or the heap (general) begin.
+    heap_at: usize,
+}
+
+impl<'a> Page<'a> {
+    /// Reads the header. `bytes` are whole units. `Err` says what does not hold.
+    #[inline]
+    pub(crate) fn open(bytes: &'a [u8]) -> std::result::Result<Page<'a>, &'static str> {
+        let n = usize::from(u16_at(bytes, 6));
+        let heads = Packed { base: u64_at(bytes, 8), slope: u64_at(bytes, 16), width: u32::from(bytes[24]) };
+        if heads.width > 64 || n == 0 || bytes[4] != 1 {
+            return Err("page header out of range");
+        }
+        if bytes[5] == 0 {
+            let stride = u32_at(bytes, 28);
+            let heap_at = HEADER_BYTES + heads.bytes(n);
+            let end = heap_at.checked_add(usize_of(stride).saturating_mul(n));
+            if end.is_none_or(|e| e > bytes.len() - TAIL_BYTES) {
+                return Err("fixed columns pass the end of the page");
+            }
+            let tag = Tag::from_code(bytes[27]).ok_or("unknown tag")?;
+            let fixed = Some(Fixed { stride, tag });
+            return Ok(Page { bytes, n, heads, fixed, heads_at: HEADER_BYTES, heap_at });
+        }
+        Page::open_general(bytes, n, heads)
+    }
+
+    fn open_general(bytes: &'a [u8], n: usize, heads: Packed) -> std::result::Result<Page<'a>, &'static str> {
+        let page = Page { bytes, n, heads, fixed: None, heads_at: 0, heap_at: 0 };
+        let heads_at = HEADER_BYTES.saturating_add(page.prefix_len());
+        let (lens, ends) = (page.lens(), page.ends());
+        if lens.width > 64 || ends.width > 64 {
+            return Err("column width out of range");
+        }
+        if bytes[27] != TAGS_DIFFER && Tag::from_code(bytes[27]).is_none() {
+            return Err("unknown tag");
+        }
+        let tags = if bytes[27] == TAGS_DIFFER { n.div_ceil(4) } else { 0 };
+        let heap_at = heads_at.saturating_add(heads.bytes(n) + lens.bytes(n) + ends.bytes(n) + tags);
+        if heap_at > bytes.len() - TAIL_BYTES {
+            return Err("general columns pass the end of the page");
+        }
+        Ok(Page { heads_at, heap_at, ..page })
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.n
+    }
+
+    #[inline(always)]
+    fn prefix_len(&self) -> usize {
+        usize_of(u32_at(self.bytes, 32))
+    }
+
+    fn prefix(&self) -> &'a [u8] {
+        &self.bytes[HEADER_BYTES..self.heads_at]
+    }
+
+    fn lens(&self) -> Packed {
+        Packed { base: u64::from(u32_at(self.bytes, 36)), slope: 0, width: u32::from(self.bytes[25]) }
+    }
+
+    fn ends(&self) -> Packed {
+        Packed {
+            base: u64::from(u32_at(self.bytes, 40)),
+            slope: u64::from(u32_at(self.bytes, 44)),
+            width: u32::from(self.bytes[26]),
+        }
+    }
+
+    #[inline(always)]
+    fn head(&self, i: usize) -> u64 {
+        self.heads.get(&self.bytes[self.heads_at..], i)
+    }
+
+    /// Where in the page a key and its value likely stand. (Of a general page only the key's head.)
+    #[inline(always)]
+    pub(crate) fn guess_offsets(&self, head: u64) -> (usize, usize) {
+        let i = self.guess(head);
+        let key_at = self.heads_at + i * self.heads.width as usize / 8;
+        (key_at, self.fixed.map_or(key_at, |f| self.heap_at + i * usize_of(f.stride)))
+    }
+
+    #[inline(always)]
+    fn guess(&self, head: u64) -> usize {
+        if self.heads.slope == 0 {
+            return self.n / 2;
+        }
+        // A residual is half the width on average, so the line through the middle is the guess.
+        let half = if self.heads.width == 0 { 0 } else { 1u64 << (self.heads.width - 1) };
+        // Wrapping, because the line may begin below zero; a key outside the page only costs steps.
+        let above = head.wrapping_sub(self.heads.base).saturating_sub(half);
+        ((above as f64 / self.heads.slope as f64) as usize).min(self.n - 1)
+    }
+
+    /// The first record at or above `key`, and whether it is equal.
+    #[inline]
+    pub(crate) fn lower_bound(&self, key: SortKey<'_>) -> (usize, bool) {
+        match self.fixed {
+            Some(_) => self.lower_bound_fixed(key),
+            None => self.lower_bound_general(key),
+        }
+    }
+
+    #[inline(always)]
+    fn lower_bound_head(&self, head: u64) -> usize {
+        if self.heads.slope == 0 {
+            return super::search::lower_bound(self.n, head, |i| self.head(i));
+        }
+        let per_step = 1.0 / self.heads.slope as f64;
+        super::search::lower_bound_from(self.n, head, self.guess(head), per_step, |i| self.head(i))
+    }
+
+    #[inline(always)]
+    fn lower_bound_fixed(&self, key: SortKey<'_>) -> (usize, bool) {
+        let i = self.lower_bound_head(key.head);
+        if i >= self.n || self.head(i) != key.head {
+            return (i, false);
+        }
+        match key.bytes.len().cmp(&8) {
+            Ordering::Less => (i, false),
+            Ordering::Equal => (i, true),
+            Ordering::Greater => (i + 1, false),
+        }
+    }
+
+    fn lower_bound_general(&self, key: SortKey<'_>) -> (usize, bool) {
+        let prefix = self.prefix();
+        let shared = &key.bytes[..key.bytes.len().min(prefix.len())];
+        match shared.cmp(prefix) {
+            Ordering::Less => return (0, false),
+            Ordering::Greater => return (self.n, false),
+            Ordering::Equal => {}
+        }
+        let wanted = head_after(key.bytes, prefix.len());
+        let mut i = self.lower_bound_head(wanted);
+        let mut end = i;
+        let mut step = 1;
+        while end < self.n && self.head(end) == wanted {
+            end = (end + step).min(self.n);
+            step *= 2;
+        }
+        while i < end {
+            let middle = i + (end - i) / 2;
+            match self.compare_rest(middle, wanted, key.bytes, prefix.len()) {
+                Ordering::Less => i = middle + 1,
+                Ordering::Equal => return (middle, true),
+                Ordering::Greater => end = middle,
+            }
+        }
+        (i, false)
+    }
+
+    /// Record `i` against a key that shares the page's prefix.
+    fn compare_rest(&self, i: usize, head: u64, key: &[u8], prefix_len: usize) -> Ordering {
+        let by_head = self.head(i).cmp(&head);
+        if by_head != Ordering::Equal {
+            return by_head;
+        }
+        let skip = prefix_len + 8;
+        let (key_len, part) = self.part(i);
+        if key_len < skip || key.len() < skip {
+            return key_len.cmp(&key.len());
+        }
+        part[..(key_len - skip).min(part.len())].cmp(&key[skip..])
+    }
+
+    /// The length of key `i`, and the record's part of the heap, kept in bounds.
+    #[inline(always)]
+    fn part(&self, i: usize) -> (usize, &'a [u8]) {
+        let n = self.n;
+        let heap = &self.bytes[self.heap_at..self.bytes.len() - TAIL_BYTES];
+        let lens_at = self.heads_at + self.heads.bytes(n);
+        let lens = self.lens();
+        let ends = self.ends();
+        let ends_at = lens_at + lens.bytes(n);
+        let key_len = crate::base::codec::usize_of64(lens.get(&self.bytes[lens_at..], i));
+        let start = if i == 0 { 0 } else { ends.get(&self.bytes[ends_at..], i - 1) };
+        let end = ends.get(&self.bytes[ends_at..], i).min(heap.len() as u64);
+        let start = start.min(end);
+        (key_len, &heap[start as usize..end as usize])
+    }
+
+    #[inline(always)]
+    fn tag_general(&self, i: usize) -> Tag {
+        let code = match self.bytes[27] {
+            TAGS_DIFFER => {
+                let n = self.n;
+                let at = self.heads_at + self.heads.bytes(n) + self.lens().bytes(n) + self.ends().bytes(n);
+                (self.bytes[at + i / 4] >> (i % 4 * 2)) & 3
+            }
+            code => code,
+        };
+        Tag::from_code(code).unwrap_or(Tag::Delete)
+    }
+
+    /// Whether record `i` has this key. REQUIRES: `i < len()`.
+    #[inline(always)]
+    pub(crate) fn key_is(&self, i: usize, key: SortKey<'_>) -> bool {
+        if self.fixed.is_some() {
+            return key.bytes.len() == 8 && self.head(i) == key.head;
+        }
+        let prefix = self.prefix();
+        key.bytes.starts_with(prefix)
+            && self.compare_rest(i, head_after(key.bytes, prefix.len()), key.bytes, prefix.len()) == Ordering::Equal
+    }
+
+    /// Tag and value of record `i`. REQUIRES: `i < len()`.
+    #[inline(always)]
+    pub(crate) fn value(&self, i: usize) -> (Tag, &'a [u8]) {
+        if let Some(f) = self.fixed {
+            let stride = usize_of(f.stride);
+            let at = self.heap_at + i * stride;
+            return (f.tag, &self.bytes[at..at + stride]);
+        }
+        let (key_len, part) = self.part(i);
+        let skip = key_len.saturating_sub(self.prefix_len() + 8).min(part.len());
+        (self.tag_general(i), &part[skip..])
+    }
+
+    /// Appends all records to `out`, which becomes fixed if the page is and `out` is empty.
+    pub(crate) fn decode(&self, out: &mut Block) -> std::result::Result<(), &'static str> {
+        out.reset(self.fixed);
+        let bits = &self.bytes[self.heads_at..];
+        self.heads.read(bits, self.n, &mut out.heads);
+        if let Some(f) = self.fixed {
+            let len = self.n * usize_of(f.stride);
+            out.heap.extend_from_slice(&self.bytes[self.heap_at..self.heap_at + len]);
+            return Ok(());
+        }
+        let prefix = self.prefix();
+        let skip = prefix.len() + 8;
+        for i in 0..self.n {
+            let (key_len, part) = self.part(i);
+            if key_len < prefix.len() || key_len > KEY_BYTES_MAX + 8 || key_len.saturating_sub(skip) > part.len() {
+                return Err("key length out of range");
+            }
+            out.recs.push(super::block::Rec::new(out.heap.len(), key_len, self.tag_general(i)));
+            let head = out.heads[i].to_be_bytes();
+            out.heap.extend_from_slice(prefix);
+            out.heap.extend_from_slice(&head[..(key_len - prefix.len()).min(8)]);
+            out.heap.extend_from_slice(part);
+        }
+        out.prefix_len = prefix.len();
+        Ok(())
+    }
+}
+
+/// Turns a complaint about a page into an error that says where.
+pub(crate) fn corrupt_page(offset: u64, run: u64, page: u32, detail: impl std::fmt::Display) -> Error {
+    Error::corrupt("page", offset, format!("run {run}, page {page}: {detail}"))
+}
+
+/// As `verify`, with the error made.
+pub(crate) fn check(bytes: &[u8], seed: u32, run: u64, page: u32, offset: u64) -> Result<()> {
+    verify(bytes, seed, page).map_err(|(expected, found)| {
+        corrupt_page(offset, run, page, format_args!("checksum {found:08x}, expected {expected:08x}"))
+    })
+}

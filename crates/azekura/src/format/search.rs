@@ -1,0 +1,98 @@
+//! Finding a number in a sorted column by interpolation, with a bounded fall-back.
+//!
+//! Two interpolations (the second from the error of the first, as in the secant method) land a
+//! few places from the goal when keys are evenly spread, as hashes are; a doubling step then
+//! brackets it. However the keys lie, at most `2 * log2(n)` further probes are made.
+
+/// The first `i < n` with `at(i) >= wanted`, or `n`. REQUIRES: `at` ascends.
+#[inline(always)]
+pub(crate) fn lower_bound(n: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
+    if n == 0 {
+        return 0;
+    }
+    let (first, last) = (at(0), at(n - 1));
+    if wanted <= first {
+        return 0;
+    }
+    if wanted > last {
+        return n;
+    }
+    let per_step = (n - 1) as f64 / (last - first) as f64;
+    let guess = ((wanted - first) as f64 * per_step) as usize;
+    lower_bound_from(n, wanted, guess.min(n - 1), per_step, at)
+}
+
+/// As `lower_bound`, from a first guess and the column's density (places per unit of value).
+#[inline(always)]
+pub(crate) fn lower_bound_from(n: usize, wanted: u64, guess: usize, per_step: f64, at: impl Fn(usize) -> u64) -> usize {
+    let seen = at(guess);
+    let i = if seen < wanted {
+        let ahead = ((wanted - seen) as f64 * per_step) as usize;
+        guess.saturating_add(ahead).min(n - 1)
+    } else {
+        let back = ((seen - wanted) as f64 * per_step) as usize;
+        guess.saturating_sub(back)
+    };
+    if at(i) < wanted { search_up(n, i, wanted, at) } else { search_down(i, wanted, at) }
+}
+
+/// REQUIRES: `at(i) < wanted`.
+#[inline(always)]
+fn search_up(n: usize, i: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
+    let mut low = i;
+    let mut step = 1;
+    while low + step < n && at(low + step) < wanted {
+        low += step;
+        step *= 2;
+    }
+    bisect(low + 1, (low + step).min(n), wanted, at)
+}
+
+/// REQUIRES: `at(i) >= wanted`.
+#[inline(always)]
+fn search_down(i: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
+    let mut high = i;
+    let mut step = 1;
+    while high >= step && at(high - step) >= wanted {
+        high -= step;
+        step *= 2;
+    }
+    bisect((high + 1).saturating_sub(step), high, wanted, at)
+}
+
+/// The first place in `low..high` that is not below `wanted`, or `high`.
+#[inline(always)]
+fn bisect(mut low: usize, mut high: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if at(middle) < wanted { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_the_standard_search() {
+        let mut x = 3u64;
+        for n in [1usize, 2, 3, 10, 1000] {
+            for shift in [0, 20, 40, 58, 62] {
+                let mut v: Vec<u64> = (0..n)
+                    .map(|_| {
+                        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+                        x >> shift
+                    })
+                    .collect();
+                v.push(0);
+                v.push(u64::MAX);
+                v.sort_unstable();
+                for k in v.iter().flat_map(|&k| [k.saturating_sub(1), k, k.saturating_add(1)]) {
+                    let got = lower_bound(v.len(), k, |i| v[i]);
+                    assert_eq!(got, v.partition_point(|&y| y < k), "{k} in {v:?}");
+                }
+            }
+        }
+    }
+}

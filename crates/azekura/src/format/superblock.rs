@@ -1,0 +1,134 @@
+//! The superblock: two copies at the start of the file, 4 KiB each.
+//!
+//! ```text
+//! offset size
+//!  0     8   magic "AZEKURA\0"
+//!  8     4   CRC32C of bytes 12..4096
+//! 12     4   format version
+//! 16     8   file id, random
+//! 24     8   number, one more for each checkpoint
+//! 32     8   hash seed of the file's hash tables
+//! 40     8   manifest: offset in the file, 0 = it stands inline
+//! 48     4   manifest: length     52  4  manifest: CRC32C
+//! 56     8   zero
+//! 64  4032   the manifest, if it fits
+//! ```
+//!
+//! A checkpoint writes copy A, syncs, then writes copy B, which the next checkpoint's first sync
+//! makes durable. So a torn write leaves the other copy, and a damaged copy has a twin.
+
+use crate::base::checksum::crc;
+use crate::base::codec::{u32_at, u32_of, u64_at, usize_of};
+use crate::base::error::{Error, Result};
+use crate::base::limits::ALIGN_BYTES;
+
+/// The version this library writes.
+pub(crate) const VERSION: u32 = 1;
+/// The first bytes of the file.
+pub(crate) const MAGIC: &[u8; 8] = b"AZEKURA\0";
+/// Bytes of one copy.
+pub(crate) const BYTES: usize = ALIGN_BYTES as usize;
+/// Where an inline manifest begins.
+const INLINE_AT: usize = 64;
+/// A manifest up to this size stands in the superblock.
+pub(crate) const INLINE_BYTES_MAX: usize = BYTES - INLINE_AT;
+
+/// Where the manifest is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ManifestAt {
+    /// In the superblock itself.
+    Inline(Vec<u8>),
+    /// In an extent of its own.
+    Extent { offset: u64, len: u32, crc: u32 },
+}
+
+/// A superblock whose checksum held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Superblock {
+    pub(crate) file_id: u64,
+    pub(crate) number: u64,
+    pub(crate) hash_seed: u64,
+    pub(crate) manifest: ManifestAt,
+}
+
+/// What the bytes of one copy turned out to be.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    Valid(Superblock),
+    /// Not ours at all.
+    Foreign,
+    /// Ours, but torn or damaged.
+    Damaged,
+}
+
+impl Superblock {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut b = vec![0; BYTES];
+        b[..8].copy_from_slice(MAGIC);
+        b[12..16].copy_from_slice(&VERSION.to_le_bytes());
+        b[16..24].copy_from_slice(&self.file_id.to_le_bytes());
+        b[24..32].copy_from_slice(&self.number.to_le_bytes());
+        b[32..40].copy_from_slice(&self.hash_seed.to_le_bytes());
+        match &self.manifest {
+            ManifestAt::Inline(bytes) => {
+                b[48..52].copy_from_slice(&u32_of(bytes.len()).to_le_bytes());
+                b[INLINE_AT..INLINE_AT + bytes.len()].copy_from_slice(bytes);
+            }
+            ManifestAt::Extent { offset, len, crc } => {
+                b[40..48].copy_from_slice(&offset.to_le_bytes());
+                b[48..52].copy_from_slice(&len.to_le_bytes());
+                b[52..56].copy_from_slice(&crc.to_le_bytes());
+            }
+        }
+        let sum = crc(0, &b[12..]);
+        b[8..12].copy_from_slice(&sum.to_le_bytes());
+        b
+    }
+
+    /// Reads one copy. REQUIRES: `b` has `BYTES`. A valid one of a newer version is an error.
+    pub(crate) fn parse(b: &[u8]) -> Result<Parsed> {
+        if &b[..8] != MAGIC {
+            return Ok(Parsed::Foreign);
+        }
+        if !cfg!(fuzzing) && crc(0, &b[12..]) != u32_at(b, 8) {
+            return Ok(Parsed::Damaged);
+        }
+        let version = u32_at(b, 12);
+        if version > VERSION {
+            return Err(Error::NewerVersion { found: version, supported: VERSION });
+        }
+        let (offset, len) = (u64_at(b, 40), u32_at(b, 48));
+        let manifest = if offset == 0 {
+            let len = usize_of(len);
+            if len > INLINE_BYTES_MAX {
+                return Ok(Parsed::Damaged);
+            }
+            ManifestAt::Inline(b[INLINE_AT..INLINE_AT + len].to_vec())
+        } else {
+            ManifestAt::Extent { offset, len, crc: u32_at(b, 52) }
+        };
+        Ok(Parsed::Valid(Superblock {
+            file_id: u64_at(b, 16),
+            number: u64_at(b, 24),
+            hash_seed: u64_at(b, 32),
+            manifest,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let block = Superblock { file_id: 5, number: 9, hash_seed: 77, manifest: ManifestAt::Inline(vec![1, 2, 3]) };
+        let good = block.encode();
+        assert!(matches!(Superblock::parse(&good).unwrap(), Parsed::Valid(b) if b == block));
+        for bit in 0..BYTES * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(!matches!(Superblock::parse(&bad), Ok(Parsed::Valid(_))), "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Azekura: an embedded, transactional key-value store in one file.
+//!
+//! A database is a file; it holds named tables that are either *ordered* (keys in byte order, with
+//! ranges, prefixes and cursors) or *hash* (the fastest lookups). Keys and values are any bytes.
+//! Inserts cost the same whether there are a thousand records or a billion, and small records take
+//! less room than their raw size.
+//!
+//! ```
+//! # let path = std::env::temp_dir().join(format!("azekura-doc-lib-{}.azk", std::process::id()));
+//! use azekura::{Db, Kind, Options};
+//!
+//! let db = Db::open(&path, Options::new())?;
+//! let users = db.table("users", Kind::Ordered)?;
+//!
+//! users.put(b"ada", b"1815")?;                       // a durable transaction of its own
+//! assert_eq!(users.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+//!
+//! let mut txn = db.write();                          // several writes, all or nothing
+//! txn.put(&users, b"grace", b"1906")?;
+//! txn.remove(&users, b"ada")?;
+//! txn.commit()?;
+//!
+//! let mut cursor = users.cursor()?;
+//! while let Some((key, value)) = cursor.next()? {
+//!     println!("{} {}", String::from_utf8_lossy(key), String::from_utf8_lossy(value));
+//! }
+//! # drop(cursor); drop(users); db.close()?; std::fs::remove_file(&path).unwrap();
+//! # Ok::<(), azekura::Error>(())
+//! ```
+//!
+//! Start at [`Db`] and [`Table`]; transactions are [`ReadTxn`] and [`WriteTxn`]; [`Options`] has
+//! the few choices there are, of which [`Durability`] is the one that matters.
+
+#![deny(missing_docs)]
+
+mod api;
+mod base;
+mod cache;
+mod cursor;
+mod engine;
+mod format;
+mod log;
+mod memtable;
+mod merge;
+mod run;
+mod space;
+pub mod storage;
+mod txn;
+mod values;
+
+pub use api::{CheckReport, CompactReport, Db, Durability, LevelStats, Options, Stats, Table, TableInfo};
+pub use base::error::{Error, Result};
+pub use base::key::Kind;
+pub use base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
+pub use cursor::{Cursor, Records};
+pub use engine::Progress;
+pub use txn::{Isolation, ReadTxn, Savepoint, ValueRef, WriteOptions, WriteTxn};

@@ -1,0 +1,171 @@
+//! Reading the log after a crash: the unbroken continuation of what the manifest knows.
+//!
+//! Frames must carry the file's id, the chain and consecutive numbers, and their checksums must
+//! hold; the first that does not ends the chain, for frames become durable in order. Segments are
+//! found by following jumps. What is read is bounded by the file: lengths are checked before
+//! anything is allocated.
+
+use crate::base::codec::{u64_at, usize_of, usize_of64};
+use crate::base::error::{Error, Result};
+use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
+use crate::format::frame::{Frame, HEADER_BYTES, NO_RECORD, Part, read_record};
+use crate::format::manifest::LogChain;
+use crate::run::read_error;
+use crate::space::Extent;
+use crate::storage::File;
+
+/// What a chain held.
+pub(crate) struct Recovered {
+    /// The segments of the chain.
+    pub(crate) segments: Vec<Extent>,
+    /// The number after its last frame.
+    pub(crate) end_frame: u64,
+}
+
+/// Where a chain is being read.
+struct Walk<'a> {
+    file: &'a dyn File,
+    file_len: u64,
+    file_id: u64,
+    /// The number of the superblock in force.
+    checkpoint: u64,
+    chain: u64,
+    segment: Extent,
+    at: u64,
+    number: u64,
+    end: u64,
+}
+
+/// Reads a chain, handing each commit's sequence number and parts to `apply` in order.
+pub(crate) fn replay(
+    file: &dyn File,
+    file_id: u64,
+    checkpoint: u64,
+    log: &LogChain,
+    mut apply: impl FnMut(u64, Vec<Part>) -> Result<()>,
+) -> Result<Recovered> {
+    let file_len = file.len().map_err(|e| Error::io("reading the database file", e))?;
+    let mut walk = Walk {
+        file,
+        file_len,
+        file_id,
+        checkpoint,
+        chain: log.chain,
+        segment: log.first,
+        at: 0,
+        number: log.first_frame,
+        end: log.end_frame,
+    };
+    let mut segments = vec![log.first];
+    let mut stream = Stream::default();
+    while let Some((frame, bytes)) = walk.next_frame()? {
+        if frame.jump {
+            let next = walk.jump(&bytes, &segments)?;
+            segments.push(next);
+            continue;
+        }
+        stream.add(&frame, &bytes[HEADER_BYTES..], walk.segment.offset + walk.at, &mut apply)?;
+    }
+    if walk.end != u64::MAX && walk.number < walk.end {
+        let at = walk.segment.offset + walk.at;
+        let detail = format!("chain {}: frame {} is damaged; it was whole before", walk.chain, walk.number);
+        return Err(Error::corrupt("log", at, detail));
+    }
+    Ok(Recovered { segments, end_frame: walk.number })
+}
+
+impl Walk<'_> {
+    /// The next frame and its bytes, or none where the chain ends.
+    fn next_frame(&mut self) -> Result<Option<(Frame, Vec<u8>)>> {
+        if self.number == self.end || self.at + ALIGN_BYTES > self.segment.len {
+            return Ok(None);
+        }
+        let offset = self.segment.offset + self.at;
+        if offset.checked_add(ALIGN_BYTES).is_none_or(|e| e > self.file_len) {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; usize_of64(ALIGN_BYTES)];
+        self.file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
+        let Some(frame) = Frame::parse(&bytes) else { return Ok(None) };
+        if frame.file_id != self.file_id || frame.chain != self.chain || frame.number != self.number {
+            return Ok(None);
+        }
+        let size = align_up(HEADER_BYTES as u64 + u64::from(frame.len));
+        if self.at + size > self.segment.len || offset + size > self.file_len {
+            return Ok(None);
+        }
+        bytes.resize(usize_of64(size), 0);
+        self.file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
+        if !frame.verify(&bytes) {
+            return Ok(None);
+        }
+        if frame.checkpoint > self.checkpoint {
+            let detail =
+                format!("checkpoint {} is lost: a log frame knows of {}", self.checkpoint + 1, frame.checkpoint);
+            return Err(Error::corrupt("superblock", 0, detail));
+        }
+        self.number += 1;
+        self.at += size;
+        bytes.truncate(HEADER_BYTES + usize_of(frame.len));
+        Ok(Some((frame, bytes)))
+    }
+
+    fn jump(&mut self, bytes: &[u8], seen: &[Extent]) -> Result<Extent> {
+        let bad = |detail: &str| Error::corrupt("log", self.segment.offset + self.at, detail);
+        if bytes.len() < HEADER_BYTES + 16 {
+            return Err(bad("a jump without a goal"));
+        }
+        let extent = Extent { offset: u64_at(bytes, HEADER_BYTES), len: u64_at(bytes, HEADER_BYTES + 8) };
+        let aligned = extent.offset % ALIGN_BYTES == 0 && extent.len % ALIGN_BYTES == 0 && extent.len > 0;
+        let inside = extent.offset >= SUPERBLOCKS_BYTES
+            && extent.offset.checked_add(extent.len).is_some_and(|e| e <= i64::MAX as u64);
+        if !aligned || !inside || seen.iter().any(|s| s.offset == extent.offset) {
+            return Err(bad("a jump to an impossible segment"));
+        }
+        self.segment = extent;
+        self.at = 0;
+        Ok(extent)
+    }
+}
+
+/// The records that run through the frames.
+#[derive(Default)]
+struct Stream {
+    bytes: Vec<u8>,
+    /// A record's beginning has been seen, so that what follows can be made sense of.
+    inside: bool,
+}
+
+impl Stream {
+    fn add(
+        &mut self,
+        frame: &Frame,
+        payload: &[u8],
+        offset: u64,
+        apply: &mut impl FnMut(u64, Vec<Part>) -> Result<()>,
+    ) -> Result<()> {
+        let mut payload = payload;
+        if !self.inside {
+            // The first frames may end a record that began in a segment which is gone by now.
+            if frame.first_record == NO_RECORD || usize_of(frame.first_record) > payload.len() {
+                return Ok(());
+            }
+            payload = &payload[usize_of(frame.first_record)..];
+            self.inside = true;
+        }
+        self.bytes.extend_from_slice(payload);
+        let mut at = 0;
+        while self.bytes.len() - at >= 8 {
+            let len = u64_at(&self.bytes, at);
+            if len > (self.bytes.len() - at - 8) as u64 {
+                break;
+            }
+            let end = at + 8 + usize_of64(len);
+            let (seq, parts) = read_record(&self.bytes[at + 8..end], offset)?;
+            apply(seq, parts)?;
+            at = end;
+        }
+        self.bytes.drain(..at);
+        Ok(())
+    }
+}

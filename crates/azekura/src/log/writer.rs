@@ -1,0 +1,415 @@
+//! The writing side of the log.
+
+use crate::base::codec::{Writer, u32_of, usize_of64};
+use crate::base::error::{Error, Result};
+use crate::base::limits::{ALIGN_BYTES, align_up};
+use crate::engine::poison::Poison;
+use crate::format::frame::{Frame, HEADER_BYTES, NO_RECORD, begin_record, end_record, write_part};
+use crate::format::manifest::LogChain;
+use crate::memtable::chunk::Chunk;
+use crate::space::{Extent, Space};
+use crate::storage::File;
+use crate::values::{Segment, ValueStore};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The first segment of a chain; a database of a few records stays small.
+const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+/// Later ones grow to this.
+const SEGMENT_BYTES_MAX: u64 = 4 << 20;
+/// The most that one frame carries.
+const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+/// Small commits are gathered in pieces of about this size, the unit in which they are dropped.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// A commit (or several small ones) not yet written.
+struct Pending {
+    last_seq: u64,
+    body: Body,
+    /// Refers to large values, which must be durable first.
+    large: bool,
+}
+
+enum Body {
+    /// Records as they will stand in the log.
+    Bytes(Vec<u8>),
+    /// A large commit, turned into bytes only if it is written.
+    Chunks(Vec<(u32, Arc<Chunk>)>),
+}
+
+#[derive(Default)]
+struct Queue {
+    pending: VecDeque<Pending>,
+    bytes: usize,
+}
+
+struct LogSegment {
+    extent: Extent,
+    first_frame: u64,
+    /// The newest commit of which it holds a part.
+    last_seq: u64,
+}
+
+struct Io {
+    chain: u64,
+    segments: VecDeque<LogSegment>,
+    /// Where the next frame goes, from the start of the last segment.
+    at: u64,
+    next_frame: u64,
+    /// The manifest names the chain, so that frames may be written.
+    published: bool,
+}
+
+/// What must happen before the first frame of a chain: its start in the manifest.
+pub(crate) enum LogStart {
+    Ready,
+    Unpublished,
+}
+
+/// The log of an open database.
+pub(crate) struct Log {
+    file: Arc<dyn File>,
+    space: Arc<Space>,
+    poison: Arc<Poison>,
+    values: Arc<ValueStore>,
+    file_id: u64,
+    io: Mutex<Io>,
+    queue: Mutex<Queue>,
+    /// Every commit up to here is durable by the log or by a flush.
+    durable_seq: AtomicU64,
+    /// The newest checkpoint's number, for the frames.
+    checkpoint: AtomicU64,
+}
+
+impl Log {
+    pub(crate) fn new(
+        file: Arc<dyn File>,
+        space: Arc<Space>,
+        poison: Arc<Poison>,
+        values: Arc<ValueStore>,
+        file_id: u64,
+        seq: u64,
+    ) -> Log {
+        let io = Io { chain: 0, segments: VecDeque::new(), at: 0, next_frame: 1, published: false };
+        Log {
+            file,
+            space,
+            poison,
+            values,
+            file_id,
+            io: Mutex::new(io),
+            queue: Mutex::new(Queue::default()),
+            durable_seq: AtomicU64::new(seq),
+            checkpoint: AtomicU64::new(0),
+        }
+    }
+
+    /// Bytes waiting to be written, near enough.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.queue.lock().bytes
+    }
+
+    /// Bytes of the file that log segments take.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.io.lock().segments.iter().map(|s| s.extent.len).sum()
+    }
+
+    pub(crate) fn durable_seq(&self) -> u64 {
+        self.durable_seq.load(Ordering::Acquire)
+    }
+
+    /// Queues a small commit. REQUIRES: the commit lock, so that sequence numbers ascend.
+    pub(crate) fn add_small(&self, seq: u64, large: bool, parts: usize, write: impl FnOnce(&mut Writer)) {
+        let mut queue = self.queue.lock();
+        let fresh = match queue.pending.back() {
+            Some(Pending { body: Body::Bytes(b), .. }) => b.len() >= PIECE_BYTES,
+            _ => true,
+        };
+        if fresh {
+            let body = Body::Bytes(Vec::with_capacity(4096));
+            queue.pending.push_back(Pending { last_seq: seq, body, large: false });
+        }
+        let Some(Pending { last_seq, body: Body::Bytes(bytes), large: any_large }) = queue.pending.back_mut() else {
+            return;
+        };
+        *last_seq = seq;
+        *any_large |= large;
+        let mut w = Writer { bytes: std::mem::take(bytes) };
+        let before = w.bytes.len();
+        let start = begin_record(&mut w, seq, parts);
+        write(&mut w);
+        end_record(&mut w, start);
+        let grown = w.bytes.len() - before;
+        *bytes = w.bytes;
+        queue.bytes += grown;
+    }
+
+    /// Queues a large commit by reference to its chunks. REQUIRES: the commit lock.
+    pub(crate) fn add_chunks(&self, seq: u64, chunks: Vec<(u32, Arc<Chunk>)>) {
+        let bytes: usize = chunks.iter().map(|(_, c)| c.bytes()).sum();
+        let large = chunks.iter().any(|(_, c)| !c.segments.is_empty());
+        let mut queue = self.queue.lock();
+        queue.bytes += bytes;
+        queue.pending.push_back(Pending { last_seq: seq, body: Body::Chunks(chunks), large });
+    }
+
+    /// Whether frames can be written, or the chain must be published first.
+    pub(crate) fn start(&self) -> LogStart {
+        if self.io.lock().published { LogStart::Ready } else { LogStart::Unpublished }
+    }
+
+    /// Gives the chain its first segment, to be named by the checkpoint that the caller writes
+    /// next. REQUIRES: the checkpoint lock.
+    pub(crate) fn begin_chain(&self, chain: u64) -> Result<()> {
+        let mut io = self.io.lock();
+        if io.segments.is_empty() {
+            let extent = self.new_extent(SEGMENT_BYTES_MIN)?;
+            io.chain = chain;
+            io.at = 0;
+            let first_frame = io.next_frame;
+            io.segments.push_back(LogSegment { extent, first_frame, last_seq: 0 });
+        }
+        Ok(())
+    }
+
+    /// The checkpoint that names the chain is durable.
+    pub(crate) fn published(&self) {
+        let mut io = self.io.lock();
+        io.published = !io.segments.is_empty();
+    }
+
+    /// The chain as the manifest has it. REQUIRES: the checkpoint lock.
+    pub(crate) fn chain(&self) -> Option<LogChain> {
+        let io = self.io.lock();
+        io.segments.front().map(|s| LogChain {
+            chain: io.chain,
+            first: s.extent,
+            first_frame: s.first_frame,
+            end_frame: u64::MAX,
+        })
+    }
+
+    pub(crate) fn set_checkpoint(&self, number: u64) {
+        self.checkpoint.store(number, Ordering::Release);
+    }
+
+    /// Extents of all segments, for `check`.
+    pub(crate) fn extents(&self) -> Vec<Extent> {
+        self.io.lock().segments.iter().map(|s| s.extent).collect()
+    }
+
+    /// Takes the segments that hold nothing after commit `seq` out of the chain; the caller frees
+    /// them when the checkpoint without them is durable. REQUIRES: the checkpoint lock.
+    pub(crate) fn release(&self, seq: u64) -> Vec<Extent> {
+        let mut io = self.io.lock();
+        let mut released = Vec::new();
+        while io.segments.len() > 1 && io.segments.front().is_some_and(|s| s.last_seq <= seq) {
+            released.extend(io.segments.pop_front().map(|s| s.extent));
+        }
+        released
+    }
+
+    /// Ends the chain, if nothing after `seq` is in it: for a clean close. REQUIRES: as `release`.
+    pub(crate) fn end_chain(&self, seq: u64) -> Vec<Extent> {
+        let mut io = self.io.lock();
+        if io.segments.iter().any(|s| s.last_seq > seq) {
+            return Vec::new();
+        }
+        io.published = false;
+        io.segments.drain(..).map(|s| s.extent).collect()
+    }
+
+    /// A flush has made every commit up to `seq` durable: what waits of them is dropped.
+    pub(crate) fn flushed(&self, seq: u64) {
+        let mut queue = self.queue.lock();
+        while queue.pending.front().is_some_and(|p| p.last_seq <= seq) {
+            if let Some(p) = queue.pending.pop_front() {
+                queue.bytes -= p.bytes().min(queue.bytes);
+            }
+        }
+        drop(queue);
+        self.durable_seq.fetch_max(seq, Ordering::AcqRel);
+    }
+
+    /// Recovery has read this commit from an older chain: it is durable.
+    pub(crate) fn recovered(&self, seq: u64) {
+        self.durable_seq.fetch_max(seq, Ordering::AcqRel);
+    }
+
+    /// Writes all that waits, and syncs. REQUIRES: `start` said `Ready`; every commit that is in
+    /// the queue has also been applied or will be by the caller.
+    pub(crate) fn write(&self) -> Result<()> {
+        self.poison.check()?;
+        let mut io = self.io.lock();
+        let pending = {
+            let mut queue = self.queue.lock();
+            queue.bytes = 0;
+            std::mem::take(&mut queue.pending)
+        };
+        let Some(last_seq) = pending.back().map(|p| p.last_seq) else { return Ok(()) };
+        if pending.iter().any(|p| p.large) {
+            self.values.sync()?;
+        }
+        self.poison.check()?;
+        let done = self.write_pending(&mut io, &pending);
+        self.poison.guard(done)?;
+        self.durable_seq.fetch_max(last_seq, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn write_pending(&self, io: &mut Io, pending: &VecDeque<Pending>) -> Result<()> {
+        let mut out =
+            FrameWriter { log: self, io, frame: vec![0; HEADER_BYTES], first_record: NO_RECORD, unsynced: false };
+        for p in pending {
+            match &p.body {
+                Body::Bytes(bytes) => out.add_records(bytes, p.last_seq)?,
+                Body::Chunks(chunks) => {
+                    let mut w = Writer::default();
+                    let start = begin_record(&mut w, p.last_seq, chunks.len());
+                    for (table, chunk) in chunks {
+                        write_part(&mut w, *table, &segment_list(&chunk.segments), &chunk.ranges, &chunk.block);
+                    }
+                    end_record(&mut w, start);
+                    out.add_records(&w.bytes, p.last_seq)?;
+                }
+            }
+        }
+        out.finish()
+    }
+
+    fn new_extent(&self, len: u64) -> Result<Extent> {
+        let extent = self.space.alloc(len);
+        self.file.allocate(extent.offset, extent.len).map_err(|e| {
+            self.space.free(extent);
+            Error::io("allocating a log segment", e)
+        })?;
+        Ok(extent)
+    }
+}
+
+/// The segments of a commit's part as they stand in its record.
+pub(crate) fn segment_list(segments: &[Arc<Segment>]) -> Vec<(u32, Extent)> {
+    segments.iter().map(|s| (s.id, s.extent())).collect()
+}
+
+impl Pending {
+    fn bytes(&self) -> usize {
+        match &self.body {
+            Body::Bytes(b) => b.len(),
+            Body::Chunks(chunks) => chunks.iter().map(|(_, c)| c.bytes()).sum(),
+        }
+    }
+}
+
+/// Cuts a stream of records into frames.
+struct FrameWriter<'a> {
+    log: &'a Log,
+    io: &'a mut Io,
+    frame: Vec<u8>,
+    first_record: u32,
+    /// Something was written that the next durable write does not cover.
+    unsynced: bool,
+}
+
+impl FrameWriter<'_> {
+    /// Appends whole records, the last of commit `seq`.
+    fn add_records(&mut self, mut bytes: &[u8], seq: u64) -> Result<()> {
+        if self.first_record == NO_RECORD {
+            self.first_record = u32_of(self.frame.len() - HEADER_BYTES);
+        }
+        while !bytes.is_empty() {
+            let room = HEADER_BYTES + PAYLOAD_BYTES_MAX - self.frame.len();
+            let n = room.min(bytes.len());
+            self.frame.extend_from_slice(&bytes[..n]);
+            bytes = &bytes[n..];
+            self.touch(seq);
+            if self.frame.len() == HEADER_BYTES + PAYLOAD_BYTES_MAX {
+                self.write_frame(false)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn touch(&mut self, seq: u64) {
+        if let Some(s) = self.io.segments.back_mut() {
+            s.last_seq = s.last_seq.max(seq);
+        }
+    }
+
+    fn finish(mut self) -> Result<()> {
+        if self.frame.len() > HEADER_BYTES {
+            self.write_frame(true)?;
+        }
+        if self.unsynced {
+            self.log.file.sync_data().map_err(|e| Error::io("syncing the log", e))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the frame at hand; durably if it is the last and nothing else waits for a sync.
+    fn write_frame(&mut self, last: bool) -> Result<()> {
+        let need = align_up(self.frame.len() as u64);
+        self.make_room(need)?;
+        let len = u32_of(self.frame.len() - HEADER_BYTES);
+        self.frame.resize(usize_of64(need), 0);
+        self.seal(len, self.first_record, false);
+        let Some(segment) = self.io.segments.back() else { return Err(no_segment()) };
+        let offset = segment.extent.offset + self.io.at;
+        let file = &self.log.file;
+        if last && !self.unsynced {
+            file.write_durable_at(&self.frame, offset).map_err(|e| Error::io("writing the log", e))?;
+        } else {
+            file.write_at(&self.frame, offset).map_err(|e| Error::io("writing the log", e))?;
+            self.unsynced = true;
+        }
+        self.io.at += need;
+        self.io.next_frame += 1;
+        self.frame.clear();
+        self.frame.resize(HEADER_BYTES, 0);
+        self.first_record = NO_RECORD;
+        Ok(())
+    }
+
+    fn seal(&mut self, len: u32, first_record: u32, jump: bool) {
+        let frame = Frame {
+            file_id: self.log.file_id,
+            chain: self.io.chain,
+            number: self.io.next_frame,
+            len,
+            first_record,
+            jump,
+            checkpoint: self.log.checkpoint.load(Ordering::Acquire),
+        };
+        frame.seal(&mut self.frame);
+    }
+
+    /// Sees to it that a frame of `need` bytes, and a jump behind it, fit the last segment.
+    fn make_room(&mut self, need: u64) -> Result<()> {
+        let Some(last) = self.io.segments.back() else { return Err(no_segment()) };
+        if self.io.at + need + ALIGN_BYTES <= last.extent.len {
+            return Ok(());
+        }
+        let (old, touched) = (last.extent, last.last_seq);
+        let len = (old.len * 4).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX).max(need + 2 * ALIGN_BYTES);
+        let extent = self.log.new_extent(align_up(len))?;
+        let records = std::mem::replace(&mut self.frame, vec![0; usize_of64(ALIGN_BYTES)]);
+        self.frame[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&extent.offset.to_le_bytes());
+        self.frame[HEADER_BYTES + 8..HEADER_BYTES + 16].copy_from_slice(&extent.len.to_le_bytes());
+        self.seal(16, NO_RECORD, true);
+        let at = old.offset + self.io.at;
+        self.log.file.write_at(&self.frame, at).map_err(|e| Error::io("writing the log", e))?;
+        self.unsynced = true;
+        self.frame = records;
+        self.io.next_frame += 1;
+        self.io.at = 0;
+        let first_frame = self.io.next_frame;
+        self.io.segments.push_back(LogSegment { extent, first_frame, last_seq: touched });
+        Ok(())
+    }
+}
+
+fn no_segment() -> Error {
+    Error::Invalid { detail: "the log has no segment".into() }
+}

@@ -1,0 +1,104 @@
+//! A chunk: a sorted, immutable piece of a table's memtable.
+
+use super::ranges::Ranges;
+use crate::base::codec::usize_of64;
+use crate::base::error::Result;
+use crate::base::key::{Kind, SortKey};
+use crate::format::block::{Block, Fixed, Tag};
+use crate::merge::{Merger, Source};
+use crate::run::filter::{BLOCK_BYTES, block_contains, block_of, blocks_for};
+use crate::values::Segment;
+use std::sync::Arc;
+
+/// Chunks of fewer records are searched without a filter: their heads are in cache anyway.
+const FILTER_RECORDS_MIN: usize = 4096;
+
+/// Records of one or more commits, newest version of each key, with the ranges they deleted.
+pub(crate) struct Chunk {
+    pub(crate) block: Block,
+    pub(crate) ranges: Ranges,
+    /// The value segments that the records refer to.
+    pub(crate) segments: Vec<Arc<Segment>>,
+    filter: Vec<[u8; BLOCK_BYTES]>,
+}
+
+impl Chunk {
+    /// REQUIRES: `block` is sorted.
+    pub(crate) fn new(mut block: Block, ranges: Ranges, segments: Vec<Arc<Segment>>) -> Chunk {
+        block.index();
+        Chunk { block, ranges, segments, filter: Vec::new() }
+    }
+
+    /// The memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.block.bytes() + self.filter.len() * BLOCK_BYTES + self.ranges.len() * 128 + 256
+    }
+
+    /// Adds a filter, if it is large enough to need one.
+    pub(crate) fn with_filter(mut self, kind: Kind) -> Chunk {
+        let n = self.block.len();
+        if n < FILTER_RECORDS_MIN {
+            return self;
+        }
+        let blocks = blocks_for(n as u64);
+        let mut filter = vec![[0; BLOCK_BYTES]; usize_of64(blocks)];
+        let mut tmp = [0; 8];
+        for i in 0..n {
+            let hash = kind.filter_hash(SortKey::new(self.block.key(i, &mut tmp)));
+            crate::run::filter::block_add(&mut filter[usize_of64(block_of(hash, blocks))], hash);
+        }
+        self.filter = filter;
+        self
+    }
+
+    /// The record of a key: its place, if there is one.
+    #[inline(always)]
+    pub(crate) fn find(&self, key: SortKey<'_>, hash: u64) -> Option<usize> {
+        if !self.filter.is_empty() {
+            let block = block_of(hash, self.filter.len() as u64);
+            if !block_contains(&self.filter[usize_of64(block)], hash) {
+                return None;
+            }
+        }
+        match self.block.lower_bound(key) {
+            (i, true) => Some(i),
+            _ => None,
+        }
+    }
+
+    /// One chunk from several, given newest first. Deletes stay: older runs may hold their keys.
+    pub(crate) fn merge(newest_first: &[Arc<Chunk>]) -> Result<Chunk> {
+        let sources = newest_first.iter().map(|c| Source::chunk(c.clone())).collect();
+        let mut merger = Merger::new(sources, false)?;
+        let records = newest_first.iter().map(|c| c.block.len()).sum();
+        let heap = newest_first.iter().map(|c| c.block.heap.len()).sum();
+        let mut block = Block::with_capacity(merger.fixed(), records, heap);
+        while !merger.fill(&mut block, usize::MAX)? {}
+        let ranges = merger.ranges();
+        let mut segments: Vec<Arc<Segment>> = Vec::new();
+        for segment in newest_first.iter().flat_map(|c| &c.segments) {
+            if !segments.iter().any(|s| Arc::ptr_eq(s, segment)) {
+                segments.push(segment.clone());
+            }
+        }
+        Ok(Chunk::new(block, ranges, segments))
+    }
+
+    /// The widths all records share.
+    pub(crate) fn fixed(&self) -> Option<Fixed> {
+        self.block.fixed
+    }
+
+    /// Smallest and largest key, or none without records.
+    pub(crate) fn bounds(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let n = self.block.len();
+        let (mut a, mut b) = ([0; 8], [0; 8]);
+        (n > 0).then(|| (self.block.key(0, &mut a).to_vec(), self.block.key(n - 1, &mut b).to_vec()))
+    }
+
+    /// The tag and value of a record.
+    #[inline(always)]
+    pub(crate) fn record(&self, i: usize) -> (Tag, &[u8]) {
+        (self.block.tag(i), self.block.value(i))
+    }
+}

@@ -1,0 +1,128 @@
+//! The merge of records of any widths, with deletes and range deletes.
+
+use super::{Merger, Source};
+use crate::base::error::Result;
+use crate::base::key::{head_after, head_of};
+use crate::format::block::{Block, Tag};
+use std::cmp::Ordering;
+
+/// Heads of the sources' next keys after the common prefix, for quick comparison.
+fn head(source: &Source, skip: usize) -> u64 {
+    if source.block.fixed.is_some() && skip == 0 {
+        return source.block.heads[source.at];
+    }
+    let mut tmp = [0; 8];
+    head_after(source.block.key(source.at, &mut tmp), skip)
+}
+
+/// Whether source `a` comes before source `b`: by key, then the newer (lower number) first.
+#[inline(always)]
+fn beats(sources: &[Source], heads: &[u64], a: usize, b: usize) -> bool {
+    match heads[a].cmp(&heads[b]) {
+        Ordering::Less => true,
+        Ordering::Greater => false,
+        Ordering::Equal => {
+            let (mut x, mut y) = ([0; 8], [0; 8]);
+            let (s, t) = (&sources[a], &sources[b]);
+            (s.block.key(s.at, &mut x), a) < (t.block.key(t.at, &mut y), b)
+        }
+    }
+}
+
+/// Appends record `at` of a source to a block of either form.
+#[inline(always)]
+fn copy_record(source: &Source, out: &mut Block) {
+    let (block, i) = (&source.block, source.at);
+    if block.fixed.is_none() && out.fixed.is_none() {
+        out.append_general(block, i, i + 1);
+        return;
+    }
+    let mut tmp = [0; 8];
+    out.push(block.key(i, &mut tmp), block.tag(i), block.value(i));
+}
+
+/// Appends the rest of a source's block; without the deletes if nothing older exists.
+pub(super) fn copy_block(source: &mut Source, out: &mut Block, bottom: bool) {
+    while source.at < source.block.len() {
+        if !(bottom && source.block.tag(source.at) == Tag::Delete) {
+            copy_record(source, out);
+        }
+        source.at += 1;
+    }
+}
+
+impl Merger {
+    fn heads(&self) -> Vec<u64> {
+        self.sources.iter().map(|s| head(s, self.skip)).collect()
+    }
+
+    pub(super) fn rebuild_general(&mut self) {
+        let heads = self.heads();
+        let sources = &self.sources;
+        self.tree.build(sources.len(), |a, b| beats(sources, &heads, a, b));
+    }
+
+    /// Whether the next record of source `i` was deleted by a range of a newer source. Sources
+    /// that are read up leave their ranges behind, so these are asked through `hiding`.
+    fn hidden(&self, i: usize) -> bool {
+        if !self.any_ranges {
+            return false;
+        }
+        let mut tmp = [0; 8];
+        let source = &self.sources[i];
+        let key = source.block.key(source.at, &mut tmp);
+        self.hiding.iter().any(|(age, ranges)| *age < source.age && ranges.covers(key))
+    }
+
+    pub(super) fn fill_general(&mut self, out: &mut Block, limit: usize) -> Result<bool> {
+        let target = out.len().saturating_add(limit);
+        let mut heads = self.heads();
+        while !self.sources.is_empty() {
+            let winner = self.tree.winner();
+            if !self.is_repeat(winner) {
+                if out.len() >= target {
+                    return Ok(false);
+                }
+                self.remember(winner);
+                let source = &self.sources[winner];
+                let deleted = self.bottom && source.block.tag(source.at) == Tag::Delete;
+                if !deleted && !self.hidden(winner) {
+                    copy_record(&self.sources[winner], out);
+                }
+            }
+            let source = &mut self.sources[winner];
+            source.at += 1;
+            if source.at == source.block.len() && !source.next_block()? {
+                self.remove(winner);
+                heads = self.heads();
+                continue;
+            }
+            heads[winner] = head(&self.sources[winner], self.skip);
+            let sources = &self.sources;
+            self.tree.replay(|a, b| beats(sources, &heads, a, b));
+            if self.sources[winner].at == 0 && self.crossed(winner) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the next record of a source is an older version of the key taken last.
+    #[inline(always)]
+    fn is_repeat(&self, i: usize) -> bool {
+        let mut tmp = [0; 8];
+        let source = &self.sources[i];
+        self.any_last && source.block.key(source.at, &mut tmp) == self.last.as_slice()
+    }
+
+    #[inline(always)]
+    fn remember(&mut self, i: usize) {
+        let mut tmp = [0; 8];
+        let source = &self.sources[i];
+        let key = source.block.key(source.at, &mut tmp);
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        self.last_head = head_of(key);
+        self.any_last = true;
+    }
+}

@@ -1,0 +1,218 @@
+//! Merging sorted sources into one, newest version of each key.
+//!
+//! A tournament tree of losers (Knuth, The Art of Computer Programming, volume 3, 5.4.1) over the
+//! heads of the sources: each record costs log2(k) comparisons, without branches when all records
+//! have eight-byte keys. Sources come newest first, and among equal keys the lowest number wins;
+//! the others are passed over. Sources that do not overlap are copied, not compared.
+//!
+//! A merge runs in steps (`fill`), so that its owner can write, pace itself or stop between them.
+
+mod fixed;
+mod general;
+mod source;
+mod tree;
+
+pub(crate) use source::Source;
+
+use crate::base::error::Result;
+use crate::base::key::common_prefix;
+use crate::format::block::{Block, Fixed};
+use crate::memtable::ranges::Ranges;
+use tree::Tree;
+
+/// How the sources are read.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Mode {
+    /// One after the other: none overlaps another.
+    Chain,
+    /// All records have eight-byte keys and the same widths.
+    Fixed,
+    General,
+}
+
+/// A merge under way.
+pub(crate) struct Merger {
+    /// Newest first, or in key order when chained. Sources that are read up are removed.
+    sources: Vec<Source>,
+    mode: Mode,
+    fixed: Option<Fixed>,
+    tree: Tree,
+    /// Deletes are dropped: nothing older exists.
+    bottom: bool,
+    /// How many leading bytes all keys share (general mode).
+    skip: usize,
+    any_ranges: bool,
+    /// The range deletes of each source by its age, kept when the source is read up.
+    hiding: Vec<(usize, Ranges)>,
+    ranges: Ranges,
+    /// The last key taken from any source, to pass over its older versions.
+    last: Vec<u8>,
+    last_head: u64,
+    any_last: bool,
+    /// The age of the source at whose partitions `fill` stops, and how many have been passed.
+    watched: Option<usize>,
+    partitions: usize,
+}
+
+impl Merger {
+    /// A merge of sources given newest first. `bottom`: no older record of these keys exists.
+    pub(crate) fn new(mut sources: Vec<Source>, bottom: bool) -> Result<Merger> {
+        let mut ranges = Ranges::default();
+        let mut hiding = Vec::new();
+        for (age, source) in sources.iter_mut().enumerate() {
+            source.age = age;
+            if !source.ranges().is_empty() {
+                ranges.add_all(source.ranges());
+                hiding.push((age, source.ranges().clone()));
+            }
+        }
+        let any_ranges = !ranges.is_empty();
+        let fixed = common_widths(&sources);
+        let mut mode = if fixed.is_some() && !any_ranges { Mode::Fixed } else { Mode::General };
+        let skip = common_skip(&sources);
+        if !any_ranges && chain_order(&mut sources) {
+            mode = Mode::Chain;
+        }
+        let mut ready = Vec::with_capacity(sources.len());
+        for mut source in sources {
+            if source.start()? {
+                ready.push(source);
+            }
+        }
+        let fixed = if any_ranges { None } else { fixed };
+        let drops = fixed.is_some_and(|f| f.tag == crate::format::block::Tag::Delete) && bottom;
+        let mut merger = Merger {
+            sources: if drops { Vec::new() } else { ready },
+            mode,
+            fixed,
+            tree: Tree::default(),
+            bottom,
+            skip,
+            any_ranges,
+            hiding,
+            ranges: if bottom { Ranges::default() } else { ranges },
+            last: Vec::new(),
+            last_head: 0,
+            any_last: false,
+            watched: None,
+            partitions: 0,
+        };
+        merger.rebuild();
+        Ok(merger)
+    }
+
+    /// The widths that the output's records share, known beforehand.
+    pub(crate) fn fixed(&self) -> Option<Fixed> {
+        self.fixed
+    }
+
+    /// The range deletes that the output carries on.
+    pub(crate) fn ranges(&self) -> Ranges {
+        self.ranges.clone()
+    }
+
+    /// Appends about `limit` more records to `out`; true when the sources are read up.
+    /// REQUIRES: `out` has the form that `fixed` tells.
+    pub(crate) fn fill(&mut self, out: &mut Block, limit: usize) -> Result<bool> {
+        match self.mode {
+            Mode::Chain => self.fill_chain(out, limit),
+            Mode::Fixed => self.fill_fixed(out, limit),
+            Mode::General => self.fill_general(out, limit),
+        }
+    }
+
+    /// Whether the sources are copied one after the other.
+    pub(crate) fn is_chain(&self) -> bool {
+        self.mode == Mode::Chain
+    }
+
+    /// From now on `fill` also stops where the oldest source goes from one partition to the next:
+    /// all keys up to there, and none above, have been given out then.
+    pub(crate) fn stop_at_partitions(&mut self) {
+        self.watched = self.sources.iter().map(|s| s.age).max();
+    }
+
+    /// How many partitions of the watched source have been given out.
+    pub(crate) fn partitions_done(&self) -> usize {
+        match self.sources.iter().find(|s| Some(s.age) == self.watched) {
+            Some(source) => source.runs_read(),
+            None => usize::MAX,
+        }
+    }
+
+    /// After source `i` has brought in new records: whether a watched partition has just ended.
+    fn crossed(&mut self, i: usize) -> bool {
+        let source = &self.sources[i];
+        if self.watched != Some(source.age) || source.runs_read() == self.partitions {
+            return false;
+        }
+        self.partitions = source.runs_read();
+        true
+    }
+
+    fn fill_chain(&mut self, out: &mut Block, limit: usize) -> Result<bool> {
+        let target = out.len().saturating_add(limit);
+        while out.len() < target {
+            let Some(source) = self.sources.first_mut() else { return Ok(true) };
+            if self.fixed.is_some() && source.block.fixed == out.fixed {
+                out.append_same(&source.block, source.at, source.block.len());
+            } else {
+                general::copy_block(source, out, self.bottom);
+            }
+            source.at = source.block.len();
+            if !source.next_block()? {
+                self.sources.remove(0);
+            } else if self.crossed(0) {
+                return Ok(false);
+            }
+        }
+        Ok(self.sources.is_empty())
+    }
+
+    /// Removes a source that is read up, and makes the tree anew.
+    fn remove(&mut self, i: usize) {
+        self.sources.remove(i);
+        self.rebuild();
+    }
+
+    fn rebuild(&mut self) {
+        match self.mode {
+            Mode::Chain => {}
+            Mode::Fixed => self.rebuild_fixed(),
+            Mode::General => self.rebuild_general(),
+        }
+    }
+}
+
+/// The widths that every record of every source has, if so.
+fn common_widths(sources: &[Source]) -> Option<Fixed> {
+    let first = sources.first()?.fixed()?;
+    sources.iter().all(|s| s.fixed() == Some(first)).then_some(first)
+}
+
+/// How many leading bytes all keys of all sources share.
+fn common_skip(sources: &[Source]) -> usize {
+    let mut bounds = sources.iter().filter_map(Source::bounds);
+    let Some((first, last)) = bounds.next() else { return 0 };
+    let mut skip = common_prefix(first, last);
+    for (min, max) in bounds {
+        skip = skip.min(common_prefix(first, min)).min(common_prefix(first, max));
+    }
+    skip
+}
+
+/// Puts sources in key order if none overlaps another; else leaves them as they are.
+fn chain_order(sources: &mut Vec<Source>) -> bool {
+    sources.retain(|s| s.bounds().is_some());
+    let mut order: Vec<usize> = (0..sources.len()).collect();
+    order.sort_by(|&a, &b| sources[a].bounds().cmp(&sources[b].bounds()));
+    let apart = order.windows(2).all(|w| match (sources[w[0]].bounds(), sources[w[1]].bounds()) {
+        (Some((_, max)), Some((min, _))) => max < min,
+        _ => false,
+    });
+    if apart {
+        let mut slots: Vec<Option<Source>> = sources.drain(..).map(Some).collect();
+        sources.extend(order.into_iter().filter_map(|i| slots[i].take()));
+    }
+    apart
+}

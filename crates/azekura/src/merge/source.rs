@@ -1,0 +1,112 @@
+//! One sorted source of a merge: a chunk in memory, or the partitions of a sorted run.
+
+use crate::base::error::Result;
+use crate::format::block::{Block, Fixed};
+use crate::memtable::chunk::Chunk;
+use crate::memtable::ranges::Ranges;
+use crate::run::Run;
+use crate::run::reader::RunReader;
+use std::sync::Arc;
+
+/// How many records of a chunk are brought in at a time, so that a merge of many chunks works in
+/// the processor's cache.
+const WINDOW_RECORDS: usize = 1024;
+
+enum Feed {
+    Chunk { chunk: Arc<Chunk>, next: usize },
+    Run(RunReader),
+}
+
+/// A source and the stretch of it that is being merged.
+pub(crate) struct Source {
+    /// The records at hand, and the next one to be taken.
+    pub(crate) block: Block,
+    pub(crate) at: usize,
+    /// Its place in the order of age, 0 = newest.
+    pub(crate) age: usize,
+    feed: Feed,
+    fixed: Option<Fixed>,
+    bounds: Option<(Vec<u8>, Vec<u8>)>,
+    ranges: Ranges,
+}
+
+impl Source {
+    pub(crate) fn chunk(chunk: Arc<Chunk>) -> Source {
+        Source {
+            block: Block::new(chunk.fixed()),
+            at: 0,
+            age: 0,
+            fixed: chunk.fixed(),
+            bounds: chunk.bounds(),
+            ranges: chunk.ranges.clone(),
+            feed: Feed::Chunk { chunk, next: 0 },
+        }
+    }
+
+    /// The partitions of one sorted run, in key order.
+    pub(crate) fn runs(runs: Vec<Arc<Run>>) -> Result<Source> {
+        let mut ranges = Ranges::default();
+        for run in runs.iter().filter(|r| r.info.ranges > 0) {
+            ranges.add_all(&run.meta()?.ranges);
+        }
+        let fixed = match runs.first() {
+            Some(first) if runs.iter().all(|r| r.info.fixed == first.info.fixed) => first.info.fixed,
+            _ => None,
+        };
+        let mut filled = runs.iter().filter(|r| r.info.records > 0);
+        let first = filled.next();
+        let last = filled.next_back().or(first);
+        let bounds = first.zip(last).map(|(a, b)| (a.info.min.clone(), b.info.max.clone()));
+        Ok(Source {
+            block: Block::new(fixed),
+            at: 0,
+            age: 0,
+            fixed,
+            bounds,
+            ranges,
+            feed: Feed::Run(RunReader::new(runs)),
+        })
+    }
+
+    pub(crate) fn fixed(&self) -> Option<Fixed> {
+        self.fixed
+    }
+
+    pub(crate) fn ranges(&self) -> &Ranges {
+        &self.ranges
+    }
+
+    /// Smallest and largest key, or none if it is empty.
+    pub(crate) fn bounds(&self) -> Option<(&[u8], &[u8])> {
+        self.bounds.as_ref().map(|(a, b)| (a.as_slice(), b.as_slice()))
+    }
+
+    /// Brings in the first records; false if there are none.
+    pub(crate) fn start(&mut self) -> Result<bool> {
+        self.next_block()
+    }
+
+    /// Brings in the next records; false at the end.
+    pub(crate) fn next_block(&mut self) -> Result<bool> {
+        self.at = 0;
+        match &mut self.feed {
+            Feed::Run(reader) => reader.next_block(&mut self.block),
+            Feed::Chunk { chunk, next } => {
+                let to = (*next + WINDOW_RECORDS).min(chunk.block.len());
+                self.block.reset(chunk.block.fixed);
+                self.block.append_same(&chunk.block, *next, to);
+                let any = *next < to;
+                *next = to;
+                Ok(any)
+            }
+        }
+    }
+
+    /// Of a source of runs: how many of its partitions have been given out to the end.
+    pub(crate) fn runs_read(&self) -> usize {
+        match &self.feed {
+            Feed::Run(reader) => reader.run_index(),
+            Feed::Chunk { .. } => 0,
+        }
+    }
+}

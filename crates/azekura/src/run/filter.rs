@@ -1,0 +1,205 @@
+//! The filter of a run: a blocked Bloom filter, one cache line per lookup.
+//!
+//! A filter is an array of blocks of 64 bytes. The high part of a key's hash picks one block, by
+//! multiplication (`block_of`), and six bits in it. The choice of the block rises with the hash, so
+//! that keys in hash order fill the array from end to end; the six bits come from a product whose
+//! high bits depend on the whole hash, and so differ among the keys of one block. At 10 bits a key
+//! one absent key in a hundred passes (measured: 1.0 %, see the tests).
+//!
+//! The hashes must be spread over all 64 bits. Those of one part of a hash table, say the second
+//! quarter of the hash order, are not: they would crowd into a quarter of the blocks.
+//!
+//! # Layout
+//!
+//! In the file the blocks live in pages, behind each page's header:
+//!
+//! ```text
+//!   page p:  header, 64 bytes | block 255 p | block 255 p + 1 | … | block 255 p + 254
+//!   block:   bit i (0 … 511) is bit i mod 8 of byte i / 8
+//! ```
+//!
+//! Bits are numbered by bytes, so the bytes are the same whatever the host's endianness. Block b
+//! stands b + b / 255 + 1 cache lines from the first page's start; the builder works on the pages
+//! themselves, and finishing copies nothing. Blocks missing from the last page are zero.
+
+use crate::base::codec::usize_of64;
+use crate::base::limits::PAGE_BYTES;
+
+/// Blocks in a page.
+pub(crate) const BLOCKS_PER_PAGE: u64 = 255;
+/// Bytes of a block, and of a page's header.
+pub(crate) const BLOCK_BYTES: usize = 64;
+
+/// Bits of filter for each key. With six probes, 8 bits let 2.5 % pass, 12 bits 0.5 %.
+const BITS_PER_KEY: u64 = 10;
+const BLOCK_BITS: u64 = 512;
+/// Bits set for a key.
+const PROBES: usize = 6;
+/// Bits of a position in a block.
+const POSITION_BITS: u32 = 9;
+/// Cache lines of a page: the header and the blocks.
+const LINES_PER_PAGE: u64 = BLOCKS_PER_PAGE + 1;
+/// How many keys ahead `add_all` prefetches: enough to keep the processor's line buffers filled.
+const PREFETCH_KEYS: usize = 16;
+/// Pages begin at multiples of this, so that they can be written past the kernel's cache.
+const PAGES_ALIGN: usize = 4096;
+
+const _: () = assert!(PAGE_BYTES == BLOCK_BYTES * 256 && LINES_PER_PAGE == 256);
+const _: () = assert!(BLOCK_BITS == 1 << POSITION_BITS && PROBES as u32 * POSITION_BITS <= 64);
+
+/// How many blocks a filter of this many keys has.
+pub(crate) const fn blocks_for(keys: u64) -> u64 {
+    let blocks = keys.saturating_mul(BITS_PER_KEY).div_ceil(BLOCK_BITS);
+    if blocks == 0 { 1 } else { blocks }
+}
+
+/// The block of a hash, of `blocks`: it never falls as the hash rises.
+#[inline(always)]
+pub(crate) const fn block_of(hash: u64, blocks: u64) -> u64 {
+    ((hash as u128 * blocks as u128) >> 64) as u64
+}
+
+/// The page of a block, and where it begins in the page, in bytes.
+#[inline(always)]
+pub(crate) const fn block_place(block: u64) -> (u64, usize) {
+    let line = line_of(block);
+    (line / LINES_PER_PAGE, usize_of64(line % LINES_PER_PAGE) * BLOCK_BYTES)
+}
+
+/// Whether a key of this hash may have been added. False is certain.
+#[inline(always)]
+pub(crate) fn block_contains(block: &[u8; BLOCK_BYTES], hash: u64) -> bool {
+    let mut all = 1;
+    for at in positions(hash) {
+        all &= block[at / 8] >> (at % 8);
+    }
+    all & 1 == 1
+}
+
+/// Adds a key to its block.
+#[inline(always)]
+pub(crate) fn block_add(block: &mut [u8; BLOCK_BYTES], hash: u64) {
+    for at in positions(hash) {
+        block[at / 8] |= 1 << (at % 8);
+    }
+}
+
+/// The bits of a hash in its block.
+#[inline(always)]
+fn positions(hash: u64) -> [usize; PROBES] {
+    let h = hash.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    [55, 46, 37, 28, 19, 10].map(|shift| usize_of64(h >> shift & (BLOCK_BITS - 1)))
+}
+
+/// Cache lines from the first page's start to a block.
+#[inline(always)]
+const fn line_of(block: u64) -> u64 {
+    block + block / BLOCKS_PER_PAGE + 1
+}
+
+/// The pages' cache lines, in a vector that is a little longer so that they can be aligned.
+struct Lines {
+    bytes: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Lines {
+    fn zeroed(len: usize) -> Lines {
+        let bytes = vec![0; len + PAGES_ALIGN];
+        // The alignment is for speed: without it (under Miri) nothing is wrong.
+        let start = bytes.as_ptr().align_offset(PAGES_ALIGN).min(PAGES_ALIGN);
+        Lines { bytes, start, len }
+    }
+
+    #[inline(always)]
+    fn all_mut(&mut self) -> &mut [[u8; BLOCK_BYTES]] {
+        self.bytes[self.start..self.start + self.len].as_chunks_mut().0
+    }
+}
+
+/// A filter that is being filled.
+pub(crate) struct FilterBuilder {
+    lines: Lines,
+    blocks: u64,
+}
+
+impl FilterBuilder {
+    /// A filter for at most `expected_keys`; it may get fewer, and is then larger than it had to be.
+    pub(crate) fn new(expected_keys: u64) -> FilterBuilder {
+        let blocks = blocks_for(expected_keys);
+        let pages = usize_of64(blocks.div_ceil(BLOCKS_PER_PAGE));
+        FilterBuilder { lines: Lines::zeroed(pages * PAGE_BYTES), blocks }
+    }
+
+    /// How many blocks the filter has: what `block_of` needs to find a key's again.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Adds a key by its hash.
+    #[inline]
+    pub(crate) fn add(&mut self, hash: u64) {
+        let blocks = self.blocks;
+        add_to(self.lines.all_mut(), blocks, hash);
+    }
+
+    /// Adds keys by their hashes, in any order.
+    pub(crate) fn add_all(&mut self, hashes: &[u64]) {
+        let blocks = self.blocks;
+        let lines = self.lines.all_mut();
+        for (i, &hash) in hashes.iter().enumerate() {
+            if let Some(&ahead) = hashes.get(i + PREFETCH_KEYS) {
+                prefetch(&lines[usize_of64(line_of(block_of(ahead, blocks)))]);
+            }
+            add_to(lines, blocks, hash);
+        }
+    }
+
+    /// The pages, with zeros for headers.
+    pub(crate) fn finish_pages(self) -> FilterPages {
+        FilterPages { lines: self.lines, blocks: self.blocks }
+    }
+}
+
+/// A finished filter, in memory that begins at a multiple of 4 KiB.
+pub(crate) struct FilterPages {
+    lines: Lines,
+    blocks: u64,
+}
+
+impl FilterPages {
+    /// How many blocks the filter has.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// The pages, to be given their headers and written; `as_flattened` makes bytes of them.
+    pub(crate) fn pages_mut(&mut self) -> &mut [[u8; PAGE_BYTES]] {
+        self.lines.bytes[self.lines.start..self.lines.start + self.lines.len].as_chunks_mut().0
+    }
+}
+
+#[inline(always)]
+fn add_to(lines: &mut [[u8; BLOCK_BYTES]], blocks: u64, hash: u64) {
+    let block = &mut lines[usize_of64(line_of(block_of(hash, blocks)))];
+    for at in positions(hash) {
+        block[at / 8] |= 1 << (at % 8);
+    }
+}
+
+/// Asks for a line that will soon be written.
+#[inline(always)]
+fn prefetch(line: &[u8; BLOCK_BYTES]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch of an address in a live reference; it changes nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
+}
+
+#[cfg(test)]
+mod tests;

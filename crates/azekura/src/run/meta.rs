@@ -1,0 +1,121 @@
+//! The meta block that ends a run: the fence and the range deletes.
+//!
+//! ```text
+//! u32 CRC32C of what follows, seeded by file, run and page number 2^32-1
+//! u32 n, pages | u8 form: 0 = n separators of 8 bytes, 1 = n blobs
+//! the separators | u8 has units: 1 = n times u32, the first unit of each page
+//! range deletes: u32 count, each blob start, u8 bounded, blob end
+//! ```
+//!
+//! Separator `i` is above every key of page `i - 1` and not above the first key of page `i`.
+
+use crate::base::checksum::{crc, page_seed};
+use crate::base::codec::{Reader, Writer, u32_at, u32_of, usize_of};
+use crate::base::error::{Error, Result};
+use crate::base::key::{SortKey, head_of};
+use crate::format::block::{Block, Fixed, Tag};
+use crate::memtable::ranges::Ranges;
+
+/// What a run knows of its pages.
+#[derive(Debug, Default)]
+pub(crate) struct Meta {
+    /// The separators as the keys of a block without values.
+    pub(crate) fence: Block,
+    /// The first unit of each page, if some page has several units; else page = unit.
+    pub(crate) units: Option<Vec<u32>>,
+    pub(crate) ranges: Ranges,
+}
+
+const SEPARATOR: Fixed = Fixed { stride: 0, tag: Tag::Put };
+
+impl Meta {
+    /// From separators in ascending order.
+    pub(crate) fn new(separators: &[Vec<u8>], units: Option<Vec<u32>>, ranges: Ranges) -> Meta {
+        let fixed = separators.iter().all(|s| s.len() == 8).then_some(SEPARATOR);
+        let mut fence = Block::new(fixed);
+        for s in separators {
+            fence.push(s, Tag::Put, &[]);
+        }
+        fence.index();
+        Meta { fence, units, ranges }
+    }
+
+    pub(crate) fn pages(&self) -> usize {
+        self.fence.len()
+    }
+
+    /// The page that may hold a key.
+    #[inline(always)]
+    pub(crate) fn page_of(&self, key: SortKey<'_>) -> Option<usize> {
+        match self.fence.lower_bound(key) {
+            (i, true) => Some(i),
+            (0, false) => None,
+            (i, false) => Some(i - 1),
+        }
+    }
+
+    /// The first unit of a page.
+    #[inline(always)]
+    pub(crate) fn unit_of(&self, page: usize) -> u32 {
+        match &self.units {
+            None => u32_of(page),
+            Some(units) => units[page],
+        }
+    }
+
+    pub(crate) fn encode(&self, run_seed: u32) -> Vec<u8> {
+        let mut w = Writer::default();
+        w.u32(0);
+        w.u32(u32_of(self.fence.len()));
+        w.u8(u8::from(self.fence.fixed.is_none()));
+        let mut tmp = [0; 8];
+        for i in 0..self.fence.len() {
+            let key = self.fence.key(i, &mut tmp);
+            if self.fence.fixed.is_some() { w.bytes.extend_from_slice(key) } else { w.blob(key) }
+        }
+        w.u8(u8::from(self.units.is_some()));
+        for &unit in self.units.iter().flatten() {
+            w.u32(unit);
+        }
+        self.ranges.encode(&mut w);
+        let sum = crc(page_seed(run_seed, u32::MAX), &w.bytes[4..]);
+        w.bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        w.bytes
+    }
+
+    /// Reads the block that stands at `at` of the file. `units_total` bounds what it may refer to.
+    pub(crate) fn decode(bytes: &[u8], run_seed: u32, at: u64, units_total: u32) -> Result<Meta> {
+        let bad = |detail: &str| Error::corrupt("run meta block", at, detail);
+        if bytes.len() < 4 {
+            return Err(bad("too short"));
+        }
+        let (expected, found) = (u32_at(bytes, 0), crc(page_seed(run_seed, u32::MAX), &bytes[4..]));
+        if !cfg!(fuzzing) && expected != found {
+            return Err(bad(&format!("checksum {found:08x}, expected {expected:08x}")));
+        }
+        let mut r = Reader::new(&bytes[4..], "run meta block", at);
+        let n = r.count(4)?;
+        let fixed = (r.u8()? == 0).then_some(SEPARATOR);
+        let mut fence = Block::with_capacity(fixed, n, 0);
+        for i in 0..n {
+            let key = if fixed.is_some() { r.take(8)? } else { r.blob()? };
+            if i > 0 && fence.compare(i - 1, SortKey::new(key)) != std::cmp::Ordering::Less {
+                return Err(bad("separators out of order"));
+            }
+            match fixed {
+                Some(_) => fence.heads.push(head_of(key)),
+                None => fence.push(key, Tag::Put, &[]),
+            }
+        }
+        fence.index();
+        let units = if r.u8()? == 0 { None } else { Some((0..n).map(|_| r.u32()).collect::<Result<Vec<u32>>>()?) };
+        let ascending = units.as_ref().is_none_or(|u| u.windows(2).all(|w| w[0] < w[1]));
+        let last = units.as_ref().map_or(n, |u| u.last().map_or(0, |&x| usize_of(x) + 1));
+        if !ascending || last > usize_of(units_total) {
+            return Err(bad("pages beyond the run's end"));
+        }
+        let ranges = Ranges::decode(&mut r)?;
+        r.finish()?;
+        Ok(Meta { fence, units, ranges })
+    }
+}

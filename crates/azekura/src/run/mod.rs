@@ -1,0 +1,166 @@
+//! Runs: sorted, immutable sets of records in the file.
+//!
+//! ```text
+//! run:  data pages of 16 KiB (the last cut to 4 KiB) | filter pages | meta block
+//! ```
+//!
+//! A run is addressed by its own offsets and pages; its extents say where these lie in the file,
+//! so that it can be moved without being rewritten. Checksums name the run, not the place.
+
+pub(crate) mod filter;
+mod lookup;
+pub(crate) mod meta;
+pub(crate) mod reader;
+pub(crate) mod writer;
+
+pub(crate) use lookup::{Hit, PageHold};
+
+use crate::base::checksum::seed;
+use crate::base::codec::{u32_of, usize_of, usize_of64};
+use crate::base::error::{Error, Result};
+use crate::base::limits::PAGE_BYTES;
+use crate::cache::{Cache, PageSlots};
+use crate::format::manifest::RunInfo;
+use crate::space::{Extent, Space};
+use crate::storage::File;
+use crate::values::Segment;
+use meta::Meta;
+use parking_lot::Mutex;
+use std::sync::{Arc, OnceLock};
+
+/// Where runs live: the file, its free space, its identity, its cache.
+#[derive(Clone)]
+pub(crate) struct Store {
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) file_id: u64,
+}
+
+/// An open run. Dropping the last reference to a doomed run frees its extents.
+pub(crate) struct Run {
+    pub(crate) info: RunInfo,
+    store: Store,
+    seed: u32,
+    data: PageSlots,
+    filter: PageSlots,
+    meta: OnceLock<Meta>,
+    /// The value segments that its records refer to, kept alive with it.
+    pub(crate) segments: Vec<Arc<Segment>>,
+    /// What is freed when nobody holds the run any more.
+    doomed: Mutex<Vec<Extent>>,
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        for &extent in self.doomed.get_mut().iter() {
+            self.store.space.free(extent);
+        }
+    }
+}
+
+impl Run {
+    pub(crate) fn new(info: RunInfo, store: &Store, segments: Vec<Arc<Segment>>) -> Run {
+        Run {
+            seed: seed(store.file_id, info.id),
+            data: PageSlots::new(store.cache.clone(), info.units),
+            filter: PageSlots::new(store.cache.clone(), u32_of(usize_of64(info.filter_pages()))),
+            store: store.clone(),
+            info,
+            meta: OnceLock::new(),
+            segments,
+            doomed: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// From now on its extents are free as soon as nobody holds it. REQUIRES: the newest durable
+    /// checkpoint does not name it.
+    pub(crate) fn doom(&self) {
+        self.doom_parts(self.info.extents.clone());
+    }
+
+    /// As `doom`, of some extents; the others have passed to the run's successor.
+    pub(crate) fn doom_parts(&self, extents: Vec<Extent>) {
+        *self.doomed.lock() = extents;
+    }
+
+    /// The fence and range deletes, read at first use.
+    #[inline(always)]
+    pub(crate) fn meta(&self) -> Result<&Meta> {
+        match self.meta.get() {
+            Some(meta) => Ok(meta),
+            None => self.load_meta(),
+        }
+    }
+
+    #[cold]
+    fn load_meta(&self) -> Result<&Meta> {
+        let at = self.info.meta_at();
+        let mut bytes = vec![0; usize_of(self.info.meta_bytes)];
+        self.read(at, &mut bytes)?;
+        let meta = Meta::decode(&bytes, self.seed, self.file_offset(at), self.info.units)?;
+        Ok(self.meta.get_or_init(|| meta))
+    }
+
+    /// Where byte `at` of the run lies in the file.
+    pub(crate) fn file_offset(&self, at: u64) -> u64 {
+        let mut before = 0;
+        for e in &self.info.extents {
+            if at < before + e.len {
+                return e.offset + (at - before);
+            }
+            before += e.len;
+        }
+        0
+    }
+
+    /// Fills `buf` from byte `at` of the run, across its extents.
+    pub(crate) fn read(&self, at: u64, buf: &mut [u8]) -> Result<()> {
+        let mut rest = buf;
+        let mut at = at;
+        let mut before = 0;
+        for e in &self.info.extents {
+            if rest.is_empty() {
+                break;
+            }
+            if at < before + e.len {
+                let n = rest.len().min(usize_of64(before + e.len - at));
+                let (now, later) = rest.split_at_mut(n);
+                let offset = e.offset + (at - before);
+                self.store.file.read_at(now, offset).map_err(|e| read_error(e, offset))?;
+                at += n as u64;
+                rest = later;
+            }
+            before += e.len;
+        }
+        if rest.is_empty() { Ok(()) } else { Err(Error::corrupt("run", at, "a read passes the end of the run")) }
+    }
+
+    /// Fills whole units from unit `first` on; what the file cuts short reads as zeroes.
+    pub(crate) fn read_units(&self, first: u32, buf: &mut [u8]) -> Result<()> {
+        let at = u64::from(first) * PAGE_BYTES as u64;
+        let have = usize_of64(self.info.data_bytes.saturating_sub(at)).min(buf.len());
+        let (there, beyond) = buf.split_at_mut(have);
+        beyond.fill(0);
+        self.read(at, there)
+    }
+
+    /// The seed of its checksums.
+    pub(crate) fn seed(&self) -> u32 {
+        self.seed
+    }
+
+    /// Whether its keys (and range deletes) may meet those from `min` to `max`.
+    pub(crate) fn overlaps(&self, min: &[u8], max: &[u8]) -> bool {
+        self.info.ranges > 0 || (self.info.min.as_slice() <= max && min <= self.info.max.as_slice())
+    }
+}
+
+/// A file that ends before it should is damaged, not a failing device.
+pub(crate) fn read_error(e: std::io::Error, offset: u64) -> Error {
+    if e.kind() == std::io::ErrorKind::UnexpectedEof {
+        Error::corrupt("file", offset, "the file ends before this place")
+    } else {
+        Error::io("reading the database file", e)
+    }
+}

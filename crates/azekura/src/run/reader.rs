@@ -1,0 +1,74 @@
+//! Reading a sorted run from end to end, past the cache, in large reads: what merges use.
+
+use super::Run;
+use crate::base::codec::usize_of;
+use crate::base::error::Result;
+use crate::base::limits::{MERGE_READ_BYTES, PAGE_BYTES};
+use crate::format::block::Block;
+use crate::format::page::{Page, check, corrupt_page, units_of};
+use std::sync::Arc;
+
+/// Walks the pages of a list of runs, which must follow each other in key order.
+pub(crate) struct RunReader {
+    runs: Vec<Arc<Run>>,
+    /// The run being read, and the next unit to bring in.
+    run: usize,
+    unit: u32,
+    buf: Vec<u8>,
+    at: usize,
+}
+
+impl RunReader {
+    pub(crate) fn new(runs: Vec<Arc<Run>>) -> RunReader {
+        RunReader { runs, run: 0, unit: 0, buf: Vec::new(), at: 0 }
+    }
+
+    /// The run that the last block came from, counted in the list.
+    pub(crate) fn run_index(&self) -> usize {
+        self.run
+    }
+
+    /// Decodes the next page into `out`; false at the end.
+    pub(crate) fn next_block(&mut self, out: &mut Block) -> Result<bool> {
+        if self.at == self.buf.len() && !self.refill()? {
+            return Ok(false);
+        }
+        let run = &self.runs[self.run];
+        let first = self.unit - (self.buf.len() - self.at).div_ceil(PAGE_BYTES) as u32;
+        let offset = run.file_offset(u64::from(first) * PAGE_BYTES as u64);
+        let bad = |detail: &str| corrupt_page(offset, run.info.id, first, detail);
+        let units = units_of(&self.buf[self.at..]).ok_or_else(|| bad("impossible number of units"))?;
+        while self.buf.len() - self.at < units * PAGE_BYTES {
+            if self.unit == run.info.units {
+                return Err(bad("page passes the end of the run"));
+            }
+            let start = self.buf.len();
+            self.buf.resize(start + PAGE_BYTES, 0);
+            run.read_units(self.unit, &mut self.buf[start..])?;
+            self.unit += 1;
+        }
+        let bytes = &self.buf[self.at..self.at + units * PAGE_BYTES];
+        check(bytes, run.seed(), run.info.id, first, offset)?;
+        Page::open(bytes).and_then(|page| page.decode(out)).map_err(bad)?;
+        if run.info.fixed.is_some() && out.fixed != run.info.fixed {
+            return Err(bad("its widths are not those of its run"));
+        }
+        self.at += units * PAGE_BYTES;
+        Ok(true)
+    }
+
+    /// Brings in the next stretch of units, of the next run if this one is read.
+    fn refill(&mut self) -> Result<bool> {
+        while self.runs.get(self.run).is_some_and(|r| self.unit == r.info.units) {
+            self.run += 1;
+            self.unit = 0;
+        }
+        let Some(run) = self.runs.get(self.run) else { return Ok(false) };
+        let units = (run.info.units - self.unit).min((MERGE_READ_BYTES / PAGE_BYTES) as u32);
+        self.buf.resize(usize_of(units) * PAGE_BYTES, 0);
+        run.read_units(self.unit, &mut self.buf)?;
+        self.unit += units;
+        self.at = 0;
+        Ok(true)
+    }
+}

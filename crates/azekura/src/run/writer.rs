@@ -1,0 +1,383 @@
+//! Writing a run: blocks of sorted records in, pages out, in few large writes.
+//!
+//! Pages gather in a buffer of 4 MiB; each full buffer is written by one call and handed to
+//! writeback at once, and the writer waits only for what it wrote 64 MiB ago. So the kernel never
+//! holds many dirty pages of ours, and a log sync does not wait behind a compaction. A run that
+//! fits the buffer is written by a single call to an extent of exactly its size.
+
+use super::Store;
+use super::filter::FilterBuilder;
+use super::lookup::FILTER_PAGE_BASE;
+use super::meta::Meta;
+use crate::base::checksum::seed;
+use crate::base::codec::{u32_of, usize_of};
+use crate::base::error::{Error, Result};
+use crate::base::hash::filter_hash8;
+use crate::base::key::{Kind, SortKey, common_prefix};
+use crate::base::limits::{ALIGN_BYTES, PAGE_BYTES, SEGMENT_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
+use crate::format::block::{Block, Fixed, Tag};
+use crate::format::manifest::RunInfo;
+use crate::format::page::{GeneralBuilder, build_fixed, records_to_fill, seal};
+use crate::memtable::ranges::Ranges;
+use crate::space::Extent;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Separators longer than this are cut to what tells two pages apart.
+const SEPARATOR_FULL_BYTES: usize = 8;
+
+/// The form of all pages so far.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    None,
+    Fixed(Fixed),
+    Mixed,
+}
+
+/// Builds one run. Dropped before `finish`, it gives its extents back.
+pub(crate) struct RunWriter {
+    store: Store,
+    id: u64,
+    seed: u32,
+    kind: Kind,
+    /// Records not yet in a page, from `pending_from` on.
+    pending: Block,
+    pending_from: usize,
+    builder: GeneralBuilder,
+    fixed_hint: usize,
+    form: Form,
+    buf: Vec<u8>,
+    extents: Vec<Extent>,
+    /// Parts written and not yet known to have reached the device.
+    unsettled: VecDeque<Extent>,
+    unsettled_bytes: u64,
+    units: u32,
+    separators: Vec<Vec<u8>>,
+    page_units: Vec<u32>,
+    last_key: Vec<u8>,
+    first_key: Option<Vec<u8>>,
+    filter: Option<FilterBuilder>,
+    hashes: Vec<u64>,
+    records: u64,
+    deletes: u64,
+    large: BTreeMap<u32, u64>,
+}
+
+impl Drop for RunWriter {
+    fn drop(&mut self) {
+        for &extent in &self.extents {
+            self.store.space.free(extent);
+        }
+    }
+}
+
+impl RunWriter {
+    /// A writer of run `id`. `filter_keys` bounds the records that will come; 0 = no filter.
+    pub(crate) fn new(store: &Store, id: u64, kind: Kind, filter_keys: u64) -> RunWriter {
+        RunWriter {
+            store: store.clone(),
+            id,
+            seed: seed(store.file_id, id),
+            kind,
+            pending: Block::new(None),
+            pending_from: 0,
+            builder: GeneralBuilder::default(),
+            fixed_hint: 1024,
+            form: Form::None,
+            buf: Vec::with_capacity(64 << 10),
+            extents: Vec::new(),
+            unsettled: VecDeque::new(),
+            unsettled_bytes: 0,
+            units: 0,
+            separators: Vec::new(),
+            page_units: Vec::new(),
+            last_key: Vec::new(),
+            first_key: None,
+            filter: (filter_keys > 0).then(|| FilterBuilder::new(filter_keys)),
+            hashes: Vec::new(),
+            records: 0,
+            deletes: 0,
+            large: BTreeMap::new(),
+        }
+    }
+
+    /// Records so far.
+    pub(crate) fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Bytes of pages so far, near enough.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.units) * PAGE_BYTES as u64 + self.pending.bytes() as u64
+    }
+
+    /// Notes that a record refers to `bytes` of a value segment.
+    pub(crate) fn refer(&mut self, segment: u32, bytes: u64) {
+        *self.large.entry(segment).or_default() += bytes;
+    }
+
+    /// Takes all records of `block`. REQUIRES: they are above those taken before.
+    pub(crate) fn append(&mut self, block: &Block) -> Result<()> {
+        if block.is_empty() {
+            return Ok(());
+        }
+        self.count(block);
+        let form = block.fixed.or_else(|| uniform(block));
+        if self.pending.len() > self.pending_from && self.pending.fixed != form {
+            self.cut(true)?;
+        }
+        if self.pending.len() == self.pending_from {
+            self.pending.reset(form);
+            self.pending_from = 0;
+        }
+        self.take(block, form);
+        self.cut(false)
+    }
+
+    fn count(&mut self, block: &Block) {
+        let mut tmp = [0; 8];
+        if self.first_key.is_none() {
+            self.first_key = Some(block.key(0, &mut tmp).to_vec());
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(block.key(block.len() - 1, &mut tmp));
+        self.records += block.len() as u64;
+        self.deletes += match block.fixed {
+            Some(f) if f.tag == Tag::Delete => block.len() as u64,
+            Some(_) => 0,
+            None => block.recs.iter().filter(|r| r.tag() == Tag::Delete).count() as u64,
+        };
+        let Some(filter) = &mut self.filter else { return };
+        self.hashes.clear();
+        let kind = self.kind;
+        if block.fixed.is_some() {
+            self.hashes.extend(block.heads.iter().map(|&h| filter_hash8(h)));
+        } else {
+            let keys = (0..block.len()).map(|i| SortKey::new(block.general_key(i)));
+            self.hashes.extend(keys.map(|k| kind.filter_hash(k)));
+        }
+        filter.add_all(&self.hashes);
+    }
+
+    /// Moves records to `pending`, in the form of the pages to come.
+    fn take(&mut self, block: &Block, form: Option<Fixed>) {
+        let pending = &mut self.pending;
+        if block.fixed.is_some() {
+            pending.heads.extend_from_slice(&block.heads);
+            pending.heap.extend_from_slice(&block.heap);
+        } else if form.is_some() {
+            for i in 0..block.len() {
+                pending.push(block.general_key(i), block.tag(i), block.value(i));
+            }
+        } else {
+            pending.append_general(block, 0, block.len());
+        }
+    }
+
+    /// Cuts pages off `pending`: all of them, or as long as another full one is sure to follow.
+    fn cut(&mut self, all: bool) -> Result<()> {
+        let start = self.pending_from;
+        while self.pending_from < self.pending.len() && (all || self.fills_a_page()) {
+            let before = self.buf.len();
+            let first = self.pending_from;
+            let (n, used) = self.build_page();
+            self.pending_from += n;
+            self.note_page(first, before, used);
+            if self.buf.len() >= SEGMENT_BYTES {
+                self.write_buffer(SEGMENT_BYTES)?;
+            }
+        }
+        if self.pending_from > start {
+            self.pending.drop_front(self.pending_from);
+            self.pending_from = 0;
+        }
+        Ok(())
+    }
+
+    /// Whether the pending records surely fill a page, whatever they compress to.
+    fn fills_a_page(&self) -> bool {
+        let left = self.pending.len() - self.pending_from;
+        match self.pending.fixed {
+            Some(f) => left >= records_to_fill(usize_of(f.stride)),
+            // Three pages' worth of raw bytes: shared prefixes rarely save more than that.
+            None => {
+                let from = usize_of(self.pending.recs[self.pending_from].offset);
+                self.pending.heap.len() - from >= 3 * PAGE_BYTES
+            }
+        }
+    }
+
+    fn build_page(&mut self) -> (usize, usize) {
+        match self.pending.fixed {
+            None => {
+                self.merge_form(Form::Mixed);
+                self.builder.build(&self.pending, self.pending_from, &mut self.buf)
+            }
+            Some(f) if usize_of(f.stride) > crate::format::page::INLINE_VALUE_BYTES_MAX => {
+                unreachable!("values this long are stored apart")
+            }
+            Some(f) => {
+                self.merge_form(Form::Fixed(f));
+                let start = self.buf.len();
+                self.buf.resize(start + PAGE_BYTES, 0);
+                let from = self.pending_from;
+                let values = &self.pending.heap[from * usize_of(f.stride)..];
+                let heads = &self.pending.heads[from..];
+                let (n, used) = build_fixed(heads, values, f, self.fixed_hint, &mut self.buf[start..]);
+                self.fixed_hint = n;
+                (n, used)
+            }
+        }
+    }
+
+    fn merge_form(&mut self, form: Form) {
+        if self.form == Form::None {
+            self.form = form;
+        } else if self.form != form {
+            self.form = Form::Mixed;
+        }
+    }
+
+    /// Seals the page just built at `start` of the buffer and notes its separator.
+    fn note_page(&mut self, first: usize, start: usize, used: usize) {
+        let mut tmp = [0; 8];
+        let mut tmp_last = [0; 8];
+        let key = self.pending.key(first, &mut tmp);
+        // The key before it is in `pending` unless the page begins there; then keep it whole.
+        let separator = if first == 0 || key.len() <= SEPARATOR_FULL_BYTES {
+            key
+        } else {
+            let before = self.pending.key(first - 1, &mut tmp_last);
+            &key[..(common_prefix(before, key) + 1).min(key.len())]
+        };
+        self.separators.push(separator.to_vec());
+        let page = &mut self.buf[start..];
+        debug_assert!(used <= page.len());
+        seal(page, self.seed, self.units);
+        self.page_units.push(self.units);
+        self.units += u32_of(page.len() / PAGE_BYTES);
+    }
+
+    /// Writes the first `len` bytes of the buffer at the run's end.
+    fn write_buffer(&mut self, len: usize) -> Result<()> {
+        let mut from = 0;
+        while from < len {
+            let left = (len - from) as u64;
+            // Parts of a run are whole pages, so that no page is split between extents.
+            let least = left.min(SEGMENT_BYTES as u64 / 4);
+            let extent = self.store.space.alloc_up_to(align_up(least), align_up(left));
+            let extent = self.whole_pages(extent, left);
+            self.extents.push(extent);
+            let n = usize_of(u32::try_from(extent.len.min(left)).unwrap_or(u32::MAX));
+            self.write_part(from, n, extent)?;
+            from += n;
+        }
+        self.buf.drain(..len);
+        Ok(())
+    }
+
+    /// Cuts an extent that is not the last of the buffer to whole pages.
+    fn whole_pages(&self, extent: Extent, left: u64) -> Extent {
+        let page = PAGE_BYTES as u64;
+        if extent.len >= left || extent.len % page == 0 {
+            return extent;
+        }
+        self.store.space.shrink(extent, extent.len / page * page)
+    }
+
+    fn write_part(&mut self, from: usize, n: usize, extent: Extent) -> Result<()> {
+        let file = &self.store.file;
+        file.write_at(&self.buf[from..from + n], extent.offset).map_err(|e| Error::io("writing a run", e))?;
+        file.write_back(extent.offset, n as u64);
+        self.unsettled.push_back(extent);
+        self.unsettled_bytes += extent.len;
+        while self.unsettled_bytes > WRITEBACK_WINDOW_BYTES {
+            let Some(old) = self.unsettled.pop_front() else { break };
+            file.wait_written(old.offset, old.len);
+            self.unsettled_bytes -= old.len;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, the filter and the meta block. Gives nothing if the run is empty.
+    /// The caller syncs the file before it names the run in a checkpoint.
+    pub(crate) fn finish(mut self, ranges: &Ranges) -> Result<Option<RunInfo>> {
+        self.cut(true)?;
+        if self.records == 0 && ranges.is_empty() {
+            return Ok(None);
+        }
+        let mut data_bytes = u64::from(self.units) * PAGE_BYTES as u64;
+        data_bytes -= self.trim_last_page();
+        let filter_blocks = self.append_filter();
+        let plain = self.page_units.iter().enumerate().all(|(i, &u)| i == usize_of(u));
+        let units = (!plain).then(|| std::mem::take(&mut self.page_units));
+        let meta = Meta::new(&self.separators, units, ranges.clone()).encode(self.seed);
+        self.buf.extend_from_slice(&meta);
+        self.buf.resize(usize_of(u32_of(self.buf.len())).next_multiple_of(ALIGN_BYTES as usize), 0);
+        let len = self.buf.len();
+        self.write_buffer(len)?;
+        let first_range = ranges.iter().next().map(|r| r.start.clone());
+        let min = self.first_key.take().or(first_range).unwrap_or_default();
+        Ok(Some(RunInfo {
+            id: self.id,
+            extents: join(std::mem::take(&mut self.extents)),
+            units: self.units,
+            data_bytes,
+            filter_blocks,
+            meta_bytes: u32_of(meta.len()),
+            records: self.records,
+            deletes: self.deletes,
+            ranges: u32_of(ranges.len()),
+            fixed: match self.form {
+                Form::Fixed(f) => Some(f),
+                _ => None,
+            },
+            max: if self.records == 0 { min.clone() } else { std::mem::take(&mut self.last_key) },
+            min,
+            large: std::mem::take(&mut self.large).into_iter().collect(),
+        }))
+    }
+
+    /// Cuts the zeroes off the last page, down to 4 KiB; gives how many bytes went.
+    fn trim_last_page(&mut self) -> u64 {
+        if self.units == 0 || self.buf.is_empty() {
+            return 0;
+        }
+        let start = self.buf.len() - PAGE_BYTES;
+        let used = self.buf[start..].iter().rposition(|&b| b != 0).map_or(0, |i| i + 1);
+        let keep = used.next_multiple_of(ALIGN_BYTES as usize).max(ALIGN_BYTES as usize);
+        self.buf.truncate(start + keep);
+        (PAGE_BYTES - keep) as u64
+    }
+
+    fn append_filter(&mut self) -> u64 {
+        let Some(filter) = self.filter.take() else { return 0 };
+        if self.records == 0 {
+            return 0;
+        }
+        let mut filter = filter.finish_pages();
+        for (i, page) in filter.pages_mut().iter_mut().enumerate() {
+            seal(page, self.seed, FILTER_PAGE_BASE + u32_of(i));
+            self.buf.extend_from_slice(page);
+        }
+        filter.blocks()
+    }
+}
+
+/// Joins extents that follow each other.
+fn join(extents: Vec<Extent>) -> Vec<Extent> {
+    let mut out: Vec<Extent> = Vec::new();
+    for e in extents {
+        match out.last_mut() {
+            Some(last) if last.offset + last.len == e.offset => last.len += e.len,
+            _ => out.push(e),
+        }
+    }
+    out
+}
+
+/// The widths of a general block whose records are all alike, if it can be written as fixed.
+fn uniform(block: &Block) -> Option<Fixed> {
+    let (tag, stride) = (block.tag(0), block.value(0).len());
+    let alike = |i| block.general_key(i).len() == 8 && block.tag(i) == tag && block.value(i).len() == stride;
+    (0..block.len()).all(alike).then(|| Fixed { stride: u32_of(stride), tag })
+}

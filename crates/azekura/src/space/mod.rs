@@ -1,0 +1,226 @@
+//! Which parts of the file are taken, and where the next extent goes: always the lowest offset that
+//! fits, so that the file stays short and its tail can be given back.
+//!
+//! # Invariants
+//!
+//! 1. Between `start` and `end` every byte is either in a hole or allocated, never both; holes are
+//!    disjoint, not adjacent, and multiples of [`ALIGN_BYTES`].
+//! 2. No hole touches `end`: free space at the tail is dropped at once, and `end` moves down.
+//!
+//! Nothing here is durable. Free space is the complement of what the manifest says is live, and
+//! [`Space::from_live`] computes it anew when the file is opened. When a freed extent may be used
+//! again is the caller's to decide: `free` makes it available at once.
+//!
+//! Lock order: the one mutex is a leaf; no method calls out while holding it.
+
+use parking_lot::Mutex;
+
+use crate::base::limits::{ALIGN_BYTES, align_up};
+
+mod holes;
+#[cfg(test)]
+mod tests;
+
+use holes::Holes;
+
+/// The largest offset at which an extent of a valid file may end: file offsets are signed.
+const END_MAX: u64 = i64::MAX.unsigned_abs();
+
+/// A part of the file: `len` bytes from `offset` on, both multiples of [`ALIGN_BYTES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Extent {
+    /// Its first byte, from the start of the file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+impl Extent {
+    /// The offset after its last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset.saturating_add(self.len)
+    }
+
+    /// Whether it could be an extent of a file whose extents begin at `start`.
+    fn is_valid(&self, start: u64) -> bool {
+        self.len > 0
+            && self.len.is_multiple_of(ALIGN_BYTES)
+            && self.offset.is_multiple_of(ALIGN_BYTES)
+            && self.offset >= start
+            && self.end() <= END_MAX
+    }
+}
+
+/// The allocator of one file.
+pub(crate) struct Space {
+    map: Mutex<Map>,
+}
+
+/// What the mutex guards. Offsets below `start` are never handed out.
+struct Map {
+    start: u64,
+    end: u64,
+    holes: Holes,
+}
+
+impl Space {
+    /// The allocator of a file in which exactly `live` is taken; the rest from `start` (a multiple of
+    /// [`ALIGN_BYTES`]) to the end of the last live extent is free.
+    ///
+    /// # Errors
+    /// Two extents that overlap; or one that is misaligned, empty, below `start` or past the largest
+    /// file offset, given twice.
+    pub(crate) fn from_live(start: u64, live: Vec<Extent>) -> Result<Space, (Extent, Extent)> {
+        debug_assert!(start.is_multiple_of(ALIGN_BYTES));
+        let mut live = live;
+        live.sort_unstable();
+        let mut holes = Holes::default();
+        let mut end = start;
+        let mut before: Option<Extent> = None;
+        for extent in live {
+            if !extent.is_valid(start) {
+                return Err((extent, extent));
+            }
+            if let Some(before) = before
+                && extent.offset < end
+            {
+                return Err((before, extent));
+            }
+            if end < extent.offset {
+                holes.insert(between(end, extent.offset));
+            }
+            end = extent.end();
+            before = Some(extent);
+        }
+        let map = Mutex::new(Map { start, end, holes });
+        Ok(Space { map })
+    }
+
+    /// Takes `len` bytes: of the lowest hole that fits, else at the end of the file.
+    pub(crate) fn alloc(&self, len: u64) -> Extent {
+        self.alloc_up_to(len, len)
+    }
+
+    /// Takes the lowest hole of at least `len_min` bytes, or the first `len_max` of it; else
+    /// `len_max` bytes at the end of the file.
+    pub(crate) fn alloc_up_to(&self, len_min: u64, len_max: u64) -> Extent {
+        let len_min = checked_len(len_min);
+        let len_max = checked_len(len_max).max(len_min);
+        let mut map = self.map.lock();
+        match map.holes.first_fit(len_min) {
+            Some(hole) => {
+                let len = hole.len.min(len_max);
+                let taken = Extent { len, ..hole };
+                map.holes.remove(taken);
+                taken
+            }
+            None => {
+                let offset = map.end;
+                // An end that wraps would need 2^63 bytes of file; the write there fails first.
+                map.end = offset.saturating_add(len_max);
+                Extent { offset, len: len_max }
+            }
+        }
+    }
+
+    /// Takes `len` bytes of the lowest hole that fits, if they end at or before `limit`: what moving
+    /// the tail of the file down needs. Never extends the file.
+    pub(crate) fn alloc_below(&self, len: u64, limit: u64) -> Option<Extent> {
+        let len = checked_len(len);
+        let mut map = self.map.lock();
+        // If the lowest hole that fits ends too high, so do all the others.
+        let hole = map.holes.first_fit(len)?;
+        let taken = Extent { len, ..hole };
+        if taken.end() > limit {
+            return None;
+        }
+        map.holes.remove(taken);
+        Some(taken)
+    }
+
+    /// Keeps the first `new_len` bytes of an allocated extent and frees the rest.
+    pub(crate) fn shrink(&self, extent: Extent, new_len: u64) -> Extent {
+        debug_assert!(new_len <= extent.len, "{extent:?} shrunk to {new_len}");
+        let len = checked_len(new_len);
+        if len >= extent.len {
+            return extent;
+        }
+        let kept = Extent { len, ..extent };
+        self.free(between(kept.end(), extent.end()));
+        kept
+    }
+
+    /// Gives an allocated extent back. Any part of it that was not allocated is left as it was; in
+    /// debug builds that panics, as it is an error of the caller.
+    pub(crate) fn free(&self, extent: Extent) {
+        let was_allocated = self.free_allocated_part(extent);
+        debug_assert!(was_allocated, "{extent:?} was not wholly allocated");
+    }
+
+    /// Frees what of `extent` is allocated. Returns whether all of it was.
+    fn free_allocated_part(&self, extent: Extent) -> bool {
+        let mut map = self.map.lock();
+        let map = &mut *map;
+        if !extent.is_valid(map.start) {
+            return false;
+        }
+        let mut freed_bytes = 0;
+        let limit = extent.end().min(map.end);
+        let mut at = extent.offset;
+        while at < limit {
+            let hole = map.holes.first_ending_after(at);
+            let allocated_end = hole.map_or(limit, |hole| hole.offset.clamp(at, limit));
+            if at < allocated_end {
+                map.holes.insert(between(at, allocated_end));
+                freed_bytes += allocated_end - at;
+            }
+            at = hole.map_or(limit, |hole| hole.end().max(allocated_end));
+        }
+        if let Some(last) = map.holes.last()
+            && last.end() == map.end
+        {
+            map.holes.remove(last);
+            map.end = last.offset;
+        }
+        freed_bytes == extent.len
+    }
+
+    /// The offset after the last allocated byte; `start` if there is none.
+    pub(crate) fn end(&self) -> u64 {
+        self.map.lock().end
+    }
+
+    /// Calls `f` with the end while nothing can be allocated, so that the file can be cut there.
+    pub(crate) fn with_end<T>(&self, f: impl FnOnce(u64) -> T) -> T {
+        let map = self.map.lock();
+        f(map.end)
+    }
+
+    /// Calls `f` with each hole while nothing can be allocated, until it fails.
+    pub(crate) fn with_holes<E>(&self, f: impl FnMut(Extent) -> Result<(), E>) -> Result<(), E> {
+        let map = self.map.lock();
+        map.holes.iter().try_for_each(f)
+    }
+
+    /// The bytes in holes.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.map.lock().holes.bytes()
+    }
+
+    /// The holes, by offset.
+    pub(crate) fn free_extents(&self) -> Vec<Extent> {
+        self.map.lock().holes.iter().collect()
+    }
+}
+
+/// The extent from one offset to a later one.
+fn between(offset: u64, end: u64) -> Extent {
+    debug_assert!(offset < end);
+    Extent { offset, len: end - offset }
+}
+
+/// A length asked for, which is the caller's to align; if it did not, the next one that is.
+fn checked_len(len: u64) -> u64 {
+    debug_assert!(len > 0 && len.is_multiple_of(ALIGN_BYTES), "length {len}");
+    align_up(len.clamp(1, END_MAX))
+}

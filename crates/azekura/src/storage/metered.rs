@@ -1,0 +1,121 @@
+//! A file that counts what passes through it. The counters are shared by as many files as are given
+//! the same [`IoCounters`], and are read without stopping anybody: each is exact, but a set of
+//! them read one after another is not a moment in time. Only calls that succeeded are counted.
+//!
+//! Lock order: none; the counters are independent atomics.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{File, len_of};
+
+/// What has passed through the [`Metered`] files that share it.
+#[derive(Debug, Default)]
+pub struct IoCounters {
+    /// Bytes written, durably or not.
+    pub written_bytes: AtomicU64,
+    /// Calls that wrote them.
+    pub write_calls: AtomicU64,
+    /// Bytes read.
+    pub read_bytes: AtomicU64,
+    /// Calls that read them.
+    pub read_calls: AtomicU64,
+    /// Calls that waited for durability: syncs, and durable writes.
+    pub syncs: AtomicU64,
+}
+
+/// A [`File`] that counts what passes through to the one it wraps.
+///
+/// ```
+/// # use std::{path::Path, sync::{Arc, atomic::Ordering}};
+/// use azekura::storage::{File, IoCounters, MemStorage, Metered, OpenMode, Storage};
+/// let counters = Arc::new(IoCounters::default());
+/// let file = MemStorage::default().open(Path::new("a"), OpenMode::CreateNew)?;
+/// let file = Metered::new(file, Arc::clone(&counters));
+/// file.write_at(b"hello", 0)?;
+/// assert_eq!(counters.written_bytes.load(Ordering::Relaxed), 5);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Metered {
+    file: Arc<dyn File>,
+    counters: Arc<IoCounters>,
+}
+
+impl Metered {
+    /// Counts what passes to `file` in `counters`.
+    pub fn new(file: Arc<dyn File>, counters: Arc<IoCounters>) -> Metered {
+        Metered { file, counters }
+    }
+
+    fn wrote(&self, buf: &[u8]) {
+        add(&self.counters.written_bytes, len_of(buf));
+        add(&self.counters.write_calls, 1);
+    }
+}
+
+fn add(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+impl File for Metered {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_at(buf, offset)?;
+        add(&self.counters.read_bytes, len_of(buf));
+        add(&self.counters.read_calls, 1);
+        Ok(())
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_at(buf, offset)?;
+        self.wrote(buf);
+        Ok(())
+    }
+
+    fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_durable_at(buf, offset)?;
+        self.wrote(buf);
+        add(&self.counters.syncs, 1);
+        Ok(())
+    }
+
+    fn write_back(&self, offset: u64, len: u64) {
+        self.file.write_back(offset, len);
+    }
+
+    fn wait_written(&self, offset: u64, len: u64) {
+        self.file.wait_written(offset, len);
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()?;
+        add(&self.counters.syncs, 1);
+        Ok(())
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.file.sync_all()?;
+        add(&self.counters.syncs, 1);
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.file.allocate(offset, len)
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.file.punch(offset, len)
+    }
+
+    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
+        self.file.try_lock(exclusive)
+    }
+}

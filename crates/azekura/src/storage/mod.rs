@@ -1,0 +1,187 @@
+//! The disk, as a trait. Every byte the engine reads or writes passes through [`File`], and every
+//! name it creates or removes through [`Storage`], so that a simulator can put a lying disk
+//! underneath and a test can put none at all.
+//!
+//! - [`OsStorage`] is the operating system's file system.
+//! - [`MemStorage`] keeps files in memory, for tests; its clones share them.
+//! - [`Metered`] wraps any file and counts what passes through, in [`IoCounters`].
+//!
+//! # Invariants every implementation keeps
+//!
+//! 1. Offsets and lengths are in bytes, and no range ends after [`OFFSET_MAX`].
+//! 2. Bytes are durable only after a `sync_*` that began after their write returned `Ok`, or after
+//!    their own `write_durable_at` did. `write_back` and `wait_written` promise nothing.
+//! 3. A write-back failure that nobody was told of is reported by the next `sync_*` or
+//!    `write_durable_at` of the file. In [`OsStorage`] such a failure then stays: every later sync
+//!    of that handle fails too, since the kernel has already marked the lost pages clean.
+//!
+//! Lock order: each file's and each storage's own locks are leaves; no method calls out while
+//! holding one, except that `MemStorage` locks a name table before the file it names.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+mod memory;
+mod metered;
+mod os;
+#[cfg(test)]
+mod tests;
+
+pub use memory::MemStorage;
+pub use metered::{IoCounters, Metered};
+pub use os::OsStorage;
+
+/// The largest offset at which a range of a file may end, in bytes: file offsets are signed.
+pub const OFFSET_MAX: u64 = i64::MAX.unsigned_abs();
+
+/// One open file. All methods may be called from several threads at once; writes to overlapping
+/// ranges are the caller's to order. Dropping the last reference closes it and releases its lock.
+pub trait File: Send + Sync {
+    /// Fills `buf` from `offset`. Interruptions are retried.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file ends first (`buf` is then unspecified), or the system's error.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Writes all of `buf` at `offset`, growing the file if need be. Interruptions and short writes
+    /// are continued.
+    ///
+    /// # Errors
+    /// The system's error; any part of the range may then hold old or new bytes.
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+
+    /// As [`write_at`](File::write_at), and returns when these bytes (not others) are durable.
+    ///
+    /// # Errors
+    /// The system's error, also for an earlier write-back failure of the same file. Nothing is then
+    /// known of the range; it must not be tried again as if the file were clean.
+    fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Asks for the dirty pages of a range to begin their way to the disk, and returns. A hint.
+    fn write_back(&self, offset: u64, len: u64);
+
+    /// Waits until the dirty pages of a range have been handed to the disk. It bounds how many
+    /// there are; it does not make them durable. A failure is kept for the next sync to report.
+    fn wait_written(&self, offset: u64, len: u64);
+
+    /// Makes all earlier writes, and the length, durable. Never retried on failure.
+    ///
+    /// # Errors
+    /// The system's error; nothing is then known of what was written since the last success.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// As [`sync_data`](File::sync_data), with all of the file's metadata.
+    ///
+    /// # Errors
+    /// As for [`sync_data`](File::sync_data).
+    fn sync_all(&self) -> io::Result<()>;
+
+    /// The file's length in bytes.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether the file has no bytes.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Cuts the file to `len` bytes, or extends it with zeros.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Reserves disk space for a range, extending the file to its end if that is further. What is
+    /// there already stays; the rest reads as zeros. Where the file system cannot reserve, the file
+    /// is only extended, and a later write may still find the disk full.
+    ///
+    /// # Errors
+    /// The system's error, a full disk among them; the file may have been extended in part.
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()>;
+
+    /// Gives the disk space of a range back; it reads as zeros afterwards. The length stays. Where
+    /// that is not supported nothing happens, **and the bytes remain**.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
+
+    /// Takes the file's advisory lock for this handle, without waiting: alone, or shared with other
+    /// shared holders. `false` if another handle, of this process or another, holds it in a way
+    /// that forbids that. A handle that already has the lock changes its kind; if that fails, it
+    /// may have lost the lock it had.
+    ///
+    /// # Errors
+    /// The system's error, for example where the file system has no locks.
+    fn try_lock(&self, exclusive: bool) -> io::Result<bool>;
+}
+
+/// How [`Storage::open`] opens a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// An existing file, for reading only.
+    ReadOnly,
+    /// An existing file, for reading and writing.
+    ReadWrite,
+    /// A file that must not exist yet, for reading and writing.
+    CreateNew,
+}
+
+/// A place where files have names.
+pub trait Storage: Send + Sync {
+    /// Opens a regular file.
+    ///
+    /// # Errors
+    /// `NotFound`, `AlreadyExists` for [`OpenMode::CreateNew`], `InvalidInput` for what is not a
+    /// regular file, or the system's error.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
+
+    /// Whether there is something of that name.
+    ///
+    /// # Errors
+    /// The system's error, when it cannot be told.
+    fn exists(&self, path: &Path) -> io::Result<bool>;
+
+    /// Gives the file `from` the name `to`, at once. What was named `to` is replaced if `replace`.
+    /// The change is durable after [`sync_dir_of`](Storage::sync_dir_of) of both.
+    ///
+    /// # Errors
+    /// `NotFound`; `AlreadyExists` if `to` is there and `replace` is false; the system's error.
+    fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()>;
+
+    /// Removes a file's name. Handles that are open stay usable.
+    ///
+    /// # Errors
+    /// `NotFound`, or the system's error.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the creations, renames and removals in the directory that holds `path` durable.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn sync_dir_of(&self, path: &Path) -> io::Result<()>;
+}
+
+/// The length of a buffer as a file counts it.
+fn len_of(buf: &[u8]) -> u64 {
+    const { assert!(usize::BITS <= u64::BITS) };
+    buf.len() as u64
+}
+
+/// The end of a range, or `InvalidInput` if it is after [`OFFSET_MAX`]. Without this check an offset
+/// of all ones would mean "the current position" to `pwritev2`.
+fn end_of(offset: u64, len: u64) -> io::Result<u64> {
+    match offset.checked_add(len) {
+        Some(end) if end <= OFFSET_MAX => Ok(end),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("file range of {len} bytes at {offset} ends after {OFFSET_MAX}"),
+        )),
+    }
+}

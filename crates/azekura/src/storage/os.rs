@@ -1,0 +1,399 @@
+//! The operating system's files, through `pread`, `pwrite` and their kin.
+//!
+//! Two traps of Linux shape this file.
+//!
+//! 1. A failed `fdatasync` marks the pages it could not write clean, so a second one succeeds.
+//!    Hence a failure is kept, and every later sync of the handle reports it again.
+//! 2. `sync_file_range`, used here as a hint and to bound dirty pages, *consumes* a pending
+//!    write-back error when it waits: the next `fdatasync` of the same handle would return `Ok` for
+//!    lost bytes. Hence its errors are kept too, and reported by the next sync.
+//!
+//! What the platform lacks falls back to something slower that keeps the same promise; the few calls
+//! that differ between platforms are at the end, in `platform`.
+//!
+//! Lock order: `growth` is a leaf.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use super::{File, OpenMode, Storage, end_of, len_of};
+
+/// The operating system's file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsStorage;
+
+impl Storage for OsStorage {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        // Opening a named pipe would wait for its other end, so look before opening.
+        if mode != OpenMode::CreateNew && !fs::metadata(path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let mut options = fs::OpenOptions::new();
+        match mode {
+            OpenMode::ReadOnly => options.read(true),
+            OpenMode::ReadWrite => options.read(true).write(true),
+            OpenMode::CreateNew => options.read(true).write(true).create_new(true),
+        };
+        Ok(Arc::new(OsFile {
+            file: options.open(path)?,
+            failure: OnceLock::new(),
+            no_durable_write: AtomicBool::new(false),
+            growth: Mutex::new(()),
+        }))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        path.try_exists()
+    }
+
+    fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
+        if replace {
+            return fs::rename(from, to);
+        }
+        match platform::rename_no_replace(from, to) {
+            Err(errno) if is_unsupported(errno) => link_then_unlink(from, to),
+            result => result.map_err(io::Error::from),
+        }
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
+        fs::File::open(parent_of(path))?.sync_all()
+    }
+}
+
+/// The directory that holds `path`: a bare name is in the current one.
+fn parent_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// The rename for file systems that cannot refuse to replace: a link is refused by all of them.
+pub(super) fn link_then_unlink(from: &Path, to: &Path) -> io::Result<()> {
+    fs::hard_link(from, to)?;
+    fs::remove_file(from).inspect_err(|_| {
+        // Back to one name, as before; if that fails too, both remain and name the same file.
+        let _ = fs::remove_file(to);
+    })
+}
+
+/// Whether an error says that the system or the file system lacks the call, or the flag.
+fn is_unsupported(errno: Errno) -> bool {
+    errno == Errno::NOSYS || errno == Errno::INVAL || errno == Errno::NOTSUP || errno == Errno::OPNOTSUPP
+}
+
+/// An open file of the operating system.
+struct OsFile {
+    file: fs::File,
+    /// The first failure to bring bytes to the disk. Once set, no sync of this handle succeeds.
+    failure: OnceLock<Errno>,
+    /// Set once `RWF_DSYNC` has been found missing.
+    no_durable_write: AtomicBool,
+    /// Held while the length is changed, so that growing by `set_len` never cuts.
+    growth: Mutex<()>,
+}
+
+impl OsFile {
+    fn check_failure(&self) -> io::Result<()> {
+        match self.failure.get() {
+            Some(&errno) => Err(errno.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps a failure of a sync, so that no later one succeeds.
+    fn keep_failure<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.inspect_err(|error| {
+            let _ = self.failure.set(Errno::from_io_error(error).unwrap_or(Errno::IO));
+        })
+    }
+
+    /// Keeps a failure of a hint. A platform that lacks the call has told us of no lost bytes.
+    fn keep_hint_failure(&self, result: Result<(), Errno>) {
+        match result {
+            Err(errno) if !is_unsupported(errno) && errno != Errno::SPIPE => {
+                let _ = self.failure.set(errno);
+            }
+            _ => {}
+        }
+    }
+
+    /// Extends the file with a hole; never cuts it.
+    fn grow_to(&self, end: u64) -> io::Result<()> {
+        let _growth = self.growth.lock();
+        if self.file.metadata()?.len() < end {
+            self.file.set_len(end)?;
+        }
+        Ok(())
+    }
+
+    /// Writes with `RWF_DSYNC`. `false` if the platform has it not; nothing is then promised.
+    fn try_write_dsync(&self, mut buf: &[u8], mut offset: u64) -> io::Result<bool> {
+        while !buf.is_empty() {
+            match platform::write_dsync(&self.file, buf, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    buf = &buf[written..];
+                    offset += u64::try_from(written).map_err(io::Error::other)?;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) if is_unsupported(errno) => return Ok(false),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl File for OsFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        end_of(offset, len_of(buf))?;
+        self.file.read_exact_at(buf, offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        end_of(offset, len_of(buf))?;
+        self.file.write_all_at(buf, offset)
+    }
+
+    fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        end_of(offset, len_of(buf))?;
+        self.check_failure()?;
+        if !self.no_durable_write.load(Ordering::Relaxed) {
+            if self.keep_failure(self.try_write_dsync(buf, offset))? {
+                return Ok(());
+            }
+            self.no_durable_write.store(true, Ordering::Relaxed);
+        }
+        self.keep_failure(self.file.write_all_at(buf, offset))?;
+        self.keep_failure(self.file.sync_data())
+    }
+
+    fn write_back(&self, offset: u64, len: u64) {
+        if len > 0 && end_of(offset, len).is_ok() {
+            self.keep_hint_failure(platform::write_back(&self.file, offset, len));
+        }
+    }
+
+    fn wait_written(&self, offset: u64, len: u64) {
+        if len > 0 && end_of(offset, len).is_ok() {
+            self.keep_hint_failure(platform::wait_written(&self.file, offset, len));
+        }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.check_failure()?;
+        self.keep_failure(self.file.sync_data())
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.check_failure()?;
+        self.keep_failure(self.file.sync_all())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        end_of(len, 0)?;
+        let _growth = self.growth.lock();
+        self.file.set_len(len)
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        let end = end_of(offset, len)?;
+        if len == 0 {
+            return Ok(());
+        }
+        loop {
+            match platform::allocate(&self.file, offset, len) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(errno) if is_unsupported(errno) => return self.grow_to(end),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        end_of(offset, len)?;
+        if len == 0 {
+            return Ok(());
+        }
+        loop {
+            match platform::punch(&self.file, offset, len) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(errno) if is_unsupported(errno) => return Ok(()),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
+        let operation =
+            if exclusive { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
+        loop {
+            match rustix::fs::flock(&self.file, operation) {
+                Ok(()) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) => return Ok(false),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+}
+
+/// The calls that Linux has. Ranges have been checked to end at or before `OFFSET_MAX`.
+#[cfg(target_os = "linux")]
+mod platform {
+    use std::ffi::{c_int, c_uint};
+    use std::fs;
+    use std::io::IoSlice;
+    use std::os::fd::AsRawFd;
+    use std::path::Path;
+
+    use rustix::fs::{CWD, FallocateFlags, RenameFlags};
+    use rustix::io::{Errno, ReadWriteFlags};
+
+    /// `SYNC_FILE_RANGE_WAIT_BEFORE`, `_WRITE` and `_WAIT_AFTER` of `linux/fs.h`.
+    const WAIT_BEFORE: c_uint = 1;
+    const WRITE: c_uint = 2;
+    const WAIT_AFTER: c_uint = 4;
+
+    // `rustix` has no `sync_file_range`. glibc and musl, which `std` links, declare it with 64-bit
+    // offsets on every architecture.
+    unsafe extern "C" {
+        fn sync_file_range(fd: c_int, offset: i64, len: i64, flags: c_uint) -> c_int;
+    }
+
+    fn sync_range(file: &fs::File, offset: u64, len: u64, flags: c_uint) -> Result<(), Errno> {
+        let offset = i64::try_from(offset).map_err(|_| Errno::INVAL)?;
+        let len = i64::try_from(len).map_err(|_| Errno::INVAL)?;
+        // SAFETY: the call takes no pointers, and `file` keeps the descriptor open throughout.
+        if unsafe { sync_file_range(file.as_raw_fd(), offset, len, flags) } == 0 {
+            return Ok(());
+        }
+        let error = std::io::Error::last_os_error();
+        Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+
+    pub(super) fn write_back(file: &fs::File, offset: u64, len: u64) -> Result<(), Errno> {
+        sync_range(file, offset, len, WRITE)
+    }
+
+    pub(super) fn wait_written(file: &fs::File, offset: u64, len: u64) -> Result<(), Errno> {
+        sync_range(file, offset, len, WAIT_BEFORE | WRITE | WAIT_AFTER)
+    }
+
+    pub(super) fn write_dsync(file: &fs::File, buf: &[u8], offset: u64) -> Result<usize, Errno> {
+        let bufs = [IoSlice::new(buf)];
+        rustix::io::pwritev2(file, &bufs, offset, ReadWriteFlags::DSYNC)
+    }
+
+    pub(super) fn allocate(file: &fs::File, offset: u64, len: u64) -> Result<(), Errno> {
+        rustix::fs::fallocate(file, FallocateFlags::empty(), offset, len)
+    }
+
+    pub(super) fn punch(file: &fs::File, offset: u64, len: u64) -> Result<(), Errno> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        rustix::fs::fallocate(file, flags, offset, len)
+    }
+
+    pub(super) fn rename_no_replace(from: &Path, to: &Path) -> Result<(), Errno> {
+        rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
+    }
+}
+
+/// Other Unixes: all of them unsupported, so that the callers above fall back.
+#[cfg(not(target_os = "linux"))]
+mod platform {
+    use std::fs;
+    use std::path::Path;
+
+    use rustix::io::Errno;
+
+    pub(super) fn write_back(_: &fs::File, _: u64, _: u64) -> Result<(), Errno> {
+        Err(Errno::NOSYS)
+    }
+
+    pub(super) fn wait_written(_: &fs::File, _: u64, _: u64) -> Result<(), Errno> {
+        Err(Errno::NOSYS)
+    }
+
+    pub(super) fn write_dsync(_: &fs::File, _: &[u8], _: u64) -> Result<usize, Errno> {
+        Err(Errno::NOSYS)
+    }
+
+    pub(super) fn allocate(_: &fs::File, _: u64, _: u64) -> Result<(), Errno> {
+        Err(Errno::NOSYS)
+    }
+
+    pub(super) fn punch(_: &fs::File, _: u64, _: u64) -> Result<(), Errno> {
+        Err(Errno::NOSYS)
+    }
+
+    pub(super) fn rename_no_replace(_: &Path, _: &Path) -> Result<(), Errno> {
+        Err(Errno::NOSYS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch_file(name: &str) -> OsFile {
+        let path = std::env::temp_dir().join(format!("azekura-os-{}-{name}", std::process::id()));
+        let file = fs::File::create(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        OsFile { file, failure: OnceLock::new(), no_durable_write: AtomicBool::new(false), growth: Mutex::new(()) }
+    }
+
+    #[test]
+    fn a_failure_seen_by_a_hint_fails_every_later_sync() {
+        let file = scratch_file("hint");
+        file.keep_hint_failure(Err(Errno::NOSYS));
+        file.keep_hint_failure(Err(Errno::SPIPE));
+        file.keep_hint_failure(Ok(()));
+        file.sync_data().unwrap();
+        file.keep_hint_failure(Err(Errno::IO));
+        for _ in 0..2 {
+            let io = Some(Errno::IO.raw_os_error());
+            assert_eq!(file.sync_data().unwrap_err().raw_os_error(), io);
+            assert_eq!(file.sync_all().unwrap_err().raw_os_error(), io);
+            let durable = file.write_durable_at(b"x", 0);
+            assert_eq!(durable.unwrap_err().raw_os_error(), io);
+        }
+        file.write_at(b"x", 0).unwrap();
+    }
+
+    #[test]
+    fn without_its_flag_a_durable_write_still_writes() {
+        let file = scratch_file("plain");
+        file.no_durable_write.store(true, Ordering::Relaxed);
+        file.write_durable_at(b"xyz", 5).unwrap();
+        assert_eq!(file.len().unwrap(), 8);
+    }
+
+    #[test]
+    fn growing_without_reservation_never_cuts() {
+        let file = scratch_file("grow");
+        file.grow_to(100).unwrap();
+        file.grow_to(50).unwrap();
+        assert_eq!(file.len().unwrap(), 100);
+    }
+}

@@ -1,0 +1,405 @@
+//! The writes of a transaction to one table, before anybody else sees them.
+//!
+//! Writes are appended in the order in which they come. While all of them are values of one length
+//! under keys of eight bytes they are kept as two plain columns, which a sort turns into a chunk
+//! (and which, when the keys came in ascending order, already are one); the first write that does
+//! not fit makes them general records. Sorting is by the head with the place of the write beside
+//! it, so that of two writes of one key the later wins.
+
+use crate::base::codec::{u32_of, usize_of};
+use crate::base::hash::hash_bytes;
+use crate::base::key::{common_prefix, head_after};
+use crate::engine::BatchPart;
+use crate::format::block::{Block, Fixed, Tag};
+use crate::memtable::ranges::{Range, Ranges};
+use crate::values::Segment;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The writes to one table so far.
+#[derive(Default, Clone)]
+pub(crate) struct TableBuffer {
+    pub(crate) table: u32,
+    /// The writes in order; keys may repeat. `block.fixed` tells which form.
+    ops: Block,
+    last_head: u64,
+    ascending: bool,
+    pub(crate) ranges: Ranges,
+    pub(crate) segments: Vec<Arc<Segment>>,
+    /// Where to find a key among the writes; made when one is first looked for.
+    index: Option<Index>,
+    pub(crate) user_bytes: u64,
+    /// Counts the times that `ops` was made anew rather than appended to.
+    generation: u32,
+    /// A savepoint was set, so what `ops` was before it is made anew must be kept.
+    marked: bool,
+    before: Vec<TableBuffer>,
+}
+
+/// The newest write of each key hash, and the one before it of each write.
+#[derive(Default, Clone)]
+struct Index {
+    newest: HashMap<u64, u32>,
+    before: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// How far a buffer had come when a savepoint was set.
+#[derive(Clone)]
+pub(crate) struct Mark {
+    generation: u32,
+    records: usize,
+    heap_bytes: usize,
+    last_head: u64,
+    ascending: bool,
+    user_bytes: u64,
+}
+
+impl TableBuffer {
+    pub(crate) fn new(table: u32) -> TableBuffer {
+        TableBuffer { table, ascending: true, ..TableBuffer::default() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// A write to a key of eight bytes, given as a number.
+    #[inline(always)]
+    pub(crate) fn push8(&mut self, head: u64, tag: Tag, value: &[u8]) {
+        let fixed = Fixed { stride: value.len() as u32, tag };
+        let ops = &mut self.ops;
+        if ops.heads.is_empty() && ops.recs.is_empty() && tag != Tag::Delete {
+            ops.fixed = Some(fixed);
+        }
+        if ops.fixed != Some(fixed) {
+            return self.push(&head.to_be_bytes(), tag, value);
+        }
+        self.ascending &= head > self.last_head || ops.heads.is_empty();
+        self.last_head = head;
+        ops.heads.push(head);
+        ops.heap.extend_from_slice(value);
+        self.user_bytes += 8 + value.len() as u64;
+        if self.index.is_some() {
+            self.note(&head.to_be_bytes());
+        }
+    }
+
+    /// A write to any key.
+    pub(crate) fn push(&mut self, key: &[u8], tag: Tag, value: &[u8]) {
+        if self.ops.fixed.is_some() {
+            self.generalise();
+        }
+        self.user_bytes += (key.len() + value.len()) as u64;
+        let ops = &mut self.ops;
+        if let Some(last) = ops.recs.len().checked_sub(1) {
+            self.ascending = self.ascending && ops.general_key(last) < key;
+        }
+        ops.push(key, tag, value);
+        if self.index.is_some() {
+            self.note(key);
+        }
+    }
+
+    /// Adds a value segment to which a write refers.
+    pub(crate) fn hold(&mut self, segment: Arc<Segment>) {
+        if !self.segments.iter().any(|s| Arc::ptr_eq(s, &segment)) {
+            self.segments.push(segment);
+        }
+    }
+
+    fn generalise(&mut self) {
+        self.keep_before();
+        let old = &self.ops;
+        let mut ops = Block::with_capacity(None, old.len() + 1, old.bytes());
+        let mut tmp = [0; 8];
+        for i in 0..old.len() {
+            ops.push(old.key(i, &mut tmp), old.tag(i), old.value(i));
+        }
+        self.ops = ops;
+        self.generation += 1;
+    }
+
+    /// Keeps a copy of the buffer for savepoints set so far.
+    fn keep_before(&mut self) {
+        if self.marked {
+            let kept = std::mem::take(&mut self.before);
+            let copy = self.clone();
+            self.before = kept;
+            self.before.push(copy);
+            self.marked = false;
+        }
+    }
+
+    /// Deletes a range: the writes in it so far, and all that is older.
+    pub(crate) fn remove_range(&mut self, range: Range) {
+        self.keep_before();
+        let before = std::mem::take(&mut self.before);
+        let generation = self.generation + 1;
+        let sorted = std::mem::take(self).sorted();
+        let TableBufferSorted { table, block, ranges, segments, user_bytes } = sorted;
+        let mut kept = Block::new(None);
+        let mut tmp = [0; 8];
+        for i in 0..block.len() {
+            let key = block.key(i, &mut tmp);
+            if !range.covers(key) {
+                kept.push(key, block.tag(i), block.value(i));
+            }
+        }
+        *self = TableBuffer { ops: kept, ranges, segments, user_bytes, generation, before, ..TableBuffer::new(table) };
+        self.ranges.add(range);
+    }
+
+    /// Remembers how far the buffer has come.
+    pub(crate) fn mark(&mut self) -> Mark {
+        self.marked = true;
+        Mark {
+            generation: self.generation,
+            records: self.ops.len(),
+            heap_bytes: self.ops.heap.len(),
+            last_head: self.last_head,
+            ascending: self.ascending,
+            user_bytes: self.user_bytes,
+        }
+    }
+
+    /// Forgets what came after a mark.
+    pub(crate) fn back_to(&mut self, mark: &Mark) {
+        if let Some(i) = self.before.iter().position(|b| b.generation >= mark.generation) {
+            let mut kept = std::mem::take(&mut self.before);
+            kept.truncate(i + 1);
+            if let Some(old) = kept.pop() {
+                *self = TableBuffer { before: kept, marked: true, ..old };
+            }
+        }
+        self.ops.heads.truncate(mark.records);
+        self.ops.recs.truncate(mark.records);
+        self.ops.heap.truncate(mark.heap_bytes);
+        self.last_head = mark.last_head;
+        self.ascending = mark.ascending;
+        self.user_bytes = mark.user_bytes;
+        self.index = None;
+    }
+
+    /// The newest write of a key: its tag and value.
+    pub(crate) fn find(&mut self, key: &[u8]) -> Option<(Tag, &[u8])> {
+        if self.ops.is_empty() {
+            return None;
+        }
+        if self.index.is_none() {
+            self.build_index();
+        }
+        let index = self.index.as_ref()?;
+        let mut at = *index.newest.get(&hash_bytes(key, 0))?;
+        let mut tmp = [0; 8];
+        while at != NONE {
+            let i = usize_of(at);
+            if self.ops.key(i, &mut tmp) == key {
+                return Some((self.ops.tag(i), self.ops.value(i)));
+            }
+            at = index.before[i];
+        }
+        None
+    }
+
+    fn build_index(&mut self) {
+        let mut index = Index::default();
+        let mut tmp = [0; 8];
+        for i in 0..self.ops.len() {
+            index.add(self.ops.key(i, &mut tmp));
+        }
+        self.index = Some(index);
+    }
+
+    fn note(&mut self, key: &[u8]) {
+        if let Some(index) = &mut self.index {
+            index.add(key);
+        }
+    }
+
+    /// The writes as a sorted block, for a cursor; the buffer stays.
+    pub(crate) fn snapshot(&self) -> TableBufferSorted {
+        self.clone().sorted()
+    }
+
+    /// The writes sorted, the last of each key.
+    pub(crate) fn sorted(self) -> TableBufferSorted {
+        let ops = self.ops;
+        let block = if self.ascending {
+            ops
+        } else if ops.fixed.is_some() {
+            sort_fixed(&ops)
+        } else {
+            sort_general(&ops)
+        };
+        TableBufferSorted {
+            table: self.table,
+            block,
+            ranges: self.ranges,
+            segments: self.segments,
+            user_bytes: self.user_bytes,
+        }
+    }
+
+    /// Whether nothing was written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ops.is_empty() && self.ranges.is_empty()
+    }
+}
+
+/// A table's writes in their final order.
+pub(crate) struct TableBufferSorted {
+    pub(crate) table: u32,
+    pub(crate) block: Block,
+    pub(crate) ranges: Ranges,
+    pub(crate) segments: Vec<Arc<Segment>>,
+    pub(crate) user_bytes: u64,
+}
+
+impl TableBufferSorted {
+    pub(crate) fn into_part(self) -> BatchPart {
+        BatchPart { table: self.table, block: self.block, ranges: self.ranges, segments: self.segments }
+    }
+}
+
+impl Index {
+    fn add(&mut self, key: &[u8]) {
+        let i = u32_of(self.before.len());
+        let before = self.newest.insert(hash_bytes(key, 0), i);
+        self.before.push(before.unwrap_or(NONE));
+    }
+}
+
+/// Places that fit the low bits of a packed sort key.
+const PLACE_BITS: u32 = 16;
+
+/// The order of the writes by (key, place).
+fn order_fixed(heads: &[u64]) -> Vec<u32> {
+    let low = heads.iter().copied().min().unwrap_or(0);
+    let high = heads.iter().copied().max().unwrap_or(0);
+    if heads.len() > 1 << PLACE_BITS {
+        let mut pairs: Vec<(u64, u32)> = heads.iter().copied().zip(0..).collect();
+        pairs.sort_unstable();
+        return pairs.into_iter().map(|p| p.1).collect();
+    }
+    // One number holds the significant bits of the key and the place: a sort of plain numbers.
+    let shift = (high - low).leading_zeros();
+    let mask = (1u64 << PLACE_BITS) - 1;
+    let mut packed: Vec<u64> = heads.iter().zip(0u64..).map(|(&h, i)| ((h - low) << shift) & !mask | i).collect();
+    packed.sort_unstable();
+    let mut order: Vec<u32> = packed.iter().map(|&p| (p & mask) as u32).collect();
+    if shift < PLACE_BITS {
+        // Bits of the key were cut off; where the rest is equal, the whole key decides.
+        let mut from = 0;
+        for to in 1..=packed.len() {
+            if to == packed.len() || packed[to] & !mask != packed[from] & !mask {
+                if to - from > 1 {
+                    order[from..to].sort_unstable_by_key(|&i| (heads[usize_of(i)], i));
+                }
+                from = to;
+            }
+        }
+    }
+    order
+}
+
+fn sort_fixed(ops: &Block) -> Block {
+    let order = order_fixed(&ops.heads);
+    let mut out = Block::with_capacity(ops.fixed, ops.len(), ops.heap.len());
+    let stride = ops.fixed.map_or(0, |f| usize_of(f.stride));
+    if stride == 8 {
+        gather::<8>(ops, &order, &mut out);
+    } else {
+        let last_of_key =
+            |w: usize| w + 1 == order.len() || ops.heads[usize_of(order[w + 1])] != ops.heads[usize_of(order[w])];
+        for w in (0..order.len()).filter(|&w| last_of_key(w)) {
+            let i = usize_of(order[w]);
+            out.heads.push(ops.heads[i]);
+            out.heap.extend_from_slice(&ops.heap[i * stride..(i + 1) * stride]);
+        }
+    }
+    out
+}
+
+/// Copies the last write of each key, with values of `N` bytes.
+fn gather<const N: usize>(ops: &Block, order: &[u32], out: &mut Block) {
+    let mut last: Option<u64> = None;
+    let values = ops.heap.as_chunks::<N>().0;
+    for &i in order {
+        let (head, value) = (ops.heads[usize_of(i)], values[usize_of(i)]);
+        if last == Some(head) {
+            let start = out.heap.len() - N;
+            out.heap[start..].copy_from_slice(&value);
+        } else {
+            out.heads.push(head);
+            out.heap.extend_from_slice(&value);
+            last = Some(head);
+        }
+    }
+}
+
+fn sort_general(ops: &Block) -> Block {
+    let n = ops.len();
+    let first = ops.general_key(0);
+    let skip = (1..n).fold(first.len(), |p, i| if p == 0 { 0 } else { common_prefix(&first[..p], ops.general_key(i)) });
+    let mut order: Vec<(u64, u32)> = (0..n).map(|i| (head_after(ops.general_key(i), skip), u32_of(i))).collect();
+    order.sort_unstable_by(|a, b| {
+        a.0.cmp(&b.0)
+            .then_with(|| ops.general_key(usize_of(a.1)).cmp(ops.general_key(usize_of(b.1))))
+            .then(a.1.cmp(&b.1))
+    });
+    let mut out = Block::with_capacity(None, n, ops.heap.len());
+    for w in 0..n {
+        let i = usize_of(order[w].1);
+        let repeats = order.get(w + 1).is_some_and(|next| ops.general_key(usize_of(next.1)) == ops.general_key(i));
+        if !repeats {
+            out.append_general(ops, i, i + 1);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn sorting_keeps_the_last_write_of_each_key() {
+        let mut x = 11u64;
+        let mut next = move || {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+            x >> 11
+        };
+        for (n, spread) in
+            [(10u64, 4u64), (1000, 1 << 40), (70_000, u64::MAX), (70_000, 1000), (65_536, u64::MAX), (5000, 1 << 50)]
+        {
+            for general in [false, true] {
+                let mut buffer = TableBuffer::new(1);
+                let mut model = BTreeMap::new();
+                for i in 0..n {
+                    let key = next() % spread;
+                    let mut value = i.to_le_bytes().to_vec();
+                    if general && i % 3 == 0 {
+                        value.push(7);
+                    }
+                    buffer.push8(key, Tag::Put, &value);
+                    model.insert(key.to_be_bytes(), value);
+                }
+                if n <= 1000 {
+                    for (k, v) in &model {
+                        assert_eq!(buffer.find(k), Some((Tag::Put, v.as_slice())));
+                    }
+                }
+                let sorted = buffer.sorted();
+                assert_eq!(sorted.block.len(), model.len());
+                let mut tmp = [0; 8];
+                for (i, (k, v)) in model.iter().enumerate() {
+                    assert_eq!(sorted.block.key(i, &mut tmp), k);
+                    assert_eq!(sorted.block.value(i), v);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Transactions: reading a snapshot, collecting writes, and what a lookup finds.
+
+mod buffer;
+pub(crate) mod get;
+pub(crate) mod many;
+mod own;
+mod read;
+mod value;
+mod write;
+
+pub use read::ReadTxn;
+pub use value::ValueRef;
+pub use write::{Isolation, Savepoint, WriteOptions, WriteTxn};
+
+pub(crate) use write::{check_key, range_of};

@@ -1,0 +1,25 @@
+//! What a write transaction sees of itself: its own writes over its snapshot.
+
+use super::buffer::TableBuffer;
+use crate::format::block::Tag;
+
+/// What a transaction's own writes say of a key.
+pub(crate) enum Own<'a> {
+    /// The key was written.
+    Written(Tag, &'a [u8]),
+    /// The key lies in a range that was deleted.
+    Removed,
+    /// The snapshot decides.
+    Untouched,
+}
+
+/// Looks a sort key up among a transaction's writes to a table.
+pub(crate) fn own<'a>(buffer: Option<&'a mut TableBuffer>, key: &[u8]) -> Own<'a> {
+    let Some(buffer) = buffer else { return Own::Untouched };
+    let removed = buffer.ranges.covers(key);
+    match buffer.find(key) {
+        Some((tag, value)) => Own::Written(tag, value),
+        None if removed => Own::Removed,
+        None => Own::Untouched,
+    }
+}

@@ -1,0 +1,297 @@
+//! The read transaction: a snapshot of all tables.
+
+use super::ValueRef;
+use super::get::{Slot, lookup};
+use super::value::extend;
+use crate::api::{Db, Table};
+use crate::base::error::Result;
+use crate::base::key::{KeyBuf, Kind, SortKey};
+use crate::cursor::{Cursor, Limits};
+use crate::engine::Engine;
+use crate::engine::state::{State, TableState};
+use crate::format::block::Tag;
+use crate::format::page::Page;
+use crate::run::{Hit, PageHold, Run};
+use std::cell::{Cell, RefCell};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// A consistent view of every table as of the moment it was begun. It blocks nobody and nobody
+/// blocks it; commits made later are not seen. While it lives, the space of what it sees is kept,
+/// so long-lived ones make the file larger than it needs to be.
+///
+/// Gets in ascending key order are recognised and cost a fraction of random ones.
+///
+/// A transaction may move between threads, but is used by one at a time; threads that read in
+/// parallel each begin their own, which costs nanoseconds.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-read-{}.azk", std::process::id()));
+/// use azekura::{Db, Kind, Options};
+/// let db = Db::open(&path, Options::new())?;
+/// let t = db.table("t", Kind::Ordered)?;
+/// t.put(b"a", b"1")?;
+/// let snapshot = db.read();
+/// t.put(b"a", b"2")?;
+/// assert_eq!(snapshot.get(&t, b"a")?.as_deref(), Some(&b"1"[..]));
+/// # drop(snapshot); drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
+pub struct ReadTxn {
+    hint: RefCell<Option<Hint>>,
+    /// Table, page and place of the record found last: the next one in order starts a hint.
+    last: Cell<(u32, usize, usize)>,
+    pub(crate) state: Arc<State>,
+    pub(crate) seq: u64,
+    pub(crate) db: Db,
+}
+
+/// The page in which keys have been found one after the other, in a table that is one sorted run
+/// and nothing else: the next key in order stands at `next`.
+struct Hint {
+    table: u32,
+    run: Arc<Run>,
+    page_number: usize,
+    next: usize,
+    /// Borrows from `hold`, which is dropped after it.
+    page: Page<'static>,
+    hold: PageHold<'static>,
+}
+
+impl ReadTxn {
+    pub(crate) fn new(db: Db) -> ReadTxn {
+        let state = db.engine.state.load_full();
+        ReadTxn::from_state(db, state)
+    }
+
+    pub(crate) fn from_state(db: Db, state: Arc<State>) -> ReadTxn {
+        let (hint, last) = (RefCell::new(None), Cell::new((0, 0, 0)));
+        ReadTxn { hint, last, seq: state.visible(), state, db }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.db.engine
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped.
+    pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.with(table, key, <[u8]>::to_vec)
+    }
+
+    /// Replaces the contents of `out` by the value of a key; false (and `out` empty) if there is
+    /// none. Allocates only if the value does not fit.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn get_into(&self, table: &Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        out.clear();
+        Ok(self.with(table, key, |v| out.extend_from_slice(v))?.is_some())
+    }
+
+    /// The value of a key without copying it.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    #[inline]
+    pub fn get_ref(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
+        let t = self.state.table(table.id)?;
+        let mut buf = KeyBuf::new();
+        let found = match self.follow_hint(t, key)? {
+            Some((page_number, place)) => self.pin_hinted(page_number, place)?,
+            None => self.find(t, t.kind.sort_key(key, self.engine().hash_seed, &mut buf))?,
+        };
+        let Some((tag, slot)) = found else { return Ok(None) };
+        if tag == Tag::Large {
+            return self.engine().read_large(slot.bytes()).map(|v| Some(ValueRef::owned(v)));
+        }
+        // SAFETY: the state lives as long as `self`, from which the result borrows.
+        Ok(Some(unsafe { ValueRef::new(slot, None) }))
+    }
+
+    /// Whether a key is there.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn contains(&self, table: &Table, key: &[u8]) -> Result<bool> {
+        let mut buf = KeyBuf::new();
+        let t = self.state.table(table.id)?;
+        let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
+        Ok(self.find(t, sort)?.is_some())
+    }
+
+    /// Calls `f` with the value of a key, in place.
+    #[inline]
+    pub(crate) fn with<T>(&self, table: &Table, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        let t = self.state.table(table.id)?;
+        if let Some((_, place)) = self.follow_hint(t, key)? {
+            let hint = self.hint.borrow();
+            let Some(hint) = &*hint else { return Ok(None) };
+            return match hint.page.value(place) {
+                (Tag::Delete, _) => Ok(None),
+                (Tag::Put, value) => Ok(Some(f(value))),
+                (Tag::Large, reference) => self.engine().read_large(reference).map(|v| Some(f(&v))),
+            };
+        }
+        let mut buf = KeyBuf::new();
+        let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
+        match self.find(t, sort)? {
+            None => Ok(None),
+            Some((Tag::Large, slot)) => self.engine().read_large(slot.bytes()).map(|v| Some(f(&v))),
+            Some((_, slot)) => Ok(Some(f(slot.bytes()))),
+        }
+    }
+
+    /// If the key stands where the hint expects it, its page and place; the hint moves on.
+    #[inline]
+    fn follow_hint(&self, t: &TableState, key: &[u8]) -> Result<Option<(usize, usize)>> {
+        if t.kind != Kind::Ordered {
+            return Ok(None);
+        }
+        let mut slot = self.hint.borrow_mut();
+        let Some(hint) = slot.as_mut().filter(|h| h.table == t.id) else { return Ok(None) };
+        if hint.next >= hint.page.len() && !hint.turn_page()? {
+            *slot = None;
+            return Ok(None);
+        }
+        if !hint.page.key_is(hint.next, SortKey::new(key)) {
+            *slot = None;
+            return Ok(None);
+        }
+        hint.next += 1;
+        Ok(Some((hint.page_number, hint.next - 1)))
+    }
+
+    /// Pins the hinted page once more, for a reference that outlives the hint.
+    fn pin_hinted(&self, page_number: usize, place: usize) -> Result<Option<(Tag, Slot<'_>)>> {
+        let hint = self.hint.borrow();
+        let Some(hint) = &*hint else { return Ok(None) };
+        let (tag, value) = hint.page.value(place);
+        if tag == Tag::Delete {
+            return Ok(None);
+        }
+        let start = value.as_ptr() as usize - hint.hold.as_ptr() as usize;
+        let value = start..start + value.len();
+        // SAFETY: the run lives as long as the state of this transaction, from which the result borrows.
+        let page = unsafe { extend(hint.run.page(page_number)?) };
+        Ok(Some((tag, Slot::Page(Hit { page, tag, value, page_number, place }))))
+    }
+
+    /// The record of a sort key in this snapshot. Finding records side by side starts a hint.
+    #[inline]
+    pub(crate) fn find<'a>(&'a self, t: &'a TableState, key: SortKey<'_>) -> Result<Option<(Tag, Slot<'a>)>> {
+        let found = lookup(t, self.seq, key)?;
+        if t.kind == Kind::Ordered
+            && let Some((_, Slot::Page(hit))) = &found
+        {
+            let here = (t.id, hit.page_number, hit.place);
+            let (table, page, place) = self.last.replace(here);
+            let beside =
+                page == hit.page_number && place + 1 == hit.place || page + 1 == hit.page_number && hit.place == 0;
+            if table == t.id && beside {
+                self.start_hint(t, key, hit)?;
+            }
+        }
+        Ok(found)
+    }
+
+    #[cold]
+    fn start_hint(&self, t: &TableState, key: SortKey<'_>, hit: &Hit<'_>) -> Result<()> {
+        let plain = t.memtable_is_empty() && t.levels.len() == 1 && t.levels[0].ranges.is_empty();
+        let Some(run) = t.levels[0].run_for(key.bytes).filter(|_| plain) else { return Ok(()) };
+        *self.hint.borrow_mut() = Some(Hint::new(t.id, run.clone(), hit.page_number, hit.place + 1)?);
+        Ok(())
+    }
+
+    /// The values of several keys, in their order. Much faster than one by one.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn get_many<K: AsRef<[u8]>>(&self, table: &Table, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut out = vec![None; keys.len()];
+        self.get_many_with(table, keys, |i, v| out[i] = v.map(<[u8]>::to_vec))?;
+        Ok(out)
+    }
+
+    /// Calls `f` with the place and value of each of several keys, in no particular order.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn get_many_with<K: AsRef<[u8]>>(
+        &self,
+        table: &Table,
+        keys: &[K],
+        f: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        let t = self.state.table(table.id)?;
+        super::many::get_many(self.engine(), t, self.seq, keys, f)
+    }
+
+    /// A cursor over the whole table, before its first record.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn cursor(&self, table: &Table) -> Result<Cursor> {
+        self.limited(table, Limits::none())
+    }
+
+    /// A cursor over the keys between two bounds, before its first record. Ordered tables only.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get); `WrongType` for a hash table.
+    pub fn range(&self, table: &Table, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<Cursor> {
+        table.expect_ordered("a range")?;
+        self.limited(table, Limits::range(start, end))
+    }
+
+    /// A cursor over the keys that begin with `prefix`. Ordered tables only.
+    ///
+    /// # Errors
+    /// As [`range`](ReadTxn::range).
+    pub fn prefix(&self, table: &Table, prefix: &[u8]) -> Result<Cursor> {
+        table.expect_ordered("a prefix")?;
+        self.limited(table, Limits::prefix(prefix))
+    }
+
+    /// How many records the table has. Cheap where its runs do not overlap, else a scan.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn count(&self, table: &Table) -> Result<u64> {
+        let t = self.state.table(table.id)?;
+        match t.levels.as_slice() {
+            [] if t.memtable_is_empty() => Ok(0),
+            [one] if t.memtable_is_empty() && one.deletes() == 0 => Ok(one.records()),
+            _ => self.cursor(table)?.count_rest(),
+        }
+    }
+
+    fn limited(&self, table: &Table, limits: Limits) -> Result<Cursor> {
+        let t = self.state.table(table.id)?.clone();
+        Cursor::new(self.db.clone(), self.state.clone(), t, self.seq, None, limits)
+    }
+}
+
+impl Hint {
+    fn new(table: u32, run: Arc<Run>, page_number: usize, next: usize) -> Result<Hint> {
+        // SAFETY: `run` is held beside the page and dropped after it (see `drop` order below: the
+        // fields that borrow come last in use, and `hold` pins the frame whatever happens to `run`
+        // as long as the transaction's state, which holds the same run, lives).
+        let hold = unsafe { extend(run.page(page_number)?) };
+        let page = run.open_page(page_number, &hold)?;
+        // SAFETY: `page` points into what `hold` pins, and is never used after `hold` is replaced.
+        let page = unsafe { std::mem::transmute::<Page<'_>, Page<'static>>(page) };
+        Ok(Hint { table, run, page_number, next, page, hold })
+    }
+
+    /// Goes to the first record of the next page; false at the end of the run.
+    fn turn_page(&mut self) -> Result<bool> {
+        if self.page_number + 1 >= self.run.meta()?.pages() {
+            return Ok(false);
+        }
+        *self = Hint::new(self.table, self.run.clone(), self.page_number + 1, 0)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,111 @@
+//! A value that was read without being copied.
+//!
+//! The bytes stand in a pinned page of the cache or in a memtable; what keeps them there travels
+//! with the reference. `unsafe` stands here because these owners are held beside what they own.
+
+use super::get::Slot;
+use crate::engine::state::State;
+use crate::run::PageHold;
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+enum Inner {
+    /// In a memtable that `state` keeps.
+    Memory(NonNull<[u8]>),
+    /// In a page whose run `state` keeps.
+    Page(PageHold<'static>, Range<usize>),
+    /// A large value, read from its segment.
+    Owned(Vec<u8>),
+}
+
+/// A value read without a copy. It dereferences to its bytes.
+///
+/// It keeps its page in the cache until it is dropped, so it should not be kept for long.
+///
+/// ```
+/// # let dir = tempdir();
+/// use azekura::{Db, Kind, Options};
+/// let db = Db::open(dir.join("d.azk"), Options::new())?;
+/// let t = db.table("t", Kind::Hash)?;
+/// t.put(b"k", b"value")?;
+/// let v = t.get_ref(b"k")?.unwrap();
+/// assert_eq!(&*v, b"value");
+/// # fn tempdir() -> std::path::PathBuf {
+/// #     let d = std::env::temp_dir().join(format!("azekura-doc-{}", std::process::id()));
+/// #     std::fs::create_dir_all(&d).unwrap(); d
+/// # }
+/// # Ok::<(), azekura::Error>(())
+/// ```
+pub struct ValueRef<'a> {
+    inner: Inner,
+    /// Held when nobody else is sure to: dropped after `inner`, as fields are in order.
+    _state: Option<Arc<State>>,
+    _owner: std::marker::PhantomData<&'a ()>,
+}
+
+// SAFETY: the bytes are immutable while the owners live, and the owners are Send and Sync.
+unsafe impl Send for ValueRef<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for ValueRef<'_> {}
+
+impl<'a> ValueRef<'a> {
+    /// A value found in the tables of a state.
+    ///
+    /// # Safety
+    /// The state in which `slot` was found outlives `'a`, or is given as `state`.
+    pub(crate) unsafe fn new(slot: Slot<'_>, state: Option<Arc<State>>) -> ValueRef<'a> {
+        let inner = match slot {
+            Slot::Memory(bytes) => Inner::Memory(NonNull::from(bytes)),
+            Slot::Page(hit) => {
+                // SAFETY: the run, which the page's lifetime stands for, is kept by the state.
+                let page = unsafe { extend(hit.page) };
+                Inner::Page(page, hit.value)
+            }
+        };
+        ValueRef { inner, _state: state, _owner: std::marker::PhantomData }
+    }
+
+    pub(crate) fn owned(bytes: Vec<u8>) -> ValueRef<'a> {
+        ValueRef { inner: Inner::Owned(bytes), _state: None, _owner: std::marker::PhantomData }
+    }
+}
+
+/// The same page for longer than the borrow says.
+///
+/// # Safety
+/// The run lives until the result is dropped.
+pub(crate) unsafe fn extend(page: PageHold<'_>) -> PageHold<'static> {
+    match page {
+        // SAFETY: passed on to the caller.
+        PageHold::Cached(page) => PageHold::Cached(unsafe { page.extend() }),
+        PageHold::Large(bytes) => PageHold::Large(bytes),
+    }
+}
+
+impl Deref for ValueRef<'_> {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        match &self.inner {
+            // SAFETY: the memtable is kept by the state (see `new`) and never changes.
+            Inner::Memory(bytes) => unsafe { bytes.as_ref() },
+            Inner::Page(page, at) => &page[at.clone()],
+            Inner::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl AsRef<[u8]> for ValueRef<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for ValueRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ValueRef({} bytes)", self.len())
+    }
+}

@@ -1,0 +1,493 @@
+//! The write transaction.
+
+use super::buffer::{Mark, TableBuffer};
+use super::own::{Own, own};
+use super::read::ReadTxn;
+use crate::api::{Db, Durability, Table};
+use crate::base::error::{Error, Result};
+use crate::base::hash::mix;
+use crate::base::key::{KeyBuf, Kind, SortKey};
+use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::cursor::{Cursor, Limits};
+use crate::engine::{Batch, ReadSet, Reads, key_mark};
+use crate::format::block::Tag;
+use crate::memtable::chunk::Chunk;
+use crate::memtable::ranges::Range;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// What a transaction that reads and writes is protected from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Isolation {
+    /// As if transactions had run one after the other: the commit fails if anything that this one
+    /// has read was changed meanwhile.
+    #[default]
+    Serializable,
+    /// The commit fails only if a key that this one has written was changed meanwhile.
+    Snapshot,
+}
+
+/// How a write transaction is to behave.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WriteOptions {
+    /// The durability of its commit; the database's default if none.
+    pub durability: Option<Durability>,
+    /// Its isolation.
+    pub isolation: Isolation,
+}
+
+/// A place in a transaction to which it can return.
+pub struct Savepoint {
+    marks: Vec<(u32, Mark)>,
+}
+
+/// A transaction over any number of tables: nothing is visible to others until it is committed,
+/// and then everything is. Dropping it rolls it back.
+///
+/// Several may be open at once, in any threads; none waits for another. One that only writes never
+/// fails for another's sake; one that has also read may get [`Error::Conflict`] from its commit
+/// and should then be run again. It sees its own writes, and otherwise the database as it was at
+/// its first read.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-write-{}.azk", std::process::id()));
+/// use azekura::{Db, Kind, Options};
+/// let db = Db::open(&path, Options::new())?;
+/// let accounts = db.table("accounts", Kind::Hash)?;
+/// let mut txn = db.write();
+/// txn.increment(&accounts, b"alice", -5)?;
+/// txn.increment(&accounts, b"bob", 5)?;
+/// txn.commit()?;
+/// # drop(accounts); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
+pub struct WriteTxn {
+    db: Db,
+    options: WriteOptions,
+    buffers: Vec<TableBuffer>,
+    /// The snapshot, once something was read.
+    read: Option<ReadTxn>,
+    reads: Reads,
+    /// A write failed half-way (out of space for a large value): it can only be rolled back.
+    broken: Option<Error>,
+}
+
+impl Drop for WriteTxn {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Refuses keys over the limit.
+#[inline(always)]
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
+    if key.len() > KEY_BYTES_MAX {
+        return Err(Error::TooLarge { what: "key", found: key.len() as u64, limit: KEY_BYTES_MAX as u64 });
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn check_value(value: &[u8]) -> Result<()> {
+    if value.len() as u64 > VALUE_BYTES_MAX {
+        return Err(Error::TooLarge { what: "value", found: value.len() as u64, limit: VALUE_BYTES_MAX });
+    }
+    Ok(())
+}
+
+impl WriteTxn {
+    pub(crate) fn new(db: Db, options: WriteOptions) -> WriteTxn {
+        WriteTxn { db, options, buffers: Vec::new(), read: None, reads: Reads::default(), broken: None }
+    }
+
+    /// Tells the engine that this snapshot needs no more watching.
+    fn end(&mut self) {
+        if let Some(read) = self.read.take() {
+            self.db.engine.leave(read.seq);
+        }
+    }
+
+    fn buffer(&mut self, table: &Table) -> &mut TableBuffer {
+        if let Some(i) = self.buffers.iter().position(|b| b.table == table.id) {
+            return &mut self.buffers[i];
+        }
+        self.buffers.push(TableBuffer::new(table.id));
+        let last = self.buffers.len() - 1;
+        &mut self.buffers[last]
+    }
+
+    /// The snapshot, taken at the first read.
+    fn snapshot(&mut self) -> &ReadTxn {
+        let db = &self.db;
+        self.read.get_or_insert_with(|| ReadTxn::from_state(db.clone(), db.engine.enter()))
+    }
+
+    /// Sets the value of a key.
+    ///
+    /// # Errors
+    /// `TooLarge`, `ReadOnly`, or what storing a large value meets.
+    #[inline]
+    pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
+        check_key(key)?;
+        if value.len() >= self.db.engine.config.large_value_bytes {
+            return self.put_large(table, key, value);
+        }
+        self.write(table, key, Tag::Put, value);
+        Ok(())
+    }
+
+    #[cold]
+    fn put_large(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
+        check_value(value)?;
+        self.db.engine.check_writable()?;
+        match self.db.engine.values.append(value) {
+            Ok((at, segment)) => {
+                self.write(table, key, Tag::Large, &at.encode());
+                let buffer = self.buffer(table);
+                buffer.hold(segment);
+                buffer.user_bytes += value.len() as u64 - 16;
+                Ok(())
+            }
+            Err(e) => {
+                self.broken = Some(e.clone());
+                Err(e)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn write(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) {
+        let seed = self.db.engine.hash_seed;
+        let buffer = self.buffer(table);
+        if let Ok(b) = <[u8; 8]>::try_from(key) {
+            let number = u64::from_be_bytes(b);
+            let head = if table.kind == Kind::Hash { mix(number ^ seed) } else { number };
+            return buffer.push8(head, tag, value);
+        }
+        let mut buf = KeyBuf::new();
+        buffer.push(table.kind.sort_key(key, seed, &mut buf).bytes, tag, value);
+    }
+
+    /// Removes a key, whether it is there or not.
+    ///
+    /// # Errors
+    /// `TooLarge`.
+    pub fn remove(&mut self, table: &Table, key: &[u8]) -> Result<()> {
+        check_key(key)?;
+        self.write(table, key, Tag::Delete, &[]);
+        Ok(())
+    }
+
+    /// Removes all keys between two bounds. Ordered tables only. It costs the same however many
+    /// there are.
+    ///
+    /// # Errors
+    /// `WrongType` for a hash table, `TooLarge`.
+    pub fn remove_range(&mut self, table: &Table, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
+        table.expect_ordered("a range")?;
+        for bound in [start, end] {
+            if let Bound::Included(k) | Bound::Excluded(k) = bound {
+                check_key(k)?;
+            }
+        }
+        let range = range_of(start, end);
+        if !range.is_empty() {
+            self.buffer(table).remove_range(range);
+        }
+        Ok(())
+    }
+
+    /// Removes all records of a table.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn clear(&mut self, table: &Table) -> Result<()> {
+        self.buffer(table).remove_range(Range { start: Vec::new(), end: None });
+        Ok(())
+    }
+
+    /// Calls `f` with the value of a key as this transaction sees it.
+    fn with<T>(&mut self, table: &Table, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        let mut buf = KeyBuf::new();
+        let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
+        let engine = self.db.engine.clone();
+        let buffer = self.buffers.iter_mut().find(|b| b.table == table.id);
+        match own(buffer, sort.bytes) {
+            Own::Written(Tag::Delete, _) | Own::Removed => Ok(None),
+            Own::Written(Tag::Put, value) => Ok(Some(f(value))),
+            Own::Written(Tag::Large, at) => engine.read_large(at).map(|v| Some(f(&v))),
+            Own::Untouched => {
+                self.track(table, sort);
+                self.snapshot().with(table, key, f)
+            }
+        }
+    }
+
+    fn track(&mut self, table: &Table, key: SortKey<'_>) {
+        if self.options.isolation == Isolation::Serializable {
+            self.reads.keys.push((table.id, key_mark(table.id, key.bytes)));
+        }
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::get`].
+    pub fn get(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.with(table, key, <[u8]>::to_vec)
+    }
+
+    /// Replaces the contents of `out` by the value of a key; false if there is none.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::get`].
+    pub fn get_into(&mut self, table: &Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        out.clear();
+        Ok(self.with(table, key, |v| out.extend_from_slice(v))?.is_some())
+    }
+
+    /// The values of several keys, in their order.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::get`].
+    pub fn get_many<K: AsRef<[u8]>>(&mut self, table: &Table, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        keys.iter().map(|k| self.get(table, k.as_ref())).collect()
+    }
+
+    /// Whether a key is there.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::get`].
+    pub fn contains(&mut self, table: &Table, key: &[u8]) -> Result<bool> {
+        Ok(self.with(table, key, |_| ())?.is_some())
+    }
+
+    /// Sets the value of a key only if it is absent; whether it was.
+    ///
+    /// # Errors
+    /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
+    pub fn add(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<bool> {
+        check_key(key)?;
+        let absent = !self.contains(table, key)?;
+        if absent {
+            self.put(table, key, value)?;
+        }
+        Ok(absent)
+    }
+
+    /// Sets the value of a key only if it is present; whether it was.
+    ///
+    /// # Errors
+    /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
+    pub fn replace(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<bool> {
+        check_key(key)?;
+        let present = self.contains(table, key)?;
+        if present {
+            self.put(table, key, value)?;
+        }
+        Ok(present)
+    }
+
+    /// Appends to the value of a key; an absent one counts as empty.
+    ///
+    /// # Errors
+    /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
+    pub fn append(&mut self, table: &Table, key: &[u8], suffix: &[u8]) -> Result<()> {
+        check_key(key)?;
+        let mut value = self.get(table, key)?.unwrap_or_default();
+        value.extend_from_slice(suffix);
+        self.put(table, key, &value)
+    }
+
+    /// Adds to a number and gives the sum. Numbers are eight bytes, little-endian, two's
+    /// complement; an absent key counts as zero; sums wrap around.
+    ///
+    /// # Errors
+    /// `WrongType` if the value has not eight bytes; as [`put`](WriteTxn::put) and
+    /// [`get`](WriteTxn::get).
+    pub fn increment(&mut self, table: &Table, key: &[u8], delta: i64) -> Result<i64> {
+        check_key(key)?;
+        let old = match self.with(table, key, |v| <[u8; 8]>::try_from(v).map_err(|_| v.len()))? {
+            None => 0,
+            Some(Ok(b)) => i64::from_le_bytes(b),
+            Some(Err(n)) => {
+                let detail = format!("a number has 8 bytes, the value of the key has {n}");
+                return Err(Error::WrongType { detail });
+            }
+        };
+        let new = old.wrapping_add(delta);
+        self.put(table, key, &new.to_le_bytes())?;
+        Ok(new)
+    }
+
+    /// Replaces the value of a key only if it is what is expected (none = absent); whether it was.
+    /// A new value of none removes the key.
+    ///
+    /// # Errors
+    /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
+    pub fn compare_and_swap(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool> {
+        check_key(key)?;
+        let equal = self.with(table, key, |v| expected == Some(v))?.unwrap_or(expected.is_none());
+        if equal {
+            self.set(table, key, new)?;
+        }
+        Ok(equal)
+    }
+
+    fn set(&mut self, table: &Table, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        match value {
+            Some(value) => self.put(table, key, value),
+            None => self.remove(table, key),
+        }
+    }
+
+    /// Replaces the value of a key by what `f` makes of it; none = absent, before and after.
+    ///
+    /// # Errors
+    /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
+    pub fn update(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        f: impl FnOnce(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<()> {
+        check_key(key)?;
+        let old = self.get(table, key)?;
+        let new = f(old.as_deref());
+        if new.is_some() || old.is_some() { self.set(table, key, new.as_deref()) } else { Ok(()) }
+    }
+
+    /// Removes a key and gives its value.
+    ///
+    /// # Errors
+    /// As [`get`](WriteTxn::get).
+    pub fn take(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        check_key(key)?;
+        let old = self.get(table, key)?;
+        if old.is_some() {
+            self.remove(table, key)?;
+        }
+        Ok(old)
+    }
+
+    /// A cursor over the table as this transaction sees it now; later writes are not in it.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::cursor`].
+    pub fn cursor(&mut self, table: &Table) -> Result<Cursor> {
+        self.limited(table, Limits::none())
+    }
+
+    /// A cursor over the keys between two bounds. Ordered tables only.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::range`].
+    pub fn range(&mut self, table: &Table, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<Cursor> {
+        table.expect_ordered("a range")?;
+        self.limited(table, Limits::range(start, end))
+    }
+
+    /// A cursor over the keys that begin with `prefix`. Ordered tables only.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::range`].
+    pub fn prefix(&mut self, table: &Table, prefix: &[u8]) -> Result<Cursor> {
+        table.expect_ordered("a prefix")?;
+        self.limited(table, Limits::prefix(prefix))
+    }
+
+    /// How many records the table has as this transaction sees it.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::count`].
+    pub fn count(&mut self, table: &Table) -> Result<u64> {
+        self.cursor(table)?.count_rest()
+    }
+
+    fn limited(&mut self, table: &Table, limits: Limits) -> Result<Cursor> {
+        if self.options.isolation == Isolation::Serializable {
+            self.reads.ranges.push((table.id, limits.as_range()));
+        }
+        let own = self.buffers.iter().find(|b| b.table == table.id && !b.is_empty()).map(|b| {
+            let sorted = b.snapshot();
+            Arc::new(Chunk::new(sorted.block, sorted.ranges, sorted.segments))
+        });
+        let read = self.snapshot();
+        let (db, state, seq) = (read.db.clone(), read.state.clone(), read.seq);
+        let t = state.table(table.id)?.clone();
+        Cursor::new(db, state, t, seq, own, limits)
+    }
+
+    /// Remembers the writes so far, to return to them.
+    pub fn savepoint(&mut self) -> Savepoint {
+        Savepoint { marks: self.buffers.iter_mut().map(|b| (b.table, b.mark())).collect() }
+    }
+
+    /// Undoes the writes since a savepoint of this transaction; it can be used again.
+    pub fn rollback_to(&mut self, savepoint: &Savepoint) {
+        for buffer in &mut self.buffers {
+            match savepoint.marks.iter().find(|(table, _)| *table == buffer.table) {
+                Some((_, mark)) => buffer.back_to(mark),
+                None => *buffer = TableBuffer::new(buffer.table),
+            }
+        }
+    }
+
+    /// Makes all writes visible at once, and durable as was chosen.
+    ///
+    /// # Errors
+    /// `Conflict` if another transaction has changed what this one depends on (nothing was
+    /// written); `NoSpace`, `Io`, `Poisoned` if the log cannot be written.
+    pub fn commit(mut self) -> Result<()> {
+        if let Some(e) = &self.broken {
+            return Err(e.clone());
+        }
+        let buffers = std::mem::take(&mut self.buffers);
+        let mut user_bytes = 0;
+        let mut parts = Vec::with_capacity(buffers.len());
+        for buffer in buffers.into_iter().filter(|b| !b.is_empty()) {
+            let sorted = buffer.sorted();
+            user_bytes += sorted.user_bytes;
+            parts.push(sorted.into_part());
+        }
+        if parts.is_empty() && self.read.is_none() {
+            return Ok(());
+        }
+        let durability = self.options.durability.unwrap_or(self.db.engine.config.durability);
+        let snapshot = self.read.as_ref().map(|r| r.seq);
+        if self.options.isolation == Isolation::Snapshot && snapshot.is_some() {
+            self.reads.keys = parts.iter().flat_map(crate::engine::BatchPart::marks).collect();
+            self.reads.ranges = parts.iter().flat_map(crate::engine::BatchPart::range_marks).collect();
+        }
+        let reads = snapshot.map(|snapshot| ReadSet { snapshot, reads: std::mem::take(&mut self.reads) });
+        let batch = Batch { parts, durable: durability == Durability::Sync, reads, user_bytes };
+        self.db.engine.commit(batch).map(|_| ())
+    }
+
+    /// Forgets all writes.
+    pub fn rollback(self) {
+        drop(self);
+    }
+}
+
+/// The range of sort keys between two bounds.
+pub(crate) fn range_of(start: Bound<&[u8]>, end: Bound<&[u8]>) -> Range {
+    let after = |k: &[u8]| [k, &[0]].concat();
+    let start = match start {
+        Bound::Included(k) => k.to_vec(),
+        Bound::Excluded(k) => after(k),
+        Bound::Unbounded => Vec::new(),
+    };
+    let end = match end {
+        Bound::Included(k) => Some(after(k)),
+        Bound::Excluded(k) => Some(k.to_vec()),
+        Bound::Unbounded => None,
+    };
+    Range { start, end }
+}

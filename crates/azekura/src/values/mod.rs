@@ -1,0 +1,177 @@
+//! Value segments: large values, written once, in the order in which they come.
+//!
+//! A transaction's large values go to the open segment as they are put, and its records hold
+//! references. Values gather in a buffer of 4 MiB; a thread of its own writes full buffers, paced
+//! like a run's. A segment is a stretch of the file of up to 64 MiB; a value that is larger gets
+//! one to itself. Values stand one after the other without headers: the reference knows the length
+//! and the checksum. After a sync the next value starts at a multiple of 4 KiB, so that no block
+//! that holds a durable value is ever written again.
+//!
+//! A segment lives as long as somebody holds it: the runs, chunks and transactions whose records
+//! refer to it. The last one to drop it frees its extent.
+//!
+//! Lock order: `open`, then `queue`.
+
+mod writer;
+
+pub(crate) use writer::ValueStore;
+
+use crate::base::codec::{u32_at, usize_of};
+use crate::base::error::{Error, Result};
+use crate::run::read_error;
+use crate::space::{Extent, Space};
+use crate::storage::File;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a reference in a record.
+pub(crate) const VALUE_REF_BYTES: usize = 16;
+
+/// Where a large value is. It is stored as it stands here, little-endian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ValueRef {
+    pub(crate) segment: u32,
+    /// From the segment's first byte.
+    pub(crate) offset: u32,
+    pub(crate) len: u32,
+    pub(crate) crc: u32,
+}
+
+impl ValueRef {
+    pub(crate) fn encode(self) -> [u8; VALUE_REF_BYTES] {
+        let mut b = [0; VALUE_REF_BYTES];
+        b[..4].copy_from_slice(&self.segment.to_le_bytes());
+        b[4..8].copy_from_slice(&self.offset.to_le_bytes());
+        b[8..12].copy_from_slice(&self.len.to_le_bytes());
+        b[12..].copy_from_slice(&self.crc.to_le_bytes());
+        b
+    }
+
+    pub(crate) fn decode(b: &[u8]) -> Result<ValueRef> {
+        if b.len() != VALUE_REF_BYTES {
+            return Err(Error::corrupt("value reference", 0, format!("{} bytes, expected 16", b.len())));
+        }
+        Ok(ValueRef { segment: u32_at(b, 0), offset: u32_at(b, 4), len: u32_at(b, 8), crc: u32_at(b, 12) })
+    }
+}
+
+/// A part of a segment that is full but not yet written.
+struct Part {
+    start: u64,
+    bytes: Arc<Vec<u8>>,
+}
+
+/// A stretch of the file that holds values.
+pub(crate) struct Segment {
+    pub(crate) id: u32,
+    file: Arc<dyn File>,
+    space: Arc<Space>,
+    /// The extent; it shrinks when the segment is closed.
+    extent: Mutex<Extent>,
+    offset: u64,
+    /// Bytes given out.
+    used: AtomicU64,
+    /// Bytes that stand in the file (though perhaps not on the device).
+    written: AtomicU64,
+    /// Parts on their way to the file.
+    parts: Mutex<Vec<Part>>,
+    /// Bytes given out and not in a part yet: the open buffer and where it starts.
+    tail: Mutex<(u64, Vec<u8>)>,
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.space.free(*self.extent.lock());
+    }
+}
+
+impl Segment {
+    pub(crate) fn new(id: u32, file: Arc<dyn File>, space: Arc<Space>, extent: Extent, used: u64) -> Segment {
+        Segment {
+            id,
+            file,
+            space,
+            offset: extent.offset,
+            extent: Mutex::new(extent),
+            used: AtomicU64::new(used),
+            written: AtomicU64::new(used),
+            parts: Mutex::new(Vec::new()),
+            tail: Mutex::new((used, Vec::new())),
+        }
+    }
+
+    pub(crate) fn extent(&self) -> Extent {
+        *self.extent.lock()
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Acquire)
+    }
+
+    /// Whether a reference lies within the segment.
+    pub(crate) fn check(&self, at: ValueRef) -> Result<()> {
+        let start = u64::from(at.offset);
+        if start + u64::from(at.len) > self.used() {
+            return Err(self.bad(start, "the reference passes the end of its segment"));
+        }
+        Ok(())
+    }
+
+    /// Reads a value into `out`, whose length is the value's, and verifies it.
+    pub(crate) fn read(&self, at: ValueRef, out: &mut [u8]) -> Result<()> {
+        let start = u64::from(at.offset);
+        let end = start + u64::from(at.len);
+        self.check(at)?;
+        debug_assert_eq!(out.len(), usize_of(at.len));
+        if end <= self.written.load(Ordering::Acquire) {
+            self.file.read_at(out, self.offset + start).map_err(|e| read_error(e, self.offset + start))?;
+        } else {
+            self.read_unwritten(start, out)?;
+        }
+        let crc = crc32c::crc32c(out);
+        if crc == at.crc || cfg!(fuzzing) {
+            Ok(())
+        } else {
+            Err(self.bad(start, &format!("checksum {crc:08x}, expected {:08x}", at.crc)))
+        }
+    }
+
+    fn bad(&self, start: u64, detail: &str) -> Error {
+        Error::corrupt("value", self.offset + start, format!("segment {}: {detail}", self.id))
+    }
+
+    /// As `read`, of bytes some of which are still in memory. A part is removed only after it is
+    /// written, and the tail becomes a part before it is emptied, so looking at tail, parts and
+    /// file in this order, with the tail locked, misses nothing.
+    fn read_unwritten(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        let end = start + out.len() as u64;
+        let tail = self.tail.lock();
+        let mut file_end = end;
+        copy_overlap(tail.0, &tail.1, start, out);
+        file_end = file_end.min(tail.0.max(start));
+        {
+            let parts = self.parts.lock();
+            for part in parts.iter() {
+                copy_overlap(part.start, &part.bytes, start, out);
+                file_end = file_end.min(part.start.max(start));
+            }
+        }
+        drop(tail);
+        let n = crate::base::codec::usize_of64(file_end - start);
+        if n > 0 {
+            self.file.read_at(&mut out[..n], self.offset + start).map_err(|e| read_error(e, self.offset + start))?;
+        }
+        Ok(())
+    }
+}
+
+/// Copies what `bytes`, which stand from `from` on, share with `out`, which stands from `start` on.
+fn copy_overlap(from: u64, bytes: &[u8], start: u64, out: &mut [u8]) {
+    let low = from.max(start);
+    let high = (from + bytes.len() as u64).min(start + out.len() as u64);
+    if low < high {
+        let at = |x: u64, base: u64| crate::base::codec::usize_of64(x - base);
+        out[at(low, start)..at(high, start)].copy_from_slice(&bytes[at(low, from)..at(high, from)]);
+    }
+}

@@ -1,0 +1,289 @@
+//! The writing side of value segments: the open segment, and the thread that writes full buffers.
+
+use super::{Part, Segment, ValueRef};
+use crate::base::codec::{u32_of, usize_of, usize_of64};
+use crate::base::error::{Error, Result};
+use crate::base::limits::{SEGMENT_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
+use crate::engine::poison::Poison;
+use crate::space::{Extent, Space};
+use crate::storage::File;
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+/// A segment is closed at this size; garbage is collected a segment at a time.
+const VALUE_SEGMENT_BYTES: u64 = 64 << 20;
+/// The smallest hole in the file that is worth a segment.
+const VALUE_SEGMENT_BYTES_MIN: u64 = 4 << 20;
+/// Full buffers that may wait for the writer before those who fill them wait.
+const QUEUE_PARTS_MAX: usize = 8;
+
+struct Job {
+    segment: Arc<Segment>,
+    start: u64,
+    bytes: Arc<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// The job taken last is still being written.
+    busy: bool,
+    stop: bool,
+}
+
+/// All value segments of a database.
+pub(crate) struct ValueStore {
+    file: Arc<dyn File>,
+    space: Arc<Space>,
+    poison: Arc<Poison>,
+    open: Mutex<Option<Arc<Segment>>>,
+    queue: Mutex<Queue>,
+    /// Signalled when a job comes, and when one is done.
+    changed: Condvar,
+    registry: RwLock<HashMap<u32, Weak<Segment>>>,
+    next_id: AtomicU32,
+    /// Bytes handed to the file, and how many of them a sync has made durable.
+    handed: AtomicU64,
+    durable: AtomicU64,
+}
+
+impl ValueStore {
+    pub(crate) fn new(file: Arc<dyn File>, space: Arc<Space>, poison: Arc<Poison>, next_id: u32) -> ValueStore {
+        ValueStore {
+            file,
+            space,
+            poison,
+            open: Mutex::new(None),
+            queue: Mutex::new(Queue::default()),
+            changed: Condvar::new(),
+            registry: RwLock::default(),
+            next_id: AtomicU32::new(next_id),
+            handed: AtomicU64::new(0),
+            durable: AtomicU64::new(0),
+        }
+    }
+
+    /// Makes a segment of the file known, as recovery finds it.
+    pub(crate) fn adopt(&self, id: u32, extent: Extent, used: u64) -> Arc<Segment> {
+        let segment = Arc::new(Segment::new(id, self.file.clone(), self.space.clone(), extent, used));
+        self.registry.write().insert(id, Arc::downgrade(&segment));
+        self.next_id.fetch_max(id + 1, Ordering::Relaxed);
+        segment
+    }
+
+    /// All segments that somebody holds.
+    pub(crate) fn segments(&self) -> Vec<Arc<Segment>> {
+        let mut registry = self.registry.write();
+        registry.retain(|_, s| s.strong_count() > 0);
+        registry.values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Reads a large value.
+    pub(crate) fn read(&self, reference: &[u8]) -> Result<Vec<u8>> {
+        let at = ValueRef::decode(reference)?;
+        let segment = self
+            .segment(at.segment)
+            .ok_or_else(|| Error::corrupt("value reference", 0, format!("there is no value segment {}", at.segment)))?;
+        // The length is checked against the segment before it is believed.
+        segment.check(at)?;
+        let mut value = vec![0; usize_of(at.len)];
+        segment.read(at, &mut value)?;
+        Ok(value)
+    }
+
+    /// Segments to which nothing is added any more.
+    pub(crate) fn closed_segments(&self) -> Vec<Arc<Segment>> {
+        let open = self.open.lock().clone();
+        let mut all = self.segments();
+        all.retain(|s| open.as_ref().is_none_or(|o| !Arc::ptr_eq(o, s)));
+        all
+    }
+
+    /// The segment of a number, if somebody holds it.
+    pub(crate) fn segment(&self, id: u32) -> Option<Arc<Segment>> {
+        self.registry.read().get(&id).and_then(Weak::upgrade)
+    }
+
+    /// Stores a value. The reference is good at once; the bytes are durable after `sync`.
+    pub(crate) fn append(&self, value: &[u8]) -> Result<(ValueRef, Arc<Segment>)> {
+        let crc = crc32c::crc32c(value);
+        let len = value.len() as u64;
+        let mut open = self.open.lock();
+        let segment = match &*open {
+            Some(s) if s.used() + len <= s.extent().len => s.clone(),
+            _ => {
+                if let Some(old) = open.take() {
+                    self.close_segment(&old)?;
+                }
+                open.insert(self.new_segment(len)).clone()
+            }
+        };
+        let offset = segment.used();
+        self.fill(&segment, value)?;
+        let offset = u32::try_from(offset).expect("a segment with a second value is below 4 GiB");
+        Ok((ValueRef { segment: segment.id, offset, len: u32_of(value.len()), crc }, segment))
+    }
+
+    fn new_segment(&self, len: u64) -> Arc<Segment> {
+        let extent = if len > VALUE_SEGMENT_BYTES {
+            self.space.alloc(align_up(len))
+        } else {
+            self.space.alloc_up_to(align_up(len.max(VALUE_SEGMENT_BYTES_MIN)), VALUE_SEGMENT_BYTES)
+        };
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        self.adopt(id, extent, 0)
+    }
+
+    /// Copies a value to the tail, handing the tail on each time that it is full.
+    fn fill(&self, segment: &Arc<Segment>, value: &[u8]) -> Result<()> {
+        let mut rest = value;
+        while !rest.is_empty() {
+            let full = {
+                let mut tail = segment.tail.lock();
+                if tail.1.capacity() == 0 {
+                    let left = segment.extent().len - tail.0;
+                    tail.1.reserve_exact(SEGMENT_BYTES.min(usize_of64(left)));
+                }
+                let n = rest.len().min(SEGMENT_BYTES - tail.1.len());
+                tail.1.extend_from_slice(&rest[..n]);
+                segment.used.fetch_add(n as u64, Ordering::AcqRel);
+                rest = &rest[n..];
+                (tail.1.len() == SEGMENT_BYTES).then(|| self.tail_to_part(segment, &mut tail))
+            };
+            if let Some(job) = full {
+                self.enqueue(job)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the tail a part; readers find it there from now on.
+    fn tail_to_part(&self, segment: &Arc<Segment>, tail: &mut (u64, Vec<u8>)) -> Job {
+        let start = tail.0;
+        let bytes = Arc::new(std::mem::take(&mut tail.1));
+        tail.0 += bytes.len() as u64;
+        segment.parts.lock().push(Part { start, bytes: bytes.clone() });
+        Job { segment: segment.clone(), start, bytes }
+    }
+
+    fn enqueue(&self, job: Job) -> Result<()> {
+        let mut queue = self.queue.lock();
+        while queue.jobs.len() >= QUEUE_PARTS_MAX && !queue.stop {
+            self.poison.check()?;
+            self.changed.wait(&mut queue);
+        }
+        queue.jobs.push_back(job);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Hands the tail on, padded to whole blocks, so that nothing will be written there again.
+    fn hand_tail(&self, segment: &Arc<Segment>) -> Result<()> {
+        let job = {
+            let mut tail = segment.tail.lock();
+            if tail.1.is_empty() {
+                return Ok(());
+            }
+            let padded = usize_of64(align_up(tail.1.len() as u64));
+            let pad = padded - tail.1.len();
+            tail.1.resize(padded, 0);
+            segment.used.fetch_add(pad as u64, Ordering::AcqRel);
+            self.tail_to_part(segment, &mut tail)
+        };
+        self.enqueue(job)
+    }
+
+    fn close_segment(&self, segment: &Arc<Segment>) -> Result<()> {
+        self.hand_tail(segment)?;
+        let mut extent = segment.extent.lock();
+        let used = align_up(segment.used());
+        if used < extent.len && used > 0 {
+            *extent = self.space.shrink(*extent, used);
+        }
+        Ok(())
+    }
+
+    /// Closes the open segment, so that its extent is no larger than it needs.
+    pub(crate) fn close_open(&self) -> Result<()> {
+        let mut open = self.open.lock();
+        match open.take() {
+            Some(segment) => self.close_segment(&segment),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes every value stored so far durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        {
+            let open = self.open.lock();
+            if let Some(segment) = &*open {
+                self.hand_tail(segment)?;
+            }
+        }
+        let mut queue = self.queue.lock();
+        while !queue.jobs.is_empty() || queue.busy {
+            self.poison.check()?;
+            self.changed.wait(&mut queue);
+        }
+        drop(queue);
+        self.poison.check()?;
+        let handed = self.handed.load(Ordering::Acquire);
+        if self.durable.load(Ordering::Acquire) < handed {
+            self.poison.guard(self.file.sync_data().map_err(|e| Error::io("syncing value segments", e)))?;
+            self.durable.fetch_max(handed, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    /// The body of the writer's thread; returns after `stop`.
+    pub(crate) fn run(&self) {
+        let mut unsettled = VecDeque::new();
+        loop {
+            let job = {
+                let mut queue = self.queue.lock();
+                queue.busy = false;
+                self.changed.notify_all();
+                loop {
+                    if let Some(job) = queue.jobs.pop_front() {
+                        queue.busy = true;
+                        break job;
+                    }
+                    if queue.stop {
+                        return;
+                    }
+                    self.changed.wait(&mut queue);
+                }
+            };
+            self.write(&job, &mut unsettled);
+        }
+    }
+
+    fn write(&self, job: &Job, unsettled: &mut VecDeque<Extent>) {
+        if self.poison.check().is_err() {
+            return;
+        }
+        let (offset, len) = (job.segment.offset + job.start, job.bytes.len() as u64);
+        let done = self.file.write_at(&job.bytes, offset).map_err(|e| Error::io("writing large values", e));
+        if self.poison.guard(done).is_err() {
+            return;
+        }
+        job.segment.written.store(job.start + len, Ordering::Release);
+        job.segment.parts.lock().retain(|p| p.start != job.start);
+        self.handed.fetch_add(len, Ordering::AcqRel);
+        self.file.write_back(offset, len);
+        unsettled.push_back(Extent { offset, len });
+        while unsettled.iter().map(|e| e.len).sum::<u64>() > WRITEBACK_WINDOW_BYTES {
+            if let Some(old) = unsettled.pop_front() {
+                self.file.wait_written(old.offset, old.len);
+            }
+        }
+    }
+
+    /// Ends the writer's thread once it has nothing left to write.
+    pub(crate) fn stop(&self) {
+        self.queue.lock().stop = true;
+        self.changed.notify_all();
+    }
+}

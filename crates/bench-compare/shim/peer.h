@@ -1,0 +1,109 @@
+/* The C ABI between the comparison program and the libraries it drives.
+ *
+ * Each library has one shim file, which exports one constant `bench_peer` per kind of database.
+ * A store is opened by one process, and used by any number of threads; a writer or a reader
+ * belongs to the thread that opened it.
+ *
+ * Every call that can fail takes a `bench_error` and fills it with "<library call>: <message>".
+ * Calls that return int answer 0 for success and -1 for failure, unless they say otherwise.
+ *
+ * The Rust mirror of these declarations is src/peers/shim.rs. */
+#ifndef BENCH_PEER_H
+#define BENCH_PEER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  BENCH_CREATE = 1,    /* start with an empty database */
+  BENCH_DURABLE = 2,   /* a commit returns when its records are on the device */
+  BENCH_ASCENDING = 4, /* every key put will be greater than the one before */
+};
+
+typedef struct bench_error {
+  char text[240];
+} bench_error;
+
+typedef struct bench_open {
+  const char *path;      /* an existing directory of the store's own */
+  uint64_t budget_bytes; /* for caches, buffers and mappings together, where the library lets us say */
+  uint64_t records;      /* how many records there will be */
+  uint64_t raw_bytes;    /* keys and values of all those records */
+  uint32_t flags;        /* BENCH_* */
+} bench_open;
+
+typedef struct bench_peer {
+  /* The library's version. The text lives as long as the process. */
+  const char *(*version)(void);
+  /* The configuration that store_open chooses, in words. */
+  const char *configuration;
+
+  void *(*store_open)(const bench_open *how, bench_error *error); /* NULL: failed */
+  int (*store_sync)(void *store, bench_error *error);   /* all that is committed becomes durable */
+  int (*store_settle)(void *store, bench_error *error); /* finish background work; may be NULL */
+  int (*store_close)(void *store, bench_error *error);  /* frees the store, even when it fails */
+
+  void *(*writer_open)(void *store, bench_error *error); /* NULL: failed */
+  int (*begin)(void *writer, bench_error *error);
+  int (*put)(void *writer, const uint8_t *key, size_t key_bytes, const uint8_t *value,
+             size_t value_bytes, bench_error *error);
+  int (*commit)(void *writer, bench_error *error);
+  void (*writer_close)(void *writer); /* abandons what was not committed */
+
+  void *(*reader_open)(void *store, bench_error *error); /* NULL: failed */
+  int (*refresh)(void *reader, bench_error *error);      /* see what is committed by now */
+  /* 1: found, and the value stays where it is until the next call on this reader; 0: absent. */
+  int (*get)(void *reader, const uint8_t *key, size_t key_bytes, const uint8_t **value,
+             size_t *value_bytes, bench_error *error);
+  int (*scan)(void *reader, uint64_t *records, uint64_t *sum, bench_error *error);
+  void (*reader_close)(void *reader);
+} bench_peer;
+
+extern const bench_peer bench_kyoto_hash;
+extern const bench_peer bench_kyoto_tree;
+extern const bench_peer bench_tkrzw_hash;
+extern const bench_peer bench_tkrzw_tree;
+extern const bench_peer bench_lmdb;
+extern const bench_peer bench_leveldb;
+
+static inline int bench_fail(bench_error *error, const char *call, const char *message) {
+  snprintf(error->text, sizeof error->text, "%s: %s", call, message);
+  return -1;
+}
+
+/* The sum of the bytes as little-endian 64-bit words, the last one padded with zeros. */
+static inline uint64_t bench_words(const uint8_t *bytes, size_t count) {
+  uint64_t sum = 0, word;
+  size_t at = 0;
+  for (; at + 8 <= count; at += 8) {
+    memcpy(&word, bytes + at, 8);
+    sum += word;
+  }
+  if (at < count) {
+    word = 0;
+    memcpy(&word, bytes + at, count - at);
+    sum += word;
+  }
+  return sum;
+}
+
+/* What one record adds to the sum of a scan. Addition makes the order of records irrelevant, so
+ * that hash tables and ordered tables give the same sum. Mirrored in src/records/sum.rs. */
+static inline uint64_t bench_record_sum(const uint8_t *key, size_t key_bytes, const uint8_t *value,
+                                        size_t value_bytes) {
+  uint64_t x = bench_words(key, key_bytes) * UINT64_C(0x9E3779B97F4A7C15);
+  x = (x ^ (x >> 29)) + bench_words(value, value_bytes);
+  x *= UINT64_C(0xBF58476D1CE4E5B9);
+  return x ^ (x >> 32);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,137 @@
+//! How long each batch of a load took, in little memory.
+
+use super::{Measured, Point, latency};
+use hdrhistogram::Histogram;
+use std::time::Duration;
+
+/// Points of the series kept for plots.
+const POINTS: u64 = 200;
+/// `growth` compares the last of so many parts of the batches with the first, a record.
+const GROWTH_PARTS: u64 = 20;
+
+/// Times of batches, in the order in which they ran.
+#[derive(Debug)]
+pub struct Batches {
+    total: u64,
+    seen: u64,
+    histogram: Histogram<u64>,
+    first: Mean,
+    last: Mean,
+    points: Vec<PartialPoint>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Mean {
+    batches: u64,
+    records: u64,
+    sum: Duration,
+}
+
+impl Mean {
+    #[inline]
+    fn add(&mut self, time: Duration, records: u64) {
+        self.batches += 1;
+        self.records += records;
+        self.sum += time;
+    }
+
+    fn seconds_per_batch(self) -> f64 {
+        self.sum.as_secs_f64() / count(self.batches.max(1))
+    }
+
+    fn seconds_per_record(self) -> f64 {
+        self.sum.as_secs_f64() / count(self.records.max(1))
+    }
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct PartialPoint {
+    mean: Mean,
+    max: Duration,
+}
+
+impl Batches {
+    /// For so many batches.
+    pub fn new(total: u64) -> Self {
+        Self {
+            total: total.max(1),
+            seen: 0,
+            histogram: latency::histogram(),
+            first: Mean::default(),
+            last: Mean::default(),
+            points: Vec::new(),
+        }
+    }
+
+    /// Adds the next batch, of so many records.
+    #[inline]
+    pub fn add(&mut self, time: Duration, records: u64) {
+        latency::record(&mut self.histogram, time);
+        let part = self.total.div_ceil(GROWTH_PARTS);
+        if self.seen < part {
+            self.first.add(time, records);
+        }
+        if self.seen + part >= self.total {
+            self.last.add(time, records);
+        }
+        if self.seen * POINTS / self.total >= u64::try_from(self.points.len()).unwrap_or(u64::MAX) {
+            self.points.push(PartialPoint::default());
+        }
+        if let Some(point) = self.points.last_mut() {
+            point.mean.add(time, records);
+            point.max = point.max.max(time);
+        }
+        self.seen += 1;
+    }
+
+    /// Puts the summary into a measurement.
+    pub fn report(&self, into: &mut Measured) {
+        let milliseconds = |nanoseconds: u64| count(nanoseconds) / 1e6;
+        into.set("batches", count(self.seen));
+        into.set("batch_mean_ms", self.histogram.mean() / 1e6);
+        into.set("batch_p99_ms", milliseconds(self.histogram.value_at_quantile(0.99)));
+        into.set("batch_max_ms", milliseconds(self.histogram.max()));
+        let first = self.first.seconds_per_record();
+        if first > 0.0 {
+            into.set("growth", self.last.seconds_per_record() / first);
+        }
+        let mut done = 0;
+        into.series = self
+            .points
+            .iter()
+            .map(|point| {
+                done += point.mean.records;
+                Point {
+                    records: done,
+                    mean_ms: point.mean.seconds_per_batch() * 1e3,
+                    max_ms: point.max.as_secs_f64() * 1e3,
+                }
+            })
+            .collect();
+    }
+}
+
+/// A count as a number to calculate with; exact up to 2⁵³.
+#[expect(clippy::cast_precision_loss, reason = "counts and times here stay far below 2^53")]
+pub fn count(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_compares_the_last_twentieth_with_the_first() {
+        let mut batches = Batches::new(100);
+        for number in 0..100 {
+            let milliseconds = if number >= 95 { 30 } else { 10 };
+            batches.add(Duration::from_millis(milliseconds), 10);
+        }
+        let mut measured = Measured::default();
+        batches.report(&mut measured);
+        assert!((measured.get("growth").unwrap_or(0.0) - 3.0).abs() < 0.01);
+        assert_eq!(measured.series.len(), 100);
+        assert_eq!(measured.series.last().map(|point| point.records), Some(1000));
+    }
+}

@@ -1,0 +1,29 @@
+//! Histograms of times.
+
+use super::{Measured, batches::count};
+use hdrhistogram::Histogram;
+use std::time::Duration;
+
+/// The longest time told apart from longer ones.
+const NANOSECONDS_MAX: u64 = 3_600_000_000_000;
+const DIGITS: u8 = 3;
+
+/// An empty histogram of nanoseconds.
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, NANOSECONDS_MAX, DIGITS).expect("constant bounds that the histogram accepts")
+}
+
+/// Adds a time.
+#[inline]
+pub fn record(histogram: &mut Histogram<u64>, time: Duration) {
+    histogram.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(NANOSECONDS_MAX).max(1));
+}
+
+/// Puts the usual percentiles into a measurement, as `<prefix>_p50_us` and so on.
+pub fn report(histogram: &Histogram<u64>, prefix: &str, into: &mut Measured) {
+    for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] {
+        let value = count(histogram.value_at_quantile(quantile)) / 1e3;
+        into.set(&format!("{prefix}_{name}_us"), value);
+    }
+    into.set(&format!("{prefix}_max_us"), count(histogram.max()) / 1e3);
+}

@@ -1,0 +1,183 @@
+//! Azekura's two table kinds.
+
+use super::{About, Open, Peer, Reader, Store, Writer};
+use crate::failure::{Failure, Result};
+use crate::records::ScanSum;
+use azekura::{Db, Durability, Kind, Options, ReadTxn, Table, WriteTxn};
+
+const TABLE: &str = "bench";
+const FILE: &str = "data.azk";
+
+/// Both kinds.
+pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
+    let ordered = ("azekura-ordered", "Azekura ordered", Kind::Ordered);
+    let hash = ("azekura-hash", "Azekura hash", Kind::Hash);
+    [ordered, hash]
+        .into_iter()
+        .map(|(name, title, kind)| {
+            let about = About { name, title, ours: true, ascending_only: false, caveat: "", package: "" };
+            let peer: Box<dyn Peer> = Box::new(AzekuraPeer { about, kind });
+            (about, Some(peer))
+        })
+        .collect()
+}
+
+struct AzekuraPeer {
+    about: About,
+    kind: Kind,
+}
+
+impl Peer for AzekuraPeer {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn version(&self) -> String {
+        // One version for the whole workspace.
+        env!("CARGO_PKG_VERSION").to_owned()
+    }
+
+    fn configuration(&self) -> String {
+        "memory_bytes(budget), durability Eventual, or Sync when durable; nothing else set; db.flush() \
+         before closing; one read snapshot a phase, the table's own get beside a writer"
+            .to_owned()
+    }
+
+    fn open(&self, how: &Open) -> Result<Box<dyn Store>> {
+        let name = self.about.name;
+        let durability = if how.durable { Durability::Sync } else { Durability::Eventual };
+        let options = Options::new()
+            .create(how.create)
+            .exclusive(how.create)
+            .memory_bytes(how.budget_bytes)
+            .durability(durability);
+        let db = Db::open(how.dir.join(FILE), options).map_err(|error| Failure::peer(name, "Db::open", &error))?;
+        let table = db.table(TABLE, self.kind).map_err(|error| Failure::peer(name, "Db::table", &error))?;
+        Ok(Box::new(AzekuraStore { name, db, table }))
+    }
+}
+
+struct AzekuraStore {
+    name: &'static str,
+    db: Db,
+    table: Table,
+}
+
+impl AzekuraStore {
+    fn failed(&self, call: &'static str) -> impl FnOnce(azekura::Error) -> Failure {
+        let name = self.name;
+        move |error| Failure::peer(name, call, &error)
+    }
+}
+
+impl Store for AzekuraStore {
+    fn writer(&self) -> Result<Box<dyn Writer + '_>> {
+        Ok(Box::new(AzekuraWriter { store: self, txn: None }))
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader + '_>> {
+        let snapshot = Some(self.db.read());
+        Ok(Box::new(AzekuraReader { store: self, snapshot, value: Vec::new() }))
+    }
+
+    fn sync(&self) -> Result<()> {
+        // What is committed goes to a run at once, rather than to the log first.
+        self.db.flush().map_err(self.failed("Db::flush"))
+    }
+
+    fn settle(&self) -> Result<bool> {
+        self.db.settle().map_err(self.failed("Db::settle"))?;
+        Ok(true)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        let Self { name, db, table } = *self;
+        drop(table);
+        db.close().map_err(|error| Failure::peer(name, "Db::close", &error))
+    }
+}
+
+struct AzekuraWriter<'store> {
+    store: &'store AzekuraStore,
+    txn: Option<WriteTxn>,
+}
+
+impl AzekuraWriter<'_> {
+    fn no_transaction(&self) -> Failure {
+        Failure::peer(self.store.name, "WriteTxn", &"no transaction was begun")
+    }
+}
+
+impl Writer for AzekuraWriter<'_> {
+    #[inline]
+    fn begin(&mut self) -> Result<()> {
+        self.txn = Some(self.store.db.write());
+        Ok(())
+    }
+
+    #[inline]
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        match &mut self.txn {
+            Some(txn) => txn.put(&self.store.table, key, value).map_err(self.store.failed("WriteTxn::put")),
+            None => Err(self.no_transaction()),
+        }
+    }
+
+    #[inline]
+    fn commit(&mut self) -> Result<()> {
+        match self.txn.take() {
+            Some(txn) => txn.commit().map_err(self.store.failed("WriteTxn::commit")),
+            None => Err(self.no_transaction()),
+        }
+    }
+}
+
+struct AzekuraReader<'store> {
+    store: &'store AzekuraStore,
+    /// Absent after a refresh: from then on each get reads what is committed by then.
+    snapshot: Option<ReadTxn>,
+    value: Vec<u8>,
+}
+
+impl Reader for AzekuraReader<'_> {
+    #[inline]
+    fn refresh(&mut self) -> Result<()> {
+        self.snapshot = None;
+        Ok(())
+    }
+
+    #[inline]
+    fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>> {
+        let table = &self.store.table;
+        let found = match &self.snapshot {
+            Some(txn) => txn.get_into(table, key, &mut self.value),
+            None => table.get_into(key, &mut self.value),
+        }
+        .map_err(self.store.failed("get_into"))?;
+        Ok(found.then_some(self.value.as_slice()))
+    }
+
+    fn get_many(&mut self, keys: &[&[u8]], each: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<bool> {
+        let table = &self.store.table;
+        match &self.snapshot {
+            Some(txn) => txn.get_many_with(table, keys, each),
+            None => table.get_many_with(keys, each),
+        }
+        .map_err(self.store.failed("get_many_with"))?;
+        Ok(true)
+    }
+
+    fn scan(&mut self) -> Result<ScanSum> {
+        let table = &self.store.table;
+        let mut cursor = match &self.snapshot {
+            Some(txn) => txn.cursor(table),
+            None => table.cursor(),
+        }
+        .map_err(self.store.failed("cursor"))?;
+        let mut seen = ScanSum::default();
+        while let Some((key, value)) = cursor.next().map_err(self.store.failed("Cursor::next"))? {
+            seen.add(key, value);
+        }
+        Ok(seen)
+    }
+}

@@ -1,0 +1,167 @@
+//! A peer in memory, for tests: honest, or lying in a chosen way.
+
+use super::{About, Open, Peer, Reader, Store, Writer};
+use crate::failure::{Failure, Result};
+use crate::records::ScanSum;
+use std::collections::BTreeMap;
+use std::mem;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What to get wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lie {
+    /// Nothing.
+    None,
+    /// One bit of one value in 64.
+    FlippedBit,
+    /// One record in 64 is not found.
+    Forgotten,
+    /// Absent keys are found.
+    Invented,
+    /// A scan leaves a record out.
+    ShortScan,
+}
+
+/// The peer; it keeps what its stores held when they were closed.
+pub struct MemoryPeer {
+    about: About,
+    lie: Lie,
+    closed: &'static Mutex<BTreeMap<PathBuf, Map>>,
+}
+
+static CLOSED: Mutex<BTreeMap<PathBuf, Map>> = Mutex::new(BTreeMap::new());
+
+impl MemoryPeer {
+    /// A peer with a lie.
+    pub fn new(lie: Lie) -> Self {
+        let about =
+            About { name: "memory", title: "Memory", ours: false, ascending_only: false, caveat: "", package: "" };
+        Self { about, lie, closed: &CLOSED }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no test panics with the lock held")
+}
+
+impl Peer for MemoryPeer {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn version(&self) -> String {
+        String::new()
+    }
+
+    fn configuration(&self) -> String {
+        String::new()
+    }
+
+    fn open(&self, how: &Open) -> Result<Box<dyn Store>> {
+        let map = if how.create {
+            Map::new()
+        } else {
+            locked(self.closed)
+                .remove(&how.dir)
+                .ok_or_else(|| Failure::peer(self.about.name, "open", &"no such store"))?
+        };
+        let (lie, closed, dir) = (self.lie, self.closed, how.dir.clone());
+        Ok(Box::new(MemoryStore { map: Mutex::new(map), lie, closed, dir }))
+    }
+}
+
+struct MemoryStore {
+    map: Mutex<Map>,
+    lie: Lie,
+    closed: &'static Mutex<BTreeMap<PathBuf, Map>>,
+    dir: PathBuf,
+}
+
+impl Store for MemoryStore {
+    fn writer(&self) -> Result<Box<dyn Writer + '_>> {
+        Ok(Box::new(MemoryWriter { store: self, batch: Vec::new() }))
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader + '_>> {
+        Ok(Box::new(MemoryReader { store: self, value: Vec::new(), gets: 0 }))
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        let map = mem::take(&mut *locked(&self.map));
+        locked(self.closed).insert(self.dir.clone(), map);
+        Ok(())
+    }
+}
+
+struct MemoryWriter<'store> {
+    store: &'store MemoryStore,
+    batch: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Writer for MemoryWriter<'_> {
+    fn begin(&mut self) -> Result<()> {
+        self.batch.clear();
+        Ok(())
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.batch.push((key.to_vec(), value.to_vec()));
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        locked(&self.store.map).extend(self.batch.drain(..));
+        Ok(())
+    }
+}
+
+struct MemoryReader<'store> {
+    store: &'store MemoryStore,
+    value: Vec<u8>,
+    gets: u64,
+}
+
+impl Reader for MemoryReader<'_> {
+    fn refresh(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>> {
+        self.gets += 1;
+        let now = self.gets.is_multiple_of(64);
+        self.value.clear();
+        match locked(&self.store.map).get(key) {
+            Some(_) if now && self.store.lie == Lie::Forgotten => return Ok(None),
+            Some(value) => self.value.extend_from_slice(value),
+            None if self.store.lie == Lie::Invented => self.value.extend_from_slice(b"invented"),
+            None => return Ok(None),
+        }
+        if now
+            && self.store.lie == Lie::FlippedBit
+            && let Some(last) = self.value.last_mut()
+        {
+            *last ^= 1;
+        }
+        Ok(Some(&self.value))
+    }
+
+    fn scan(&mut self) -> Result<ScanSum> {
+        let left_out = usize::from(self.store.lie == Lie::ShortScan);
+        let mut seen = ScanSum::default();
+        for (key, value) in locked(&self.store.map).iter().skip(left_out) {
+            seen.add(key, value);
+        }
+        Ok(seen)
+    }
+}

@@ -1,0 +1,319 @@
+//! Peers behind the C ABI of shim/peer.h.
+
+use super::{About, Open, Peer, Reader, Store, Writer};
+use crate::failure::{Failure, Result};
+use crate::records::ScanSum;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt as _;
+use std::ptr;
+
+const ERROR_BYTES: usize = 240;
+const CREATE: u32 = 1;
+const DURABLE: u32 = 2;
+const ASCENDING: u32 = 4;
+
+#[repr(C)]
+struct RawError {
+    text: [c_char; ERROR_BYTES],
+}
+
+#[repr(C)]
+struct RawOpen {
+    path: *const c_char,
+    budget_bytes: u64,
+    records: u64,
+    raw_bytes: u64,
+    flags: u32,
+}
+
+type OnHandle = unsafe extern "C" fn(*mut c_void, *mut RawError) -> c_int;
+type Opens = unsafe extern "C" fn(*mut c_void, *mut RawError) -> *mut c_void;
+type Frees = unsafe extern "C" fn(*mut c_void);
+
+/// `bench_peer` of shim/peer.h.
+#[repr(C)]
+pub struct RawPeer {
+    version: unsafe extern "C" fn() -> *const c_char,
+    configuration: *const c_char,
+    store_open: unsafe extern "C" fn(*const RawOpen, *mut RawError) -> *mut c_void,
+    store_sync: OnHandle,
+    store_settle: Option<OnHandle>,
+    store_close: OnHandle,
+    writer_open: Opens,
+    begin: OnHandle,
+    put: unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize, *mut RawError) -> c_int,
+    commit: OnHandle,
+    writer_close: Frees,
+    reader_open: Opens,
+    refresh: OnHandle,
+    get: unsafe extern "C" fn(*mut c_void, *const u8, usize, *mut *const u8, *mut usize, *mut RawError) -> c_int,
+    scan: unsafe extern "C" fn(*mut c_void, *mut u64, *mut u64, *mut RawError) -> c_int,
+    reader_close: Frees,
+}
+
+// SAFETY: a constant of functions and of text that lives as long as the process.
+unsafe impl Sync for RawPeer {}
+
+/// Declares the table of functions of each peer whose library was found by build.rs.
+macro_rules! raw_peer {
+    ($function:ident, $library:ident, $symbol:ident) => {
+        fn $function() -> Option<&'static RawPeer> {
+            #[cfg($library)]
+            {
+                unsafe extern "C" {
+                    static $symbol: RawPeer;
+                }
+                // SAFETY: the shim defines the symbol as a constant of this layout.
+                Some(unsafe { &$symbol })
+            }
+            #[cfg(not($library))]
+            None
+        }
+    };
+}
+
+raw_peer!(kyoto_hash, has_kyoto, bench_kyoto_hash);
+raw_peer!(kyoto_tree, has_kyoto, bench_kyoto_tree);
+raw_peer!(tkrzw_hash, has_tkrzw, bench_tkrzw_hash);
+raw_peer!(tkrzw_tree, has_tkrzw, bench_tkrzw_tree);
+raw_peer!(lmdb, has_lmdb, bench_lmdb);
+raw_peer!(leveldb, has_leveldb, bench_leveldb);
+
+/// The peers behind shims.
+pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
+    let about =
+        |name, title, caveat, package| About { name, title, ours: false, ascending_only: false, caveat, package };
+    let one = "one transaction at a time, whose changes readers see before it commits";
+    let none = "no transactions; its mapping is not bounded by the budget";
+    let map = "its map is not bounded by the budget";
+    let mapped = "its tables are mapped outside the budget";
+    let told = "is told that keys ascend, with MDB_APPEND at every put";
+    let kyoto = |name, title| about(name, title, one, "libkyotocabinet-dev");
+    let tkrzw = |name, title| about(name, title, none, "libtkrzw-dev");
+    let append = About { ascending_only: true, ..about("lmdb-append", "LMDB, append", told, "liblmdb-dev") };
+    [
+        (kyoto("kyoto-hash", "Kyoto HashDB"), kyoto_hash()),
+        (kyoto("kyoto-tree", "Kyoto TreeDB"), kyoto_tree()),
+        (tkrzw("tkrzw-hash", "Tkrzw HashDBM"), tkrzw_hash()),
+        (tkrzw("tkrzw-tree", "Tkrzw TreeDBM"), tkrzw_tree()),
+        (about("lmdb", "LMDB", map, "liblmdb-dev"), lmdb()),
+        (append, lmdb()),
+        (about("leveldb", "LevelDB", mapped, "libleveldb-dev"), leveldb()),
+    ]
+    .into_iter()
+    .map(|(about, raw)| {
+        let peer = raw.map(|raw| -> Box<dyn Peer> { Box::new(ShimPeer { about, raw }) });
+        (about, peer)
+    })
+    .collect()
+}
+
+struct ShimPeer {
+    about: About,
+    raw: &'static RawPeer,
+}
+
+/// A peer's functions with its name, to call them and to tell what failed.
+#[derive(Clone, Copy)]
+struct Calls {
+    name: &'static str,
+    raw: &'static RawPeer,
+}
+
+impl Calls {
+    /// Runs a call that fills an error; `failed` tells from its result whether it did.
+    #[inline]
+    fn run<T>(
+        self,
+        call: impl FnOnce(&'static RawPeer, *mut RawError) -> T,
+        failed: impl FnOnce(&T) -> bool,
+    ) -> Result<T> {
+        let mut error = std::mem::MaybeUninit::<RawError>::uninit();
+        let result = call(self.raw, error.as_mut_ptr());
+        if !failed(&result) {
+            return Ok(result);
+        }
+        // SAFETY: a call that fails has filled the error with text that ends in a zero byte.
+        let text = unsafe { CStr::from_ptr((&raw const (*error.as_ptr()).text).cast()) };
+        Err(Failure::Peer { peer: self.name, message: text.to_string_lossy().into_owned() })
+    }
+
+    #[inline]
+    fn on(self, handle: *mut c_void, pick: impl FnOnce(&RawPeer) -> OnHandle) -> Result<()> {
+        // SAFETY: the handle was opened by this peer for this kind of call and is still open.
+        let call = |raw: &'static RawPeer, error| unsafe { pick(raw)(handle, error) };
+        self.run(call, |code| *code != 0)?;
+        Ok(())
+    }
+}
+
+impl Peer for ShimPeer {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn version(&self) -> String {
+        // SAFETY: the shim returns text that lives as long as the process.
+        unsafe { CStr::from_ptr((self.raw.version)()) }.to_string_lossy().into_owned()
+    }
+
+    fn configuration(&self) -> String {
+        // SAFETY: as above.
+        unsafe { CStr::from_ptr(self.raw.configuration) }.to_string_lossy().into_owned()
+    }
+
+    fn open(&self, how: &Open) -> Result<Box<dyn Store>> {
+        let calls = Calls { name: self.about.name, raw: self.raw };
+        let path = CString::new(how.dir.as_os_str().as_bytes())
+            .map_err(|error| Failure::Usage(format!("{}: {error}", how.dir.display())))?;
+        let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+        let open = RawOpen {
+            path: path.as_ptr(),
+            budget_bytes: how.budget_bytes,
+            records: how.records,
+            raw_bytes: how.raw_bytes,
+            flags: flag(how.create, CREATE)
+                | flag(how.durable, DURABLE)
+                | flag(how.ascending && self.about.ascending_only, ASCENDING),
+        };
+        // SAFETY: `open` and its path outlive the call.
+        let handle = calls.run(|raw, error| unsafe { (raw.store_open)(&raw const open, error) }, |p| p.is_null())?;
+        Ok(Box::new(ShimStore { calls, handle }))
+    }
+}
+
+struct ShimStore {
+    calls: Calls,
+    handle: *mut c_void,
+}
+
+// SAFETY: the libraries allow a store to be used, and closed, by any thread.
+unsafe impl Send for ShimStore {}
+// SAFETY: as above; what belongs to one thread is in the writers and readers.
+unsafe impl Sync for ShimStore {}
+
+impl ShimStore {
+    fn close_now(&mut self) -> Result<()> {
+        let handle = std::mem::replace(&mut self.handle, ptr::null_mut());
+        if handle.is_null() {
+            return Ok(());
+        }
+        self.calls.on(handle, |raw| raw.store_close)
+    }
+}
+
+impl Store for ShimStore {
+    fn writer(&self) -> Result<Box<dyn Writer + '_>> {
+        // SAFETY: the store is open.
+        let open = |raw: &RawPeer, error| unsafe { (raw.writer_open)(self.handle, error) };
+        let handle = self.calls.run(open, |p| p.is_null())?;
+        Ok(Box::new(ShimWriter { store: self, handle }))
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader + '_>> {
+        // SAFETY: the store is open.
+        let open = |raw: &RawPeer, error| unsafe { (raw.reader_open)(self.handle, error) };
+        let handle = self.calls.run(open, |p| p.is_null())?;
+        Ok(Box::new(ShimReader { store: self, handle }))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.calls.on(self.handle, |raw| raw.store_sync)
+    }
+
+    fn settle(&self) -> Result<bool> {
+        match self.calls.raw.store_settle {
+            Some(settle) => self.calls.on(self.handle, |_| settle).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.close_now()
+    }
+}
+
+impl Drop for ShimStore {
+    fn drop(&mut self) {
+        // Reached with an open store only after another failure, which is the one to report.
+        let _ = self.close_now();
+    }
+}
+
+struct ShimWriter<'store> {
+    store: &'store ShimStore,
+    handle: *mut c_void,
+}
+
+impl Writer for ShimWriter<'_> {
+    #[inline]
+    fn begin(&mut self) -> Result<()> {
+        self.store.calls.on(self.handle, |raw| raw.begin)
+    }
+
+    #[inline]
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        // SAFETY: the writer is open; key and value outlive the call.
+        let put = |raw: &RawPeer, error| unsafe {
+            (raw.put)(self.handle, key.as_ptr(), key.len(), value.as_ptr(), value.len(), error)
+        };
+        self.store.calls.run(put, |code| *code != 0)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn commit(&mut self) -> Result<()> {
+        self.store.calls.on(self.handle, |raw| raw.commit)
+    }
+}
+
+impl Drop for ShimWriter<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the writer is open, and nothing uses it after this.
+        unsafe { (self.store.calls.raw.writer_close)(self.handle) }
+    }
+}
+
+struct ShimReader<'store> {
+    store: &'store ShimStore,
+    handle: *mut c_void,
+}
+
+impl Reader for ShimReader<'_> {
+    #[inline]
+    fn refresh(&mut self) -> Result<()> {
+        self.store.calls.on(self.handle, |raw| raw.refresh)
+    }
+
+    #[inline]
+    fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>> {
+        let (mut value, mut bytes) = (ptr::null(), 0usize);
+        // SAFETY: the reader is open; the key and both results outlive the call.
+        let get = |raw: &RawPeer, error| unsafe {
+            (raw.get)(self.handle, key.as_ptr(), key.len(), &raw mut value, &raw mut bytes, error)
+        };
+        match self.store.calls.run(get, |code| *code < 0)? {
+            0 => Ok(None),
+            _ if bytes == 0 => Ok(Some(&[])),
+            // SAFETY: the value stays where it is until the next call on this reader, and that call
+            // needs the reader mutably, which the slice returned here forbids while it lives.
+            _ => Ok(Some(unsafe { std::slice::from_raw_parts(value, bytes) })),
+        }
+    }
+
+    fn scan(&mut self) -> Result<ScanSum> {
+        let mut seen = ScanSum::default();
+        // SAFETY: the reader is open; both results outlive the call.
+        let scan =
+            |raw: &RawPeer, error| unsafe { (raw.scan)(self.handle, &raw mut seen.records, &raw mut seen.sum, error) };
+        self.store.calls.run(scan, |code| *code != 0)?;
+        Ok(seen)
+    }
+}
+
+impl Drop for ShimReader<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the reader is open, and nothing uses it after this.
+        unsafe { (self.store.calls.raw.reader_close)(self.handle) }
+    }
+}

@@ -1,0 +1,217 @@
+//! The records that every peer gets: a key and a value from an index, both cheap to make.
+//!
+//! Values are cut from a pool of random bytes, at an offset given by the record's index: nothing in
+//! them compresses, making one costs nothing, and every byte can be verified when it is read again.
+//! Indices at and above the number of records give keys that are absent.
+
+mod mix;
+mod sum;
+mod text;
+
+pub use mix::{Shuffle, mix};
+pub use sum::ScanSum;
+use text::TextKeys;
+
+/// Bytes of the pool in which values begin: it stays in the second-level cache.
+const POOL_OFFSETS_LOG2: u32 = 18;
+/// Lengths of the values of [`Shape::Text`].
+const TEXT_VALUE_BYTES_MIN: usize = 20;
+const TEXT_VALUE_BYTES_MAX: usize = 200;
+const KEY_BYTES_MAX: usize = 48;
+
+/// What the records look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// 8-byte big-endian keys in ascending order.
+    Ascending,
+    /// 8-byte keys, scattered.
+    Random8,
+    /// 16-byte keys, scattered.
+    Random16,
+    /// Text keys of 8 to 40 bytes, scattered, with values of 20 to 200 bytes.
+    Text,
+}
+
+/// Room for one key.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyBuffer {
+    bytes: [u8; KEY_BYTES_MAX],
+    len: usize,
+}
+
+impl Default for KeyBuffer {
+    fn default() -> Self {
+        Self { bytes: [0; KEY_BYTES_MAX], len: 0 }
+    }
+}
+
+impl KeyBuffer {
+    /// The key.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    #[inline]
+    fn push(&mut self, part: &[u8]) {
+        self.bytes[self.len..self.len + part.len()].copy_from_slice(part);
+        self.len += part.len();
+    }
+}
+
+/// A set of records.
+#[derive(Debug)]
+pub struct Records {
+    shape: Shape,
+    count: u64,
+    value_bytes: usize,
+    pool: Vec<u8>,
+    text: Option<TextKeys>,
+    /// Scatters the identifiers of text keys, which would otherwise ascend within a prefix.
+    ids: Shuffle,
+}
+
+impl Records {
+    /// `count` records; the length of values is ignored by [`Shape::Text`].
+    pub fn new(shape: Shape, count: u64, value_bytes: usize) -> Self {
+        let longest = value_bytes.max(TEXT_VALUE_BYTES_MAX);
+        Self {
+            shape,
+            count,
+            value_bytes,
+            pool: random_bytes((1 << POOL_OFFSETS_LOG2) + longest),
+            text: (shape == Shape::Text).then(TextKeys::new),
+            ids: Shuffle::new(count.max(1).next_power_of_two() * 2),
+        }
+    }
+
+    /// Whether keys ascend with the index.
+    pub fn ascending(&self) -> bool {
+        self.shape == Shape::Ascending
+    }
+
+    /// The key of an index.
+    #[inline]
+    pub fn key<'a>(&self, index: u64, buffer: &'a mut KeyBuffer) -> &'a [u8] {
+        buffer.clear();
+        match self.shape {
+            Shape::Ascending => buffer.push(&index.to_be_bytes()),
+            Shape::Random8 => buffer.push(&mix(index).to_be_bytes()),
+            Shape::Random16 => {
+                buffer.push(&mix(index).to_be_bytes());
+                buffer.push(&mix(index ^ 0xA5A5_0000_0000_0000).to_be_bytes());
+            }
+            Shape::Text => {
+                if let Some(text) = &self.text {
+                    text.write(self.ids.at(index), buffer);
+                }
+            }
+        }
+        buffer.bytes()
+    }
+
+    /// The value of an index.
+    #[inline]
+    pub fn value(&self, index: u64) -> &[u8] {
+        let scattered = index.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let length = match self.shape {
+            Shape::Text => {
+                let spread = TEXT_VALUE_BYTES_MAX - TEXT_VALUE_BYTES_MIN + 1;
+                TEXT_VALUE_BYTES_MIN + to_usize(scattered & 0xFFFF_FFFF) % spread
+            }
+            _ => self.value_bytes,
+        };
+        self.cut(scattered, length)
+    }
+
+    /// The value of the given version of a record, behind 8 bytes that hold the version. Replaces
+    /// what the buffer holds.
+    #[inline]
+    pub fn versioned_value(&self, index: u64, version: u64, buffer: &mut Vec<u8>) {
+        buffer.clear();
+        buffer.extend_from_slice(&version.to_le_bytes());
+        buffer.extend_from_slice(self.versioned_rest(index, version));
+    }
+
+    /// Whether a value is some version of the record of this index, whole.
+    #[inline]
+    pub fn is_versioned_value(&self, index: u64, value: &[u8]) -> bool {
+        match value.split_first_chunk::<8>() {
+            Some((version, rest)) => rest == self.versioned_rest(index, u64::from_le_bytes(*version)),
+            None => false,
+        }
+    }
+
+    fn versioned_rest(&self, index: u64, version: u64) -> &[u8] {
+        self.cut(mix(index ^ version.rotate_left(32)), self.value_bytes.saturating_sub(8))
+    }
+
+    #[inline]
+    fn cut(&self, scattered: u64, length: usize) -> &[u8] {
+        let offset = to_usize(scattered >> (u64::BITS - POOL_OFFSETS_LOG2));
+        &self.pool[offset..offset + length]
+    }
+
+    /// Bytes of all keys and values, and what a scan of them must sum to.
+    pub fn totals(&self) -> (u64, ScanSum) {
+        let mut buffer = KeyBuffer::default();
+        let (mut raw_bytes, mut sum) = (0u64, ScanSum::default());
+        for index in 0..self.count {
+            let (key, value) = (self.key(index, &mut buffer), self.value(index));
+            raw_bytes += to_u64(key.len() + value.len());
+            sum.add(key, value);
+        }
+        (raw_bytes, sum)
+    }
+}
+
+fn random_bytes(count: usize) -> Vec<u8> {
+    let words = u64::try_from(count.div_ceil(8)).unwrap_or(u64::MAX);
+    let mut bytes: Vec<u8> = (0..words).flat_map(|word| mix(word ^ 0x5EED_0000_0000).to_le_bytes()).collect();
+    bytes.truncate(count);
+    bytes
+}
+
+/// A count of bytes as `u64`; no machine this runs on has wider addresses.
+#[inline]
+pub fn to_u64(count: usize) -> u64 {
+    u64::try_from(count).expect("addresses have at most 64 bits")
+}
+
+#[inline]
+fn to_usize(small: u64) -> usize {
+    usize::try_from(small).expect("an offset within a buffer")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_their_lengths_and_differ() {
+        let fixed = Records::new(Shape::Random8, 100, 44);
+        assert_eq!(fixed.value(1).len(), 44);
+        assert_ne!(fixed.value(1), fixed.value(2));
+        let text = Records::new(Shape::Text, 100, 0);
+        let lengths: Vec<usize> = (0..100).map(|index| text.value(index).len()).collect();
+        assert!(lengths.iter().all(|length| (20..=200).contains(length)));
+        assert!(lengths.iter().min() < Some(&60) && lengths.iter().max() > Some(&160));
+    }
+
+    #[test]
+    fn a_versioned_value_is_recognised_and_a_torn_one_is_not() {
+        let records = Records::new(Shape::Random8, 100, 100);
+        let mut value = Vec::new();
+        records.versioned_value(7, 3, &mut value);
+        assert_eq!(value.len(), 100);
+        assert!(records.is_versioned_value(7, &value));
+        assert!(!records.is_versioned_value(8, &value));
+        value[99] ^= 1;
+        assert!(!records.is_versioned_value(7, &value));
+    }
+}

@@ -1,0 +1,177 @@
+//! The figures that Azekura must reach, checked against each case that they are about.
+
+use super::format::{Unit, digits, figure};
+use super::summary::Better;
+use crate::runner::CaseResult;
+use crate::workloads::{Case, Workload};
+
+/// What a figure is divided by.
+#[derive(Debug, Clone, Copy)]
+enum Against {
+    /// The same figure of a peer, or of a reference.
+    Peer(&'static str),
+    /// The same figure of the best peer.
+    Best,
+    /// Its own figure with one thread, from an earlier case.
+    OneThread,
+    /// A number.
+    One,
+}
+
+/// One figure to reach.
+#[derive(Debug, Clone, Copy)]
+struct Gate {
+    /// The cases that it is about.
+    about: fn(&Case) -> bool,
+    /// Azekura's kinds of table that it is about.
+    ours: &'static [&'static str],
+    figure: &'static str,
+    against: Against,
+    better: Better,
+    bound: f64,
+}
+
+const ORDERED: &[&str] = &["azekura-ordered"];
+const HASH: &[&str] = &["azekura-hash"];
+const BOTH: &[&str] = &["azekura-ordered", "azekura-hash"];
+
+const MILLION: u64 = 1_000_000;
+
+fn sequential(case: &Case) -> bool {
+    case.workload == Workload::Sequential && case.value_bytes == 4 && case.records >= MILLION
+}
+fn large(case: &Case) -> bool {
+    case.workload == Workload::Large && case.records >= MILLION / 4
+}
+fn random_10m(case: &Case) -> bool {
+    case.workload == Workload::Random && case.batch == 65_536 && (10 * MILLION..100 * MILLION).contains(&case.records)
+}
+fn random_100m(case: &Case) -> bool {
+    case.workload == Workload::Random && case.batch == 65_536 && case.records >= 100 * MILLION
+}
+fn random_by_100(case: &Case) -> bool {
+    case.workload == Workload::Random && case.batch == 100
+}
+fn ordinary_44(case: &Case) -> bool {
+    case.workload == Workload::Ordinary16 && case.value_bytes == 44
+}
+fn ordinary_1524(case: &Case) -> bool {
+    case.workload == Workload::Ordinary16 && case.value_bytes == 1524
+}
+fn text(case: &Case) -> bool {
+    case.workload == Workload::Text
+}
+fn small(case: &Case) -> bool {
+    case.workload == Workload::Small
+}
+fn mixed(case: &Case) -> bool {
+    case.workload == Workload::Mixed
+}
+fn durable_1(case: &Case) -> bool {
+    case.workload == Workload::Durable && case.threads == 1
+}
+fn durable_4(case: &Case) -> bool {
+    case.workload == Workload::Durable && case.threads == 4
+}
+fn open(case: &Case) -> bool {
+    case.workload == Workload::Open
+}
+
+const fn least(
+    about: fn(&Case) -> bool,
+    ours: &'static [&'static str],
+    figure: &'static str,
+    bound: f64,
+    against: Against,
+) -> Gate {
+    Gate { about, ours, figure, against, better: Better::Higher, bound }
+}
+
+const fn most(about: fn(&Case) -> bool, ours: &'static [&'static str], figure: &'static str, bound: f64) -> Gate {
+    Gate { about, ours, figure, against: Against::One, better: Better::Lower, bound }
+}
+
+const GATES: [Gate; 44] = [
+    least(sequential, ORDERED, "write_per_s", 20.0, Against::Peer("kyoto-hash")),
+    least(sequential, ORDERED, "write_per_s", 3.5, Against::Peer("lmdb")),
+    least(sequential, ORDERED, "write_flush_per_s", 20.0, Against::Peer("kyoto-hash")),
+    least(sequential, ORDERED, "write_flush_per_s", 3.5, Against::Peer("lmdb")),
+    least(sequential, ORDERED, "read_per_s", 4.5, Against::Peer("kyoto-hash")),
+    least(sequential, ORDERED, "read_per_s", 4.0, Against::Peer("lmdb")),
+    least(sequential, ORDERED, "scan_per_s", 1.0, Against::Peer("lmdb")),
+    most(sequential, ORDERED, "bytes_per_record", 6.0),
+    most(sequential, ORDERED, "written_per_file", 1.05),
+    most(sequential, ORDERED, "write_calls_per_mib", 1.0),
+    least(large, BOTH, "write_per_s", 3.0, Against::Best),
+    least(large, BOTH, "read_per_s", 1.0, Against::Peer("lmdb")),
+    most(large, BOTH, "written_per_raw", 1.02),
+    most(large, BOTH, "file_per_raw", 1.01),
+    least(random_10m, BOTH, "write_per_s", 8e6, Against::One),
+    least(random_10m, HASH, "present_gets_per_s", 1.5, Against::Peer("kyoto-hash")),
+    least(random_10m, HASH, "absent_gets_per_s", 1.5, Against::Peer("kyoto-hash")),
+    least(random_10m, ORDERED, "present_gets_per_s", 2.5, Against::Peer("lmdb")),
+    least(random_10m, ORDERED, "absent_gets_per_s", 2.5, Against::Peer("lmdb")),
+    least(random_10m, BOTH, "many_speedup", 2.5, Against::One),
+    least(random_by_100, BOTH, "write_per_s", 2e6, Against::One),
+    least(random_100m, BOTH, "write_per_s", 7e6, Against::One),
+    most(random_100m, BOTH, "growth", 1.3),
+    most(random_100m, BOTH, "batch_max_ms", 250.0),
+    most(random_100m, BOTH, "settled_bytes_per_record", 15.0),
+    most(random_100m, BOTH, "peak_rss_per_budget", 1.25),
+    least(ordinary_44, HASH, "write_per_s", 4.0, Against::Peer("kyoto-hash")),
+    least(ordinary_44, HASH, "present_gets_per_s", 1.0, Against::Peer("kyoto-hash")),
+    least(ordinary_1524, HASH, "write_per_s", 3.0, Against::Peer("kyoto-hash")),
+    least(ordinary_1524, HASH, "present_gets_per_s", 1.0, Against::Peer("kyoto-hash")),
+    least(ordinary_44, ORDERED, "write_per_s", 4.0, Against::Peer("kyoto-hash")),
+    least(ordinary_1524, ORDERED, "write_per_s", 3.0, Against::Peer("kyoto-hash")),
+    least(text, BOTH, "write_per_s", 3.0, Against::Best),
+    least(text, BOTH, "present_gets_per_s", 1.2, Against::Best),
+    most(text, BOTH, "overhead_per_record", 4.0),
+    least(small, BOTH, "write_per_s", 1e6, Against::One),
+    least(mixed, BOTH, "gets_per_s", 1.0, Against::Peer("lmdb")),
+    least(mixed, BOTH, "updates_per_s", 0.6e6, Against::One),
+    most(mixed, BOTH, "get_p999_us", 10.0),
+    most(mixed, BOTH, "get_max_us", 5000.0),
+    least(durable_1, BOTH, "commits_per_s", 0.9, Against::Peer("raw-append")),
+    least(durable_4, BOTH, "commits_per_s", 2.0, Against::OneThread),
+    most(open, BOTH, "open_warm_ms", 50.0),
+    most(open, BOTH, "open_cold_ms", 50.0),
+];
+
+/// A line for each figure that the last of the results is about and that was measured.
+pub fn lines(results: &[CaseResult]) -> Vec<String> {
+    let Some((last, earlier)) = results.split_last() else {
+        return Vec::new();
+    };
+    GATES
+        .iter()
+        .filter(|gate| (gate.about)(&last.case))
+        .flat_map(|gate| gate.ours.iter().filter_map(|ours| line(gate, ours, last, earlier)))
+        .collect()
+}
+
+fn line(gate: &Gate, ours: &str, last: &CaseResult, earlier: &[CaseResult]) -> Option<String> {
+    let value = last.figure(ours, gate.figure)?.median;
+    let (divisor, what) = match gate.against {
+        Against::One => (1.0, String::new()),
+        Against::Peer(name) => (last.figure(name, gate.figure)?.median, format!(" × {name}")),
+        Against::Best => {
+            let (name, best) = last.best_peer(gate.figure, gate.better)?;
+            (best, format!(" × {name}, the best"))
+        }
+        Against::OneThread => {
+            let before = earlier.iter().rev().find(|result| durable_1(&result.case))?;
+            (before.figure(ours, gate.figure)?.median, " × one thread".to_owned())
+        }
+    };
+    let got = value / divisor;
+    let (sign, reached) = match gate.better {
+        Better::Lower => ("≤", got <= gate.bound),
+        _ => ("≥", got >= gate.bound),
+    };
+    let mark = if reached { "reached" } else { "SHORT  " };
+    let shown = |number: f64| {
+        if gate.bound >= 1e5 { figure(number, Unit::Rate) } else { digits(number) }
+    };
+    Some(format!("  {mark}  {ours} {}: {}{what} (wanted {sign} {})", gate.figure, shown(got), shown(gate.bound)))
+}

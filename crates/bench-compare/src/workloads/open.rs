@@ -1,0 +1,73 @@
+//! The time to open a database and get one record, in a process that did not write it.
+
+use super::{Job, bench::Bench};
+use crate::child;
+use crate::failure::{Failure, Result};
+use crate::measure::{Measured, count, counters};
+use crate::peers::Peer;
+use crate::records::KeyBuffer;
+use rustix::fs::{Advice, fadvise};
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::Instant;
+
+/// Runs the workload: has another process load the database, then opens it twice, first with nothing
+/// of it in the page cache and then with what that left there.
+pub fn run(peer: &dyn Peer, job: &Job) -> Result<Measured> {
+    let bench = Bench::new(peer, &job.case, &job.dir);
+    let mut measured = Measured::default();
+    if job.load_only {
+        bench.write(&mut measured)?;
+        let store = bench.reopen(&mut measured)?;
+        store.settle()?;
+        store.close()?;
+        return Ok(measured);
+    }
+
+    let loaded = child::run(&Job { load_only: true, ..job.clone() }, None)?;
+    for name in ["write_s", "flush_s", "raw_bytes"] {
+        if let Some(value) = loaded.measured.get(name) {
+            measured.set(name, value);
+        }
+    }
+    measured.set("database_bytes", count(counters::directory_bytes(&job.dir)));
+
+    forget(&job.dir)?;
+    let anonymous = counters::anonymous_rss_bytes();
+    let (cold_ms, opened) = open_and_get(&bench)?;
+    let (warm_ms, _) = open_and_get(&bench)?;
+    measured.set("open_cold_ms", cold_ms);
+    measured.set("open_warm_ms", warm_ms);
+    measured.set("open_memory_bytes", count(opened.saturating_sub(anonymous)));
+    Ok(measured)
+}
+
+/// Milliseconds to open the store and get a record in the middle, and the memory that is resident
+/// then and is not a file's.
+fn open_and_get(bench: &Bench<'_>) -> Result<(f64, u64)> {
+    let began = Instant::now();
+    let store = bench.open(false, false)?;
+    let mut reader = store.reader()?;
+    bench.get_present(reader.as_mut(), bench.case.records / 2, &mut KeyBuffer::default())?;
+    let took = began.elapsed();
+    let anonymous = counters::anonymous_rss_bytes();
+    drop(reader);
+    store.close()?;
+    Ok((took.as_secs_f64() * 1e3, anonymous))
+}
+
+/// Drops the files below a directory from the page cache.
+fn forget(dir: &Path) -> Result<()> {
+    let doing = || Failure::io(format!("dropping {} from the page cache", dir.display()));
+    for entry in fs::read_dir(dir).map_err(doing())? {
+        let path = entry.map_err(doing())?.path();
+        if path.is_dir() {
+            forget(&path)?;
+            continue;
+        }
+        let file = File::open(&path).map_err(doing())?;
+        file.sync_all().map_err(doing())?;
+        fadvise(&file, 0, None, Advice::DontNeed).map_err(|error| doing()(error.into()))?;
+    }
+    Ok(())
+}

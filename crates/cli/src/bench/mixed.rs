@@ -1,0 +1,268 @@
+//! Reading beside writing: one thread commits transactions of random updates while another gets
+//! random records, each get seeing the newest commit.
+//!
+//! A value begins with the version that its writer gave it, and its other bytes follow from the
+//! record and the version, so that the reader can verify every byte of a value that changes
+//! under it. A get's latency is from one get's end to the next one's: making the key and
+//! comparing the value, some tens of nanoseconds, are counted in.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use azekura::{Db, Table};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::args::Args;
+use super::data::{Dataset, KeyBuf, Random};
+use super::place::Place;
+use super::process::{self, Writes};
+use super::report;
+use super::sequential::TABLE;
+use super::verify;
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::progress::{Progress, Unit};
+use crate::units::as_f64;
+
+/// A value holds at least its version.
+pub const LEAST_VALUE_BYTES: u64 = 8;
+/// Records in one transaction of the load.
+const LOAD_BATCH: u64 = 65_536;
+/// The longest latency told apart, in nanoseconds: a minute.
+pub const MAX_LATENCY_NS: u64 = 60_000_000_000;
+
+/// One row: what was done, and what it took.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    order: &'static str,
+    table: &'static str,
+    durability: &'static str,
+    /// Records in the table.
+    pub records: u64,
+    /// Transactions that the writer committed.
+    pub transactions: u64,
+    /// Updates in one transaction.
+    pub batch: u64,
+    /// Bytes of a key.
+    pub key_bytes: u64,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// How long both ran.
+    pub seconds: f64,
+    /// Gets in a second.
+    pub gets_per_s: f64,
+    /// Updates in a second, beside them.
+    pub updates_per_s: f64,
+    /// The latency that half of the gets stay below, and so on.
+    pub get_p50_us: f64,
+    /// 99 %.
+    pub get_p99_us: f64,
+    /// 99.9 %.
+    pub get_p99_9_us: f64,
+    /// The longest.
+    pub get_max_us: f64,
+    /// The longest commit with its updates.
+    pub transaction_max_ms: f64,
+    /// The closed file.
+    pub database_bytes: u64,
+    /// Bytes that the process wrote while both ran.
+    pub written_bytes: Option<u64>,
+    /// Write calls of the process while both ran.
+    pub write_calls: Option<u64>,
+    /// The peak of the process's memory.
+    pub peak_rss_bytes: Option<u64>,
+    /// Values compared byte for byte.
+    verified: u64,
+}
+
+/// Runs the job, a row for each size of value.
+pub fn run(args: &Args) -> Outcome {
+    let place = Place::new(args)?;
+    let mut output = Output::new();
+    if !args.json {
+        report::print_heading(args, &place, &mut output)?;
+    }
+    for &value_bytes in args.value_sizes() {
+        place.clear()?;
+        let row = run_row(args, &place, value_bytes)?;
+        if args.json {
+            output.json(&row)?;
+        } else {
+            report::print_mixed(&row, &mut output)?;
+        }
+        output.flush()?;
+    }
+    if !args.json {
+        report::print_kept(&place, &mut output)?;
+    }
+    output.finish()
+}
+
+fn run_row(args: &Args, place: &Place, value_bytes: u64) -> Outcome<Row> {
+    let data = args.dataset(value_bytes);
+    process::reset_peak_memory();
+    let db = Db::open(place.path(), args.options().exclusive(true))?;
+    let table = db.create_table(TABLE, args.kind())?;
+    load(args, &db, &table, &data)?;
+    let before = Writes::now();
+    let (wrote, read, seconds) = race(args, &db, &table, &data)?;
+    let writes = Writes::since(before);
+    verify_all(args, &db, &table, &data)?;
+    drop(table);
+    db.close()?;
+
+    let at = |quantile: f64| as_f64(read.latency_ns.value_at_quantile(quantile)) / 1e3;
+    Ok(Row {
+        order: args.order_name(),
+        table: args.table_name(),
+        durability: args.durability_name(),
+        records: args.records,
+        transactions: wrote.transactions,
+        batch: args.batch(),
+        key_bytes: 8,
+        value_bytes,
+        seconds,
+        gets_per_s: as_f64(read.latency_ns.len()) / seconds,
+        updates_per_s: as_f64(wrote.transactions * args.batch()) / seconds,
+        get_p50_us: at(0.5),
+        get_p99_us: at(0.99),
+        get_p99_9_us: at(0.999),
+        get_max_us: as_f64(read.latency_ns.max()) / 1e3,
+        transaction_max_ms: wrote.longest.as_secs_f64() * 1e3,
+        database_bytes: place.size()?,
+        written_bytes: writes.map(|writes| writes.bytes),
+        write_calls: writes.map(|writes| writes.calls),
+        peak_rss_bytes: process::peak_memory_bytes(),
+        verified: read.latency_ns.len() + args.records,
+    })
+}
+
+/// Version 0 of every record.
+fn load(args: &Args, db: &Db, table: &Table, data: &Dataset) -> Outcome {
+    let mut progress = Progress::new("loading", Unit::Records, args.records);
+    let (mut key, mut value) = (KeyBuf::new(), Vec::new());
+    let mut next = 0;
+    while next < args.records {
+        let end = args.records.min(next + LOAD_BATCH);
+        let mut txn = db.write();
+        for index in next..end {
+            data.write_version(index, 0, &mut value);
+            txn.put(table, data.key(index, &mut key), &value)?;
+        }
+        txn.commit()?;
+        next = end;
+        progress.set(next);
+    }
+    Ok(db.settle()?)
+}
+
+/// What the writer did.
+struct Wrote {
+    transactions: u64,
+    longest: Duration,
+}
+
+/// What the reader saw.
+struct Saw {
+    latency_ns: Histogram<u64>,
+}
+
+/// Runs the writer and the reader until the time is up or one of them fails.
+fn race(args: &Args, db: &Db, table: &Table, data: &Dataset) -> Outcome<(Wrote, Saw, f64)> {
+    let stop = AtomicBool::new(false);
+    let started = Instant::now();
+    let (wrote, saw, seconds) = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| stopping(&stop, || write(args, db, table, data, &stop)));
+        let reader = scope.spawn(|| stopping(&stop, || read(args, table, data, &stop)));
+        wait(args.seconds(), started, &stop);
+        stop.store(true, Ordering::Relaxed);
+        let seconds = started.elapsed().as_secs_f64();
+        (writer.join(), reader.join(), seconds)
+    });
+    let died = |_| Failure::Usage("a thread of the bench panicked".to_owned());
+    Ok((wrote.map_err(died)??, saw.map_err(died)??, seconds))
+}
+
+/// Runs one side; when it ends, for whatever reason, so does the other.
+fn stopping<T>(stop: &AtomicBool, side: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    let outcome = side();
+    stop.store(true, Ordering::Relaxed);
+    outcome
+}
+
+/// Waits until the time is up or a side has ended, and shows the progress.
+pub fn wait(seconds: f64, started: Instant, stop: &AtomicBool) {
+    let length = Duration::from_secs_f64(seconds);
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(0);
+    let mut progress = Progress::new("running", Unit::Time, ms(length));
+    while !stop.load(Ordering::Relaxed) {
+        let left = length.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            break;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(50)));
+        progress.set(ms(started.elapsed()));
+    }
+}
+
+fn write(args: &Args, db: &Db, table: &Table, data: &Dataset, stop: &AtomicBool) -> Outcome<Wrote> {
+    let mut random = Random::new(args.seed ^ 0x7772_6974);
+    let (mut key, mut value) = (KeyBuf::new(), Vec::new());
+    let mut wrote = Wrote { transactions: 0, longest: Duration::ZERO };
+    let mut last = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        let mut txn = db.write();
+        for _ in 0..args.batch() {
+            let index = random.below(args.records);
+            data.write_version(index, wrote.transactions + 1, &mut value);
+            txn.put(table, data.key(index, &mut key), &value)?;
+        }
+        txn.commit()?;
+        wrote.transactions += 1;
+        let now = Instant::now();
+        wrote.longest = wrote.longest.max(now - last);
+        last = now;
+    }
+    Ok(wrote)
+}
+
+fn read(args: &Args, table: &Table, data: &Dataset, stop: &AtomicBool) -> Outcome<Saw> {
+    let mut random = Random::new(args.seed ^ 0x7265_6164);
+    let mut latency_ns = latencies()?;
+    let mut key = KeyBuf::new();
+    let mut last = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        let index = random.below(args.records);
+        match table.get_ref(data.key(index, &mut key))? {
+            Some(value) if data.is_version(index, &value) => {}
+            Some(_) => return Err(verify::wrong_value(index)),
+            None => return Err(verify::missing(index)),
+        }
+        let now = Instant::now();
+        latency_ns.saturating_record(u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX));
+        last = now;
+    }
+    Ok(Saw { latency_ns })
+}
+
+/// An empty histogram of nanoseconds, to three figures.
+pub fn latencies() -> Outcome<Histogram<u64>> {
+    Histogram::new_with_bounds(1, MAX_LATENCY_NS, 3).map_err(|error| Failure::Usage(format!("histogram: {error}")))
+}
+
+/// Every record is there with one of its versions.
+fn verify_all(args: &Args, db: &Db, table: &Table, data: &Dataset) -> Outcome {
+    let txn = db.read();
+    let mut cursor = txn.cursor(table)?;
+    let (mut count, mut sum) = (0u64, 0u64);
+    while let Some((key, value)) = cursor.next()? {
+        let index = data.record_of(key).ok_or_else(|| verify::unknown_key(key))?;
+        if !data.is_version(index, value) {
+            return Err(verify::wrong_value(index));
+        }
+        count += 1;
+        sum = sum.wrapping_add(index);
+    }
+    verify::check_all_seen(count, sum, args.records)
+}

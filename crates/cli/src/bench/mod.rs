@@ -1,0 +1,57 @@
+//! `azekura bench`: the engine measured on a real file.
+//!
+//! | `--order`    | what it does                                                             |
+//! |--------------|--------------------------------------------------------------------------|
+//! | `sequential` | ascending keys in N transactions; close, reopen, get and verify each     |
+//! | `random`     | a lookup table loaded in random order; then gets, present and absent     |
+//! | `mixed`      | one thread updates while another gets                                    |
+//! | `durable`    | single-record durable transactions, beside the disk's own sync rate      |
+//!
+//! [`data`] makes keys and values so cheaply that the engine is what is measured, [`verify`]
+//! compares every byte that is read, [`process`] counts what the process wrote, [`report`] and
+//! [`table`] print it all.
+
+mod args;
+mod data;
+mod durable;
+mod mixed;
+mod place;
+mod process;
+mod random;
+mod report;
+mod sequential;
+mod table;
+mod text_keys;
+mod verify;
+
+pub use args::Args;
+
+use std::time::Instant;
+
+use azekura::Db;
+
+use args::Order;
+
+use crate::failure::Outcome;
+
+/// Runs `bench`.
+pub fn run(mut args: Args) -> Outcome {
+    args.validate()?;
+    match args.order {
+        Order::Sequential => sequential::run(&args),
+        Order::Random => random::run(&args),
+        Order::Mixed => mixed::run(&args),
+        Order::Durable => durable::run(&args),
+    }
+}
+
+/// Waits until background merging has nothing left to do, if that is asked for; returns the
+/// seconds.
+fn settle_if_asked(args: &Args, db: &Db) -> Outcome<Option<f64>> {
+    if !args.settles() {
+        return Ok(None);
+    }
+    let started = Instant::now();
+    db.settle()?;
+    Ok(Some(started.elapsed().as_secs_f64()))
+}

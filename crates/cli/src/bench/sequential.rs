@@ -1,0 +1,217 @@
+//! The main job: ascending keys in a number of transactions, closed, reopened, and every key
+//! got in sequence and verified.
+//!
+//! `write_s` is from opening the new file until the last commit has returned, `flush_s` the
+//! close, with its flush and sync, and `read_s` the reopening and the gets.
+
+use std::time::Instant;
+
+use azekura::Db;
+use serde::Serialize;
+
+use super::args::Args;
+use super::data::{Dataset, KeyBuf};
+use super::place::Place;
+use super::process::{self, Writes};
+use super::report;
+use super::verify;
+use crate::failure::Outcome;
+use crate::output::Output;
+use crate::progress::{Progress, Unit};
+use crate::units::as_f64;
+
+/// The table's name in the file.
+pub const TABLE: &str = "bench";
+/// Bytes of a key.
+pub const KEY_BYTES: u64 = 8;
+/// Records between two looks at the progress bar.
+const PROGRESS_RECORDS: u64 = 16_384;
+
+/// One row: what was done, and what it took.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    order: &'static str,
+    table: &'static str,
+    durability: &'static str,
+    /// Records written.
+    pub records: u64,
+    /// Transactions they were written in.
+    pub transactions: u64,
+    key_bytes: u64,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Bytes of all keys and values.
+    pub total_bytes: u64,
+    /// The closed file.
+    pub database_bytes: u64,
+    /// What the file has beyond keys and values, for each record.
+    pub overhead_bytes_per_record: f64,
+    /// Seconds until the last commit returned.
+    pub write_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settle_s: Option<f64>,
+    /// Seconds of the close.
+    pub flush_s: f64,
+    /// Seconds of the reopening and the gets.
+    pub read_s: f64,
+    open_ms: f64,
+    /// Records written in a second, until the last commit returned.
+    pub writes_per_s: f64,
+    /// Records written in a second, the close counted in.
+    pub writes_flushed_per_s: f64,
+    /// Gets in a second, the reopening counted in.
+    pub reads_per_s: f64,
+    /// Records scanned in a second.
+    pub scan_per_s: f64,
+    /// Megabytes (10^6) of keys and values written in a second.
+    pub write_mb_per_s: f64,
+    /// Megabytes (10^6) of keys and values read in a second.
+    pub read_mb_per_s: f64,
+    /// Bytes that the process wrote, from opening to closing.
+    pub written_bytes: Option<u64>,
+    /// Write calls of the process, from opening to closing.
+    pub write_calls: Option<u64>,
+    /// The peak of the process's memory.
+    pub peak_rss_bytes: Option<u64>,
+    /// Values compared byte for byte.
+    verified: u64,
+}
+
+/// Runs the job, a row for each size of value.
+pub fn run(args: &Args) -> Outcome {
+    let place = Place::new(args)?;
+    let mut output = Output::new();
+    let table = report::SequentialTable::new(args);
+    if !args.json {
+        report::print_heading(args, &place, &mut output)?;
+        table.print_header(&mut output)?;
+    }
+    for &value_bytes in args.value_sizes() {
+        place.clear()?;
+        let row = run_row(args, &place, value_bytes)?;
+        if args.json {
+            output.json(&row)?;
+        } else {
+            table.print_row(&row, &mut output)?;
+        }
+        output.flush()?;
+    }
+    if !args.json {
+        report::print_kept(&place, &mut output)?;
+    }
+    output.finish()
+}
+
+fn run_row(args: &Args, place: &Place, value_bytes: u64) -> Outcome<Row> {
+    let data = args.dataset(value_bytes);
+    process::reset_peak_memory();
+    let written = write(args, place, &data, value_bytes)?;
+    let database_bytes = place.size()?;
+    let read = read(args, place, &data, value_bytes)?;
+
+    let records = as_f64(args.records);
+    let total_bytes = args.records * (KEY_BYTES + value_bytes);
+    let flushed_s = written.write_s + written.flush_s + written.settle_s.unwrap_or(0.0);
+    Ok(Row {
+        order: args.order_name(),
+        table: args.table_name(),
+        durability: args.durability_name(),
+        records: args.records,
+        transactions: args.transactions(),
+        key_bytes: KEY_BYTES,
+        value_bytes,
+        total_bytes,
+        database_bytes,
+        overhead_bytes_per_record: (as_f64(database_bytes) - as_f64(total_bytes)) / records,
+        write_s: written.write_s,
+        settle_s: written.settle_s,
+        flush_s: written.flush_s,
+        read_s: read.read_s,
+        open_ms: read.open_s * 1e3,
+        writes_per_s: records / written.write_s,
+        writes_flushed_per_s: records / flushed_s,
+        reads_per_s: records / read.read_s,
+        scan_per_s: records / read.scan_s,
+        write_mb_per_s: as_f64(total_bytes) / 1e6 / written.write_s,
+        read_mb_per_s: as_f64(total_bytes) / 1e6 / read.read_s,
+        written_bytes: written.writes.map(|writes| writes.bytes),
+        write_calls: written.writes.map(|writes| writes.calls),
+        peak_rss_bytes: process::peak_memory_bytes(),
+        verified: 2 * args.records,
+    })
+}
+
+/// What writing took.
+struct Written {
+    write_s: f64,
+    settle_s: Option<f64>,
+    flush_s: f64,
+    writes: Option<Writes>,
+}
+
+fn write(args: &Args, place: &Place, data: &Dataset, value_bytes: u64) -> Outcome<Written> {
+    let (records, transactions) = (args.records, args.transactions());
+    let label = format!("{value_bytes} B  writing");
+    let mut progress = Progress::new(label, Unit::Records, records);
+    let before = Writes::now();
+    let started = Instant::now();
+    let db = Db::open(place.path(), args.options().exclusive(true))?;
+    let table = db.create_table(TABLE, args.kind())?;
+    let mut key = KeyBuf::new();
+    let mut next = 0;
+    for number in 1..=transactions {
+        // Records are spread evenly when the transactions do not divide them.
+        let end = records / transactions * number + records % transactions * number / transactions;
+        let mut txn = db.write();
+        for index in next..end {
+            txn.put(&table, data.key(index, &mut key), data.value(index))?;
+        }
+        txn.commit()?;
+        next = end;
+        progress.set(next);
+    }
+    let write_s = started.elapsed().as_secs_f64();
+    let settle_s = super::settle_if_asked(args, &db)?;
+    let closing = Instant::now();
+    drop(table);
+    db.close()?;
+    let flush_s = closing.elapsed().as_secs_f64();
+    drop(progress);
+    Ok(Written { write_s, settle_s, flush_s, writes: Writes::since(before) })
+}
+
+/// What reading took.
+struct Read {
+    open_s: f64,
+    read_s: f64,
+    scan_s: f64,
+}
+
+fn read(args: &Args, place: &Place, data: &Dataset, value_bytes: u64) -> Outcome<Read> {
+    let label = format!("{value_bytes} B  reading");
+    let mut progress = Progress::new(label, Unit::Records, args.records);
+    let started = Instant::now();
+    let db = Db::open(place.path(), args.options().create(false))?;
+    let table = db.open_table(TABLE)?;
+    let txn = db.read();
+    let mut key = KeyBuf::new();
+    verify::get(&txn, &table, data, 0, &mut key)?;
+    let open_s = started.elapsed().as_secs_f64();
+    let mut next = 0;
+    while next < args.records {
+        let end = args.records.min(next + PROGRESS_RECORDS);
+        for index in next..end {
+            verify::get(&txn, &table, data, index, &mut key)?;
+        }
+        next = end;
+        progress.set(next);
+    }
+    let read_s = started.elapsed().as_secs_f64();
+    let scanning = Instant::now();
+    verify::scan(&txn, &table, data, args.records)?;
+    let scan_s = scanning.elapsed().as_secs_f64();
+    drop(txn);
+    drop(table);
+    db.close()?;
+    Ok(Read { open_s, read_s, scan_s })
+}

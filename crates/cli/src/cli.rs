@@ -1,0 +1,115 @@
+//! The command line's grammar: one variant for each command, whose arguments are defined beside
+//! the command itself.
+
+use std::process::ExitCode;
+
+use clap::builder::Styles;
+use clap::builder::styling::AnsiColor;
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use crate::bench;
+use crate::commands::{check, compact, count, create, export, get, import, info, remove, scan, set, tables};
+use crate::failure::EXIT_USAGE;
+
+/// The colours of `--help`, on a terminal: those of cargo.
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default())
+    .error(AnsiColor::Red.on_default().bold());
+
+/// Azekura: an embedded transactional key-value store, one file for a database
+#[derive(Debug, Parser)]
+#[command(
+    name = "azekura",
+    version,
+    styles = STYLES,
+    max_term_width = 100,
+    after_help = "Exit status: 0 ok, 1 not found, 2 usage or I/O error, 3 corrupt.\n\n\
+                  Example:\n  \
+                  azekura create fruit.azk\n  \
+                  azekura set fruit.azk apple red\n  \
+                  azekura get fruit.azk apple"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure the engine on a real file: write, close, reopen, read back and verify
+    Bench(bench::Args),
+    /// Create a database, or a table in an existing one
+    Create(create::Args),
+    /// Print the value of a key
+    Get(get::Args),
+    /// Store a value under a key, durably
+    Set(set::Args),
+    /// Remove a key
+    Remove(remove::Args),
+    /// Print records: all of them, a range of keys, or those with a prefix
+    Scan(scan::Args),
+    /// Print the exact number of records of a table
+    Count(count::Args),
+    /// Print the size and the state of a database
+    Info(info::Args),
+    /// List the tables of a database
+    Tables(tables::Args),
+    /// Store the records of a TSV file or stream
+    Import(import::Args),
+    /// Write the records of a table as TSV
+    Export(export::Args),
+    /// Verify every byte of a database: checksums, order, counts, free space
+    Check(check::Args),
+    /// Give unused space back to the file system
+    Compact(compact::Args),
+}
+
+/// Parses the process's arguments; prints help, the version or a usage error itself, and then
+/// returns the exit status.
+pub fn parse() -> Result<Command, ExitCode> {
+    match Cli::try_parse() {
+        Ok(cli) => Ok(cli.command),
+        Err(error) => Err(report(&error)),
+    }
+}
+
+/// Prints what clap has to say. Its `error:` becomes `azekura:`, as in every other message.
+fn report(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // A reader that went away, as in `azekura --help | head -1`, is no failure.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(EXIT_USAGE);
+    }
+    let text = if crate::style::on_stderr() { error.render().ansi().to_string() } else { error.render().to_string() };
+    crate::failure::write_stderr(&text.replacen("error:", "azekura:", 1));
+    ExitCode::from(EXIT_USAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        for command in super::Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let call = format!("azekura {}", command.get_name());
+            assert!(help.contains("Example"), "{} has no example", command.get_name());
+            assert!(help.contains(&call), "{}'s example does not call it", command.get_name());
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `azekura check`: verifies a database from end to end.
+
+use azekura::CheckReport;
+
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::progress::{Progress, Unit};
+use crate::store::{self, FileArg};
+use crate::style::Paint;
+use crate::units;
+
+/// Arguments of `check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit status 3 when anything is wrong.\n\nExample:\n  azekura check fruit.azk && echo sound")]
+pub struct Args {
+    #[command(flatten)]
+    file: FileArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `check`.
+pub fn run(args: &Args) -> Outcome {
+    let db = store::open_to_read(&args.file.path)?;
+    let mut progress = Progress::new("checking", Unit::Bytes, 0);
+    let report = db.check(|step| progress.set_of(step.done, step.total))?;
+    drop(progress);
+    let mut output = Output::new();
+    if args.json {
+        output.json(&json(&report))?;
+    } else {
+        print(&report, &mut output)?;
+    }
+    output.finish()?;
+    match report.problems.len() {
+        0 => Ok(()),
+        1 => Err(Failure::Corrupt(format!("{}: 1 problem", args.file.path.display()))),
+        count => Err(Failure::Corrupt(format!("{}: {count} problems", args.file.path.display()))),
+    }
+}
+
+fn json(report: &CheckReport) -> serde_json::Value {
+    serde_json::json!({
+        "ok": report.problems.is_empty(),
+        "tables": report.tables,
+        "records": report.records,
+        "pages": report.pages,
+        "values": report.values,
+        "extents": report.extents,
+        "live_bytes": report.live_bytes,
+        "free_bytes": report.free_bytes,
+        "problems": report.problems,
+    })
+}
+
+fn print(report: &CheckReport, output: &mut Output) -> Outcome {
+    let paint = Paint::stdout();
+    for problem in &report.problems {
+        output.line(&format!("{} {problem}", paint.red("problem:")))?;
+    }
+    if report.problems.is_empty() {
+        output.line(&format!(
+            "{}: {} records in {} tables, {} live, {} free",
+            paint.green("sound"),
+            units::grouped(report.records),
+            report.tables,
+            units::bytes(report.live_bytes),
+            units::bytes(report.free_bytes),
+        ))?;
+    }
+    Ok(())
+}

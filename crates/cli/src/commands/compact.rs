@@ -1,0 +1,40 @@
+//! `azekura compact`: gives unused space back to the file system.
+
+use azekura::Durability;
+
+use crate::failure::Outcome;
+use crate::output;
+use crate::progress::{Progress, Unit};
+use crate::store::{self, FileArg};
+use crate::units;
+
+/// Arguments of `compact`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  azekura compact fruit.azk")]
+pub struct Args {
+    #[command(flatten)]
+    file: FileArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `compact`. The sizes are those of the file before it was opened and after it was closed,
+/// so that they are what `ls` shows.
+pub fn run(args: &Args) -> Outcome {
+    let path = &args.file.path;
+    let size = || std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let before = size();
+    let db = store::open_to_write(path, Durability::Sync)?;
+    let mut progress = Progress::new("compacting", Unit::Bytes, 0);
+    db.compact(|step| progress.set_of(step.done, step.total))?;
+    drop(progress);
+    db.close()?;
+    let after = size();
+    if args.json {
+        let report = serde_json::json!({ "before_bytes": before, "after_bytes": after });
+        return output::print_json(&report);
+    }
+    let saved = units::as_f64(before.saturating_sub(after)) * 100.0 / units::as_f64(before.max(1));
+    output::print_line(&format!("{} → {} ({saved:.1} % given back)", units::bytes(before), units::bytes(after)))
+}

@@ -1,0 +1,29 @@
+//! `azekura count`: the exact number of records of a table.
+
+use crate::failure::Outcome;
+use crate::output;
+use crate::store::{self, FileArg, TableArg};
+
+/// Arguments of `count`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  azekura count fruit.azk --table prices")]
+pub struct Args {
+    #[command(flatten)]
+    file: FileArg,
+    #[command(flatten)]
+    table: TableArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `count`.
+pub fn run(args: &Args) -> Outcome {
+    let db = store::open_to_read(&args.file.path)?;
+    let records = store::open_table(&db, &args.table.table)?.count()?;
+    if args.json {
+        let report = serde_json::json!({ "table": args.table.table, "records": records });
+        return output::print_json(&report);
+    }
+    output::print_line(&records.to_string())
+}

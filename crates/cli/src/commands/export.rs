@@ -1,0 +1,97 @@
+//! `azekura export`: a table as TSV, from one snapshot. The twin of `import`.
+//!
+//! A line is the key, a tab and the value, escaped (see [`crate::bytes`]).
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use azekura::{Db, Table};
+
+use crate::bytes::{Form, FormArg};
+use crate::commands::scan::write_line;
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::progress::{Progress, Unit};
+use crate::store::{self, FileArg, TableArg};
+use crate::units;
+
+/// Bytes gathered before they are written.
+const BUFFER_BYTES: usize = 256 << 10;
+/// Records between two looks at the progress bar.
+const PROGRESS_RECORDS: u64 = 1024;
+
+/// Arguments of `export`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Each line is a key, a tab and a value, with \\t \\n \\r \\\\ \\0 and \\xNN escapes.\n\n\
+                  Example:\n  azekura export fruit.azk fruit.tsv\n  azekura export fruit.azk | gzip > fruit.tsv.gz")]
+pub struct Args {
+    #[command(flatten)]
+    file: FileArg,
+    /// The TSV file to write, or - for standard output
+    #[arg(value_name = "OUTPUT", default_value = "-")]
+    output: PathBuf,
+    #[command(flatten)]
+    table: TableArg,
+    #[command(flatten)]
+    form: FormArg,
+    /// Print a summary as JSON (with a file as OUTPUT)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `export`.
+pub fn run(args: &Args) -> Outcome {
+    let to_stdout = args.output == Path::new("-");
+    if to_stdout && args.json {
+        let text = "--json prints a summary, so it needs a file as OUTPUT (see scan --json)";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let db = store::open_to_read(&args.file.path)?;
+    let table = store::open_table(&db, &args.table.table)?;
+    let form = args.form.form();
+    if to_stdout {
+        let stream = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
+        copy(&db, &table, form, stream, &|error| Failure::stdout(&error))?;
+        return Ok(());
+    }
+    let failed = |error: io::Error| Failure::io("writing", &args.output, &error);
+    let file = File::create(&args.output).map_err(failed)?;
+    let stream = BufWriter::with_capacity(BUFFER_BYTES, file);
+    let (records, bytes) = copy(&db, &table, form, stream, &failed)?;
+    if args.json {
+        return output::print_json(&serde_json::json!({ "records": records, "bytes": bytes }));
+    }
+    let records = units::grouped(records);
+    output::print_line(&format!("exported {records} records ({})", units::bytes(bytes)))
+}
+
+/// Copies every record to `stream`; returns the numbers of records and of bytes.
+fn copy(
+    db: &Db,
+    table: &Table,
+    form: Form,
+    mut stream: impl Write,
+    failed: &dyn Fn(io::Error) -> Failure,
+) -> Outcome<(u64, u64)> {
+    let txn = db.read();
+    let mut progress = Progress::new("exporting", Unit::Records, 0);
+    if progress.is_visible() {
+        progress.set_of(0, txn.count(table)?);
+    }
+    let mut cursor = txn.cursor(table)?;
+    let mut line = Vec::new();
+    let (mut records, mut bytes) = (0u64, 0u64);
+    while let Some((key, value)) = cursor.next()? {
+        line.clear();
+        write_line(key, Some(value), form, &mut line);
+        stream.write_all(&line).map_err(failed)?;
+        records += 1;
+        bytes += u64::try_from(line.len()).unwrap_or(0);
+        if records.is_multiple_of(PROGRESS_RECORDS) {
+            progress.set(records);
+        }
+    }
+    stream.flush().map_err(failed)?;
+    Ok((records, bytes))
+}

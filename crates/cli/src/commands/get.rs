@@ -1,0 +1,67 @@
+//! `azekura get`: the value of one key.
+
+use std::ffi::OsString;
+
+use crate::bytes::{self, Form, FormArg, JsonRecord};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Output};
+use crate::store::{self, FileArg, TableArg};
+
+/// Arguments of `get`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "A value that is not UTF-8 is printed with \\xNN escapes; --raw prints any value as it is.\n\
+                  Exit status 1 when there is no such key.\n\n\
+                  Example:\n  azekura get fruit.azk apple\n  azekura get photos.azk cat.jpg --raw > cat.jpg")]
+pub struct Args {
+    #[command(flatten)]
+    file: FileArg,
+    /// The key
+    #[arg(allow_hyphen_values = true)]
+    key: OsString,
+    #[command(flatten)]
+    table: TableArg,
+    #[command(flatten)]
+    form: FormArg,
+    /// Print the value's bytes and nothing else, not even a line feed
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `get`.
+pub fn run(args: &Args) -> Outcome {
+    let form = args.form.form();
+    let key = bytes::argument(&args.key, form)?;
+    let db = store::open_to_read(&args.file.path)?;
+    let table = store::open_table(&db, &args.table.table)?;
+    let Some(value) = table.get(&key)? else {
+        return Err(not_found(&key, &args.table.table, form));
+    };
+    if args.json {
+        return output::print_json(&JsonRecord::new(&key, Some(&value), form));
+    }
+    let mut output = Output::new();
+    if args.raw {
+        output.bytes(&value)?;
+        return output.finish();
+    }
+    if form == Form::Text && std::str::from_utf8(&value).is_ok() {
+        output.bytes(&value)?;
+    } else {
+        let mut text = Vec::new();
+        bytes::write_form(&value, form, &mut text);
+        output.bytes(&text)?;
+    }
+    output.bytes(b"\n")?;
+    output.finish()
+}
+
+/// The failure of a key that is not there.
+pub fn not_found(key: &[u8], table: &str, form: Form) -> Failure {
+    let mut shown = Vec::new();
+    bytes::write_form(key, form, &mut shown);
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    Failure::NotFound(format!("no key {shown} in table {table:?}"))
+}

@@ -1,0 +1,52 @@
+//! `azekura info`: the size and the state of a database, from its manifest: no data is read.
+
+use crate::failure::Outcome;
+use crate::output;
+use crate::store::{self, FileArg, kind_name};
+use crate::units;
+
+/// Arguments of `info`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  azekura info fruit.azk")]
+pub struct Args {
+    #[command(flatten)]
+    file: FileArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `info`.
+pub fn run(args: &Args) -> Outcome {
+    let db = store::open_to_read(&args.file.path)?;
+    let tables = db.tables();
+    let stats = db.stats();
+    if args.json {
+        let named =
+            |table: &azekura::TableInfo| serde_json::json!({ "table": table.name, "kind": kind_name(table.kind) });
+        return output::print_json(&serde_json::json!({
+            "path": args.file.path.to_string_lossy(),
+            "file_bytes": stats.file_bytes,
+            "live_bytes": stats.live_bytes,
+            "free_bytes": stats.free_bytes,
+            "log_bytes": stats.log_bytes,
+            "runs": stats.runs,
+            "levels": stats.levels.len(),
+            "tables": tables.iter().map(named).collect::<Vec<_>>(),
+        }));
+    }
+    let size = |bytes: u64| match bytes {
+        0..1_000 => units::bytes(bytes),
+        _ => format!("{} ({} bytes)", units::bytes(bytes), units::grouped(bytes)),
+    };
+    let names: Vec<String> = tables.iter().map(|table| format!("{} ({})", table.name, kind_name(table.kind))).collect();
+    output::print_labelled(&[
+        ("database", args.file.path.display().to_string()),
+        ("file", size(stats.file_bytes)),
+        ("live", size(stats.live_bytes)),
+        ("free", size(stats.free_bytes)),
+        ("log", size(stats.log_bytes)),
+        ("runs", format!("{} in {} levels", stats.runs, stats.levels.len())),
+        ("tables", if names.is_empty() { "none".to_owned() } else { names.join(", ") }),
+    ])
+}

@@ -1,0 +1,119 @@
+//! `azekura scan`: records in order, forwards or backwards, all or some.
+//!
+//! A text line is the key, a tab and the value, escaped as in `export`.
+
+use std::ffi::OsString;
+use std::ops::Bound;
+
+use azekura::{Cursor, Kind, ReadTxn, Table};
+
+use crate::bytes::{self, Form, FormArg, JsonRecord};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::store::{self, FileArg, TableArg};
+
+/// Arguments of `scan`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  azekura scan fruit.azk --prefix app --limit 10\n  azekura scan fruit.azk --from a --to c --reverse --json"
+)]
+pub struct Args {
+    #[command(flatten)]
+    file: FileArg,
+    #[command(flatten)]
+    table: TableArg,
+    /// First key, included (ordered tables)
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    from: Option<OsString>,
+    /// Last key, not included (ordered tables)
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    to: Option<OsString>,
+    /// Only keys that begin so (ordered tables)
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
+    prefix: Option<OsString>,
+    /// From the last to the first
+    #[arg(long)]
+    reverse: bool,
+    /// At most so many records
+    #[arg(long, value_name = "N", value_parser = crate::units::parse_count)]
+    limit: Option<u64>,
+    /// Print keys without their values
+    #[arg(long)]
+    keys_only: bool,
+    #[command(flatten)]
+    form: FormArg,
+    /// Print one JSON object a record
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `scan` over one snapshot.
+pub fn run(args: &Args) -> Outcome {
+    let db = store::open_to_read(&args.file.path)?;
+    let table = store::open_table(&db, &args.table.table)?;
+    let txn = db.read();
+    let mut cursor = cursor(args, &txn, &table)?;
+    if args.reverse {
+        cursor.seek_last();
+    }
+    let mut output = Output::new();
+    let mut line = Vec::new();
+    let mut left = args.limit.unwrap_or(u64::MAX);
+    while left > 0 {
+        let record = if args.reverse { cursor.prev()? } else { cursor.next()? };
+        let Some((key, value)) = record else { break };
+        write_record(args, key, value, &mut line, &mut output)?;
+        left -= 1;
+    }
+    output.finish()
+}
+
+/// A cursor over what the arguments ask for.
+fn cursor(args: &Args, txn: &ReadTxn, table: &Table) -> Outcome<Cursor> {
+    let limited = args.from.is_some() || args.to.is_some() || args.prefix.is_some();
+    if limited && table.kind() == Kind::Hash {
+        return Err(Failure::Usage(format!(
+            "table {:?} is in hash order: --from, --to and --prefix need an ordered table",
+            args.table.table
+        )));
+    }
+    let form = args.form.form();
+    if let Some(prefix) = &args.prefix {
+        return Ok(txn.prefix(table, &bytes::argument(prefix, form)?)?);
+    }
+    let parse = |key: &Option<OsString>| key.as_ref().map(|key| bytes::argument(key, form)).transpose();
+    let (from, to) = (parse(&args.from)?, parse(&args.to)?);
+    if !limited {
+        return Ok(txn.cursor(table)?);
+    }
+    if let (Some(from), Some(to)) = (&from, &to)
+        && from > to
+    {
+        return Err(Failure::Usage("--from is after --to".to_owned()));
+    }
+    let low = from.as_deref().map_or(Bound::Unbounded, Bound::Included);
+    let high = to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    Ok(txn.range(table, low, high)?)
+}
+
+/// Writes one record. `line` is a buffer, reused from record to record.
+fn write_record(args: &Args, key: &[u8], value: &[u8], line: &mut Vec<u8>, output: &mut Output) -> Outcome {
+    let form = args.form.form();
+    if args.json {
+        let value = (!args.keys_only).then_some(value);
+        return output.json(&JsonRecord::new(key, value, form));
+    }
+    line.clear();
+    write_line(key, (!args.keys_only).then_some(value), form, line);
+    output.bytes(line)
+}
+
+/// Appends a record's line: the key, a tab and the value, then a line feed.
+pub fn write_line(key: &[u8], value: Option<&[u8]>, form: Form, line: &mut Vec<u8>) {
+    bytes::write_form(key, form, line);
+    if let Some(value) = value {
+        line.push(b'\t');
+        bytes::write_form(value, form, line);
+    }
+    line.push(b'\n');
+}

@@ -1,0 +1,219 @@
+//! Records and tables through the command line: round trips, forms, exit statuses.
+
+mod common;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::Stdio;
+
+use common::Place;
+
+#[test]
+fn a_record_is_set_got_and_removed() {
+    let place = Place::with_database();
+    place.run(["set", "db.azk", "apple", "red"]).succeeds();
+    assert_eq!(place.run(["get", "db.azk", "apple"]).succeeds().stdout(), "red\n");
+    place.run(["set", "db.azk", "apple", "green"]).succeeds();
+    assert_eq!(place.run(["get", "db.azk", "apple"]).succeeds().stdout(), "green\n");
+    place.run(["remove", "db.azk", "apple"]).succeeds();
+    place.run(["get", "db.azk", "apple"]).fails(1, "no key apple");
+    place.run(["remove", "db.azk", "apple"]).fails(1, "no key apple");
+}
+
+#[test]
+fn both_kinds_of_table_keep_records_apart() {
+    let place = Place::with_database();
+    place.run(["create", "db.azk", "--table", "prices", "--hash"]).succeeds();
+    place.run(["set", "db.azk", "apple", "red"]).succeeds();
+    place.run(["set", "db.azk", "apple", "2", "--table", "prices"]).succeeds();
+    assert_eq!(place.run(["get", "db.azk", "apple"]).succeeds().stdout(), "red\n");
+    assert_eq!(place.run(["get", "db.azk", "apple", "-t", "prices"]).succeeds().stdout(), "2\n");
+    let tables = place.run(["tables", "db.azk", "--count", "--json"]).succeeds().json_lines();
+    assert_eq!(tables[0], serde_json::json!({"table": "main", "kind": "ordered", "records": 1}));
+    assert_eq!(tables[1], serde_json::json!({"table": "prices", "kind": "hash", "records": 1}));
+    place.run(["create", "db.azk", "--table", "prices"]).fails(2, "exists already");
+}
+
+#[test]
+fn missing_files_and_tables_are_named() {
+    let place = Place::with_database();
+    for command in [&["get", "db.azk", "k"][..], &["scan", "db.azk"], &["count", "db.azk"]] {
+        let arguments = command.iter().chain(&["--table", "fruit"]);
+        let ran = place.run(arguments).fails(2, "no table named \"fruit\" in db.azk");
+        assert!(ran.stderr().contains("main"));
+    }
+    place.run(["get", "gone.azk", "k"]).fails(2, "azekura create gone.azk");
+    place.run(["set", "gone.azk", "k", "v"]).fails(2, "no such database");
+    assert!(!place.path("gone.azk").exists());
+}
+
+#[test]
+fn usage_errors_have_status_2() {
+    let place = Place::with_database();
+    place.run(["get", "db.azk"]).fails(2, "KEY");
+    place.run(["grab", "db.azk"]).fails(2, "grab");
+    place.run(["get", "--hex", "db.azk", "abc"]).fails(2, "odd number");
+    place.run(["create", "x.azk", "--hash", "--ordered"]).fails(2, "cannot be used");
+    place.run(["scan", "db.azk", "--from", "b", "--to", "a"]).fails(2, "--from is after --to");
+    assert_eq!(place.run([] as [&str; 0]).status(), 2);
+}
+
+#[test]
+fn help_and_version_have_status_0() {
+    let place = Place::new();
+    assert!(place.run(["--version"]).succeeds().stdout().starts_with("azekura "));
+    let commands = [
+        "bench", "create", "get", "set", "remove", "scan", "count", "info", "tables", "import", "export", "check",
+        "compact",
+    ];
+    let overview = place.run(["--help"]).succeeds();
+    for command in commands {
+        assert!(overview.stdout().contains(command));
+        let help = place.run([command, "--help"]).succeeds();
+        assert!(help.stdout().contains(&format!("\n  azekura {command} ")), "{command}");
+    }
+}
+
+#[test]
+fn hex_reads_and_writes_any_bytes() {
+    let place = Place::with_database();
+    place.run(["set", "--hex", "db.azk", "00ff", "CAFE0a"]).succeeds();
+    assert_eq!(place.run(["get", "--hex", "db.azk", "00ff"]).succeeds().stdout(), "cafe0a\n");
+    let raw = place.run(["get", "--hex", "--raw", "db.azk", "00ff"]).succeeds();
+    assert_eq!(raw.stdout_bytes(), b"\xca\xfe\x0a");
+    assert_eq!(place.run(["scan", "--hex", "db.azk"]).succeeds().stdout(), "00ff\tcafe0a\n");
+    assert_eq!(place.run(["scan", "db.azk"]).succeeds().stdout(), "\\0\\xff\t\\xca\\xfe\\n\n");
+    let json = place.run(["scan", "--json", "db.azk"]).succeeds().json_lines();
+    assert_eq!(json[0], serde_json::json!({"key_hex": "00ff", "value_hex": "cafe0a"}));
+}
+
+#[test]
+fn a_value_comes_from_standard_input() {
+    let place = Place::with_database();
+    let value: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
+    place.run_with_input(["set", "db.azk", "big", "-"], &value).succeeds();
+    let got = place.run(["get", "db.azk", "big", "--raw"]).succeeds();
+    assert_eq!(got.stdout_bytes(), value);
+    place.run_with_input(["set", "--hex", "db.azk", "00", "-"], b"0aff\n").succeeds();
+    assert_eq!(place.run(["get", "--hex", "db.azk", "00"]).succeeds().stdout(), "0aff\n");
+    place.run_with_input(["set", "db.azk", "none", "-"], b"").succeeds();
+    assert_eq!(place.run(["get", "db.azk", "none"]).succeeds().stdout(), "\n");
+}
+
+#[test]
+fn odd_keys_are_keys() {
+    let place = Place::with_database();
+    for key in ["", "-", "--help", "two words", "clé", "a\tb"] {
+        let arguments = ["set", "db.azk", "--", key, key];
+        place.run(arguments).succeeds();
+    }
+    place.run(["set", "db.azk", "-k", "-v"]).succeeds();
+    assert_eq!(place.run(["get", "db.azk", "-k"]).succeeds().stdout(), "-v\n");
+    assert_eq!(place.run(["get", "db.azk", "clé"]).succeeds().stdout(), "clé\n");
+    assert_eq!(place.run(["count", "db.azk"]).succeeds().stdout(), "7\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_key_need_not_be_utf8() {
+    use std::os::unix::ffi::OsStringExt;
+    let place = Place::with_database();
+    let key = OsString::from_vec(b"caf\xe9".to_vec());
+    let arguments = ["set".into(), "db.azk".into(), key.clone(), "latin".into()];
+    place.run(arguments).succeeds();
+    assert_eq!(place.run(["get".into(), "db.azk".into(), key]).succeeds().stdout(), "latin\n");
+    assert_eq!(place.run(["scan", "db.azk", "--keys-only"]).succeeds().stdout(), "caf\\xe9\n");
+}
+
+/// A database with the keys a, ab, abc, b, c; each value is its key twice.
+fn alphabet() -> Place {
+    let place = Place::with_database();
+    for key in ["b", "abc", "a", "c", "ab"] {
+        place.run(["set", "db.azk", key, &key.repeat(2)]).succeeds();
+    }
+    place
+}
+
+fn scan(place: &Place, options: &[&str]) -> String {
+    let arguments = ["scan", "db.azk", "--keys-only"].iter().chain(options);
+    place.run(arguments).succeeds().stdout().replace('\n', " ").trim_end().to_owned()
+}
+
+#[test]
+fn scans_take_ranges_prefixes_directions_and_limits() {
+    let place = alphabet();
+    assert_eq!(scan(&place, &[]), "a ab abc b c");
+    assert_eq!(scan(&place, &["--reverse"]), "c b abc ab a");
+    assert_eq!(scan(&place, &["--from", "ab"]), "ab abc b c");
+    assert_eq!(scan(&place, &["--to", "b"]), "a ab abc");
+    assert_eq!(scan(&place, &["--from", "ab", "--to", "c"]), "ab abc b");
+    assert_eq!(scan(&place, &["--from", "ab", "--to", "c", "--reverse"]), "b abc ab");
+    assert_eq!(scan(&place, &["--from", "aa", "--to", "aa"]), "");
+    assert_eq!(scan(&place, &["--prefix", "ab"]), "ab abc");
+    assert_eq!(scan(&place, &["--prefix", "ab", "--reverse"]), "abc ab");
+    assert_eq!(scan(&place, &["--prefix", "z"]), "");
+    assert_eq!(scan(&place, &["--limit", "2"]), "a ab");
+    assert_eq!(scan(&place, &["--limit", "2", "--reverse"]), "c b");
+    assert_eq!(scan(&place, &["--limit", "0"]), "");
+    let json = place.run(["scan", "db.azk", "--limit", "1", "--json"]).succeeds().json_lines();
+    assert_eq!(json, [serde_json::json!({"key": "a", "value": "aa"})]);
+}
+
+#[test]
+fn a_hash_table_is_scanned_whole() {
+    let place = Place::new();
+    place.run(["create", "db.azk", "--hash"]).succeeds();
+    for key in ["one", "two", "three"] {
+        place.run(["set", "db.azk", key, "x"]).succeeds();
+    }
+    let mut keys: Vec<String> = scan(&place, &[]).split(' ').map(str::to_owned).collect();
+    let mut backwards: Vec<String> = scan(&place, &["--reverse"]).split(' ').map(str::to_owned).collect();
+    backwards.reverse();
+    assert_eq!(keys, backwards);
+    keys.sort();
+    assert_eq!(keys, ["one", "three", "two"]);
+    place.run(["scan", "db.azk", "--prefix", "t"]).fails(2, "hash order");
+}
+
+#[test]
+fn what_machines_read_is_json() {
+    let place = alphabet();
+    let only = |arguments: &[&str]| place.run(arguments).succeeds().json_lines().remove(0);
+    assert_eq!(only(&["get", "db.azk", "b", "--json"])["value"], "bb");
+    assert_eq!(only(&["count", "db.azk", "--json"])["records"], 5);
+    let info = only(&["info", "db.azk", "--json"]);
+    let size = std::fs::metadata(place.path("db.azk")).expect("the file").len();
+    assert_eq!(info["file_bytes"], size);
+    assert_eq!(info["tables"][0]["table"], "main");
+    let check = only(&["check", "db.azk", "--json"]);
+    assert_eq!(check["ok"], true);
+    assert_eq!(check["records"], 5);
+    let compact = only(&["compact", "db.azk", "--json"]);
+    assert_eq!(compact["before_bytes"], size);
+    assert_eq!(only(&["get", "db.azk", "abc", "--json"])["value"], "abcabc");
+}
+
+#[test]
+fn what_people_read_says_what_matters() {
+    let place = alphabet();
+    assert!(place.run(["info", "db.azk"]).succeeds().stdout().contains("main (ordered)"));
+    assert!(place.run(["check", "db.azk"]).succeeds().stdout().starts_with("sound: 5 records"));
+    assert!(place.run(["compact", "db.azk"]).succeeds().stdout().contains("→"));
+    let tables = place.run(["tables", "db.azk", "--count"]).succeeds();
+    assert!(tables.stdout().lines().any(|line| line.starts_with("main") && line.ends_with(" 5")));
+}
+
+#[test]
+fn a_second_writer_is_told_that_the_file_is_locked() {
+    let place = Place::with_database();
+    let mut command = place.command(["import", "db.azk", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut holder = command.spawn().expect("it runs");
+    let mut input = holder.stdin.take().expect("a pipe");
+    // More than a pipe holds: once it is written, import is reading, so the database is open.
+    input.write_all(&b"key\tvalue\n".repeat(100_000)).expect("import reads");
+    place.run(["set", "db.azk", "k", "v"]).fails(2, "locked");
+    drop(input);
+    assert!(holder.wait().expect("it ends").success());
+    place.run(["set", "db.azk", "k", "v"]).succeeds();
+}

@@ -1,0 +1,122 @@
+//! Import and export: escapes, binary data, streams, bad input.
+
+mod common;
+
+use common::Place;
+
+/// Every byte, alone and beside others, in keys and values.
+fn binary_records() -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut records = vec![(Vec::new(), b"the empty key".to_vec()), (b"empty".to_vec(), Vec::new())];
+    for byte in 0..=u8::MAX {
+        records.push((vec![byte], vec![byte; 3]));
+        records.push((vec![b'k', byte, b'\\'], vec![b'\t', byte, b'\n', b'\r']));
+    }
+    records.push((b"long".to_vec(), (0..=u8::MAX).cycle().take(300_000).collect()));
+    records.push(("鍵".into(), "値 with spaces".into()));
+    records.sort();
+    records
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn hex_lines(records: &[(Vec<u8>, Vec<u8>)]) -> String {
+    records.iter().map(|(key, value)| format!("{}\t{}\n", hex(key), hex(value))).collect()
+}
+
+#[test]
+fn any_bytes_survive_export_and_import() {
+    let place = Place::with_database();
+    let lines = hex_lines(&binary_records());
+    place.run_with_input(["import", "--hex", "db.azk"], lines.as_bytes()).succeeds();
+    place.run(["export", "db.azk", "all.tsv"]).succeeds();
+
+    // The file is text, whatever the records hold.
+    let exported = String::from_utf8(place.read("all.tsv")).expect("UTF-8");
+    assert_eq!(exported.lines().count(), binary_records().len());
+    assert!(exported.chars().all(|c| !c.is_control() || c == '\t' || c == '\n'));
+
+    place.run(["create", "copy.azk"]).succeeds();
+    place.run(["import", "copy.azk", "all.tsv"]).succeeds();
+    assert_eq!(place.run(["export", "--hex", "copy.azk"]).succeeds().stdout(), lines);
+    assert_eq!(place.run(["export", "copy.azk", "-"]).succeeds().stdout(), exported);
+}
+
+#[test]
+fn many_batches_are_imported_from_a_pipe() {
+    let place = Place::new();
+    place.run(["create", "db.azk", "--hash"]).succeeds();
+    let lines: String = (0..35_000).map(|n| format!("key{n}\tvalue{n}\n")).collect();
+    let ran = place.run_with_input(["import", "db.azk", "-", "--json"], lines.as_bytes());
+    assert_eq!(ran.succeeds().json_lines()[0]["records"], 35_000);
+    assert_eq!(place.run(["count", "db.azk"]).succeeds().stdout(), "35000\n");
+    assert_eq!(place.run(["get", "db.azk", "key34999"]).succeeds().stdout(), "value34999\n");
+    let exported = place.run(["export", "db.azk"]).succeeds();
+    let mut exported: Vec<&str> = exported.stdout().lines().collect();
+    let mut expected: Vec<&str> = lines.lines().collect();
+    exported.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(exported, expected);
+}
+
+#[test]
+fn import_accepts_windows_lines_and_a_missing_last_line_feed() {
+    let place = Place::with_database();
+    place.run_with_input(["import", "db.azk"], b"a\t1\r\nb\t2\\r\r\nc\t3").succeeds();
+    assert_eq!(place.run(["export", "db.azk"]).succeeds().stdout(), "a\t1\nb\t2\\r\nc\t3\n");
+}
+
+#[test]
+fn importing_nothing_is_no_error() {
+    let place = Place::with_database();
+    let ran = place.run_with_input(["import", "db.azk"], b"").succeeds();
+    assert!(ran.stdout().starts_with("imported 0 records"));
+    assert_eq!(place.run(["export", "db.azk"]).succeeds().stdout(), "");
+}
+
+#[test]
+fn a_bad_line_is_numbered_and_nothing_before_it_is_lost() {
+    let bad = [
+        ("no tab here", "no tab"),
+        ("", "no tab"),
+        ("one\ttwo\tthree", "more than one tab"),
+        ("key\tbad \\q escape", "unknown escape \\q"),
+        ("key\t\\x1", "two hexadecimal digits"),
+        ("key\\\tvalue", "backslash"),
+    ];
+    for (line, reason) in bad {
+        let place = Place::with_database();
+        place.run(["set", "db.azk", "old", "record"]).succeeds();
+        // More than a batch before it, so that one is committed and one is under way.
+        let good: String = (0..12_345).map(|n| format!("k{n:05}\tv{n}\n")).collect();
+        place.write("bad.tsv", format!("{good}{line}\nafter\tit\n"));
+        let ran = place.run(["import", "db.azk", "bad.tsv"]).fails(2, reason);
+        assert!(ran.stderr().contains("bad.tsv: line 12346: "), "{}", ran.stderr());
+        assert!(ran.stderr().contains("the 12,345 rows before it are stored"), "{}", ran.stderr());
+        assert_eq!(place.run(["count", "db.azk"]).succeeds().stdout(), "12346\n");
+        assert_eq!(place.run(["get", "db.azk", "k12344"]).succeeds().stdout(), "v12344\n");
+        assert_eq!(place.run(["get", "db.azk", "old"]).succeeds().stdout(), "record\n");
+        place.run(["get", "db.azk", "after"]).fails(1, "no key after");
+    }
+}
+
+#[test]
+fn a_key_that_is_too_large_is_a_bad_line() {
+    let place = Place::with_database();
+    let input = format!("a\t1\n{}\t2\n", "k".repeat(70_000));
+    let ran = place.run_with_input(["import", "db.azk"], input.as_bytes());
+    let ran = ran.fails(2, "standard input: line 2: ");
+    assert!(ran.stderr().contains("too large"));
+    assert_eq!(place.run(["count", "db.azk"]).succeeds().stdout(), "1\n");
+}
+
+#[test]
+fn files_that_cannot_be_opened_are_named() {
+    let place = Place::with_database();
+    place.run(["import", "db.azk", "gone.tsv"]).fails(2, "gone.tsv");
+    place.run(["export", "db.azk", "no/such/folder.tsv"]).fails(2, "no/such/folder.tsv");
+    place.write("kept.tsv", "mine");
+    place.run(["export", "gone.azk", "kept.tsv"]).fails(2, "gone.azk");
+    assert_eq!(place.read("kept.tsv"), b"mine");
+}

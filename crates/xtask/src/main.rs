@@ -1,0 +1,30 @@
+//! The project's own tasks. `cargo xtask test` is the test command: everything that has to be
+//! right before a change lands, in order, stopping at the first thing that is not.
+
+mod runner;
+mod smoke;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: cargo xtask <task>
+
+Tasks:
+  test    formatting, clippy, documentation, tests, and a run of the bench
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["test"] => test::run(),
+        ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprint!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
