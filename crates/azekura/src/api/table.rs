@@ -50,11 +50,11 @@ impl Table {
         let seq = state.visible();
         let t = state.table(self.id)?;
         let mut buf = KeyBuf::new();
-        match lookup(t, seq, t.kind.sort_key(key, engine.hash_seed, &mut buf))? {
-            None => Ok(None),
-            Some((Tag::Large, slot)) => engine.read_large(slot.bytes()).map(|v| Some(f(&v))),
-            Some((_, slot)) => Ok(Some(f(slot.bytes()))),
-        }
+        lookup(t, seq, t.kind.sort_key(key, engine.hash_seed, &mut buf), |tag, slot| match tag {
+            Tag::Large => engine.read_large(slot.bytes()).map(|v| f(&v)),
+            _ => Ok(f(slot.bytes())),
+        })?
+        .transpose()
     }
 
     /// The value of a key.
@@ -85,12 +85,12 @@ impl Table {
         let mut buf = KeyBuf::new();
         let t = state.table(self.id)?;
         let sort = t.kind.sort_key(key, engine.hash_seed, &mut buf);
-        match lookup(t, state.visible(), sort)? {
-            None => Ok(None),
-            Some((Tag::Large, slot)) => engine.read_large(slot.bytes()).map(|v| Some(ValueRef::owned(v))),
+        lookup(t, state.visible(), sort, |tag, slot| match tag {
+            Tag::Large => engine.read_large(slot.bytes()).map(ValueRef::owned),
             // SAFETY: the state goes with the reference.
-            Some((_, slot)) => Ok(Some(unsafe { ValueRef::new(slot, Some(state.clone())) })),
-        }
+            _ => Ok(unsafe { ValueRef::new(slot, Some(state.clone())) }),
+        })?
+        .transpose()
     }
 
     /// The values of several keys, in their order. Much faster than one by one.

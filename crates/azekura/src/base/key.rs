@@ -69,8 +69,8 @@ impl<'a> SortKey<'a> {
     }
 }
 
-/// Longest sort key that `KeyBuf` holds without an allocation.
-const INLINE_BYTES: usize = 264;
+/// Longest sort key that `KeyBuf` holds without an allocation. Clearing it is part of every lookup.
+const INLINE_BYTES: usize = 72;
 
 /// Room for the sort key of one lookup.
 pub(crate) struct KeyBuf {
@@ -86,7 +86,7 @@ impl KeyBuf {
 }
 
 impl Kind {
-    /// The sort key of a user's key. Hash keys over 256 bytes allocate.
+    /// The sort key of a user's key. Hash keys over 64 bytes allocate.
     #[inline(always)]
     pub(crate) fn sort_key<'a>(self, key: &'a [u8], seed: u64, buf: &'a mut KeyBuf) -> SortKey<'a> {
         match self {

@@ -269,17 +269,19 @@ impl PageSlots {
         Some(unsafe { self.cache.page(index) })
     }
 
-    /// Has the processor fetch the line of `byte` of a page, and the header of its frame, if the page
-    /// is in the cache. Only a hint: it waits for nothing but the slot itself.
-    #[inline]
-    pub(crate) fn prefetch(&self, page: u32, byte: usize) {
+    /// Has the processor fetch lines of a page, given by a byte in each, and the header of its frame,
+    /// if the page is in the cache. Only a hint: it waits for nothing but the slot itself.
+    #[inline(always)]
+    pub(crate) fn prefetch<const N: usize>(&self, page: u32, bytes: [usize; N]) {
         let slots = self.slots.get();
         if let Some(slot) = slots.and_then(|slots| slots.get(usize_of(page))) {
             let index = index_of(slot.load(Ordering::Relaxed));
             if let Some(frame) = self.cache.frames.get(index) {
                 prefetch_line(std::ptr::from_ref(frame).cast());
                 let first = self.cache.region.frame(index).as_ptr();
-                prefetch_line(first.wrapping_add(byte % PAGE_BYTES));
+                for byte in bytes {
+                    prefetch_line(first.wrapping_add(byte % PAGE_BYTES));
+                }
             }
         }
     }

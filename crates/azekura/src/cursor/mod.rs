@@ -110,21 +110,13 @@ impl Cursor {
     }
 
     /// Goes before the first record.
-    ///
-    /// # Errors
-    /// None at present.
-    pub fn seek_first(&mut self) -> Result<()> {
+    pub fn seek_first(&mut self) {
         self.place = Place::Start;
-        Ok(())
     }
 
     /// Goes after the last record.
-    ///
-    /// # Errors
-    /// None at present.
-    pub fn seek_last(&mut self) -> Result<()> {
+    pub fn seek_last(&mut self) {
         self.place = Place::End;
-        Ok(())
     }
 
     /// Goes to a key: `next` then gives the first record at or above it, `prev` the last below.

@@ -26,7 +26,9 @@ pub(super) struct Checkpoint {
     pub(super) manifest: Option<Extent>,
     /// Chains of earlier handles, until a flush has made them needless.
     pub(super) old_logs: Vec<OldLog>,
-    /// The state's `flushed_seq` when it was written, and whether it named a log chain.
+    /// The state's `flushed_seq` when it was written.
+    pub(super) flushed_seq: u64,
+    /// Whether it named no log chain.
     pub(super) clean: bool,
 }
 
@@ -37,21 +39,28 @@ pub(super) struct OldLog {
     pub(super) last_seq: u64,
 }
 
-/// A run that the state has dropped, and what of it is free once no checkpoint names it.
-pub(super) struct Retired {
-    run: Arc<Run>,
-    extents: Vec<Extent>,
+/// What the state has dropped and the newest checkpoint, or the log after it, may still name.
+pub(super) enum Retired {
+    /// A run, and what of it is free once no checkpoint names it.
+    Run { run: Arc<Run>, extents: Vec<Extent> },
+    /// Chunks, with the value segments to which only the log still refers.
+    Memory { _state: Arc<State> },
 }
 
 impl Retired {
     /// All of it goes.
     pub(super) fn whole(run: Arc<Run>) -> Retired {
-        Retired { extents: run.info.extents.clone(), run }
+        Retired::Run { extents: run.info.extents.clone(), run }
     }
 
     /// Only these extents go; the rest lives on in the run's successor.
     pub(super) fn parts(run: Arc<Run>, extents: Vec<Extent>) -> Retired {
-        Retired { run, extents }
+        Retired::Run { run, extents }
+    }
+
+    /// What an earlier state had in memory.
+    pub(super) fn memory(state: Arc<State>) -> Retired {
+        Retired::Memory { _state: state }
     }
 }
 
@@ -93,13 +102,16 @@ impl Engine {
             self.space.free(extent);
         }
         for old in retired {
-            old.run.doom_parts(old.extents);
+            if let Retired::Run { run, extents } = old {
+                run.doom_parts(extents);
+            }
         }
         if purpose == Purpose::StartLog {
             self.log.published();
         }
         self.log.set_checkpoint(guard.number);
         self.log.flushed(state.flushed_seq);
+        guard.flushed_seq = state.flushed_seq;
         guard.clean = manifest.logs.is_empty();
         Ok(())
     }

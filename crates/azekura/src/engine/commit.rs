@@ -15,6 +15,7 @@ use crate::format::frame::write_part;
 use crate::log::LogStart;
 use crate::log::segment_list;
 use crate::memtable::chunk::Chunk;
+use crate::memtable::pool::Pool;
 use crate::memtable::ranges::{Range, Ranges};
 use crate::values::Segment;
 use parking_lot::{Mutex, MutexGuard};
@@ -110,6 +111,7 @@ impl Engine {
         if batch.parts.is_empty() {
             return self.commit_nothing(&batch);
         }
+        self.check_open()?;
         self.pace_writer(batch.user_bytes)?;
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);
@@ -174,6 +176,7 @@ impl Engine {
 
     /// Checks for conflicts and gives the commit its number.
     fn sequence(&self, commit: &mut Commit, batch: &Batch) -> Result<u64> {
+        self.check_open()?;
         self.check_reads(commit, batch)?;
         let state = self.state.load();
         for part in &batch.parts {
@@ -208,7 +211,7 @@ impl Engine {
         let as_chunks = batch.parts.iter().any(BatchPart::is_chunk);
         if as_chunks && bytes >= BY_REFERENCE_BYTES_MIN {
             let chunks: Vec<(u32, Arc<Chunk>)> =
-                batch.parts.into_iter().map(|p| (p.table, Arc::new(p.into_chunk()))).collect();
+                batch.parts.into_iter().map(|p| (p.table, Arc::new(p.into_chunk(&self.pool)))).collect();
             self.log.add_chunks(seq, chunks.clone());
             return chunks.into_iter().map(|(table, chunk)| Ready::Chunk(table, chunk)).collect();
         }
@@ -219,7 +222,7 @@ impl Engine {
             }
         });
         let ready = |p: BatchPart| {
-            if as_chunks { Ready::Chunk(p.table, Arc::new(p.into_chunk())) } else { Ready::Small(p) }
+            if as_chunks { Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool))) } else { Ready::Small(p) }
         };
         batch.parts.into_iter().map(ready).collect()
     }
@@ -292,7 +295,7 @@ impl Engine {
         let mut commit = self.commit.lock();
         let ready = parts
             .into_iter()
-            .map(|p| if p.is_chunk() { Ready::Chunk(p.table, Arc::new(p.into_chunk())) } else { Ready::Small(p) });
+            .map(|p| if p.is_chunk() { Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool))) } else { Ready::Small(p) });
         let ready: Vec<Ready> = ready.collect();
         self.apply(&mut commit, seq, ready)?;
         commit.next_seq = seq + 1;
@@ -345,6 +348,7 @@ impl Engine {
             tables.push(Arc::new(t));
         }
         commit.spare.truncate(4);
+        self.pace.set_frozen(commit.live_bytes as u64);
         commit.live_bytes = 0;
         self.pace.set_live(0);
         let mut next = state.with_tables(tables);
@@ -386,8 +390,8 @@ impl BatchPart {
         self.block.len() >= CHUNK_RECORDS_MIN || self.block.bytes() >= CHUNK_BYTES_MIN || !self.ranges.is_empty()
     }
 
-    fn into_chunk(self) -> Chunk {
-        Chunk::new(self.block, self.ranges, self.segments)
+    fn into_chunk(self, pool: &Arc<Pool>) -> Chunk {
+        Chunk::new(self.block, self.ranges, self.segments).pooled(pool)
     }
 
     /// What a transaction under snapshot isolation must not have met: the keys it wrote.

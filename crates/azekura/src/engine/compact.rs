@@ -32,20 +32,23 @@ impl Engine {
         let sources = job.inputs.iter().map(|l| Source::runs(l.runs.clone())).collect::<Result<Vec<_>>>()?;
         let mut merger = Merger::new(sources, job.bottom)?;
         let kind = self.state.load().table(job.table)?.kind;
-        let filter_keys = if filtered || !merger.is_chain() { records } else { 0 };
-        let mut output = Output::new(self, kind, filter_keys, records, bytes);
+        let mut output = Output::new(self, kind, filtered || !merger.is_chain(), records, bytes);
         output.drain(self.draining_segments(job));
         let stepwise = job.bottom && job.inputs.last().is_some_and(|b| b.runs.len() > 1) && !merger.is_chain();
         if stepwise {
             merger.stop_at_partitions();
         }
         let mut steps = Steps { bottom: job.inputs.last().cloned(), written: 0, passed: 0 };
+        let mut before = merger.partitions_done();
         while !output.step(&mut merger)? {
             if self.stopping() {
                 return Ok(false);
             }
+            // Only where the step has just come to the end of a partition does the output end there.
             let done = merger.partitions_done();
-            if stepwise && done > steps.passed && done != usize::MAX && output.open_bytes() >= CUT_BYTES {
+            let at_end = done > before && done != usize::MAX;
+            before = done;
+            if stepwise && at_end && output.open_bytes() >= CUT_BYTES {
                 output.cut()?;
                 if !self.install_step(job.table, &mut steps, done, output.take_done())? {
                     return Ok(false);
@@ -131,7 +134,7 @@ impl Engine {
     }
 
     /// Swaps contiguous levels of a table for others; the runs in `gone` are retired. False if the
-    /// table was dropped meanwhile.
+    /// table was dropped meanwhile, or the levels are not there any more.
     pub(super) fn replace_levels(
         &self,
         table: u32,
@@ -145,7 +148,10 @@ impl Engine {
         let mut t = TableState::clone(current);
         let Some(from) = t.levels.iter().position(|l| Arc::ptr_eq(l, &old[0])) else { return Ok(false) };
         let mut levels = t.levels.to_vec();
-        debug_assert!(old.iter().enumerate().all(|(i, o)| Arc::ptr_eq(o, &levels[from + i])));
+        let same = |i: usize, o: &Arc<SortedRun>| levels.get(from + i).is_some_and(|l| Arc::ptr_eq(o, l));
+        if !old.iter().enumerate().all(|(i, o)| same(i, o)) {
+            return Ok(false);
+        }
         levels.splice(from..from + old.len(), new);
         t.levels = Arc::new(levels);
         self.state.store(Arc::new(state.with_table(t)));

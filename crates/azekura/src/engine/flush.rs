@@ -1,7 +1,7 @@
 //! The flush: frozen memtables become runs, and the log before them is forgotten.
 
 use super::Engine;
-use super::checkpoint::Purpose;
+use super::checkpoint::{Purpose, Retired};
 use super::job::{MergeOutput, Output};
 use super::state::{SortedRun, TableState};
 use crate::base::error::Result;
@@ -26,7 +26,13 @@ impl Engine {
         let frozen_bytes: u64 = state.tables.iter().flat_map(|t| t.frozen.iter()).map(|c| c.bytes() as u64).sum();
         let mut outputs = Vec::new();
         for table in state.tables.iter().filter(|t| !t.frozen.is_empty()) {
-            outputs.push((table.id, table.frozen.clone(), self.flush_table(table)?));
+            match self.flush_table(table) {
+                Ok(output) => outputs.push((table.id, table.frozen.clone(), output)),
+                Err(e) => {
+                    outputs.iter().flat_map(|o| &o.2.runs).for_each(|r| r.doom());
+                    return Err(e);
+                }
+            }
         }
         // Frozen is all that was committed when it was frozen; its last commit is the newest one
         // then. Nothing older is in memory elsewhere, so this number is what the file now holds.
@@ -34,7 +40,6 @@ impl Engine {
         self.checkpoint(Purpose::Plain)?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         self.pace.note_flush(frozen_bytes, started.elapsed());
-        self.pace.set_frozen(0);
         self.wake();
         Ok(())
     }
@@ -45,11 +50,11 @@ impl Engine {
         let bytes: u64 = table.frozen.iter().map(|c| c.block.bytes() as u64).sum();
         let mut merger = Merger::new(sources, table.levels.is_empty())?;
         let apart = merger.is_chain() && stands_apart(table, &table.frozen);
-        let filter_keys = if apart { 0 } else { records };
-        let mut output = Output::new(self, table.kind, filter_keys, records, bytes);
+        let mut output = Output::new(self, table.kind, !apart, records, bytes);
         while !output.step(&mut merger)? {}
         let mut done = output.finish(&merger.ranges())?;
-        done.updates = if apart { 0.0 } else { self.sample_updates(table, &table.frozen)? };
+        // Only an estimate: an older run that cannot be read must not hold up the flush.
+        done.updates = if apart { 0.0 } else { self.sample_updates(table, &table.frozen).unwrap_or(0.0) };
         Ok(done)
     }
 
@@ -76,7 +81,9 @@ impl Engine {
 
     /// Puts the runs in place of the frozen chunks.
     fn install_flush(&self, outputs: Vec<(u32, Arc<Vec<Arc<Chunk>>>, MergeOutput)>) -> Result<()> {
-        let commit = self.lock_commit();
+        let _commit = self.lock_commit();
+        // Held until the state is stored: no merge takes a bottom that is about to be replaced.
+        let work = self.lock_work();
         let state = self.state.load_full();
         let mut tables = state.tables.clone();
         for (id, frozen, output) in outputs {
@@ -88,13 +95,14 @@ impl Engine {
             let mut t = TableState::clone(&tables[i]);
             debug_assert!(Arc::ptr_eq(&t.frozen, &frozen), "only the flush changes what is frozen");
             t.frozen = Arc::default();
-            t.levels = Arc::new(place(&t.levels, output)?);
+            t.levels = Arc::new(place(&t.levels, output, work.bottom_is_free(&t.levels))?);
             tables[i] = Arc::new(t);
         }
         let mut next = state.with_tables(tables);
         next.flushed_seq = next.frozen_seq;
         self.state.store(Arc::new(next));
-        drop(commit);
+        self.retired.lock().push(Retired::memory(state));
+        self.pace.set_frozen(0);
         Ok(())
     }
 
@@ -111,6 +119,10 @@ impl Engine {
                 return self.flush_nothing();
             }
             self.wait_for_flush()?;
+        }
+        // The runs are in place, but the checkpoint that names them may still be on its way.
+        if self.checkpoint.lock().flushed_seq < goal {
+            self.checkpoint(Purpose::Plain)?;
         }
         Ok(())
     }
@@ -137,9 +149,10 @@ impl Engine {
 fn in_levels(table: &TableState, key: SortKey<'_>) -> Result<bool> {
     let hash = table.kind.filter_hash(key);
     for level in table.levels.iter() {
-        if let Some(run) = level.run_for(key.bytes)
+        if let Some(run) = level.run_for(key)
             && run.may_contain(hash)?
-            && run.find(key)?.is_some()
+            && let Some(page) = run.meta()?.page_of(key)
+            && run.find_in(page, key, |_| ())?.is_some()
         {
             return Ok(true);
         }
@@ -156,9 +169,9 @@ fn stands_apart(table: &TableState, frozen: &[Arc<Chunk>]) -> bool {
     table.levels.iter().flat_map(|l| &l.runs).all(|r| !r.overlaps(min, max))
 }
 
-/// The levels with a flush's runs: joined to the oldest sorted run if they meet nothing, so that
-/// ascending loads are written once, else as the newest.
-fn place(levels: &[Arc<SortedRun>], output: MergeOutput) -> Result<Vec<Arc<SortedRun>>> {
+/// The levels with a flush's runs: joined to the oldest sorted run if they meet nothing and it is
+/// free (not being merged), so that ascending loads are written once, else as the newest.
+fn place(levels: &[Arc<SortedRun>], output: MergeOutput, free: bool) -> Result<Vec<Arc<SortedRun>>> {
     let mut levels = levels.to_vec();
     if output.runs.is_empty() {
         return Ok(levels);
@@ -166,7 +179,7 @@ fn place(levels: &[Arc<SortedRun>], output: MergeOutput) -> Result<Vec<Arc<Sorte
     let meets = |run: &Arc<Run>| {
         run.info.ranges > 0 || levels.iter().flat_map(|l| &l.runs).any(|r| r.overlaps(&run.info.min, &run.info.max))
     };
-    if output.runs.iter().any(meets) || levels.is_empty() {
+    if !free || output.runs.iter().any(meets) || levels.is_empty() {
         levels.insert(0, Arc::new(SortedRun::new(output.runs, output.updates)?));
         return Ok(levels);
     }

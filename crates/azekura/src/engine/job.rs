@@ -31,8 +31,10 @@ pub(super) struct MergeOutput {
 pub(super) struct Output<'a> {
     engine: &'a Engine,
     kind: Kind,
-    /// Records that a filter is made for, per partition; 0 = none.
-    filter_keys: u64,
+    /// Whether runs get filters, and for how many records at most.
+    filtered: bool,
+    records_left: u64,
+    partition_records: u64,
     step_records: usize,
     block: Block,
     writer: RunWriter,
@@ -44,19 +46,21 @@ pub(super) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// For up to `records` records of `bytes` in all. `filter_keys`: 0, or as many.
-    pub(super) fn new(engine: &'a Engine, kind: Kind, filter_keys: u64, records: u64, bytes: u64) -> Output<'a> {
+    /// For up to `records` records of `bytes` in all.
+    pub(super) fn new(engine: &'a Engine, kind: Kind, filtered: bool, records: u64, bytes: u64) -> Output<'a> {
         let mean = (bytes / records.max(1)).max(1);
-        // Pages may be smaller than the records were in memory, so a partition may hold more.
-        let per_partition = PARTITION_BYTES * 3 / 2 / mean.div_ceil(2).max(1);
-        let filter_keys = filter_keys.min(per_partition);
+        // Records may be smaller in pages than they were in memory, so a partition may hold more.
+        let partition_records = PARTITION_BYTES * 5 / 4 / mean;
+        let first = if filtered { records.min(partition_records) } else { 0 };
         Output {
             engine,
             kind,
-            filter_keys,
+            filtered,
+            records_left: records,
+            partition_records,
             step_records: usize_of64((STEP_BYTES / mean).clamp(64, STEP_RECORDS_MAX)),
             block: Block::new(None),
-            writer: RunWriter::new(&engine.store, engine.new_id(), kind, filter_keys),
+            writer: RunWriter::new(&engine.store, engine.new_id(), kind, first),
             done: Vec::new(),
             held: Vec::new(),
             draining: Vec::new(),
@@ -87,7 +91,9 @@ impl<'a> Output<'a> {
 
     /// Ends the partition under way.
     pub(super) fn cut(&mut self) -> Result<()> {
-        let fresh = RunWriter::new(&self.engine.store, self.engine.new_id(), self.kind, self.filter_keys);
+        self.records_left = self.records_left.saturating_sub(self.writer.records());
+        let keys = if self.filtered { self.records_left.clamp(1, self.partition_records) } else { 0 };
+        let fresh = RunWriter::new(&self.engine.store, self.engine.new_id(), self.kind, keys);
         let full = std::mem::replace(&mut self.writer, fresh);
         if let Some(info) = full.finish(&Ranges::default())? {
             self.keep(info)?;

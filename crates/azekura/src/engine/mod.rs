@@ -26,6 +26,7 @@ pub use reclaim::Progress;
 use crate::api::Config;
 use crate::base::error::Result;
 use crate::log::Log;
+use crate::memtable::pool::Pool;
 use crate::run::Store;
 use crate::space::Space;
 use crate::storage::{File, IoCounters};
@@ -67,7 +68,11 @@ pub(crate) struct Engine {
     work: Mutex<threads::Work>,
     work_changed: Condvar,
     stop: AtomicBool,
+    /// Set under the commit lock when closing begins: nothing is committed from then on.
+    closed: AtomicBool,
     pub(crate) counters: Counters,
+    /// The memory of chunks that were flushed, for those to come.
+    pub(crate) pool: Arc<Pool>,
 }
 
 /// Running totals, for `Stats`.
@@ -98,6 +103,11 @@ impl Engine {
     /// The value that a reference of `VALUE_REF_BYTES` stands for.
     pub(crate) fn read_large(&self, reference: &[u8]) -> Result<Vec<u8>> {
         self.values.read(reference)
+    }
+
+    /// An error once closing has begun. REQUIRES: the commit lock, else a commit may still follow.
+    fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) { Err(crate::Error::ReadOnly) } else { Ok(()) }
     }
 
     pub(crate) fn stopping(&self) -> bool {

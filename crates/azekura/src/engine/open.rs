@@ -21,6 +21,7 @@ use crate::format::frame::Part;
 use crate::format::manifest::{LogChain, Manifest, ValueInfo};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::log::Log;
+use crate::memtable::pool::Pool;
 use crate::log::recovery::replay;
 use crate::run::{Run, Store, read_error};
 use crate::space::{Extent, Space};
@@ -38,6 +39,8 @@ use std::thread::JoinHandle;
 /// What the superblocks say.
 struct Found {
     block: Superblock,
+    /// The other copy of the superblock, unless it is the same.
+    stale_copy: Option<u64>,
     manifest: Manifest,
     extent: Option<Extent>,
 }
@@ -59,9 +62,32 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         write_first_superblock(file.as_ref())?;
     }
     let found = read_superblocks(file.as_ref(), path)?;
+    if found.block.number == 1 && !config.read_only {
+        // Whoever made the file may have died before its name was durable.
+        storage.sync_dir_of(path).map_err(|e| Error::io("making the file's name durable", e))?;
+    }
+    let stale_copy = found.stale_copy.map(|at| (at, found.block.encode()));
+    let any_log = !found.manifest.logs.is_empty();
     let engine = Arc::new(build(path, config, file, io, found)?);
-    let threads = if engine.config.read_only { Vec::new() } else { engine.start_threads()? };
+    if engine.config.read_only {
+        return Ok((engine, Vec::new()));
+    }
+    secure(engine.file.as_ref(), stale_copy, any_log)?;
+    let threads = engine.start_threads()?;
     Ok((engine, threads))
+}
+
+/// Makes durable what recovery has read, before anything is built on it. A process that was killed may
+/// have left log frames, or the newest superblock, in the system's cache only; a power cut may have
+/// left only one whole copy of the superblock, which the next checkpoint must not write over.
+fn secure(file: &dyn File, stale_copy: Option<(u64, Vec<u8>)>, any_log: bool) -> Result<()> {
+    if let Some((at, block)) = stale_copy {
+        file.write_durable_at(&block, at).map_err(|e| Error::io("writing the superblock", e))?;
+    }
+    if any_log {
+        file.sync_data().map_err(|e| Error::io("syncing the log", e))?;
+    }
+    Ok(())
 }
 
 /// Opens the file, or makes a new database beside it and renames it into place, so that a crash
@@ -131,7 +157,9 @@ fn write_first_superblock(file: &dyn File) -> Result<()> {
 fn read_superblocks(file: &dyn File, path: &Path) -> Result<Found> {
     let len = file.len().map_err(|e| Error::io("reading the file's length", e))?;
     let mut best: Option<Superblock> = None;
+    let mut copies = 0;
     let (mut damaged, mut newer) = (false, None);
+    let mut best_at = 0;
     for at in [0, ALIGN_BYTES] {
         if at + ALIGN_BYTES > len {
             continue;
@@ -139,7 +167,10 @@ fn read_superblocks(file: &dyn File, path: &Path) -> Result<Found> {
         let mut bytes = vec![0; superblock::BYTES];
         file.read_at(&mut bytes, at).map_err(|e| read_error(e, at))?;
         match Superblock::parse(&bytes) {
-            Ok(Parsed::Valid(b)) if best.as_ref().is_none_or(|x| b.number > x.number) => best = Some(b),
+            Ok(Parsed::Valid(b)) if best.as_ref() == Some(&b) => copies += 1,
+            Ok(Parsed::Valid(b)) if best.as_ref().is_none_or(|x| b.number > x.number) => {
+                (best, best_at, copies) = (Some(b), at, 1);
+            }
             Ok(Parsed::Valid(_)) => {}
             Ok(Parsed::Damaged) => damaged = true,
             Ok(Parsed::Foreign) => {}
@@ -157,7 +188,8 @@ fn read_superblocks(file: &dyn File, path: &Path) -> Result<Found> {
         });
     };
     let (manifest, extent) = read_manifest(file, &block.manifest, len)?;
-    Ok(Found { block, manifest, extent })
+    let stale_copy = (copies < 2).then_some(ALIGN_BYTES - best_at);
+    Ok(Found { block, stale_copy, manifest, extent })
 }
 
 fn read_manifest(file: &dyn File, at: &ManifestAt, file_len: u64) -> Result<(Manifest, Option<Extent>)> {
@@ -192,16 +224,20 @@ struct Replayed {
 fn read_logs(file: &dyn File, found: &Found) -> Result<Replayed> {
     let mut out = Replayed::default();
     let flushed = found.manifest.flushed_seq;
+    let tables: BTreeSet<u32> = found.manifest.tables.iter().map(|t| t.id).collect();
     let mut last = flushed;
     for log in &found.manifest.logs {
         let mut chain_last = 0;
         let (commits, segments) = (&mut out.commits, &mut out.segments);
-        let done = replay(file, found.block.file_id, found.block.number, log, |seq, parts| {
+        let done = replay(file, found.block.file_id, found.block.number, log, |seq, mut parts| {
             chain_last = chain_last.max(seq);
             if seq <= last {
                 return Ok(());
             }
             last = seq;
+            // A table that the manifest does not know was dropped after the commit, and the values
+            // that the commit stored for it may have made room for others.
+            parts.retain(|p| tables.contains(&p.table));
             for part in &parts {
                 note_segments(segments, part)?;
             }
@@ -241,6 +277,11 @@ fn build(path: &Path, config: Config, file: Arc<dyn File>, io: Arc<IoCounters>, 
         known.used = known.used.max(seen.used).min(known.extent.len);
     }
     keep_referred(&mut values, &found.manifest, &replayed);
+    for value in values.values_mut() {
+        // Nothing is added to it any more. What it has beyond was perhaps given back when it was
+        // closed, after the log or the manifest last spoke of it, and is somebody else's now.
+        value.extent.len = align_up(value.used).max(ALIGN_BYTES).min(value.extent.len);
+    }
     let space = Arc::new(claim(&found, &replayed, &values)?);
     let poison = Arc::new(Poison::default());
     let next_segment = values.keys().next_back().map_or(1, |id| id + 1);
@@ -274,6 +315,7 @@ fn build(path: &Path, config: Config, file: Arc<dyn File>, io: Arc<IoCounters>, 
             number: found.block.number,
             manifest: found.extent,
             old_logs: replayed.logs,
+            flushed_seq: flushed,
             clean: found.manifest.logs.is_empty(),
         }),
         retired: Mutex::new(Vec::new()),
@@ -283,7 +325,9 @@ fn build(path: &Path, config: Config, file: Arc<dyn File>, io: Arc<IoCounters>, 
         work: Mutex::default(),
         work_changed: Condvar::new(),
         stop: AtomicBool::new(false),
+        closed: AtomicBool::new(false),
         counters: Counters::default(),
+        pool: Pool::new(usize_of64(config.memtable_bytes)),
         config,
     };
     engine.load_tables(&found.manifest)?;
@@ -345,10 +389,8 @@ impl Engine {
 
     fn apply_replayed(&self, commits: Vec<(u64, Vec<Part>)>) -> Result<()> {
         for (seq, parts) in commits {
-            let state = self.state.load_full();
             let mut batch = Vec::with_capacity(parts.len());
-            // A table that the manifest does not know was dropped after the commit.
-            for part in parts.into_iter().filter(|p| state.table(p.table).is_ok()) {
+            for part in parts {
                 let find = |(id, _): &(u32, Extent)| self.values.segment(*id);
                 let segments = part.segments.iter().filter_map(find).collect();
                 batch.push(BatchPart { table: part.table, block: part.block, ranges: part.ranges, segments });
@@ -364,9 +406,15 @@ impl Engine {
         if self.config.read_only {
             return Ok(());
         }
+        // Every commit is before this, and flushed, or refused.
+        let commit = self.lock_commit();
+        self.closed.store(true, Ordering::Release);
+        drop(commit);
         let flushed = self.poison.check().and_then(|()| self.flush());
         self.stop_threads(threads);
         flushed?;
+        // Whoever settles or compacts notices at his next step.
+        let _paused = self.pause_merges();
         self.values.close_open()?;
         let clean = self.checkpoint.lock().clean && self.retired.lock().is_empty();
         if !clean {

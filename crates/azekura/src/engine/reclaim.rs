@@ -19,6 +19,9 @@ pub struct Progress {
     pub total: u64,
 }
 
+/// Idle time moves the tail down while holes take more than this part of the file, and this much.
+const LOOSE_PART: u64 = 16;
+const LOOSE_BYTES_MIN: u64 = 8 << 20;
 /// Holes smaller than this are not worth a call.
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
 
@@ -41,6 +44,7 @@ impl Engine {
         progress(Progress { done: 0, total });
         let _paused = self.pause_merges();
         while self.move_tail()? {
+            self.check_open()?;
             progress(Progress { done: total - self.space.end().min(total), total });
         }
         self.checkpoint(Purpose::Plain)?;
@@ -54,6 +58,19 @@ impl Engine {
         })?;
         progress(Progress { done: total, total });
         Ok(())
+    }
+
+    /// Whether enough of the file is holes that moving its tail into them is worth while.
+    pub(super) fn is_loose(&self) -> bool {
+        let free = self.space.free_bytes();
+        free > LOOSE_BYTES_MIN && free > self.space.end() / LOOSE_PART
+    }
+
+    /// Moves the file's tail into its holes as long as these are many, and cuts it.
+    /// REQUIRES: merges are held back.
+    pub(super) fn tighten(&self) -> Result<()> {
+        while self.is_loose() && !self.stopping() && self.move_tail()? {}
+        self.trim()
     }
 
     /// Rewrites runs whose values stand in mostly dead segments, so that these go.
@@ -76,7 +93,7 @@ impl Engine {
     }
 
     /// Moves a part of the run that ends the file into a hole; false if none fits.
-    fn move_tail(&self) -> Result<bool> {
+    pub(super) fn move_tail(&self) -> Result<bool> {
         let state = self.state.load_full();
         let runs = state.tables.iter().flat_map(|t| {
             t.levels.iter().flat_map(move |l| l.runs.iter().enumerate().map(move |(i, r)| (t.id, l, i, r)))
@@ -92,12 +109,13 @@ impl Engine {
         let next = moved_run(run, n, moved, to);
         let next = Arc::new(self.open_run(next)?);
         let mut parts = level.runs.clone();
-        parts[place] = next;
+        parts[place] = next.clone();
         let fresh = Arc::new(SortedRun::new(parts, level.updates)?);
         if !self.replace_levels(table, std::slice::from_ref(level), vec![fresh], Vec::new())? {
             self.space.free(to);
             return Ok(true);
         }
+        run.succeeded_by(next);
         self.retired.lock().push(Retired::parts(run.clone(), vec![moved]));
         drop(state);
         self.checkpoint(Purpose::Plain)?;

@@ -6,8 +6,8 @@
 //! stays at the snapshot that its readers took: no chunk and no run needs sequence numbers.
 
 use crate::base::error::{Error, Result};
-use crate::base::key::Kind;
-use crate::format::block::Tag;
+use crate::base::key::{Kind, SortKey};
+use crate::format::block::{Block, Fixed, Tag};
 use crate::memtable::active::Active;
 use crate::memtable::chunk::Chunk;
 use crate::memtable::ranges::Ranges;
@@ -38,6 +38,8 @@ pub(crate) fn tag_of(kind: u8) -> Tag {
 /// A sorted run: partitions in key order, and their range deletes.
 pub(crate) struct SortedRun {
     pub(crate) runs: Vec<Arc<Run>>,
+    /// The partitions' smallest keys, to find one by.
+    bounds: Block,
     pub(crate) ranges: Ranges,
     /// The part of its records that likely replace older ones, 0 to 1; sampled when it was written.
     pub(crate) updates: f32,
@@ -49,7 +51,13 @@ impl SortedRun {
         for run in runs.iter().filter(|r| r.info.ranges > 0) {
             ranges.add_all(&run.meta()?.ranges);
         }
-        Ok(SortedRun { runs, ranges, updates })
+        let fixed = runs.iter().all(|r| r.info.min.len() == 8).then_some(Fixed { stride: 0, tag: Tag::Put });
+        let mut bounds = Block::new(fixed);
+        for run in &runs {
+            bounds.push(&run.info.min, Tag::Put, &[]);
+        }
+        bounds.index();
+        Ok(SortedRun { runs, bounds, ranges, updates })
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -66,14 +74,14 @@ impl SortedRun {
 
     /// The partition that may hold a key.
     #[inline(always)]
-    pub(crate) fn run_for(&self, key: &[u8]) -> Option<&Arc<Run>> {
+    pub(crate) fn run_for(&self, key: SortKey<'_>) -> Option<&Arc<Run>> {
         match self.runs.as_slice() {
             [] => None,
             [one] => Some(one),
-            runs => {
-                let i = runs.partition_point(|r| r.info.min.as_slice() <= key);
-                if i == 0 { None } else { Some(&runs[i - 1]) }
-            }
+            runs => match self.bounds.lower_bound(key) {
+                (i, true) => Some(&runs[i]),
+                (i, false) => runs.get(i.wrapping_sub(1)),
+            },
         }
     }
 }

@@ -19,6 +19,7 @@ impl Engine {
         let id;
         {
             let _commit = self.lock_commit();
+            self.check_open()?;
             let state = self.state.load_full();
             if state.table_named(name).is_some() {
                 return Err(Error::TableExists { name: name.into() });
@@ -37,6 +38,7 @@ impl Engine {
         self.sync()?;
         {
             let _commit = self.lock_commit();
+            self.check_open()?;
             let state = self.state.load_full();
             let table = state.table_named(from).ok_or_else(|| no_such(from))?;
             if state.table_named(to).is_some() {
@@ -55,13 +57,14 @@ impl Engine {
         self.sync()?;
         {
             let mut commit = self.lock_commit();
+            self.check_open()?;
             let state = self.state.load_full();
             let table = state.table_named(name).ok_or_else(|| no_such(name))?;
             commit.live_bytes -= table.live_bytes().min(commit.live_bytes);
             let tables = state.tables.iter().filter(|t| t.id != table.id).cloned().collect();
             self.state.store(Arc::new(state.with_tables(tables)));
             let runs = table.levels.iter().flat_map(|l| l.runs.iter().cloned());
-            self.retired.lock().extend(runs.map(Retired::whole));
+            self.retired.lock().extend(runs.map(Retired::whole).chain([Retired::memory(state.clone())]));
         }
         self.checkpoint(Purpose::Plain)
     }

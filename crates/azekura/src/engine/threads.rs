@@ -6,6 +6,7 @@ use super::Engine;
 use super::pick::{CLASSES, Job, pick, pick_idle};
 use super::state::SortedRun;
 use crate::base::error::{Error, Result};
+use parking_lot::MutexGuard;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,8 +28,16 @@ pub(super) struct Work {
     /// Why the last flush failed, until one succeeds.
     flush_error: Option<Error>,
     jobs_running: usize,
-    /// Merges are held back: someone reorders the runs himself.
+    /// Merges are held back: someone reorders the runs himself, and some may wait for their turn.
     paused: usize,
+    reordering: bool,
+}
+
+impl Work {
+    /// Whether nobody reads the oldest of a table's sorted runs to replace it, so that others may.
+    pub(super) fn bottom_is_free(&self, levels: &[Arc<SortedRun>]) -> bool {
+        self.paused == 0 && levels.last().is_none_or(|bottom| !self.busy.iter().any(|b| Arc::ptr_eq(b, bottom)))
+    }
 }
 
 impl Engine {
@@ -57,6 +66,11 @@ impl Engine {
     pub(super) fn wake(&self) {
         let _guard = self.work.lock();
         self.work_changed.notify_all();
+    }
+
+    /// Lock order: after the commit lock.
+    pub(super) fn lock_work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock()
     }
 
     fn has_frozen(&self) -> bool {
@@ -146,6 +160,11 @@ impl Engine {
                     }
                 }
                 None => {
+                    if idle && self.is_loose() && self.poison.check().is_ok() {
+                        let _paused = self.pause_merges();
+                        // What fails here is tried again, and is nobody's loss.
+                        let _moved = self.tighten();
+                    }
                     let mut work = self.work.lock();
                     if !self.stopping() {
                         self.work_changed.wait_for(&mut work, Duration::from_millis(100));
@@ -156,8 +175,9 @@ impl Engine {
     }
 
     fn take_job(&self, class: usize, idle: bool) -> Option<Job> {
-        let state = self.state.load_full();
         let mut work = self.work.lock();
+        // Looked at under the lock, so that what is picked is not replaced before it is busy.
+        let state = self.state.load_full();
         if work.paused > 0 || self.poison.check().is_err() {
             return None;
         }
@@ -198,13 +218,15 @@ impl Engine {
         }
     }
 
-    /// Holds back new merges and waits for those under way; ends when the guard is dropped.
+    /// Holds back new merges and waits for those under way, and for others who do the same; ends
+    /// when the guard is dropped.
     pub(super) fn pause_merges(&self) -> Paused<'_> {
         let mut work = self.work.lock();
         work.paused += 1;
-        while work.jobs_running > 0 {
+        while work.jobs_running > 0 || work.reordering {
             self.work_changed.wait_for(&mut work, Duration::from_millis(50));
         }
+        work.reordering = true;
         Paused(self)
     }
 
@@ -213,18 +235,25 @@ impl Engine {
         self.pace.set_levels(most);
     }
 
-    /// Merges until every table is one sorted run and nothing is left to do.
+    /// Merges each table into one sorted run: what was in it when its turn came, so that this ends
+    /// however fast others write.
     pub(crate) fn settle(&self) -> Result<()> {
         self.flush()?;
         let _paused = self.pause_merges();
-        loop {
-            let state = self.state.load_full();
-            let Some(job) = state.tables.iter().find_map(|t| pick_idle(t, true, |_| false)) else { break };
-            drop(state);
-            self.run_job(&job)?;
+        let ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
+        for id in ids {
+            loop {
+                self.check_open()?;
+                let state = self.state.load_full();
+                let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, |_| false)) else { break };
+                drop(state);
+                if self.run_job(&job)? {
+                    break;
+                }
+            }
             self.note_levels();
         }
-        Ok(())
+        self.tighten()
     }
 
     /// Ends the threads: they finish the step they are at.
@@ -244,8 +273,10 @@ pub(super) struct Paused<'a>(&'a Engine);
 
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
-        self.0.work.lock().paused -= 1;
-        self.0.wake();
+        let mut work = self.0.work.lock();
+        work.paused -= 1;
+        work.reordering = false;
+        self.0.work_changed.notify_all();
     }
 }
 

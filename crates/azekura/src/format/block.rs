@@ -83,6 +83,8 @@ pub(crate) struct Block {
     pub(crate) heap: Vec<u8>,
     /// General only: how many leading bytes all keys share and `heads` leaves out.
     pub(crate) prefix_len: usize,
+    /// The density of `heads`, once `index` has been called.
+    density: super::search::Density,
 }
 
 impl Block {
@@ -99,6 +101,7 @@ impl Block {
             heap: Vec::with_capacity(heap_bytes),
             fixed,
             prefix_len: 0,
+            density: super::search::Density::default(),
         }
     }
 
@@ -186,11 +189,17 @@ impl Block {
         self.heap.extend_from_slice(value);
     }
 
-    /// Fills `heads` of a general block, so that it can be searched.
+    /// Makes the block ready to be searched: fills the `heads` of a general one.
     pub(crate) fn index(&mut self) {
-        if self.fixed.is_some() || self.recs.is_empty() {
-            return;
+        if self.fixed.is_none() && !self.recs.is_empty() {
+            self.index_general();
         }
+        if let (Some(&first), Some(&last)) = (self.heads.first(), self.heads.last()) {
+            self.density = super::search::Density::of(self.heads.len(), first, last);
+        }
+    }
+
+    fn index_general(&mut self) {
         let (first, last) = (self.general_key(0), self.general_key(self.recs.len() - 1));
         self.prefix_len = crate::base::key::common_prefix(first, last);
         let skip = self.prefix_len;
@@ -222,7 +231,14 @@ impl Block {
             let above = self.compare(0, key) == Ordering::Greater;
             return (if above { 0 } else { n }, false);
         };
-        let mut i = super::search::lower_bound(n, wanted, |i| self.heads[i]);
+        let heads = self.heads.as_slice();
+        let first = heads[0];
+        let mut i = if wanted <= first {
+            0
+        } else {
+            let guess = self.density.places(wanted - first).min(n - 1);
+            super::search::lower_bound_from(n, wanted, guess, self.density, |i| heads[i])
+        };
         if self.fixed.is_some() && key.bytes.len() == 8 {
             return (i, i < n && self.heads[i] == wanted);
         }

@@ -85,9 +85,15 @@ impl Packed {
     #[inline(always)]
     pub(crate) fn get(&self, bits: &[u8], i: usize) -> u64 {
         let bit = i * self.width as usize;
-        let mut raw = [0; 16];
-        raw.copy_from_slice(&bits[bit / 8..bit / 8 + 16]);
-        let r = (u128::from_le_bytes(raw) >> (bit % 8)) as u64 & self.mask();
+        let r = if self.width <= 57 {
+            let mut raw = [0; 8];
+            raw.copy_from_slice(&bits[bit / 8..bit / 8 + 8]);
+            (u64::from_le_bytes(raw) >> (bit % 8)) & self.mask()
+        } else {
+            let mut raw = [0; 16];
+            raw.copy_from_slice(&bits[bit / 8..bit / 8 + 16]);
+            (u128::from_le_bytes(raw) >> (bit % 8)) as u64 & self.mask()
+        };
         self.base.wrapping_add(self.slope.wrapping_mul(i as u64)).wrapping_add(r)
     }
 

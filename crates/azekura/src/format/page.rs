@@ -10,7 +10,7 @@
 //! 25     1   key lengths: width 26  1  ends: width       27  1  tag of all records, or 255
 //! 28     4   value length of all records (fixed)
 //! 32     4   common prefix: length (general)
-//! 36     4   key lengths: base  40  4  ends: base        44  4  ends: slope
+//! 36     4   key lengths: base  40  4  ends: base, signed 44 4  ends: slope
 //! 48     4   bytes used         52  4  units of 16 KiB (over 1 only for a record that needs it)
 //! 56     8   zero
 //! 64         fixed:   heads | values
@@ -25,6 +25,7 @@
 
 use super::block::{Block, Fixed, Tag};
 use super::packed::Packed;
+use super::search::Density;
 use crate::base::checksum::{crc, page_seed};
 use crate::base::codec::{u16_at, u32_at, u32_of, u64_at, usize_of};
 use crate::base::error::{Error, Result};
@@ -305,23 +306,24 @@ impl<'a> Page<'a> {
     /// Reads the header. `bytes` are whole units. `Err` says what does not hold.
     #[inline]
     pub(crate) fn open(bytes: &'a [u8]) -> std::result::Result<Page<'a>, &'static str> {
-        let n = usize::from(u16_at(bytes, 6));
-        let heads = Packed { base: u64_at(bytes, 8), slope: u64_at(bytes, 16), width: u32::from(bytes[24]) };
-        if heads.width > 64 || n == 0 || bytes[4] != 1 {
+        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Err("page without a header") };
+        let n = usize::from(u16_at(header, 6));
+        let heads = Packed { base: u64_at(header, 8), slope: u64_at(header, 16), width: u32::from(header[24]) };
+        if heads.width > 64 || n == 0 || header[4] != 1 {
             return Err("page header out of range");
         }
-        if bytes[5] == 0 {
-            let stride = u32_at(bytes, 28);
-            let heap_at = HEADER_BYTES + heads.bytes(n);
-            let end = heap_at.checked_add(usize_of(stride).saturating_mul(n));
-            if end.is_none_or(|e| e > bytes.len() - TAIL_BYTES) {
-                return Err("fixed columns pass the end of the page");
-            }
-            let tag = Tag::from_code(bytes[27]).ok_or("unknown tag")?;
-            let fixed = Some(Fixed { stride, tag });
-            return Ok(Page { bytes, n, heads, fixed, heads_at: HEADER_BYTES, heap_at });
+        if header[5] != 0 {
+            return Page::open_general(bytes, n, heads);
         }
-        Page::open_general(bytes, n, heads)
+        let stride = u32_at(header, 28);
+        let heap_at = HEADER_BYTES + heads.bytes(n);
+        // No overflow: n < 2^16, and the stride has 32 bits.
+        if heap_at + usize_of(stride) * n > bytes.len() - TAIL_BYTES {
+            return Err("fixed columns pass the end of the page");
+        }
+        let tag = Tag::from_code(header[27]).ok_or("unknown tag")?;
+        let fixed = Some(Fixed { stride, tag });
+        Ok(Page { bytes, n, heads, fixed, heads_at: HEADER_BYTES, heap_at })
     }
 
     fn open_general(bytes: &'a [u8], n: usize, heads: Packed) -> std::result::Result<Page<'a>, &'static str> {
@@ -361,8 +363,10 @@ impl<'a> Page<'a> {
     }
 
     fn ends(&self) -> Packed {
+        // Signed: the line may begin below zero, when the first parts are longer than the mean.
+        let base = i64::from(u32_at(self.bytes, 40).cast_signed());
         Packed {
-            base: u64::from(u32_at(self.bytes, 40)),
+            base: base.cast_unsigned(),
             slope: u64::from(u32_at(self.bytes, 44)),
             width: u32::from(self.bytes[26]),
         }
@@ -373,24 +377,13 @@ impl<'a> Page<'a> {
         self.heads.get(&self.bytes[self.heads_at..], i)
     }
 
-    /// Where in the page a key and its value likely stand. (Of a general page only the key's head.)
     #[inline(always)]
-    pub(crate) fn guess_offsets(&self, head: u64) -> (usize, usize) {
-        let i = self.guess(head);
-        let key_at = self.heads_at + i * self.heads.width as usize / 8;
-        (key_at, self.fixed.map_or(key_at, |f| self.heap_at + i * usize_of(f.stride)))
-    }
-
-    #[inline(always)]
-    fn guess(&self, head: u64) -> usize {
-        if self.heads.slope == 0 {
-            return self.n / 2;
-        }
+    fn guess(&self, head: u64, density: Density) -> usize {
         // A residual is half the width on average, so the line through the middle is the guess.
         let half = if self.heads.width == 0 { 0 } else { 1u64 << (self.heads.width - 1) };
         // Wrapping, because the line may begin below zero; a key outside the page only costs steps.
         let above = head.wrapping_sub(self.heads.base).saturating_sub(half);
-        ((above as f64 / self.heads.slope as f64) as usize).min(self.n - 1)
+        density.places(above).min(self.n - 1)
     }
 
     /// The first record at or above `key`, and whether it is equal.
@@ -407,8 +400,8 @@ impl<'a> Page<'a> {
         if self.heads.slope == 0 {
             return super::search::lower_bound(self.n, head, |i| self.head(i));
         }
-        let per_step = 1.0 / self.heads.slope as f64;
-        super::search::lower_bound_from(self.n, head, self.guess(head), per_step, |i| self.head(i))
+        let density = Density::of_slope(self.heads.slope);
+        super::search::lower_bound_from(self.n, head, self.guess(head, density), density, |i| self.head(i))
     }
 
     #[inline(always)]

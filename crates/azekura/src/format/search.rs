@@ -4,6 +4,31 @@
 //! few places from the goal when keys are evenly spread, as hashes are; a doubling step then
 //! brackets it. However the keys lie, at most `2 * log2(n)` further probes are made.
 
+/// The density of a column: places per unit of value, as a fraction of 2^64.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Density(u64);
+
+impl Density {
+    /// Of `n` numbers from `first` to `last`.
+    pub(crate) fn of(n: usize, first: u64, last: u64) -> Density {
+        let span = last.saturating_sub(first).max(1);
+        let whole = ((n.saturating_sub(1)) as u128) << 64;
+        Density(u64::try_from(whole / u128::from(span)).unwrap_or(u64::MAX))
+    }
+
+    /// Of numbers that are `slope` apart.
+    #[inline(always)]
+    pub(crate) fn of_slope(slope: u64) -> Density {
+        Density(u64::MAX / slope.max(1))
+    }
+
+    /// How many places a distance is worth.
+    #[inline(always)]
+    pub(crate) fn places(self, distance: u64) -> usize {
+        (u128::from(distance) * u128::from(self.0) >> 64) as usize
+    }
+}
+
 /// The first `i < n` with `at(i) >= wanted`, or `n`. REQUIRES: `at` ascends.
 #[inline(always)]
 pub(crate) fn lower_bound(n: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
@@ -17,42 +42,62 @@ pub(crate) fn lower_bound(n: usize, wanted: u64, at: impl Fn(usize) -> u64) -> u
     if wanted > last {
         return n;
     }
-    let per_step = (n - 1) as f64 / (last - first) as f64;
-    let guess = ((wanted - first) as f64 * per_step) as usize;
-    lower_bound_from(n, wanted, guess.min(n - 1), per_step, at)
+    let density = Density::of(n, first, last);
+    lower_bound_from(n, wanted, density.places(wanted - first).min(n - 1), density, at)
 }
 
-/// As `lower_bound`, from a first guess and the column's density (places per unit of value).
+/// As `lower_bound`, from a first guess.
 #[inline(always)]
-pub(crate) fn lower_bound_from(n: usize, wanted: u64, guess: usize, per_step: f64, at: impl Fn(usize) -> u64) -> usize {
+pub(crate) fn lower_bound_from(
+    n: usize,
+    wanted: u64,
+    guess: usize,
+    density: Density,
+    at: impl Fn(usize) -> u64,
+) -> usize {
     let seen = at(guess);
     let i = if seen < wanted {
-        let ahead = ((wanted - seen) as f64 * per_step) as usize;
-        guess.saturating_add(ahead).min(n - 1)
+        guess.saturating_add(density.places(wanted - seen)).min(n - 1)
     } else {
-        let back = ((seen - wanted) as f64 * per_step) as usize;
-        guess.saturating_sub(back)
+        guess.saturating_sub(density.places(seen - wanted))
     };
     if at(i) < wanted { search_up(n, i, wanted, at) } else { search_down(i, wanted, at) }
 }
 
+/// So many places are tried one after the other before the steps are doubled.
+const LINEAR: usize = 8;
+
 /// REQUIRES: `at(i) < wanted`.
 #[inline(always)]
 fn search_up(n: usize, i: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
-    let mut low = i;
-    let mut step = 1;
+    let mut low = i + 1;
+    let near = (low + LINEAR).min(n);
+    while low < near {
+        if at(low) >= wanted {
+            return low;
+        }
+        low += 1;
+    }
+    let mut step = LINEAR;
     while low + step < n && at(low + step) < wanted {
         low += step;
         step *= 2;
     }
-    bisect(low + 1, (low + step).min(n), wanted, at)
+    bisect(low, (low + step).min(n), wanted, at)
 }
 
 /// REQUIRES: `at(i) >= wanted`.
 #[inline(always)]
 fn search_down(i: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
     let mut high = i;
-    let mut step = 1;
+    let near = high.saturating_sub(LINEAR);
+    while high > near {
+        if at(high - 1) < wanted {
+            return high;
+        }
+        high -= 1;
+    }
+    let mut step = LINEAR;
     while high >= step && at(high - step) >= wanted {
         high -= step;
         step *= 2;

@@ -241,8 +241,9 @@ impl Log {
     /// Writes all that waits, and syncs. REQUIRES: `start` said `Ready`; every commit that is in
     /// the queue has also been applied or will be by the caller.
     pub(crate) fn write(&self) -> Result<()> {
-        self.poison.check()?;
         let mut io = self.io.lock();
+        // After the lock: whoever held it may have failed to write what this caller waits for.
+        self.poison.check()?;
         let pending = {
             let mut queue = self.queue.lock();
             queue.bytes = 0;

@@ -1,5 +1,6 @@
 //! A chunk: a sorted, immutable piece of a table's memtable.
 
+use super::pool::Pool;
 use super::ranges::Ranges;
 use crate::base::codec::usize_of64;
 use crate::base::error::Result;
@@ -20,13 +21,29 @@ pub(crate) struct Chunk {
     /// The value segments that the records refer to.
     pub(crate) segments: Vec<Arc<Segment>>,
     filter: Vec<[u8; BLOCK_BYTES]>,
+    /// Where the block's memory goes in the end.
+    pool: Option<Arc<Pool>>,
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            pool.give(&mut self.block);
+        }
+    }
 }
 
 impl Chunk {
     /// REQUIRES: `block` is sorted.
     pub(crate) fn new(mut block: Block, ranges: Ranges, segments: Vec<Arc<Segment>>) -> Chunk {
         block.index();
-        Chunk { block, ranges, segments, filter: Vec::new() }
+        Chunk { block, ranges, segments, filter: Vec::new(), pool: None }
+    }
+
+    /// Gives the memory to `pool` when the chunk is dropped.
+    pub(crate) fn pooled(mut self, pool: &Arc<Pool>) -> Chunk {
+        self.pool = Some(pool.clone());
+        self
     }
 
     /// The memory it takes.

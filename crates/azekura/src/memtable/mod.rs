@@ -2,4 +2,5 @@
 
 pub(crate) mod active;
 pub(crate) mod chunk;
+pub(crate) mod pool;
 pub(crate) mod ranges;

@@ -2,13 +2,13 @@
 
 use super::filter::{BLOCK_BYTES, BLOCKS_PER_PAGE, block_contains, block_of};
 use super::{Run, read_error};
-use crate::base::codec::{u32_of, usize_of64};
+use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::key::SortKey;
 use crate::base::limits::PAGE_BYTES;
 use crate::cache::PageRef;
 use crate::format::block::Tag;
-use crate::format::page::{Page, check, corrupt_page, units_of};
+use crate::format::page::{HEADER_BYTES, Page, UNITS_MAX, check, corrupt_page, units_of};
 use std::ops::Deref;
 
 /// Numbers of filter pages, for their checksums, begin here; data units are below.
@@ -66,7 +66,7 @@ impl Run {
         if self.info.filter_blocks != 0 {
             let block = block_of(hash, self.info.filter_blocks);
             let at = FILTER_HEADER_BYTES + usize_of64(block % BLOCKS_PER_PAGE) * BLOCK_BYTES;
-            self.filter.prefetch(u32_of(usize_of64(block / BLOCKS_PER_PAGE)), at);
+            self.filter.prefetch(u32_of(usize_of64(block / BLOCKS_PER_PAGE)), [at]);
         }
     }
 
@@ -88,27 +88,20 @@ impl Run {
         self.data.get(unit, |frame| self.load_unit(unit, frame)).map(PageHold::Cached)
     }
 
-    /// Brings the header and the likely place of a key into the processor's cache.
+    /// Sends for the lines of a page that a lookup will read: the header, and those where key and
+    /// value should be if keys are evenly spread. All misses of a lookup are then under way at once.
     #[inline(always)]
-    pub(crate) fn prefetch_page(&self, page: usize) {
-        if let Some(meta) = self.meta.get() {
-            self.data.prefetch(meta.unit_of(page), 0);
+    pub(crate) fn prefetch_page(&self, page: usize, head: u64) {
+        let Some(meta) = self.meta.get() else { return };
+        let unit = meta.unit_of(page);
+        if self.shape.heads_bytes == 0 {
+            return self.data.prefetch(unit, [0]);
         }
-    }
-
-    /// Asks for the line at `byte` of a page, if it is in the cache.
-    #[inline(always)]
-    pub(crate) fn prefetch_line(&self, page: usize, byte: usize) {
-        if let Some(meta) = self.meta.get() {
-            self.data.prefetch(meta.unit_of(page), byte);
-        }
-    }
-
-    /// The page if it is in the cache.
-    #[inline(always)]
-    pub(crate) fn peek(&self, page: usize) -> Option<PageRef<'_>> {
-        let meta = self.meta.get()?;
-        if meta.units.is_some() { None } else { self.data.peek(u32_of(page)) }
+        let part = meta.part_of(page, head);
+        let within = |bytes: usize| usize_of64((u128::from(part) * bytes as u128 >> 64) as u64);
+        let key = HEADER_BYTES + within(self.shape.heads_bytes);
+        let value = HEADER_BYTES + self.shape.heads_bytes + within(self.shape.values_bytes);
+        self.data.prefetch(unit, [0, key, key - 64, key + 64, value, value - 64, value + 64]);
     }
 
     fn load_unit(&self, unit: u32, frame: &mut [u8]) -> Result<()> {
@@ -119,20 +112,25 @@ impl Run {
 
     /// As `page`, in a run where some page has several units. Those are not cached.
     fn page_of_units(&self, page: usize) -> Result<PageHold<'_>> {
-        let unit = self.meta()?.unit_of(page);
-        let offset = self.file_offset(u64::from(unit) * PAGE_BYTES as u64);
-        let mut header = vec![0; PAGE_BYTES];
-        self.read_units(unit, &mut header)?;
-        match units_of(&header) {
-            Some(1) => self.data.get(unit, |frame| self.load_unit(unit, frame)).map(PageHold::Cached),
-            Some(units) if usize_of64(u64::from(self.info.units - unit)) >= units => {
-                let mut bytes = vec![0; units * PAGE_BYTES].into_boxed_slice();
-                self.read_units(unit, &mut bytes)?;
-                check(&bytes, self.seed, self.info.id, unit, offset)?;
-                Ok(PageHold::Large(bytes))
-            }
-            _ => Err(corrupt_page(offset, self.info.id, unit, "impossible number of units")),
+        let meta = self.meta()?;
+        let unit = meta.unit_of(page);
+        let end = if page + 1 < meta.pages() { meta.unit_of(page + 1) } else { self.info.units };
+        if end - unit == 1 {
+            return self.data.get(unit, |frame| self.load_unit(unit, frame)).map(PageHold::Cached);
         }
+        let offset = self.file_offset(u64::from(unit) * PAGE_BYTES as u64);
+        let units = usize_of(end - unit);
+        let bad = || corrupt_page(offset, self.info.id, unit, "impossible number of units");
+        if units > UNITS_MAX {
+            return Err(bad());
+        }
+        let mut bytes = vec![0; units * PAGE_BYTES].into_boxed_slice();
+        self.read_units(unit, &mut bytes)?;
+        check(&bytes, self.seed, self.info.id, unit, offset)?;
+        if units_of(&bytes) != Some(units) {
+            return Err(bad());
+        }
+        Ok(PageHold::Large(bytes))
     }
 
     /// Opens a held page, with an error that says where it is damaged.
@@ -148,18 +146,36 @@ impl Run {
         corrupt_page(self.file_offset(u64::from(unit) * PAGE_BYTES as u64), self.info.id, unit, detail)
     }
 
-    /// The record of a key, if this run has one.
+    /// The record of a key in one page, handed to `f`, if it is there. (A closure and not a result:
+    /// a record goes through many hands, and moving it costs more than finding it.)
     #[inline(always)]
-    pub(crate) fn find(&self, key: SortKey<'_>) -> Result<Option<Hit<'_>>> {
-        let Some(page_number) = self.meta()?.page_of(key) else { return Ok(None) };
-        self.find_in(page_number, key)
+    pub(crate) fn find_in<'a, R>(
+        &'a self,
+        page_number: usize,
+        key: SortKey<'_>,
+        f: impl FnOnce(Hit<'a>) -> R,
+    ) -> Result<Option<R>> {
+        let meta = self.meta()?;
+        if meta.units.is_some() {
+            return self.find_in_held(page_number, self.page_of_units(page_number)?, key, f);
+        }
+        let unit = u32_of(page_number);
+        let page = self.data.get(unit, |frame| self.load_unit(unit, frame))?;
+        self.find_in_held(page_number, PageHold::Cached(page), key, f)
     }
 
-    /// The record of a key in one page.
     #[inline(always)]
-    pub(crate) fn find_in(&self, page_number: usize, key: SortKey<'_>) -> Result<Option<Hit<'_>>> {
-        let hold = self.page(page_number)?;
-        let page = self.open_page(page_number, &hold)?;
+    fn find_in_held<'a, R>(
+        &'a self,
+        page_number: usize,
+        hold: PageHold<'a>,
+        key: SortKey<'_>,
+        f: impl FnOnce(Hit<'a>) -> R,
+    ) -> Result<Option<R>> {
+        let page = match Page::open(&hold) {
+            Ok(page) => page,
+            Err(detail) => return Err(self.corrupt(page_number, detail)),
+        };
         let (place, equal) = page.lower_bound(key);
         if !equal {
             return Ok(None);
@@ -167,7 +183,7 @@ impl Run {
         let (tag, value) = page.value(place);
         let start = value.as_ptr() as usize - hold.as_ptr() as usize;
         let value = start..start + value.len();
-        Ok(Some(Hit { page: hold, tag, value, page_number, place }))
+        Ok(Some(f(Hit { page: hold, tag, value, page_number, place })))
     }
 
     /// Whether the file still holds what the cache was filled from; for `check`.

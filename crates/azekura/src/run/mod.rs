@@ -45,8 +45,12 @@ pub(crate) struct Run {
     data: PageSlots,
     filter: PageSlots,
     meta: OnceLock<Meta>,
+    shape: Shape,
     /// The value segments that its records refer to, kept alive with it.
     pub(crate) segments: Vec<Arc<Segment>>,
+    /// The run that took over the rest of its extents when a part was moved: as long as this one is
+    /// read, that one's must not be freed.
+    successor: OnceLock<Arc<Run>>,
     /// What is freed when nobody holds the run any more.
     doomed: Mutex<Vec<Extent>>,
 }
@@ -66,9 +70,11 @@ impl Run {
             data: PageSlots::new(store.cache.clone(), info.units),
             filter: PageSlots::new(store.cache.clone(), u32_of(usize_of64(info.filter_pages()))),
             store: store.clone(),
+            shape: Shape::of(&info),
             info,
             meta: OnceLock::new(),
             segments,
+            successor: OnceLock::new(),
             doomed: Mutex::new(Vec::new()),
         }
     }
@@ -82,6 +88,12 @@ impl Run {
     /// As `doom`, of some extents; the others have passed to the run's successor.
     pub(crate) fn doom_parts(&self, extents: Vec<Extent>) {
         *self.doomed.lock() = extents;
+    }
+
+    /// Names the run that has all of its extents but those that were moved.
+    pub(crate) fn succeeded_by(&self, successor: Arc<Run>) {
+        // A run is moved from only once: its successor is moved from after that.
+        let _first = self.successor.set(successor);
     }
 
     /// The fence and range deletes, read at first use.
@@ -153,6 +165,22 @@ impl Run {
     /// Whether its keys (and range deletes) may meet those from `min` to `max`.
     pub(crate) fn overlaps(&self, min: &[u8], max: &[u8]) -> bool {
         self.info.ranges > 0 || (self.info.min.as_slice() <= max && min <= self.info.max.as_slice())
+    }
+}
+
+/// How a page of the run is divided on the average, for guessing ahead; zeroes for general pages.
+#[derive(Default)]
+struct Shape {
+    heads_bytes: usize,
+    values_bytes: usize,
+}
+
+impl Shape {
+    fn of(info: &RunInfo) -> Shape {
+        let Some(fixed) = info.fixed else { return Shape::default() };
+        let records = usize_of64(info.records / u64::from(info.units.max(1)));
+        let values_bytes = (records * usize_of(fixed.stride)).min(PAGE_BYTES - 128);
+        Shape { heads_bytes: PAGE_BYTES - 80 - values_bytes, values_bytes }
     }
 }
 

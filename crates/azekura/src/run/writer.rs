@@ -83,7 +83,7 @@ impl RunWriter {
             builder: GeneralBuilder::default(),
             fixed_hint: 1024,
             form: Form::None,
-            buf: Vec::with_capacity(64 << 10),
+            buf: Vec::new(),
             extents: Vec::new(),
             unsettled: VecDeque::new(),
             unsettled_bytes: 0,
@@ -179,6 +179,9 @@ impl RunWriter {
         while self.pending_from < self.pending.len() && (all || self.fills_a_page()) {
             let before = self.buf.len();
             let first = self.pending_from;
+            if self.buf.capacity() == 0 {
+                self.buf.reserve_exact(self.expected_bytes());
+            }
             let (n, used) = self.build_page();
             self.pending_from += n;
             self.note_page(first, before, used);
@@ -204,6 +207,12 @@ impl RunWriter {
                 self.pending.heap.len() - from >= 3 * PAGE_BYTES
             }
         }
+    }
+
+    /// Room for a full buffer, or for all that a small run will have.
+    fn expected_bytes(&self) -> usize {
+        let all = self.pending.bytes() * 2 + PAGE_BYTES;
+        if all < SEGMENT_BYTES / 8 { all } else { SEGMENT_BYTES + 2 * PAGE_BYTES }
     }
 
     fn build_page(&mut self) -> (usize, usize) {
@@ -259,19 +268,27 @@ impl RunWriter {
 
     /// Writes the first `len` bytes of the buffer at the run's end.
     fn write_buffer(&mut self, len: usize) -> Result<()> {
+        let mut buf = std::mem::take(&mut self.buf);
+        let written = self.write_all(&buf[..len]);
+        buf.drain(..len);
+        self.buf = buf;
+        written
+    }
+
+    /// Writes `bytes` at the run's end.
+    fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
         let mut from = 0;
-        while from < len {
-            let left = (len - from) as u64;
+        while from < bytes.len() {
+            let left = (bytes.len() - from) as u64;
             // Parts of a run are whole pages, so that no page is split between extents.
             let least = left.min(SEGMENT_BYTES as u64 / 4);
             let extent = self.store.space.alloc_up_to(align_up(least), align_up(left));
             let extent = self.whole_pages(extent, left);
             self.extents.push(extent);
             let n = usize_of(u32::try_from(extent.len.min(left)).unwrap_or(u32::MAX));
-            self.write_part(from, n, extent)?;
+            self.write_part(&bytes[from..from + n], extent)?;
             from += n;
         }
-        self.buf.drain(..len);
         Ok(())
     }
 
@@ -284,10 +301,10 @@ impl RunWriter {
         self.store.space.shrink(extent, extent.len / page * page)
     }
 
-    fn write_part(&mut self, from: usize, n: usize, extent: Extent) -> Result<()> {
+    fn write_part(&mut self, bytes: &[u8], extent: Extent) -> Result<()> {
         let file = &self.store.file;
-        file.write_at(&self.buf[from..from + n], extent.offset).map_err(|e| Error::io("writing a run", e))?;
-        file.write_back(extent.offset, n as u64);
+        file.write_at(bytes, extent.offset).map_err(|e| Error::io("writing a run", e))?;
+        file.write_back(extent.offset, bytes.len() as u64);
         self.unsettled.push_back(extent);
         self.unsettled_bytes += extent.len;
         while self.unsettled_bytes > WRITEBACK_WINDOW_BYTES {
@@ -307,8 +324,9 @@ impl RunWriter {
         }
         let mut data_bytes = u64::from(self.units) * PAGE_BYTES as u64;
         data_bytes -= self.trim_last_page();
-        let filter_blocks = self.append_filter();
-        let plain = self.page_units.iter().enumerate().all(|(i, &u)| i == usize_of(u));
+        let filter_blocks = self.append_filter()?;
+        // As many units as pages: every page has one.
+        let plain = self.page_units.len() == usize_of(self.units);
         let units = (!plain).then(|| std::mem::take(&mut self.page_units));
         let meta = Meta::new(&self.separators, units, ranges.clone()).encode(self.seed);
         self.buf.extend_from_slice(&meta);
@@ -349,17 +367,25 @@ impl RunWriter {
         (PAGE_BYTES - keep) as u64
     }
 
-    fn append_filter(&mut self) -> u64 {
-        let Some(filter) = self.filter.take() else { return 0 };
+    /// Adds the filter behind the pages; a large one is written from where it was built.
+    fn append_filter(&mut self) -> Result<u64> {
+        let Some(filter) = self.filter.take() else { return Ok(0) };
         if self.records == 0 {
-            return 0;
+            return Ok(0);
         }
         let mut filter = filter.finish_pages();
         for (i, page) in filter.pages_mut().iter_mut().enumerate() {
             seal(page, self.seed, FILTER_PAGE_BASE + u32_of(i));
-            self.buf.extend_from_slice(page);
         }
-        filter.blocks()
+        let bytes = filter.pages_mut().as_flattened();
+        if self.buf.len() + bytes.len() <= SEGMENT_BYTES {
+            self.buf.extend_from_slice(bytes);
+        } else {
+            let len = self.buf.len();
+            self.write_buffer(len)?;
+            self.write_all(bytes)?;
+        }
+        Ok(filter.blocks())
     }
 }
 

@@ -11,13 +11,14 @@ use crate::base::hash::hash_bytes;
 use crate::base::key::{common_prefix, head_after};
 use crate::engine::BatchPart;
 use crate::format::block::{Block, Fixed, Tag};
+use crate::memtable::pool::Pool;
 use crate::memtable::ranges::{Range, Ranges};
 use crate::values::Segment;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The writes to one table so far.
-#[derive(Default, Clone)]
+#[derive(Clone)]
 pub(crate) struct TableBuffer {
     pub(crate) table: u32,
     /// The writes in order; keys may repeat. `block.fixed` tells which form.
@@ -34,6 +35,16 @@ pub(crate) struct TableBuffer {
     /// A savepoint was set, so what `ops` was before it is made anew must be kept.
     marked: bool,
     before: Vec<TableBuffer>,
+    pool: Arc<Pool>,
+}
+
+/// Doubles the room for fixed records.
+#[cold]
+#[inline(never)]
+fn grow(ops: &mut Block, pool: &Pool) {
+    let records = (ops.heads.len() * 2).max(64);
+    let stride = ops.fixed.map_or(0, |f| usize_of(f.stride));
+    pool.reserve(ops, records, records * stride);
 }
 
 /// The newest write of each key hash, and the one before it of each write.
@@ -57,12 +68,21 @@ pub(crate) struct Mark {
 }
 
 impl TableBuffer {
-    pub(crate) fn new(table: u32) -> TableBuffer {
-        TableBuffer { table, ascending: true, ..TableBuffer::default() }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.ops.len()
+    pub(crate) fn new(table: u32, pool: Arc<Pool>) -> TableBuffer {
+        TableBuffer {
+            table,
+            ops: Block::default(),
+            last_head: 0,
+            ascending: true,
+            ranges: Ranges::default(),
+            segments: Vec::new(),
+            index: None,
+            user_bytes: 0,
+            generation: 0,
+            marked: false,
+            before: Vec::new(),
+            pool,
+        }
     }
 
     /// A write to a key of eight bytes, given as a number.
@@ -75,6 +95,9 @@ impl TableBuffer {
         }
         if ops.fixed != Some(fixed) {
             return self.push(&head.to_be_bytes(), tag, value);
+        }
+        if ops.heads.len() == ops.heads.capacity() || ops.heap.len() + value.len() > ops.heap.capacity() {
+            grow(ops, &self.pool);
         }
         self.ascending &= head > self.last_head || ops.heads.is_empty();
         self.last_head = head;
@@ -137,7 +160,8 @@ impl TableBuffer {
         self.keep_before();
         let before = std::mem::take(&mut self.before);
         let generation = self.generation + 1;
-        let sorted = std::mem::take(self).sorted();
+        let pool = self.pool.clone();
+        let sorted = std::mem::replace(self, TableBuffer::new(self.table, pool.clone())).sorted();
         let TableBufferSorted { table, block, ranges, segments, user_bytes } = sorted;
         let mut kept = Block::new(None);
         let mut tmp = [0; 8];
@@ -147,7 +171,7 @@ impl TableBuffer {
                 kept.push(key, block.tag(i), block.value(i));
             }
         }
-        *self = TableBuffer { ops: kept, ranges, segments, user_bytes, generation, before, ..TableBuffer::new(table) };
+        *self = TableBuffer { ops: kept, ranges, segments, user_bytes, generation, before, ..TableBuffer::new(table, pool) };
         self.ranges.add(range);
     }
 
@@ -225,11 +249,13 @@ impl TableBuffer {
 
     /// The writes sorted, the last of each key.
     pub(crate) fn sorted(self) -> TableBufferSorted {
-        let ops = self.ops;
+        let mut ops = self.ops;
         let block = if self.ascending {
             ops
         } else if ops.fixed.is_some() {
-            sort_fixed(&ops)
+            let sorted = sort_fixed(&ops, &self.pool);
+            self.pool.give(&mut ops);
+            sorted
         } else {
             sort_general(&ops)
         };
@@ -284,7 +310,7 @@ fn order_fixed(heads: &[u64]) -> Vec<u32> {
         return pairs.into_iter().map(|p| p.1).collect();
     }
     // One number holds the significant bits of the key and the place: a sort of plain numbers.
-    let shift = (high - low).leading_zeros();
+    let shift = (high - low).leading_zeros().min(63);
     let mask = (1u64 << PLACE_BITS) - 1;
     let mut packed: Vec<u64> = heads.iter().zip(0u64..).map(|(&h, i)| ((h - low) << shift) & !mask | i).collect();
     packed.sort_unstable();
@@ -304,9 +330,10 @@ fn order_fixed(heads: &[u64]) -> Vec<u32> {
     order
 }
 
-fn sort_fixed(ops: &Block) -> Block {
+fn sort_fixed(ops: &Block, pool: &Pool) -> Block {
     let order = order_fixed(&ops.heads);
-    let mut out = Block::with_capacity(ops.fixed, ops.len(), ops.heap.len());
+    let mut out = Block::new(ops.fixed);
+    pool.reserve(&mut out, ops.len(), ops.heap.len());
     let stride = ops.fixed.map_or(0, |f| usize_of(f.stride));
     if stride == 8 {
         gather::<8>(ops, &order, &mut out);
@@ -373,10 +400,10 @@ mod tests {
             x >> 11
         };
         for (n, spread) in
-            [(10u64, 4u64), (1000, 1 << 40), (70_000, u64::MAX), (70_000, 1000), (65_536, u64::MAX), (5000, 1 << 50)]
+            [(2u64, 1u64), (10, 4), (1000, 1 << 40), (70_000, u64::MAX), (70_000, 1000), (65_536, u64::MAX), (5000, 1 << 50)]
         {
             for general in [false, true] {
-                let mut buffer = TableBuffer::new(1);
+                let mut buffer = TableBuffer::new(1, Pool::new(1 << 20));
                 let mut model = BTreeMap::new();
                 for i in 0..n {
                     let key = next() % spread;

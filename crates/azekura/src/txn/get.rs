@@ -28,17 +28,22 @@ impl Slot<'_> {
     }
 }
 
-/// The newest record of a key at a snapshot, unless it is deleted.
+/// Hands the newest record of a key at a snapshot to `f`, unless there is none or it is deleted.
 #[inline]
-pub(crate) fn lookup<'a>(t: &'a TableState, seq: u64, key: SortKey<'_>) -> Result<Option<(Tag, Slot<'a>)>> {
+pub(crate) fn lookup<'a, R>(
+    t: &'a TableState,
+    seq: u64,
+    key: SortKey<'_>,
+    f: impl FnOnce(Tag, Slot<'a>) -> R,
+) -> Result<Option<R>> {
     if t.active.is_some() || !t.chunks.is_empty() || !t.frozen.is_empty() {
         match in_memory(t, seq, key) {
             Found::Record(Tag::Delete, _) | Found::Hidden => return Ok(None),
-            Found::Record(tag, value) => return Ok(Some((tag, Slot::Memory(value)))),
+            Found::Record(tag, value) => return Ok(Some(f(tag, Slot::Memory(value)))),
             Found::Nothing => {}
         }
     }
-    in_runs(t, key)
+    in_runs(t, key, f)
 }
 
 /// What the memtable says of a key.
@@ -78,24 +83,49 @@ fn in_chunks<'a>(chunks: &'a [Arc<Chunk>], key: SortKey<'_>, hash: u64) -> Optio
     None
 }
 
-/// The record of a key in the runs, newest first.
-#[inline]
-pub(crate) fn in_runs<'a>(t: &'a TableState, key: SortKey<'_>) -> Result<Option<(Tag, Slot<'a>)>> {
-    let levels = &t.levels;
+#[inline(always)]
+fn in_runs<'a, R>(t: &'a TableState, key: SortKey<'_>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Result<Option<R>> {
     let hash = t.kind.filter_hash(key);
-    if levels.len() > 1 {
-        for level in levels.iter() {
-            if let Some(run) = level.run_for(key.bytes) {
-                run.prefetch_filter(hash);
-            }
+    let [level] = t.levels.as_slice() else { return in_levels(t, key, hash, f) };
+    // One sorted run. The processor searches the fence while the filter's line is on its way, and
+    // the lines of the page are sent for together before any is looked at.
+    let Some(run) = level.run_for(key) else { return Ok(None) };
+    if !run.may_contain(hash)? {
+        return Ok(None);
+    }
+    let Some(page) = run.meta()?.page_of(key) else { return Ok(None) };
+    run.prefetch_page(page, key.head);
+    Ok(run.find_in(page, key, |hit| give(hit, f))?.flatten())
+}
+
+#[inline(always)]
+fn give<'a, R>(hit: Hit<'a>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Option<R> {
+    if hit.tag == Tag::Delete { None } else { Some(f(hit.tag, Slot::Page(hit))) }
+}
+
+/// As `in_runs`, of several sorted runs, newest first.
+fn in_levels<'a, R>(
+    t: &'a TableState,
+    key: SortKey<'_>,
+    hash: u64,
+    f: impl FnOnce(Tag, Slot<'a>) -> R,
+) -> Result<Option<R>> {
+    for level in t.levels.iter() {
+        if let Some(run) = level.run_for(key) {
+            run.prefetch_filter(hash);
         }
     }
-    for level in levels.iter() {
-        if let Some(run) = level.run_for(key.bytes)
+    let mut f = Some(f);
+    for level in t.levels.iter() {
+        if let Some(run) = level.run_for(key)
             && run.may_contain(hash)?
-            && let Some(hit) = run.find(key)?
+            && let Some(page) = run.meta()?.page_of(key)
         {
-            return Ok((hit.tag != Tag::Delete).then_some((hit.tag, Slot::Page(hit))));
+            run.prefetch_page(page, key.head);
+            let found = run.find_in(page, key, |hit| f.take().and_then(|f| give(hit, f)))?;
+            if let Some(record) = found {
+                return Ok(record);
+            }
         }
         if level.ranges.covers(key.bytes) {
             return Ok(None);

@@ -7,7 +7,6 @@ use crate::base::key::{KeyBuf, SortKey};
 use crate::engine::Engine;
 use crate::engine::state::{SortedRun, TableState};
 use crate::format::block::Tag;
-use crate::format::page::Page;
 use crate::run::Run;
 use std::sync::Arc;
 
@@ -42,8 +41,9 @@ pub(crate) fn get_many<K: AsRef<[u8]>>(
             group_in_runs(t, sorts, &mut give)?;
         } else {
             for (i, &sort) in sorts.iter().enumerate() {
-                let found = lookup(t, seq, sort)?;
-                give(i, found.as_ref().map(|(tag, slot)| (*tag, slot.bytes())))?;
+                if lookup(t, seq, sort, |tag, slot| give(i, Some((tag, slot.bytes()))))?.transpose()?.is_none() {
+                    give(i, None)?;
+                }
             }
         }
     }
@@ -70,11 +70,11 @@ fn group_in_runs(
     for level in t.levels.iter() {
         let mut steps = [Step::default(); GROUP];
         filter(level, sorts, &hashes, &wanted, &mut steps)?;
-        prefetch(sorts, &steps);
         for (i, &sort) in sorts.iter().enumerate() {
             let Some(run) = steps[i].run else { continue };
-            if let Some(hit) = run.find_in(steps[i].page, sort)? {
-                give(i, Some((hit.tag, &hit.page[hit.value.clone()])))?;
+            let found = run.find_in(steps[i].page, sort, |hit| give(i, Some((hit.tag, &hit.page[hit.value.clone()]))))?;
+            if let Some(given) = found {
+                given?;
                 wanted[i] = false;
             }
         }
@@ -94,7 +94,7 @@ fn filter<'a>(
     steps: &mut [Step<'a>; GROUP],
 ) -> Result<()> {
     for (i, sort) in sorts.iter().enumerate().filter(|&(i, _)| wanted[i]) {
-        if let Some(run) = level.run_for(sort.bytes) {
+        if let Some(run) = level.run_for(*sort) {
             run.prefetch_filter(hashes[i]);
             steps[i].run = Some(run);
         }
@@ -105,24 +105,10 @@ fn filter<'a>(
         match page {
             Some(page) => {
                 steps[i].page = page;
-                run.prefetch_page(page);
+                run.prefetch_page(page, sort.head);
             }
             None => steps[i].run = None,
         }
     }
     Ok(())
-}
-
-/// Reads the headers, which are on their way, and sends for the lines where the keys should be.
-fn prefetch(sorts: &[SortKey<'_>], steps: &[Step<'_>; GROUP]) {
-    for (i, &sort) in sorts.iter().enumerate() {
-        let Some(run) = steps[i].run else { continue };
-        if let Some(bytes) = run.peek(steps[i].page)
-            && let Ok(page) = Page::open(&bytes)
-        {
-            let (key_at, value_at) = page.guess_offsets(sort.head);
-            run.prefetch_line(steps[i].page, key_at);
-            run.prefetch_line(steps[i].page, value_at);
-        }
-    }
 }

@@ -99,16 +99,18 @@ impl ReadTxn {
     pub fn get_ref(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
         let t = self.state.table(table.id)?;
         let mut buf = KeyBuf::new();
-        let found = match self.follow_hint(t, key)? {
-            Some((page_number, place)) => self.pin_hinted(page_number, place)?,
-            None => self.find(t, t.kind.sort_key(key, self.engine().hash_seed, &mut buf))?,
-        };
-        let Some((tag, slot)) = found else { return Ok(None) };
-        if tag == Tag::Large {
-            return self.engine().read_large(slot.bytes()).map(|v| Some(ValueRef::owned(v)));
-        }
         // SAFETY: the state lives as long as `self`, from which the result borrows.
-        Ok(Some(unsafe { ValueRef::new(slot, None) }))
+        let give = |tag, slot: Slot<'_>| match tag {
+            Tag::Large => self.engine().read_large(slot.bytes()).map(ValueRef::owned),
+            _ => Ok(unsafe { ValueRef::new(slot, None) }),
+        };
+        match self.follow_hint(t, key)? {
+            Some((page_number, place)) => match self.pin_hinted(page_number, place)? {
+                Some((tag, slot)) => give(tag, slot).map(Some),
+                None => Ok(None),
+            },
+            None => self.find(t, t.kind.sort_key(key, self.engine().hash_seed, &mut buf), give)?.transpose(),
+        }
     }
 
     /// Whether a key is there.
@@ -119,7 +121,7 @@ impl ReadTxn {
         let mut buf = KeyBuf::new();
         let t = self.state.table(table.id)?;
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
-        Ok(self.find(t, sort)?.is_some())
+        Ok(self.find(t, sort, |_, _| ())?.is_some())
     }
 
     /// Calls `f` with the value of a key, in place.
@@ -137,11 +139,11 @@ impl ReadTxn {
         }
         let mut buf = KeyBuf::new();
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
-        match self.find(t, sort)? {
-            None => Ok(None),
-            Some((Tag::Large, slot)) => self.engine().read_large(slot.bytes()).map(|v| Some(f(&v))),
-            Some((_, slot)) => Ok(Some(f(slot.bytes()))),
-        }
+        self.find(t, sort, |tag, slot| match tag {
+            Tag::Large => self.engine().read_large(slot.bytes()).map(|v| f(&v)),
+            _ => Ok(f(slot.bytes())),
+        })?
+        .transpose()
     }
 
     /// If the key stands where the hint expects it, its page and place; the hint moves on.
@@ -179,29 +181,31 @@ impl ReadTxn {
         Ok(Some((tag, Slot::Page(Hit { page, tag, value, page_number, place }))))
     }
 
-    /// The record of a sort key in this snapshot. Finding records side by side starts a hint.
-    #[inline]
-    pub(crate) fn find<'a>(&'a self, t: &'a TableState, key: SortKey<'_>) -> Result<Option<(Tag, Slot<'a>)>> {
-        let found = lookup(t, self.seq, key)?;
-        if t.kind == Kind::Ordered
-            && let Some((_, Slot::Page(hit))) = &found
-        {
-            let here = (t.id, hit.page_number, hit.place);
-            let (table, page, place) = self.last.replace(here);
-            let beside =
-                page == hit.page_number && place + 1 == hit.place || page + 1 == hit.page_number && hit.place == 0;
+    /// Hands the record of a sort key to `f`. Finding records side by side starts a hint.
+    #[inline(always)]
+    fn find<'a, R>(&'a self, t: &'a TableState, key: SortKey<'_>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Result<Option<R>> {
+        let mut here = None;
+        let found = lookup(t, self.seq, key, |tag, slot| {
+            if let Slot::Page(hit) = &slot {
+                here = Some((hit.page_number, hit.place));
+            }
+            f(tag, slot)
+        })?;
+        if t.kind == Kind::Ordered && let Some((page_number, place)) = here {
+            let (table, page, before) = self.last.replace((t.id, page_number, place));
+            let beside = page == page_number && before + 1 == place || page + 1 == page_number && place == 0;
             if table == t.id && beside {
-                self.start_hint(t, key, hit)?;
+                self.start_hint(t, key, page_number, place)?;
             }
         }
         Ok(found)
     }
 
     #[cold]
-    fn start_hint(&self, t: &TableState, key: SortKey<'_>, hit: &Hit<'_>) -> Result<()> {
+    fn start_hint(&self, t: &TableState, key: SortKey<'_>, page_number: usize, place: usize) -> Result<()> {
         let plain = t.memtable_is_empty() && t.levels.len() == 1 && t.levels[0].ranges.is_empty();
-        let Some(run) = t.levels[0].run_for(key.bytes).filter(|_| plain) else { return Ok(()) };
-        *self.hint.borrow_mut() = Some(Hint::new(t.id, run.clone(), hit.page_number, hit.place + 1)?);
+        let Some(run) = t.levels[0].run_for(key).filter(|_| plain) else { return Ok(()) };
+        *self.hint.borrow_mut() = Some(Hint::new(t.id, run.clone(), page_number, place + 1)?);
         Ok(())
     }
 

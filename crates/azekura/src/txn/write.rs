@@ -111,7 +111,7 @@ impl WriteTxn {
         if let Some(i) = self.buffers.iter().position(|b| b.table == table.id) {
             return &mut self.buffers[i];
         }
-        self.buffers.push(TableBuffer::new(table.id));
+        self.buffers.push(TableBuffer::new(table.id, self.db.engine.pool.clone()));
         let last = self.buffers.len() - 1;
         &mut self.buffers[last]
     }
@@ -434,7 +434,7 @@ impl WriteTxn {
         for buffer in &mut self.buffers {
             match savepoint.marks.iter().find(|(table, _)| *table == buffer.table) {
                 Some((_, mark)) => buffer.back_to(mark),
-                None => *buffer = TableBuffer::new(buffer.table),
+                None => *buffer = TableBuffer::new(buffer.table, self.db.engine.pool.clone()),
             }
         }
     }

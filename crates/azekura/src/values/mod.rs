@@ -18,6 +18,7 @@ pub(crate) use writer::ValueStore;
 
 use crate::base::codec::{u32_at, usize_of};
 use crate::base::error::{Error, Result};
+use crate::engine::poison::Poison;
 use crate::run::read_error;
 use crate::space::{Extent, Space};
 use crate::storage::File;
@@ -67,6 +68,7 @@ pub(crate) struct Segment {
     pub(crate) id: u32,
     file: Arc<dyn File>,
     space: Arc<Space>,
+    poison: Arc<Poison>,
     /// The extent; it shrinks when the segment is closed.
     extent: Mutex<Extent>,
     offset: u64,
@@ -82,16 +84,27 @@ pub(crate) struct Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        self.space.free(*self.extent.lock());
+        // After a failure nobody knows what the file names; a merge still at work must not write there.
+        if self.poison.check().is_ok() {
+            self.space.free(*self.extent.lock());
+        }
     }
 }
 
 impl Segment {
-    pub(crate) fn new(id: u32, file: Arc<dyn File>, space: Arc<Space>, extent: Extent, used: u64) -> Segment {
+    pub(crate) fn new(
+        id: u32,
+        file: Arc<dyn File>,
+        space: Arc<Space>,
+        poison: Arc<Poison>,
+        extent: Extent,
+        used: u64,
+    ) -> Segment {
         Segment {
             id,
             file,
             space,
+            poison,
             offset: extent.offset,
             extent: Mutex::new(extent),
             used: AtomicU64::new(used),

@@ -7,7 +7,7 @@ use crate::base::limits::{SEGMENT_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
 use crate::engine::poison::Poison;
 use crate::space::{Extent, Space};
 use crate::storage::File;
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -67,7 +67,8 @@ impl ValueStore {
 
     /// Makes a segment of the file known, as recovery finds it.
     pub(crate) fn adopt(&self, id: u32, extent: Extent, used: u64) -> Arc<Segment> {
-        let segment = Arc::new(Segment::new(id, self.file.clone(), self.space.clone(), extent, used));
+        let (file, space, poison) = (self.file.clone(), self.space.clone(), self.poison.clone());
+        let segment = Arc::new(Segment::new(id, file, space, poison, extent, used));
         self.registry.write().insert(id, Arc::downgrade(&segment));
         self.next_id.fetch_max(id + 1, Ordering::Relaxed);
         segment
@@ -225,7 +226,11 @@ impl ValueStore {
         let mut queue = self.queue.lock();
         while !queue.jobs.is_empty() || queue.busy {
             self.poison.check()?;
-            self.changed.wait(&mut queue);
+            if queue.stop && !queue.busy {
+                self.write_next(&mut queue);
+            } else {
+                self.changed.wait(&mut queue);
+            }
         }
         drop(queue);
         self.poison.check()?;
@@ -235,6 +240,15 @@ impl ValueStore {
             self.durable.fetch_max(handed, Ordering::AcqRel);
         }
         Ok(())
+    }
+
+    /// Does a job in the place of the writer's thread, which has ended.
+    fn write_next(&self, queue: &mut MutexGuard<'_, Queue>) {
+        let Some(job) = queue.jobs.pop_front() else { return };
+        queue.busy = true;
+        MutexGuard::unlocked(queue, || self.write(&job, &mut VecDeque::new()));
+        queue.busy = false;
+        self.changed.notify_all();
     }
 
     /// The body of the writer's thread; returns after `stop`.

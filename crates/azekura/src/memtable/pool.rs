@@ -1,0 +1,78 @@
+//! Large vectors that go round: from a transaction to its chunk, and back when the chunk is flushed.
+//!
+//! Without this, allocators hand the memory of flushed chunks out in smaller pieces and ask the
+//! system for more: after 10^8 records the process had taken 1.2 GB for 0.2 GB of live data. And a
+//! fresh page costs a fault, 1.5 µs here, which is 25 ns for each record of 16 bytes.
+
+use crate::format::block::Block;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Smaller vectors are the allocator's business.
+const BYTES_MIN: usize = 64 << 10;
+
+/// Vectors waiting to be used again.
+pub(crate) struct Pool {
+    idle: Mutex<Idle>,
+    bytes_max: usize,
+}
+
+#[derive(Default)]
+struct Idle {
+    heads: Vec<Vec<u64>>,
+    heaps: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Pool {
+    /// A pool that keeps at most so many bytes.
+    pub(crate) fn new(bytes_max: usize) -> Arc<Pool> {
+        Arc::new(Pool { idle: Mutex::default(), bytes_max })
+    }
+
+    /// Takes a block's vectors back; the block is empty afterwards.
+    pub(crate) fn give(&self, block: &mut Block) {
+        let (heads, heap) = (std::mem::take(&mut block.heads), std::mem::take(&mut block.heap));
+        let mut idle = self.idle.lock();
+        let size = heads.capacity() * 8;
+        if size >= BYTES_MIN && idle.bytes + size <= self.bytes_max {
+            idle.bytes += size;
+            idle.heads.push(heads);
+        }
+        let size = heap.capacity();
+        if size >= BYTES_MIN && idle.bytes + size <= self.bytes_max {
+            idle.bytes += size;
+            idle.heaps.push(heap);
+        }
+    }
+
+    /// Makes room in `heads` for `n` in all, and in `heap` likewise, with vectors of the pool if
+    /// there are fitting ones.
+    pub(crate) fn reserve(&self, block: &mut Block, heads: usize, heap_bytes: usize) {
+        let mut idle = self.idle.lock();
+        let Idle { heads: idle_heads, heaps: idle_heaps, bytes } = &mut *idle;
+        if block.heads.capacity() < heads {
+            *bytes -= replace(&mut block.heads, heads, idle_heads) * 8;
+        }
+        if block.heap.capacity() < heap_bytes {
+            *bytes -= replace(&mut block.heap, heap_bytes, idle_heaps);
+        }
+    }
+}
+
+/// Moves a vector's contents to an idle one of at least `n` places, or grows it. Gives the capacity
+/// that was taken from the idle ones.
+fn replace<T: Copy>(v: &mut Vec<T>, n: usize, idle: &mut Vec<Vec<T>>) -> usize {
+    let fits = |v: &Vec<T>| v.capacity() >= n && v.capacity() / 4 <= n;
+    if n * size_of::<T>() >= BYTES_MIN / 2
+        && let Some(i) = idle.iter().position(fits)
+    {
+        let mut found = idle.swap_remove(i);
+        found.clear();
+        found.extend_from_slice(v);
+        *v = found;
+        return v.capacity();
+    }
+    v.reserve_exact(n - v.len());
+    0
+}

@@ -1,0 +1,179 @@
+//! Merges, flushes, moves and readers in each other's way: the situations that chance seldom makes,
+//! because they need tables of many partitions or events in a certain order.
+
+mod common;
+
+use azekura::storage::MemStorage;
+use azekura::{Db, Durability, Kind, Options, ReadTxn, Table};
+use common::Rng;
+use std::time::Duration;
+
+fn open(storage: &MemStorage, memtable_mib: u64) -> Db {
+    common::watch(Duration::from_secs(60));
+    let options = Options::new()
+        .memory_bytes(32 << 20)
+        .memtable_bytes(memtable_mib << 20)
+        .durability(Durability::Eventual)
+        .background_merges(false);
+    Db::open_on(storage, "/merges.azk", options).unwrap()
+}
+
+/// The value of a key in a generation: 100 bytes that do not compress.
+fn value(key: u64, generation: u64) -> [u8; 100] {
+    let mut rng = Rng::new(key ^ generation << 40);
+    let mut out = [0; 100];
+    for part in out.chunks_mut(8) {
+        part.copy_from_slice(&rng.next().to_le_bytes()[..part.len()]);
+    }
+    out
+}
+
+fn put(t: &Table, keys: impl Iterator<Item = u64>, generation: u64) {
+    t.put_many(keys.map(|k| (k.to_be_bytes(), value(k, generation)))).unwrap();
+}
+
+/// Everything in the table is there once, in order, of the generation that `of` says.
+fn expect(read: &ReadTxn, t: &Table, keys: impl Iterator<Item = u64>, of: impl Fn(u64) -> u64) {
+    let mut cursor = read.cursor(t).unwrap();
+    let mut keys = keys;
+    while let Some((k, v)) = cursor.next().unwrap() {
+        let key = u64::from_be_bytes(k.try_into().unwrap());
+        assert_eq!(Some(key), keys.next(), "the next key of a scan");
+        assert!(v == value(key, of(key)), "the value of {key}");
+    }
+    assert_eq!(keys.next(), None, "a scan ended before this key");
+}
+
+fn check(db: &Db) {
+    let report = db.check(|_| {}).unwrap();
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+}
+
+#[test]
+fn a_merge_into_many_partitions_keeps_them_apart() {
+    let storage = MemStorage::default();
+    let db = open(&storage, 16);
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    // Ascending loads of 40, 25, 10 and more MB: partitions of these sizes, side by side.
+    let mut n = 0;
+    for mb in [40u64, 25, 10, 40, 30, 9, 50] {
+        for _ in 0..mb {
+            put(&t, n..n + 10_000, 0);
+            n += 10_000;
+        }
+        db.flush().unwrap();
+    }
+    let partitions = db.stats().runs;
+    assert!(partitions >= 7, "{partitions} partitions");
+    put(&t, (0..n).step_by(50), 1);
+    db.flush().unwrap();
+    let of = |k: u64| u64::from(k.is_multiple_of(50));
+    std::thread::scope(|scope| {
+        let settling = scope.spawn(|| db.settle().unwrap());
+        while !settling.is_finished() {
+            common::doing("reading while the bottom is merged".into());
+            expect(&db.read(), &t, 0..n, of);
+            check(&db);
+        }
+    });
+    expect(&db.read(), &t, 0..n, of);
+    drop((t, db));
+    let db = open(&storage, 16);
+    let t = db.open_table("t").unwrap();
+    expect(&db.read(), &t, 0..n, of);
+}
+
+#[test]
+fn a_flush_beside_a_merge_loses_nothing() {
+    let storage = MemStorage::default();
+    let db = open(&storage, 4);
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let mut n = 400_000;
+    put(&t, 0..n, 0);
+    db.flush().unwrap();
+    put(&t, (0..n).step_by(3), 1);
+    db.flush().unwrap();
+    let first = n;
+    std::thread::scope(|scope| {
+        let settling = scope.spawn(|| db.settle().unwrap());
+        // These meet no run, so they are joined to the bottom that is being merged.
+        while !settling.is_finished() {
+            put(&t, n..n + 1000, 0);
+            n += 1000;
+            db.flush().unwrap();
+        }
+    });
+    check(&db);
+    expect(&db.read(), &t, 0..n, |k| u64::from(k < first && k.is_multiple_of(3)));
+}
+
+#[test]
+fn two_that_settle_and_one_that_compacts_agree() {
+    let storage = MemStorage::default();
+    let db = open(&storage, 1);
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    for generation in 0..6 {
+        put(&t, (0..60_000).step_by(generation as usize + 1), generation);
+        db.flush().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| db.settle().unwrap());
+            scope.spawn(|| db.compact(|_| {}).unwrap());
+            scope.spawn(|| db.settle().unwrap());
+        });
+        check(&db);
+    }
+    let of = |k: u64| (0..6).rev().find(|g| k.is_multiple_of(g + 1)).unwrap_or(0);
+    expect(&db.read(), &t, 0..60_000, of);
+}
+
+#[test]
+fn a_snapshot_outlives_moves_and_merges_of_what_it_sees() {
+    let storage = MemStorage::default();
+    let db = open(&storage, 8);
+    let n = 200_000;
+    let hole = db.create_table("hole", Kind::Ordered).unwrap();
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    put(&hole, 0..n / 20, 0);
+    db.flush().unwrap();
+    put(&t, 0..n, 0);
+    db.flush().unwrap();
+    db.drop_table("hole").unwrap();
+    let before = db.read();
+    // The end of `t` moves into the hole; the rest stays, and belongs to old run and new one.
+    let report = db.compact(|_| {}).unwrap();
+    let after = db.read();
+    for generation in 1..5 {
+        put(&t, 0..n, generation);
+        db.settle().unwrap();
+        common::doing(format!("looking at generation {generation}, {report:?}"));
+        expect(&before, &t, 0..n, |_| 0);
+        expect(&after, &t, 0..n, |_| 0);
+        expect(&db.read(), &t, 0..n, |_| generation);
+        check(&db);
+    }
+    drop(after);
+    db.compact(|_| {}).unwrap();
+    put(&t, 0..n, 9);
+    db.flush().unwrap();
+    expect(&before, &t, 0..n, |_| 0);
+    drop(before);
+    let report = db.compact(|_| {}).unwrap();
+    let stats = db.stats();
+    assert!(report.after_bytes < stats.live_bytes + (1 << 20), "{report:?} {stats:?}");
+    expect(&db.read(), &t, 0..n, |_| 9);
+    check(&db);
+}
+
+#[test]
+fn memory_stays_within_its_budget_while_writers_are_fast() {
+    let storage = MemStorage::default();
+    let db = open(&storage, 1);
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let mut rng = Rng::new(5);
+    let mut most = 0;
+    for _ in 0..600 {
+        t.put_many((0..1000).map(|_| (rng.next().to_be_bytes(), [7; 100]))).unwrap();
+        most = most.max(db.stats().memtable_bytes);
+    }
+    assert!(most < 5 << 20, "memtables of {most} bytes where 1 MiB was allowed to fill");
+}

@@ -1,0 +1,310 @@
+//! A random but reproducible sequence of steps against a database, and the state after each commit.
+//!
+//! A state is known by the digest of all tables, so that what a database holds after a crash can be
+//! compared with every state it might be in. `run` carries a database on from any state.
+#![allow(dead_code)]
+
+use crate::disk::Rng;
+use azekura::{Db, Durability, Error, Kind, Options, Table, WriteOptions};
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::ops::Bound;
+
+/// A value's origin and length; the bytes follow from them.
+type Stamp = (u32, u32);
+type Model = BTreeMap<String, (bool, BTreeMap<Vec<u8>, Stamp>)>;
+
+#[derive(Clone, Debug)]
+pub enum Write {
+    Put(usize, Vec<u8>, Stamp),
+    Remove(usize, Vec<u8>),
+    Range(usize, Vec<u8>, Vec<u8>),
+    Clear(usize),
+}
+
+#[derive(Clone, Debug)]
+pub enum Step {
+    Commit(Durability, Vec<Write>),
+    /// A transaction that stores a large value and is rolled back.
+    Abandon,
+    Create(&'static str, Kind),
+    Drop(&'static str),
+    Sync,
+    Flush,
+    Settle,
+    Compact,
+}
+
+/// The tables that writes name by number.
+const TABLES: [(&str, Kind); 3] = [("ordered", Kind::Ordered), ("hash", Kind::Hash), ("extra", Kind::Ordered)];
+
+pub struct Script {
+    pub steps: Vec<(Step, usize)>,
+    /// The digest of each state; state 0 is the empty database.
+    pub digests: Vec<u64>,
+    pub models: Vec<Model>,
+}
+
+/// How far a run came.
+#[derive(Default, Clone, Copy, Debug)]
+pub struct Ack {
+    /// The newest state that was said to be durable, and the newest that was begun.
+    pub durable: usize,
+    pub begun: usize,
+    pub done: usize,
+}
+
+pub fn bytes_of((from, len): Stamp) -> Vec<u8> {
+    let mut rng = Rng(u64::from(from));
+    (0..len.div_ceil(8)).flat_map(|_| rng.next().to_le_bytes()).take(len as usize).collect()
+}
+
+fn hash_of(x: impl Hash) -> u64 {
+    let mut h = std::hash::DefaultHasher::new();
+    x.hash(&mut h);
+    h.finish()
+}
+
+fn digest(model: &Model) -> u64 {
+    let tables = model.iter().map(|(name, (hash, records))| {
+        // A sum, as hash tables have no order.
+        let sum = records.iter().fold(0u64, |s, (k, v)| s.wrapping_add(hash_of((k, bytes_of(*v)))));
+        (name.clone(), *hash, records.len(), sum)
+    });
+    hash_of(tables.collect::<Vec<_>>())
+}
+
+/// The digest of what a database holds; each record is also looked up by its key.
+pub fn digest_of(db: &Db) -> Result<u64, Error> {
+    let mut tables = Vec::new();
+    for info in db.tables() {
+        let table = db.open_table(&info.name)?;
+        let (mut sum, mut n) = (0u64, 0usize);
+        for record in table.cursor()?.owned() {
+            let (k, v) = record?;
+            if n % 7 == 0 {
+                assert_eq!(table.get(&k)?.as_ref(), Some(&v), "get and scan differ");
+            }
+            sum = sum.wrapping_add(hash_of((&k, v)));
+            n += 1;
+        }
+        tables.push((info.name, info.kind == Kind::Hash, n, sum));
+    }
+    Ok(hash_of(tables))
+}
+
+fn key(rng: &mut Rng, table: usize) -> Vec<u8> {
+    let n = rng.below(160);
+    match (table, n % 3) {
+        (1, _) | (_, 0) => n.to_be_bytes().to_vec(),
+        (_, 1) => format!("key-{n:04}").into_bytes(),
+        _ => format!("a-much-longer-key-with-a-common-prefix-{n:06}").into_bytes(),
+    }
+}
+
+impl Script {
+    /// `rich`: with batches and large values that span frames and segments.
+    pub fn new(seed: u64, length: usize, rich: bool) -> Script {
+        let mut rng = Rng(seed);
+        let mut s = Script { steps: Vec::new(), digests: Vec::new(), models: Vec::new() };
+        let mut model = Model::new();
+        s.push(&model, None);
+        for (name, kind) in &TABLES[..2] {
+            model.insert((*name).into(), (*kind == Kind::Hash, BTreeMap::new()));
+            s.push(&model, Some(Step::Create(name, *kind)));
+        }
+        for i in 0..length {
+            let step = match rng.below(60) {
+                0..=1 if i > 3 => Step::Flush,
+                2 => Step::Settle,
+                3 => Step::Compact,
+                4..=7 => Step::Sync,
+                8..=9 => Step::Abandon,
+                10..=13 => match model.contains_key("extra") {
+                    true => Step::Drop("extra"),
+                    false => Step::Create("extra", Kind::Ordered),
+                },
+                _ => s.commit(&mut rng, &model, u32::try_from(i).unwrap() + 1, rich),
+            };
+            apply(&mut model, &step);
+            s.push(&model, Some(step));
+        }
+        s
+    }
+
+    fn push(&mut self, model: &Model, step: Option<Step>) {
+        let changes = matches!(step, None | Some(Step::Commit(..) | Step::Create(..) | Step::Drop(..)));
+        if changes {
+            self.digests.push(digest(model));
+            self.models.push(model.clone());
+        }
+        self.steps.extend(step.map(|s| (s, self.digests.len() - 1)));
+    }
+
+    fn commit(&self, rng: &mut Rng, model: &Model, i: u32, rich: bool) -> Step {
+        let durability = if rng.below(3) == 0 { Durability::Sync } else { Durability::Eventual };
+        let mut writes = Vec::new();
+        // Every commit changes every table, so that no two states are alike.
+        let tables = model.len();
+        let stamp = |rng: &mut Rng, n: u32| {
+            let len = match rng.below(24) {
+                0 => 1024 + rng.below(3000),
+                1 if rich => {
+                    let most = if rng.below(8) == 0 { 900_000 } else { 60_000 };
+                    20_000 + rng.below(most)
+                }
+                2..=8 => 8,
+                9..=14 => rng.below(40),
+                _ => 100 + rng.below(500),
+            };
+            (i * 2000 + n, u32::try_from(len).unwrap())
+        };
+        for table in 0..tables {
+            writes.push(Write::Put(table, b"counter!".to_vec(), (i * 2000 + 1999, 8)));
+        }
+        match rng.below(if rich { 40 } else { 14 }) {
+            0 => {
+                let (a, b) = (key(rng, 0), key(rng, 0));
+                writes.insert(0, Write::Range(0, a.clone().min(b.clone()), a.max(b)));
+            }
+            1 if rng.below(3) == 0 => writes.insert(0, Write::Clear(rng.below(tables as u64) as usize)),
+            2..=3 => {
+                // A batch of fixed-width records, large enough to be a chunk.
+                let table = rng.below(2) as usize;
+                let n = if rich && rng.below(6) == 0 { 1300 } else { 80 };
+                let len = if n > 80 { 900 } else { 8 };
+                writes.extend((0..n).map(|n| {
+                    let k = (u64::from(n) * 3 + 1000).to_be_bytes().to_vec();
+                    Write::Put(table, k, (i * 2000 + n, len))
+                }));
+            }
+            _ => {}
+        }
+        for n in 0..1 + rng.below(12) as u32 {
+            let table = rng.below(tables as u64) as usize;
+            let k = key(rng, table);
+            writes.push(match rng.below(6) {
+                0 => Write::Remove(table, k),
+                _ => Write::Put(table, k, stamp(rng, 1500 + n)),
+            });
+        }
+        Step::Commit(durability, writes)
+    }
+
+    /// Which state a database is in, from `low` to `high`; else what it says of itself.
+    pub fn state_of(&self, db: &Db, low: usize, high: usize) -> Result<usize, String> {
+        let found = digest_of(db).map_err(|e| format!("reading everything: {e}"))?;
+        if let Some(k) = (low..=high).find(|&k| self.digests[k] == found) {
+            return Ok(k);
+        }
+        let other = self.digests.iter().position(|&d| d == found);
+        let mut text = format!("state {other:?}, expected {low}..={high}");
+        for info in db.tables() {
+            let stamp = db.open_table(&info.name).and_then(|t| t.get(b"counter!")).ok().flatten();
+            let is = |k: &usize| {
+                let model = self.models[*k].get(&info.name).and_then(|m| m.1.get(&b"counter!"[..]));
+                model.map(|v| bytes_of(*v)) == stamp
+            };
+            let k = (0..self.models.len()).find(is);
+            text += &format!("; table {:?} has the counter of state {k:?}", info.name);
+            if let Some(k) = k {
+                text += &self.difference(db, &info.name, k);
+            }
+        }
+        Err(text)
+    }
+
+    fn difference(&self, db: &Db, name: &str, k: usize) -> String {
+        let Some((_, records)) = self.models[k].get(name) else { return String::new() };
+        let Ok(cursor) = db.open_table(name).and_then(|t| t.cursor()) else { return String::new() };
+        let there: BTreeMap<_, _> = cursor.owned().filter_map(Result::ok).collect();
+        let mut text = String::new();
+        for (key, v) in records.iter().filter(|(k, v)| there.get(*k) != Some(&bytes_of(**v))).take(3) {
+            text += &format!(" wrong {key:02x?}: {:?} not {v:?}", there.get(key).map(Vec::len));
+        }
+        let more = there.keys().filter(|k| !records.contains_key(*k)).take(3);
+        more.for_each(|key| text += &format!(" unexpected {key:02x?}"));
+        text
+    }
+
+    /// Carries out what comes after state `from`, until something fails.
+    pub fn run(&self, db: &Db, from: usize, ack: &mut Ack) -> Result<(), Error> {
+        *ack = Ack { durable: ack.durable.min(from), begun: from, done: from };
+        for (step, state) in self.steps.iter().skip_while(|(_, state)| *state <= from) {
+            ack.begun = ack.begun.max(*state);
+            take(db, step)?;
+            ack.done = *state;
+            if !matches!(step, Step::Commit(Durability::Eventual, _) | Step::Abandon) {
+                ack.durable = *state;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn apply(model: &mut Model, step: &Step) {
+    let Step::Commit(_, writes) = step else {
+        match step {
+            Step::Create(name, kind) => drop(model.insert((*name).into(), (*kind == Kind::Hash, BTreeMap::new()))),
+            Step::Drop(name) => drop(model.remove(*name)),
+            _ => {}
+        }
+        return;
+    };
+    for write in writes {
+        let (Write::Put(t, ..) | Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t)) = write;
+        let records = &mut model.get_mut(TABLES[*t].0).unwrap().1;
+        match write {
+            Write::Put(_, k, v) => drop(records.insert(k.clone(), *v)),
+            Write::Remove(_, k) => drop(records.remove(k)),
+            Write::Range(_, a, b) => records.retain(|k, _| k < a || k >= b),
+            Write::Clear(_) => records.clear(),
+        }
+    }
+}
+
+fn take(db: &Db, step: &Step) -> Result<(), Error> {
+    match step {
+        Step::Commit(durability, writes) => {
+            let tables: Vec<Table> = TABLES.iter().filter_map(|(name, _)| db.open_table(name).ok()).collect();
+            let mut txn = db.write_with(WriteOptions { durability: Some(*durability), ..WriteOptions::default() });
+            for write in writes {
+                match write {
+                    Write::Put(t, k, v) => txn.put(&tables[*t], k, &bytes_of(*v))?,
+                    Write::Remove(t, k) => txn.remove(&tables[*t], k)?,
+                    Write::Range(t, a, b) => txn.remove_range(&tables[*t], Bound::Included(a), Bound::Excluded(b))?,
+                    Write::Clear(t) => txn.clear(&tables[*t])?,
+                }
+            }
+            txn.commit()
+        }
+        Step::Abandon => {
+            let table = db.open_table("ordered")?;
+            let mut txn = db.write();
+            txn.put(&table, b"abandoned", &[7; 5000])
+        }
+        Step::Create(name, kind) => db.create_table(name, *kind).map(drop),
+        Step::Drop(name) => db.drop_table(name),
+        Step::Sync => db.sync(),
+        Step::Flush => db.flush(),
+        Step::Settle => db.settle(),
+        Step::Compact => db.compact(|_| {}).map(drop),
+    }
+}
+
+/// Options under which little data goes a long way.
+pub fn options(merges: bool, delay_ms: u64) -> Options {
+    Options::new()
+        .memory_bytes(8 << 20)
+        .memtable_bytes(64 << 10)
+        .background_merges(merges)
+        .eventual_delay(std::time::Duration::from_millis(delay_ms))
+}
+
+/// What `check` finds wrong.
+pub fn problems(db: &Db) -> Vec<String> {
+    match db.check(|_| {}) {
+        Ok(report) => report.problems,
+        Err(e) => vec![e.to_string()],
+    }
+}
