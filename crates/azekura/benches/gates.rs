@@ -122,9 +122,27 @@ fn random_gets(dir: &Path) {
             let table = db.open_table("t").unwrap();
             let (present, absent, many) = get_rates(&db, &table);
             let asked = if runs == 1 { [">= 3", ">= 10"] } else { [">= 1.5", ">= 4"] };
-            line("4", &format!("{kind:?}, {} sorted runs, present", db.stats().levels.len()), present, "M gets/s", asked[0]);
-            line("4", &format!("{kind:?}, {} sorted runs, absent", db.stats().levels.len()), absent, "M gets/s", asked[1]);
-            line("4", &format!("{kind:?}, {} sorted runs, get_many of 100", db.stats().levels.len()), many, "M gets/s", ">= 2.5x");
+            line(
+                "4",
+                &format!("{kind:?}, {} sorted runs, present", db.stats().levels.len()),
+                present,
+                "M gets/s",
+                asked[0],
+            );
+            line(
+                "4",
+                &format!("{kind:?}, {} sorted runs, absent", db.stats().levels.len()),
+                absent,
+                "M gets/s",
+                asked[1],
+            );
+            line(
+                "4",
+                &format!("{kind:?}, {} sorted runs, get_many of 100", db.stats().levels.len()),
+                many,
+                "M gets/s",
+                ">= 2.5x",
+            );
         }
     }
 }
@@ -186,7 +204,13 @@ fn sequential_gets(dir: &Path) {
         assert!(txn.get_into(&table, &x.to_be_bytes(), &mut value).unwrap());
         assert_eq!(value, (x as u32).to_le_bytes());
     }
-    line("5", "sequential get_into after reopening", started.elapsed().as_secs_f64() * 1e9 / n as f64, "ns/get", "<= 40");
+    line(
+        "5",
+        "sequential get_into after reopening",
+        started.elapsed().as_secs_f64() * 1e9 / n as f64,
+        "ns/get",
+        "<= 40",
+    );
     let started = Instant::now();
     for x in 0..n {
         let v = txn.get_ref(&table, &x.to_be_bytes()).unwrap().unwrap();

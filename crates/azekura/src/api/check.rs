@@ -4,7 +4,7 @@ use crate::base::codec::usize_of;
 use crate::base::error::{Error, Result};
 use crate::base::key::SortKey;
 use crate::base::limits::SUPERBLOCKS_BYTES;
-use crate::engine::state::{State, TableState};
+use crate::engine::state::{State, TableState, tag_of};
 use crate::engine::{Engine, Progress};
 use crate::format::block::{Block, Tag};
 use crate::run::Run;
@@ -69,6 +69,7 @@ impl Check<'_> {
     }
 
     fn table(&mut self, table: &TableState, progress: &mut impl FnMut(Progress)) {
+        self.memory(table);
         for level in table.levels.iter() {
             if level.runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
                 self.problem(format!("table {:?}: partitions overlap", table.name));
@@ -79,6 +80,31 @@ impl Check<'_> {
                 }
                 self.done += run.info.bytes();
                 progress(Progress { done: self.done.min(self.total), total: self.total });
+            }
+        }
+    }
+
+    /// Reads the large values to which the memtable refers.
+    fn memory(&mut self, table: &TableState) {
+        let mut refer = |tag: Tag, reference: &[u8]| {
+            if tag == Tag::Large
+                && let Err(e) = self.value(reference, &mut BTreeMap::new())
+            {
+                self.problem(format!("table {:?}, in the log: {e}", table.name));
+            }
+        };
+        if let Some(active) = &table.active {
+            let mut cursor = active.list.cursor();
+            cursor.seek_first();
+            while let Some(entry) = cursor.entry() {
+                refer(tag_of(entry.kind), entry.value);
+                cursor.next();
+            }
+        }
+        for chunk in table.chunks.iter().chain(table.frozen.iter()) {
+            for i in 0..chunk.block.len() {
+                let (tag, value) = chunk.record(i);
+                refer(tag, value);
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::engine::{Batch, BatchPart};
 use crate::format::block::Tag;
 use crate::txn::get::lookup;
 use crate::txn::{ValueRef, WriteTxn, check_key};
+use crate::values::ahead::Ahead;
 use std::ops::Bound;
 
 /// A table of an open database. Clones are cheap; any thread may use one.
@@ -42,9 +43,13 @@ impl Table {
         }
     }
 
-    /// Calls `f` with the value of a key.
+    /// Calls `f` with the value of a key where it stands, and gives what `f` made of it: the
+    /// cheapest way to read.
+    ///
+    /// # Errors
+    /// As [`get`](Table::get).
     #[inline]
-    fn with<T>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+    pub fn get_with<T>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         let engine = &self.db.engine;
         let state = engine.state.load();
         let seq = state.visible();
@@ -62,7 +67,7 @@ impl Table {
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.with(key, <[u8]>::to_vec)
+        self.get_with(key, <[u8]>::to_vec)
     }
 
     /// Replaces the contents of `out` by the value of a key; false (and `out` empty) if there is
@@ -72,7 +77,7 @@ impl Table {
     /// As [`get`](Table::get).
     pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
-        Ok(self.with(key, |v| out.extend_from_slice(v))?.is_some())
+        Ok(self.get_with(key, |v| out.extend_from_slice(v))?.is_some())
     }
 
     /// The value of a key without copying it.
@@ -86,7 +91,7 @@ impl Table {
         let t = state.table(self.id)?;
         let sort = t.kind.sort_key(key, engine.hash_seed, &mut buf);
         lookup(t, state.visible(), sort, |tag, slot| match tag {
-            Tag::Large => engine.read_large(slot.bytes()).map(ValueRef::owned),
+            Tag::Large => Ahead::default().read(&engine.values, slot.bytes()).map(ValueRef::shared),
             // SAFETY: the state goes with the reference.
             _ => Ok(unsafe { ValueRef::new(slot, Some(state.clone())) }),
         })?
@@ -114,7 +119,7 @@ impl Table {
     /// # Errors
     /// As [`get`](Table::get).
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.with(key, |_| ())?.is_some())
+        Ok(self.get_with(key, |_| ())?.is_some())
     }
 
     /// Sets the value of a key.

@@ -17,6 +17,7 @@ use crate::base::key::Kind;
 use crate::engine::state::{State, TableState};
 use crate::format::block::Tag;
 use crate::memtable::chunk::Chunk;
+use crate::values::ahead::Ahead;
 use source::Source;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -73,6 +74,7 @@ pub struct Cursor {
     key: Vec<u8>,
     value: Vec<u8>,
     any_ranges: bool,
+    ahead: Ahead,
     db: Db,
     _state: Arc<State>,
 }
@@ -104,6 +106,7 @@ impl Cursor {
             key: Vec::new(),
             value: Vec::new(),
             any_ranges,
+            ahead: Ahead::default(),
             db,
             _state: state,
         })
@@ -249,7 +252,9 @@ impl Cursor {
     fn step(&mut self, to: Direction) -> Result<Option<(&[u8], &[u8])>> {
         let Some(i) = self.pick_unhidden(to)? else { return Ok(None) };
         if self.sources[i].tag() == Tag::Large {
-            self.value = self.db.engine.read_large(self.sources[i].value())?;
+            let (bytes, at) = self.ahead.read(&self.db.engine.values, self.sources[i].value())?;
+            self.value.clear();
+            self.value.extend_from_slice(&bytes[at]);
         } else {
             self.value.clear();
             self.value.extend_from_slice(self.sources[i].value());

@@ -293,9 +293,9 @@ impl Engine {
     /// Applies a commit that recovery found in the log.
     pub(super) fn apply_recovered(&self, seq: u64, parts: Vec<BatchPart>) -> Result<()> {
         let mut commit = self.commit.lock();
-        let ready = parts
-            .into_iter()
-            .map(|p| if p.is_chunk() { Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool))) } else { Ready::Small(p) });
+        let ready = parts.into_iter().map(|p| {
+            if p.is_chunk() { Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool))) } else { Ready::Small(p) }
+        });
         let ready: Vec<Ready> = ready.collect();
         self.apply(&mut commit, seq, ready)?;
         commit.next_seq = seq + 1;

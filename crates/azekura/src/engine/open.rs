@@ -21,8 +21,8 @@ use crate::format::frame::Part;
 use crate::format::manifest::{LogChain, Manifest, ValueInfo};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::log::Log;
-use crate::memtable::pool::Pool;
 use crate::log::recovery::replay;
+use crate::memtable::pool::Pool;
 use crate::run::{Run, Store, read_error};
 use crate::space::{Extent, Space};
 use crate::storage::{File, IoCounters, Metered, OpenMode, Storage};
@@ -410,7 +410,8 @@ impl Engine {
         let commit = self.lock_commit();
         self.closed.store(true, Ordering::Release);
         drop(commit);
-        let flushed = self.poison.check().and_then(|()| self.flush());
+        // Closed first, so that the last run goes where the open segment's end is.
+        let flushed = self.poison.check().and_then(|()| self.values.close_open()).and_then(|()| self.flush());
         self.stop_threads(threads);
         flushed?;
         // Whoever settles or compacts notices at his next step.
@@ -421,10 +422,5 @@ impl Engine {
             self.checkpoint(super::checkpoint::Purpose::Close)?;
         }
         self.trim()
-    }
-
-    /// Whether the newest commit is in the file, for handles that only read.
-    pub(crate) fn newest(&self) -> u64 {
-        self.state.load().visible.load(Ordering::Acquire)
     }
 }

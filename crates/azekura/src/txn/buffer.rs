@@ -171,7 +171,15 @@ impl TableBuffer {
                 kept.push(key, block.tag(i), block.value(i));
             }
         }
-        *self = TableBuffer { ops: kept, ranges, segments, user_bytes, generation, before, ..TableBuffer::new(table, pool) };
+        *self = TableBuffer {
+            ops: kept,
+            ranges,
+            segments,
+            user_bytes,
+            generation,
+            before,
+            ..TableBuffer::new(table, pool)
+        };
         self.ranges.add(range);
     }
 
@@ -399,9 +407,15 @@ mod tests {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
             x >> 11
         };
-        for (n, spread) in
-            [(2u64, 1u64), (10, 4), (1000, 1 << 40), (70_000, u64::MAX), (70_000, 1000), (65_536, u64::MAX), (5000, 1 << 50)]
-        {
+        for (n, spread) in [
+            (2u64, 1u64),
+            (10, 4),
+            (1000, 1 << 40),
+            (70_000, u64::MAX),
+            (70_000, 1000),
+            (65_536, u64::MAX),
+            (5000, 1 << 50),
+        ] {
             for general in [false, true] {
                 let mut buffer = TableBuffer::new(1, Pool::new(1 << 20));
                 let mut model = BTreeMap::new();

@@ -72,7 +72,8 @@ fn group_in_runs(
         filter(level, sorts, &hashes, &wanted, &mut steps)?;
         for (i, &sort) in sorts.iter().enumerate() {
             let Some(run) = steps[i].run else { continue };
-            let found = run.find_in(steps[i].page, sort, |hit| give(i, Some((hit.tag, &hit.page[hit.value.clone()]))))?;
+            let found =
+                run.find_in(steps[i].page, sort, |hit| give(i, Some((hit.tag, &hit.page[hit.value.clone()]))))?;
             if let Some(given) = found {
                 given?;
                 wanted[i] = false;

@@ -12,8 +12,9 @@ use crate::engine::state::{State, TableState};
 use crate::format::block::Tag;
 use crate::format::page::Page;
 use crate::run::{Hit, PageHold, Run};
+use crate::values::ahead::Ahead;
 use std::cell::{Cell, RefCell};
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// A consistent view of every table as of the moment it was begun. It blocks nobody and nobody
@@ -41,6 +42,7 @@ pub struct ReadTxn {
     hint: RefCell<Option<Hint>>,
     /// Table, page and place of the record found last: the next one in order starts a hint.
     last: Cell<(u32, usize, usize)>,
+    ahead: RefCell<Ahead>,
     pub(crate) state: Arc<State>,
     pub(crate) seq: u64,
     pub(crate) db: Db,
@@ -66,7 +68,7 @@ impl ReadTxn {
 
     pub(crate) fn from_state(db: Db, state: Arc<State>) -> ReadTxn {
         let (hint, last) = (RefCell::new(None), Cell::new((0, 0, 0)));
-        ReadTxn { hint, last, seq: state.visible(), state, db }
+        ReadTxn { hint, last, ahead: RefCell::default(), seq: state.visible(), state, db }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -78,7 +80,7 @@ impl ReadTxn {
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.with(table, key, <[u8]>::to_vec)
+        self.get_with(table, key, <[u8]>::to_vec)
     }
 
     /// Replaces the contents of `out` by the value of a key; false (and `out` empty) if there is
@@ -88,7 +90,7 @@ impl ReadTxn {
     /// As [`get`](ReadTxn::get).
     pub fn get_into(&self, table: &Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
-        Ok(self.with(table, key, |v| out.extend_from_slice(v))?.is_some())
+        Ok(self.get_with(table, key, |v| out.extend_from_slice(v))?.is_some())
     }
 
     /// The value of a key without copying it.
@@ -101,7 +103,7 @@ impl ReadTxn {
         let mut buf = KeyBuf::new();
         // SAFETY: the state lives as long as `self`, from which the result borrows.
         let give = |tag, slot: Slot<'_>| match tag {
-            Tag::Large => self.engine().read_large(slot.bytes()).map(ValueRef::owned),
+            Tag::Large => self.large(slot.bytes()).map(ValueRef::shared),
             _ => Ok(unsafe { ValueRef::new(slot, None) }),
         };
         match self.follow_hint(t, key)? {
@@ -124,9 +126,13 @@ impl ReadTxn {
         Ok(self.find(t, sort, |_, _| ())?.is_some())
     }
 
-    /// Calls `f` with the value of a key, in place.
+    /// Calls `f` with the value of a key where it stands, and gives what `f` made of it: the
+    /// cheapest way to read.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
     #[inline]
-    pub(crate) fn with<T>(&self, table: &Table, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+    pub fn get_with<T>(&self, table: &Table, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         let t = self.state.table(table.id)?;
         if let Some((_, place)) = self.follow_hint(t, key)? {
             let hint = self.hint.borrow();
@@ -134,16 +140,22 @@ impl ReadTxn {
             return match hint.page.value(place) {
                 (Tag::Delete, _) => Ok(None),
                 (Tag::Put, value) => Ok(Some(f(value))),
-                (Tag::Large, reference) => self.engine().read_large(reference).map(|v| Some(f(&v))),
+                (Tag::Large, reference) => self.large(reference).map(|(v, at)| Some(f(&v[at]))),
             };
         }
         let mut buf = KeyBuf::new();
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
         self.find(t, sort, |tag, slot| match tag {
-            Tag::Large => self.engine().read_large(slot.bytes()).map(|v| f(&v)),
+            Tag::Large => self.large(slot.bytes()).map(|(v, at)| f(&v[at])),
             _ => Ok(f(slot.bytes())),
         })?
         .transpose()
+    }
+
+    /// Reads a large value, and ahead of it if they are read in order.
+    #[cold]
+    fn large(&self, reference: &[u8]) -> Result<(Arc<Vec<u8>>, Range<usize>)> {
+        self.ahead.borrow_mut().read(&self.engine().values, reference)
     }
 
     /// If the key stands where the hint expects it, its page and place; the hint moves on.
@@ -183,7 +195,12 @@ impl ReadTxn {
 
     /// Hands the record of a sort key to `f`. Finding records side by side starts a hint.
     #[inline(always)]
-    fn find<'a, R>(&'a self, t: &'a TableState, key: SortKey<'_>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Result<Option<R>> {
+    fn find<'a, R>(
+        &'a self,
+        t: &'a TableState,
+        key: SortKey<'_>,
+        f: impl FnOnce(Tag, Slot<'a>) -> R,
+    ) -> Result<Option<R>> {
         let mut here = None;
         let found = lookup(t, self.seq, key, |tag, slot| {
             if let Slot::Page(hit) = &slot {
@@ -191,7 +208,9 @@ impl ReadTxn {
             }
             f(tag, slot)
         })?;
-        if t.kind == Kind::Ordered && let Some((page_number, place)) = here {
+        if t.kind == Kind::Ordered
+            && let Some((page_number, place)) = here
+        {
             let (table, page, before) = self.last.replace((t.id, page_number, place));
             let beside = page == page_number && before + 1 == place || page + 1 == page_number && place == 0;
             if table == t.id && beside {

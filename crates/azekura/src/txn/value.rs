@@ -16,8 +16,8 @@ enum Inner {
     Memory(NonNull<[u8]>),
     /// In a page whose run `state` keeps.
     Page(PageHold<'static>, Range<usize>),
-    /// A large value, read from its segment.
-    Owned(Vec<u8>),
+    /// A large value, in a buffer read from its segment.
+    Shared(Arc<Vec<u8>>, Range<usize>),
 }
 
 /// A value read without a copy. It dereferences to its bytes.
@@ -67,8 +67,9 @@ impl<'a> ValueRef<'a> {
         ValueRef { inner, _state: state, _owner: std::marker::PhantomData }
     }
 
-    pub(crate) fn owned(bytes: Vec<u8>) -> ValueRef<'a> {
-        ValueRef { inner: Inner::Owned(bytes), _state: None, _owner: std::marker::PhantomData }
+    /// A large value.
+    pub(crate) fn shared((bytes, range): (Arc<Vec<u8>>, Range<usize>)) -> ValueRef<'a> {
+        ValueRef { inner: Inner::Shared(bytes, range), _state: None, _owner: std::marker::PhantomData }
     }
 }
 
@@ -93,7 +94,7 @@ impl Deref for ValueRef<'_> {
             // SAFETY: the memtable is kept by the state (see `new`) and never changes.
             Inner::Memory(bytes) => unsafe { bytes.as_ref() },
             Inner::Page(page, at) => &page[at.clone()],
-            Inner::Owned(bytes) => bytes,
+            Inner::Shared(bytes, at) => &bytes[at.clone()],
         }
     }
 }

@@ -218,7 +218,7 @@ impl WriteTxn {
             Own::Written(Tag::Large, at) => engine.read_large(at).map(|v| Some(f(&v))),
             Own::Untouched => {
                 self.track(table, sort);
-                self.snapshot().with(table, key, f)
+                self.snapshot().get_with(table, key, f)
             }
         }
     }

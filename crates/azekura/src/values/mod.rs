@@ -12,6 +12,7 @@
 //!
 //! Lock order: `open`, then `queue`.
 
+pub(crate) mod ahead;
 mod writer;
 
 pub(crate) use writer::ValueStore;
@@ -133,20 +134,33 @@ impl Segment {
 
     /// Reads a value into `out`, whose length is the value's, and verifies it.
     pub(crate) fn read(&self, at: ValueRef, out: &mut [u8]) -> Result<()> {
-        let start = u64::from(at.offset);
-        let end = start + u64::from(at.len);
         self.check(at)?;
         debug_assert_eq!(out.len(), usize_of(at.len));
-        if end <= self.written.load(Ordering::Acquire) {
-            self.file.read_at(out, self.offset + start).map_err(|e| read_error(e, self.offset + start))?;
+        self.read_bytes(u64::from(at.offset), out)?;
+        self.verify(at, out)
+    }
+
+    /// Bytes that stand in the file.
+    fn written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// Fills `out` from byte `start` on. REQUIRES: that many were given out.
+    fn read_bytes(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        if start + out.len() as u64 <= self.written() {
+            self.file.read_at(out, self.offset + start).map_err(|e| read_error(e, self.offset + start))
         } else {
-            self.read_unwritten(start, out)?;
+            self.read_unwritten(start, out)
         }
-        let crc = crc32c::crc32c(out);
+    }
+
+    /// Whether a value is what was written.
+    fn verify(&self, at: ValueRef, value: &[u8]) -> Result<()> {
+        let crc = crc32c::crc32c(value);
         if crc == at.crc || cfg!(fuzzing) {
             Ok(())
         } else {
-            Err(self.bad(start, &format!("checksum {crc:08x}, expected {:08x}", at.crc)))
+            Err(self.bad(u64::from(at.offset), &format!("checksum {crc:08x}, expected {:08x}", at.crc)))
         }
     }
 

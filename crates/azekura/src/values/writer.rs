@@ -81,12 +81,16 @@ impl ValueStore {
         registry.values().filter_map(Weak::upgrade).collect()
     }
 
+    /// The segment of a reference.
+    pub(super) fn segment_of(&self, at: ValueRef) -> Result<Arc<Segment>> {
+        self.segment(at.segment)
+            .ok_or_else(|| Error::corrupt("value reference", 0, format!("there is no value segment {}", at.segment)))
+    }
+
     /// Reads a large value.
     pub(crate) fn read(&self, reference: &[u8]) -> Result<Vec<u8>> {
         let at = ValueRef::decode(reference)?;
-        let segment = self
-            .segment(at.segment)
-            .ok_or_else(|| Error::corrupt("value reference", 0, format!("there is no value segment {}", at.segment)))?;
+        let segment = self.segment_of(at)?;
         // The length is checked against the segment before it is believed.
         segment.check(at)?;
         let mut value = vec![0; usize_of(at.len)];

@@ -275,6 +275,44 @@ impl Disk {
         out
     }
 
+    /// Overwrites a part of a file, for the disk and for readers.
+    pub fn patch(&self, path: &str, at: u64, bytes: &[u8]) {
+        let mut d = self.lock();
+        let i = d.names[Path::new(path)];
+        d.nodes[i].now.write(at, bytes);
+        d.nodes[i].safe = d.nodes[i].now.clone();
+        d.nodes[i].ops.clear();
+    }
+
+    /// Reads a part of a file; what is behind its end reads as zeros.
+    pub fn peek(&self, path: &str, at: u64, len: usize) -> Vec<u8> {
+        let d = self.lock();
+        let file = &d.nodes[d.names[Path::new(path)]].now;
+        let mut out = vec![0; len.min(file.len.saturating_sub(at) as usize)];
+        file.read(at, &mut out);
+        out.resize(len, 0);
+        out
+    }
+
+    /// Gives a file another length.
+    pub fn cut_file(&self, path: &str, len: u64) {
+        let mut d = self.lock();
+        let i = d.names[Path::new(path)];
+        d.nodes[i].now.set_len(len);
+        d.nodes[i].safe = d.nodes[i].now.clone();
+    }
+
+    /// The length of a file, and where its blocks of 4 KiB are that are not all zeros.
+    pub fn used_blocks(&self, path: &str) -> (u64, Vec<u64>) {
+        let d = self.lock();
+        let file = &d.nodes[d.names[Path::new(path)]].now;
+        let blocks = file.chunks.iter().flat_map(|(chunk, bytes)| {
+            let used = |i: &u64| bytes[(*i * 4096) as usize..(*i * 4096 + 4096) as usize].iter().any(|&b| b != 0);
+            (0..CHUNK / 4096).filter(used).map(|i| chunk * CHUNK + i * 4096).collect::<Vec<_>>()
+        });
+        (file.len, blocks.filter(|&at| at < file.len).collect())
+    }
+
     /// A disk with one file.
     pub fn with_file(path: &str, bytes: &[u8]) -> Disk {
         let disk = Disk::new();

@@ -21,7 +21,7 @@ use walk::{Map, Reader};
 use write::Writer;
 
 /// Rounds that are run if nothing is said: about half a minute on two busy cores.
-const ROUNDS: u64 = 60;
+const ROUNDS: u64 = 250;
 
 /// A table and what should be in it.
 struct Modelled {
@@ -151,8 +151,7 @@ impl World {
     fn write_one(&mut self) -> String {
         let i = self.any_table();
         let m = &mut self.tables[i];
-        let what =
-            write::write(Writer::Table, &m.table, &mut m.family, Arc::make_mut(&mut m.map), &mut self.rng);
+        let what = write::write(Writer::Table, &m.table, &mut m.family, Arc::make_mut(&mut m.map), &mut self.rng);
         format!("{}: {what}", m.name)
     }
 
@@ -231,8 +230,7 @@ impl World {
             self.held.remove(0);
         }
         let read = self.db().read();
-        let tables: Vec<_> =
-            self.tables.iter().map(|m| (m.table.clone(), m.family.clone(), m.map.clone())).collect();
+        let tables: Vec<_> = self.tables.iter().map(|m| (m.table.clone(), m.family.clone(), m.map.clone())).collect();
         let cursor = read.cursor(&tables[i].0).unwrap();
         self.held.push(Held { read, tables, cursor, of: i });
         "hold a snapshot".into()
@@ -364,7 +362,8 @@ fn read(reader: Reader<'_>, t: &Table, family: &Family, map: &Map, rng: &mut Rng
 
 fn round(seed: u64, trace: bool) {
     let mut world = World::new(seed);
-    let steps = 40 + world.rng.below(160);
+    let most = [160, 160, 160, 900][world.rng.below(4) as usize];
+    let steps = 40 + world.rng.below(most);
     if trace {
         eprintln!("options {:?}", world.options);
     }

@@ -146,7 +146,12 @@ pub fn whole_of(mut cursor: Cursor, kind: Kind, model: &Map, backward: bool) {
     loop {
         let found = if backward { cursor.prev() } else { cursor.next() }.unwrap();
         let want = wanted.next().map(|(k, v)| (&k[..], &v[..]));
-        assert!(found == want, "record {i} of a scan (backward: {backward}) is {}, should be {}", pair(found), pair(want));
+        assert!(
+            found == want,
+            "record {i} of a scan (backward: {backward}) is {}, should be {}",
+            pair(found),
+            pair(want)
+        );
         if found.is_none() {
             return;
         }

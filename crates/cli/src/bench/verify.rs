@@ -1,7 +1,7 @@
 //! Reading with every byte compared.
 //!
-//! All gets go through [`get`], so that how a value is fetched is decided in one place: by
-//! reference, without a copy.
+//! All gets go through [`get`], so that how a value is fetched is decided in one place: where
+//! it stands, without a copy.
 
 use azekura::{ReadTxn, Table};
 
@@ -11,9 +11,9 @@ use crate::failure::{Failure, Outcome};
 /// Gets a record that must be there, and compares its value.
 #[inline]
 pub fn get(txn: &ReadTxn, table: &Table, data: &Dataset, index: u64, key: &mut KeyBuf) -> Outcome {
-    match txn.get_ref(table, data.key(index, key))? {
-        Some(value) if *value == *data.value(index) => Ok(()),
-        Some(_) => Err(wrong_value(index)),
+    match txn.get_with(table, data.key(index, key), |value| value == data.value(index))? {
+        Some(true) => Ok(()),
+        Some(false) => Err(wrong_value(index)),
         None => Err(missing(index)),
     }
 }
@@ -21,9 +21,9 @@ pub fn get(txn: &ReadTxn, table: &Table, data: &Dataset, index: u64, key: &mut K
 /// Gets a key that must not be there.
 #[inline]
 pub fn get_absent(txn: &ReadTxn, table: &Table, data: &Dataset, number: u64, key: &mut KeyBuf) -> Outcome {
-    match txn.get_ref(table, data.absent_key(number, key))? {
+    match txn.get_with(table, data.absent_key(number, key), |_| ())? {
         None => Ok(()),
-        Some(_) => Err(Failure::Corrupt(format!("absent key {number} was found"))),
+        Some(()) => Err(Failure::Corrupt(format!("absent key {number} was found"))),
     }
 }
 

@@ -1,0 +1,70 @@
+//! Reading large values in the order in which they were written: a stretch at a time.
+//!
+//! One read of a quarter of a mebibyte brings in what many small ones would, and stays in the
+//! processor's cache until it has been handed out. It begins when two values are read that stand
+//! one after the other; anything else is read by itself.
+
+use super::{Segment, ValueRef, ValueStore};
+use crate::base::codec::{usize_of, usize_of64};
+use crate::base::error::Result;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How much is read ahead; it fits the second-level cache beside everything else.
+const AHEAD_BYTES: u64 = 256 << 10;
+
+/// What a reader of one transaction or cursor has read ahead.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    segment: Option<Arc<Segment>>,
+    /// Where the stretch begins in the segment, and its bytes.
+    start: u64,
+    bytes: Arc<Vec<u8>>,
+    /// Where the value read last ended.
+    end: u64,
+}
+
+impl Ahead {
+    /// The value of a reference: a buffer, and where in it the value stands.
+    pub(crate) fn read(&mut self, store: &ValueStore, reference: &[u8]) -> Result<(Arc<Vec<u8>>, Range<usize>)> {
+        let at = ValueRef::decode(reference)?;
+        let (from, to) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.len));
+        let (same, segment) = match &self.segment {
+            Some(s) if s.id == at.segment => (true, s.clone()),
+            _ => (false, store.segment_of(at)?),
+        };
+        segment.check(at)?;
+        let held = same && from >= self.start && to <= self.start + self.bytes.len() as u64;
+        // A segment's end may leave a few bytes to the next one's beginning.
+        let follows = if same { from == self.end } else { from == 0 && self.segment.is_some() };
+        self.end = to;
+        if held {
+            let place = usize_of64(from - self.start);
+            let range = place..place + usize_of(at.len);
+            segment.verify(at, &self.bytes[range.clone()])?;
+            return Ok((self.bytes.clone(), range));
+        }
+        let written = segment.written();
+        let until = if follows { written.min(from + AHEAD_BYTES).max(to) } else { to };
+        self.segment = Some(segment.clone());
+        self.start = from;
+        self.fill(usize_of64(until - from));
+        let Some(buffer) = Arc::get_mut(&mut self.bytes) else { unreachable!("`fill` has made it our own") };
+        if let Err(e) = segment.read_bytes(from, buffer) {
+            *self = Ahead::default();
+            return Err(e);
+        }
+        let range = 0..usize_of(at.len);
+        segment.verify(at, &self.bytes[range.clone()])?;
+        Ok((self.bytes.clone(), range))
+    }
+
+    /// Makes `bytes` a buffer of `n` bytes that nobody else holds.
+    fn fill(&mut self, n: usize) {
+        match Arc::get_mut(&mut self.bytes) {
+            // One huge value must not keep its room for good.
+            Some(buffer) if buffer.capacity() <= usize_of64(AHEAD_BYTES) * 8 => buffer.resize(n, 0),
+            _ => self.bytes = Arc::new(vec![0; n]),
+        }
+    }
+}

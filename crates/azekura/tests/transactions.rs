@@ -1,0 +1,327 @@
+//! What transactions promise: conflicts are found and only where they are, others see all of a
+//! transaction or nothing, and commits that share a sync are all durable.
+
+mod common;
+
+use azekura::storage::MemStorage;
+use azekura::{Db, Durability, Error, Isolation, Kind, Options, ReadTxn, Result, Table, WriteOptions, WriteTxn};
+use common::Rng;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread::scope;
+use std::time::Duration;
+
+const KINDS: [Kind; 2] = [Kind::Ordered, Kind::Hash];
+
+fn open(options: Options) -> Db {
+    common::watch(Duration::from_secs(60));
+    Db::open_on(&MemStorage::default(), "/t.azk", options).unwrap()
+}
+
+fn snapshot_isolation(db: &Db) -> WriteTxn {
+    db.write_with(WriteOptions { isolation: Isolation::Snapshot, ..WriteOptions::default() })
+}
+
+fn conflicts(result: Result<()>) -> bool {
+    match result {
+        Ok(()) => false,
+        Err(Error::Conflict { table }) => {
+            assert_eq!(table, "t");
+            true
+        }
+        Err(e) => panic!("{e}"),
+    }
+}
+
+/// Runs `body` for tables of both kinds, with the records in memory and in runs.
+fn everywhere(body: impl Fn(&Db, &Table)) {
+    for kind in KINDS {
+        for flushed in [false, true] {
+            let db = open(Options::new());
+            let t = db.create_table("t", kind).unwrap();
+            t.put_many([(b"a", b"1"), (b"b", b"2"), (b"c", b"3")]).unwrap();
+            if flushed {
+                db.flush().unwrap();
+            }
+            body(&db, &t);
+        }
+    }
+}
+
+#[test]
+fn an_update_is_never_lost() {
+    everywhere(|db, t| {
+        for isolation in [Isolation::Serializable, Isolation::Snapshot] {
+            let begin = || db.write_with(WriteOptions { isolation, ..WriteOptions::default() });
+            let (mut one, mut two) = (begin(), begin());
+            one.append(t, b"a", b"x").unwrap();
+            two.append(t, b"a", b"y").unwrap();
+            let before = t.get(b"a").unwrap().unwrap();
+            assert!(!conflicts(one.commit()));
+            assert!(conflicts(two.commit()), "the second of two updates was lost under {isolation:?}");
+            assert_eq!(t.get(b"a").unwrap().unwrap(), [&before[..], b"x"].concat());
+        }
+    });
+}
+
+#[test]
+fn the_first_committer_wins_not_the_first_to_begin() {
+    everywhere(|db, t| {
+        let (mut one, mut two) = (db.write(), db.write());
+        one.get(t, b"a").unwrap();
+        one.put(t, b"a", b"one").unwrap();
+        two.get(t, b"a").unwrap();
+        two.put(t, b"a", b"two").unwrap();
+        assert!(!conflicts(two.commit()));
+        assert!(conflicts(one.commit()));
+        assert_eq!(t.get(b"a").unwrap().unwrap(), b"two");
+    });
+}
+
+#[test]
+fn write_skew_is_a_matter_of_isolation() {
+    everywhere(|db, t| {
+        for serializable in [true, false] {
+            let begin = || if serializable { db.write() } else { snapshot_isolation(db) };
+            let (mut one, mut two) = (begin(), begin());
+            for txn in [&mut one, &mut two] {
+                txn.get(t, b"a").unwrap();
+                txn.get(t, b"b").unwrap();
+            }
+            one.put(t, b"a", b"0").unwrap();
+            two.put(t, b"b", b"0").unwrap();
+            assert!(!conflicts(one.commit()));
+            assert_eq!(conflicts(two.commit()), serializable);
+        }
+    });
+}
+
+#[test]
+fn reads_of_absent_keys_and_of_removed_ones_conflict() {
+    everywhere(|db, t| {
+        let mut txn = db.write();
+        assert_eq!(txn.get(t, b"new").unwrap(), None);
+        txn.put(t, b"other", b"").unwrap();
+        t.put(b"new", b"").unwrap();
+        assert!(conflicts(txn.commit()));
+        let mut txn = db.write();
+        assert!(txn.contains(t, b"c").unwrap());
+        txn.put(t, b"other", b"").unwrap();
+        t.remove(b"c").unwrap();
+        assert!(conflicts(txn.commit()));
+        let mut txn = db.write();
+        assert!(txn.contains(t, b"a").unwrap());
+        txn.put(t, b"other", b"").unwrap();
+        t.clear().unwrap();
+        assert!(conflicts(txn.commit()));
+    });
+}
+
+#[test]
+fn phantoms_conflict_and_others_do_not() {
+    let db = open(Options::new());
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    t.put_many((0..100u8).map(|i| ([i], [i]))).unwrap();
+    let read = |txn: &mut WriteTxn| {
+        let mut cursor = txn.range(&t, Bound::Included(&[10]), Bound::Excluded(&[20])).unwrap();
+        while cursor.next().unwrap().is_some() {}
+        txn.put(&t, &[200], b"").unwrap();
+    };
+    type Change<'a> = &'a dyn Fn() -> Result<()>;
+    let changes: [(Change, bool); 9] = [
+        (&|| t.put(&[10], b"x"), true),
+        (&|| t.put(&[19, 1], b"x"), true),
+        (&|| t.remove(&[15]), true),
+        (&|| t.remove_range(Bound::Included(&[19]), Bound::Unbounded), true),
+        (&|| t.put_many((0..100u8).map(|i| ([i], [1]))), true),
+        (&|| t.put(&[20], b"x"), false),
+        (&|| t.put(&[9, 9], b"x"), false),
+        (&|| t.remove_range(Bound::Included(&[0]), Bound::Excluded(&[10])), false),
+        (&|| t.put_many((20..120u8).map(|i| ([i], [1]))), false),
+    ];
+    for (n, (change, meets)) in changes.into_iter().enumerate() {
+        let mut txn = db.write();
+        read(&mut txn);
+        change().unwrap();
+        assert_eq!(conflicts(txn.commit()), meets, "change {n}");
+        let mut txn = snapshot_isolation(&db);
+        read(&mut txn);
+        change().unwrap();
+        // A range delete may be taken for a change of the key that was written (see `history`).
+        let removes_a_range = [3, 7].contains(&n);
+        assert!(!conflicts(txn.commit()) || removes_a_range, "change {n} under snapshot isolation");
+    }
+    let mut counting = db.write();
+    counting.count(&t).unwrap();
+    t.put(b"phantom", b"").unwrap();
+    assert!(conflicts(counting.commit()), "a transaction without writes that read what has changed");
+}
+
+#[test]
+fn those_who_only_write_never_conflict() {
+    everywhere(|db, t| {
+        let mut one = db.write();
+        let mut two = db.write();
+        let mut reader = db.write();
+        reader.get(t, b"c").unwrap();
+        for (txn, value) in [(&mut one, b"1"), (&mut two, b"2")] {
+            txn.put(t, b"a", value).unwrap();
+            txn.remove(t, b"b").unwrap();
+            // What it wrote itself is not a read of others' writes.
+            assert_eq!(txn.get(t, b"a").unwrap().unwrap(), value);
+        }
+        assert!(!conflicts(one.commit()));
+        t.put(b"a", b"3").unwrap();
+        assert!(!conflicts(two.commit()));
+        assert!(!conflicts(reader.commit()));
+        assert_eq!(t.get(b"a").unwrap().unwrap(), b"2");
+    });
+}
+
+#[test]
+fn a_transaction_reads_one_moment() {
+    everywhere(|db, t| {
+        let mut txn = db.write();
+        assert_eq!(txn.get(t, b"a").unwrap().unwrap(), b"1");
+        t.put_many([(b"a", b"9"), (b"b", b"9"), (b"c", b"9")]).unwrap();
+        db.flush().unwrap();
+        assert_eq!(txn.get(t, b"b").unwrap().unwrap(), b"2");
+        assert_eq!(txn.count(t).unwrap(), 3);
+        txn.rollback();
+    });
+}
+
+/// Sixteen accounts in each of two tables.
+const ACCOUNTS: u64 = 16;
+
+fn balance(value: Option<Vec<u8>>) -> i64 {
+    i64::from_le_bytes(value.unwrap().try_into().unwrap())
+}
+
+fn sum(read: &ReadTxn, tables: [&Table; 2], how: u64) -> i64 {
+    let keys: Vec<[u8; 8]> = (0..ACCOUNTS).map(u64::to_be_bytes).collect();
+    let of = |t: &Table| -> i64 {
+        match how % 3 {
+            0 => keys.iter().map(|k| balance(read.get(t, k).unwrap())).sum(),
+            1 => read.get_many(t, &keys).unwrap().into_iter().map(balance).sum(),
+            _ => read.cursor(t).unwrap().owned().map(|r| balance(Some(r.unwrap().1))).sum(),
+        }
+    };
+    tables.into_iter().map(of).sum()
+}
+
+#[test]
+fn transfers_between_tables_keep_the_sum() {
+    let options = Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).durability(Durability::Eventual);
+    let db = open(options);
+    let tables = KINDS.map(|kind| db.create_table(&format!("{kind:?}"), kind).unwrap());
+    let [a, b] = &tables;
+    for t in [a, b] {
+        t.put_many((0..ACCOUNTS).map(|i| (i.to_be_bytes(), 1000i64.to_le_bytes()))).unwrap();
+    }
+    let total = 2 * 1000 * i64::try_from(ACCOUNTS).unwrap();
+    let stop = AtomicBool::new(false);
+    scope(|s| {
+        for n in 0..2 {
+            let (db, stop) = (&db, &stop);
+            s.spawn(move || {
+                let mut how = n;
+                while !stop.load(Ordering::Relaxed) {
+                    assert_eq!(sum(&db.read(), [a, b], how), total, "seen by a reader, way {how}");
+                    how += 1;
+                }
+            });
+        }
+        let writers: Vec<_> = (0..2u64)
+            .map(|n| {
+                let db = &db;
+                s.spawn(move || {
+                    let mut rng = Rng::new(n);
+                    let mut done = 0;
+                    while done < 3000 {
+                        let (from, to) = (rng.below(ACCOUNTS).to_be_bytes(), rng.below(ACCOUNTS).to_be_bytes());
+                        let amount = rng.below(100) as i64;
+                        let mut txn = db.write();
+                        txn.increment(a, &from, -amount).unwrap();
+                        txn.increment(b, &to, amount).unwrap();
+                        match txn.commit() {
+                            Ok(()) => done += 1,
+                            Err(Error::Conflict { .. }) => {}
+                            Err(e) => panic!("{e}"),
+                        }
+                        if done % 500 == 0 {
+                            common::doing(format!("transfer {done} of writer {n}"));
+                        }
+                    }
+                })
+            })
+            .collect();
+        let ended: Vec<_> = writers.into_iter().map(|w| w.join()).collect();
+        stop.store(true, Ordering::Relaxed);
+        assert!(ended.iter().all(|e| e.is_ok()));
+    });
+    assert_eq!(sum(&db.read(), [a, b], 0), total);
+    db.settle().unwrap();
+    assert_eq!(sum(&db.read(), [a, b], 1), total);
+    assert!(db.check(|_| {}).unwrap().problems.is_empty());
+}
+
+#[test]
+fn increments_from_many_threads_add_up() {
+    for durability in [Durability::Sync, Durability::Eventual] {
+        let db = open(Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).durability(durability));
+        let t = db.create_table("t", Kind::Hash).unwrap();
+        let expected = AtomicI64::new(0);
+        scope(|s| {
+            for n in 0..4i64 {
+                let (t, expected) = (&t, &expected);
+                s.spawn(move || {
+                    for i in 0..500 {
+                        t.increment(b"counter", i * n - 7).unwrap();
+                        expected.fetch_add(i * n - 7, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        let found = i64::from_le_bytes(t.get(b"counter").unwrap().unwrap().try_into().unwrap());
+        assert_eq!(found, expected.into_inner());
+    }
+}
+
+#[test]
+fn commits_that_share_a_sync_are_all_there() {
+    // On a real file, where a sync takes long enough for others to queue up behind it.
+    common::watch(Duration::from_secs(60));
+    let path = std::env::temp_dir().join(format!("azekura-test-group-{}.azk", std::process::id()));
+    let db = Db::open(&path, Options::new()).unwrap();
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let before = db.stats();
+    scope(|s| {
+        for n in 0..4u64 {
+            let t = &t;
+            s.spawn(move || {
+                for i in 0..200u64 {
+                    let key = (i << 8 | n).to_be_bytes();
+                    t.put(&key, &[7; 40]).unwrap();
+                    assert!(t.contains(&key).unwrap(), "a commit that has returned is visible");
+                }
+            });
+        }
+    });
+    let after = db.stats();
+    assert_eq!(after.commits - before.commits, 800);
+    assert_eq!(t.count().unwrap(), 800);
+    let (count, lazy) =
+        (t.count().unwrap(), WriteOptions { durability: Some(Durability::Eventual), ..Default::default() });
+    let mut txn = db.write_with(lazy);
+    txn.put(&t, b"late", b"").unwrap();
+    txn.commit().unwrap();
+    db.sync().unwrap();
+    assert_eq!(t.count().unwrap(), count + 1);
+    drop(t);
+    db.close().unwrap();
+    let db = Db::open(&path, Options::new()).unwrap();
+    assert_eq!(db.open_table("t").unwrap().count().unwrap(), 801);
+    drop(db);
+    std::fs::remove_file(&path).unwrap();
+}
