@@ -273,7 +273,8 @@ fn single_bits_flipped() {
             block * 8 + i % 32_768
         } else {
             // Superblocks and the beginnings of blocks, where headers are, more often than the rest.
-            let block = if rng.below(12) == 0 { rng.below(2) * 4096 } else { blocks[rng.below(blocks.len() as u64) as usize] };
+            let block =
+                if rng.below(12) == 0 { rng.below(2) * 4096 } else { blocks[rng.below(blocks.len() as u64) as usize] };
             let within = if rng.below(3) == 0 { rng.below(64 * 8) } else { rng.below(4096 * 8) };
             block * 8 + within
         };

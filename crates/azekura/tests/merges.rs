@@ -23,7 +23,7 @@ fn value(key: u64, generation: u64) -> [u8; 100] {
     let mut rng = Rng::new(key ^ generation << 40);
     let mut out = [0; 100];
     for part in out.chunks_mut(8) {
-        part.copy_from_slice(&rng.next().to_le_bytes()[..part.len()]);
+        part.copy_from_slice(&rng.number().to_le_bytes()[..part.len()]);
     }
     out
 }
@@ -172,7 +172,7 @@ fn memory_stays_within_its_budget_while_writers_are_fast() {
     let mut rng = Rng::new(5);
     let mut most = 0;
     for _ in 0..600 {
-        t.put_many((0..1000).map(|_| (rng.next().to_be_bytes(), [7; 100]))).unwrap();
+        t.put_many((0..1000).map(|_| (rng.number().to_be_bytes(), [7; 100]))).unwrap();
         most = most.max(db.stats().memtable_bytes);
     }
     assert!(most < 5 << 20, "memtables of {most} bytes where 1 MiB was allowed to fill");

@@ -113,12 +113,16 @@ impl Db {
     /// # Errors
     /// `WrongType` if it is of the other kind; as [`create_table`](Db::create_table).
     pub fn table(&self, name: &str, kind: Kind) -> Result<Table> {
-        let table = match self.open_table(name) {
-            Err(Error::NoSuchTable { .. }) => match self.create_table(name, kind) {
-                Err(Error::TableExists { .. }) => self.open_table(name)?,
+        let table = loop {
+            match self.open_table(name) {
+                Err(Error::NoSuchTable { .. }) => {}
+                other => break other?,
+            }
+            match self.create_table(name, kind) {
+                // Another thread is making it; it can be opened when it is durable.
+                Err(Error::TableExists { .. }) => std::thread::sleep(std::time::Duration::from_micros(200)),
                 other => return other,
-            },
-            other => other?,
+            }
         };
         if table.kind != kind {
             let detail = format!("table {name:?} is of kind {:?}, not {kind:?}", table.kind);
@@ -133,7 +137,7 @@ impl Db {
     /// `NoSuchTable`.
     pub fn open_table(&self, name: &str) -> Result<Table> {
         let state = self.engine.state.load();
-        match state.table_named(name) {
+        match state.known_tables().find(|t| &*t.name == name) {
             Some(t) => Ok(Table { db: self.clone(), id: t.id, kind: t.kind }),
             None => Err(Error::NoSuchTable { name: name.into() }),
         }
@@ -152,7 +156,7 @@ impl Db {
     pub fn tables(&self) -> Vec<TableInfo> {
         let state = self.engine.state.load();
         let mut tables: Vec<TableInfo> =
-            state.tables.iter().map(|t| TableInfo { name: t.name.to_string(), kind: t.kind }).collect();
+            state.known_tables().map(|t| TableInfo { name: t.name.to_string(), kind: t.kind }).collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         tables
     }

@@ -43,11 +43,11 @@ fn a_page_is_loaded_once_and_then_found() {
     let cache = cache(4);
     let slots = PageSlots::new(Arc::clone(&cache), 10);
     assert!(slots.peek(3).is_none());
-    slots.prefetch(3, 0);
+    slots.prefetch(3, [0]);
     check(&get(&slots, 1, 3), 1, 3);
     check(&slots.get(3, never).unwrap(), 1, 3);
     check(&slots.peek(3).unwrap(), 1, 3);
-    slots.prefetch(3, usize::MAX);
+    slots.prefetch(3, [usize::MAX]);
     let stats = cache.stats();
     assert_eq!((stats.misses, stats.evictions), (1, 0));
     assert_eq!((stats.frames_used, stats.frames), (1, 4));
@@ -57,7 +57,7 @@ fn a_page_is_loaded_once_and_then_found() {
 fn a_page_out_of_range_is_an_error() {
     let slots = PageSlots::new(cache(1), 10);
     assert!(slots.peek(10).is_none());
-    slots.prefetch(u32::MAX, 0);
+    slots.prefetch(u32::MAX, [0]);
     for page in [10, u32::MAX] {
         let result = slots.get(page, never);
         assert!(matches!(result, Err(Error::Invalid { .. })));
@@ -205,7 +205,7 @@ fn hammer(slots: &PageSlots, run: u32, rounds: u32, seed: u64) {
         // Often the same few pages, so that hits, evictions and double loads all occur.
         let pages = if random.below(2) == 0 { 10 } else { PAGES };
         let page = random.below(pages);
-        slots.prefetch(random.below(PAGES), 100);
+        slots.prefetch(random.below(PAGES), [100]);
         let fails = random.below(50) == 0;
         let load = |buf: &mut [u8]| {
             fill(buf, run, if fails { page + 1 } else { page });

@@ -228,23 +228,29 @@ impl Cursor {
             // The sources stand beyond the record given out last; the key tells where that was.
             self.place = if self.direction == Direction::Forward { Place::After } else { Place::Before };
         }
-        let forward = to == Direction::Forward;
         let at = std::mem::take(&mut self.at);
+        let moved = self.place_sources(to == Direction::Forward, &at);
+        self.at = at;
+        moved?;
+        self.direction = to;
+        self.place = Place::Ready;
+        Ok(())
+    }
+
+    /// Seeks all sources from the place; `at` is its key.
+    fn place_sources(&mut self, forward: bool, at: &[u8]) -> Result<()> {
         for source in &mut self.sources {
             match (self.place, forward) {
                 (Place::Start | Place::Ready, true) => self.limits.to_start(source)?,
                 (Place::End, false) => self.limits.to_end(source)?,
                 (Place::Start | Place::Ready, false) => self.limits.to_before_start(source)?,
                 (Place::End, true) => source.invalidate(),
-                (Place::Before, true) => source.seek_ge(self.limits.raise(&at))?,
-                (Place::Before, false) => self.limits.seek_lt(source, &at)?,
-                (Place::After, true) => source.seek_ge(&[at.as_slice(), &[0]].concat())?,
-                (Place::After, false) => self.limits.seek_lt(source, &[at.as_slice(), &[0]].concat())?,
+                (Place::Before, true) => source.seek_ge(self.limits.raise(at))?,
+                (Place::Before, false) => self.limits.seek_lt(source, at)?,
+                (Place::After, true) => source.seek_ge(&[at, &[0]].concat())?,
+                (Place::After, false) => self.limits.seek_lt(source, &[at, &[0]].concat())?,
             }
         }
-        self.at = at;
-        self.direction = to;
-        self.place = Place::Ready;
         Ok(())
     }
 

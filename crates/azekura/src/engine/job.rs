@@ -95,7 +95,7 @@ impl<'a> Output<'a> {
         let keys = if self.filtered { self.records_left.clamp(1, self.partition_records) } else { 0 };
         let fresh = RunWriter::new(&self.engine.store, self.engine.new_id(), self.kind, keys);
         let full = std::mem::replace(&mut self.writer, fresh);
-        if let Some(info) = full.finish(&Ranges::default())? {
+        if let Some(info) = full.finish(&Ranges::default(), None)? {
             self.keep(info)?;
         }
         Ok(())
@@ -110,7 +110,8 @@ impl<'a> Output<'a> {
     pub(super) fn finish(mut self, ranges: &Ranges) -> Result<MergeOutput> {
         let fresh = RunWriter::new(&self.engine.store, 0, self.kind, 0);
         let last = std::mem::replace(&mut self.writer, fresh);
-        if let Some(info) = last.finish(ranges)? {
+        let before = self.done.last().map(|r| r.info.max.clone());
+        if let Some(info) = last.finish(ranges, before.as_deref())? {
             self.keep(info)?;
         }
         Ok(MergeOutput { runs: std::mem::take(&mut self.done), updates: 0.0 })

@@ -1,9 +1,10 @@
 //! Opening: create, or recover what is there.
 //!
 //! Recovery reads the newest valid superblock and its manifest, claims the extents that it names,
-//! and replays the log chains into fresh memtables. Nothing is written: the chains stay in the
-//! manifest until a flush has made them needless, and new commits get a chain of their own. So the
-//! time to open depends on the log's length, which the memtable's size bounds, and on nothing else.
+//! and replays the log chains into fresh memtables. Nothing new is written, though what was read is
+//! made durable once more (`secure`): the chains stay in the manifest until a flush has made them
+//! needless, and new commits get a chain of their own. So the time to open depends on the log's
+//! length, which the memtable's size bounds, and on nothing else.
 
 use super::checkpoint::{Checkpoint, OldLog};
 use super::commit::{BatchPart, Commit};
@@ -77,9 +78,10 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     Ok((engine, threads))
 }
 
-/// Makes durable what recovery has read, before anything is built on it. A process that was killed may
-/// have left log frames, or the newest superblock, in the system's cache only; a power cut may have
-/// left only one whole copy of the superblock, which the next checkpoint must not write over.
+/// Makes durable what recovery has read (and written again), before anything is built on it. A process
+/// that was killed, or whose sync failed, may have left log frames, or the newest superblock, in the
+/// system's cache only; a power cut may have left only one whole copy of the superblock, which the
+/// next checkpoint must not write over.
 fn secure(file: &dyn File, stale_copy: Option<(u64, Vec<u8>)>, any_log: bool) -> Result<()> {
     if let Some((at, block)) = stale_copy {
         file.write_durable_at(&block, at).map_err(|e| Error::io("writing the superblock", e))?;
@@ -221,7 +223,8 @@ struct Replayed {
     segments: BTreeMap<u32, ValueInfo>,
 }
 
-fn read_logs(file: &dyn File, found: &Found) -> Result<Replayed> {
+/// Reads the logs; `keep`: and writes them again, to be synced by `secure`.
+fn read_logs(file: &dyn File, found: &Found, keep: bool) -> Result<Replayed> {
     let mut out = Replayed::default();
     let flushed = found.manifest.flushed_seq;
     let tables: BTreeSet<u32> = found.manifest.tables.iter().map(|t| t.id).collect();
@@ -244,6 +247,9 @@ fn read_logs(file: &dyn File, found: &Found) -> Result<Replayed> {
             commits.push((seq, parts));
             Ok(())
         })?;
+        if keep {
+            done.rewrite(file)?;
+        }
         let chain = LogChain { end_frame: done.end_frame, ..log.clone() };
         out.logs.push(OldLog { chain, segments: done.segments, last_seq: chain_last });
     }
@@ -270,7 +276,7 @@ fn note_segments(segments: &mut BTreeMap<u32, ValueInfo>, part: &Part) -> Result
 }
 
 fn build(path: &Path, config: Config, file: Arc<dyn File>, io: Arc<IoCounters>, found: Found) -> Result<Engine> {
-    let replayed = read_logs(file.as_ref(), &found)?;
+    let replayed = read_logs(file.as_ref(), &found, !config.read_only)?;
     let mut values: BTreeMap<u32, ValueInfo> = found.manifest.values.iter().map(|v| (v.id, v.clone())).collect();
     for (id, seen) in &replayed.segments {
         let known = values.entry(*id).or_insert_with(|| seen.clone());
@@ -321,6 +327,8 @@ fn build(path: &Path, config: Config, file: Arc<dyn File>, io: Arc<IoCounters>, 
         retired: Mutex::new(Vec::new()),
         next_id: AtomicU64::new(found.manifest.next_id.saturating_add(ID_GAP)),
         next_table: AtomicU32::new(found.manifest.next_table.max(1)),
+        making_table: Mutex::new(()),
+        tables_durable: AtomicU32::new(found.manifest.next_table.max(1)),
         pace: Pace::new(),
         work: Mutex::default(),
         work_changed: Condvar::new(),
@@ -366,6 +374,7 @@ impl Engine {
         let mut tables = Vec::new();
         for info in &manifest.tables {
             let mut table = TableState::new(info.id, info.kind, &info.name);
+            table.known = Arc::new(true.into());
             let mut levels = Vec::new();
             for level in &info.levels {
                 let runs: Vec<Arc<Run>> =

@@ -24,8 +24,6 @@ pub(super) struct Job {
     pub(super) inputs: Vec<Arc<SortedRun>>,
     /// Nothing older exists.
     pub(super) bottom: bool,
-    /// 0 = short merges of flushed runs, then longer ones.
-    pub(super) class: usize,
 }
 
 /// Classes of jobs, each with a thread of its own so that long merges never hold up short ones.
@@ -62,7 +60,7 @@ pub(super) fn pick(
     let make = |from: usize, to: usize| {
         let inputs = levels[from..to].to_vec();
         let fits = class_of(&inputs, flush_bytes) == class && !inputs.iter().any(&busy);
-        fits.then(|| Job { table: table.id, bottom: to == levels.len(), class, inputs })
+        fits.then(|| Job { table: table.id, bottom: to == levels.len(), inputs })
     };
     if let Some((from, to)) = full_tier(levels, flush_bytes)
         && let Some(job) = make(from, to)
@@ -83,12 +81,7 @@ pub(super) fn pick_idle(table: &TableState, force: bool, busy: impl Fn(&Arc<Sort
     let purge = levels.len() == 1 && (bottom.deletes() > 0 || !bottom.ranges.is_empty());
     let worth = force || levels.len() > FAN_IN || above * 16 >= bottom.bytes() || bottom.bytes() < 1 << 30;
     let due = levels.len() > 1 && worth || purge;
-    (due && !levels.iter().any(busy)).then(|| Job {
-        table: table.id,
-        bottom: true,
-        class: CLASSES - 1,
-        inputs: levels.to_vec(),
-    })
+    (due && !levels.iter().any(busy)).then(|| Job { table: table.id, bottom: true, inputs: levels.to_vec() })
 }
 
 /// The oldest eight or more contiguous runs of one tier (smaller ones among them are taken along).

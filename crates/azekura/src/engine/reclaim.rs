@@ -86,7 +86,7 @@ impl Engine {
             if level.runs.iter().any(refers) {
                 let inputs = vec![level.clone()];
                 let _paused = self.pause_merges();
-                self.run_job(&super::pick::Job { table: table.id, inputs, bottom: true, class: 0 })?;
+                self.run_job(&super::pick::Job { table: table.id, inputs, bottom: true })?;
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::run::Run;
 use crate::values::Segment;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 /// The buffer of small commits of one table.
 pub(crate) struct ActiveBuf {
@@ -43,9 +43,33 @@ pub(crate) struct SortedRun {
     pub(crate) ranges: Ranges,
     /// The part of its records that likely replace older ones, 0 to 1; sampled when it was written.
     pub(crate) updates: f32,
+    /// How often lookups have found their keys lately: 0 = never, `MOOD_MAX` = always.
+    mood: AtomicU8,
 }
 
+/// See `SortedRun::mood`.
+const MOOD_MAX: u8 = 8;
+
 impl SortedRun {
+    /// Whether a lookup is likely to find its key, so that its page should be sent for early.
+    #[inline(always)]
+    pub(crate) fn expects_hits(&self) -> bool {
+        self.mood.load(Ordering::Relaxed) > MOOD_MAX / 2
+    }
+
+    /// Learns from one lookup in sixteen, so that readers seldom write to a shared line.
+    #[inline(always)]
+    pub(crate) fn learn(&self, hash: u64, found: bool) {
+        if hash & 15 != 0 {
+            return;
+        }
+        let mood = self.mood.load(Ordering::Relaxed);
+        let next = if found { (mood + 1).min(MOOD_MAX) } else { mood.saturating_sub(1) };
+        if next != mood {
+            self.mood.store(next, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn new(runs: Vec<Arc<Run>>, updates: f32) -> Result<SortedRun> {
         let mut ranges = Ranges::default();
         for run in runs.iter().filter(|r| r.info.ranges > 0) {
@@ -57,7 +81,7 @@ impl SortedRun {
             bounds.push(&run.info.min, Tag::Put, &[]);
         }
         bounds.index();
-        Ok(SortedRun { runs, bounds, ranges, updates })
+        Ok(SortedRun { runs, bounds, ranges, updates, mood: AtomicU8::new(MOOD_MAX) })
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -101,6 +125,8 @@ pub(crate) struct TableState {
     pub(crate) levels: Arc<Vec<Arc<SortedRun>>>,
     /// Whether somebody reads the memtable, so that filters pay.
     pub(crate) read: Arc<AtomicBool>,
+    /// A durable checkpoint knows the table; before that nobody may commit to it.
+    pub(crate) known: Arc<AtomicBool>,
 }
 
 impl TableState {
@@ -114,6 +140,7 @@ impl TableState {
             frozen: Arc::default(),
             levels: Arc::default(),
             read: Arc::default(),
+            known: Arc::default(),
         }
     }
 
@@ -156,6 +183,12 @@ impl State {
         }
     }
 
+    /// The tables that may be used.
+    pub(crate) fn known_tables(&self) -> impl Iterator<Item = &Arc<TableState>> {
+        self.tables.iter().filter(|t| t.known.load(Ordering::Acquire))
+    }
+
+    /// The table of a name, even if it is only being made.
     pub(crate) fn table_named(&self, name: &str) -> Option<&Arc<TableState>> {
         self.tables.iter().find(|t| &*t.name == name)
     }

@@ -16,7 +16,7 @@ impl Engine {
         self.check_writable()?;
         check_name(name)?;
         self.sync()?;
-        let id;
+        let (id, known);
         {
             let _commit = self.lock_commit();
             self.check_open()?;
@@ -25,9 +25,12 @@ impl Engine {
                 return Err(Error::TableExists { name: name.into() });
             }
             id = self.next_table.fetch_add(1, Ordering::Relaxed);
-            self.state.store(Arc::new(state.with_table(TableState::new(id, kind, name))));
+            let table = TableState::new(id, kind, name);
+            known = table.known.clone();
+            self.state.store(Arc::new(state.with_table(table)));
         }
         self.checkpoint(Purpose::Plain)?;
+        known.store(true, Ordering::Release);
         Ok(id)
     }
 

@@ -23,8 +23,8 @@ const LOG_TICKS: u32 = 8;
 /// What the background threads share.
 #[derive(Default)]
 pub(super) struct Work {
-    /// Runs that a merge is reading.
-    busy: Vec<Arc<SortedRun>>,
+    /// Sorted runs that a merge is reading, and the class of the merge.
+    busy: Vec<(usize, Arc<SortedRun>)>,
     /// Why the last flush failed, until one succeeds.
     flush_error: Option<Error>,
     jobs_running: usize,
@@ -36,7 +36,7 @@ pub(super) struct Work {
 impl Work {
     /// Whether nobody reads the oldest of a table's sorted runs to replace it, so that others may.
     pub(super) fn bottom_is_free(&self, levels: &[Arc<SortedRun>]) -> bool {
-        self.paused == 0 && levels.last().is_none_or(|bottom| !self.busy.iter().any(|b| Arc::ptr_eq(b, bottom)))
+        self.paused == 0 && levels.last().is_none_or(|bottom| !self.busy.iter().any(|(_, b)| Arc::ptr_eq(b, bottom)))
     }
 }
 
@@ -150,7 +150,7 @@ impl Engine {
             match self.take_job(class, idle) {
                 Some(job) => {
                     let done = self.run_job(&job);
-                    self.end_job();
+                    self.end_job(class);
                     self.note_levels();
                     if done.is_err() {
                         if self.poison.check().is_err() {
@@ -181,37 +181,29 @@ impl Engine {
         if work.paused > 0 || self.poison.check().is_err() {
             return None;
         }
-        let busy = |l: &Arc<SortedRun>| work.busy.iter().any(|b| Arc::ptr_eq(b, l));
+        let busy = |l: &Arc<SortedRun>| work.busy.iter().any(|(_, b)| Arc::ptr_eq(b, l));
         let job = state
             .tables
             .iter()
             .find_map(|t| pick(t, class, self.config.memtable_bytes, busy))
             .or_else(|| state.tables.iter().find_map(|t| if idle { pick_idle(t, false, busy) } else { None }))?;
-        work.busy.extend(job.inputs.iter().cloned());
+        work.busy.extend(job.inputs.iter().map(|l| (class, l.clone())));
         work.jobs_running += 1;
         Some(job)
     }
 
-    /// Frees the runs of finished jobs that the state no longer has; a job's inputs are gone from
-    /// it, or (if it failed) must be free to be picked again.
-    fn end_job(&self) {
+    /// The merge of a class has ended, well or not: its inputs may be picked again.
+    fn end_job(&self, class: usize) {
         let mut work = self.work.lock();
         work.jobs_running -= 1;
-        if work.jobs_running == 0 {
-            work.busy.clear();
-        } else {
-            let state = self.state.load();
-            let there =
-                |b: &Arc<SortedRun>| state.tables.iter().flat_map(|t| t.levels.iter()).any(|l| Arc::ptr_eq(l, b));
-            work.busy.retain(there);
-        }
+        work.busy.retain(|(c, _)| *c != class);
         self.work_changed.notify_all();
     }
 
     /// A merge has put another sorted run in the place of one that it is reading.
     pub(super) fn replace_busy(&self, old: &Arc<SortedRun>, new: &Arc<SortedRun>) {
         let mut work = self.work.lock();
-        for b in &mut work.busy {
+        for (_, b) in &mut work.busy {
             if Arc::ptr_eq(b, old) {
                 *b = new.clone();
             }

@@ -20,6 +20,27 @@ pub(crate) struct Recovered {
     pub(crate) segments: Vec<Extent>,
     /// The number after its last frame.
     pub(crate) end_frame: u64,
+    /// Where that would begin in the last segment.
+    end_at: u64,
+}
+
+impl Recovered {
+    /// Writes what was read once more, to be synced by the caller. After a sync that failed the
+    /// system shows bytes that it believes are written and that are not, and a sync would change
+    /// nothing about that. Every block gets the bytes that it has, so a torn write does no harm.
+    pub(crate) fn rewrite(&self, file: &dyn File) -> Result<()> {
+        let file_len = file.len().map_err(|e| Error::io("reading the database file", e))?;
+        for (i, segment) in self.segments.iter().enumerate() {
+            let used = if i + 1 == self.segments.len() { self.end_at } else { segment.len };
+            let mut bytes = vec![0; usize_of64(used.min(file_len.saturating_sub(segment.offset)))];
+            if bytes.is_empty() {
+                continue;
+            }
+            file.read_at(&mut bytes, segment.offset).map_err(|e| read_error(e, segment.offset))?;
+            file.write_at(&bytes, segment.offset).map_err(|e| Error::io("writing the log again", e))?;
+        }
+        Ok(())
+    }
 }
 
 /// Where a chain is being read.
@@ -71,7 +92,7 @@ pub(crate) fn replay(
         let detail = format!("chain {}: frame {} is damaged; it was whole before", walk.chain, walk.number);
         return Err(Error::corrupt("log", at, detail));
     }
-    Ok(Recovered { segments, end_frame: walk.number })
+    Ok(Recovered { segments, end_frame: walk.number, end_at: walk.at })
 }
 
 impl Walk<'_> {

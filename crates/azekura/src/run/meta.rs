@@ -14,6 +14,7 @@ use crate::base::codec::{Reader, Writer, u32_at, u32_of, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::key::{SortKey, head_of};
 use crate::format::block::{Block, Fixed, Tag};
+use crate::format::search::Density;
 use crate::memtable::ranges::Ranges;
 
 /// What a run knows of its pages.
@@ -21,6 +22,11 @@ use crate::memtable::ranges::Ranges;
 pub(crate) struct Meta {
     /// The separators as the keys of a block without values.
     pub(crate) fence: Block,
+    /// Of separators of eight bytes: how many lie in the buckets before each, when the span of keys
+    /// is cut into about twice as many buckets as there are pages.
+    buckets: Vec<u32>,
+    /// Buckets per unit of key, as a fraction of 2^64.
+    density: Density,
     /// The first unit of each page, if some page has several units; else page = unit.
     pub(crate) units: Option<Vec<u32>>,
     pub(crate) ranges: Ranges,
@@ -37,7 +43,12 @@ impl Meta {
             fence.push(s, Tag::Put, &[]);
         }
         fence.index();
-        Meta { fence, units, ranges }
+        Meta::with(fence, units, ranges)
+    }
+
+    fn with(fence: Block, units: Option<Vec<u32>>, ranges: Ranges) -> Meta {
+        let (buckets, density) = if fence.fixed.is_some() { count_buckets(&fence.heads) } else { Default::default() };
+        Meta { fence, buckets, density, units, ranges }
     }
 
     pub(crate) fn pages(&self) -> usize {
@@ -47,11 +58,30 @@ impl Meta {
     /// The page that may hold a key.
     #[inline(always)]
     pub(crate) fn page_of(&self, key: SortKey<'_>) -> Option<usize> {
+        if key.bytes.len() == 8
+            && let Some(&first) = self.fence.heads.first()
+            && !self.buckets.is_empty()
+        {
+            return if key.head < first { None } else { Some(self.page_of_head(key.head, first)) };
+        }
         match self.fence.lower_bound(key) {
             (i, true) => Some(i),
             (0, false) => None,
             (i, false) => Some(i - 1),
         }
+    }
+
+    /// The last page whose separator is not above a key of eight bytes.
+    #[inline(always)]
+    fn page_of_head(&self, head: u64, first: u64) -> usize {
+        let bucket = self.density.places(head - first).min(self.buckets.len() - 2);
+        let (mut low, mut high) = (usize_of(self.buckets[bucket]), usize_of(self.buckets[bucket + 1]));
+        let heads = &self.fence.heads;
+        while low < high {
+            let middle = (low + high) / 2;
+            if heads[middle] <= head { low = middle + 1 } else { high = middle }
+        }
+        low.saturating_sub(1)
     }
 
     /// How far into a page a key lies, as a part of 2^64, judged by the separators around it.
@@ -126,6 +156,49 @@ impl Meta {
         }
         let ranges = Ranges::decode(&mut r)?;
         r.finish()?;
-        Ok(Meta { fence, units, ranges })
+        Ok(Meta::with(fence, units, ranges))
+    }
+}
+
+/// Counts ascending numbers into buckets: how many lie before each, and their density.
+fn count_buckets(heads: &[u64]) -> (Vec<u32>, Density) {
+    let (Some(&first), Some(&last)) = (heads.first(), heads.last()) else { return Default::default() };
+    let density = Density::of(heads.len() * 2, first, last);
+    let mut buckets = vec![0u32; density.places(last - first) + 2];
+    for &head in heads {
+        buckets[density.places(head - first) + 1] += 1;
+    }
+    let mut before = 0;
+    for count in &mut buckets {
+        before += *count;
+        *count = before;
+    }
+    (buckets, density)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_found_however_the_separators_lie() {
+        let mut x = 9u64;
+        for (n, shift) in [(1usize, 0u32), (2, 0), (100, 0), (100, 50), (1000, 40), (1000, 54), (3, 63)] {
+            let mut heads: Vec<u64> = (0..n)
+                .map(|_| {
+                    x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+                    x >> shift
+                })
+                .collect();
+            heads.push(u64::MAX);
+            heads.sort_unstable();
+            heads.dedup();
+            let separators: Vec<Vec<u8>> = heads.iter().map(|h| h.to_be_bytes().to_vec()).collect();
+            let meta = Meta::new(&separators, None, Ranges::default());
+            for k in heads.iter().flat_map(|&k| [k.saturating_sub(1), k, k.saturating_add(1)]) {
+                let expected = heads.partition_point(|&h| h <= k).checked_sub(1);
+                assert_eq!(meta.page_of(SortKey::new(&k.to_be_bytes())), expected, "{k} in {heads:?}");
+            }
+        }
     }
 }

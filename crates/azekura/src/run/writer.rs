@@ -316,8 +316,9 @@ impl RunWriter {
     }
 
     /// Writes what is left, the filter and the meta block. Gives nothing if the run is empty.
-    /// The caller syncs the file before it names the run in a checkpoint.
-    pub(crate) fn finish(mut self, ranges: &Ranges) -> Result<Option<RunInfo>> {
+    /// The caller syncs the file before it names the run in a checkpoint. `before` is the largest
+    /// key of the partition before this one.
+    pub(crate) fn finish(mut self, ranges: &Ranges, before: Option<&[u8]>) -> Result<Option<RunInfo>> {
         self.cut(true)?;
         if self.records == 0 && ranges.is_empty() {
             return Ok(None);
@@ -333,8 +334,9 @@ impl RunWriter {
         self.buf.resize(usize_of(u32_of(self.buf.len())).next_multiple_of(ALIGN_BYTES as usize), 0);
         let len = self.buf.len();
         self.write_buffer(len)?;
-        let first_range = ranges.iter().next().map(|r| r.start.clone());
-        let min = self.first_key.take().or(first_range).unwrap_or_default();
+        // A run of range deletes alone stands behind the partition before it.
+        let alone = || before.map_or(Vec::new(), |max| [max, &[0]].concat());
+        let min = self.first_key.take().unwrap_or_else(alone);
         Ok(Some(RunInfo {
             id: self.id,
             extents: join(std::mem::take(&mut self.extents)),

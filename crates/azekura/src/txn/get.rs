@@ -87,15 +87,29 @@ fn in_chunks<'a>(chunks: &'a [Arc<Chunk>], key: SortKey<'_>, hash: u64) -> Optio
 fn in_runs<'a, R>(t: &'a TableState, key: SortKey<'_>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Result<Option<R>> {
     let hash = t.kind.filter_hash(key);
     let [level] = t.levels.as_slice() else { return in_levels(t, key, hash, f) };
-    // One sorted run. The processor searches the fence while the filter's line is on its way, and
-    // the lines of the page are sent for together before any is looked at.
+    // One sorted run. Where keys are mostly found, the lines of filter and page are all sent for
+    // before any is looked at; where they are not, the filter alone is asked first.
     let Some(run) = level.run_for(key) else { return Ok(None) };
+    let expected = level.expects_hits();
+    let mut page = None;
+    if expected {
+        run.prefetch_filter(hash);
+        page = run.meta()?.page_of(key);
+        if let Some(page) = page {
+            run.prefetch_page(page, key.head);
+        }
+    }
     if !run.may_contain(hash)? {
+        level.learn(hash, false);
         return Ok(None);
     }
-    let Some(page) = run.meta()?.page_of(key) else { return Ok(None) };
-    run.prefetch_page(page, key.head);
-    Ok(run.find_in(page, key, |hit| give(hit, f))?.flatten())
+    if !expected {
+        page = run.meta()?.page_of(key);
+    }
+    let Some(page) = page else { return Ok(None) };
+    let found = run.find_in(page, key, |hit| give(hit, f))?;
+    level.learn(hash, found.is_some());
+    Ok(found.flatten())
 }
 
 #[inline(always)]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub struct Rng(u64);
 
+#[allow(dead_code, reason = "each test uses some of it")]
 impl Rng {
     /// A generator for a seed; any seed will do.
     pub fn new(seed: u64) -> Rng {
@@ -15,7 +16,7 @@ impl Rng {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -24,7 +25,7 @@ impl Rng {
 
     /// A number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 11) % n.max(1)
+        (self.number() >> 11) % n.max(1)
     }
 
     /// True once in `n` times.

@@ -63,7 +63,7 @@ impl Family {
             _ => [30, 1000, 6000, 30_000][rng.below(4) as usize],
         };
         let large_one_in = [0, 0, 300, 40][rng.below(4) as usize];
-        Family { keys, values, seed: rng.next(), space, large_one_in }
+        Family { keys, values, seed: rng.number(), space, large_one_in }
     }
 
     /// Key number `i`; different numbers may give the same key.
@@ -71,7 +71,7 @@ impl Family {
         let mut rng = Rng::new(self.seed ^ i.wrapping_mul(0x9e37_79b9));
         match self.keys {
             Keys::Dense => (i + (self.seed >> 8)).to_be_bytes().to_vec(),
-            Keys::Sparse => rng.next().to_be_bytes().to_vec(),
+            Keys::Sparse => rng.number().to_be_bytes().to_vec(),
             Keys::LittleEndian => i.to_le_bytes().to_vec(),
             Keys::Text => format!("user:{:03}/{}", rng.below(50), i).into_bytes(),
             Keys::Sixteen => [rng.below(4).to_be_bytes(), i.to_be_bytes()].concat(),
@@ -135,7 +135,7 @@ impl Family {
             }
         };
         let mut value = vec![0; len as usize];
-        let mut bits = rng.next();
+        let mut bits = rng.number();
         let compressible = rng.one_in(3);
         for byte in &mut value {
             *byte = bits as u8;

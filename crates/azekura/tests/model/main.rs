@@ -21,7 +21,7 @@ use walk::{Map, Reader};
 use write::Writer;
 
 /// Rounds that are run if nothing is said: about half a minute on two busy cores.
-const ROUNDS: u64 = 250;
+const ROUNDS: u64 = 160;
 
 /// A table and what should be in it.
 struct Modelled {

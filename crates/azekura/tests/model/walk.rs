@@ -185,7 +185,8 @@ pub fn random_walk(mut reader: Reader<'_>, t: &Table, family: &Family, model: &M
         return walk(&mut cursor, &order, place, None, rng);
     }
     let (a, b) = (family.random_key(rng), family.random_key(rng));
-    let (cursor, inside): (_, Box<dyn Fn(&[u8]) -> bool>) = match rng.below(4) {
+    type Inside = Box<dyn Fn(&[u8]) -> bool>;
+    let (cursor, inside): (_, Inside) = match rng.below(4) {
         0 => (reader.cursor(t), Box::new(|_| true)),
         1 => {
             let prefix = a[..rng.below(a.len().min(12) as u64 + 1) as usize].to_vec();
@@ -239,7 +240,7 @@ pub fn walk(cursor: &mut Cursor, order: &[(Vec<u8>, Arc<[u8]>)], place: usize, f
     let mut place = place;
     let mut trace = format!("{} records, from {place}:", order.len());
     for _ in 0..rng.below(25) {
-        let steps = 1 + rng.next() % [3, 3, 3, 3000][rng.below(4) as usize];
+        let steps = 1 + rng.number() % [3, 3, 3, 3000][rng.below(4) as usize];
         match rng.below(10) {
             0 => {
                 cursor.seek_first();

@@ -75,7 +75,7 @@ pub fn write(mut w: Writer<'_>, t: &Table, family: &mut Family, model: &mut Map,
             "append".into()
         }
         10 => {
-            let delta = rng.next() as i64;
+            let delta = rng.number() as i64;
             let found = each!(&mut w, t, increment(&key, delta));
             match number(there.as_ref()) {
                 Some(old) => {
