@@ -19,7 +19,7 @@ fn trial(script: &Script, fault: Fault, merges: bool) -> Result<bool, String> {
     let disk = Disk::new();
     let mut ack = Ack::default();
     // The first open is without faults in half of the trials, so that counts begin in the script.
-    if fault.nth % 2 == 0 {
+    if fault.nth.is_multiple_of(2) {
         let db = Db::open_on(&disk, PATH, options(merges, 20)).map_err(|e| format!("opening: {e}"))?;
         db.close().map_err(|e| format!("closing: {e}"))?;
     }

@@ -1,575 +1,194 @@
-//! `FORMAT.md` is true: a reader that knows only what that page says finds every record of files that
-//! the engine has written.
-//!
-//! The reader shares no code with the engine. It takes offsets, sizes and constants from the marked
-//! tables of the page (see `Doc`), so a wrong number there makes it fail; and at the end every name in
-//! those tables must have been used, so no line of them can be left untested.
+//! `FORMAT.md` is true: a reader that knows only what that page says (`reader/`) finds every record of
+//! files that the engine has written. It takes every number from the marked tables of the page, so a
+//! wrong one makes it fail; and at the end every name in those tables must have been used, so no line
+//! of them is left untested.
 
-use azekura::{Db, Durability, Kind, Options, Table};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound::{Excluded, Included, Unbounded};
+mod reader;
+
+use azekura::{Db, Durability, Kind, Options, Table, WriteTxn};
+use reader::{Doc, Records, Seen, Tables, filter_hash8, hash, mix, page_checksum, read};
+use std::ops::Bound::{Excluded, Included};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-// ---- The page: its tables, and decoding by them. ----
-
-/// The marked tables of `FORMAT.md`, and which of their names have been used.
-struct Doc {
-    constants: HashMap<String, u64>,
-    /// Fixed layouts: offset, bytes, field.
-    layouts: HashMap<String, Vec<(usize, usize, String)>>,
-    /// Sequences: type, field.
-    sequences: HashMap<String, Vec<(String, String)>>,
-    used: RefCell<BTreeSet<String>>,
+/// A database and what must be in it.
+struct World {
+    doc: Doc,
+    dir: PathBuf,
+    model: Tables,
+    seen: Vec<Seen>,
 }
 
-/// A decoded structure.
-struct Node<'a> {
-    doc: &'a Doc,
-    name: String,
-    fields: HashMap<String, Value<'a>>,
+fn value(i: u64, length: usize) -> Vec<u8> {
+    (0..length as u64).map(|k| ((i * 31 + k * 17) ^ (k >> 8)) as u8).collect()
 }
 
-enum Value<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-    List(Vec<Node<'a>>),
-}
+impl World {
+    fn put(&mut self, w: &mut WriteTxn, t: &Table, key: &[u8], value: Vec<u8>) {
+        w.put(t, key, &value).unwrap();
+        self.model.get_mut(&t.name()).unwrap().1.insert(key.to_vec(), value);
+    }
 
-fn number(text: &str) -> u64 {
-    let parsed = text.strip_prefix("0x").map_or_else(|| text.parse(), |hex| u64::from_str_radix(hex, 16));
-    parsed.unwrap_or_else(|_| panic!("FORMAT.md: {text:?} is not a number"))
-}
+    fn remove(&mut self, w: &mut WriteTxn, t: &Table, key: &[u8]) {
+        w.remove(t, key).unwrap();
+        self.model.get_mut(&t.name()).unwrap().1.remove(key);
+    }
 
-fn little_endian(b: &[u8]) -> u64 {
-    b.iter().rev().fold(0, |n, &x| n << 8 | u64::from(x))
-}
+    fn remove_range(&mut self, w: &mut WriteTxn, t: &Table, from: &[u8], to: &[u8]) {
+        w.remove_range(t, Included(from), Excluded(to)).unwrap();
+        self.model.get_mut(&t.name()).unwrap().1.retain(|k, _| k.as_slice() < from || k.as_slice() >= to);
+    }
 
-/// The first `n` bytes of `b`, which moves on.
-fn take<'a>(b: &mut &'a [u8], n: u64) -> &'a [u8] {
-    let (head, tail) = b.split_at(n as usize);
-    *b = tail;
-    head
-}
+    fn open(&self, path: &Path) -> (Db, [Table; 3]) {
+        let options = Options::new().durability(Durability::Eventual).eventual_delay(Duration::from_secs(3600));
+        let least = u32::try_from(self.doc.constant("inline_value_bytes_max")).unwrap() + 1;
+        let options = options.large_value_bytes(least).background_merges(false);
+        let db = options.open(path).unwrap();
+        let table = |name, kind| db.table(name, kind).unwrap();
+        let tables = [table("numbers", Kind::Ordered), table("text", Kind::Ordered), table("hash", Kind::Hash)];
+        (db, tables)
+    }
 
-impl Doc {
-    fn parse(text: &str) -> Doc {
-        let (constants, layouts, sequences) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let mut doc = Doc { constants, layouts, sequences, used: RefCell::default() };
-        let mut lines = text.lines();
-        while let Some(line) = lines.next() {
-            let Some(mark) = line.strip_prefix("<!-- ").and_then(|l| l.strip_suffix(" -->")) else { continue };
-            let rows: Vec<Vec<&str>> = lines.by_ref().take_while(|l| l.starts_with('|')).skip(2).map(cells).collect();
-            assert!(!rows.is_empty(), "FORMAT.md: no table follows {line}");
-            match mark.split_once(": ") {
-                None => doc.constants.extend(rows.iter().map(|r| (r[0].to_owned(), number(r[1])))),
-                Some(("layout", name)) => {
-                    let fields = rows.iter().map(|r| (number(r[0]) as usize, number(r[1]) as usize, r[2].to_owned()));
-                    let fields: Vec<_> = fields.collect();
-                    let whole = fields.windows(2).all(|w| w[0].0 + w[0].1 == w[1].0) && fields[0].0 == 0;
-                    assert!(whole, "FORMAT.md: {name} has gaps or overlaps");
-                    doc.layouts.insert(name.to_owned(), fields);
-                }
-                Some((_, name)) => {
-                    let fields = rows.iter().map(|r| (r[0].to_owned(), r[1].to_owned())).collect();
-                    doc.sequences.insert(name.to_owned(), fields);
-                }
-            }
+    /// Copies the file as a crash would leave it, reads the copy and compares.
+    fn compare(&mut self, file: &str, what: &str) -> PathBuf {
+        let copy = self.dir.join(what);
+        std::fs::copy(self.dir.join(file), &copy).unwrap();
+        let (tables, seen) = read(&self.doc, &std::fs::read(&copy).unwrap());
+        assert!(tables.keys().eq(self.model.keys()));
+        for (name, (is_hash, records)) in &self.model {
+            let found = &tables[name];
+            assert_eq!(found.0, *is_hash, "{what}: {name}");
+            assert!(found.1.keys().eq(records.keys()), "{what}: {name} has other keys");
+            records.iter().for_each(|(k, v)| assert!(found.1[k] == *v, "{what}: {name}: the value of {k:?}"));
         }
-        doc
+        self.seen.push(seen);
+        copy
     }
 
-    fn use_name(&self, name: String) {
-        self.used.borrow_mut().insert(name);
-    }
-
-    fn constant(&self, name: &str) -> u64 {
-        self.use_name(name.to_owned());
-        *self.constants.get(name).unwrap_or_else(|| panic!("FORMAT.md has no constant {name}"))
-    }
-
-    /// Decodes a fixed layout from the start of `b`; fields named `zero` must be.
-    fn layout<'a>(&'a self, name: &str, b: &'a [u8]) -> Node<'a> {
-        let mut fields = HashMap::new();
-        for (at, n, field) in &self.layouts[name] {
-            let bytes = &b[*at..at + n];
-            if field == "zero" {
-                assert!(bytes.iter().all(|&x| x == 0), "{name}: not zero at {at}");
-                self.use_name(format!("{name}.zero"));
-            }
-            let value = if (1..=8).contains(n) { Value::Number(little_endian(bytes)) } else { Value::Bytes(bytes) };
-            fields.insert(field.clone(), value);
-        }
-        Node { doc: self, name: name.to_owned(), fields }
-    }
-
-    /// Where a field of a layout begins.
-    fn offset(&self, name: &str, field: &str) -> usize {
-        self.use_name(format!("{name}.{field}"));
-        let fields = &self.layouts[name];
-        fields.iter().find(|f| f.2 == field).unwrap_or_else(|| panic!("{name} has no field {field}")).0
-    }
-
-    /// Decodes a sequence from `b`, which moves on behind it.
-    fn sequence<'a>(&'a self, name: &str, b: &mut &'a [u8]) -> Node<'a> {
-        let mut node = Node { doc: self, name: name.to_owned(), fields: HashMap::new() };
-        for (kind, field) in &self.sequences[name] {
-            let value = match kind.as_str() {
-                "u8" => Value::Number(little_endian(take(b, 1))),
-                "u32" => Value::Number(little_endian(take(b, 4))),
-                "u64" => Value::Number(little_endian(take(b, 8))),
-                "blob" => Value::Bytes(blob(b)),
-                kind => match (kind.strip_suffix("[]"), kind.strip_suffix(" bytes")) {
-                    (Some(item), _) => {
-                        let n = little_endian(take(b, 4));
-                        Value::List((0..n).map(|_| self.sequence(item, b)).collect())
-                    }
-                    (_, Some(length)) => Value::Bytes(take(b, node.num(length))),
-                    _ => panic!("FORMAT.md: {name}.{field} has the type {kind}"),
-                },
-            };
-            node.fields.insert(field.clone(), value);
-        }
-        node
-    }
-
-    /// The names that nobody has asked for.
-    fn unused(&self) -> Vec<String> {
-        let layouts = self.layouts.iter().flat_map(|(s, l)| l.iter().map(move |f| format!("{s}.{}", f.2)));
-        let sequences = self.sequences.iter().flat_map(|(s, l)| l.iter().map(move |f| format!("{s}.{}", f.1)));
-        let all = self.constants.keys().cloned().chain(layouts).chain(sequences);
-        all.filter(|name| !self.used.borrow().contains(name)).collect()
+    fn any(&self, f: impl Fn(&Seen) -> usize) -> bool {
+        self.seen.iter().any(|s| f(s) > 0)
     }
 }
 
-/// The cells of a table's row, without their backticks.
-fn cells(row: &str) -> Vec<&str> {
-    row.trim_matches('|').split('|').map(|c| c.trim().trim_matches('`')).collect()
+fn url(i: u64) -> Vec<u8> {
+    format!("https://example.org/{}/{}", ["a", "shop", "archive"][i as usize % 3], i * 7919 % 100_000).into_bytes()
 }
 
-fn blob<'a>(b: &mut &'a [u8]) -> &'a [u8] {
-    let n = little_endian(take(b, 4));
-    take(b, n)
-}
-
-impl<'a> Node<'a> {
-    fn field(&self, field: &str) -> &Value<'a> {
-        self.doc.use_name(format!("{}.{field}", self.name));
-        self.fields.get(field).unwrap_or_else(|| panic!("FORMAT.md: {} has no field {field}", self.name))
-    }
-
-    fn num(&self, field: &str) -> u64 {
-        let Value::Number(n) = self.field(field) else { panic!("{field} is not a number") };
-        *n
-    }
-
-    fn bytes(&self, field: &str) -> &'a [u8] {
-        let Value::Bytes(b) = self.field(field) else { panic!("{field} is not bytes") };
-        b
-    }
-
-    fn list(&self, field: &str) -> &[Node<'a>] {
-        let Value::List(l) = self.field(field) else { panic!("{field} is not a list") };
-        l
+/// Records of all kinds and widths.
+fn fill(world: &mut World, w: &mut WriteTxn, [numbers, text, hash]: &[Table; 3], from: u64, to: u64) {
+    for i in from..to {
+        world.put(w, numbers, &(i * i).to_be_bytes(), value(i, 8));
+        world.put(w, text, &url(i), value(i, i as usize % 90));
+        world.put(w, hash, &i.to_be_bytes(), value(i, 4));
+        world.put(w, hash, &value(i, i as usize % 100), value(i, i as usize % 50));
     }
 }
 
-// ---- The reader. ----
+#[test]
+fn an_independent_reader_finds_every_record() {
+    let doc = Doc::parse(&std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../FORMAT.md")).unwrap());
+    let examples = [
+        ("example_mix", mix(&doc, 1)),
+        ("example_hash", hash(b"azekura", 7)),
+        ("example_filter_hash", filter_hash8(&doc, 1)),
+        ("example_page_checksum", page_checksum(1, 2, 3, b"page")),
+    ];
+    assert_eq!(doc.constant("key_bytes_max"), azekura::KEY_BYTES_MAX as u64);
+    assert_eq!(doc.constant("name_bytes_max"), azekura::NAME_BYTES_MAX as u64);
+    examples.map(|(name, expected)| assert_eq!(doc.constant(name), expected, "{name} is {expected:#x}"));
 
-type Records = BTreeMap<Vec<u8>, Vec<u8>>;
-/// By name: whether it is a hash table, and its records.
-type Tables = BTreeMap<String, (bool, Records)>;
+    let dir = std::env::temp_dir().join(format!("azekura-format-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let names = [("numbers", false), ("text", false), ("hash", true)];
+    let model = names.into_iter().map(|(name, is_hash)| (name.to_owned(), (is_hash, Records::new()))).collect();
+    let mut world = World { doc, dir: dir.clone(), model, seen: Vec::new() };
 
-/// What the reader has come across, so that a test can tell that nothing was left out.
-#[derive(Debug, Default)]
-struct Seen {
-    levels: usize,
-    pages: [usize; 2],
-    large_pages: usize,
-    filters: usize,
-    run_ranges: usize,
-    chains: usize,
-    jumps: usize,
-    forms: [usize; 2],
-    log_ranges: usize,
-    large: usize,
-    outside: bool,
-}
+    // One run a table, the log unused.
+    let (db, tables) = world.open(&dir.join("db"));
+    let [numbers, text, hash] = &tables;
+    let mut w = db.write();
+    fill(&mut world, &mut w, &tables, 0, 3000);
+    w.commit().unwrap();
+    db.flush().unwrap();
+    world.compare("db", "flushed");
 
-/// One file being read.
-struct File<'a> {
-    doc: &'a Doc,
-    bytes: &'a [u8],
-    file_id: u64,
-    hash_seed: u64,
-    /// Value segments: offset and length.
-    segments: BTreeMap<u64, (u64, u64)>,
-    seen: Seen,
-}
-
-/// A table by its sort keys, with the tag and value of each.
-type Sorted = BTreeMap<Vec<u8>, (u64, Vec<u8>)>;
-
-/// A packed column of a page.
-struct Column<'a> {
-    base: u64,
-    slope: u64,
-    width: u64,
-    bits: &'a [u8],
-}
-
-impl<'a> Column<'a> {
-    fn new(b: &mut &'a [u8], n: u64, base: u64, slope: u64, width: u64) -> Column<'a> {
-        Column { base, slope, width, bits: take(b, (n * width).div_ceil(8)) }
+    // A second: replacements, deletes, ranges, large values, a key that makes a page of several units.
+    let mut w = db.write();
+    world.remove_range(&mut w, text, b"https://example.org/a/2", b"https://example.org/a/5");
+    world.remove_range(&mut w, text, b"https://example.org/shop/9", b"https://example.org/shop/91");
+    fill(&mut world, &mut w, &tables, 2900, 3300);
+    for i in 0..400u64 {
+        world.remove(&mut w, numbers, &(i * i * 9).to_be_bytes());
+        world.remove(&mut w, text, &url(i * 5));
+        world.put(&mut w, text, &url(i * 5 + 1), value(i, if i % 40 == 0 { 9000 } else { 300 }));
     }
+    world.put(&mut w, text, &vec![b'z'; 65_536], value(1, 8191));
+    world.put(&mut w, text, b"", Vec::new());
+    world.put(&mut w, hash, b"large", value(2, 5 << 20));
+    w.commit().unwrap();
+    db.flush().unwrap();
+    world.compare("db", "flushed twice");
 
-    fn get(&self, i: u64) -> u64 {
-        let bit = |b: u64| u64::from(self.bits[(b / 8) as usize] >> (b % 8) & 1);
-        let residual = (0..self.width).fold(0, |r, k| r | bit(i * self.width + k) << k);
-        self.base.wrapping_add(self.slope.wrapping_mul(i)).wrapping_add(residual)
-    }
-}
+    // The log's tail: rows, columns, a range, a record of several frames and segments.
+    let mut w = db.write();
+    world.remove_range(&mut w, numbers, &0u64.to_be_bytes(), &5000u64.to_be_bytes());
+    world.put(&mut w, numbers, &17u64.to_be_bytes(), value(17, 8));
+    world.put(&mut w, text, b"large, in the log", value(3, 20_000));
+    w.commit().unwrap();
+    db.sync().unwrap();
+    let mut w = db.write();
+    (0..140_000u64).for_each(|i| world.put(&mut w, numbers, &(i << 20 | 5).to_be_bytes(), value(i, 12)));
+    w.commit().unwrap();
+    let mut w = db.write();
+    fill(&mut world, &mut w, &tables, 3300, 3400);
+    w.commit().unwrap();
+    db.sync().unwrap();
+    let crashed = world.compare("db", "logged");
 
-fn head(b: &[u8]) -> u64 {
-    (0..8).fold(0, |n, i| n << 8 | u64::from(b.get(i).copied().unwrap_or(0)))
-}
+    // The first segments of the log are given back; the next begins within a record.
+    db.flush().unwrap();
+    let mut w = db.write();
+    world.remove(&mut w, text, b"");
+    w.commit().unwrap();
+    db.sync().unwrap();
+    world.compare("db", "flushed, logged");
+    db.settle().unwrap();
+    drop(tables);
+    db.close().unwrap();
+    world.compare("db", "closed");
+    world.model.get_mut("text").unwrap().1.insert(Vec::new(), Vec::new());
 
-impl Doc {
-    fn mix(&self, x: u64) -> u64 {
-        let x = (x ^ x >> 30).wrapping_mul(self.constant("mix_multiplier_1"));
-        let x = (x ^ x >> 27).wrapping_mul(self.constant("mix_multiplier_2"));
-        x ^ x >> 31
-    }
+    // After a crash: a second chain behind the first, whose end is known now.
+    let (db, tables) = world.open(&crashed);
+    let mut w = db.write();
+    fill(&mut world, &mut w, &tables, 3350, 3450);
+    w.commit().unwrap();
+    db.sync().unwrap();
+    // A segment that no manifest knows yet.
+    let mut w = db.write();
+    world.put(&mut w, &tables[2], b"large, in a new segment", value(4, 30_000));
+    w.commit().unwrap();
+    db.sync().unwrap();
+    world.compare("logged", "recovered");
 
-    fn unmix(&self, x: u64) -> u64 {
-        let x = (x ^ x >> 31 ^ x >> 62).wrapping_mul(self.constant("unmix_multiplier_1"));
-        let x = (x ^ x >> 27 ^ x >> 54).wrapping_mul(self.constant("unmix_multiplier_2"));
-        x ^ x >> 30 ^ x >> 60
-    }
-
-    fn filter_hash8(&self, x: u64) -> u64 {
-        let x = (x ^ x >> 32).wrapping_mul(self.constant("filter_hash_multiplier_1"));
-        (x ^ x >> 29).wrapping_mul(self.constant("filter_hash_multiplier_2"))
-    }
-}
-
-fn hash(bytes: &[u8], seed: u64) -> u64 {
-    xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
-}
-
-fn page_checksum(file_id: u64, run: u64, page: u64, bytes: &[u8]) -> u64 {
-    let identity = [&file_id.to_le_bytes()[..], &run.to_le_bytes(), &(page as u32).to_le_bytes(), bytes].concat();
-    u64::from(crc32c::crc32c(&identity))
-}
-
-/// Reads a database: section 11.
-fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
-    let size = doc.constant("superblock_bytes") as usize;
-    let from = doc.offset("superblock", "version");
-    let copies = (0..doc.constant("superblock_copies") as usize).map(|i| &bytes[i * size..(i + 1) * size]);
-    let valid = copies.filter(|b| {
-        let node = doc.layout("superblock", b);
-        let sum = u64::from(crc32c::crc32c(&b[from..]));
-        node.num("magic") == doc.constant("superblock_magic") && node.num("checksum") == sum
-    });
-    let block = valid.map(|b| doc.layout("superblock", b)).max_by_key(|n| n.num("number")).expect("no superblock");
-    assert_eq!(block.num("version"), doc.constant("format_version"));
-    let (offset, length) = (block.num("manifest_offset") as usize, block.num("manifest_bytes") as usize);
-    let mut manifest = if offset == 0 {
-        &block.bytes("inline")[..length]
-    } else {
-        assert_eq!(offset as u64 % doc.constant("alignment"), 0);
-        &bytes[offset..offset + length]
-    };
-    let sum = if offset == 0 { 0 } else { u64::from(crc32c::crc32c(manifest)) };
-    assert_eq!(sum, block.num("manifest_checksum"));
-    let node = doc.sequence("manifest", &mut manifest);
-    assert!(manifest.is_empty(), "bytes behind the manifest");
-    let (file_id, hash_seed) = (block.num("file_id"), block.num("hash_seed"));
-    let seen = Seen { outside: offset != 0, ..Seen::default() };
-    let mut file = File { doc, bytes, file_id, hash_seed, segments: BTreeMap::new(), seen };
-    let tables = file.tables(&node, block.num("number"));
-    (tables, file.seen)
-}
-
-impl<'a> File<'a> {
-    fn tables(&mut self, manifest: &Node<'a>, checkpoint: u64) -> Tables {
-        let doc = self.doc;
-        for s in manifest.list("segments") {
-            self.segments.insert(s.num("id"), (s.num("offset"), s.num("bytes")));
-            assert!(s.num("used") <= s.num("bytes"));
-        }
-        let mut tables: BTreeMap<u64, Sorted> = BTreeMap::new();
-        for t in manifest.list("tables") {
-            assert!(t.num("id") < manifest.num("next_table"));
-            let mut sorted = Sorted::new();
-            for level in t.list("levels").iter().rev() {
-                self.level(level, t.num("kind") == doc.constant("kind_hash"), manifest.num("next_id"), &mut sorted);
-            }
-            tables.insert(t.num("id"), sorted);
-        }
-        let mut last = manifest.num("flushed");
-        for log in manifest.list("logs") {
-            self.seen.chains += 1;
-            let stream = self.chain(log, checkpoint);
-            let mut rest = stream.as_slice();
-            while rest.len() >= 8 && little_endian(&rest[..8]) <= rest.len() as u64 - 8 {
-                self.record(&mut rest, &mut last, &mut tables);
-            }
-        }
-        let info = manifest.list("tables").iter().map(|t| {
-            let name = String::from_utf8(t.bytes("name").to_vec()).unwrap();
-            assert!((1..=doc.constant("name_bytes_max")).contains(&(name.len() as u64)));
-            let is_hash = t.num("kind") == doc.constant("kind_hash");
-            assert!(is_hash || t.num("kind") == doc.constant("kind_ordered"));
-            (name, is_hash, t.num("id"))
-        });
-        let info: Vec<_> = info.collect();
-        let whole = info.into_iter().map(|(name, is_hash, id)| (name, (is_hash, self.user(is_hash, &tables[&id]))));
-        whole.collect()
-    }
-
-    /// The records as the user knows them: sections 6 and 8.
-    fn user(&mut self, is_hash: bool, sorted: &Sorted) -> Records {
-        let doc = self.doc;
-        let live = sorted.iter().filter(|(_, (tag, _))| *tag != doc.constant("tag_delete"));
-        live.map(|(key, (tag, value))| {
-            let user = match key.len() {
-                _ if !is_hash => key.clone(),
-                8 => (doc.unmix(head(key)) ^ self.hash_seed).to_be_bytes().to_vec(),
-                16 => Vec::new(),
-                _ => key[8..].to_vec(),
-            };
-            let expected =
-                if user.len() == 8 { doc.mix(head(&user) ^ self.hash_seed) } else { hash(&user, self.hash_seed) };
-            assert!(!is_hash || head(key) == expected, "the hash of {user:?}");
-            assert!(user.len() as u64 <= doc.constant("key_bytes_max"));
-            if *tag == doc.constant("tag_put") {
-                assert!(value.len() as u64 <= doc.constant("inline_value_bytes_max"));
-                return (user, value.clone());
-            }
-            assert_eq!(*tag, doc.constant("tag_large"));
-            self.seen.large += 1;
-            let at = doc.layout("reference", value);
-            let (offset, length) = self.segments[&at.num("segment")];
-            assert!(at.num("offset") + at.num("bytes") <= length);
-            let value = self.slice(offset + at.num("offset"), at.num("bytes"));
-            assert_eq!(u64::from(crc32c::crc32c(value)), at.num("checksum"));
-            (user, value.to_vec())
-        })
-        .collect()
-    }
-
-    fn slice(&self, offset: u64, length: u64) -> &'a [u8] {
-        &self.bytes[offset as usize..(offset + length) as usize]
-    }
-
-    /// Applies one sorted run to what is older: section 7.4.
-    fn level(&mut self, level: &Node<'a>, is_hash: bool, next_id: u64, sorted: &mut Sorted) {
-        self.seen.levels += 1;
-        let (mut records, mut ranges) = (Vec::new(), Vec::new());
-        let mut before: Option<&[u8]> = None;
-        for run in level.list("partitions") {
-            assert!(run.num("id") < next_id);
-            assert!(before.is_none_or(|b| b < run.bytes("min")), "partitions overlap");
-            before = Some(run.bytes("max"));
-            self.run(run, is_hash, &mut records, &mut ranges);
-        }
-        ranges.iter().for_each(|r| remove(sorted, r));
-        sorted.extend(records);
-    }
-
-    /// Reads a run: pages, filter, meta block.
-    fn run(
-        &mut self,
-        run: &Node<'a>,
-        is_hash: bool,
-        out: &mut Vec<(Vec<u8>, (u64, Vec<u8>))>,
-        ranges: &mut Vec<Range>,
-    ) {
-        let doc = self.doc;
-        let mut bytes = Vec::new();
-        for e in run.list("extents") {
-            assert_eq!((e.num("offset") | e.num("bytes")) % doc.constant("alignment"), 0);
-            bytes.extend_from_slice(self.slice(e.num("offset"), e.num("bytes")));
-        }
-        let unit = doc.constant("page_bytes") as usize;
-        let (data, blocks) = (run.num("data_bytes") as usize, run.num("filter_blocks"));
-        let filter_pages = blocks.div_ceil(doc.constant("filter_blocks_per_page")) as usize;
-        let filter = &bytes[data..data + filter_pages * unit];
-        let meta_at = data + filter.len();
-        let meta = &bytes[meta_at..meta_at + run.num("meta_bytes") as usize];
-        let sum = |page, from: &[u8]| page_checksum(self.file_id, run.num("id"), page, from);
-        for (i, page) in filter.chunks(unit).enumerate() {
-            assert_eq!(little_endian(&page[..4]), sum(doc.constant("filter_page_number") + i as u64, &page[4..]));
-        }
-        let mut rest = meta;
-        let node = doc.sequence("meta", &mut rest);
-        assert_eq!(node.num("checksum"), sum(doc.constant("meta_page_number"), &meta[4..]));
-        let fixed = node.num("form") == doc.constant("separators_fixed");
-        assert!(fixed || node.num("form") == doc.constant("separators_blobs"));
-        let n = node.num("pages");
-        let separators: Vec<&[u8]> = (0..n).map(|_| if fixed { take(&mut rest, 8) } else { blob(&mut rest) }).collect();
-        let units = match take(&mut rest, 1)[0] {
-            0 => (0..n).collect::<Vec<u64>>(),
-            _ => (0..n).map(|_| little_endian(take(&mut rest, 4))).collect(),
-        };
-        let own = Range::list(&doc.sequence("ranges", &mut rest));
-        assert!(rest.is_empty() && own.len() as u64 == run.num("ranges"));
-        let zeroes = bytes[meta_at + meta.len()..].iter().all(|&b| b == 0);
-        let mut pages = bytes[..data].to_vec();
-        pages.resize(run.num("units") as usize * unit, 0);
-        assert!(zeroes && pages.len() - data < unit);
-        let first = out.len();
-        for (i, (&at, separator)) in units.iter().zip(&separators).enumerate() {
-            let end = units.get(i + 1).copied().unwrap_or(run.num("units"));
-            let page = &pages[at as usize * unit..end as usize * unit];
-            assert_eq!(little_endian(&page[..4]), sum(at, &page[4..]), "page {at}");
-            let before = (out.len() > first).then(|| out[out.len() - 1].0.clone());
-            let begin = out.len();
-            let node = doc.layout("page", page);
-            self.page(&node, page, out);
-            let widths = (node.num("shape") == doc.constant("shape_fixed"), node.num("value_bytes"), node.num("tag"));
-            assert!(run.num("fixed") == 0 || widths == (true, run.num("value_bytes"), run.num("tag")));
-            assert!(*separator <= out[begin].0.as_slice() && before.is_none_or(|b| *b < **separator), "separator {i}");
-        }
-        let records = &out[first..];
-        assert!(records.windows(2).all(|w| w[0].0 < w[1].0), "keys out of order");
-        assert_eq!(records.len() as u64, run.num("records"));
-        let with = |tag| records.iter().filter(move |r| r.1.0 == tag);
-        assert_eq!(with(doc.constant("tag_delete")).count() as u64, run.num("deletes"));
-        let bounds = match records {
-            [] => (own[0].0.as_slice(), own[0].0.as_slice()),
-            [a, .., b] => (a.0.as_slice(), b.0.as_slice()),
-            [a] => (a.0.as_slice(), a.0.as_slice()),
-        };
-        assert_eq!(bounds, (run.bytes("min"), run.bytes("max")));
-        let mut referred = BTreeMap::new();
-        for r in with(doc.constant("tag_large")) {
-            let at = doc.layout("reference", &r.1.1);
-            *referred.entry(at.num("segment")).or_insert(0) += at.num("bytes");
-        }
-        assert!(referred.into_iter().eq(run.list("referred").iter().map(|r| (r.num("segment"), r.num("bytes")))));
-        if blocks > 0 {
-            self.seen.filters += 1;
-            records.iter().for_each(|r| assert!(admits(doc, filter, blocks, is_hash, &r.0), "filter denies {:?}", r.0));
-        }
-        self.seen.run_ranges += own.len();
-        ranges.extend(own);
-    }
-
-    /// Reads a data page: section 7.1.
-    fn page(&mut self, page: &Node<'_>, bytes: &[u8], out: &mut Vec<(Vec<u8>, (u64, Vec<u8>))>) {
-        let doc = self.doc;
-        let (n, fixed) = (page.num("records"), page.num("shape") == doc.constant("shape_fixed"));
-        assert!(page.num("type") == doc.constant("page_type_records") && n > 0);
-        assert!(fixed || page.num("shape") == doc.constant("shape_general"));
-        let units = page.num("units");
-        assert!(units * doc.constant("page_bytes") == bytes.len() as u64 && units <= doc.constant("page_units_max"));
-        assert!(page.num("used") + doc.constant("page_tail_bytes") <= bytes.len() as u64);
-        self.seen.pages[usize::from(!fixed)] += 1;
-        self.seen.large_pages += usize::from(units > 1);
-        let mut rest = &bytes[doc.offset("page", "columns")..page.num("used") as usize];
-        let prefix = take(&mut rest, page.num("prefix_bytes"));
-        let (base, slope) = (page.num("heads_base"), page.num("heads_slope"));
-        let heads = Column::new(&mut rest, n, base, slope, page.num("heads_width"));
-        if fixed {
-            for i in 0..n {
-                let value = take(&mut rest, page.num("value_bytes")).to_vec();
-                out.push((heads.get(i).to_be_bytes().to_vec(), (page.num("tag"), value)));
-            }
-            return assert!(rest.is_empty());
-        }
-        let lengths = Column::new(&mut rest, n, page.num("lengths_base"), 0, page.num("lengths_width"));
-        let base = i64::from(page.num("ends_base") as u32 as i32) as u64;
-        let ends = Column::new(&mut rest, n, base, page.num("ends_slope"), page.num("ends_width"));
-        let differ = page.num("tag") == doc.constant("tags_differ");
-        let tags = take(&mut rest, if differ { n.div_ceil(4) } else { 0 });
-        let mut start = 0;
-        for i in 0..n {
-            let mut part = take(&mut rest, ends.get(i) - start);
-            start = ends.get(i);
-            let length = lengths.get(i) as usize - prefix.len();
-            let in_head = length.min(8);
-            let key = [prefix, &heads.get(i).to_be_bytes()[..in_head], take(&mut part, (length - in_head) as u64)];
-            let tag = if differ { u64::from(tags[i as usize / 4] >> (i % 4 * 2) & 3) } else { page.num("tag") };
-            out.push((key.concat(), (tag, part.to_vec())));
-        }
-        assert!(rest.is_empty());
-    }
-
-    /// The stream of records of a chain: section 9.
-    fn chain(&mut self, log: &Node<'a>, checkpoint: u64) -> Vec<u8> {
-        let (doc, align) = (self.doc, self.doc.constant("alignment"));
-        let (mut offset, mut length) = (log.num("offset"), log.num("bytes"));
-        let (mut at, mut number, mut inside) = (0, log.num("first_frame"), false);
-        let mut stream = Vec::new();
-        let header = doc.offset("frame", "payload") as u64;
-        let open = log.num("end_frame") == doc.constant("no_end");
-        while number != log.num("end_frame") && at + align <= length {
-            // A reader must check that this lies within the file; here it does.
-            let frame = doc.layout("frame", self.slice(offset + at, align));
-            let ids = (frame.num("magic"), frame.num("file_id"), frame.num("chain"), frame.num("number"));
-            if ids != (doc.constant("frame_magic"), self.file_id, log.num("chain"), number) {
-                break;
-            }
-            let size = header + frame.num("payload_bytes");
-            if u64::from(crc32c::crc32c(&self.slice(offset + at, size)[4..])) != frame.num("checksum") {
-                break;
-            }
-            assert!(frame.num("checkpoint") <= checkpoint);
-            let payload = self.slice(offset + at + header, frame.num("payload_bytes"));
-            (at, number) = (at + size.next_multiple_of(align), number + 1);
-            if frame.num("kind") == doc.constant("frame_kind_jump") {
-                self.seen.jumps += 1;
-                let jump = doc.layout("jump", payload);
-                (offset, length, at) = (jump.num("offset"), jump.num("bytes"), 0);
-                continue;
-            }
-            assert_eq!(frame.num("kind"), doc.constant("frame_kind_records"));
-            let first = frame.num("first_record");
-            if inside {
-                stream.extend_from_slice(payload);
-            } else if first != doc.constant("no_record") {
-                stream.extend_from_slice(&payload[first as usize..]);
-                inside = true;
-            }
-        }
-        assert!(open || number == log.num("end_frame"));
-        stream
-    }
-
-    /// Applies one commit.
-    fn record(&mut self, rest: &mut &[u8], last: &mut u64, tables: &mut BTreeMap<u64, Sorted>) {
-        let doc = self.doc;
-        let whole = rest.len();
-        let record = doc.sequence("record", rest);
-        let apply = record.num("sequence") > *last;
-        for _ in 0..record.num("parts") {
-            let part = doc.sequence("part", rest);
-            let rows = if part.num("form") == doc.constant("form_rows") {
-                let rows = doc.sequence("rows", rest);
-                let row = |r: &Node<'_>| (r.bytes("key").to_vec(), (r.num("tag"), r.bytes("value").to_vec()));
-                rows.list("rows").iter().map(row).collect::<Vec<_>>()
-            } else {
-                assert_eq!(part.num("form"), doc.constant("form_fixed"));
-                let columns = doc.sequence("columns", rest);
-                let key = |k: &[u8]| k.iter().rev().copied().collect::<Vec<u8>>();
-                let keys: Vec<_> = (0..columns.num("records")).map(|_| key(take(rest, 8))).collect();
-                let mut value = || (columns.num("tag"), take(rest, columns.num("value_bytes")).to_vec());
-                keys.into_iter().map(|k| (k, value())).collect()
-            };
-            self.seen.forms[part.num("form") as usize] += 1;
-            let Some(sorted) = tables.get_mut(&part.num("table")).filter(|_| apply) else { continue };
-            for s in part.list("segments") {
-                self.segments.entry(s.num("id")).or_insert((s.num("offset"), s.num("bytes")));
-            }
-            let ranges = Range::list(&part);
-            self.seen.log_ranges += ranges.len();
-            ranges.iter().for_each(|r| remove(sorted, r));
-            sorted.extend(rows);
-        }
-        assert_eq!((whole - rest.len()) as u64, record.num("bytes") + 8);
-        *last = (*last).max(record.num("sequence"));
-    }
+    let all: [fn(&Seen) -> usize; 14] = [
+        |s| s.pages[0],
+        |s| s.pages[1],
+        |s| s.large_pages,
+        |s| s.filters,
+        |s| s.run_ranges,
+        |s| s.jumps,
+        |s| s.forms[0],
+        |s| s.forms[1],
+        |s| s.log_ranges,
+        |s| s.large,
+        |s| s.ended,
+        |s| s.skipped,
+        |s| usize::from(s.outside),
+        |s| usize::from(!s.outside),
+    ];
+    all.iter().enumerate().for_each(|(i, f)| assert!(world.any(f), "nothing of kind {i} was met: {:?}", world.seen));
+    assert!(world.any(|s| s.chains.saturating_sub(1)) && world.any(|s| s.levels.saturating_sub(5)));
+    assert_eq!(world.doc.unused(), [""; 0], "FORMAT.md says what no reader needs");
+    std::fs::remove_dir_all(&dir).unwrap();
 }

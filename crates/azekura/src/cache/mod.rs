@@ -286,6 +286,22 @@ impl PageSlots {
         }
     }
 
+    /// As `prefetch`, of the lines that hold the first `len` bytes.
+    #[inline(always)]
+    pub(crate) fn prefetch_span(&self, page: u32, len: usize) {
+        let slots = self.slots.get();
+        if let Some(slot) = slots.and_then(|slots| slots.get(usize_of(page))) {
+            let index = index_of(slot.load(Ordering::Relaxed));
+            if let Some(frame) = self.cache.frames.get(index) {
+                prefetch_line(std::ptr::from_ref(frame).cast());
+                let first = self.cache.region.frame(index).as_ptr();
+                for byte in (0..len.min(PAGE_BYTES)).step_by(64) {
+                    prefetch_line(first.wrapping_add(byte));
+                }
+            }
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn load(&self, page: u32, load: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<PageRef<'_>> {

@@ -28,6 +28,8 @@ const CHUNK_RECORDS_MIN: usize = 64;
 const CHUNK_BYTES_MIN: usize = 64 << 10;
 /// A chunk of this size is logged by reference: if a flush overtakes the log it is never copied.
 const BY_REFERENCE_BYTES_MIN: usize = 256 << 10;
+/// The log may always grow to this before it causes a flush.
+const LOG_BYTES_MIN: u64 = 64 << 20;
 /// The first active buffer of a table, and the largest.
 const ACTIVE_BYTES_MIN: usize = 64 << 10;
 const ACTIVE_BYTES_MAX: usize = 2 << 20;
@@ -327,7 +329,10 @@ impl Engine {
     /// Freezes the memtables for a flush, if they are full and no flush is under way.
     fn rotate_if_full(&self, commit: &mut Commit) -> Result<()> {
         self.pace.set_live(commit.live_bytes as u64);
-        if commit.live_bytes as u64 >= self.config.memtable_bytes {
+        // A small durable commit takes a block of the log, however little it adds to memory; the log
+        // is bounded too, and with it the time that recovery takes.
+        let log_full = self.log.file_bytes() >= (self.config.memtable_bytes * 2).max(LOG_BYTES_MIN);
+        if commit.live_bytes as u64 >= self.config.memtable_bytes || log_full {
             self.rotate(commit)?;
         }
         Ok(())

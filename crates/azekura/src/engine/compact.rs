@@ -100,7 +100,7 @@ impl Engine {
         let written = runs.len();
         runs.extend_from_slice(&old.runs[end..]);
         let next = Arc::new(SortedRun::new(runs, old.updates)?);
-        let installed = self.replace_levels(table, &[old.clone()], vec![next.clone()], gone)?;
+        let installed = self.replace_levels(table, std::slice::from_ref(&old), vec![next.clone()], gone)?;
         if installed {
             self.replace_busy(&old, &next);
             *steps = Steps { bottom: Some(next), written, passed };

@@ -15,6 +15,9 @@ use std::sync::atomic::Ordering;
 /// Keys looked up in older runs to learn how many of a flush's records replace others.
 const SAMPLE_KEYS: u64 = 64;
 
+/// A table, what was frozen of it, and the runs that this has become.
+type Flushed = (u32, Arc<Vec<Arc<Chunk>>>, MergeOutput);
+
 impl Engine {
     /// Flushes what is frozen, if anything is.
     pub(super) fn flush_frozen(&self) -> Result<()> {
@@ -80,7 +83,7 @@ impl Engine {
     }
 
     /// Puts the runs in place of the frozen chunks.
-    fn install_flush(&self, outputs: Vec<(u32, Arc<Vec<Arc<Chunk>>>, MergeOutput)>) -> Result<()> {
+    fn install_flush(&self, outputs: Vec<Flushed>) -> Result<()> {
         let _commit = self.lock_commit();
         // Held until the state is stored: no merge takes a bottom that is about to be replaced.
         let work = self.lock_work();

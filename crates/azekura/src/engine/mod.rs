@@ -63,10 +63,6 @@ pub(crate) struct Engine {
     /// Unique numbers for runs and log chains.
     next_id: AtomicU64,
     next_table: AtomicU32,
-    /// Held while a table is made, until that is durable.
-    making_table: Mutex<()>,
-    /// Tables of lower ids are durable. Nobody may commit to others: recovery would not know them.
-    tables_durable: AtomicU32,
     pub(crate) pace: Pace,
     /// What the background threads wait for.
     work: Mutex<threads::Work>,

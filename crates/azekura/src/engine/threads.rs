@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const IDLE: Duration = Duration::from_millis(500);
 /// A failed flush or merge (a full disk) is tried again after this.
 const RETRY: Duration = Duration::from_millis(250);
+/// A merge that fails again and again (a damaged page) is tried less and less often.
+const RETRY_DOUBLINGS: u32 = 8;
 /// The eventual delay is watched in this many steps.
 const LOG_TICKS: u32 = 8;
 
@@ -140,6 +142,7 @@ impl Engine {
 
     fn merge_loop(&self, class: usize) {
         lower_priority(4 * class as i32 + 2);
+        let mut failures = 0u32;
         let mut quiet = (self.counters.commits.load(Ordering::Relaxed), Instant::now());
         while !self.stopping() {
             let commits = self.counters.commits.load(Ordering::Relaxed);
@@ -152,11 +155,12 @@ impl Engine {
                     let done = self.run_job(&job);
                     self.end_job(class);
                     self.note_levels();
-                    if done.is_err() {
+                    failures = if done.is_err() { failures + 1 } else { 0 };
+                    if failures > 0 {
                         if self.poison.check().is_err() {
                             return;
                         }
-                        std::thread::sleep(RETRY);
+                        self.pause(RETRY * (1 << failures.min(RETRY_DOUBLINGS)));
                     }
                 }
                 None => {
@@ -171,6 +175,15 @@ impl Engine {
                     }
                 }
             }
+        }
+    }
+
+    /// Sleeps, unless the engine stops.
+    fn pause(&self, time: Duration) {
+        let until = Instant::now() + time;
+        let mut work = self.work.lock();
+        while !self.stopping() && Instant::now() < until {
+            self.work_changed.wait_until(&mut work, until);
         }
     }
 

@@ -7,7 +7,8 @@
 //! 32  4  payload length     36  4  where the first record begins in the payload, 2^32-1 = nowhere
 //! 40  4  kind: 0 = records, 1 = jump: the payload names the next segment (u64 offset, u64 length)
 //! 44  4  zero      48  8  number of the newest checkpoint when it was written
-//! 56  8  zero      64     payload, padded with zeroes to a multiple of 4 KiB
+//! 56  8  frames below this number were durable when it was written
+//! 64     payload, padded with zeroes to a multiple of 4 KiB
 //!
 //! record: u64 length of what follows | u64 sequence number | u32 parts, each:
 //!         u32 table | u32 n, value segments it refers to: u32 id, u64 offset, u64 length
@@ -45,6 +46,8 @@ pub(crate) struct Frame {
     pub(crate) first_record: u32,
     pub(crate) jump: bool,
     pub(crate) checkpoint: u64,
+    /// Frames below this number were durable when this one was written.
+    pub(crate) durable_below: u64,
 }
 
 impl Frame {
@@ -58,6 +61,7 @@ impl Frame {
         b[36..40].copy_from_slice(&self.first_record.to_le_bytes());
         b[40..44].copy_from_slice(&u32::from(self.jump).to_le_bytes());
         b[48..56].copy_from_slice(&self.checkpoint.to_le_bytes());
+        b[56..64].copy_from_slice(&self.durable_below.to_le_bytes());
         let sum = crc(0, &b[4..HEADER_BYTES + usize_of(self.len)]);
         b[..4].copy_from_slice(&sum.to_le_bytes());
     }
@@ -75,6 +79,7 @@ impl Frame {
             first_record: u32_at(b, 36),
             jump: u32_at(b, 40) == 1,
             checkpoint: u64_at(b, 48),
+            durable_below: u64_at(b, 56),
         })
     }
 

@@ -266,7 +266,8 @@ impl RunInfo {
     fn sizes_agree(&self) -> bool {
         let whole = u64::from(self.units) * crate::base::limits::PAGE_BYTES as u64;
         let cut = crate::base::limits::PAGE_BYTES as u64;
-        let data = self.data_bytes <= whole && self.data_bytes + cut > whole && self.data_bytes % ALIGN_BYTES == 0;
+        let data =
+            self.data_bytes <= whole && self.data_bytes + cut > whole && self.data_bytes.is_multiple_of(ALIGN_BYTES);
         let sum: u128 = self.extents.iter().map(|e| u128::from(e.len)).sum();
         let filter = u128::from(self.filter_blocks).div_ceil(255) * 16_384;
         data && u128::from(self.data_bytes) + filter + u128::from(self.meta_bytes) <= sum

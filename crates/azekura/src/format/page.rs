@@ -71,7 +71,7 @@ pub(crate) fn verify(page: &[u8], run_seed: u32, number: u32) -> std::result::Re
 fn fixed_count(heads: &[u64], stride: usize, hint: usize) -> (usize, Packed) {
     let room_for = |width: u32| {
         let bits = width as usize + stride * 8;
-        if bits == 0 { RECORDS_MAX } else { (ROOM_BYTES * 8 / bits).min(RECORDS_MAX) }
+        (ROOM_BYTES * 8).checked_div(bits).map_or(RECORDS_MAX, |n| n.min(RECORDS_MAX))
     };
     let most = heads.len().min(room_for(0));
     let mut n = hint.clamp(1, most);
@@ -426,7 +426,8 @@ impl<'a> Page<'a> {
             Ordering::Equal => {}
         }
         let wanted = head_after(key.bytes, prefix.len());
-        let mut i = self.lower_bound_head(wanted);
+        // The heads of text are not evenly spread, and a page has few: no guess beats halving.
+        let mut i = super::search::bisect(0, self.n, wanted, |i| self.head(i));
         let mut end = i;
         let mut step = 1;
         while end < self.n && self.head(end) == wanted {

@@ -25,7 +25,7 @@ impl Density {
     /// How many places a distance is worth.
     #[inline(always)]
     pub(crate) fn places(self, distance: u64) -> usize {
-        (u128::from(distance) * u128::from(self.0) >> 64) as usize
+        ((u128::from(distance) * u128::from(self.0)) >> 64) as usize
     }
 }
 
@@ -107,7 +107,7 @@ fn search_down(i: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
 
 /// The first place in `low..high` that is not below `wanted`, or `high`.
 #[inline(always)]
-fn bisect(mut low: usize, mut high: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
+pub(crate) fn bisect(mut low: usize, mut high: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
     while low < high {
         let middle = low + (high - low) / 2;
         if at(middle) < wanted { low = middle + 1 } else { high = middle }

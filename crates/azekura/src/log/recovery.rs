@@ -1,7 +1,8 @@
 //! Reading the log after a crash: the unbroken continuation of what the manifest knows.
 //!
 //! Frames must carry the file's id, the chain and consecutive numbers, and their checksums must
-//! hold; the first that does not ends the chain, for frames become durable in order. Segments are
+//! hold; the first that does not ends the chain, for frames become durable in order. (Unless a later
+//! one knows that it was durable: then it is damaged, which is an error.) Segments are
 //! found by following jumps. What is read is bounded by the file: lengths are checked before
 //! anything is allocated.
 
@@ -92,6 +93,9 @@ pub(crate) fn replay(
         let detail = format!("chain {}: frame {} is damaged; it was whole before", walk.chain, walk.number);
         return Err(Error::corrupt("log", at, detail));
     }
+    if walk.end == u64::MAX {
+        walk.check_end()?;
+    }
     Ok(Recovered { segments, end_frame: walk.number, end_at: walk.at })
 }
 
@@ -131,13 +135,46 @@ impl Walk<'_> {
         Ok(Some((frame, bytes)))
     }
 
+    /// Where the chain seems to end: a later frame of the segment may know that the one missing was
+    /// durable once. Then it is damaged, and the commits in it must not be forgotten in silence.
+    fn check_end(&mut self) -> Result<()> {
+        let (at, number) = (self.at, self.number);
+        let mut later = at + ALIGN_BYTES;
+        while later + ALIGN_BYTES <= self.segment.len && self.segment.offset + later + ALIGN_BYTES <= self.file_len {
+            if self.knows_of(later, number)? {
+                let detail = format!("chain {}: frame {number} is damaged; it was durable", self.chain);
+                return Err(Error::corrupt("log", self.segment.offset + at, detail));
+            }
+            later += ALIGN_BYTES;
+        }
+        Ok(())
+    }
+
+    /// Whether a whole frame stands at `at` that knows frame `number` to be durable.
+    fn knows_of(&self, at: u64, number: u64) -> Result<bool> {
+        let offset = self.segment.offset + at;
+        let mut bytes = vec![0; usize_of64(ALIGN_BYTES)];
+        self.file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
+        let Some(frame) = Frame::parse(&bytes) else { return Ok(false) };
+        let ours = frame.file_id == self.file_id && frame.chain == self.chain;
+        let size = align_up(HEADER_BYTES as u64 + u64::from(frame.len));
+        let inside = at + size <= self.segment.len && offset + size <= self.file_len;
+        if !ours || !inside || frame.durable_below <= number || frame.number <= number {
+            return Ok(false);
+        }
+        bytes.resize(usize_of64(size), 0);
+        self.file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
+        Ok(frame.verify(&bytes))
+    }
+
     fn jump(&mut self, bytes: &[u8], seen: &[Extent]) -> Result<Extent> {
         let bad = |detail: &str| Error::corrupt("log", self.segment.offset + self.at, detail);
         if bytes.len() < HEADER_BYTES + 16 {
             return Err(bad("a jump without a goal"));
         }
         let extent = Extent { offset: u64_at(bytes, HEADER_BYTES), len: u64_at(bytes, HEADER_BYTES + 8) };
-        let aligned = extent.offset % ALIGN_BYTES == 0 && extent.len % ALIGN_BYTES == 0 && extent.len > 0;
+        let aligned =
+            extent.offset.is_multiple_of(ALIGN_BYTES) && extent.len.is_multiple_of(ALIGN_BYTES) && extent.len > 0;
         let inside = extent.offset >= SUPERBLOCKS_BYTES
             && extent.offset.checked_add(extent.len).is_some_and(|e| e <= i64::MAX as u64);
         if !aligned || !inside || seen.iter().any(|s| s.offset == extent.offset) {

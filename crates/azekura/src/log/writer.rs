@@ -58,6 +58,8 @@ struct Io {
     /// Where the next frame goes, from the start of the last segment.
     at: u64,
     next_frame: u64,
+    /// Frames below this number are durable.
+    durable_below: u64,
     /// The manifest names the chain, so that frames may be written.
     published: bool,
 }
@@ -79,6 +81,8 @@ pub(crate) struct Log {
     queue: Mutex<Queue>,
     /// Every commit up to here is durable by the log or by a flush.
     durable_seq: AtomicU64,
+    /// Bytes of the segments.
+    file_bytes: AtomicU64,
     /// The newest checkpoint's number, for the frames.
     checkpoint: AtomicU64,
 }
@@ -92,7 +96,7 @@ impl Log {
         file_id: u64,
         seq: u64,
     ) -> Log {
-        let io = Io { chain: 0, segments: VecDeque::new(), at: 0, next_frame: 1, published: false };
+        let io = Io { chain: 0, segments: VecDeque::new(), at: 0, next_frame: 1, durable_below: 0, published: false };
         Log {
             file,
             space,
@@ -102,6 +106,7 @@ impl Log {
             io: Mutex::new(io),
             queue: Mutex::new(Queue::default()),
             durable_seq: AtomicU64::new(seq),
+            file_bytes: AtomicU64::new(0),
             checkpoint: AtomicU64::new(0),
         }
     }
@@ -113,7 +118,7 @@ impl Log {
 
     /// Bytes of the file that log segments take.
     pub(crate) fn file_bytes(&self) -> u64 {
-        self.io.lock().segments.iter().map(|s| s.extent.len).sum()
+        self.file_bytes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn durable_seq(&self) -> u64 {
@@ -208,6 +213,7 @@ impl Log {
         while io.segments.len() > 1 && io.segments.front().is_some_and(|s| s.last_seq <= seq) {
             released.extend(io.segments.pop_front().map(|s| s.extent));
         }
+        self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
         released
     }
 
@@ -256,6 +262,8 @@ impl Log {
         self.poison.check()?;
         let done = self.write_pending(&mut io, &pending);
         self.poison.guard(done)?;
+        io.durable_below = io.next_frame;
+        self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
         self.durable_seq.fetch_max(last_seq, Ordering::AcqRel);
         Ok(())
     }
@@ -382,6 +390,7 @@ impl FrameWriter<'_> {
             first_record,
             jump,
             checkpoint: self.log.checkpoint.load(Ordering::Acquire),
+            durable_below: self.io.durable_below,
         };
         frame.seal(&mut self.frame);
     }

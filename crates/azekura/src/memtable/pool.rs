@@ -46,24 +46,33 @@ impl Pool {
         }
     }
 
-    /// Makes room in `heads` for `n` in all, and in `heap` likewise, with vectors of the pool if
-    /// there are fitting ones.
+    /// Makes room for so many heads and heap bytes in all, with vectors of the pool if there are
+    /// some of about that size: the block will be kept.
     pub(crate) fn reserve(&self, block: &mut Block, heads: usize, heap_bytes: usize) {
+        self.make_room(block, heads, heap_bytes, 4);
+    }
+
+    /// As `reserve`, with vectors however large: the block will grow on, and be given back soon.
+    pub(crate) fn grow(&self, block: &mut Block, heads: usize, heap_bytes: usize) {
+        self.make_room(block, heads, heap_bytes, usize::MAX);
+    }
+
+    fn make_room(&self, block: &mut Block, heads: usize, heap_bytes: usize, slack: usize) {
         let mut idle = self.idle.lock();
         let Idle { heads: idle_heads, heaps: idle_heaps, bytes } = &mut *idle;
         if block.heads.capacity() < heads {
-            *bytes -= replace(&mut block.heads, heads, idle_heads) * 8;
+            *bytes -= replace(&mut block.heads, heads, slack, idle_heads) * 8;
         }
         if block.heap.capacity() < heap_bytes {
-            *bytes -= replace(&mut block.heap, heap_bytes, idle_heaps);
+            *bytes -= replace(&mut block.heap, heap_bytes, slack, idle_heaps);
         }
     }
 }
 
 /// Moves a vector's contents to an idle one of at least `n` places, or grows it. Gives the capacity
 /// that was taken from the idle ones.
-fn replace<T: Copy>(v: &mut Vec<T>, n: usize, idle: &mut Vec<Vec<T>>) -> usize {
-    let fits = |v: &Vec<T>| v.capacity() >= n && v.capacity() / 4 <= n;
+fn replace<T: Copy>(v: &mut Vec<T>, n: usize, slack: usize, idle: &mut Vec<Vec<T>>) -> usize {
+    let fits = |v: &Vec<T>| v.capacity() >= n && v.capacity() / slack <= n;
     if n * size_of::<T>() >= BYTES_MIN / 2
         && let Some(i) = idle.iter().position(fits)
     {

@@ -132,18 +132,6 @@ impl FilterBuilder {
         FilterBuilder { lines: Lines::zeroed(pages * PAGE_BYTES), blocks }
     }
 
-    /// How many blocks the filter has: what `block_of` needs to find a key's again.
-    pub(crate) fn blocks(&self) -> u64 {
-        self.blocks
-    }
-
-    /// Adds a key by its hash.
-    #[inline]
-    pub(crate) fn add(&mut self, hash: u64) {
-        let blocks = self.blocks;
-        add_to(self.lines.all_mut(), blocks, hash);
-    }
-
     /// Adds keys by their hashes, in any order.
     pub(crate) fn add_all(&mut self, hashes: &[u64]) {
         let blocks = self.blocks;

@@ -1,6 +1,6 @@
 //! Finding one key in a run: filter, fence, page, record.
 
-use super::filter::{BLOCK_BYTES, BLOCKS_PER_PAGE, block_contains, block_of};
+use super::filter::{BLOCK_BYTES, block_contains, block_of, block_place};
 use super::{Run, read_error};
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
@@ -13,8 +13,6 @@ use std::ops::Deref;
 
 /// Numbers of filter pages, for their checksums, begin here; data units are below.
 pub(crate) const FILTER_PAGE_BASE: u32 = 1 << 31;
-/// Bytes before the blocks of a filter page; the first four are its checksum.
-const FILTER_HEADER_BYTES: usize = 64;
 
 /// A page held in memory: a pinned frame of the cache, or the copy of a page of several units.
 pub(crate) enum PageHold<'a> {
@@ -52,9 +50,8 @@ impl Run {
         if self.info.filter_blocks == 0 {
             return Ok(true);
         }
-        let block = block_of(hash, self.info.filter_blocks);
-        let page = u32_of(usize_of64(block / BLOCKS_PER_PAGE));
-        let at = FILTER_HEADER_BYTES + usize_of64(block % BLOCKS_PER_PAGE) * BLOCK_BYTES;
+        let (page, at) = block_place(block_of(hash, self.info.filter_blocks));
+        let page = u32_of(usize_of64(page));
         let bytes = self.filter.get(page, |frame| self.load_filter(page, frame))?;
         let Some(block) = bytes[at..].first_chunk::<BLOCK_BYTES>() else { return Ok(true) };
         Ok(block_contains(block, hash))
@@ -64,9 +61,8 @@ impl Run {
     #[inline(always)]
     pub(crate) fn prefetch_filter(&self, hash: u64) {
         if self.info.filter_blocks != 0 {
-            let block = block_of(hash, self.info.filter_blocks);
-            let at = FILTER_HEADER_BYTES + usize_of64(block % BLOCKS_PER_PAGE) * BLOCK_BYTES;
-            self.filter.prefetch(u32_of(usize_of64(block / BLOCKS_PER_PAGE)), [at]);
+            let (page, at) = block_place(block_of(hash, self.info.filter_blocks));
+            self.filter.prefetch(u32_of(usize_of64(page)), [at]);
         }
     }
 
@@ -95,10 +91,10 @@ impl Run {
         let Some(meta) = self.meta.get() else { return };
         let unit = meta.unit_of(page);
         if self.shape.heads_bytes == 0 {
-            return self.data.prefetch(unit, [0]);
+            return self.data.prefetch_span(unit, self.shape.columns_bytes);
         }
         let part = meta.part_of(page, head);
-        let within = |bytes: usize| usize_of64((u128::from(part) * bytes as u128 >> 64) as u64);
+        let within = |bytes: usize| usize_of64(((u128::from(part) * bytes as u128) >> 64) as u64);
         let key = HEADER_BYTES + within(self.shape.heads_bytes);
         let value = HEADER_BYTES + self.shape.heads_bytes + within(self.shape.values_bytes);
         self.data.prefetch(unit, [0, key, key - 64, key + 64, value, value - 64, value + 64]);

@@ -47,7 +47,7 @@ pub(crate) struct Run {
     meta: OnceLock<Meta>,
     shape: Shape,
     /// The value segments that its records refer to, kept alive with it.
-    pub(crate) segments: Vec<Arc<Segment>>,
+    _segments: Vec<Arc<Segment>>,
     /// The run that took over the rest of its extents when a part was moved: as long as this one is
     /// read, that one's must not be freed.
     successor: OnceLock<Arc<Run>>,
@@ -73,7 +73,7 @@ impl Run {
             shape: Shape::of(&info),
             info,
             meta: OnceLock::new(),
-            segments,
+            _segments: segments,
             successor: OnceLock::new(),
             doomed: Mutex::new(Vec::new()),
         }
@@ -168,19 +168,28 @@ impl Run {
     }
 }
 
-/// How a page of the run is divided on the average, for guessing ahead; zeroes for general pages.
+/// How a page of the run is divided on the average, for guessing ahead.
 #[derive(Default)]
 struct Shape {
+    /// Fixed pages: the keys and the values.
     heads_bytes: usize,
     values_bytes: usize,
+    /// General pages: all columns before the heap.
+    columns_bytes: usize,
 }
+
+/// A core has about two dozen loads in flight; more prefetches would wait.
+const PREFETCH_BYTES_MAX: usize = 16 * 64;
 
 impl Shape {
     fn of(info: &RunInfo) -> Shape {
-        let Some(fixed) = info.fixed else { return Shape::default() };
         let records = usize_of64(info.records / u64::from(info.units.max(1)));
+        let Some(fixed) = info.fixed else {
+            let columns_bytes = (128 + records.min(PAGE_BYTES) * 10).min(PREFETCH_BYTES_MAX);
+            return Shape { columns_bytes, ..Shape::default() };
+        };
         let values_bytes = (records * usize_of(fixed.stride)).min(PAGE_BYTES - 128);
-        Shape { heads_bytes: PAGE_BYTES - 80 - values_bytes, values_bytes }
+        Shape { heads_bytes: PAGE_BYTES - 80 - values_bytes, values_bytes, columns_bytes: 0 }
     }
 }
 

@@ -295,7 +295,7 @@ impl RunWriter {
     /// Cuts an extent that is not the last of the buffer to whole pages.
     fn whole_pages(&self, extent: Extent, left: u64) -> Extent {
         let page = PAGE_BYTES as u64;
-        if extent.len >= left || extent.len % page == 0 {
+        if extent.len >= left || extent.len.is_multiple_of(page) {
             return extent;
         }
         self.store.space.shrink(extent, extent.len / page * page)

@@ -207,6 +207,7 @@ impl Space {
         self.map.lock().holes.bytes()
     }
 
+    #[cfg(test)]
     /// The holes, by offset.
     pub(crate) fn free_extents(&self) -> Vec<Extent> {
         self.map.lock().holes.iter().collect()

@@ -101,9 +101,9 @@ impl ReadTxn {
     pub fn get_ref(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
         let t = self.state.table(table.id)?;
         let mut buf = KeyBuf::new();
-        // SAFETY: the state lives as long as `self`, from which the result borrows.
         let give = |tag, slot: Slot<'_>| match tag {
             Tag::Large => self.large(slot.bytes()).map(ValueRef::shared),
+            // SAFETY: the state lives as long as `self`, from which the result borrows.
             _ => Ok(unsafe { ValueRef::new(slot, None) }),
         };
         match self.follow_hint(t, key)? {

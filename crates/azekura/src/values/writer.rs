@@ -14,8 +14,8 @@ use std::sync::{Arc, Weak};
 
 /// A segment is closed at this size; garbage is collected a segment at a time.
 const VALUE_SEGMENT_BYTES: u64 = 64 << 20;
-/// The smallest hole in the file that is worth a segment.
-const VALUE_SEGMENT_BYTES_MIN: u64 = 4 << 20;
+/// The first segment; each later one is four times as large, so that a few values make no large file.
+const VALUE_SEGMENT_BYTES_MIN: u64 = 1 << 20;
 /// Full buffers that may wait for the writer before those who fill them wait.
 const QUEUE_PARTS_MAX: usize = 8;
 
@@ -44,6 +44,8 @@ pub(crate) struct ValueStore {
     changed: Condvar,
     registry: RwLock<HashMap<u32, Weak<Segment>>>,
     next_id: AtomicU32,
+    /// How large the next segment will be.
+    next_bytes: AtomicU64,
     /// Bytes handed to the file, and how many of them a sync has made durable.
     handed: AtomicU64,
     durable: AtomicU64,
@@ -60,6 +62,7 @@ impl ValueStore {
             changed: Condvar::new(),
             registry: RwLock::default(),
             next_id: AtomicU32::new(next_id),
+            next_bytes: AtomicU64::new(VALUE_SEGMENT_BYTES_MIN),
             handed: AtomicU64::new(0),
             durable: AtomicU64::new(0),
         }
@@ -135,7 +138,10 @@ impl ValueStore {
         let extent = if len > VALUE_SEGMENT_BYTES {
             self.space.alloc(align_up(len))
         } else {
-            self.space.alloc_up_to(align_up(len.max(VALUE_SEGMENT_BYTES_MIN)), VALUE_SEGMENT_BYTES)
+            let size = self.next_bytes.load(Ordering::Relaxed);
+            self.next_bytes.store((size * 4).min(VALUE_SEGMENT_BYTES), Ordering::Relaxed);
+            let least = align_up(len.max(VALUE_SEGMENT_BYTES_MIN));
+            self.space.alloc_up_to(least, least.max(size))
         };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         self.adopt(id, extent, 0)

@@ -6,7 +6,10 @@
 //! operations: as Linux does, they stay readable and never become safe.
 #![allow(dead_code)]
 
+mod bytes;
+
 use azekura::storage::{File, OpenMode, Storage};
+use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +34,7 @@ impl Rng {
 }
 
 /// Kinds of calls, for counting and failing them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
     Read,
     Write,
@@ -93,69 +96,13 @@ struct Inner {
     fault: Option<Fault>,
     faults_hit: u64,
     bytes_max: u64,
+    /// How long a write takes.
+    delay: std::time::Duration,
 }
 
 /// The disk; clones share it.
 #[derive(Clone, Default)]
 pub struct Disk(Arc<Mutex<Inner>>);
-
-/// A sparse file in memory; copies share what neither has changed since.
-#[derive(Clone, Default)]
-struct Bytes {
-    len: u64,
-    chunks: BTreeMap<u64, Arc<Vec<u8>>>,
-}
-
-const CHUNK: u64 = 16 << 10;
-
-impl Bytes {
-    /// The parts of a range: chunk, place in it, place in the range, length.
-    fn parts(at: u64, n: usize) -> impl Iterator<Item = (u64, usize, usize, usize)> {
-        let mut done = 0;
-        std::iter::from_fn(move || {
-            let from = at + done as u64;
-            let len = (n - done).min((CHUNK - from % CHUNK) as usize);
-            done += len;
-            (len > 0).then(|| (from / CHUNK, (from % CHUNK) as usize, done - len, len))
-        })
-    }
-
-    fn write(&mut self, at: u64, bytes: &[u8]) {
-        for (chunk, place, from, len) in Bytes::parts(at, bytes.len()) {
-            let chunk = self.chunks.entry(chunk).or_insert_with(|| Arc::new(vec![0; CHUNK as usize]));
-            Arc::make_mut(chunk)[place..place + len].copy_from_slice(&bytes[from..from + len]);
-        }
-        self.len = self.len.max(at + bytes.len() as u64);
-    }
-
-    fn zero(&mut self, at: u64, end: u64) {
-        for (chunk, place, _, len) in Bytes::parts(at, end.min(self.len).saturating_sub(at) as usize) {
-            if let Some(bytes) = self.chunks.get_mut(&chunk) {
-                Arc::make_mut(bytes)[place..place + len].fill(0);
-            }
-        }
-    }
-
-    fn set_len(&mut self, len: u64) {
-        self.zero(len, self.len);
-        self.chunks.split_off(&len.div_ceil(CHUNK));
-        self.len = len;
-    }
-
-    /// False: the file ends before that.
-    fn read(&self, at: u64, out: &mut [u8]) -> bool {
-        if at.checked_add(out.len() as u64).is_none_or(|end| end > self.len) {
-            return false;
-        }
-        for (chunk, place, from, len) in Bytes::parts(at, out.len()) {
-            match self.chunks.get(&chunk) {
-                Some(bytes) => out[from..from + len].copy_from_slice(&bytes[place..place + len]),
-                None => out[from..from + len].fill(0),
-            }
-        }
-        true
-    }
-}
 
 impl Op {
     fn apply(&self, to: &mut Bytes) {
@@ -261,6 +208,11 @@ impl Disk {
         self.lock().faults_hit
     }
 
+    /// From now on every write takes so long.
+    pub fn set_delay(&self, delay: std::time::Duration) {
+        self.lock().delay = delay;
+    }
+
     /// No file may grow beyond this.
     pub fn set_bytes_max(&self, bytes: u64) {
         self.lock().bytes_max = bytes;
@@ -306,11 +258,7 @@ impl Disk {
     pub fn used_blocks(&self, path: &str) -> (u64, Vec<u64>) {
         let d = self.lock();
         let file = &d.nodes[d.names[Path::new(path)]].now;
-        let blocks = file.chunks.iter().flat_map(|(chunk, bytes)| {
-            let used = |i: &u64| bytes[(*i * 4096) as usize..(*i * 4096 + 4096) as usize].iter().any(|&b| b != 0);
-            (0..CHUNK / 4096).filter(used).map(|i| chunk * CHUNK + i * 4096).collect::<Vec<_>>()
-        });
-        (file.len, blocks.filter(|&at| at < file.len).collect())
+        (file.len, file.used_blocks())
     }
 
     /// A disk with one file.
@@ -449,6 +397,10 @@ struct Handle {
 
 impl Handle {
     fn change(&self, call: Call, op: Op, durable: bool) -> io::Result<()> {
+        let delay = self.disk.lock().delay;
+        if !delay.is_zero() {
+            std::thread::sleep(delay);
+        }
         let mut d = self.disk.lock();
         let end = match &op {
             Op::Write(at, bytes) => at + bytes.len() as u64,

@@ -39,8 +39,8 @@ fn absent_keys_seldom_pass_and_added_ones_always() {
 fn small_filters_work() {
     for keys in [0, 1, 2, 51, 52, 100, 13_000, 13_056, 13_057] {
         let mut builder = FilterBuilder::new(keys);
-        assert_eq!(builder.blocks(), (keys * 10).div_ceil(512).max(1));
-        (0..keys).for_each(|i| builder.add(mix(i)));
+        assert_eq!(builder.blocks, (keys * 10).div_ceil(512).max(1));
+        (0..keys).for_each(|i| builder.add_all(&[mix(i)]));
         let mut filter = builder.finish_pages();
         let blocks = filter.blocks();
         assert_eq!(filter.pages_mut().len(), usize_of64(blocks.div_ceil(255)));
@@ -74,7 +74,7 @@ fn blocks_stand_behind_the_headers_of_pages() {
     }
     let keys = 40_000;
     let mut builder = FilterBuilder::new(keys);
-    (0..keys).for_each(|i| builder.add(mix(i)));
+    (0..keys).for_each(|i| builder.add_all(&[mix(i)]));
     let mut filter = builder.finish_pages();
     assert_eq!(filter.blocks(), 782);
     let pages = filter.pages_mut();
@@ -91,7 +91,7 @@ fn blocks_stand_behind_the_headers_of_pages() {
 #[test]
 fn the_bytes_are_those_of_the_format() {
     let mut builder = FilterBuilder::new(1);
-    builder.add(0x0123_4567_89ab_cdef);
+    builder.add_all(&[0x0123_4567_89ab_cdef]);
     let mut filter = builder.finish_pages();
     let block = &filter.pages_mut()[0][64..128];
     let bits: Vec<usize> = (0..512).filter(|i| block[i / 8] >> (i % 8) & 1 == 1).collect();

@@ -1,0 +1,438 @@
+//! A reader of database files that knows only what `FORMAT.md` says and shares no code with the engine.
+//! Every offset, size and constant comes from the marked tables of the page.
+
+mod page;
+
+pub use page::Doc;
+use page::{Node, blob, little_endian, take};
+use std::collections::BTreeMap;
+
+pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+/// By name: whether it is a hash table, and its records.
+pub type Tables = BTreeMap<String, (bool, Records)>;
+
+/// What the reader has come across, so that a test can tell that nothing was left out.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub levels: usize,
+    pub pages: [usize; 2],
+    pub large_pages: usize,
+    pub filters: usize,
+    pub run_ranges: usize,
+    pub chains: usize,
+    pub ended: usize,
+    pub skipped: usize,
+    pub jumps: usize,
+    pub forms: [usize; 2],
+    pub log_ranges: usize,
+    pub large: usize,
+    pub outside: bool,
+}
+
+/// One file being read.
+struct File<'a> {
+    doc: &'a Doc,
+    bytes: &'a [u8],
+    file_id: u64,
+    hash_seed: u64,
+    /// Value segments: offset and length.
+    segments: BTreeMap<u64, (u64, u64)>,
+    seen: Seen,
+}
+
+/// A table by its sort keys, with the tag and value of each.
+type Sorted = BTreeMap<Vec<u8>, Tagged>;
+type Tagged = (u64, Vec<u8>);
+/// A range delete: first key, and first key beyond.
+type Range = (Vec<u8>, Option<Vec<u8>>);
+
+/// A packed column of a page.
+struct Column<'a> {
+    base: u64,
+    slope: u64,
+    width: u64,
+    bits: &'a [u8],
+}
+
+impl<'a> Column<'a> {
+    fn new(b: &mut &'a [u8], n: u64, base: u64, slope: u64, width: u64) -> Column<'a> {
+        Column { base, slope, width, bits: take(b, (n * width).div_ceil(8)) }
+    }
+
+    fn get(&self, i: u64) -> u64 {
+        let bit = |b: u64| u64::from(self.bits[(b / 8) as usize] >> (b % 8) & 1);
+        let residual = (0..self.width).fold(0, |r, k| r | bit(i * self.width + k) << k);
+        self.base.wrapping_add(self.slope.wrapping_mul(i)).wrapping_add(residual)
+    }
+}
+
+fn head(b: &[u8]) -> u64 {
+    (0..8).fold(0, |n, i| n << 8 | u64::from(b.get(i).copied().unwrap_or(0)))
+}
+
+pub fn mix(doc: &Doc, x: u64) -> u64 {
+    let x = (x ^ x >> 30).wrapping_mul(doc.constant("mix_multiplier_1"));
+    let x = (x ^ x >> 27).wrapping_mul(doc.constant("mix_multiplier_2"));
+    x ^ x >> 31
+}
+
+pub fn unmix(doc: &Doc, x: u64) -> u64 {
+    let x = (x ^ x >> 31 ^ x >> 62).wrapping_mul(doc.constant("unmix_multiplier_1"));
+    let x = (x ^ x >> 27 ^ x >> 54).wrapping_mul(doc.constant("unmix_multiplier_2"));
+    x ^ x >> 30 ^ x >> 60
+}
+
+pub fn filter_hash8(doc: &Doc, x: u64) -> u64 {
+    let x = (x ^ x >> 32).wrapping_mul(doc.constant("filter_hash_multiplier_1"));
+    (x ^ x >> 29).wrapping_mul(doc.constant("filter_hash_multiplier_2"))
+}
+
+/// Whether a run's filter lets a sort key pass: section 7.2.
+fn admits(doc: &Doc, filter: &[u8], blocks: u64, is_hash: bool, key: &[u8]) -> bool {
+    let h = if is_hash || key.len() == 8 { filter_hash8(doc, head(key)) } else { hash(key, 0) };
+    let block = ((u128::from(h) * u128::from(blocks)) >> 64) as u64;
+    let (per_page, bytes) = (doc.constant("filter_blocks_per_page"), doc.constant("filter_block_bytes"));
+    let start = block / per_page * doc.constant("page_bytes") + doc.constant("filter_header_bytes");
+    let block = &filter[(start + block % per_page * bytes) as usize..][..bytes as usize];
+    let g = h.wrapping_mul(doc.constant("filter_multiplier"));
+    [55, 46, 37, 28, 19, 10].iter().all(|shift| {
+        let bit = (g >> shift) as usize % 512;
+        block[bit / 8] >> (bit % 8) & 1 == 1
+    })
+}
+
+fn ranges_of(node: &Node<'_>) -> Vec<Range> {
+    let range = |r: &Node<'_>| (r.bytes("start").to_vec(), (r.num("bounded") != 0).then(|| r.bytes("end").to_vec()));
+    node.list("ranges").iter().map(range).collect()
+}
+
+fn remove(sorted: &mut Sorted, (start, end): &Range) {
+    sorted.retain(|k, _| k < start || end.as_ref().is_some_and(|e| k >= e));
+}
+
+pub fn hash(bytes: &[u8], seed: u64) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
+}
+
+pub fn page_checksum(file_id: u64, run: u64, page: u64, bytes: &[u8]) -> u64 {
+    let identity = [&file_id.to_le_bytes()[..], &run.to_le_bytes(), &(page as u32).to_le_bytes(), bytes].concat();
+    u64::from(crc32c::crc32c(&identity))
+}
+
+/// Reads a database: section 11.
+pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
+    let size = doc.constant("superblock_bytes") as usize;
+    let from = doc.offset("superblock", "version");
+    let copies = (0..doc.constant("superblock_copies") as usize).map(|i| &bytes[i * size..(i + 1) * size]);
+    let valid = copies.filter(|b| {
+        let node = doc.layout("superblock", b);
+        let sum = u64::from(crc32c::crc32c(&b[from..]));
+        node.num("magic") == doc.constant("superblock_magic") && node.num("checksum") == sum
+    });
+    let block = valid.map(|b| doc.layout("superblock", b)).max_by_key(|n| n.num("number")).expect("no superblock");
+    assert_eq!(block.num("version"), doc.constant("format_version"));
+    let (offset, length) = (block.num("manifest_offset") as usize, block.num("manifest_bytes") as usize);
+    let mut manifest = if offset == 0 {
+        &block.bytes("inline")[..length]
+    } else {
+        assert_eq!(offset as u64 % doc.constant("alignment"), 0);
+        &bytes[offset..offset + length]
+    };
+    let sum = if offset == 0 { 0 } else { u64::from(crc32c::crc32c(manifest)) };
+    assert_eq!(sum, block.num("manifest_checksum"));
+    let node = doc.sequence("manifest", &mut manifest);
+    assert!(manifest.is_empty(), "bytes behind the manifest");
+    let (file_id, hash_seed) = (block.num("file_id"), block.num("hash_seed"));
+    let seen = Seen { outside: offset != 0, ..Seen::default() };
+    let mut file = File { doc, bytes, file_id, hash_seed, segments: BTreeMap::new(), seen };
+    let tables = file.tables(&node, block.num("number"));
+    (tables, file.seen)
+}
+
+impl<'a> File<'a> {
+    fn tables(&mut self, manifest: &Node<'a>, checkpoint: u64) -> Tables {
+        let doc = self.doc;
+        for s in manifest.list("segments") {
+            self.segments.insert(s.num("id"), (s.num("offset"), s.num("bytes")));
+            assert!(s.num("used") <= s.num("bytes"));
+        }
+        let mut tables: BTreeMap<u64, Sorted> = BTreeMap::new();
+        for t in manifest.list("tables") {
+            assert!(t.num("id") < manifest.num("next_table"));
+            let mut sorted = Sorted::new();
+            for level in t.list("levels").iter().rev() {
+                self.level(level, t.num("kind") == doc.constant("kind_hash"), manifest.num("next_id"), &mut sorted);
+            }
+            tables.insert(t.num("id"), sorted);
+        }
+        let mut last = manifest.num("flushed");
+        for log in manifest.list("logs") {
+            self.seen.chains += 1;
+            let stream = self.chain(log, checkpoint);
+            let mut rest = stream.as_slice();
+            while rest.len() >= 8 && little_endian(&rest[..8]) <= rest.len() as u64 - 8 {
+                self.record(&mut rest, &mut last, &mut tables);
+            }
+        }
+        let info = manifest.list("tables").iter().map(|t| {
+            let name = String::from_utf8(t.bytes("name").to_vec()).unwrap();
+            assert!((1..=doc.constant("name_bytes_max")).contains(&(name.len() as u64)));
+            let is_hash = t.num("kind") == doc.constant("kind_hash");
+            assert!(is_hash || t.num("kind") == doc.constant("kind_ordered"));
+            (name, is_hash, t.num("id"))
+        });
+        let info: Vec<_> = info.collect();
+        let whole = info.into_iter().map(|(name, is_hash, id)| (name, (is_hash, self.user(is_hash, &tables[&id]))));
+        whole.collect()
+    }
+
+    /// The records as the user knows them: sections 6 and 8.
+    fn user(&mut self, is_hash: bool, sorted: &Sorted) -> Records {
+        let doc = self.doc;
+        let live = sorted.iter().filter(|(_, (tag, _))| *tag != doc.constant("tag_delete"));
+        live.map(|(key, (tag, value))| {
+            let user = match key.len() {
+                _ if !is_hash => key.clone(),
+                8 => (unmix(doc, head(key)) ^ self.hash_seed).to_be_bytes().to_vec(),
+                16 => Vec::new(),
+                _ => key[8..].to_vec(),
+            };
+            let expected =
+                if user.len() == 8 { mix(doc, head(&user) ^ self.hash_seed) } else { hash(&user, self.hash_seed) };
+            assert!(!is_hash || head(key) == expected, "the hash of {user:?}");
+            assert!(user.len() as u64 <= doc.constant("key_bytes_max"));
+            if *tag == doc.constant("tag_put") {
+                assert!(value.len() as u64 <= doc.constant("inline_value_bytes_max"));
+                return (user, value.clone());
+            }
+            assert_eq!(*tag, doc.constant("tag_large"));
+            self.seen.large += 1;
+            let at = doc.layout("reference", value);
+            let (offset, length) = self.segments[&at.num("segment")];
+            assert!(at.num("offset") + at.num("bytes") <= length);
+            let value = self.slice(offset + at.num("offset"), at.num("bytes"));
+            assert_eq!(u64::from(crc32c::crc32c(value)), at.num("checksum"));
+            (user, value.to_vec())
+        })
+        .collect()
+    }
+
+    fn slice(&self, offset: u64, length: u64) -> &'a [u8] {
+        &self.bytes[offset as usize..(offset + length) as usize]
+    }
+
+    /// Applies one sorted run to what is older: section 7.4.
+    fn level(&mut self, level: &Node<'a>, is_hash: bool, next_id: u64, sorted: &mut Sorted) {
+        self.seen.levels += 1;
+        let (mut records, mut ranges) = (Vec::new(), Vec::new());
+        let mut before: Option<&[u8]> = None;
+        for run in level.list("partitions") {
+            assert!(run.num("id") < next_id);
+            assert!(before.is_none_or(|b| b < run.bytes("min")), "partitions overlap");
+            before = Some(run.bytes("max"));
+            self.run(run, is_hash, &mut records, &mut ranges);
+        }
+        ranges.iter().for_each(|r| remove(sorted, r));
+        sorted.extend(records);
+    }
+
+    /// Reads a run: pages, filter, meta block.
+    fn run(&mut self, run: &Node<'a>, is_hash: bool, out: &mut Vec<(Vec<u8>, Tagged)>, ranges: &mut Vec<Range>) {
+        let doc = self.doc;
+        let mut bytes = Vec::new();
+        for e in run.list("extents") {
+            assert_eq!((e.num("offset") | e.num("bytes")) % doc.constant("alignment"), 0);
+            bytes.extend_from_slice(self.slice(e.num("offset"), e.num("bytes")));
+        }
+        let unit = doc.constant("page_bytes") as usize;
+        let (data, blocks) = (run.num("data_bytes") as usize, run.num("filter_blocks"));
+        let filter_pages = blocks.div_ceil(doc.constant("filter_blocks_per_page")) as usize;
+        let filter = &bytes[data..data + filter_pages * unit];
+        let meta_at = data + filter.len();
+        let meta = &bytes[meta_at..meta_at + run.num("meta_bytes") as usize];
+        let (file_id, id) = (self.file_id, run.num("id"));
+        let sum = |page, from: &[u8]| page_checksum(file_id, id, page, from);
+        for (i, page) in filter.chunks(unit).enumerate() {
+            assert_eq!(little_endian(&page[..4]), sum(doc.constant("filter_page_number") + i as u64, &page[4..]));
+        }
+        let mut rest = meta;
+        let node = doc.sequence("meta", &mut rest);
+        assert_eq!(node.num("checksum"), sum(doc.constant("meta_page_number"), &meta[4..]));
+        let fixed = node.num("form") == doc.constant("separators_fixed");
+        assert!(fixed || node.num("form") == doc.constant("separators_blobs"));
+        let n = node.num("pages");
+        let separators: Vec<&[u8]> = (0..n).map(|_| if fixed { take(&mut rest, 8) } else { blob(&mut rest) }).collect();
+        let units = match take(&mut rest, 1)[0] {
+            0 => (0..n).collect::<Vec<u64>>(),
+            _ => (0..n).map(|_| little_endian(take(&mut rest, 4))).collect(),
+        };
+        let own = ranges_of(&doc.sequence("ranges", &mut rest));
+        assert!(rest.is_empty() && own.len() as u64 == run.num("ranges"));
+        let zeroes = bytes[meta_at + meta.len()..].iter().all(|&b| b == 0);
+        let mut pages = bytes[..data].to_vec();
+        pages.resize(run.num("units") as usize * unit, 0);
+        assert!(zeroes && pages.len() - data < unit);
+        let first = out.len();
+        for (i, (&at, separator)) in units.iter().zip(&separators).enumerate() {
+            let end = units.get(i + 1).copied().unwrap_or(run.num("units"));
+            let page = &pages[at as usize * unit..end as usize * unit];
+            let node = doc.layout("page", page);
+            assert_eq!(node.num("checksum"), sum(at, &page[4..]), "page {at}");
+            let before = (out.len() > first).then(|| out[out.len() - 1].0.clone());
+            let begin = out.len();
+            self.page(&node, page, out);
+            let widths = (node.num("shape") == doc.constant("shape_fixed"), node.num("value_bytes"), node.num("tag"));
+            assert!(run.num("fixed") == 0 || widths == (true, run.num("value_bytes"), run.num("tag")));
+            assert!(*separator <= out[begin].0.as_slice() && before.is_none_or(|b| *b < **separator), "separator {i}");
+        }
+        let records = &out[first..];
+        assert!(records.windows(2).all(|w| w[0].0 < w[1].0), "keys out of order");
+        assert_eq!(records.len() as u64, run.num("records"));
+        let with = |tag| records.iter().filter(move |r| r.1.0 == tag);
+        assert_eq!(with(doc.constant("tag_delete")).count() as u64, run.num("deletes"));
+        let bounds = match records {
+            [] => (own[0].0.as_slice(), own[0].0.as_slice()),
+            [a, .., b] => (a.0.as_slice(), b.0.as_slice()),
+            [a] => (a.0.as_slice(), a.0.as_slice()),
+        };
+        assert_eq!(bounds, (run.bytes("min"), run.bytes("max")));
+        let mut referred = BTreeMap::new();
+        for r in with(doc.constant("tag_large")) {
+            let at = doc.layout("reference", &r.1.1);
+            *referred.entry(at.num("segment")).or_insert(0) += at.num("bytes");
+        }
+        assert!(referred.into_iter().eq(run.list("referred").iter().map(|r| (r.num("segment"), r.num("bytes")))));
+        if blocks > 0 {
+            self.seen.filters += 1;
+            records.iter().for_each(|r| assert!(admits(doc, filter, blocks, is_hash, &r.0), "filter denies {:?}", r.0));
+        }
+        self.seen.run_ranges += own.len();
+        ranges.extend(own);
+    }
+
+    /// Reads a data page: section 7.1.
+    fn page(&mut self, page: &Node<'_>, bytes: &[u8], out: &mut Vec<(Vec<u8>, Tagged)>) {
+        let doc = self.doc;
+        let (n, fixed) = (page.num("records"), page.num("shape") == doc.constant("shape_fixed"));
+        assert!(page.num("type") == doc.constant("page_type_records") && n > 0);
+        assert!(fixed || page.num("shape") == doc.constant("shape_general"));
+        let units = page.num("units");
+        assert!(units * doc.constant("page_bytes") == bytes.len() as u64 && units <= doc.constant("page_units_max"));
+        assert!(page.num("used") + doc.constant("page_tail_bytes") <= bytes.len() as u64);
+        self.seen.pages[usize::from(!fixed)] += 1;
+        self.seen.large_pages += usize::from(units > 1);
+        let mut rest = &bytes[doc.offset("page", "columns")..page.num("used") as usize];
+        let prefix = take(&mut rest, page.num("prefix_bytes"));
+        let (base, slope) = (page.num("heads_base"), page.num("heads_slope"));
+        let heads = Column::new(&mut rest, n, base, slope, page.num("heads_width"));
+        if fixed {
+            for i in 0..n {
+                let value = take(&mut rest, page.num("value_bytes")).to_vec();
+                out.push((heads.get(i).to_be_bytes().to_vec(), (page.num("tag"), value)));
+            }
+            return assert!(rest.is_empty());
+        }
+        let lengths = Column::new(&mut rest, n, page.num("lengths_base"), 0, page.num("lengths_width"));
+        let base = i64::from(page.num("ends_base") as u32 as i32) as u64;
+        let ends = Column::new(&mut rest, n, base, page.num("ends_slope"), page.num("ends_width"));
+        let differ = page.num("tag") == doc.constant("tags_differ");
+        let tags = take(&mut rest, if differ { n.div_ceil(4) } else { 0 });
+        let mut start = 0;
+        for i in 0..n {
+            let mut part = take(&mut rest, ends.get(i) - start);
+            start = ends.get(i);
+            let length = lengths.get(i) as usize - prefix.len();
+            let in_head = length.min(8);
+            let key = [prefix, &heads.get(i).to_be_bytes()[..in_head], take(&mut part, (length - in_head) as u64)];
+            let tag = if differ { u64::from(tags[i as usize / 4] >> (i % 4 * 2) & 3) } else { page.num("tag") };
+            out.push((key.concat(), (tag, part.to_vec())));
+        }
+        assert!(rest.is_empty());
+    }
+
+    /// The stream of records of a chain: section 9.
+    fn chain(&mut self, log: &Node<'a>, checkpoint: u64) -> Vec<u8> {
+        let (doc, align) = (self.doc, self.doc.constant("alignment"));
+        let (mut offset, mut length) = (log.num("offset"), log.num("bytes"));
+        let (mut at, mut number, mut inside) = (0, log.num("first_frame"), false);
+        let mut stream = Vec::new();
+        let header = doc.offset("frame", "payload") as u64;
+        let open = log.num("end_frame") == doc.constant("no_end");
+        while number != log.num("end_frame") && at + align <= length {
+            // A reader must check that this lies within the file; here it does.
+            let block = self.slice(offset + at, align);
+            if little_endian(&block[doc.offset("frame", "magic")..][..4]) != doc.constant("frame_magic") {
+                break;
+            }
+            let frame = doc.layout("frame", block);
+            let ids = (frame.num("file_id"), frame.num("chain"), frame.num("number"));
+            if ids != (self.file_id, log.num("chain"), number) {
+                break;
+            }
+            let size = header + frame.num("payload_bytes");
+            if u64::from(crc32c::crc32c(&self.slice(offset + at, size)[4..])) != frame.num("checksum") {
+                break;
+            }
+            assert!(frame.num("checkpoint") <= checkpoint);
+            let payload = self.slice(offset + at + header, frame.num("payload_bytes"));
+            (at, number) = (at + size.next_multiple_of(align), number + 1);
+            if frame.num("kind") == doc.constant("frame_kind_jump") {
+                self.seen.jumps += 1;
+                let jump = doc.layout("jump", payload);
+                (offset, length, at) = (jump.num("offset"), jump.num("bytes"), 0);
+                continue;
+            }
+            assert_eq!(frame.num("kind"), doc.constant("frame_kind_records"));
+            let first = frame.num("first_record");
+            if inside {
+                stream.extend_from_slice(payload);
+                continue;
+            }
+            self.seen.skipped += usize::from(first != 0);
+            if first != doc.constant("no_record") {
+                stream.extend_from_slice(&payload[first as usize..]);
+                inside = true;
+            }
+        }
+        self.seen.ended += usize::from(!open);
+        assert!(open || number == log.num("end_frame"));
+        stream
+    }
+
+    /// Applies one commit.
+    fn record<'b>(&mut self, rest: &mut &'b [u8], last: &mut u64, tables: &mut BTreeMap<u64, Sorted>)
+    where
+        'a: 'b,
+    {
+        let doc = self.doc;
+        let whole = rest.len();
+        let record = doc.sequence("record", rest);
+        let apply = record.num("sequence") > *last;
+        for _ in 0..record.num("parts") {
+            let part = doc.sequence("part", rest);
+            let rows = if part.num("form") == doc.constant("form_rows") {
+                let rows = doc.sequence("rows", rest);
+                let row = |r: &Node<'_>| (r.bytes("key").to_vec(), (r.num("tag"), r.bytes("value").to_vec()));
+                rows.list("rows").iter().map(row).collect::<Vec<_>>()
+            } else {
+                assert_eq!(part.num("form"), doc.constant("form_fixed"));
+                let columns = doc.sequence("columns", rest);
+                let key = |k: &[u8]| k.iter().rev().copied().collect::<Vec<u8>>();
+                let keys: Vec<_> = (0..columns.num("records")).map(|_| key(take(rest, 8))).collect();
+                let mut value = || (columns.num("tag"), take(rest, columns.num("value_bytes")).to_vec());
+                keys.into_iter().map(|k| (k, value())).collect()
+            };
+            self.seen.forms[part.num("form") as usize] += 1;
+            let Some(sorted) = tables.get_mut(&part.num("table")).filter(|_| apply) else { continue };
+            for s in part.list("segments") {
+                self.segments.entry(s.num("id")).or_insert((s.num("offset"), s.num("bytes")));
+            }
+            let ranges = ranges_of(&part);
+            self.seen.log_ranges += ranges.len();
+            ranges.iter().for_each(|r| remove(sorted, r));
+            sorted.extend(rows);
+        }
+        assert_eq!((whole - rest.len()) as u64, record.num("bytes") + 8);
+        *last = (*last).max(record.num("sequence"));
+    }
+}
