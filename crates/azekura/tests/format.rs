@@ -95,7 +95,7 @@ fn an_independent_reader_finds_every_record() {
     ];
     assert_eq!(doc.constant("key_bytes_max"), azekura::KEY_BYTES_MAX as u64);
     assert_eq!(doc.constant("name_bytes_max"), azekura::NAME_BYTES_MAX as u64);
-    examples.map(|(name, expected)| assert_eq!(doc.constant(name), expected, "{name} is {expected:#x}"));
+    examples.iter().for_each(|(name, expected)| assert_eq!(doc.constant(name), *expected, "{name} is {expected:#x}"));
 
     let dir = std::env::temp_dir().join(format!("azekura-format-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();

@@ -3,10 +3,11 @@
 use crate::base::codec::usize_of;
 use crate::base::error::{Error, Result};
 use crate::base::key::SortKey;
-use crate::base::limits::SUPERBLOCKS_BYTES;
+use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES};
 use crate::engine::state::{State, TableState, tag_of};
 use crate::engine::{Engine, Progress};
 use crate::format::block::{Block, Tag};
+use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::run::Run;
 use crate::run::reader::RunReader;
 use crate::space::{Extent, Space};
@@ -56,6 +57,7 @@ pub(super) fn check(engine: &Engine, mut progress: impl FnMut(Progress)) -> Resu
         check.report.tables += 1;
         check.table(table, &mut progress);
     }
+    check.superblocks()?;
     check.extents(&state);
     progress(Progress { done: total, total });
     Ok(check.report)
@@ -168,6 +170,34 @@ impl Check<'_> {
         debug_assert_eq!(value.len(), usize_of(at.len));
         *large.entry(at.segment).or_default() += u64::from(at.len);
         self.report.values += 1;
+        Ok(())
+    }
+
+    /// Both superblocks, and the manifest that the newer one names.
+    fn superblocks(&mut self) -> Result<()> {
+        let held = self.engine.hold_checkpoints();
+        let file = self.engine.file.as_ref();
+        let mut newest: Option<Superblock> = None;
+        for (name, at) in [("A", 0), ("B", ALIGN_BYTES)] {
+            let mut bytes = vec![0; superblock::BYTES];
+            file.read_at(&mut bytes, at).map_err(|e| Error::io("reading a superblock", e))?;
+            match Superblock::parse(&bytes)? {
+                Parsed::Valid(b) => {
+                    if newest.as_ref().is_none_or(|n| b.number > n.number) {
+                        newest = Some(b);
+                    }
+                }
+                _ => self.problem(format!("superblock {name} at file offset {at} is damaged; its twin is in use")),
+            }
+        }
+        if let Some(Superblock { manifest: ManifestAt::Extent { offset, len, crc }, .. }) = newest {
+            let mut bytes = vec![0; usize_of(len)];
+            file.read_at(&mut bytes, offset).map_err(|e| Error::io("reading the manifest", e))?;
+            if crate::base::checksum::crc(0, &bytes) != crc {
+                self.problem(format!("the manifest at file offset {offset} is damaged"));
+            }
+        }
+        drop(held);
         Ok(())
     }
 

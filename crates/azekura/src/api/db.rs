@@ -169,7 +169,8 @@ impl Db {
         self.engine.rename_table(from, to)
     }
 
-    /// Removes a table with all its records; its space is free for others at once.
+    /// Removes a table with all its records; its space is free for others once no snapshot
+    /// sees it.
     ///
     /// # Errors
     /// `NoSuchTable`, as [`create_table`](Db::create_table).

@@ -103,7 +103,8 @@ impl Options {
     }
 
     /// The memory to be used for everything, in bytes: page cache, memtables, merges. Transactions
-    /// come on top while they are open. Default: 256 MiB; at least 8 MiB.
+    /// come on top while they are open, and so do the fences of runs, about 1/1000 of the data. Default:
+    /// 256 MiB; at least 8 MiB.
     pub fn memory_bytes(mut self, bytes: u64) -> Options {
         self.config.memory_bytes = bytes;
         self
@@ -128,8 +129,8 @@ impl Options {
         self
     }
 
-    /// Values of this many bytes or more are written once, apart from their keys, and never moved
-    /// by merges. Default: 1024; from 64 to 8192.
+    /// Values of this many bytes or more are written once, apart from their keys, and moved by merges
+    /// only out of segments that are mostly dead. Default: 1024; from 64 to 8192.
     pub fn large_value_bytes(mut self, bytes: u32) -> Options {
         self.config.large_value_bytes = crate::base::codec::usize_of(bytes);
         self

@@ -10,7 +10,8 @@ pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
 pub const NAME_BYTES_MAX: usize = 255;
 
 /// The unit of page storage and of the page cache. At 16 KiB a fixed-width page holds about a
-/// thousand records, so that fences cost 1/2000 of the data; 4 KiB pages quadruple them.
+/// thousand records, so that fences cost 1/2000 of the data in the file, and twice that in memory;
+/// 4 KiB pages quadruple them.
 pub(crate) const PAGE_BYTES: usize = 16_384;
 
 /// Every extent is a multiple of this, and so is every write to the file.

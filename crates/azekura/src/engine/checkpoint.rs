@@ -116,6 +116,11 @@ impl Engine {
         Ok(())
     }
 
+    /// No checkpoint is written while the result lives.
+    pub(crate) fn hold_checkpoints(&self) -> impl Drop + '_ {
+        self.checkpoint.lock()
+    }
+
     /// Extents that belong to no run and no value segment, for `check`.
     pub(crate) fn live_extents(&self) -> Vec<Extent> {
         let guard = self.checkpoint.lock();

@@ -18,7 +18,7 @@ use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
 use crate::memtable::ranges::{Range, Ranges};
 use crate::values::Segment;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -90,14 +90,50 @@ impl Commit {
     }
 }
 
+/// Durable commits that wait for the next sync, and whether somebody is at the one before.
+#[derive(Default)]
+pub(super) struct Waiting {
+    queue: Vec<Arc<Ticket>>,
+    leading: bool,
+}
+
 /// A durable commit waiting for its leader.
 pub(super) struct Ticket {
     slot: Mutex<Slot>,
+    changed: Condvar,
 }
 
-enum Slot {
-    Waiting(Option<Batch>),
-    Done(Result<u64>),
+struct Slot {
+    batch: Option<Batch>,
+    /// The one before has ended: this one leads the next group.
+    chosen: bool,
+    result: Option<Result<u64>>,
+}
+
+impl Ticket {
+    fn new(batch: Batch) -> Arc<Ticket> {
+        let slot = Slot { batch: Some(batch), chosen: false, result: None };
+        Arc::new(Ticket { slot: Mutex::new(slot), changed: Condvar::new() })
+    }
+
+    fn choose(&self) {
+        self.slot.lock().chosen = true;
+        self.changed.notify_one();
+    }
+
+    fn done(&self, result: Result<u64>) {
+        self.slot.lock().result = Some(result);
+        self.changed.notify_one();
+    }
+
+    /// Waits for the result; none if this commit is to lead instead.
+    fn wait(&self) -> Option<Result<u64>> {
+        let mut slot = self.slot.lock();
+        while slot.result.is_none() && !slot.chosen {
+            self.changed.wait(&mut slot);
+        }
+        slot.result.clone()
+    }
 }
 
 /// A part on its way into the memtable.
@@ -136,39 +172,49 @@ impl Engine {
         Ok(commit.next_seq - 1)
     }
 
+    /// Joins the group that waits, and leads it if nobody is at a sync; else waits to be committed
+    /// by its leader, or chosen as the next. (Nobody waits for the commit lock itself: who gets a
+    /// lock first is no order, and a thread that comes back at once would always be.)
     fn commit_durable(&self, batch: Batch) -> Result<u64> {
         self.start_log()?;
-        let ticket = Arc::new(Ticket { slot: Mutex::new(Slot::Waiting(Some(batch))) });
-        self.waiting.lock().push(ticket.clone());
-        let mut commit = self.commit.lock();
-        if let Slot::Done(result) = &*ticket.slot.lock() {
-            return result.clone();
+        let ticket = Ticket::new(batch);
+        let leads = {
+            let mut waiting = self.waiting.lock();
+            waiting.queue.push(ticket.clone());
+            !std::mem::replace(&mut waiting.leading, true)
+        };
+        if !leads && let Some(result) = ticket.wait() {
+            return result;
         }
-        let group = std::mem::take(&mut *self.waiting.lock());
-        self.lead(&mut commit, &group);
-        drop(commit);
-        match &*ticket.slot.lock() {
-            Slot::Done(result) => result.clone(),
-            Slot::Waiting(_) => Err(Error::Invalid { detail: "a commit was left behind by its group".into() }),
+        {
+            let mut commit = self.commit.lock();
+            let group = std::mem::take(&mut self.waiting.lock().queue);
+            self.lead(&mut commit, &group);
         }
+        let mut waiting = self.waiting.lock();
+        match waiting.queue.first() {
+            Some(next) => next.choose(),
+            None => waiting.leading = false,
+        }
+        drop(waiting);
+        let left_behind = || Err(Error::Invalid { detail: "a commit was left behind by its group".into() });
+        ticket.slot.lock().result.clone().unwrap_or_else(left_behind)
     }
 
     /// Commits a group with one sync.
     fn lead(&self, commit: &mut Commit, group: &[Arc<Ticket>]) {
         let mut logged = Vec::new();
         for ticket in group {
-            let mut slot = ticket.slot.lock();
-            let Slot::Waiting(batch) = &mut *slot else { continue };
-            let Some(batch) = batch.take() else { continue };
-            match self.poison.check().and_then(|()| self.sequence(commit, &batch)) {
+            let Some(batch) = ticket.slot.lock().batch.take() else { continue };
+            match self.poison.check().and_then(|()| self.check_open()).and_then(|()| self.sequence(commit, &batch)) {
                 Ok(seq) => logged.push((ticket, seq, self.log_batch(seq, batch))),
-                Err(e) => *slot = Slot::Done(Err(e)),
+                Err(e) => ticket.done(Err(e)),
             }
         }
         let written = if logged.is_empty() { Ok(()) } else { self.log.write() };
         for (ticket, seq, ready) in logged {
             let applied = written.clone().and_then(|()| self.apply(commit, seq, ready));
-            *ticket.slot.lock() = Slot::Done(applied.map(|()| seq));
+            ticket.done(applied.map(|()| seq));
         }
         if self.rotate_if_full(commit).is_err() {
             // The commits are durable; the failed flush is reported to those who wait for it.

@@ -50,7 +50,7 @@ impl<'a> Output<'a> {
     pub(super) fn new(engine: &'a Engine, kind: Kind, filtered: bool, records: u64, bytes: u64) -> Output<'a> {
         let mean = (bytes / records.max(1)).max(1);
         // Records may be smaller in pages than they were in memory, so a partition may hold more.
-        let partition_records = PARTITION_BYTES * 5 / 4 / mean;
+        let partition_records = PARTITION_BYTES * 11 / 10 / mean;
         let first = if filtered { records.min(partition_records) } else { 0 };
         Output {
             engine,

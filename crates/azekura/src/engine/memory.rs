@@ -17,6 +17,8 @@ use std::sync::atomic::Ordering;
 const FAN_IN: usize = 4;
 /// Chunks of this size are left for the flush: merging them takes milliseconds.
 const MERGED_BYTES_MAX: usize = 2 << 20;
+/// Where somebody reads beside the writer, larger ones are merged too: each chunk costs each get.
+const MERGED_BYTES_MAX_READ: usize = 32 << 20;
 /// The smallest class ends here.
 const CLASS_BYTES: usize = 8 << 10;
 
@@ -29,16 +31,17 @@ impl TableState {
     /// Adds the newest chunk. The active buffer must have been sealed.
     pub(super) fn push_chunk(&mut self, chunk: Arc<Chunk>) -> Result<()> {
         self.chunks.insert(0, chunk);
+        let read = self.read.load(Ordering::Relaxed);
+        let bytes_max = if read { MERGED_BYTES_MAX_READ } else { MERGED_BYTES_MAX };
         while self.chunks.len() >= FAN_IN {
             let class = class_of(&self.chunks[0]);
             let newest = &self.chunks[..FAN_IN];
             let total: usize = newest.iter().map(|c| c.bytes()).sum();
-            if total > MERGED_BYTES_MAX || newest.iter().any(|c| class_of(c) > class) {
+            if total > bytes_max || newest.iter().any(|c| class_of(c) > class) {
                 break;
             }
-            let filter = self.read.load(Ordering::Relaxed);
             let mut merged = Chunk::merge(newest)?;
-            if filter {
+            if read {
                 merged = merged.with_filter(self.kind);
             }
             self.chunks.splice(..FAN_IN, [Arc::new(merged)]);

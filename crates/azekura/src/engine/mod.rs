@@ -1,6 +1,6 @@
 //! The engine: everything between the public handles and the file.
 //!
-//! Lock order: `checkpoint`, `commit`, then the leaves (log, values, space, cache).
+//! Lock order: `checkpoint`, `commit`, `work`, then the leaves (log, values, space, cache).
 
 mod checkpoint;
 mod commit;
@@ -56,7 +56,7 @@ pub(crate) struct Engine {
     pub(crate) state: ArcSwap<State>,
     pub(crate) poison: Arc<Poison>,
     commit: Mutex<Commit>,
-    waiting: Mutex<Vec<Arc<commit::Ticket>>>,
+    waiting: Mutex<commit::Waiting>,
     checkpoint: Mutex<Checkpoint>,
     /// Runs that the state has dropped and the newest durable checkpoint may still name.
     retired: Mutex<Vec<checkpoint::Retired>>,

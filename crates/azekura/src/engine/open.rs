@@ -316,7 +316,7 @@ fn build(path: &Path, config: Config, file: Arc<dyn File>, io: Arc<IoCounters>, 
         }),
         poison,
         commit: Mutex::new(Commit::new(flushed + 1)),
-        waiting: Mutex::new(Vec::new()),
+        waiting: Mutex::default(),
         checkpoint: Mutex::new(Checkpoint {
             number: found.block.number,
             manifest: found.extent,

@@ -3,7 +3,8 @@
 //! Two debts count: memtable bytes beyond the budget while a flush is under way, and sorted runs
 //! beyond what merges keep up with. From the point where a debt begins, a commit is delayed by the
 //! time that its bytes take at a rate which falls from the flush's own to a twentieth of it. Only
-//! when memory holds twice the budget does a commit wait for the flush itself.
+//! when the memtable that fills has outgrown its size by half does a commit wait for the flush
+//! itself (the log's queue may hold as much again, and what is being flushed too).
 
 use super::Engine;
 use crate::base::error::Result;
@@ -70,7 +71,7 @@ impl Pace {
     /// How far memory and runs are beyond what is free of charge: 0 = not at all, 1 = the limit.
     fn debt(&self, memtable_bytes: u64) -> f64 {
         let live = self.live.load(Ordering::Relaxed) as f64 / memtable_bytes as f64;
-        let memory = if self.frozen.load(Ordering::Relaxed) > 0 { live - 0.75 } else { 0.0 };
+        let memory = if self.frozen.load(Ordering::Relaxed) > 0 { (live - 0.5) * 1.3 } else { 0.0 };
         let levels = self.levels.load(Ordering::Relaxed).saturating_sub(LEVELS_FREE) as f64 / LEVELS_SPAN;
         memory.max(levels)
     }
@@ -111,6 +112,6 @@ impl Engine {
 
     fn memory_is_full(&self) -> bool {
         self.pace.frozen.load(Ordering::Relaxed) > 0
-            && self.pace.live.load(Ordering::Relaxed) >= self.config.memtable_bytes * 2
+            && self.pace.live.load(Ordering::Relaxed) >= self.config.memtable_bytes * 3 / 2
     }
 }

@@ -1,6 +1,7 @@
 //! The background: one thread flushes, one writes the log when the eventual delay has passed, one
 //! writes large values, and one for each class of merges. Merges run at lower priorities the longer
-//! they are, so that the operating system runs the short ones first.
+//! they are, so that the operating system runs readers, writers and flushes first, and the short
+//! merges before the long.
 
 use super::Engine;
 use super::pick::{CLASSES, Job, pick, pick_idle};
@@ -141,7 +142,7 @@ impl Engine {
     }
 
     fn merge_loop(&self, class: usize) {
-        lower_priority(4 * class as i32 + 2);
+        lower_priority(4 * class as i32 + 8);
         let mut failures = 0u32;
         let mut quiet = (self.counters.commits.load(Ordering::Relaxed), Instant::now());
         while !self.stopping() {

@@ -4,7 +4,7 @@
 //! frame, at a multiple of 4 KiB in a log segment:
 //!  0  4  CRC32C of bytes 4.. to the payload's end     4  4  magic "AZLF"
 //!  8  8  file id      16  8  chain      24  8  frame number
-//! 32  4  payload length     36  4  where the first record begins in the payload, 2^32-1 = nowhere
+//! 32  4  payload length     36  4  where a record begins in the payload, 2^32-1 = nowhere known
 //! 40  4  kind: 0 = records, 1 = jump: the payload names the next segment (u64 offset, u64 length)
 //! 44  4  zero      48  8  number of the newest checkpoint when it was written
 //! 56  8  frames below this number were durable when it was written
@@ -17,6 +17,8 @@
 //!                   1 fixed: u32 n, u32 value length, u8 tag, n keys as u64, n values
 //! ```
 //!
+//! Recovery that starts at a frame starts at the record named there; those that begin before it in
+//! the payload belong to a piece of the queue whose commits are all in runs by then.
 //! Keys are sort keys, in ascending order. A record may go on in the next frame; a frame never
 //! shares a block with another, so that no block that holds an acknowledged commit is written again.
 
@@ -32,7 +34,7 @@ use std::cmp::Ordering;
 
 /// Bytes before a frame's payload.
 pub(crate) const HEADER_BYTES: usize = 64;
-/// `first_record` of a frame in which no record begins.
+/// `first_record` of a frame in which no piece of the queue begins.
 pub(crate) const NO_RECORD: u32 = u32::MAX;
 const MAGIC: u32 = u32::from_le_bytes(*b"AZLF");
 

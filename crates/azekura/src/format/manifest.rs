@@ -1,7 +1,7 @@
 //! The manifest: everything the file holds, written whole at each checkpoint.
 //!
-//! A run takes about 100 bytes here and is at least 64 MiB of data while a table grows, so that
-//! rewriting the whole costs less than a thousandth of what a flush writes; edits and their
+//! A run takes about 100 bytes here (more with long keys) and is a memtable or a partition of data
+//! while a table grows, so that rewriting the whole costs little of what a flush writes; edits and their
 //! replay would save that and cost a second code path. Free space is what nothing here names.
 //!
 //! ```text

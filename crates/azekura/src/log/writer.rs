@@ -290,7 +290,10 @@ impl Log {
 
     fn new_extent(&self, len: u64) -> Result<Extent> {
         let extent = self.space.alloc(len);
-        self.file.allocate(extent.offset, extent.len).map_err(|e| {
+        // Zeroes, not merely reserved space: a durable write to blocks that were written before costs
+        // half of one that must also record that they are written now (95 against 170 µs here).
+        let zeroes = vec![0; usize_of64(len)];
+        self.file.write_at(&zeroes, extent.offset).map_err(|e| {
             self.space.free(extent);
             Error::io("allocating a log segment", e)
         })?;

@@ -89,7 +89,13 @@ impl Chunk {
         let mut merger = Merger::new(sources, false)?;
         let records = newest_first.iter().map(|c| c.block.len()).sum();
         let heap = newest_first.iter().map(|c| c.block.heap.len()).sum();
-        let mut block = Block::with_capacity(merger.fixed(), records, heap);
+        let pool = newest_first.iter().find_map(|c| c.pool.clone());
+        let mut block = Block::new(merger.fixed());
+        match &pool {
+            Some(pool) if block.fixed.is_some() => pool.reserve(&mut block, records, heap),
+            Some(pool) => pool.reserve(&mut block, 0, heap),
+            None => block = Block::with_capacity(merger.fixed(), records, heap),
+        }
         while !merger.fill(&mut block, usize::MAX)? {}
         let ranges = merger.ranges();
         let mut segments: Vec<Arc<Segment>> = Vec::new();
@@ -98,7 +104,11 @@ impl Chunk {
                 segments.push(segment.clone());
             }
         }
-        Ok(Chunk::new(block, ranges, segments))
+        let merged = Chunk::new(block, ranges, segments);
+        Ok(match &pool {
+            Some(pool) => merged.pooled(pool),
+            None => merged,
+        })
     }
 
     /// The widths all records share.

@@ -1,7 +1,7 @@
 //! Runs: sorted, immutable sets of records in the file.
 //!
 //! ```text
-//! run:  data pages of 16 KiB (the last cut to 4 KiB) | filter pages | meta block
+//! run:  data pages of 16 KiB (the last cut to whole 4 KiB) | filter pages | meta block
 //! ```
 //!
 //! A run is addressed by its own offsets and pages; its extents say where these lie in the file,

@@ -3,7 +3,8 @@
 //! Pages gather in a buffer of 4 MiB; each full buffer is written by one call and handed to
 //! writeback at once, and the writer waits only for what it wrote 64 MiB ago. So the kernel never
 //! holds many dirty pages of ours, and a log sync does not wait behind a compaction. A run that
-//! fits the buffer is written by a single call to an extent of exactly its size.
+//! fits the buffer is written by a single call to an extent of exactly its size, unless it is over
+//! 1 MiB and there is a smaller hole to fill.
 
 use super::Store;
 use super::filter::FilterBuilder;
@@ -280,7 +281,8 @@ impl RunWriter {
         let mut from = 0;
         while from < bytes.len() {
             let left = (bytes.len() - from) as u64;
-            // Parts of a run are whole pages, so that no page is split between extents.
+            // Parts are whole units, so that none of the data is split between extents. (Filter pages
+            // may be: they begin behind a last data page that is cut short.)
             let least = left.min(SEGMENT_BYTES as u64 / 4);
             let extent = self.store.space.alloc_up_to(align_up(least), align_up(left));
             let extent = self.whole_pages(extent, left);
@@ -357,7 +359,7 @@ impl RunWriter {
         }))
     }
 
-    /// Cuts the zeroes off the last page, down to 4 KiB; gives how many bytes went.
+    /// Cuts the zeroes off the last page, to whole 4 KiB; gives how many bytes went.
     fn trim_last_page(&mut self) -> u64 {
         if self.units == 0 || self.buf.is_empty() {
             return 0;
