@@ -236,11 +236,14 @@ fn fresh(dir: &Path, name: &str) -> PathBuf {
     }
 }
 
+/// Measures one gate in a directory.
+type Gate = fn(&Path);
+
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     let dir = std::env::temp_dir().join(format!("azekura-gates-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
-    let gates: [(&str, fn(&Path)); 5] = [
+    let gates: [(&str, Gate); 5] = [
         ("merge", merge_pass),
         ("random", random_insert),
         ("ascending", ascending_insert),

@@ -20,7 +20,7 @@ pub struct Progress {
 }
 
 /// Idle time moves the tail down while holes take more than this part of the file, and this much.
-const LOOSE_PART: u64 = 128;
+const LOOSE_PART: u64 = 1024;
 const LOOSE_BYTES_MIN: u64 = 8 << 20;
 /// Holes smaller than this are not worth a call.
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
