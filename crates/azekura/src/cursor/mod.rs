@@ -43,6 +43,14 @@ enum Place {
     After,
 }
 
+/// Where the record given out stands.
+enum Given {
+    /// In the cursor's own key and value.
+    Copied,
+    /// At a place of the only source.
+    InPlace(usize),
+}
+
 /// A moving place in a table as of one snapshot.
 ///
 /// A new cursor stands before the first record. [`next`](Cursor::next) and [`prev`](Cursor::prev)
@@ -74,6 +82,7 @@ pub struct Cursor {
     key: Vec<u8>,
     value: Vec<u8>,
     any_ranges: bool,
+    failed: Option<Error>,
     ahead: Ahead,
     db: Db,
     _state: Arc<State>,
@@ -106,6 +115,7 @@ impl Cursor {
             key: Vec::new(),
             value: Vec::new(),
             any_ranges,
+            failed: None,
             ahead: Ahead::default(),
             db,
             _state: state,
@@ -115,11 +125,13 @@ impl Cursor {
     /// Goes before the first record.
     pub fn seek_first(&mut self) {
         self.place = Place::Start;
+        self.failed = None;
     }
 
     /// Goes after the last record.
     pub fn seek_last(&mut self) {
         self.place = Place::End;
+        self.failed = None;
     }
 
     /// Goes to a key: `next` then gives the first record at or above it, `prev` the last below.
@@ -134,6 +146,7 @@ impl Cursor {
         self.at.clear();
         self.at.extend_from_slice(key);
         self.place = Place::Before;
+        self.failed = None;
         Ok(())
     }
 
@@ -144,15 +157,14 @@ impl Cursor {
     #[allow(clippy::should_implement_trait)]
     #[inline]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        if self.place == Place::Ready
-            && self.direction == Direction::Forward
-            && self.sources.len() == 1
-            && !self.any_ranges
-        {
-            return self.next_of_one();
-        }
-        self.turn(Direction::Forward)?;
-        self.step(Direction::Forward)
+        self.check()?;
+        let plain = self.sources.len() == 1 && !self.any_ranges;
+        let given = if plain && self.place == Place::Ready && self.direction == Direction::Forward {
+            self.next_of_one()
+        } else {
+            self.turn(Direction::Forward).and_then(|()| self.step(Direction::Forward))
+        };
+        self.give(given)
     }
 
     /// The record before, as key and value; none before the first one.
@@ -160,8 +172,34 @@ impl Cursor {
     /// # Errors
     /// As [`next`](Cursor::next).
     pub fn prev(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        self.turn(Direction::Backward)?;
-        self.step(Direction::Backward)
+        self.check()?;
+        let given = self.turn(Direction::Backward).and_then(|()| self.step(Direction::Backward));
+        self.give(given)
+    }
+
+    /// After an error the sources may stand anywhere, so it is repeated until the next seek.
+    #[inline(always)]
+    fn check(&self) -> Result<()> {
+        match &self.failed {
+            None => Ok(()),
+            Some(e) => Err(e.clone()),
+        }
+    }
+
+    #[inline(always)]
+    fn give(&mut self, given: Result<Option<Given>>) -> Result<Option<(&[u8], &[u8])>> {
+        match given {
+            Ok(None) => Ok(None),
+            Ok(Some(Given::Copied)) => Ok(Some((&self.key, &self.value))),
+            Ok(Some(Given::InPlace(left))) => {
+                let key = if self.kind == Kind::Hash { &self.key } else { &self.at };
+                Ok(Some((key, self.sources[0].value_at(left))))
+            }
+            Err(e) => {
+                self.failed = Some(e.clone());
+                Err(e)
+            }
+        }
     }
 
     /// As an iterator over copies of the records from here on.
@@ -180,7 +218,7 @@ impl Cursor {
 
     /// The common case: one source, going forward, nothing but puts.
     #[inline]
-    fn next_of_one(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+    fn next_of_one(&mut self) -> Result<Option<Given>> {
         self.sources[0].settle()?;
         loop {
             let source = &self.sources[0];
@@ -205,9 +243,8 @@ impl Cursor {
         let left = self.sources[0].step_later();
         if self.kind == Kind::Hash {
             self.kind.user_key(&self.at, self.db.engine.hash_seed, &mut self.key)?;
-            return Ok(Some((&self.key, self.sources[0].value_at(left))));
         }
-        Ok(Some((&self.at, self.sources[0].value_at(left))))
+        Ok(Some(Given::InPlace(left)))
     }
 
     /// The next record's source, key in `self.key`; the source has not moved on yet.
@@ -255,7 +292,7 @@ impl Cursor {
     }
 
     /// Gives out the next record of the direction.
-    fn step(&mut self, to: Direction) -> Result<Option<(&[u8], &[u8])>> {
+    fn step(&mut self, to: Direction) -> Result<Option<Given>> {
         let Some(i) = self.pick_unhidden(to)? else { return Ok(None) };
         if self.sources[i].tag() == Tag::Large {
             let (bytes, at) = self.ahead.read(&self.db.engine.values, self.sources[i].value())?;
@@ -268,7 +305,7 @@ impl Cursor {
         self.pass(to)?;
         let (sort, key) = (&self.at, &mut self.key);
         self.kind.user_key(sort, self.db.engine.hash_seed, key)?;
-        Ok(Some((&self.key, &self.value)))
+        Ok(Some(Given::Copied))
     }
 
     /// As `pick_unhidden`, then steps over the record: for counting.

@@ -72,6 +72,17 @@ impl Commit {
         }
     }
 
+    /// Lets go of the value segments that buffers of the past refer to.
+    pub(super) fn clear_spares(&mut self) {
+        for spare in &mut self.spare {
+            if let Some(buf) = Arc::get_mut(spare) {
+                buf.segments.get_mut().clear();
+            }
+        }
+        // What a reader still holds is not worth waiting for.
+        self.spare.retain(|a| Arc::strong_count(a) == 1);
+    }
+
     /// An empty active buffer with room for `bytes` in `records`.
     fn new_active(&mut self, records: usize, bytes: usize) -> Arc<ActiveBuf> {
         if let Some(i) = self.spare.iter_mut().position(|a| Arc::get_mut(a).is_some()) {

@@ -84,7 +84,7 @@ impl Engine {
 
     /// Puts the runs in place of the frozen chunks.
     fn install_flush(&self, outputs: Vec<Flushed>) -> Result<()> {
-        let _commit = self.lock_commit();
+        let mut commit = self.lock_commit();
         // Held until the state is stored: no merge takes a bottom that is about to be replaced.
         let work = self.lock_work();
         let state = self.state.load_full();
@@ -103,6 +103,7 @@ impl Engine {
         }
         let mut next = state.with_tables(tables);
         next.flushed_seq = next.frozen_seq;
+        commit.clear_spares();
         self.state.store(Arc::new(next));
         self.retired.lock().push(Retired::memory(state));
         self.pace.set_frozen(0);

@@ -98,7 +98,7 @@ impl Engine {
         if delay > Duration::ZERO {
             std::thread::sleep(delay);
         }
-        while self.memory_is_full() {
+        while self.memory_is_full() && self.has_frozen() {
             self.wait_for_flush()?;
         }
         let waited = started.elapsed();

@@ -38,6 +38,7 @@ impl Engine {
     pub(crate) fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
         self.check_writable()?;
         self.settle()?;
+        self.lock_commit().clear_spares();
         self.values.close_open()?;
         self.drain_values()?;
         let total = self.space.end();
@@ -66,10 +67,10 @@ impl Engine {
         free > LOOSE_BYTES_MIN && free > self.space.end() / LOOSE_PART
     }
 
-    /// Moves the file's tail into its holes as long as these are many, and cuts it.
+    /// Moves the file's tail into its holes as long as these are many and `go_on` says so, and cuts it.
     /// REQUIRES: merges are held back.
-    pub(super) fn tighten(&self) -> Result<()> {
-        while self.is_loose() && !self.stopping() && self.move_tail()? {}
+    pub(super) fn tighten(&self, go_on: impl Fn() -> bool) -> Result<()> {
+        while self.is_loose() && go_on() && !self.stopping() && self.move_tail()? {}
         self.trim()
     }
 

@@ -66,8 +66,13 @@ impl Engine {
             commit.live_bytes -= table.live_bytes().min(commit.live_bytes);
             let tables = state.tables.iter().filter(|t| t.id != table.id).cloned().collect();
             self.state.store(Arc::new(state.with_tables(tables)));
+            self.pace.set_live(commit.live_bytes as u64);
             let runs = table.levels.iter().flat_map(|l| l.runs.iter().cloned());
             self.retired.lock().extend(runs.map(Retired::whole).chain([Retired::memory(state.clone())]));
+        }
+        if !self.has_frozen() {
+            self.pace.set_frozen(0);
+            self.forget_flush_error();
         }
         self.checkpoint(Purpose::Plain)
     }

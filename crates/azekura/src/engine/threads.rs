@@ -76,8 +76,13 @@ impl Engine {
         self.work.lock()
     }
 
-    fn has_frozen(&self) -> bool {
+    pub(super) fn has_frozen(&self) -> bool {
         self.state.load().tables.iter().any(|t| !t.frozen.is_empty())
+    }
+
+    /// What the last flush met is over: there is nothing left to flush.
+    pub(super) fn forget_flush_error(&self) {
+        self.work.lock().flush_error = None;
     }
 
     fn flush_loop(&self) {
@@ -168,7 +173,7 @@ impl Engine {
                     if idle && self.is_loose() && self.poison.check().is_ok() {
                         let _paused = self.pause_merges();
                         // What fails here is tried again, and is nobody's loss.
-                        let _moved = self.tighten();
+                        let _moved = self.tighten(|| self.counters.commits.load(Ordering::Relaxed) == quiet.0);
                     }
                     let mut work = self.work.lock();
                     if !self.stopping() {
@@ -259,7 +264,7 @@ impl Engine {
             }
             self.note_levels();
         }
-        self.tighten()
+        self.tighten(|| true)
     }
 
     /// Ends the threads: they finish the step they are at.

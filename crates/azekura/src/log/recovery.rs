@@ -100,8 +100,25 @@ pub(crate) fn replay(
 }
 
 impl Walk<'_> {
-    /// The next frame and its bytes, or none where the chain ends.
+    /// The next frame and its bytes, or none where the chain ends. A jump stands twice: if the
+    /// first is damaged, the second is taken.
     fn next_frame(&mut self) -> Result<Option<(Frame, Vec<u8>)>> {
+        let at = self.at;
+        if let Some(found) = self.frame_here()? {
+            return Ok(Some(found));
+        }
+        self.at = at + ALIGN_BYTES;
+        match self.frame_here()? {
+            Some(found) if found.0.jump => Ok(Some(found)),
+            other => {
+                self.number -= u64::from(other.is_some());
+                self.at = at;
+                Ok(None)
+            }
+        }
+    }
+
+    fn frame_here(&mut self) -> Result<Option<(Frame, Vec<u8>)>> {
         if self.number == self.end || self.at + ALIGN_BYTES > self.segment.len {
             return Ok(None);
         }

@@ -19,6 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
 /// Later ones grow to this.
 const SEGMENT_BYTES_MAX: u64 = 4 << 20;
+/// Room for a jump, which stands twice.
+const JUMP_BYTES: u64 = 2 * ALIGN_BYTES;
 /// The most that one frame carries.
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 /// Small commits are gathered in pieces of about this size, the unit in which they are dropped.
@@ -401,16 +403,18 @@ impl FrameWriter<'_> {
     /// Sees to it that a frame of `need` bytes, and a jump behind it, fit the last segment.
     fn make_room(&mut self, need: u64) -> Result<()> {
         let Some(last) = self.io.segments.back() else { return Err(no_segment()) };
-        if self.io.at + need + ALIGN_BYTES <= last.extent.len {
+        if self.io.at + need + JUMP_BYTES <= last.extent.len {
             return Ok(());
         }
         let (old, touched) = (last.extent, last.last_seq);
-        let len = (old.len * 4).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX).max(need + 2 * ALIGN_BYTES);
+        let len = (old.len * 4).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX).max(need + 2 * JUMP_BYTES);
         let extent = self.log.new_extent(align_up(len))?;
         let records = std::mem::replace(&mut self.frame, vec![0; usize_of64(ALIGN_BYTES)]);
         self.frame[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&extent.offset.to_le_bytes());
         self.frame[HEADER_BYTES + 8..HEADER_BYTES + 16].copy_from_slice(&extent.len.to_le_bytes());
         self.seal(16, NO_RECORD, true);
+        // Twice, for all that follows hangs on it and nothing behind it in the segment could tell.
+        self.frame.extend_from_within(..);
         let at = old.offset + self.io.at;
         self.log.file.write_at(&self.frame, at).map_err(|e| Error::io("writing the log", e))?;
         self.unsynced = true;

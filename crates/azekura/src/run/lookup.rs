@@ -10,6 +10,7 @@ use crate::cache::PageRef;
 use crate::format::block::Tag;
 use crate::format::page::{HEADER_BYTES, Page, UNITS_MAX, check, corrupt_page, units_of};
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// Numbers of filter pages, for their checksums, begin here; data units are below.
 pub(crate) const FILTER_PAGE_BASE: u32 = 1 << 31;
@@ -17,7 +18,7 @@ pub(crate) const FILTER_PAGE_BASE: u32 = 1 << 31;
 /// A page held in memory: a pinned frame of the cache, or the copy of a page of several units.
 pub(crate) enum PageHold<'a> {
     Cached(PageRef<'a>),
-    Large(Box<[u8]>),
+    Large(Arc<[u8]>),
 }
 
 impl Deref for PageHold<'_> {
@@ -120,13 +121,13 @@ impl Run {
         if units > UNITS_MAX {
             return Err(bad());
         }
-        let mut bytes = vec![0; units * PAGE_BYTES].into_boxed_slice();
+        let mut bytes = vec![0; units * PAGE_BYTES];
         self.read_units(unit, &mut bytes)?;
         check(&bytes, self.seed, self.info.id, unit, offset)?;
         if units_of(&bytes) != Some(units) {
             return Err(bad());
         }
-        Ok(PageHold::Large(bytes))
+        Ok(PageHold::Large(bytes.into()))
     }
 
     /// Opens a held page, with an error that says where it is damaged.

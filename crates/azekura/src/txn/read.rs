@@ -52,12 +52,13 @@ pub struct ReadTxn {
 /// and nothing else: the next key in order stands at `next`.
 struct Hint {
     table: u32,
-    run: Arc<Run>,
     page_number: usize,
     next: usize,
-    /// Borrows from `hold`, which is dropped after it.
+    /// Borrows from `hold`.
     page: Page<'static>,
+    /// Pins a page of `run`, which is dropped after it.
     hold: PageHold<'static>,
+    run: Arc<Run>,
 }
 
 impl ReadTxn {
@@ -135,13 +136,15 @@ impl ReadTxn {
     pub fn get_with<T>(&self, table: &Table, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         let t = self.state.table(table.id)?;
         if let Some((_, place)) = self.follow_hint(t, key)? {
-            let hint = self.hint.borrow();
-            let Some(hint) = &*hint else { return Ok(None) };
-            return match hint.page.value(place) {
+            // Taken out while `f` runs, for `f` may read from this transaction too.
+            let Some(hint) = self.hint.take() else { return Ok(None) };
+            let out = match hint.page.value(place) {
                 (Tag::Delete, _) => Ok(None),
                 (Tag::Put, value) => Ok(Some(f(value))),
                 (Tag::Large, reference) => self.large(reference).map(|(v, at)| Some(f(&v[at]))),
             };
+            self.hint.borrow_mut().get_or_insert(hint);
+            return out;
         }
         let mut buf = KeyBuf::new();
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
@@ -166,7 +169,8 @@ impl ReadTxn {
         }
         let mut slot = self.hint.borrow_mut();
         let Some(hint) = slot.as_mut().filter(|h| h.table == t.id) else { return Ok(None) };
-        if hint.next >= hint.page.len() && !hint.turn_page()? {
+        // A page that cannot be read is the business of whoever asks for a key in it.
+        if hint.next >= hint.page.len() && !hint.turn_page().unwrap_or(false) {
             *slot = None;
             return Ok(None);
         }
@@ -299,9 +303,7 @@ impl ReadTxn {
 
 impl Hint {
     fn new(table: u32, run: Arc<Run>, page_number: usize, next: usize) -> Result<Hint> {
-        // SAFETY: `run` is held beside the page and dropped after it (see `drop` order below: the
-        // fields that borrow come last in use, and `hold` pins the frame whatever happens to `run`
-        // as long as the transaction's state, which holds the same run, lives).
+        // SAFETY: `run` is kept beside the page, and dropped after it: fields are, in their order.
         let hold = unsafe { extend(run.page(page_number)?) };
         let page = run.open_page(page_number, &hold)?;
         // SAFETY: `page` points into what `hold` pins, and is never used after `hold` is replaced.
