@@ -272,7 +272,7 @@ impl PageSlots {
     /// Has the processor fetch lines of a page, given by a byte in each, and the header of its frame,
     /// if the page is in the cache. Only a hint: it waits for nothing but the slot itself.
     #[inline(always)]
-    pub(crate) fn prefetch<const N: usize>(&self, page: u32, bytes: [usize; N]) {
+    pub(crate) fn prefetch(&self, page: u32, bytes: impl IntoIterator<Item = usize>) {
         let slots = self.slots.get();
         if let Some(slot) = slots.and_then(|slots| slots.get(usize_of(page))) {
             let index = index_of(slot.load(Ordering::Relaxed));
@@ -281,22 +281,6 @@ impl PageSlots {
                 let first = self.cache.region.frame(index).as_ptr();
                 for byte in bytes {
                     prefetch_line(first.wrapping_add(byte % PAGE_BYTES));
-                }
-            }
-        }
-    }
-
-    /// As `prefetch`, of the lines that hold the first `len` bytes.
-    #[inline(always)]
-    pub(crate) fn prefetch_span(&self, page: u32, len: usize) {
-        let slots = self.slots.get();
-        if let Some(slot) = slots.and_then(|slots| slots.get(usize_of(page))) {
-            let index = index_of(slot.load(Ordering::Relaxed));
-            if let Some(frame) = self.cache.frames.get(index) {
-                prefetch_line(std::ptr::from_ref(frame).cast());
-                let first = self.cache.region.frame(index).as_ptr();
-                for byte in (0..len.min(PAGE_BYTES)).step_by(64) {
-                    prefetch_line(first.wrapping_add(byte));
                 }
             }
         }

@@ -92,7 +92,7 @@ impl Run {
         let Some(meta) = self.meta.get() else { return };
         let unit = meta.unit_of(page);
         if self.shape.heads_bytes == 0 {
-            return self.data.prefetch_span(unit, self.shape.columns_bytes);
+            return self.data.prefetch(unit, (0..self.shape.columns_bytes).step_by(64));
         }
         let part = meta.part_of(page, head);
         let within = |bytes: usize| usize_of64(((u128::from(part) * bytes as u128) >> 64) as u64);
