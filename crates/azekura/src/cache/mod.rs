@@ -2,6 +2,7 @@
 //!
 //! Each run has a [`PageSlots`]: for each of its pages, the name of the frame the page is in, or
 //! nothing. So a hit is an array lookup, a pin, and a second look; there is no hash table and no lock.
+//! Beside each page stands what is known of it without looking into it, its guide.
 //! The rules between readers, loaders and evictors, and the argument that they are right, are in
 //! `frame.rs`; the memory is in `region.rs`, what readers hold in `page.rs`.
 //!
@@ -36,6 +37,7 @@ use parking_lot::Mutex;
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::limits::PAGE_BYTES;
+use crate::format::guide::Guide;
 
 mod frame;
 mod page;
@@ -194,7 +196,7 @@ impl Cache {
     unsafe fn page(&self, index: usize) -> PageRef<'_> {
         // SAFETY: the pin is the caller's to pass on; the region belongs to the same cache, and the
         // result borrows that.
-        unsafe { PageRef::pinned(&self.frames[index], self.region.frame(index)) }
+        unsafe { PageRef::pinned(&self.frames[index], self.region.frame(index), self.region.guide(index)) }
     }
 }
 
@@ -205,11 +207,11 @@ struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    fn bytes(&mut self) -> &mut [u8] {
-        let first = self.cache.region.frame(self.index);
+    fn parts(&mut self) -> (&mut [u8], &mut Guide) {
+        let (first, mut guide) = (self.cache.region.frame(self.index), self.cache.region.guide(self.index));
         // SAFETY: the frame is CLAIMED by this value alone, so nobody else reads or writes its bytes
-        // (`frame.rs`); they are initialised, as mappings begin as zeros.
-        unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), PAGE_BYTES) }
+        // or its guide (`frame.rs`); they are initialised, as mappings begin as zeros.
+        unsafe { (std::slice::from_raw_parts_mut(first.as_ptr(), PAGE_BYTES), guide.as_mut()) }
     }
 
     /// Makes what was loaded the page of `slot`, unless another thread was first; gives the page.
@@ -248,12 +250,13 @@ impl PageSlots {
     }
 
     /// The page, from the cache, or else through `load`, which fills the whole of the buffer (it
-    /// holds bytes of some other page before) and checks it. No lock is held meanwhile.
+    /// holds bytes of some other page before), checks it and may set its guide. No lock is held
+    /// meanwhile.
     ///
     /// # Errors
     /// What `load` returns; `Invalid` if the run has no such page.
-    #[inline]
-    pub(crate) fn get(&self, page: u32, load: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<PageRef<'_>> {
+    #[inline(always)]
+    pub(crate) fn get(&self, page: u32, load: impl FnOnce(&mut [u8], &mut Guide) -> Result<()>) -> Result<PageRef<'_>> {
         match self.peek(page) {
             Some(page) => Ok(page),
             None => self.load(page, load),
@@ -269,26 +272,24 @@ impl PageSlots {
         Some(unsafe { self.cache.page(index) })
     }
 
-    /// Has the processor fetch lines of a page, given by a byte in each, and the header of its frame,
+    /// Has the processor fetch the header of a page's frame, its guide, and the line of byte `byte`,
     /// if the page is in the cache. Only a hint: it waits for nothing but the slot itself.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, page: u32, bytes: impl IntoIterator<Item = usize>) {
+    pub(crate) fn prefetch(&self, page: u32, byte: usize) {
         let slots = self.slots.get();
         if let Some(slot) = slots.and_then(|slots| slots.get(usize_of(page))) {
             let index = index_of(slot.load(Ordering::Relaxed));
             if let Some(frame) = self.cache.frames.get(index) {
                 prefetch_line(std::ptr::from_ref(frame).cast());
-                let first = self.cache.region.frame(index).as_ptr();
-                for byte in bytes {
-                    prefetch_line(first.wrapping_add(byte % PAGE_BYTES));
-                }
+                prefetch_line(self.cache.region.guide(index).as_ptr().cast());
+                prefetch_line(self.cache.region.frame(index).as_ptr().wrapping_add(byte % PAGE_BYTES));
             }
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn load(&self, page: u32, load: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<PageRef<'_>> {
+    fn load(&self, page: u32, load: impl FnOnce(&mut [u8], &mut Guide) -> Result<()>) -> Result<PageRef<'_>> {
         let slots = self.slots.get_or_init(|| self.new_slots());
         let Some(slot) = slots.get(usize_of(page)) else {
             let detail = format!("page {page} of a run of {} pages", self.pages);
@@ -297,12 +298,13 @@ impl PageSlots {
         self.cache.slow.misses.fetch_add(1, Ordering::Relaxed);
         match self.cache.claim() {
             Some(mut claim) => {
-                load(claim.bytes())?;
+                let (bytes, guide) = claim.parts();
+                load(bytes, guide)?;
                 Ok(claim.publish(slot))
             }
             None => {
-                let mut buffer = Box::new(PageBuffer([0; PAGE_BYTES]));
-                load(&mut buffer.0)?;
+                let mut buffer = Box::new(PageBuffer::zeroed());
+                load(&mut buffer.bytes, &mut buffer.guide)?;
                 Ok(PageRef::private(buffer))
             }
         }
@@ -328,6 +330,7 @@ impl Drop for PageSlots {
     }
 }
 
+/// Has the processor fetch a line. Only a hint, whatever the address.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn prefetch_line(line: *const u8) {

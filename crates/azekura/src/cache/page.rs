@@ -11,16 +11,27 @@ use std::ptr::NonNull;
 
 use super::frame::Frame;
 use crate::base::limits::PAGE_BYTES;
+use crate::format::guide::Guide;
 
 /// Room for one page outside the cache, aligned as the disk would have it.
 #[repr(C, align(4096))]
-pub(super) struct PageBuffer(pub(super) [u8; PAGE_BYTES]);
+pub(super) struct PageBuffer {
+    pub(super) bytes: [u8; PAGE_BYTES],
+    pub(super) guide: Guide,
+}
+
+impl PageBuffer {
+    pub(super) fn zeroed() -> PageBuffer {
+        PageBuffer { bytes: [0; PAGE_BYTES], guide: Guide::NONE }
+    }
+}
 
 /// A page of [`PAGE_BYTES`] bytes that stays as it is until this is dropped.
 #[must_use]
 pub(crate) struct PageRef<'a> {
     bytes: NonNull<u8>,
-    /// The header of the frame that is pinned; null if `bytes` is a `PageBuffer` of its own.
+    guide: NonNull<Guide>,
+    /// The header of the frame that is pinned; null if `bytes` begin a `PageBuffer` of their own.
     frame: *const Frame,
     cache: PhantomData<&'a Frame>,
 }
@@ -34,16 +45,32 @@ impl<'a> PageRef<'a> {
     /// Takes over one pin of `frame`.
     ///
     /// # Safety
-    /// The caller has pinned `frame` and passes that pin on; `bytes` are the frame's, and the mapping
-    /// that holds them outlives `'a`.
+    /// The caller has pinned `frame` and passes that pin on; `bytes` and `guide` are the frame's, and
+    /// the mapping that holds them outlives `'a`.
     #[inline(always)]
-    pub(super) unsafe fn pinned(frame: &'a Frame, bytes: NonNull<u8>) -> PageRef<'a> {
-        PageRef { bytes, frame, cache: PhantomData }
+    pub(super) unsafe fn pinned(frame: &'a Frame, bytes: NonNull<u8>, guide: NonNull<Guide>) -> PageRef<'a> {
+        PageRef { bytes, guide, frame, cache: PhantomData }
     }
 
     /// Takes over a buffer of its own.
     pub(super) fn private(buffer: Box<PageBuffer>) -> PageRef<'a> {
-        PageRef { bytes: NonNull::from(Box::leak(buffer)).cast(), frame: std::ptr::null(), cache: PhantomData }
+        let buffer = NonNull::from(Box::leak(buffer));
+        // SAFETY: the buffer was just leaked, so the address of its field is inside an allocation.
+        let guide = unsafe { NonNull::new_unchecked(&raw mut (*buffer.as_ptr()).guide) };
+        PageRef { bytes: buffer.cast(), guide, frame: std::ptr::null(), cache: PhantomData }
+    }
+
+    /// What `load` left beside the page.
+    #[inline(always)]
+    pub(crate) fn guide(&self) -> &Guide {
+        // SAFETY: as for the bytes, and a guide that was never set is all zeros, which is valid.
+        unsafe { self.guide.as_ref() }
+    }
+
+    /// Has the processor fetch the line of a byte of the page.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, byte: usize) {
+        super::prefetch_line(self.bytes.as_ptr().wrapping_add(byte % PAGE_BYTES));
     }
 
     /// The same page for longer than the borrow says.
@@ -54,7 +81,7 @@ impl<'a> PageRef<'a> {
     #[inline(always)]
     pub(crate) unsafe fn extend<'b>(self) -> PageRef<'b> {
         let page = ManuallyDrop::new(self);
-        PageRef { bytes: page.bytes, frame: page.frame, cache: PhantomData }
+        PageRef { bytes: page.bytes, guide: page.guide, frame: page.frame, cache: PhantomData }
     }
 }
 

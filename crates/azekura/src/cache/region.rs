@@ -1,6 +1,6 @@
-//! The memory of the page frames: one anonymous mapping, aligned to huge pages and advised to use
-//! them, so that a random read costs no extra miss for its address. Frames are touched lazily: what was
-//! never used takes no memory.
+//! The memory of the page frames, and after it of their guides: one anonymous mapping, aligned to huge
+//! pages and advised to use them, so that a random read costs no extra miss for its address. It is
+//! touched lazily: what was never used takes no memory.
 //!
 //! Invariant: the mapping stays where it is until the region is dropped. Who may touch which frame is
 //! decided by the frames' headers, not here.
@@ -12,6 +12,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::base::error::{Error, Result};
 use crate::base::limits::PAGE_BYTES;
+use crate::format::guide::Guide;
 
 /// The size of a huge page on x86-64 and, with 4 KiB base pages, on AArch64.
 const HUGE_BYTES: usize = 2 << 20;
@@ -40,7 +41,7 @@ impl Region {
         const DURING: &str = "reserving memory for the page cache";
         let refused = |errno: rustix::io::Errno| Error::io(DURING, errno.into());
         let mapping_bytes = frames
-            .checked_mul(PAGE_BYTES)
+            .checked_mul(PAGE_BYTES + size_of::<Guide>())
             .and_then(|bytes| bytes.checked_next_multiple_of(HUGE_BYTES))
             .and_then(|bytes| bytes.checked_add(HUGE_BYTES))
             .filter(|&bytes| bytes <= isize::MAX.unsigned_abs())
@@ -61,7 +62,7 @@ impl Region {
     /// Asks for huge pages where whole ones fit in the frames, so that the budget is kept.
     #[cfg(target_os = "linux")]
     fn advise_huge(&self) {
-        let whole = self.frames * PAGE_BYTES / HUGE_BYTES * HUGE_BYTES;
+        let whole = self.frames * (PAGE_BYTES + size_of::<Guide>()) / HUGE_BYTES * HUGE_BYTES;
         if whole > 0 {
             let first = self.first.as_ptr().cast();
             // SAFETY: the range is inside the mapping, and the advice changes no contents. A kernel
@@ -81,6 +82,15 @@ impl Region {
         // SAFETY: `index` names a frame (the headers' array, as long as this one, was indexed with
         // it), so the offset is inside the mapping, which `new` checked to fit an isize.
         unsafe { self.first.add(offset) }
+    }
+
+    /// The guide of the page in frame `index`.
+    #[inline(always)]
+    pub(super) fn guide(&self, index: usize) -> NonNull<Guide> {
+        debug_assert!(index < self.frames);
+        let offset = self.frames.wrapping_mul(PAGE_BYTES).wrapping_add(index.wrapping_mul(size_of::<Guide>()));
+        // SAFETY: as in `frame`; the guides follow the frames, which end at a multiple of a guide's size.
+        unsafe { self.first.add(offset).cast() }
     }
 }
 

@@ -27,14 +27,14 @@ fn check(bytes: &[u8], run: u32, page: u32) {
 }
 
 fn get(slots: &PageSlots, run: u32, page: u32) -> PageRef<'_> {
-    let load = |buf: &mut [u8]| {
+    let load = |buf: &mut [u8], _: &mut Guide| {
         fill(buf, run, page);
         Ok(())
     };
     slots.get(page, load).unwrap()
 }
 
-fn never(_: &mut [u8]) -> Result<()> {
+fn never(_: &mut [u8], _: &mut Guide) -> Result<()> {
     panic!("loaded what should be cached")
 }
 
@@ -43,11 +43,11 @@ fn a_page_is_loaded_once_and_then_found() {
     let cache = cache(4);
     let slots = PageSlots::new(Arc::clone(&cache), 10);
     assert!(slots.peek(3).is_none());
-    slots.prefetch(3, [0]);
+    slots.prefetch(3, 0);
     check(&get(&slots, 1, 3), 1, 3);
     check(&slots.get(3, never).unwrap(), 1, 3);
     check(&slots.peek(3).unwrap(), 1, 3);
-    slots.prefetch(3, [usize::MAX]);
+    slots.prefetch(3, usize::MAX);
     let stats = cache.stats();
     assert_eq!((stats.misses, stats.evictions), (1, 0));
     assert_eq!((stats.frames_used, stats.frames), (1, 4));
@@ -57,7 +57,7 @@ fn a_page_is_loaded_once_and_then_found() {
 fn a_page_out_of_range_is_an_error() {
     let slots = PageSlots::new(cache(1), 10);
     assert!(slots.peek(10).is_none());
-    slots.prefetch(u32::MAX, [0]);
+    slots.prefetch(u32::MAX, 0);
     for page in [10, u32::MAX] {
         let result = slots.get(page, never);
         assert!(matches!(result, Err(Error::Invalid { .. })));
@@ -70,7 +70,7 @@ fn a_page_out_of_range_is_an_error() {
 fn a_failed_load_gives_its_frame_back() {
     let cache = cache(1);
     let slots = PageSlots::new(Arc::clone(&cache), 10);
-    let result = slots.get(0, |_| Err(Error::ReadOnly));
+    let result = slots.get(0, |_, _| Err(Error::ReadOnly));
     assert!(matches!(result, Err(Error::ReadOnly)));
     assert_eq!(cache.stats().frames_used, 0);
     let panicked = catch_unwind(AssertUnwindSafe(|| slots.get(0, never).is_ok()));
@@ -159,7 +159,7 @@ fn an_extended_page_lives_with_its_run() {
 #[test]
 fn a_load_may_use_the_cache_itself() {
     let slots = PageSlots::new(cache(4), 2);
-    let load = |buf: &mut [u8]| {
+    let load = |buf: &mut [u8], _: &mut Guide| {
         buf.copy_from_slice(&get(&slots, 1, 1));
         Ok(())
     };
@@ -170,7 +170,7 @@ fn a_load_may_use_the_cache_itself() {
 fn the_second_to_publish_uses_the_first_ones_frame() {
     let cache = cache(4);
     let slots = PageSlots::new(Arc::clone(&cache), 1);
-    let load = |buf: &mut [u8]| {
+    let load = |buf: &mut [u8], _: &mut Guide| {
         drop(get(&slots, 1, 0));
         fill(buf, 1, 0);
         Ok(())
@@ -205,9 +205,9 @@ fn hammer(slots: &PageSlots, run: u32, rounds: u32, seed: u64) {
         // Often the same few pages, so that hits, evictions and double loads all occur.
         let pages = if random.below(2) == 0 { 10 } else { PAGES };
         let page = random.below(pages);
-        slots.prefetch(random.below(PAGES), [100]);
+        slots.prefetch(random.below(PAGES), 100);
         let fails = random.below(50) == 0;
-        let load = |buf: &mut [u8]| {
+        let load = |buf: &mut [u8], _: &mut Guide| {
             fill(buf, run, if fails { page + 1 } else { page });
             if fails { Err(Error::ReadOnly) } else { Ok(()) }
         };

@@ -350,7 +350,7 @@ fn lower_bound(block: &Block, key: &[u8]) -> usize {
 
 fn decode(run: &crate::run::Run, page: usize, block: &mut Block) -> Result<()> {
     let hold = run.page(page)?;
-    run.open_page(page, &hold)?.decode(block).map_err(|detail| run.corrupt(page, detail))
+    hold.page().decode(block).map_err(|detail| run.corrupt(page, detail))
 }
 
 impl ActiveFeed {

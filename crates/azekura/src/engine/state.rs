@@ -50,21 +50,53 @@ pub(crate) struct SortedRun {
 /// See `SortedRun::mood`.
 const MOOD_MAX: u8 = 8;
 
+/// What lookups in a sorted run have met lately.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mood {
+    /// Nearly all found their keys.
+    Finds,
+    Mixed,
+    /// Most did not.
+    Misses,
+}
+
 impl SortedRun {
-    /// Whether a lookup is likely to find its key, so that its page should be sent for early.
     #[inline(always)]
-    pub(crate) fn expects_hits(&self) -> bool {
-        self.mood.load(Ordering::Relaxed) > MOOD_MAX / 2
+    pub(crate) fn mood(&self) -> Mood {
+        match self.mood.load(Ordering::Relaxed) {
+            MOOD_MAX => Mood::Finds,
+            mood if mood > MOOD_MAX / 2 => Mood::Mixed,
+            _ => Mood::Misses,
+        }
     }
 
-    /// Learns from one lookup in sixteen, so that readers seldom write to a shared line.
+    /// A lookup found its key, at `place` of a page. One in sixteen counts, so that readers seldom
+    /// write to a shared line.
     #[inline(always)]
-    pub(crate) fn learn(&self, hash: u64, found: bool) {
-        if hash & 15 != 0 {
-            return;
+    pub(crate) fn learn_present(&self, place: usize) {
+        if place & 15 == 0 {
+            self.set_mood(|mood| (mood + 1).min(MOOD_MAX));
         }
+    }
+
+    /// The filter said that a key of this hash is absent; one in sixteen counts.
+    #[inline(always)]
+    pub(crate) fn learn_absent(&self, hash: u64) {
+        if hash & 15 == 0 {
+            self.set_mood(|mood| mood.saturating_sub(1));
+        }
+    }
+
+    /// A page was searched in vain.
+    #[inline(always)]
+    pub(crate) fn learn_missed(&self) {
+        self.set_mood(|mood| mood.saturating_sub(1));
+    }
+
+    #[inline(always)]
+    fn set_mood(&self, change: impl FnOnce(u8) -> u8) {
         let mood = self.mood.load(Ordering::Relaxed);
-        let next = if found { (mood + 1).min(MOOD_MAX) } else { mood.saturating_sub(1) };
+        let next = change(mood);
         if next != mood {
             self.mood.store(next, Ordering::Relaxed);
         }

@@ -237,7 +237,7 @@ impl Block {
             0
         } else {
             let guess = self.density.places(wanted - first).min(n - 1);
-            super::search::lower_bound_from(n, wanted, guess, self.density, |i| heads[i])
+            super::search::lower_bound_from(n, wanted, guess, |d| self.density.places(d), |i| heads[i])
         };
         if self.fixed.is_some() && key.bytes.len() == 8 {
             return (i, i < n && self.heads[i] == wanted);

@@ -2,6 +2,7 @@
 
 pub(crate) mod block;
 pub(crate) mod frame;
+pub(crate) mod guide;
 pub(crate) mod manifest;
 pub(crate) mod packed;
 pub(crate) mod page;

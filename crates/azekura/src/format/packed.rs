@@ -88,7 +88,7 @@ impl Packed {
         let r = if self.width <= 57 {
             let mut raw = [0; 8];
             raw.copy_from_slice(&bits[bit / 8..bit / 8 + 8]);
-            (u64::from_le_bytes(raw) >> (bit % 8)) & self.mask()
+            (u64::from_le_bytes(raw) >> (bit % 8)) & ((1 << self.width) - 1)
         } else {
             let mut raw = [0; 16];
             raw.copy_from_slice(&bits[bit / 8..bit / 8 + 16]);

@@ -24,25 +24,26 @@
 //! a residual may be read as 16 bytes wherever it stands.
 
 use super::block::{Block, Fixed, Tag};
+use super::guide::Guide;
 use super::packed::Packed;
-use super::search::Density;
+use super::search::lower_bound_from;
 use crate::base::checksum::{crc, page_seed};
-use crate::base::codec::{u16_at, u32_at, u32_of, u64_at, usize_of};
+use crate::base::codec::{u32_at, u32_of, usize_of};
 use crate::base::error::{Error, Result};
-use crate::base::key::{SortKey, common_prefix, head_after};
+use crate::base::key::{SortKey, common_prefix, head_after, head_of};
 use crate::base::limits::{KEY_BYTES_MAX, PAGE_BYTES};
 use std::cmp::Ordering;
 
 /// Where the columns begin.
 pub(crate) const HEADER_BYTES: usize = 64;
 /// Never used, so that wide reads stay inside.
-const TAIL_BYTES: usize = 16;
+pub(super) const TAIL_BYTES: usize = 16;
 /// What a page of one unit can hold.
 const ROOM_BYTES: usize = PAGE_BYTES - HEADER_BYTES - TAIL_BYTES;
 /// A page of keys that cost nothing stops here.
 const RECORDS_MAX: usize = 32_768;
 /// `tag` of a page whose records differ.
-const TAGS_DIFFER: u8 = 255;
+pub(super) const TAGS_DIFFER: u8 = 255;
 /// No record needs more: the longest sort key, the longest inline value, the headers.
 pub(crate) const UNITS_MAX: usize = (KEY_BYTES_MAX + 8 + INLINE_VALUE_BYTES_MAX) / ROOM_BYTES + 2;
 /// Values from here on are never stored inline, whatever the options say.
@@ -292,122 +293,57 @@ pub(crate) fn units_of(header: &[u8]) -> Option<usize> {
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'a> {
     bytes: &'a [u8],
-    n: usize,
-    heads: Packed,
-    /// The common widths of a fixed page.
-    fixed: Option<Fixed>,
-    /// Where the heads begin.
-    heads_at: usize,
-    /// Where the values (fixed) or the heap (general) begin.
-    heap_at: usize,
+    guide: &'a Guide,
 }
 
 impl<'a> Page<'a> {
-    /// Reads the header. `bytes` are whole units. `Err` says what does not hold.
-    #[inline]
-    pub(crate) fn open(bytes: &'a [u8]) -> std::result::Result<Page<'a>, &'static str> {
-        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Err("page without a header") };
-        let n = usize::from(u16_at(header, 6));
-        let heads = Packed { base: u64_at(header, 8), slope: u64_at(header, 16), width: u32::from(header[24]) };
-        if heads.width > 64 || n == 0 || header[4] != 1 {
-            return Err("page header out of range");
-        }
-        if header[5] != 0 {
-            return Page::open_general(bytes, n, heads);
-        }
-        let stride = u32_at(header, 28);
-        let heap_at = HEADER_BYTES + heads.bytes(n);
-        // No overflow: n < 2^16, and the stride has 32 bits.
-        if heap_at + usize_of(stride) * n > bytes.len() - TAIL_BYTES {
-            return Err("fixed columns pass the end of the page");
-        }
-        let tag = Tag::from_code(header[27]).ok_or("unknown tag")?;
-        let fixed = Some(Fixed { stride, tag });
-        Ok(Page { bytes, n, heads, fixed, heads_at: HEADER_BYTES, heap_at })
-    }
-
-    fn open_general(bytes: &'a [u8], n: usize, heads: Packed) -> std::result::Result<Page<'a>, &'static str> {
-        let page = Page { bytes, n, heads, fixed: None, heads_at: 0, heap_at: 0 };
-        let heads_at = HEADER_BYTES.saturating_add(page.prefix_len());
-        let (lens, ends) = (page.lens(), page.ends());
-        if lens.width > 64 || ends.width > 64 {
-            return Err("column width out of range");
-        }
-        if bytes[27] != TAGS_DIFFER && Tag::from_code(bytes[27]).is_none() {
-            return Err("unknown tag");
-        }
-        let tags = if bytes[27] == TAGS_DIFFER { n.div_ceil(4) } else { 0 };
-        let heap_at = heads_at.saturating_add(heads.bytes(n) + lens.bytes(n) + ends.bytes(n) + tags);
-        if heap_at > bytes.len() - TAIL_BYTES {
-            return Err("general columns pass the end of the page");
-        }
-        Ok(Page { heads_at, heap_at, ..page })
+    /// The page of these bytes, of which `guide` was read.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a [u8], guide: &'a Guide) -> Page<'a> {
+        Page { bytes, guide }
     }
 
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
-        self.n
+        self.guide.len()
     }
 
     #[inline(always)]
-    fn prefix_len(&self) -> usize {
-        usize_of(u32_at(self.bytes, 32))
-    }
-
     fn prefix(&self) -> &'a [u8] {
-        &self.bytes[HEADER_BYTES..self.heads_at]
-    }
-
-    fn lens(&self) -> Packed {
-        Packed { base: u64::from(u32_at(self.bytes, 36)), slope: 0, width: u32::from(self.bytes[25]) }
-    }
-
-    fn ends(&self) -> Packed {
-        // Signed: the line may begin below zero, when the first parts are longer than the mean.
-        let base = i64::from(u32_at(self.bytes, 40).cast_signed());
-        Packed {
-            base: base.cast_unsigned(),
-            slope: u64::from(u32_at(self.bytes, 44)),
-            width: u32::from(self.bytes[26]),
-        }
+        &self.bytes[HEADER_BYTES..self.guide.heads_at()]
     }
 
     #[inline(always)]
     fn head(&self, i: usize) -> u64 {
-        self.heads.get(&self.bytes[self.heads_at..], i)
+        self.guide.heads().get(&self.bytes[self.guide.heads_at()..], i)
     }
 
+    /// Where a key likely stands, to search from. REQUIRES: the guide has marks.
     #[inline(always)]
-    fn guess(&self, head: u64, density: Density) -> usize {
-        // A residual is half the width on average, so the line through the middle is the guess.
-        let half = if self.heads.width == 0 { 0 } else { 1u64 << (self.heads.width - 1) };
-        // Wrapping, because the line may begin below zero; a key outside the page only costs steps.
-        let above = head.wrapping_sub(self.heads.base).saturating_sub(half);
-        density.places(above).min(self.n - 1)
+    pub(crate) fn guess(&self, key: SortKey<'_>) -> usize {
+        let skip = self.guide.heads_at() - HEADER_BYTES;
+        let head = match key.bytes.get(skip..) {
+            _ if skip == 0 => key.head,
+            Some(rest) => head_of(rest),
+            None => 0,
+        };
+        self.guide.place_of(head)
     }
 
-    /// The first record at or above `key`, and whether it is equal.
-    #[inline]
-    pub(crate) fn lower_bound(&self, key: SortKey<'_>) -> (usize, bool) {
-        match self.fixed {
-            Some(_) => self.lower_bound_fixed(key),
-            None => self.lower_bound_general(key),
+    /// Gives `send` a byte of each line that a search from a guess will likely read.
+    #[inline(always)]
+    pub(crate) fn lines_around(&self, guess: usize, send: impl FnMut(usize)) {
+        self.guide.lines_around(guess, send);
+    }
+
+    /// The first record at or above `key`, and whether it is equal. REQUIRES: `guess < len()`.
+    #[inline(always)]
+    pub(crate) fn lower_bound(&self, key: SortKey<'_>, guess: usize) -> (usize, bool) {
+        if self.guide.is_general() {
+            return self.lower_bound_general(key, guess);
         }
-    }
-
-    #[inline(always)]
-    fn lower_bound_head(&self, head: u64) -> usize {
-        if self.heads.slope == 0 {
-            return super::search::lower_bound(self.n, head, |i| self.head(i));
-        }
-        let density = Density::of_slope(self.heads.slope);
-        super::search::lower_bound_from(self.n, head, self.guess(head, density), density, |i| self.head(i))
-    }
-
-    #[inline(always)]
-    fn lower_bound_fixed(&self, key: SortKey<'_>) -> (usize, bool) {
-        let i = self.lower_bound_head(key.head);
-        if i >= self.n || self.head(i) != key.head {
+        let i = self.lower_bound_head(key.head, guess);
+        if i >= self.len() || self.head(i) != key.head {
             return (i, false);
         }
         match key.bytes.len().cmp(&8) {
@@ -417,21 +353,27 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn lower_bound_general(&self, key: SortKey<'_>) -> (usize, bool) {
+    #[inline(always)]
+    fn lower_bound_head(&self, head: u64, guess: usize) -> usize {
+        let (guide, heads) = (self.guide, self.guide.heads());
+        let bits = &self.bytes[guide.heads_at()..];
+        lower_bound_from(guide.len(), head, guess, |d| guide.places(d), |i| heads.get(bits, i))
+    }
+
+    fn lower_bound_general(&self, key: SortKey<'_>, guess: usize) -> (usize, bool) {
         let prefix = self.prefix();
         let shared = &key.bytes[..key.bytes.len().min(prefix.len())];
         match shared.cmp(prefix) {
             Ordering::Less => return (0, false),
-            Ordering::Greater => return (self.n, false),
+            Ordering::Greater => return (self.len(), false),
             Ordering::Equal => {}
         }
         let wanted = head_after(key.bytes, prefix.len());
-        // The heads of text are not evenly spread, and a page has few: no guess beats halving.
-        let mut i = super::search::bisect(0, self.n, wanted, |i| self.head(i));
+        let mut i = self.lower_bound_head(wanted, guess);
         let mut end = i;
         let mut step = 1;
-        while end < self.n && self.head(end) == wanted {
-            end = (end + step).min(self.n);
+        while end < self.len() && self.head(end) == wanted {
+            end = (end + step).min(self.len());
             step *= 2;
         }
         while i < end {
@@ -462,11 +404,10 @@ impl<'a> Page<'a> {
     /// The length of key `i`, and the record's part of the heap, kept in bounds.
     #[inline(always)]
     fn part(&self, i: usize) -> (usize, &'a [u8]) {
-        let n = self.n;
-        let heap = &self.bytes[self.heap_at..self.bytes.len() - TAIL_BYTES];
-        let lens_at = self.heads_at + self.heads.bytes(n);
-        let lens = self.lens();
-        let ends = self.ends();
+        let (guide, n) = (self.guide, self.len());
+        let heap = &self.bytes[guide.heap_at()..self.bytes.len() - TAIL_BYTES];
+        let lens_at = guide.heads_at() + guide.heads().bytes(n);
+        let (lens, ends) = (guide.lens(), guide.ends());
         let ends_at = lens_at + lens.bytes(n);
         let key_len = crate::base::codec::usize_of64(lens.get(&self.bytes[lens_at..], i));
         let start = if i == 0 { 0 } else { ends.get(&self.bytes[ends_at..], i - 1) };
@@ -477,21 +418,18 @@ impl<'a> Page<'a> {
 
     #[inline(always)]
     fn tag_general(&self, i: usize) -> Tag {
-        let code = match self.bytes[27] {
-            TAGS_DIFFER => {
-                let n = self.n;
-                let at = self.heads_at + self.heads.bytes(n) + self.lens().bytes(n) + self.ends().bytes(n);
-                (self.bytes[at + i / 4] >> (i % 4 * 2)) & 3
-            }
-            code => code,
-        };
-        Tag::from_code(code).unwrap_or(Tag::Delete)
+        if !self.guide.tags_differ() {
+            return self.guide.common_tag();
+        }
+        // The tags stand just before the heap.
+        let at = self.guide.heap_at() - self.len().div_ceil(4);
+        Tag::from_code((self.bytes[at + i / 4] >> (i % 4 * 2)) & 3).unwrap_or(Tag::Delete)
     }
 
     /// Whether record `i` has this key. REQUIRES: `i < len()`.
     #[inline(always)]
     pub(crate) fn key_is(&self, i: usize, key: SortKey<'_>) -> bool {
-        if self.fixed.is_some() {
+        if !self.guide.is_general() {
             return key.bytes.len() == 8 && self.head(i) == key.head;
         }
         let prefix = self.prefix();
@@ -502,29 +440,29 @@ impl<'a> Page<'a> {
     /// Tag and value of record `i`. REQUIRES: `i < len()`.
     #[inline(always)]
     pub(crate) fn value(&self, i: usize) -> (Tag, &'a [u8]) {
-        if let Some(f) = self.fixed {
-            let stride = usize_of(f.stride);
-            let at = self.heap_at + i * stride;
-            return (f.tag, &self.bytes[at..at + stride]);
+        if !self.guide.is_general() {
+            let stride = self.guide.stride();
+            let at = self.guide.heap_at() + i * stride;
+            return (self.guide.common_tag(), &self.bytes[at..at + stride]);
         }
         let (key_len, part) = self.part(i);
-        let skip = key_len.saturating_sub(self.prefix_len() + 8).min(part.len());
+        let skip = key_len.saturating_sub(self.prefix().len() + 8).min(part.len());
         (self.tag_general(i), &part[skip..])
     }
 
     /// Appends all records to `out`, which becomes fixed if the page is and `out` is empty.
     pub(crate) fn decode(&self, out: &mut Block) -> std::result::Result<(), &'static str> {
-        out.reset(self.fixed);
-        let bits = &self.bytes[self.heads_at..];
-        self.heads.read(bits, self.n, &mut out.heads);
-        if let Some(f) = self.fixed {
-            let len = self.n * usize_of(f.stride);
-            out.heap.extend_from_slice(&self.bytes[self.heap_at..self.heap_at + len]);
+        let (guide, n) = (self.guide, self.len());
+        out.reset(guide.fixed());
+        guide.heads().read(&self.bytes[guide.heads_at()..], n, &mut out.heads);
+        if !guide.is_general() {
+            let at = guide.heap_at();
+            out.heap.extend_from_slice(&self.bytes[at..at + n * guide.stride()]);
             return Ok(());
         }
         let prefix = self.prefix();
         let skip = prefix.len() + 8;
-        for i in 0..self.n {
+        for i in 0..n {
             let (key_len, part) = self.part(i);
             if key_len < prefix.len() || key_len > KEY_BYTES_MAX + 8 || key_len.saturating_sub(skip) > part.len() {
                 return Err("key length out of range");

@@ -1,8 +1,7 @@
 //! Finding a number in a sorted column by interpolation, with a bounded fall-back.
 //!
-//! Two interpolations (the second from the error of the first, as in the secant method) land a
-//! few places from the goal when keys are evenly spread, as hashes are; a doubling step then
-//! brackets it. However the keys lie, at most `2 * log2(n)` further probes are made.
+//! A guess and an interpolation from its error (as in the secant method) land a few places from the
+//! goal when keys are evenly spread, as hashes are; a doubling step then brackets it. However the keys lie, at most `2 * log2(n)` further probes are made.
 
 /// The density of a column: places per unit of value, as a fraction of 2^64.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,12 +15,6 @@ impl Density {
         Density(u64::try_from(whole / u128::from(span)).unwrap_or(u64::MAX))
     }
 
-    /// Of numbers that are `slope` apart.
-    #[inline(always)]
-    pub(crate) fn of_slope(slope: u64) -> Density {
-        Density(u64::MAX / slope.max(1))
-    }
-
     /// How many places a distance is worth.
     #[inline(always)]
     pub(crate) fn places(self, distance: u64) -> usize {
@@ -29,37 +22,21 @@ impl Density {
     }
 }
 
-/// The first `i < n` with `at(i) >= wanted`, or `n`. REQUIRES: `at` ascends.
-#[inline(always)]
-pub(crate) fn lower_bound(n: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
-    if n == 0 {
-        return 0;
-    }
-    let (first, last) = (at(0), at(n - 1));
-    if wanted <= first {
-        return 0;
-    }
-    if wanted > last {
-        return n;
-    }
-    let density = Density::of(n, first, last);
-    lower_bound_from(n, wanted, density.places(wanted - first).min(n - 1), density, at)
-}
-
-/// As `lower_bound`, from a first guess.
+/// The first `i < n` with `at(i) >= wanted`, or `n`, searched from a guess; `places` says how many
+/// places a distance is worth. REQUIRES: `at` ascends, and `guess < n`.
 #[inline(always)]
 pub(crate) fn lower_bound_from(
     n: usize,
     wanted: u64,
     guess: usize,
-    density: Density,
+    places: impl Fn(u64) -> usize,
     at: impl Fn(usize) -> u64,
 ) -> usize {
     let seen = at(guess);
     let i = if seen < wanted {
-        guess.saturating_add(density.places(wanted - seen)).min(n - 1)
+        guess.saturating_add(places(wanted - seen)).min(n - 1)
     } else {
-        guess.saturating_sub(density.places(seen - wanted))
+        guess.saturating_sub(places(seen - wanted))
     };
     if at(i) < wanted { search_up(n, i, wanted, at) } else { search_down(i, wanted, at) }
 }
@@ -134,8 +111,11 @@ mod tests {
                 v.push(u64::MAX);
                 v.sort_unstable();
                 for k in v.iter().flat_map(|&k| [k.saturating_sub(1), k, k.saturating_add(1)]) {
-                    let got = lower_bound(v.len(), k, |i| v[i]);
-                    assert_eq!(got, v.partition_point(|&y| y < k), "{k} in {v:?}");
+                    let density = Density::of(v.len(), v[0], v[v.len() - 1]);
+                    for guess in [0, v.len() / 2, v.len() - 1] {
+                        let got = lower_bound_from(v.len(), k, guess, |d| density.places(d), |i| v[i]);
+                        assert_eq!(got, v.partition_point(|&y| y < k), "{k} in {v:?}");
+                    }
                 }
             }
         }

@@ -8,7 +8,8 @@ use crate::base::key::SortKey;
 use crate::base::limits::PAGE_BYTES;
 use crate::cache::PageRef;
 use crate::format::block::Tag;
-use crate::format::page::{HEADER_BYTES, Page, UNITS_MAX, check, corrupt_page, units_of};
+use crate::format::guide::Guide;
+use crate::format::page::{Page, UNITS_MAX, check, corrupt_page, units_of};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -18,7 +19,35 @@ pub(crate) const FILTER_PAGE_BASE: u32 = 1 << 31;
 /// A page held in memory: a pinned frame of the cache, or the copy of a page of several units.
 pub(crate) enum PageHold<'a> {
     Cached(PageRef<'a>),
-    Large(Arc<[u8]>),
+    Large(Arc<LargePage>),
+}
+
+/// A page of several units, which the cache does not keep.
+pub(crate) struct LargePage {
+    bytes: Box<[u8]>,
+    guide: Guide,
+}
+
+impl PageHold<'_> {
+    /// The page, to be searched.
+    #[inline(always)]
+    pub(crate) fn page(&self) -> Page<'_> {
+        match self {
+            PageHold::Cached(page) => Page::new(page, page.guide()),
+            PageHold::Large(large) => Page::new(&large.bytes, &large.guide),
+        }
+    }
+
+    /// Guesses where a key stands, and asks the processor for the lines around.
+    #[inline(always)]
+    pub(crate) fn send_for(&self, key: SortKey<'_>) -> usize {
+        let page = self.page();
+        let guess = page.guess(key);
+        if let PageHold::Cached(cached) = self {
+            page.lines_around(guess, |byte| cached.prefetch(byte));
+        }
+        guess
+    }
 }
 
 impl Deref for PageHold<'_> {
@@ -28,7 +57,7 @@ impl Deref for PageHold<'_> {
     fn deref(&self) -> &[u8] {
         match self {
             PageHold::Cached(page) => page,
-            PageHold::Large(bytes) => bytes,
+            PageHold::Large(large) => &large.bytes,
         }
     }
 }
@@ -53,7 +82,7 @@ impl Run {
         }
         let (page, at) = block_place(block_of(hash, self.info.filter_blocks));
         let page = u32_of(usize_of64(page));
-        let bytes = self.filter.get(page, |frame| self.load_filter(page, frame))?;
+        let bytes = self.filter.get(page, |frame, _| self.load_filter(page, frame))?;
         let Some(block) = bytes[at..].first_chunk::<BLOCK_BYTES>() else { return Ok(true) };
         Ok(block_contains(block, hash))
     }
@@ -63,7 +92,7 @@ impl Run {
     pub(crate) fn prefetch_filter(&self, hash: u64) {
         if self.info.filter_blocks != 0 {
             let (page, at) = block_place(block_of(hash, self.info.filter_blocks));
-            self.filter.prefetch(u32_of(usize_of64(page)), [at]);
+            self.filter.prefetch(u32_of(usize_of64(page)), at);
         }
     }
 
@@ -82,29 +111,30 @@ impl Run {
             return self.page_of_units(page);
         }
         let unit = u32_of(page);
-        self.data.get(unit, |frame| self.load_unit(unit, frame)).map(PageHold::Cached)
+        self.data.get(unit, |frame, guide| self.load_unit(unit, frame, guide)).map(PageHold::Cached)
     }
 
-    /// Sends for the lines of a page that a lookup will read: the header, and those where key and
-    /// value should be if keys are evenly spread. All misses of a lookup are then under way at once.
+    /// The page of the fence's entry `page`, if it is in the cache.
     #[inline(always)]
-    pub(crate) fn prefetch_page(&self, page: usize, head: u64) {
-        let Some(meta) = self.meta.get() else { return };
-        let unit = meta.unit_of(page);
-        if self.shape.heads_bytes == 0 {
-            return self.data.prefetch(unit, (0..self.shape.columns_bytes).step_by(64));
-        }
-        let part = meta.part_of(page, head);
-        let within = |bytes: usize| usize_of64(((u128::from(part) * bytes as u128) >> 64) as u64);
-        let key = HEADER_BYTES + within(self.shape.heads_bytes);
-        let value = HEADER_BYTES + self.shape.heads_bytes + within(self.shape.values_bytes);
-        self.data.prefetch(unit, [0, key, key - 64, key + 64, value, value - 64, value + 64]);
+    pub(crate) fn peek(&self, page: usize) -> Option<PageHold<'_>> {
+        let meta = self.meta.get()?;
+        if meta.units.is_some() { None } else { self.data.peek(u32_of(page)).map(PageHold::Cached) }
     }
 
-    fn load_unit(&self, unit: u32, frame: &mut [u8]) -> Result<()> {
+    /// Asks the processor for what `page` will read first.
+    #[inline(always)]
+    pub(crate) fn prefetch_page(&self, page: usize) {
+        if let Some(meta) = self.meta.get() {
+            self.data.prefetch(meta.unit_of(page), 0);
+        }
+    }
+
+    fn load_unit(&self, unit: u32, frame: &mut [u8], guide: &mut Guide) -> Result<()> {
         self.read_units(unit, frame)?;
         let offset = self.file_offset(u64::from(unit) * PAGE_BYTES as u64);
-        check(frame, self.seed, self.info.id, unit, offset)
+        check(frame, self.seed, self.info.id, unit, offset)?;
+        *guide = Guide::read_marked(frame).map_err(|detail| corrupt_page(offset, self.info.id, unit, detail))?;
+        Ok(())
     }
 
     /// As `page`, in a run where some page has several units. Those are not cached.
@@ -113,27 +143,22 @@ impl Run {
         let unit = meta.unit_of(page);
         let end = if page + 1 < meta.pages() { meta.unit_of(page + 1) } else { self.info.units };
         if end - unit == 1 {
-            return self.data.get(unit, |frame| self.load_unit(unit, frame)).map(PageHold::Cached);
+            return self.data.get(unit, |frame, guide| self.load_unit(unit, frame, guide)).map(PageHold::Cached);
         }
         let offset = self.file_offset(u64::from(unit) * PAGE_BYTES as u64);
         let units = usize_of(end - unit);
-        let bad = || corrupt_page(offset, self.info.id, unit, "impossible number of units");
+        let bad = |detail: &str| corrupt_page(offset, self.info.id, unit, detail);
         if units > UNITS_MAX {
-            return Err(bad());
+            return Err(bad("impossible number of units"));
         }
-        let mut bytes = vec![0; units * PAGE_BYTES];
+        let mut bytes = vec![0; units * PAGE_BYTES].into_boxed_slice();
         self.read_units(unit, &mut bytes)?;
         check(&bytes, self.seed, self.info.id, unit, offset)?;
         if units_of(&bytes) != Some(units) {
-            return Err(bad());
+            return Err(bad("impossible number of units"));
         }
-        Ok(PageHold::Large(bytes.into()))
-    }
-
-    /// Opens a held page, with an error that says where it is damaged.
-    #[inline(always)]
-    pub(crate) fn open_page<'p>(&self, page: usize, bytes: &'p [u8]) -> Result<Page<'p>> {
-        Page::open(bytes).map_err(|detail| self.corrupt(page, detail))
+        let guide = Guide::read_marked(&bytes).map_err(bad)?;
+        Ok(PageHold::Large(Arc::new(LargePage { bytes, guide })))
     }
 
     /// The error of a page whose bytes do not make sense.
@@ -152,35 +177,9 @@ impl Run {
         key: SortKey<'_>,
         f: impl FnOnce(Hit<'a>) -> R,
     ) -> Result<Option<R>> {
-        let meta = self.meta()?;
-        if meta.units.is_some() {
-            return self.find_in_held(page_number, self.page_of_units(page_number)?, key, f);
-        }
-        let unit = u32_of(page_number);
-        let page = self.data.get(unit, |frame| self.load_unit(unit, frame))?;
-        self.find_in_held(page_number, PageHold::Cached(page), key, f)
-    }
-
-    #[inline(always)]
-    fn find_in_held<'a, R>(
-        &'a self,
-        page_number: usize,
-        hold: PageHold<'a>,
-        key: SortKey<'_>,
-        f: impl FnOnce(Hit<'a>) -> R,
-    ) -> Result<Option<R>> {
-        let page = match Page::open(&hold) {
-            Ok(page) => page,
-            Err(detail) => return Err(self.corrupt(page_number, detail)),
-        };
-        let (place, equal) = page.lower_bound(key);
-        if !equal {
-            return Ok(None);
-        }
-        let (tag, value) = page.value(place);
-        let start = value.as_ptr() as usize - hold.as_ptr() as usize;
-        let value = start..start + value.len();
-        Ok(Some(f(Hit { page: hold, tag, value, page_number, place })))
+        let hold = self.page(page_number)?;
+        let guess = hold.send_for(key);
+        Ok(find_held(page_number, hold, guess, key, f))
     }
 
     /// Whether the file still holds what the cache was filled from; for `check`.
@@ -190,4 +189,24 @@ impl Run {
             Some(e) => Err(read_error(std::io::ErrorKind::UnexpectedEof.into(), e.offset)),
         }
     }
+}
+
+/// As `Run::find_in`, in a page that is held already, from a guess.
+#[inline(always)]
+pub(crate) fn find_held<'a, R>(
+    page_number: usize,
+    hold: PageHold<'a>,
+    guess: usize,
+    key: SortKey<'_>,
+    f: impl FnOnce(Hit<'a>) -> R,
+) -> Option<R> {
+    let page = hold.page();
+    let (place, equal) = page.lower_bound(key, guess);
+    if !equal {
+        return None;
+    }
+    let (tag, value) = page.value(place);
+    let start = value.as_ptr() as usize - hold.as_ptr() as usize;
+    let value = start..start + value.len();
+    Some(f(Hit { page: hold, tag, value, page_number, place }))
 }

@@ -84,16 +84,6 @@ impl Meta {
         low.saturating_sub(1)
     }
 
-    /// How far into a page a key lies, as a part of 2^64, judged by the separators around it.
-    #[inline(always)]
-    pub(crate) fn part_of(&self, page: usize, head: u64) -> u64 {
-        let heads = &self.fence.heads;
-        let from = heads[page];
-        let to = heads.get(page + 1).copied().unwrap_or(u64::MAX);
-        let span = to.wrapping_sub(from).max(1);
-        (u64::MAX / span).saturating_mul(head.wrapping_sub(from).min(span))
-    }
-
     /// The first unit of a page.
     #[inline(always)]
     pub(crate) fn unit_of(&self, page: usize) -> u32 {

@@ -13,7 +13,7 @@ pub(crate) mod meta;
 pub(crate) mod reader;
 pub(crate) mod writer;
 
-pub(crate) use lookup::{Hit, PageHold};
+pub(crate) use lookup::{Hit, PageHold, find_held};
 
 use crate::base::checksum::seed;
 use crate::base::codec::{u32_of, usize_of, usize_of64};
@@ -45,7 +45,6 @@ pub(crate) struct Run {
     data: PageSlots,
     filter: PageSlots,
     meta: OnceLock<Meta>,
-    shape: Shape,
     /// The value segments that its records refer to, kept alive with it.
     _segments: Vec<Arc<Segment>>,
     /// The run that took over the rest of its extents when a part was moved: as long as this one is
@@ -70,7 +69,6 @@ impl Run {
             data: PageSlots::new(store.cache.clone(), info.units),
             filter: PageSlots::new(store.cache.clone(), u32_of(usize_of64(info.filter_pages()))),
             store: store.clone(),
-            shape: Shape::of(&info),
             info,
             meta: OnceLock::new(),
             _segments: segments,
@@ -165,31 +163,6 @@ impl Run {
     /// Whether its keys (and range deletes) may meet those from `min` to `max`.
     pub(crate) fn overlaps(&self, min: &[u8], max: &[u8]) -> bool {
         self.info.ranges > 0 || (self.info.min.as_slice() <= max && min <= self.info.max.as_slice())
-    }
-}
-
-/// How a page of the run is divided on the average, for guessing ahead.
-#[derive(Default)]
-struct Shape {
-    /// Fixed pages: the keys and the values.
-    heads_bytes: usize,
-    values_bytes: usize,
-    /// General pages: all columns before the heap.
-    columns_bytes: usize,
-}
-
-/// A core has about two dozen loads in flight; more prefetches would wait.
-const PREFETCH_BYTES_MAX: usize = 16 * 64;
-
-impl Shape {
-    fn of(info: &RunInfo) -> Shape {
-        let records = usize_of64(info.records / u64::from(info.units.max(1)));
-        let Some(fixed) = info.fixed else {
-            let columns_bytes = (128 + records.min(PAGE_BYTES) * 10).min(PREFETCH_BYTES_MAX);
-            return Shape { columns_bytes, ..Shape::default() };
-        };
-        let values_bytes = (records * usize_of(fixed.stride)).min(PAGE_BYTES - 128);
-        Shape { heads_bytes: PAGE_BYTES - 80 - values_bytes, values_bytes, columns_bytes: 0 }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::base::codec::usize_of;
 use crate::base::error::Result;
 use crate::base::limits::{MERGE_READ_BYTES, PAGE_BYTES};
 use crate::format::block::Block;
+use crate::format::guide::Guide;
 use crate::format::page::{Page, check, corrupt_page, units_of};
 use std::sync::Arc;
 
@@ -49,7 +50,8 @@ impl RunReader {
         }
         let bytes = &self.buf[self.at..self.at + units * PAGE_BYTES];
         check(bytes, run.seed(), run.info.id, first, offset)?;
-        Page::open(bytes).and_then(|page| page.decode(out)).map_err(bad)?;
+        let guide = Guide::read(bytes).map_err(bad)?;
+        Page::new(bytes, &guide).decode(out).map_err(bad)?;
         if run.info.fixed.is_some() && out.fixed != run.info.fixed {
             return Err(bad("its widths are not those of its run"));
         }

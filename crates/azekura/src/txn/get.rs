@@ -1,11 +1,11 @@
 //! One lookup: active buffer, chunks, runs, newest first.
 
 use crate::base::error::Result;
-use crate::base::key::SortKey;
-use crate::engine::state::{TableState, tag_of};
+use crate::base::key::{Kind, SortKey};
+use crate::engine::state::{Mood, SortedRun, TableState, tag_of};
 use crate::format::block::Tag;
 use crate::memtable::chunk::Chunk;
-use crate::run::Hit;
+use crate::run::{Hit, find_held};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -85,30 +85,52 @@ fn in_chunks<'a>(chunks: &'a [Arc<Chunk>], key: SortKey<'_>, hash: u64) -> Optio
 
 #[inline(always)]
 fn in_runs<'a, R>(t: &'a TableState, key: SortKey<'_>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Result<Option<R>> {
-    let hash = t.kind.filter_hash(key);
-    let [level] = t.levels.as_slice() else { return in_levels(t, key, hash, f) };
-    // One sorted run. Where keys are mostly found, the lines of filter and page are all sent for
-    // before any is looked at; where they are not, the filter alone is asked first.
+    match t.levels.as_slice() {
+        [level] => in_level(level, t.kind, key, f),
+        _ => in_levels(t, key, f),
+    }
+}
+
+/// As `in_runs`, of one sorted run. Where lookups nearly always find their keys, the filter is not
+/// asked; where they mostly do, the lines of filter and page are sent for before any is looked at;
+/// where they do not, the filter is asked before all else.
+#[inline(always)]
+fn in_level<'a, R>(
+    level: &'a SortedRun,
+    kind: Kind,
+    key: SortKey<'_>,
+    f: impl FnOnce(Tag, Slot<'a>) -> R,
+) -> Result<Option<R>> {
     let Some(run) = level.run_for(key) else { return Ok(None) };
-    let expected = level.expects_hits();
-    let mut page = None;
-    if expected {
+    let mood = level.mood();
+    let mut early = None;
+    if mood != Mood::Finds {
+        let hash = kind.filter_hash(key);
         run.prefetch_filter(hash);
-        page = run.meta()?.page_of(key);
-        if let Some(page) = page {
-            run.prefetch_page(page, key.head);
+        if mood == Mood::Mixed {
+            let hold = run.meta()?.page_of(key).and_then(|page| run.peek(page));
+            early = hold.map(|hold| (hold.send_for(key), hold));
+        }
+        if !run.may_contain(hash)? {
+            level.learn_absent(hash);
+            return Ok(None);
         }
     }
-    if !run.may_contain(hash)? {
-        level.learn(hash, false);
-        return Ok(None);
+    let Some(page) = run.meta()?.page_of(key) else { return Ok(None) };
+    let (guess, hold) = match early {
+        Some(early) => early,
+        None => {
+            let hold = run.page(page)?;
+            (hold.send_for(key), hold)
+        }
+    };
+    let found = find_held(page, hold, guess, key, |hit| {
+        level.learn_present(hit.place);
+        give(hit, f)
+    });
+    if found.is_none() {
+        level.learn_missed();
     }
-    if !expected {
-        page = run.meta()?.page_of(key);
-    }
-    let Some(page) = page else { return Ok(None) };
-    let found = run.find_in(page, key, |hit| give(hit, f))?;
-    level.learn(hash, found.is_some());
     Ok(found.flatten())
 }
 
@@ -118,12 +140,8 @@ fn give<'a, R>(hit: Hit<'a>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Option<R> {
 }
 
 /// As `in_runs`, of several sorted runs, newest first.
-fn in_levels<'a, R>(
-    t: &'a TableState,
-    key: SortKey<'_>,
-    hash: u64,
-    f: impl FnOnce(Tag, Slot<'a>) -> R,
-) -> Result<Option<R>> {
+fn in_levels<'a, R>(t: &'a TableState, key: SortKey<'_>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Result<Option<R>> {
+    let hash = t.kind.filter_hash(key);
     for level in t.levels.iter() {
         if let Some(run) = level.run_for(key) {
             run.prefetch_filter(hash);
@@ -135,7 +153,6 @@ fn in_levels<'a, R>(
             && run.may_contain(hash)?
             && let Some(page) = run.meta()?.page_of(key)
         {
-            run.prefetch_page(page, key.head);
             let found = run.find_in(page, key, |hit| f.take().and_then(|f| give(hit, f)))?;
             if let Some(record) = found {
                 return Ok(record);

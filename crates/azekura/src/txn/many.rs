@@ -7,7 +7,7 @@ use crate::base::key::{KeyBuf, SortKey};
 use crate::engine::Engine;
 use crate::engine::state::{SortedRun, TableState};
 use crate::format::block::Tag;
-use crate::run::Run;
+use crate::run::{Run, find_held};
 use std::sync::Arc;
 
 /// Keys in flight: more than the processor's line buffers, few enough for the first-level cache.
@@ -70,10 +70,17 @@ fn group_in_runs(
     for level in t.levels.iter() {
         let mut steps = [Step::default(); GROUP];
         filter(level, sorts, &hashes, &wanted, &mut steps)?;
+        let mut holds = [const { None }; GROUP];
         for (i, &sort) in sorts.iter().enumerate() {
             let Some(run) = steps[i].run else { continue };
-            let found =
-                run.find_in(steps[i].page, sort, |hit| give(i, Some((hit.tag, &hit.page[hit.value.clone()]))))?;
+            let hold = run.page(steps[i].page)?;
+            holds[i] = Some((hold.send_for(sort), hold));
+        }
+        for (i, &sort) in sorts.iter().enumerate() {
+            let Some((guess, hold)) = holds[i].take() else { continue };
+            let found = find_held(steps[i].page, hold, guess, sort, |hit| {
+                give(i, Some((hit.tag, &hit.page[hit.value.clone()])))
+            });
             if let Some(given) = found {
                 given?;
                 wanted[i] = false;
@@ -106,7 +113,7 @@ fn filter<'a>(
         match page {
             Some(page) => {
                 steps[i].page = page;
-                run.prefetch_page(page, sort.head);
+                run.prefetch_page(page);
             }
             None => steps[i].run = None,
         }

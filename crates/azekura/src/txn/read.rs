@@ -162,11 +162,13 @@ impl ReadTxn {
     }
 
     /// If the key stands where the hint expects it, its page and place; the hint moves on.
-    #[inline]
+    #[inline(always)]
     fn follow_hint(&self, t: &TableState, key: &[u8]) -> Result<Option<(usize, usize)>> {
-        if t.kind != Kind::Ordered {
-            return Ok(None);
-        }
+        if t.kind == Kind::Ordered { self.follow_hint_ordered(t, key) } else { Ok(None) }
+    }
+
+    #[inline]
+    fn follow_hint_ordered(&self, t: &TableState, key: &[u8]) -> Result<Option<(usize, usize)>> {
         let mut slot = self.hint.borrow_mut();
         let Some(hint) = slot.as_mut().filter(|h| h.table == t.id) else { return Ok(None) };
         // A page that cannot be read is the business of whoever asks for a key in it.
@@ -205,6 +207,9 @@ impl ReadTxn {
         key: SortKey<'_>,
         f: impl FnOnce(Tag, Slot<'a>) -> R,
     ) -> Result<Option<R>> {
+        if t.kind == Kind::Hash {
+            return lookup(t, self.seq, key, f);
+        }
         let mut here = None;
         let found = lookup(t, self.seq, key, |tag, slot| {
             if let Slot::Page(hit) = &slot {
@@ -212,9 +217,7 @@ impl ReadTxn {
             }
             f(tag, slot)
         })?;
-        if t.kind == Kind::Ordered
-            && let Some((page_number, place)) = here
-        {
+        if let Some((page_number, place)) = here {
             let (table, page, before) = self.last.replace((t.id, page_number, place));
             let beside = page == page_number && before + 1 == place || page + 1 == page_number && place == 0;
             if table == t.id && beside {
@@ -305,9 +308,8 @@ impl Hint {
     fn new(table: u32, run: Arc<Run>, page_number: usize, next: usize) -> Result<Hint> {
         // SAFETY: `run` is kept beside the page, and dropped after it: fields are, in their order.
         let hold = unsafe { extend(run.page(page_number)?) };
-        let page = run.open_page(page_number, &hold)?;
         // SAFETY: `page` points into what `hold` pins, and is never used after `hold` is replaced.
-        let page = unsafe { std::mem::transmute::<Page<'_>, Page<'static>>(page) };
+        let page = unsafe { std::mem::transmute::<Page<'_>, Page<'static>>(hold.page()) };
         Ok(Hint { table, run, page_number, next, page, hold })
     }
 

@@ -1,0 +1,283 @@
+//! What is known of a page without looking into it: its header, checked, and where its keys lie.
+//!
+//! A guide is made once, when a page is read, and stands in one cache line beside the page. So a
+//! lookup neither checks the header again nor waits for its line: it guesses from the guide where the
+//! record stands, sends for the few lines of keys and values around that place at once, and searches
+//! from there.
+//!
+//! # The guess
+//!
+//! The span of the page's heads is cut into sixteen equal parts; a mark says which part of the
+//! records, in 255ths, lies before the end of each. Between two marks keys are taken to be evenly
+//! spread. Of the thousand random keys of a page a straight line from first to last misses by 16
+//! places at worst on the average (it is a Brownian bridge), and the marks by 4: one or two cache
+//! lines.
+
+use super::block::{Fixed, Tag};
+use super::packed::Packed;
+use super::page::{HEADER_BYTES, TAGS_DIFFER, TAIL_BYTES};
+use super::search::bisect;
+use crate::base::codec::{u16_at, u32_at, u32_of, u64_at, usize_of, usize_of64};
+
+/// Parts into which the span of the heads is cut.
+const SEGMENTS: usize = 16;
+/// A place among the segments is counted in fractions of this many bits.
+const FRACTION_BITS: u32 = 8;
+/// The end of the last segment, in such fractions.
+const SPAN_UNITS: usize = SEGMENTS << FRACTION_BITS;
+/// The mark of all records.
+const MARK_MAX: usize = 255;
+/// In `tag`: the page is general, and the other bits are its records' tag or `MIXED`.
+const GENERAL: u8 = 0x80;
+const MIXED: u8 = 0x7f;
+/// So much of a column is sent for at most.
+const COLUMN_BYTES_MAX: usize = 4 * LINE_BYTES;
+const LINE_BYTES: usize = 64;
+
+/// See the file's head. All zeros, it is the guide of no page.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Guide {
+    base: u64,
+    slope: u64,
+    /// Fractions of a segment per distance between heads, as a part of 2^64, when the distance is
+    /// shifted left by `shift`, so that the span has its highest bit set.
+    density: u32,
+    /// Where the heads begin, and where the values (fixed) or the heap (general) begin.
+    heads_at: u32,
+    heap_at: u32,
+    /// Fixed: the values' length. General: the slope of the ends.
+    stride: u32,
+    lens_base: u32,
+    ends_base: u32,
+    n: u16,
+    /// Before each segment, and after the last; they ascend.
+    marks: [u8; SEGMENTS + 1],
+    shift: u8,
+    heads_width: u8,
+    lens_width: u8,
+    ends_width: u8,
+    tag: u8,
+}
+
+const _: () = assert!(size_of::<Guide>() == LINE_BYTES);
+
+impl Guide {
+    /// The guide of no page.
+    pub(crate) const NONE: Guide = Guide {
+        base: 0,
+        slope: 0,
+        density: 0,
+        heads_at: 0,
+        heap_at: 0,
+        stride: 0,
+        lens_base: 0,
+        ends_base: 0,
+        n: 0,
+        marks: [0; SEGMENTS + 1],
+        shift: 0,
+        heads_width: 0,
+        lens_width: 0,
+        ends_width: 0,
+        tag: 0,
+    };
+
+    /// Reads the header of a page, without marks: enough for decoding it. `bytes` are whole units.
+    /// `Err` says what does not hold; else every column lies inside.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Guide, &'static str> {
+        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Err("page without a header") };
+        let n = u16_at(header, 6);
+        let heads = Packed { base: u64_at(header, 8), slope: u64_at(header, 16), width: u32::from(header[24]) };
+        if heads.width > 64 || n == 0 || header[4] != 1 {
+            return Err("page header out of range");
+        }
+        let mut guide = Guide {
+            base: heads.base,
+            slope: heads.slope,
+            heads_at: HEADER_BYTES as u32,
+            stride: u32_at(header, 28),
+            n,
+            heads_width: header[24],
+            tag: header[27],
+            ..Guide::NONE
+        };
+        let end = if header[5] == 0 { guide.lay_out_fixed()? } else { guide.lay_out_general(header)? };
+        if end > bytes.len() - TAIL_BYTES {
+            return Err("columns pass the end of the page");
+        }
+        Ok(guide)
+    }
+
+    /// Gives where the last column ends.
+    fn lay_out_fixed(&mut self) -> Result<usize, &'static str> {
+        Tag::from_code(self.tag).ok_or("unknown tag")?;
+        let heap_at = HEADER_BYTES + self.heads().bytes(self.len());
+        self.heap_at = u32_of(heap_at);
+        // No overflow: n < 2^16, and the stride has 32 bits.
+        Ok(heap_at + usize_of(self.stride) * self.len())
+    }
+
+    /// As `lay_out_fixed`; the heap may have any length.
+    fn lay_out_general(&mut self, header: &[u8; HEADER_BYTES]) -> Result<usize, &'static str> {
+        let n = self.len();
+        (self.lens_width, self.ends_width) = (header[25], header[26]);
+        if self.lens_width > 64 || self.ends_width > 64 {
+            return Err("column width out of range");
+        }
+        let tags = match self.tag {
+            TAGS_DIFFER => n.div_ceil(4),
+            code => Tag::from_code(code).map(|_| 0).ok_or("unknown tag")?,
+        };
+        self.tag = GENERAL | if self.tag == TAGS_DIFFER { MIXED } else { self.tag };
+        self.lens_base = u32_at(header, 36);
+        self.ends_base = u32_at(header, 40);
+        self.stride = u32_at(header, 44);
+        let heads_at = usize_of(u32_at(header, 32)).saturating_add(HEADER_BYTES);
+        let columns = self.heads().bytes(n) + self.lens().bytes(n) + self.ends().bytes(n) + tags;
+        let heap_at = heads_at.saturating_add(columns);
+        self.heads_at = u32::try_from(heads_at).map_err(|_| "prefix passes the end of the page")?;
+        self.heap_at = u32::try_from(heap_at).map_err(|_| "columns pass the end of the page")?;
+        Ok(heap_at)
+    }
+
+    /// As `read`, with marks: for lookups.
+    pub(crate) fn read_marked(bytes: &[u8]) -> Result<Guide, &'static str> {
+        let mut guide = Guide::read(bytes)?;
+        let (heads, bits, n) = (guide.heads(), &bytes[usize_of(guide.heads_at)..], guide.len());
+        // The line may begin below zero, so distances from it are compared, not the heads.
+        let above = |i: usize| heads.get(bits, i).wrapping_sub(heads.base);
+        let span = above(n - 1).max(1);
+        guide.shift = span.leading_zeros() as u8;
+        let density = ((SPAN_UNITS as u128) << 64) / u128::from(span << guide.shift);
+        guide.density = u32::try_from(density).unwrap_or(u32::MAX);
+        for (i, before) in (0..SEGMENTS).zip(1..) {
+            let end = span / SEGMENTS as u64 * before;
+            let rank = if i + 1 < SEGMENTS { bisect(0, n, end, above) } else { n };
+            let mark = (rank * MARK_MAX + n / 2) / n;
+            guide.marks[i + 1] = u8::try_from(mark).unwrap_or(u8::MAX).max(guide.marks[i]);
+        }
+        Ok(guide)
+    }
+
+    /// How many records the page has.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.n)
+    }
+
+    /// The widths that all records share, if they do.
+    #[inline(always)]
+    pub(crate) fn fixed(&self) -> Option<Fixed> {
+        if self.is_general() { None } else { Some(Fixed { stride: self.stride, tag: self.common_tag() }) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_general(&self) -> bool {
+        self.tag & GENERAL != 0
+    }
+
+    /// The tag of all records. REQUIRES: not `tags_differ`.
+    #[inline(always)]
+    pub(crate) fn common_tag(&self) -> Tag {
+        Tag::from_code(self.tag & !GENERAL).unwrap_or(Tag::Delete)
+    }
+
+    #[inline(always)]
+    pub(crate) fn tags_differ(&self) -> bool {
+        self.tag == GENERAL | MIXED
+    }
+
+    /// The length of each value of a fixed page.
+    #[inline(always)]
+    pub(crate) fn stride(&self) -> usize {
+        usize_of(self.stride)
+    }
+
+    #[inline(always)]
+    pub(crate) fn heads(&self) -> Packed {
+        Packed { base: self.base, slope: self.slope, width: u32::from(self.heads_width) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn lens(&self) -> Packed {
+        Packed { base: u64::from(self.lens_base), slope: 0, width: u32::from(self.lens_width) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn ends(&self) -> Packed {
+        // Signed: the line may begin below zero, when the first parts are longer than the mean.
+        let base = i64::from(self.ends_base.cast_signed()).cast_unsigned();
+        Packed { base, slope: u64::from(self.stride), width: u32::from(self.ends_width) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn heads_at(&self) -> usize {
+        usize_of(self.heads_at)
+    }
+
+    #[inline(always)]
+    pub(crate) fn heap_at(&self) -> usize {
+        usize_of(self.heap_at)
+    }
+
+    /// Where a head likely stands: below `len()`. REQUIRES: the guide has marks.
+    #[inline(always)]
+    pub(crate) fn place_of(&self, head: u64) -> usize {
+        let units = self.units(head.wrapping_sub(self.base)).min(SPAN_UNITS - 1);
+        let segment = units >> FRACTION_BITS;
+        let fraction = units & ((1 << FRACTION_BITS) - 1);
+        let (low, high) = (usize::from(self.marks[segment]), usize::from(self.marks[segment + 1]));
+        let part = (low << FRACTION_BITS) + (high - low) * fraction;
+        // Divided by 255 * 256.
+        ((part * self.len() * 257) >> 24).min(self.len() - 1)
+    }
+
+    /// How many places a distance between heads is worth.
+    #[inline(always)]
+    pub(crate) fn places(&self, distance: u64) -> usize {
+        self.units(distance) * self.len() / SPAN_UNITS
+    }
+
+    /// A distance in fractions of a segment. One longer than the span gives any number up to twice
+    /// the span's: a key outside the page, whose guess only costs steps.
+    #[inline(always)]
+    fn units(&self, distance: u64) -> usize {
+        let normal = distance << (self.shift & 63);
+        usize_of64(((u128::from(normal) * u128::from(self.density)) >> 64) as u64)
+    }
+
+    /// Gives `send` a byte of each line that a lookup guessed to end at `place` will likely read.
+    #[inline(always)]
+    pub(crate) fn lines_around(&self, place: usize, mut send: impl FnMut(usize)) {
+        let off = 1 + self.len() / 256;
+        let (from, to) = (place.saturating_sub(off), (place + off + 1).min(self.len()));
+        let width = usize::from(self.heads_width);
+        lines(self.heads_at() + from * width / 8, self.heads_at() + to * width / 8, &mut send);
+        if !self.is_general() {
+            return lines(self.heap_at() + from * self.stride(), self.heap_at() + to * self.stride(), &mut send);
+        }
+        let lens_at = self.heads_at() + self.heads().bytes(self.len());
+        let ends_at = lens_at + self.lens().bytes(self.len());
+        if self.lens_width > 0 {
+            send(lens_at + place * usize::from(self.lens_width) / 8);
+        }
+        if self.ends_width > 0 {
+            send(ends_at + place * usize::from(self.ends_width) / 8);
+        }
+        let ends = self.ends();
+        let end = |i: usize| usize_of64(ends.base.wrapping_add(ends.slope * i as u64) & 0xffff_ffff);
+        lines(self.heap_at() + end(from), self.heap_at() + end(to), &mut send);
+    }
+}
+
+/// A byte of each line of a range, or of the first few.
+#[inline(always)]
+fn lines(from: usize, to: usize, send: &mut impl FnMut(usize)) {
+    let to = to.min(from + COLUMN_BYTES_MAX);
+    let mut at = from;
+    while at + 1 < to {
+        send(at);
+        at += LINE_BYTES;
+    }
+    send(to);
+}
