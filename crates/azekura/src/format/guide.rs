@@ -27,11 +27,16 @@ const FRACTION_BITS: u32 = 8;
 const SPAN_UNITS: usize = SEGMENTS << FRACTION_BITS;
 /// The mark of all records.
 const MARK_MAX: usize = 255;
+/// Keys whose marks are no farther than this from a straight line are evenly spread, as hashes are.
+const EVEN_MARKS: usize = 32;
+/// In `shift`: the keys are not evenly spread.
+const UNEVEN: u8 = 0x80;
 /// In `tag`: the page is general, and the other bits are its records' tag or `MIXED`.
 const GENERAL: u8 = 0x80;
 const MIXED: u8 = 0x7f;
-/// So much of a column is sent for at most.
+/// So much of a column is sent for at most, and of all columns of a page whose keys are not even.
 const COLUMN_BYTES_MAX: usize = 4 * LINE_BYTES;
+const COLUMNS_BYTES_MAX: usize = 16 * LINE_BYTES;
 const LINE_BYTES: usize = 64;
 
 /// See the file's head. All zeros, it is the guide of no page.
@@ -155,6 +160,9 @@ impl Guide {
             let rank = if i + 1 < SEGMENTS { bisect(0, n, end, above) } else { n };
             let mark = (rank * MARK_MAX + n / 2) / n;
             guide.marks[i + 1] = u8::try_from(mark).unwrap_or(u8::MAX).max(guide.marks[i]);
+            if usize::from(guide.marks[i + 1]).abs_diff((i + 1) * MARK_MAX / SEGMENTS) > EVEN_MARKS {
+                guide.shift |= UNEVEN;
+            }
         }
         Ok(guide)
     }
@@ -232,6 +240,12 @@ impl Guide {
         ((part * self.len() * 257) >> 24).min(self.len() - 1)
     }
 
+    /// Whether keys are spread so evenly that a guess is worth more than halving.
+    #[inline(always)]
+    pub(crate) fn is_even(&self) -> bool {
+        self.shift & UNEVEN == 0
+    }
+
     /// How many places a distance between heads is worth.
     #[inline(always)]
     pub(crate) fn places(&self, distance: u64) -> usize {
@@ -249,12 +263,17 @@ impl Guide {
     /// Gives `send` a byte of each line that a lookup guessed to end at `place` will likely read.
     #[inline(always)]
     pub(crate) fn lines_around(&self, place: usize, mut send: impl FnMut(usize)) {
+        if self.is_general() && !self.is_even() {
+            return lines(self.heads_at(), self.heap_at(), COLUMNS_BYTES_MAX, &mut send);
+        }
         let off = 1 + self.len() / 256;
         let (from, to) = (place.saturating_sub(off), (place + off + 1).min(self.len()));
         let width = usize::from(self.heads_width);
-        lines(self.heads_at() + from * width / 8, self.heads_at() + to * width / 8, &mut send);
+        let heads_at = self.heads_at();
+        lines(heads_at + from * width / 8, heads_at + to * width / 8, COLUMN_BYTES_MAX, &mut send);
         if !self.is_general() {
-            return lines(self.heap_at() + from * self.stride(), self.heap_at() + to * self.stride(), &mut send);
+            let (from, to) = (from * self.stride(), to * self.stride());
+            return lines(self.heap_at() + from, self.heap_at() + to, COLUMN_BYTES_MAX, &mut send);
         }
         let lens_at = self.heads_at() + self.heads().bytes(self.len());
         let ends_at = lens_at + self.lens().bytes(self.len());
@@ -266,14 +285,14 @@ impl Guide {
         }
         let ends = self.ends();
         let end = |i: usize| usize_of64(ends.base.wrapping_add(ends.slope * i as u64) & 0xffff_ffff);
-        lines(self.heap_at() + end(from), self.heap_at() + end(to), &mut send);
+        lines(self.heap_at() + end(from), self.heap_at() + end(to), COLUMN_BYTES_MAX, &mut send);
     }
 }
 
-/// A byte of each line of a range, or of the first few.
+/// A byte of each line of a range, or of its first `bytes_max` bytes.
 #[inline(always)]
-fn lines(from: usize, to: usize, send: &mut impl FnMut(usize)) {
-    let to = to.min(from + COLUMN_BYTES_MAX);
+fn lines(from: usize, to: usize, bytes_max: usize, send: &mut impl FnMut(usize)) {
+    let to = to.min(from + bytes_max);
     let mut at = from;
     while at + 1 < to {
         send(at);
