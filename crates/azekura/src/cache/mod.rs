@@ -19,6 +19,13 @@
 //! by, so one large scan does not drive out what is read often. If every frame is pinned, the page
 //! goes to a buffer of its own, which the caller frees by dropping the reference.
 //!
+//! # Its size
+//!
+//! The cache may be made smaller and larger while it is in use ([`Cache::set_bytes`]): memtables and
+//! merges take what readers do not need, and give it back. Frames beyond the limit are *parked*: they
+//! are `CLAIMED`, no slot names them, and their memory has gone back to the system. One that was
+//! pinned while the limit came down is parked when the hand finds it free.
+//!
 //! # Cost
 //!
 //! A hit, `get` and drop together, is two locked instructions and little else: 5 to 10 ns among 1 to
@@ -32,7 +39,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::{Error, Result};
@@ -57,6 +64,8 @@ pub(crate) use page::PageRef;
 use region::Region;
 use std::sync::atomic::AtomicU64;
 
+/// Frames that are parked under one holding of the mutex: those of a huge page.
+const SHRINK_FRAMES: usize = (2 << 20) / PAGE_BYTES;
 /// How many slots of a run are released under one taking of the mutex: about 1 µs' worth.
 const RELEASE_SLOTS: usize = 256;
 
@@ -107,6 +116,10 @@ struct Clock {
     untouched: usize,
     /// Frames that were given back. They are `CLAIMED`, and no slot names them.
     free: Vec<usize>,
+    /// Frames at and after this one may not be used.
+    limit: usize,
+    /// Frames from `limit` on that were used before. They too are `CLAIMED`, and have no memory.
+    parked: Vec<usize>,
 }
 
 impl Cache {
@@ -122,7 +135,7 @@ impl Cache {
             region: Region::new(frames)?,
             frames: (0..frames).map(|_| Frame::new()).collect(),
             slow: SlowPath {
-                clock: Mutex::new(Clock { hand: 0, untouched: 0, free: Vec::new() }),
+                clock: Mutex::new(Clock { hand: 0, untouched: 0, free: Vec::new(), limit: frames, parked: Vec::new() }),
                 misses: AtomicU64::new(0),
                 evictions: AtomicU64::new(0),
             },
@@ -133,7 +146,7 @@ impl Cache {
     pub(crate) fn stats(&self) -> CacheStats {
         let frames_used = {
             let clock = self.slow.clock.lock();
-            clock.untouched - clock.free.len()
+            clock.untouched - clock.free.len() - clock.parked.len()
         };
         CacheStats {
             misses: self.slow.misses.load(Ordering::Relaxed),
@@ -148,7 +161,7 @@ impl Cache {
         let mut clock = self.slow.clock.lock();
         let index = match clock.free.pop() {
             Some(index) => index,
-            None if clock.untouched < self.frames.len() => {
+            None if clock.untouched < clock.limit => {
                 clock.untouched += 1;
                 clock.untouched - 1
             }
@@ -160,18 +173,86 @@ impl Cache {
     /// Moves the hand to a frame that can be had. The first time round it may have to clear every
     /// `referenced`, each set by a hit since; after two rounds only pinned frames are left.
     fn evict(&self, clock: &mut Clock) -> Option<usize> {
-        for _ in 0..2 * self.frames.len() {
+        for _ in 0..2 * clock.untouched {
             let index = clock.hand;
-            clock.hand = if index + 1 < self.frames.len() { index + 1 } else { 0 };
+            clock.hand = if index + 1 < clock.untouched { index + 1 } else { 0 };
             if self.frames[index].try_claim() {
-                // SAFETY: the mutex that guards `clock` is held, and `PageSlots::drop` releases its
-                // frames under it before it frees its slots.
-                unsafe { self.frames[index].clear_owner() };
-                self.slow.evictions.fetch_add(1, Ordering::Relaxed);
-                return Some(index);
+                self.drive_out(index);
+                if index < clock.limit {
+                    return Some(index);
+                }
+                self.park(clock, index);
             }
         }
         None
+    }
+
+    /// Clears the slot of a frame just claimed. REQUIRES: the clock's mutex is held.
+    fn drive_out(&self, index: usize) {
+        // SAFETY: the mutex is held, and `PageSlots::drop` releases its frames under it before it
+        // frees its slots.
+        unsafe { self.frames[index].clear_owner() };
+        self.slow.evictions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives the memory of a frame beyond the limit, which the caller owns alone, back.
+    fn park(&self, clock: &mut Clock, index: usize) {
+        self.region.give_back(index, 1);
+        clock.parked.push(index);
+    }
+
+    /// Lets the cache have as many frames as `bytes` hold, at least one and at most those it was made
+    /// with. Making it smaller drives out what is in the last frames, 2 MiB at a time.
+    pub(crate) fn set_bytes(&self, bytes: usize) {
+        let wanted = (bytes / PAGE_BYTES).clamp(1, self.frames.len());
+        let mut clock = self.slow.clock.lock();
+        if wanted >= clock.limit {
+            clock.limit = wanted;
+            let (back, parked) = std::mem::take(&mut clock.parked).into_iter().partition(|&index| index < wanted);
+            clock.parked = parked;
+            let back: Vec<usize> = back;
+            clock.free.extend(back);
+            return;
+        }
+        while clock.limit > wanted {
+            let from = wanted.max((clock.limit - 1) / SHRINK_FRAMES * SHRINK_FRAMES);
+            self.shrink(&mut clock, from);
+            // Readers that miss take their turn.
+            MutexGuard::bump(&mut clock);
+        }
+    }
+
+    /// Brings the limit down to `from`, at most `SHRINK_FRAMES` lower.
+    fn shrink(&self, clock: &mut Clock, from: usize) {
+        let end = clock.limit;
+        clock.limit = from;
+        // Only frames that are ours now may lose their memory: a loader may be filling another.
+        let mut ours = [false; SHRINK_FRAMES];
+        clock.free.retain(|&index| {
+            if index >= from {
+                ours[index - from] = true;
+            }
+            index < from
+        });
+        for index in from..end.min(clock.untouched) {
+            if self.frames[index].try_claim_read() {
+                self.drive_out(index);
+                ours[index - from] = true;
+            }
+        }
+        let mut at = 0;
+        for run in ours.chunk_by(|a, b| a == b) {
+            if run[0] {
+                self.region.give_back(from + at, run.len());
+                clock.parked.extend(from + at..from + at + run.len());
+            }
+            at += run.len();
+        }
+    }
+
+    /// Takes a frame back from one that owned it alone.
+    fn give_frame(&self, clock: &mut Clock, index: usize) {
+        if index < clock.limit { clock.free.push(index) } else { self.park(clock, index) }
     }
 
     /// Frees the frames of the slots of a run that nobody can reach any more.
@@ -183,7 +264,7 @@ impl Cache {
                 let index = index_of(name);
                 self.frames[index].seize();
                 slot.store(ABSENT, Ordering::Relaxed);
-                clock.free.push(index);
+                self.give_frame(&mut clock, index);
             }
         }
     }
@@ -230,7 +311,8 @@ impl<'a> Claim<'a> {
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        self.cache.slow.clock.lock().free.push(self.index);
+        let mut clock = self.cache.slow.clock.lock();
+        self.cache.give_frame(&mut clock, self.index);
     }
 }
 

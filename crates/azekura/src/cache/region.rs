@@ -84,6 +84,19 @@ impl Region {
         unsafe { self.first.add(offset) }
     }
 
+    /// Gives the memory of `count` frames from `index` on back to the system. Their bytes are anything
+    /// afterwards, and take memory again when they are touched. REQUIRES: the caller owns them alone.
+    pub(super) fn give_back(&self, index: usize, count: usize) {
+        debug_assert!(count > 0 && index + count <= self.frames);
+        #[cfg(target_os = "linux")]
+        {
+            let first = self.frame(index).as_ptr().cast();
+            // SAFETY: the range is inside the mapping, and its owner expects any contents; they are
+            // zeros. A refusal keeps the memory, which is only a matter of the budget.
+            let _ = unsafe { rustix::mm::madvise(first, count * PAGE_BYTES, rustix::mm::Advice::LinuxDontNeed) };
+        }
+    }
+
     /// The guide of the page in frame `index`.
     #[inline(always)]
     pub(super) fn guide(&self, index: usize) -> NonNull<Guide> {

@@ -264,6 +264,59 @@ fn runs_come_and_go_under_contention() {
     assert_eq!(cache.stats().frames_used, 0);
 }
 
+#[test]
+fn a_smaller_cache_gives_its_last_frames_back() {
+    let cache = cache(400);
+    let slots = PageSlots::new(Arc::clone(&cache), 500);
+    for page in 0..400 {
+        drop(get(&slots, 1, page));
+    }
+    let pinned = get(&slots, 1, 390);
+    cache.set_bytes(100 * PAGE_BYTES);
+    assert_eq!(cache.stats().frames_used, 101, "a hundred, and the one that is pinned");
+    check(&pinned, 1, 390);
+    for page in 0..500 {
+        check(&get(&slots, 1, page), 1, page);
+    }
+    drop(pinned);
+    for page in 0..500 {
+        check(&get(&slots, 1, page), 1, page);
+    }
+    assert_eq!(cache.stats().frames_used, 100);
+    cache.set_bytes(300 * PAGE_BYTES);
+    for page in 0..500 {
+        check(&get(&slots, 1, page), 1, page);
+    }
+    assert_eq!(cache.stats().frames_used, 300);
+    drop(slots);
+    assert_eq!(cache.stats().frames_used, 0);
+}
+
+#[test]
+fn every_byte_is_right_while_the_size_changes() {
+    let cache = cache(300);
+    let slots = PageSlots::new(Arc::clone(&cache), PAGES);
+    let done = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (slots, done) = (&slots, &done);
+            scope.spawn(move || {
+                hammer(slots, 1, 20_000, 77 + u64::from(thread));
+                done.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        let mut random = Random(5);
+        while done.load(Ordering::Relaxed) < THREADS {
+            cache.set_bytes(usize_of(1 + random.below(300)) * PAGE_BYTES);
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    });
+    cache.set_bytes(300 * PAGE_BYTES);
+    drop(slots);
+    assert_eq!(cache.stats().frames_used, 0);
+    assert_eq!(cache.slow.clock.lock().parked.len(), 0);
+}
+
 /// The least time of several tries, in nanoseconds per get.
 fn ns_per_get(gets: u32, mut run: impl FnMut()) -> f64 {
     let mut least = Duration::MAX;

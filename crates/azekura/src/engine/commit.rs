@@ -386,6 +386,7 @@ impl Engine {
     /// Freezes the memtables for a flush, if they are full and no flush is under way.
     fn rotate_if_full(&self, commit: &mut Commit) -> Result<()> {
         self.pace.set_live(commit.live_bytes as u64);
+        self.claim_memory();
         // A small durable commit takes a block of the log, however little it adds to memory; the log
         // is bounded too, and with it the time that recovery takes.
         let log_full = self.log.file_bytes() >= (self.config.memtable_bytes * 2).max(LOG_BYTES_MIN);

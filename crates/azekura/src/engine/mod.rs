@@ -2,6 +2,7 @@
 //!
 //! Lock order: `checkpoint`, `commit`, `work`, then the leaves (log, values, space, cache).
 
+mod balance;
 mod checkpoint;
 mod commit;
 mod compact;
@@ -64,6 +65,7 @@ pub(crate) struct Engine {
     next_id: AtomicU64,
     next_table: AtomicU32,
     pub(crate) pace: Pace,
+    balance: balance::Balance,
     /// What the background threads wait for.
     work: Mutex<threads::Work>,
     work_changed: Condvar,

@@ -6,6 +6,7 @@
 //! needless, and new commits get a chain of their own. So the time to open depends on the log's
 //! length, which the memtable's size bounds, and on nothing else.
 
+use super::balance::Balance;
 use super::checkpoint::{Checkpoint, OldLog};
 use super::commit::{BatchPart, Commit};
 use super::pace::Pace;
@@ -298,7 +299,7 @@ fn build(path: &Path, config: Config, file: Arc<dyn File>, io: Arc<IoCounters>, 
     let file_id = found.block.file_id;
     let flushed = found.manifest.flushed_seq;
     let log = Log::new(file.clone(), space.clone(), poison.clone(), values_store.clone(), file_id, flushed);
-    let cache = Cache::new(usize_of64(config.cache_bytes()))?;
+    let cache = Cache::new(usize_of64(config.cache_bytes_reading()))?;
     let engine = Engine {
         path: path.to_path_buf(),
         store: Store { file: file.clone(), space: space.clone(), cache, file_id },
@@ -328,6 +329,7 @@ fn build(path: &Path, config: Config, file: Arc<dyn File>, io: Arc<IoCounters>, 
         next_id: AtomicU64::new(found.manifest.next_id.saturating_add(ID_GAP)),
         next_table: AtomicU32::new(found.manifest.next_table.max(1)),
         pace: Pace::new(),
+        balance: Balance::new(),
         work: Mutex::default(),
         work_changed: Condvar::new(),
         stop: AtomicBool::new(false),

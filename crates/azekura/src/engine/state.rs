@@ -71,7 +71,7 @@ impl SortedRun {
     }
 
     /// A lookup found its key, at `place` of a page. One in sixteen counts, so that readers seldom
-    /// write to a shared line.
+    /// write to a shared line, and the hash is not needed.
     #[inline(always)]
     pub(crate) fn learn_present(&self, place: usize) {
         if place & 15 == 0 {
@@ -79,11 +79,11 @@ impl SortedRun {
         }
     }
 
-    /// The filter said that a key of this hash is absent; one in sixteen counts.
+    /// A lookup of a key of this hash has ended; one in sixteen counts.
     #[inline(always)]
-    pub(crate) fn learn_absent(&self, hash: u64) {
+    pub(crate) fn learn(&self, hash: u64, found: bool) {
         if hash & 15 == 0 {
-            self.set_mood(|mood| mood.saturating_sub(1));
+            self.set_mood(|mood| if found { (mood + 1).min(MOOD_MAX) } else { mood.saturating_sub(1) });
         }
     }
 

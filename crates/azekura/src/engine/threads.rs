@@ -37,6 +37,11 @@ pub(super) struct Work {
 }
 
 impl Work {
+    /// Whether a merge is under way.
+    pub(super) fn merges(&self) -> bool {
+        self.jobs_running > 0
+    }
+
     /// Whether nobody reads the oldest of a table's sorted runs to replace it, so that others may.
     pub(super) fn bottom_is_free(&self, levels: &[Arc<SortedRun>]) -> bool {
         self.paused == 0 && levels.last().is_none_or(|bottom| !self.busy.iter().any(|(_, b)| Arc::ptr_eq(b, bottom)))
@@ -86,15 +91,20 @@ impl Engine {
     }
 
     fn flush_loop(&self) {
+        let mut watch = self.new_watch();
         loop {
+            self.divide_memory(&mut watch);
             {
                 let mut work = self.work.lock();
-                while !self.has_frozen() {
+                if !self.has_frozen() && !self.memory_is_claimed(&watch) {
                     if self.stopping() {
                         return;
                     }
                     self.work_changed.wait_for(&mut work, Duration::from_millis(200));
                 }
+            }
+            if !self.has_frozen() {
+                continue;
             }
             let done = self.flush_frozen();
             let failed = done.is_err();

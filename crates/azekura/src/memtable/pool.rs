@@ -46,6 +46,11 @@ impl Pool {
         }
     }
 
+    /// Gives what is idle back to the allocator.
+    pub(crate) fn clear(&self) {
+        *self.idle.lock() = Idle::default();
+    }
+
     /// Makes room for so many heads and heap bytes in all, with vectors of the pool if there are
     /// some of about that size: the block will be kept.
     pub(crate) fn reserve(&self, block: &mut Block, heads: usize, heap_bytes: usize) {

@@ -112,7 +112,7 @@ fn in_level<'a, R>(
             early = hold.map(|hold| (hold.send_for(key), hold));
         }
         if !run.may_contain(hash)? {
-            level.learn_absent(hash);
+            level.learn(hash, false);
             return Ok(None);
         }
     }
@@ -139,22 +139,39 @@ fn give<'a, R>(hit: Hit<'a>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Option<R> {
     if hit.tag == Tag::Delete { None } else { Some(f(hit.tag, Slot::Page(hit))) }
 }
 
-/// As `in_runs`, of several sorted runs, newest first.
+/// Of so few sorted runs the pages are sent for before the filters have answered.
+const EAGER_LEVELS: usize = 4;
+
+/// As `in_runs`, of several sorted runs, newest first. What lookups have met in the oldest one says
+/// whether keys are mostly found: its filter is then not asked, and pages are sent for early.
 fn in_levels<'a, R>(t: &'a TableState, key: SortKey<'_>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Result<Option<R>> {
+    let Some((oldest, newer)) = t.levels.split_last() else { return Ok(None) };
     let hash = t.kind.filter_hash(key);
-    for level in t.levels.iter() {
-        if let Some(run) = level.run_for(key) {
+    let mood = oldest.mood();
+    let mut early = [const { None }; EAGER_LEVELS];
+    for (i, level) in t.levels.iter().enumerate() {
+        let Some(run) = level.run_for(key) else { continue };
+        if i < newer.len() || mood != Mood::Finds {
             run.prefetch_filter(hash);
+        }
+        if mood != Mood::Misses && t.levels.len() <= EAGER_LEVELS {
+            let hold = run.meta()?.page_of(key).and_then(|page| run.peek(page));
+            early[i] = hold.map(|hold| (hold.send_for(key), hold));
         }
     }
     let mut f = Some(f);
-    for level in t.levels.iter() {
+    for (i, level) in t.levels.iter().enumerate() {
+        let asked = i < newer.len() || mood != Mood::Finds;
         if let Some(run) = level.run_for(key)
-            && run.may_contain(hash)?
+            && (!asked || run.may_contain(hash)?)
             && let Some(page) = run.meta()?.page_of(key)
         {
-            let found = run.find_in(page, key, |hit| f.take().and_then(|f| give(hit, f)))?;
+            let found = match early.get_mut(i).and_then(Option::take) {
+                Some((guess, hold)) => find_held(page, hold, guess, key, |hit| f.take().and_then(|f| give(hit, f))),
+                None => run.find_in(page, key, |hit| f.take().and_then(|f| give(hit, f)))?,
+            };
             if let Some(record) = found {
+                oldest.learn(hash, true);
                 return Ok(record);
             }
         }
@@ -162,5 +179,6 @@ fn in_levels<'a, R>(t: &'a TableState, key: SortKey<'_>, f: impl FnOnce(Tag, Slo
             return Ok(None);
         }
     }
+    oldest.learn(hash, false);
     Ok(None)
 }

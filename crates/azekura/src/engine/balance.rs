@@ -1,0 +1,75 @@
+//! The budget's division between the page cache and the memtables.
+//!
+//! While nothing much is written, the page cache has nearly all of the memory budget. As soon as the
+//! memtables hold more than a little, it is brought down to what they and the merges leave at their
+//! largest; when nothing has been committed for a second, they hold little and nothing is being
+//! merged, the memory of flushed chunks is given back and the cache grows again. The flushing thread
+//! does both, so a commit only raises a flag.
+
+use super::Engine;
+use crate::base::codec::usize_of64;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Nothing must have been committed for so long before the cache grows.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Who the budget is for.
+pub(super) struct Balance {
+    /// Memtables may need it.
+    writing: AtomicBool,
+}
+
+/// What the flushing thread has seen and done.
+pub(super) struct Watch {
+    writing: bool,
+    commits: u64,
+    since: Instant,
+}
+
+impl Balance {
+    pub(super) fn new() -> Balance {
+        Balance { writing: AtomicBool::new(false) }
+    }
+}
+
+impl Engine {
+    pub(super) fn new_watch(&self) -> Watch {
+        Watch { writing: false, commits: 0, since: Instant::now() }
+    }
+
+    fn memtables_are_small(&self) -> bool {
+        self.pace.memtable_bytes() <= self.config.memtable_bytes / 16
+    }
+
+    /// Called after memtables have grown.
+    pub(super) fn claim_memory(&self) {
+        if !self.balance.writing.load(Ordering::Relaxed) && !self.memtables_are_small() {
+            self.balance.writing.store(true, Ordering::Relaxed);
+            self.wake();
+        }
+    }
+
+    /// Whether `divide_memory` has something to do at once.
+    pub(super) fn memory_is_claimed(&self, watch: &Watch) -> bool {
+        !watch.writing && self.balance.writing.load(Ordering::Relaxed)
+    }
+
+    /// Sets the size of the page cache by who needs memory.
+    pub(super) fn divide_memory(&self, watch: &mut Watch) {
+        if self.memory_is_claimed(watch) {
+            watch.writing = true;
+            self.store.cache.set_bytes(usize_of64(self.config.cache_bytes_writing()));
+        }
+        let commits = self.counters.commits.load(Ordering::Relaxed);
+        if commits != watch.commits || !self.memtables_are_small() || self.lock_work().merges() {
+            (watch.commits, watch.since) = (commits, Instant::now());
+        }
+        if watch.writing && watch.since.elapsed() >= QUIET {
+            watch.writing = false;
+            self.balance.writing.store(false, Ordering::Relaxed);
+            self.pool.clear();
+            self.store.cache.set_bytes(usize_of64(self.config.cache_bytes_reading()));
+        }
+    }
+}
