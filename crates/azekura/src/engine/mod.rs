@@ -6,6 +6,7 @@ mod balance;
 mod checkpoint;
 mod commit;
 mod compact;
+mod crowd;
 mod flush;
 mod history;
 mod job;
@@ -66,6 +67,7 @@ pub(crate) struct Engine {
     next_table: AtomicU32,
     pub(crate) pace: Pace,
     balance: balance::Balance,
+    crowd: crowd::Crowd,
     /// What the background threads wait for.
     work: Mutex<threads::Work>,
     work_changed: Condvar,

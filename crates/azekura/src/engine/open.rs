@@ -9,6 +9,7 @@
 use super::balance::Balance;
 use super::checkpoint::{Checkpoint, OldLog};
 use super::commit::{BatchPart, Commit};
+use super::crowd::Crowd;
 use super::pace::Pace;
 use super::poison::Poison;
 use super::state::{SortedRun, State, TableState};
@@ -330,6 +331,7 @@ fn build(path: &Path, config: Config, file: Arc<dyn File>, io: Arc<IoCounters>, 
         next_table: AtomicU32::new(found.manifest.next_table.max(1)),
         pace: Pace::new(),
         balance: Balance::new(),
+        crowd: Crowd::new(),
         work: Mutex::default(),
         work_changed: Condvar::new(),
         stop: AtomicBool::new(false),

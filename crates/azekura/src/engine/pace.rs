@@ -89,6 +89,7 @@ impl Pace {
 impl Engine {
     /// Delays a commit of `bytes` as the debts demand.
     pub(super) fn pace_writer(&self, bytes: u64) -> Result<()> {
+        self.make_way();
         let debt = self.pace.debt(self.config.memtable_bytes);
         if debt <= 0.0 {
             return Ok(());

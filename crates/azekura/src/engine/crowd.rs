@@ -1,0 +1,119 @@
+//! Keeping out of readers' way: where tables are read beside the writer and the processors have more
+//! to do than they can, the writer makes pauses.
+//!
+//! A writer at full speed keeps the flush and the merges busy too, and together they want more
+//! processors than a small machine has left beside its readers; then everybody waits for everybody.
+//! The system tells each thread how long it was ready to run and did not. When that is more than a
+//! small part of a writer's time, it sleeps for a part of the time that it has worked, and for a
+//! larger one as long as the crowd lasts (additive increase, and decrease in proportion, as for
+//! congestion in networks). Where nobody reads, or processors are idle, this costs nothing.
+
+use super::Engine;
+use std::cell::RefCell;
+use std::fs::File;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a writer works before it looks around.
+const WINDOW: Duration = Duration::from_millis(1);
+/// Waiting for more than this part of its time means a crowd.
+const WAITING_MAX: f64 = 0.05;
+/// The pause, in hundredths of the time worked: how it grows, and its limit.
+const PAUSE_STEP: u32 = 20;
+const PAUSE_MAX: u32 = 300;
+/// Shorter sleeps would not be kept to.
+const SLEEP_MIN: Duration = Duration::from_micros(100);
+const SLEEP_MAX: Duration = Duration::from_millis(10);
+
+/// How long writers pause at present.
+pub(super) struct Crowd {
+    /// In hundredths of the time worked.
+    pause: AtomicU32,
+}
+
+/// What the system says of a thread: nanoseconds that it ran, and that it was ready to and did not.
+#[derive(Clone, Copy)]
+struct Times {
+    ran_ns: u64,
+    waited_ns: u64,
+}
+
+/// A thread's file of its times, and what it said at the beginning of the window.
+struct Window {
+    file: File,
+    began: Instant,
+    times: Times,
+}
+
+thread_local! {
+    static WINDOW_OF_THREAD: RefCell<Option<Window>> = const { RefCell::new(None) };
+}
+
+impl Window {
+    /// None where the system does not tell.
+    fn open() -> Option<Window> {
+        let file = File::open("/proc/thread-self/schedstat").ok()?;
+        let times = Times::read(&file)?;
+        Some(Window { file, began: Instant::now(), times })
+    }
+}
+
+impl Times {
+    #[cfg(unix)]
+    fn read(file: &File) -> Option<Times> {
+        let mut text = [0; 80];
+        let n = std::os::unix::fs::FileExt::read_at(file, &mut text, 0).ok()?;
+        let mut fields = std::str::from_utf8(&text[..n]).ok()?.split_ascii_whitespace();
+        let mut field = || fields.next()?.parse().ok();
+        Some(Times { ran_ns: field()?, waited_ns: field()? })
+    }
+
+    #[cfg(not(unix))]
+    fn read(_file: &File) -> Option<Times> {
+        None
+    }
+}
+
+impl Crowd {
+    pub(super) fn new() -> Crowd {
+        Crowd { pause: AtomicU32::new(0) }
+    }
+
+    /// Learns from a window, and gives how long to sleep after it.
+    fn learn(&self, ran_ns: u64, waited_ns: u64) -> Duration {
+        let part = waited_ns as f64 / (ran_ns + waited_ns).max(1) as f64;
+        let pause = self.pause.load(Ordering::Relaxed);
+        let pause = if part > WAITING_MAX { (pause + PAUSE_STEP).min(PAUSE_MAX) } else { pause * 15 / 16 };
+        self.pause.store(pause, Ordering::Relaxed);
+        let sleep = Duration::from_nanos(ran_ns / 100 * u64::from(pause)).min(SLEEP_MAX);
+        if sleep < SLEEP_MIN { Duration::ZERO } else { sleep }
+    }
+}
+
+impl Engine {
+    /// Pauses the calling writer if readers need its processor.
+    pub(super) fn make_way(&self) {
+        let is_read = self.state.load().tables.iter().any(|t| t.read.load(Ordering::Relaxed));
+        if is_read {
+            WINDOW_OF_THREAD.with_borrow_mut(|window| self.look_around(window));
+        }
+    }
+
+    fn look_around(&self, window: &mut Option<Window>) {
+        let Some(now) = window else {
+            *window = Window::open();
+            return;
+        };
+        if now.began.elapsed() < WINDOW {
+            return;
+        }
+        let Some(times) = Times::read(&now.file) else { return };
+        let ran_ns = times.ran_ns.saturating_sub(now.times.ran_ns);
+        let sleep = self.crowd.learn(ran_ns, times.waited_ns.saturating_sub(now.times.waited_ns));
+        if !sleep.is_zero() {
+            std::thread::sleep(sleep);
+        }
+        now.times = Times::read(&now.file).unwrap_or(times);
+        now.began = Instant::now();
+    }
+}
