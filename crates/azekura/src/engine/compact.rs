@@ -102,7 +102,6 @@ impl Engine {
         let next = Arc::new(SortedRun::new(runs, old.updates)?);
         let installed = self.replace_levels(table, std::slice::from_ref(&old), vec![next.clone()], gone)?;
         if installed {
-            self.replace_busy(&old, &next);
             *steps = Steps { bottom: Some(next), written, passed };
             self.checkpoint(Purpose::Plain)?;
         } else {
@@ -133,8 +132,9 @@ impl Engine {
         Ok(installed)
     }
 
-    /// Swaps contiguous levels of a table for others; the runs in `gone` are retired. False if the
-    /// table was dropped meanwhile, or the levels are not there any more.
+    /// Swaps contiguous levels of a table for others; the runs in `gone` are retired. One level in the
+    /// place of another is as busy as that was. False if the table was dropped meanwhile, or the
+    /// levels are not there any more.
     pub(super) fn replace_levels(
         &self,
         table: u32,
@@ -152,10 +152,15 @@ impl Engine {
         if !old.iter().enumerate().all(|(i, o)| same(i, o)) {
             return Ok(false);
         }
+        // Held until both say the same: no flush joins, and no merge takes, a level that is being read.
+        let mut work = self.lock_work();
+        if let ([old], [new]) = (old, new.as_slice()) {
+            work.pass_on(old, new);
+        }
         levels.splice(from..from + old.len(), new);
         t.levels = Arc::new(levels);
         self.state.store(Arc::new(state.with_table(t)));
-        drop(commit);
+        drop((work, commit));
         self.retired.lock().extend(gone.into_iter().map(Retired::whole));
         Ok(true)
     }
