@@ -104,8 +104,8 @@ impl Commit {
 /// Durable commits that wait for the next sync, and whether somebody is at the one before.
 #[derive(Default)]
 pub(super) struct Waiting {
-    queue: Vec<Arc<Ticket>>,
-    leading: bool,
+    pub(super) queue: Vec<Arc<Ticket>>,
+    pub(super) leading: bool,
 }
 
 /// A durable commit waiting for its leader.
@@ -137,6 +137,11 @@ impl Ticket {
         self.changed.notify_one();
     }
 
+    fn done_if_waiting(&self, error: &Error) {
+        self.slot.lock().result.get_or_insert_with(|| Err(error.clone()));
+        self.changed.notify_one();
+    }
+
     /// Waits for the result; none if this commit is to lead instead.
     fn wait(&self) -> Option<Result<u64>> {
         let mut slot = self.slot.lock();
@@ -144,6 +149,26 @@ impl Ticket {
             self.changed.wait(&mut slot);
         }
         slot.result.clone()
+    }
+}
+
+/// The one at work for a group of durable commits; hands the lead on when it is done, also by a panic:
+/// then the handle is poisoned, and those of the group that have no result yet are told so.
+struct Leader<'a> {
+    engine: &'a Engine,
+    group: Vec<Arc<Ticket>>,
+}
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        if let Err(e) = self.engine.poison.check() {
+            self.group.iter().for_each(|ticket| ticket.done_if_waiting(&e));
+        }
+        let mut waiting = self.engine.waiting.lock();
+        match waiting.queue.first() {
+            Some(next) => next.choose(),
+            None => waiting.leading = false,
+        }
     }
 }
 
@@ -169,10 +194,17 @@ impl Engine {
         }
         let mut commit = self.commit.lock();
         self.poison.check()?;
-        let seq = self.sequence(&mut commit, &batch)?;
+        let armed = self.poison.armed("committing");
+        let done = self.commit_one(&mut commit, batch);
+        armed.disarm();
+        done
+    }
+
+    fn commit_one(&self, commit: &mut Commit, batch: Batch) -> Result<u64> {
+        let seq = self.sequence(commit, &batch)?;
         let ready = self.log_batch(seq, batch);
-        self.apply(&mut commit, seq, ready)?;
-        self.rotate_if_full(&mut commit)?;
+        self.apply(commit, seq, ready)?;
+        self.rotate_if_full(commit)?;
         Ok(seq)
     }
 
@@ -197,17 +229,15 @@ impl Engine {
         if !leads && let Some(result) = ticket.wait() {
             return result;
         }
+        let mut leader = Leader { engine: self, group: Vec::new() };
         {
             let mut commit = self.commit.lock();
-            let group = std::mem::take(&mut self.waiting.lock().queue);
-            self.lead(&mut commit, &group);
+            leader.group = std::mem::take(&mut self.waiting.lock().queue);
+            let armed = self.poison.armed("committing");
+            self.lead(&mut commit, &leader.group);
+            armed.disarm();
         }
-        let mut waiting = self.waiting.lock();
-        match waiting.queue.first() {
-            Some(next) => next.choose(),
-            None => waiting.leading = false,
-        }
-        drop(waiting);
+        drop(leader);
         let left_behind = || Err(Error::Invalid { detail: "a commit was left behind by its group".into() });
         ticket.slot.lock().result.clone().unwrap_or_else(left_behind)
     }

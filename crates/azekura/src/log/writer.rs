@@ -13,7 +13,7 @@ use crate::values::{Segment, ValueStore};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The first segment of a chain; a database of a few records stays small.
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
@@ -62,8 +62,6 @@ struct Io {
     next_frame: u64,
     /// Frames below this number are durable.
     durable_below: u64,
-    /// The manifest names the chain, so that frames may be written.
-    published: bool,
 }
 
 /// What must happen before the first frame of a chain: its start in the manifest.
@@ -80,6 +78,9 @@ pub(crate) struct Log {
     values: Arc<ValueStore>,
     file_id: u64,
     io: Mutex<Io>,
+    /// The manifest names the chain, so that frames may be written. Changed under `io`, and read
+    /// without it: a durable commit joins the group that waits while another is being written.
+    published: AtomicBool,
     queue: Mutex<Queue>,
     /// Every commit up to here is durable by the log or by a flush.
     durable_seq: AtomicU64,
@@ -98,7 +99,7 @@ impl Log {
         file_id: u64,
         seq: u64,
     ) -> Log {
-        let io = Io { chain: 0, segments: VecDeque::new(), at: 0, next_frame: 1, durable_below: 0, published: false };
+        let io = Io { chain: 0, segments: VecDeque::new(), at: 0, next_frame: 1, durable_below: 0 };
         Log {
             file,
             space,
@@ -106,6 +107,7 @@ impl Log {
             values,
             file_id,
             io: Mutex::new(io),
+            published: AtomicBool::new(false),
             queue: Mutex::new(Queue::default()),
             durable_seq: AtomicU64::new(seq),
             file_bytes: AtomicU64::new(0),
@@ -164,7 +166,7 @@ impl Log {
 
     /// Whether frames can be written, or the chain must be published first.
     pub(crate) fn start(&self) -> LogStart {
-        if self.io.lock().published { LogStart::Ready } else { LogStart::Unpublished }
+        if self.published.load(Ordering::Acquire) { LogStart::Ready } else { LogStart::Unpublished }
     }
 
     /// Gives the chain its first segment, to be named by the checkpoint that the caller writes
@@ -183,8 +185,8 @@ impl Log {
 
     /// The checkpoint that names the chain is durable.
     pub(crate) fn published(&self) {
-        let mut io = self.io.lock();
-        io.published = !io.segments.is_empty();
+        let io = self.io.lock();
+        self.published.store(!io.segments.is_empty(), Ordering::Release);
     }
 
     /// The chain as the manifest has it. REQUIRES: the checkpoint lock.
@@ -225,7 +227,7 @@ impl Log {
         if io.segments.iter().any(|s| s.last_seq > seq) {
             return Vec::new();
         }
-        io.published = false;
+        self.published.store(false, Ordering::Release);
         io.segments.drain(..).map(|s| s.extent).collect()
     }
 
@@ -252,6 +254,13 @@ impl Log {
         let mut io = self.io.lock();
         // After the lock: whoever held it may have failed to write what this caller waits for.
         self.poison.check()?;
+        let armed = self.poison.armed("writing the log");
+        let done = self.write_queue(&mut io);
+        armed.disarm();
+        done
+    }
+
+    fn write_queue(&self, io: &mut Io) -> Result<()> {
         let pending = {
             let mut queue = self.queue.lock();
             queue.bytes = 0;
@@ -262,7 +271,7 @@ impl Log {
             self.values.sync()?;
         }
         self.poison.check()?;
-        let done = self.write_pending(&mut io, &pending);
+        let done = self.write_pending(io, &pending);
         self.poison.guard(done)?;
         io.durable_below = io.next_frame;
         self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);

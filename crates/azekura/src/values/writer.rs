@@ -289,7 +289,8 @@ impl ValueStore {
             return;
         }
         let (offset, len) = (job.segment.offset + job.start, job.bytes.len() as u64);
-        let done = self.file.write_at(&job.bytes, offset).map_err(|e| Error::io("writing large values", e));
+        let write = || self.file.write_at(&job.bytes, offset).map_err(|e| Error::io("writing large values", e));
+        let done = self.poison.catch("writing large values", write);
         if self.poison.guard(done).is_err() {
             return;
         }
