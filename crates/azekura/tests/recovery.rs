@@ -294,3 +294,36 @@ fn commits_to_a_table_that_another_thread_is_making() {
         assert!(!told || there("new"), "round {round}: an acknowledged commit is lost");
     }
 }
+
+/// All that follows in the log hangs on a jump from one segment to the next; it stands twice, so
+/// that one damaged block of it costs nothing.
+#[test]
+fn either_copy_of_a_jump_is_enough() {
+    const BLOCK: usize = 4096;
+    let disk = Disk::new();
+    let db = Db::open_on(&disk, PATH, Options::new().background_merges(false)).unwrap();
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let n = 200u64;
+    for i in 0..n {
+        t.put(&i.to_be_bytes(), &noise(i, 3000)).unwrap();
+    }
+    let disk = disk.after_kill();
+    drop((t, db));
+    let bytes = disk.bytes(PATH);
+    let is_jump = |block: &[u8]| block[4..8] == *b"AZLF" && block[40] == 1;
+    let jumps: Vec<usize> = bytes.chunks_exact(BLOCK).enumerate().filter(|(_, b)| is_jump(b)).map(|(i, _)| i).collect();
+    assert!(jumps.len() >= 4 && jumps.len().is_multiple_of(2), "the log has jumped twice or more: {jumps:?}");
+    for pair in jumps.chunks_exact(2) {
+        assert_eq!(pair[0] + 1, pair[1]);
+    }
+    for damaged in jumps {
+        let disk = disk.after_kill();
+        disk.patch(PATH, (damaged * BLOCK) as u64, &noise(7, BLOCK));
+        let db = Db::open_on(&disk, PATH, small()).unwrap();
+        let t = db.open_table("t").unwrap();
+        for i in 0..n {
+            assert!(t.get(&i.to_be_bytes()).unwrap().is_some_and(|v| v == noise(i, 3000)), "{i}, block {damaged}");
+        }
+        check(&db);
+    }
+}

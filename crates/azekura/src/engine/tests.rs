@@ -11,6 +11,7 @@ use crate::base::key::Kind;
 use crate::base::limits::SUPERBLOCKS_BYTES;
 use crate::storage::MemStorage;
 use hooked::{Call, Hooked};
+use std::io;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -223,4 +224,28 @@ fn a_merge_that_panics_does_not_keep_the_database_open() {
     let closed = std::thread::spawn(move || db.close());
     wait_until(|| closed.is_finished());
     assert!(matches!(closed.join().unwrap(), Err(Error::Poisoned { .. })));
+}
+
+/// A table whose flush fails is dropped while it is frozen: neither its memory nor its error is held
+/// against those who write to others.
+#[test]
+fn a_frozen_table_that_is_dropped_is_forgotten() {
+    let disk = Hooked::default();
+    let options = Options::new().background_merges(false).durability(Durability::Eventual);
+    let db = Db::open_on(&disk, "engine.azk", options).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let other = db.create_table("other", Kind::Ordered).unwrap();
+    table.put_many((0..5000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
+    disk.hook(|call| match std::thread::current().name() {
+        Some("azekura-flush") if call == Call::Write => Err(io::ErrorKind::Other.into()),
+        _ => Ok(()),
+    });
+    assert!(matches!(db.flush(), Err(Error::Io { .. })));
+    assert!(db.stats().memtable_bytes > 5000 * 16);
+    db.drop_table("t").unwrap();
+    assert_eq!(db.stats().memtable_bytes, 0);
+    disk.heal();
+    other.put(b"a", b"1").unwrap();
+    db.flush().unwrap();
+    assert!(db.stats().runs == 1 && db.stats().memtable_bytes == 0);
 }
