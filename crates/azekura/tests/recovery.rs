@@ -2,7 +2,7 @@
 
 mod disk;
 
-use azekura::{Db, Durability, Kind, Options, WriteOptions};
+use azekura::{Db, Durability, Error, Kind, Options, WriteOptions};
 use disk::{Call, Disk, Fault, Keep, Rng, Watchdog};
 use std::ops::Bound;
 use std::time::Duration;
@@ -325,5 +325,38 @@ fn either_copy_of_a_jump_is_enough() {
             assert!(t.get(&i.to_be_bytes()).unwrap().is_some_and(|v| v == noise(i, 3000)), "{i}, block {damaged}");
         }
         check(&db);
+    }
+}
+
+/// A crash while an empty file becomes a database leaves a database or an empty file.
+#[test]
+fn an_empty_file_becomes_a_database_whole_or_not_at_all() {
+    for n in 1.. {
+        let disk = Disk::with_file(PATH, b"");
+        disk.cut_after(n);
+        let opened = Db::open_on(&disk, PATH, small()).and_then(|db| db.close());
+        assert_eq!(opened.is_err(), disk.is_dead(), "cut {n}: {opened:?}");
+        if !disk.is_dead() {
+            assert!(n > 3, "cuts came");
+            break;
+        }
+        for seed in 0..60 {
+            let keep = [Keep::None, Keep::All, Keep::Prefix, Keep::Blocks(512), Keep::Blocks(4096)][seed % 5];
+            let disk = disk.after_cut(keep, &mut Rng(seed as u64));
+            let db =
+                Db::open_on(&disk, PATH, small()).unwrap_or_else(|e| panic!("cut {n}, {keep:?}, seed {seed}: {e}"));
+            db.table("t", Kind::Hash).unwrap().put(b"a", b"1").unwrap();
+            check(&db);
+            db.close().unwrap();
+            let db = Db::open_on(&cut(&disk), PATH, small()).unwrap();
+            assert_eq!(db.open_table("t").unwrap().get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
+        }
+    }
+    // What is somebody else's stays as it is.
+    for (bytes, length) in [(&b"hello"[..], 5), (&[0; 8191], 8191), (&[0; 1 << 14], 1 << 14)] {
+        let disk = Disk::with_file(PATH, bytes);
+        let opened = Db::open_on(&disk, PATH, small());
+        assert!(matches!(opened.err(), Some(Error::NotADatabase { .. })), "{length}");
+        assert_eq!(disk.bytes(PATH), bytes);
     }
 }
