@@ -192,6 +192,10 @@ impl Engine {
         if batch.durable {
             return self.commit_durable(batch);
         }
+        if self.log.is_full() {
+            // Nothing more is promised to be durable soon before what waits is.
+            self.sync()?;
+        }
         let mut commit = self.commit.lock();
         self.poison.check()?;
         let armed = self.poison.armed("committing");
@@ -245,6 +249,7 @@ impl Engine {
     /// Commits a group with one sync.
     fn lead(&self, commit: &mut Commit, group: &[Arc<Ticket>]) {
         let mut logged = Vec::new();
+        self.log.begin_group();
         for ticket in group {
             let Some(batch) = ticket.slot.lock().batch.take() else { continue };
             match self.poison.check().and_then(|()| self.check_open()).and_then(|()| self.sequence(commit, &batch)) {
@@ -252,14 +257,28 @@ impl Engine {
                 Err(e) => ticket.done(Err(e)),
             }
         }
-        let written = if logged.is_empty() { Ok(()) } else { self.log.write() };
+        let written = logged.first().map_or(Ok(0), |&(_, first, _)| self.write_group(first));
         for (ticket, seq, ready) in logged {
-            let applied = written.clone().and_then(|()| self.apply(commit, seq, ready));
-            ticket.done(applied.map(|()| seq));
+            let durable = match &written {
+                Ok(durable) if *durable >= seq => Ok(()),
+                Ok(_) => Err(Error::NoSpace { during: "writing the log" }),
+                Err(e) => Err(e.clone()),
+            };
+            ticket.done(durable.and_then(|()| self.apply(commit, seq, ready)).map(|()| seq));
         }
         if self.rotate_if_full(commit).is_err() {
             // The commits are durable; the failed flush is reported to those who wait for it.
             self.wake();
+        }
+    }
+
+    /// Makes the commits from `first` on durable, or as many of them as there is room for: gives the
+    /// newest that is. The others leave no trace but their numbers.
+    fn write_group(&self, first: u64) -> Result<u64> {
+        match self.log.write() {
+            Ok(()) => Ok(self.log.durable_seq()),
+            Err(Error::NoSpace { .. }) if self.poison.check().is_ok() => Ok(self.log.take_back(first)),
+            Err(e) => Err(e),
         }
     }
 

@@ -249,3 +249,48 @@ fn a_frozen_table_that_is_dropped_is_forgotten() {
     db.flush().unwrap();
     assert!(db.stats().runs == 1 && db.stats().memtable_bytes == 0);
 }
+
+/// A database of so many runs that its manifest needs an extent of its own, on a disk that is full from
+/// any write of a flush on: the manifest's too. It is refused, and done when there is room.
+#[test]
+fn a_checkpoint_on_a_full_disk_is_tried_again() {
+    let disk = Hooked::default();
+    let options = Options::new().background_merges(false).durability(Durability::Sync);
+    let db = Db::open_on(&disk, "engine.azk", options).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let put = |n: u64| table.put_many((0..100u64).map(|i| ((i * 1000 + n).to_be_bytes(), n.to_be_bytes())));
+    for n in 0..60 {
+        put(n).unwrap();
+        db.flush().unwrap();
+    }
+    let mut refused = 0;
+    let mut committed = 60;
+    for nth in 1.. {
+        put(committed).unwrap();
+        committed += 1;
+        wait_until(|| leaked(&db.engine) == 0);
+        disk.fill_at(nth);
+        let flushed = db.flush();
+        if flushed.is_ok() {
+            disk.heal();
+            break;
+        }
+        assert!(matches!(flushed, Err(Error::NoSpace { .. })), "write {nth}: {flushed:?}");
+        refused += 1;
+        // While it is full, what still has room in the log is committed.
+        put(committed).unwrap();
+        committed += 1;
+        disk.heal();
+        put(committed).unwrap();
+        committed += 1;
+        wait_until(|| db.flush().is_ok());
+    }
+    assert!(refused >= 2, "the run's write and the manifest's, not {refused}");
+    assert_eq!(table.count().unwrap(), committed * 100);
+    wait_until(|| leaked(&db.engine) == 0);
+    drop(table);
+    db.close().unwrap();
+    let db = Db::open_on(&disk, "engine.azk", Options::new()).unwrap();
+    assert_eq!(db.open_table("t").unwrap().count().unwrap(), committed * 100);
+    assert!(db.check(|_| {}).unwrap().problems.is_empty());
+}

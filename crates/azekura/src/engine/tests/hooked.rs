@@ -1,5 +1,6 @@
 //! A storage in memory that asks a test's hook before each call: it may fail, wait or panic there.
 
+use crate::base::limits::SUPERBLOCKS_BYTES;
 use crate::storage::{File, MemStorage, OpenMode, Storage};
 use parking_lot::Mutex;
 use std::io;
@@ -12,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) enum Call {
     Read,
     Write,
+    /// A write of a superblock, for which there is always room.
+    WriteSuperblock,
     WriteDurable,
     Sync,
 }
@@ -42,9 +45,18 @@ impl Hooked {
 
     /// The `nth` such call from now on fails, counted from 1.
     pub(super) fn fail_nth(&self, what: Call, nth: u64) {
+        self.fail_from(what, nth, nth, eio);
+    }
+
+    /// From the `nth` write on, the disk is full.
+    pub(super) fn fill_at(&self, nth: u64) {
+        self.fail_from(Call::Write, nth, u64::MAX, || rustix::io::Errno::NOSPC.into());
+    }
+
+    fn fail_from(&self, what: Call, first: u64, last: u64, error: fn() -> io::Error) {
         let calls = AtomicU64::new(0);
-        let is_it = move |call| call == what && calls.fetch_add(1, Ordering::Relaxed) + 1 == nth;
-        self.hook(move |call| if is_it(call) { Err(eio()) } else { Ok(()) });
+        let is_it = move |call| call == what && (first..=last).contains(&(calls.fetch_add(1, Ordering::Relaxed) + 1));
+        self.hook(move |call| if is_it(call) { Err(error()) } else { Ok(()) });
     }
 }
 
@@ -95,7 +107,7 @@ impl File for HookedFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.ask(Call::Write)?;
+        self.ask(if offset < SUPERBLOCKS_BYTES { Call::WriteSuperblock } else { Call::Write })?;
         self.file.write_at(buf, offset)
     }
 
