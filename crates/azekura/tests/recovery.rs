@@ -2,7 +2,7 @@
 
 mod disk;
 
-use azekura::{Db, Durability, Kind, Options, WriteOptions};
+use azekura::{Db, Durability, Error, Kind, Options, WriteOptions};
 use disk::{Call, Disk, Fault, Keep, Rng, Watchdog};
 use std::ops::Bound;
 use std::time::Duration;
@@ -292,5 +292,71 @@ fn commits_to_a_table_that_another_thread_is_making() {
         let there = |name: &str| db.open_table(name).is_ok_and(|t| t.contains(b"k").unwrap());
         assert_eq!(there("base"), there("new"), "round {round}: a commit is torn");
         assert!(!told || there("new"), "round {round}: an acknowledged commit is lost");
+    }
+}
+
+/// All that follows in the log hangs on a jump from one segment to the next; it stands twice, so
+/// that one damaged block of it costs nothing.
+#[test]
+fn either_copy_of_a_jump_is_enough() {
+    const BLOCK: usize = 4096;
+    let disk = Disk::new();
+    let db = Db::open_on(&disk, PATH, Options::new().background_merges(false)).unwrap();
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let n = 200u64;
+    for i in 0..n {
+        t.put(&i.to_be_bytes(), &noise(i, 3000)).unwrap();
+    }
+    let disk = disk.after_kill();
+    drop((t, db));
+    let bytes = disk.bytes(PATH);
+    let is_jump = |block: &[u8]| block[4..8] == *b"AZLF" && block[40] == 1;
+    let jumps: Vec<usize> = bytes.chunks_exact(BLOCK).enumerate().filter(|(_, b)| is_jump(b)).map(|(i, _)| i).collect();
+    assert!(jumps.len() >= 4 && jumps.len().is_multiple_of(2), "the log has jumped twice or more: {jumps:?}");
+    for pair in jumps.chunks_exact(2) {
+        assert_eq!(pair[0] + 1, pair[1]);
+    }
+    for damaged in jumps {
+        let disk = disk.after_kill();
+        disk.patch(PATH, (damaged * BLOCK) as u64, &noise(7, BLOCK));
+        let db = Db::open_on(&disk, PATH, small()).unwrap();
+        let t = db.open_table("t").unwrap();
+        for i in 0..n {
+            assert!(t.get(&i.to_be_bytes()).unwrap().is_some_and(|v| v == noise(i, 3000)), "{i}, block {damaged}");
+        }
+        check(&db);
+    }
+}
+
+/// A crash while an empty file becomes a database leaves a database or an empty file.
+#[test]
+fn an_empty_file_becomes_a_database_whole_or_not_at_all() {
+    for n in 1.. {
+        let disk = Disk::with_file(PATH, b"");
+        disk.cut_after(n);
+        let opened = Db::open_on(&disk, PATH, small()).and_then(|db| db.close());
+        assert_eq!(opened.is_err(), disk.is_dead(), "cut {n}: {opened:?}");
+        if !disk.is_dead() {
+            assert!(n > 3, "cuts came");
+            break;
+        }
+        for seed in 0..60 {
+            let keep = [Keep::None, Keep::All, Keep::Prefix, Keep::Blocks(512), Keep::Blocks(4096)][seed % 5];
+            let disk = disk.after_cut(keep, &mut Rng(seed as u64));
+            let db =
+                Db::open_on(&disk, PATH, small()).unwrap_or_else(|e| panic!("cut {n}, {keep:?}, seed {seed}: {e}"));
+            db.table("t", Kind::Hash).unwrap().put(b"a", b"1").unwrap();
+            check(&db);
+            db.close().unwrap();
+            let db = Db::open_on(&cut(&disk), PATH, small()).unwrap();
+            assert_eq!(db.open_table("t").unwrap().get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
+        }
+    }
+    // What is somebody else's stays as it is.
+    for (bytes, length) in [(&b"hello"[..], 5), (&[0; 8191], 8191), (&[0; 1 << 14], 1 << 14)] {
+        let disk = Disk::with_file(PATH, bytes);
+        let opened = Db::open_on(&disk, PATH, small());
+        assert!(matches!(opened.err(), Some(Error::NotADatabase { .. })), "{length}");
+        assert_eq!(disk.bytes(PATH), bytes);
     }
 }

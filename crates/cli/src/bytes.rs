@@ -1,7 +1,7 @@
 //! Keys and values as arguments, as text and as JSON.
 //!
-//! Arguments are taken as they are, or as hexadecimal digits with `--hex`. Text output is
-//! escaped so that it stays on one line, holds no tab and does no harm to a terminal:
+//! Arguments are taken as they are, or as hexadecimal digits with `--hex`; `-` stands for all of
+//! standard input, which at most one argument of a call can be. Text output is escaped so that it stays on one line, holds no tab and does no harm to a terminal:
 //!
 //! ```text
 //! \t  tab      \n  line feed      \r  carriage return      \0  zero byte      \\  backslash
@@ -44,20 +44,31 @@ impl FormArg {
     }
 }
 
-/// The bytes of one argument.
+/// The argument that is standard input.
+const STDIN: &str = "-";
+
+/// Refuses two arguments, given with their names, that are both `-`: before anything is read, so
+/// that a terminal does not wait for input that is of no use.
+pub fn one_from_stdin(first: (&str, &OsStr), second: (&str, &OsStr)) -> Outcome {
+    if first.1 == STDIN && second.1 == STDIN {
+        let text = format!("{} and {} are both -: only one of them can be standard input", first.0, second.0);
+        return Err(Failure::Usage(text));
+    }
+    Ok(())
+}
+
+/// The bytes of one argument, or all of standard input when it is `-`.
 pub fn argument(text: &OsStr, form: Form) -> Outcome<Vec<u8>> {
     let raw = text.as_encoded_bytes();
     match form {
+        _ if text == STDIN => stdin(form),
         Form::Text => Ok(raw.to_vec()),
         Form::Hex => from_hex(raw).map_err(|reason| Failure::Usage(format!("{}: {reason}", text.to_string_lossy()))),
     }
 }
 
-/// The bytes of an argument, or all of standard input when it is `-`.
-pub fn argument_or_stdin(text: &OsStr, form: Form) -> Outcome<Vec<u8>> {
-    if text != "-" {
-        return argument(text, form);
-    }
+/// All of standard input: byte for byte, or hexadecimal digits that may end with a line feed.
+fn stdin(form: Form) -> Outcome<Vec<u8>> {
     let mut input = Vec::new();
     std::io::stdin()
         .lock()

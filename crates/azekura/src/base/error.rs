@@ -65,7 +65,8 @@ pub enum Error {
     /// A write was asked of a read-only handle.
     #[error("the database is open read-only")]
     ReadOnly,
-    /// The disk is full. Nothing acknowledged is lost.
+    /// The disk is full. Nothing acknowledged is lost, and what was asked for can be asked for again
+    /// when there is room.
     #[error("no space left on the device while {during}")]
     NoSpace {
         /// What the engine was doing.

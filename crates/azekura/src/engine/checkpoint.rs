@@ -4,6 +4,10 @@
 //! so far (runs among it) is synced; then superblock A is written durably. Only then are the
 //! extents freed that the checkpoint no longer names. Superblock B follows, unsynced: the next
 //! checkpoint's sync makes it durable before A is touched again.
+//!
+//! The manifest needs room, and values that are still to be written. If the disk has none for them,
+//! nothing has happened yet and the checkpoint can be tried again; whatever fails after that
+//! poisons the handle.
 
 use super::Engine;
 use super::state::State;
@@ -69,6 +73,8 @@ impl Retired {
 pub(super) enum Purpose {
     /// Record the state as it is.
     Plain,
+    /// The same for a change of the tables, which is not to be taken back.
+    Tables,
     /// Also name the log's chain, so that frames may be written.
     StartLog,
     /// Everything is flushed: end the chain.
@@ -86,18 +92,27 @@ impl Engine {
         // Runs retired before the state is looked at are not in it.
         let retired = std::mem::take(&mut *self.retired.lock());
         let state = self.state.load_full();
-        let mut freed = self.log.release(state.flushed_seq);
-        if purpose == Purpose::Close {
-            freed.extend(self.log.end_chain(state.flushed_seq));
-        }
-        let (old, kept) =
-            std::mem::take(&mut guard.old_logs).into_iter().partition(|l| l.last_seq <= state.flushed_seq);
-        let old: Vec<OldLog> = old;
-        guard.old_logs = kept;
-        freed.extend(old.iter().flat_map(|l| l.segments.iter().copied()));
-        let manifest = self.manifest(&state, &guard.old_logs);
-        let done = self.write_checkpoint(&mut guard, &manifest);
+        let flushed = state.flushed_seq;
+        let mut freed = if purpose == Purpose::Close { self.log.end_chain(flushed) } else { Vec::new() };
+        let chain = self.log.chain_after(flushed);
+        let kept = guard.old_logs.iter().filter(|l| l.last_seq > flushed).map(|l| &l.chain);
+        let manifest = self.manifest(&state, kept.chain(&chain).cloned().collect());
+        let (at, extent) = match self.make_room(&manifest) {
+            Err(e @ Error::NoSpace { .. }) if matches!(purpose, Purpose::Plain | Purpose::StartLog) => {
+                self.retired.lock().extend(retired);
+                return Err(e);
+            }
+            placed => self.poison.guard(placed)?,
+        };
+        let armed = self.poison.armed("writing a checkpoint");
+        let done = self.write_checkpoint(&mut guard, at, extent);
+        armed.disarm();
         self.poison.guard(done)?;
+        freed.extend(chain.into_iter().flat_map(|c| self.log.release(c.first_frame)));
+        let (needless, kept): (Vec<_>, _) =
+            std::mem::take(&mut guard.old_logs).into_iter().partition(|l| l.last_seq <= flushed);
+        guard.old_logs = kept;
+        freed.extend(needless.into_iter().flat_map(|l| l.segments));
         for extent in freed {
             self.space.free(extent);
         }
@@ -140,7 +155,7 @@ impl Engine {
         self.checkpoint(Purpose::StartLog)
     }
 
-    fn manifest(&self, state: &State, old_logs: &[OldLog]) -> Manifest {
+    fn manifest(&self, state: &State, logs: Vec<LogChain>) -> Manifest {
         let tables = state.tables.iter().map(|t| TableInfo {
             id: t.id,
             kind: t.kind,
@@ -156,30 +171,44 @@ impl Engine {
             next_id: self.next_id.load(Ordering::Relaxed),
             next_table: self.next_table.load(Ordering::Relaxed),
             flushed_seq: state.flushed_seq,
-            logs: old_logs.iter().map(|l| l.chain.clone()).chain(self.log.chain()).collect(),
+            logs,
             tables: tables.collect(),
             values: values.collect(),
         }
     }
 
-    fn write_checkpoint(&self, guard: &mut Checkpoint, manifest: &Manifest) -> Result<()> {
+    /// Does what needs room on the disk.
+    fn make_room(&self, manifest: &Manifest) -> Result<(ManifestAt, Option<Extent>)> {
+        let (at, extent) = self.place_manifest(manifest)?;
+        match self.values.sync() {
+            Ok(()) => Ok((at, extent)),
+            Err(e) => {
+                extent.into_iter().for_each(|extent| self.space.free(extent));
+                Err(e)
+            }
+        }
+    }
+
+    /// Writes the manifest where no checkpoint has one, unless it fits the superblock.
+    fn place_manifest(&self, manifest: &Manifest) -> Result<(ManifestAt, Option<Extent>)> {
         let bytes = manifest.encode();
-        let old = guard.manifest;
-        let at = if bytes.len() <= INLINE_BYTES_MAX {
-            guard.manifest = None;
-            ManifestAt::Inline(bytes)
-        } else {
-            let len = align_up(bytes.len() as u64);
-            let extent = self.space.alloc(len);
-            let (sum, n) = (crc(0, &bytes), u32_of(bytes.len()));
-            let mut padded = bytes;
-            padded.resize(usize_of64(len), 0);
-            let written = self.file.write_at(&padded, extent.offset);
-            written.map_err(|e| Error::io("writing the manifest", e))?;
-            guard.manifest = Some(extent);
-            ManifestAt::Extent { offset: extent.offset, len: n, crc: sum }
-        };
-        self.values.sync()?;
+        if bytes.len() <= INLINE_BYTES_MAX {
+            return Ok((ManifestAt::Inline(bytes), None));
+        }
+        let len = align_up(bytes.len() as u64);
+        let extent = self.space.alloc(len);
+        let (sum, n) = (crc(0, &bytes), u32_of(bytes.len()));
+        let mut padded = bytes;
+        padded.resize(usize_of64(len), 0);
+        self.file.write_at(&padded, extent.offset).map_err(|e| {
+            self.space.free(extent);
+            Error::io("writing the manifest", e)
+        })?;
+        Ok((ManifestAt::Extent { offset: extent.offset, len: n, crc: sum }, Some(extent)))
+    }
+
+    fn write_checkpoint(&self, guard: &mut Checkpoint, at: ManifestAt, extent: Option<Extent>) -> Result<()> {
+        let old = std::mem::replace(&mut guard.manifest, extent);
         self.file.sync_data().map_err(|e| Error::io("syncing a checkpoint", e))?;
         let number = guard.number + 1;
         let block =

@@ -104,8 +104,8 @@ impl Commit {
 /// Durable commits that wait for the next sync, and whether somebody is at the one before.
 #[derive(Default)]
 pub(super) struct Waiting {
-    queue: Vec<Arc<Ticket>>,
-    leading: bool,
+    pub(super) queue: Vec<Arc<Ticket>>,
+    pub(super) leading: bool,
 }
 
 /// A durable commit waiting for its leader.
@@ -137,6 +137,11 @@ impl Ticket {
         self.changed.notify_one();
     }
 
+    fn done_if_waiting(&self, error: &Error) {
+        self.slot.lock().result.get_or_insert_with(|| Err(error.clone()));
+        self.changed.notify_one();
+    }
+
     /// Waits for the result; none if this commit is to lead instead.
     fn wait(&self) -> Option<Result<u64>> {
         let mut slot = self.slot.lock();
@@ -144,6 +149,26 @@ impl Ticket {
             self.changed.wait(&mut slot);
         }
         slot.result.clone()
+    }
+}
+
+/// The one at work for a group of durable commits; hands the lead on when it is done, also by a panic:
+/// then the handle is poisoned, and those of the group that have no result yet are told so.
+struct Leader<'a> {
+    engine: &'a Engine,
+    group: Vec<Arc<Ticket>>,
+}
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        if let Err(e) = self.engine.poison.check() {
+            self.group.iter().for_each(|ticket| ticket.done_if_waiting(&e));
+        }
+        let mut waiting = self.engine.waiting.lock();
+        match waiting.queue.first() {
+            Some(next) => next.choose(),
+            None => waiting.leading = false,
+        }
     }
 }
 
@@ -167,12 +192,23 @@ impl Engine {
         if batch.durable {
             return self.commit_durable(batch);
         }
+        if self.log.is_full() {
+            // Nothing more is promised to be durable soon before what waits is.
+            self.sync()?;
+        }
         let mut commit = self.commit.lock();
         self.poison.check()?;
-        let seq = self.sequence(&mut commit, &batch)?;
+        let armed = self.poison.armed("committing");
+        let done = self.commit_one(&mut commit, batch);
+        armed.disarm();
+        done
+    }
+
+    fn commit_one(&self, commit: &mut Commit, batch: Batch) -> Result<u64> {
+        let seq = self.sequence(commit, &batch)?;
         let ready = self.log_batch(seq, batch);
-        self.apply(&mut commit, seq, ready)?;
-        self.rotate_if_full(&mut commit)?;
+        self.apply(commit, seq, ready)?;
+        self.rotate_if_full(commit)?;
         Ok(seq)
     }
 
@@ -197,17 +233,15 @@ impl Engine {
         if !leads && let Some(result) = ticket.wait() {
             return result;
         }
+        let mut leader = Leader { engine: self, group: Vec::new() };
         {
             let mut commit = self.commit.lock();
-            let group = std::mem::take(&mut self.waiting.lock().queue);
-            self.lead(&mut commit, &group);
+            leader.group = std::mem::take(&mut self.waiting.lock().queue);
+            let armed = self.poison.armed("committing");
+            self.lead(&mut commit, &leader.group);
+            armed.disarm();
         }
-        let mut waiting = self.waiting.lock();
-        match waiting.queue.first() {
-            Some(next) => next.choose(),
-            None => waiting.leading = false,
-        }
-        drop(waiting);
+        drop(leader);
         let left_behind = || Err(Error::Invalid { detail: "a commit was left behind by its group".into() });
         ticket.slot.lock().result.clone().unwrap_or_else(left_behind)
     }
@@ -215,6 +249,7 @@ impl Engine {
     /// Commits a group with one sync.
     fn lead(&self, commit: &mut Commit, group: &[Arc<Ticket>]) {
         let mut logged = Vec::new();
+        self.log.begin_group();
         for ticket in group {
             let Some(batch) = ticket.slot.lock().batch.take() else { continue };
             match self.poison.check().and_then(|()| self.check_open()).and_then(|()| self.sequence(commit, &batch)) {
@@ -222,14 +257,28 @@ impl Engine {
                 Err(e) => ticket.done(Err(e)),
             }
         }
-        let written = if logged.is_empty() { Ok(()) } else { self.log.write() };
+        let written = logged.first().map_or(Ok(0), |&(_, first, _)| self.write_group(first));
         for (ticket, seq, ready) in logged {
-            let applied = written.clone().and_then(|()| self.apply(commit, seq, ready));
-            ticket.done(applied.map(|()| seq));
+            let durable = match &written {
+                Ok(durable) if *durable >= seq => Ok(()),
+                Ok(_) => Err(Error::NoSpace { during: "writing the log" }),
+                Err(e) => Err(e.clone()),
+            };
+            ticket.done(durable.and_then(|()| self.apply(commit, seq, ready)).map(|()| seq));
         }
         if self.rotate_if_full(commit).is_err() {
             // The commits are durable; the failed flush is reported to those who wait for it.
             self.wake();
+        }
+    }
+
+    /// Makes the commits from `first` on durable, or as many of them as there is room for: gives the
+    /// newest that is. The others leave no trace but their numbers.
+    fn write_group(&self, first: u64) -> Result<u64> {
+        match self.log.write() {
+            Ok(()) => Ok(self.log.durable_seq()),
+            Err(Error::NoSpace { .. }) if self.poison.check().is_ok() => Ok(self.log.take_back(first)),
+            Err(e) => Err(e),
         }
     }
 

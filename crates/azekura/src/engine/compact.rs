@@ -8,7 +8,7 @@
 use super::Engine;
 use super::checkpoint::Purpose;
 use super::checkpoint::Retired;
-use super::job::Output;
+use super::job::{Fresh, Output};
 use super::pick::Job;
 use super::state::{SortedRun, TableState};
 use crate::base::error::Result;
@@ -25,6 +25,10 @@ const CUT_BYTES: u64 = PARTITION_BYTES / 2;
 impl Engine {
     /// Does a merge. False: the table is gone, or the engine is stopping.
     pub(super) fn run_job(&self, job: &Job) -> Result<bool> {
+        self.poison.catch("merging", || self.merge(job))
+    }
+
+    fn merge(&self, job: &Job) -> Result<bool> {
         let started = Instant::now();
         let records: u64 = job.inputs.iter().map(|l| l.records()).sum();
         let bytes: u64 = job.inputs.iter().map(|l| l.bytes()).sum();
@@ -90,29 +94,27 @@ impl Engine {
     }
 
     /// Replaces the partitions of the bottom that have been read up, as a merge goes on.
-    fn install_step(&self, table: u32, steps: &mut Steps, passed: usize, fresh: Vec<Arc<Run>>) -> Result<bool> {
+    fn install_step(&self, table: u32, steps: &mut Steps, passed: usize, fresh: Fresh) -> Result<bool> {
         let Some(old) = steps.bottom.clone() else { return Ok(false) };
         // What earlier steps have written stands before what is left of the old partitions.
         let end = steps.written + (passed - steps.passed);
         let gone = old.runs[steps.written..end].to_vec();
         let mut runs = old.runs[..steps.written].to_vec();
-        runs.extend(fresh.iter().cloned());
+        runs.extend_from_slice(fresh.runs());
         let written = runs.len();
         runs.extend_from_slice(&old.runs[end..]);
         let next = Arc::new(SortedRun::new(runs, old.updates)?);
         let installed = self.replace_levels(table, std::slice::from_ref(&old), vec![next.clone()], gone)?;
         if installed {
-            self.replace_busy(&old, &next);
+            fresh.installed();
             *steps = Steps { bottom: Some(next), written, passed };
             self.checkpoint(Purpose::Plain)?;
-        } else {
-            fresh.iter().for_each(|r| r.doom());
         }
         Ok(installed)
     }
 
     /// Puts the output of a whole merge in place of its inputs.
-    fn install_job(&self, job: &Job, steps: &Steps, fresh: Vec<Arc<Run>>) -> Result<bool> {
+    fn install_job(&self, job: &Job, steps: &Steps, fresh: Fresh) -> Result<bool> {
         let mut inputs = job.inputs.clone();
         if let (Some(slot), Some(bottom)) = (inputs.last_mut(), &steps.bottom) {
             *slot = bottom.clone();
@@ -121,20 +123,20 @@ impl Engine {
         let mut runs = bottom.runs[..steps.written].to_vec();
         let mut gone = bottom.runs[steps.written..].to_vec();
         gone.extend(above.iter().flat_map(|l| l.runs.iter().cloned()));
-        runs.extend(fresh.iter().cloned());
+        runs.extend_from_slice(fresh.runs());
         let updates = if job.bottom { 0.0 } else { inputs.iter().map(|l| l.updates).fold(0.0, f32::max) };
         let next = if runs.is_empty() { vec![] } else { vec![Arc::new(SortedRun::new(runs, updates)?)] };
         let installed = self.replace_levels(job.table, &inputs, next, gone)?;
         if installed {
+            fresh.installed();
             self.checkpoint(Purpose::Plain)?;
-        } else {
-            fresh.iter().for_each(|r| r.doom());
         }
         Ok(installed)
     }
 
-    /// Swaps contiguous levels of a table for others; the runs in `gone` are retired. False if the
-    /// table was dropped meanwhile, or the levels are not there any more.
+    /// Swaps contiguous levels of a table for others; the runs in `gone` are retired. One level in the
+    /// place of another is as busy as that was. False if the table was dropped meanwhile, or the
+    /// levels are not there any more.
     pub(super) fn replace_levels(
         &self,
         table: u32,
@@ -152,10 +154,15 @@ impl Engine {
         if !old.iter().enumerate().all(|(i, o)| same(i, o)) {
             return Ok(false);
         }
+        // Held until both say the same: no flush joins, and no merge takes, a level that is being read.
+        let mut work = self.lock_work();
+        if let ([old], [new]) = (old, new.as_slice()) {
+            work.pass_on(old, new);
+        }
         levels.splice(from..from + old.len(), new);
         t.levels = Arc::new(levels);
         self.state.store(Arc::new(state.with_table(t)));
-        drop(commit);
+        drop((work, commit));
         self.retired.lock().extend(gone.into_iter().map(Retired::whole));
         Ok(true)
     }

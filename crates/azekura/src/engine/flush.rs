@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::checkpoint::{Purpose, Retired};
-use super::job::{MergeOutput, Output};
+use super::job::{Fresh, MergeOutput, Output};
 use super::state::{SortedRun, TableState};
 use crate::base::error::Result;
 use crate::base::key::SortKey;
@@ -21,6 +21,10 @@ type Flushed = (u32, Arc<Vec<Arc<Chunk>>>, MergeOutput);
 impl Engine {
     /// Flushes what is frozen, if anything is.
     pub(super) fn flush_frozen(&self) -> Result<()> {
+        self.poison.catch("flushing", || self.flush_all_frozen())
+    }
+
+    fn flush_all_frozen(&self) -> Result<()> {
         let state = self.state.load_full();
         if state.tables.iter().all(|t| t.frozen.is_empty()) {
             return Ok(());
@@ -29,13 +33,7 @@ impl Engine {
         let frozen_bytes: u64 = state.tables.iter().flat_map(|t| t.frozen.iter()).map(|c| c.bytes() as u64).sum();
         let mut outputs = Vec::new();
         for table in state.tables.iter().filter(|t| !t.frozen.is_empty()) {
-            match self.flush_table(table) {
-                Ok(output) => outputs.push((table.id, table.frozen.clone(), output)),
-                Err(e) => {
-                    outputs.iter().flat_map(|o| &o.2.runs).for_each(|r| r.doom());
-                    return Err(e);
-                }
-            }
+            outputs.push((table.id, table.frozen.clone(), self.flush_table(table)?));
         }
         // Frozen is all that was committed when it was frozen; its last commit is the newest one
         // then. Nothing older is in memory elsewhere, so this number is what the file now holds.
@@ -89,22 +87,22 @@ impl Engine {
         let work = self.lock_work();
         let state = self.state.load_full();
         let mut tables = state.tables.clone();
+        let mut placed = Vec::new();
         for (id, frozen, output) in outputs {
-            // A table dropped meanwhile needs its runs no more; dooming them frees their extents.
-            let Ok(i) = tables.binary_search_by_key(&id, |t| t.id) else {
-                output.runs.iter().for_each(|r| r.doom());
-                continue;
-            };
+            // A table dropped meanwhile needs its runs no more.
+            let Ok(i) = tables.binary_search_by_key(&id, |t| t.id) else { continue };
             let mut t = TableState::clone(&tables[i]);
             debug_assert!(Arc::ptr_eq(&t.frozen, &frozen), "only the flush changes what is frozen");
             t.frozen = Arc::default();
-            t.levels = Arc::new(place(&t.levels, output, work.bottom_is_free(&t.levels))?);
+            t.levels = Arc::new(place(&t.levels, &output, work.bottom_is_free(&t.levels))?);
             tables[i] = Arc::new(t);
+            placed.push(output.runs);
         }
         let mut next = state.with_tables(tables);
         next.flushed_seq = next.frozen_seq;
         commit.clear_spares();
         self.state.store(Arc::new(next));
+        placed.into_iter().for_each(Fresh::installed);
         self.retired.lock().push(Retired::memory(state));
         self.pace.set_frozen(0);
         Ok(())
@@ -119,6 +117,10 @@ impl Engine {
             let mut commit = self.lock_commit();
             let rotated = self.rotate(&mut commit)?;
             drop(commit);
+            if rotated {
+                // This flush has not failed yet.
+                self.forget_flush_error();
+            }
             if !rotated && self.state.load().tables.iter().all(|t| t.memtable_is_empty()) {
                 return self.flush_nothing();
             }
@@ -175,21 +177,21 @@ fn stands_apart(table: &TableState, frozen: &[Arc<Chunk>]) -> bool {
 
 /// The levels with a flush's runs: joined to the oldest sorted run if they meet nothing and it is
 /// free (not being merged), so that ascending loads are written once, else as the newest.
-fn place(levels: &[Arc<SortedRun>], output: MergeOutput, free: bool) -> Result<Vec<Arc<SortedRun>>> {
-    let mut levels = levels.to_vec();
-    if output.runs.is_empty() {
+fn place(levels: &[Arc<SortedRun>], output: &MergeOutput, free: bool) -> Result<Vec<Arc<SortedRun>>> {
+    let (mut levels, fresh) = (levels.to_vec(), output.runs.runs());
+    if fresh.is_empty() {
         return Ok(levels);
     }
     let meets = |run: &Arc<Run>| {
         run.info.ranges > 0 || levels.iter().flat_map(|l| &l.runs).any(|r| r.overlaps(&run.info.min, &run.info.max))
     };
-    if !free || output.runs.iter().any(meets) || levels.is_empty() {
-        levels.insert(0, Arc::new(SortedRun::new(output.runs, output.updates)?));
+    if !free || fresh.iter().any(meets) || levels.is_empty() {
+        levels.insert(0, Arc::new(SortedRun::new(fresh.to_vec(), output.updates)?));
         return Ok(levels);
     }
     let Some(bottom) = levels.pop() else { return Ok(levels) };
     let mut runs = bottom.runs.clone();
-    runs.extend(output.runs);
+    runs.extend_from_slice(fresh);
     runs.sort_by(|a, b| a.info.min.cmp(&b.info.min));
     levels.push(Arc::new(SortedRun::new(runs, bottom.updates)?));
     Ok(levels)

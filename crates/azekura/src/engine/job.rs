@@ -19,10 +19,33 @@ const STEP_BYTES: u64 = 1 << 20;
 /// A step handles at most this many records.
 const STEP_RECORDS_MAX: u64 = 32_768;
 
+/// Runs that no checkpoint names and no state has yet, in key order. Dropped, they give their extents
+/// back.
+#[derive(Default)]
+pub(super) struct Fresh(Vec<Arc<Run>>);
+
+impl Fresh {
+    pub(super) fn runs(&self) -> &[Arc<Run>] {
+        &self.0
+    }
+
+    /// The state has them now.
+    pub(super) fn installed(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        for run in &self.0 {
+            run.doom();
+        }
+    }
+}
+
 /// What a merge or flush has written.
 pub(super) struct MergeOutput {
-    /// In key order.
-    pub(super) runs: Vec<Arc<Run>>,
+    pub(super) runs: Fresh,
     /// What part of the records likely replaces older ones.
     pub(super) updates: f32,
 }
@@ -38,7 +61,7 @@ pub(super) struct Output<'a> {
     step_records: usize,
     block: Block,
     writer: RunWriter,
-    done: Vec<Arc<Run>>,
+    done: Fresh,
     /// Segments into which records of this output refer, kept until their run holds them.
     held: Vec<Arc<Segment>>,
     /// Value segments whose values are to be moved elsewhere.
@@ -61,7 +84,7 @@ impl<'a> Output<'a> {
             step_records: usize_of64((STEP_BYTES / mean).clamp(64, STEP_RECORDS_MAX)),
             block: Block::new(None),
             writer: RunWriter::new(&engine.store, engine.new_id(), kind, first),
-            done: Vec::new(),
+            done: Fresh::default(),
             held: Vec::new(),
             draining: Vec::new(),
         }
@@ -102,7 +125,7 @@ impl<'a> Output<'a> {
     }
 
     /// The partitions finished so far.
-    pub(super) fn take_done(&mut self) -> Vec<Arc<Run>> {
+    pub(super) fn take_done(&mut self) -> Fresh {
         std::mem::take(&mut self.done)
     }
 
@@ -110,16 +133,22 @@ impl<'a> Output<'a> {
     pub(super) fn finish(mut self, ranges: &Ranges) -> Result<MergeOutput> {
         let fresh = RunWriter::new(&self.engine.store, 0, self.kind, 0);
         let last = std::mem::replace(&mut self.writer, fresh);
-        let before = self.done.last().map(|r| r.info.max.clone());
+        let before = self.done.0.last().map(|r| r.info.max.clone());
         if let Some(info) = last.finish(ranges, before.as_deref())? {
             self.keep(info)?;
         }
-        Ok(MergeOutput { runs: std::mem::take(&mut self.done), updates: 0.0 })
+        Ok(MergeOutput { runs: self.done, updates: 0.0 })
     }
 
     fn keep(&mut self, info: RunInfo) -> Result<()> {
-        let run = self.engine.open_run(info)?;
-        self.done.push(Arc::new(run));
+        let extents = info.extents.clone();
+        match self.engine.open_run(info) {
+            Ok(run) => self.done.0.push(Arc::new(run)),
+            Err(e) => {
+                extents.into_iter().for_each(|extent| self.engine.space.free(extent));
+                return Err(e);
+            }
+        }
         Ok(())
     }
 
@@ -155,15 +184,6 @@ impl<'a> Output<'a> {
             self.held.push(segment);
         }
         Ok(moved)
-    }
-}
-
-impl Drop for Output<'_> {
-    /// What a merge gives up has never been named by a checkpoint.
-    fn drop(&mut self) {
-        for run in &self.done {
-            run.doom();
-        }
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) mod poison;
 mod reclaim;
 pub(crate) mod state;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod threads;
 
 pub(crate) use commit::{Batch, BatchPart};

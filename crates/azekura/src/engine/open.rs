@@ -58,11 +58,11 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     if !lock {
         return Err(Error::Locked { path: name(), exclusive: !config.read_only });
     }
-    if file.len().map_err(|e| Error::io("reading the file's length", e))? == 0 {
+    if is_empty(file.as_ref())? {
         if config.read_only {
             return Err(Error::NotADatabase { path: name(), reason: "the file is empty".into() });
         }
-        write_first_superblock(file.as_ref())?;
+        fill_empty(file.as_ref())?;
     }
     let found = read_superblocks(file.as_ref(), path)?;
     if found.block.number == 1 && !config.read_only {
@@ -119,7 +119,9 @@ fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
     let fresh = path.with_file_name(name);
     let made = (|| {
         let file = storage.open(&fresh, OpenMode::CreateNew).map_err(|e| Error::io(during, e))?;
-        write_first_superblock(file.as_ref())?;
+        let block = first_superblock()?;
+        file.write_at(&[&*block, &*block].concat(), 0).map_err(|e| Error::io(during, e))?;
+        file.sync_all().map_err(|e| Error::io(during, e))?;
         storage
             .rename(&fresh, path, false)
             .or_else(|e| {
@@ -144,7 +146,32 @@ fn random() -> Result<u64> {
     Ok(u64::from_le_bytes(b))
 }
 
-fn write_first_superblock(file: &dyn File) -> Result<()> {
+/// Whether nothing was ever stored in a file: it has no bytes, or just the room for superblocks, as
+/// `fill_empty` leaves it when it is cut off.
+fn is_empty(file: &dyn File) -> Result<bool> {
+    let len = file.len().map_err(|e| Error::io("reading the file's length", e))?;
+    if len != SUPERBLOCKS_BYTES {
+        return Ok(len == 0);
+    }
+    let mut bytes = vec![0; usize_of64(len)];
+    file.read_at(&mut bytes, 0).map_err(|e| read_error(e, 0))?;
+    Ok(bytes.iter().all(|&b| b == 0))
+}
+
+/// Makes a database of an empty file, which may have links, rights and an owner that are to stay. Its
+/// length comes first. Then all that the first superblock says stands in 512 bytes, which disks write
+/// as a whole or not at all, so that a crash leaves a database or an empty file.
+fn fill_empty(file: &dyn File) -> Result<()> {
+    let during = "writing the first superblock";
+    let block = first_superblock()?;
+    debug_assert!(block[512..].iter().all(|&b| b == 0), "the first manifest is small");
+    file.set_len(SUPERBLOCKS_BYTES).map_err(|e| Error::io(during, e))?;
+    file.sync_all().map_err(|e| Error::io(during, e))?;
+    file.write_at(&[&*block, &*block].concat(), 0).map_err(|e| Error::io(during, e))?;
+    file.sync_all().map_err(|e| Error::io(during, e))
+}
+
+fn first_superblock() -> Result<Vec<u8>> {
     let manifest = Manifest { next_id: 1, next_table: 1, ..Manifest::default() };
     let block = Superblock {
         file_id: random()?,
@@ -152,10 +179,7 @@ fn write_first_superblock(file: &dyn File) -> Result<()> {
         hash_seed: random()?,
         manifest: ManifestAt::Inline(manifest.encode()),
     };
-    let mut bytes = block.encode();
-    bytes.extend_from_within(..);
-    file.write_at(&bytes, 0).map_err(|e| Error::io("writing the first superblock", e))?;
-    file.sync_all().map_err(|e| Error::io("writing the first superblock", e))
+    Ok(block.encode())
 }
 
 fn read_superblocks(file: &dyn File, path: &Path) -> Result<Found> {

@@ -1,7 +1,9 @@
-//! The flag that a failed write or sync leaves behind: nothing later may be acknowledged.
+//! The flag that a failed write or sync leaves behind, or a panic half-way: nothing later may be
+//! acknowledged.
 
 use crate::base::error::{Error, Result};
 use parking_lot::Mutex;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set once, never cleared; the first cause is kept.
@@ -26,9 +28,60 @@ impl Poison {
     /// Poisons the handle if `result` is an error, and passes it on.
     pub(crate) fn guard<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(e) = &result {
-            self.cause.lock().get_or_insert_with(|| e.to_string());
-            self.set.store(true, Ordering::Release);
+            self.set(e.to_string());
         }
         result
+    }
+
+    #[cold]
+    fn set(&self, cause: String) {
+        self.cause.lock().get_or_insert(cause);
+        self.set.store(true, Ordering::Release);
+    }
+
+    /// Poisons the handle if the result is dropped by a panic before `disarm`: for what would be left
+    /// half-way.
+    pub(crate) fn armed(&self, doing: &'static str) -> Armed<'_> {
+        Armed { poison: self, doing, armed: true }
+    }
+
+    /// Does what a thread of the engine is there for. A panic poisons the handle and becomes an error,
+    /// so that the thread goes on to tell those who wait for it.
+    pub(crate) fn catch<T>(&self, doing: &'static str, f: impl FnOnce() -> Result<T>) -> Result<T> {
+        let armed = self.armed(doing);
+        // What `f` has left half-way nobody builds upon: the handle is poisoned.
+        match catch_unwind(AssertUnwindSafe(f)) {
+            Ok(done) => {
+                armed.disarm();
+                done
+            }
+            Err(_reported_by_the_hook) => {
+                drop(armed);
+                Err(self.error())
+            }
+        }
+    }
+}
+
+/// See `Poison::armed`.
+#[must_use]
+pub(crate) struct Armed<'a> {
+    poison: &'a Poison,
+    doing: &'static str,
+    armed: bool,
+}
+
+impl Armed<'_> {
+    /// It went well, or failed as an error tells.
+    pub(crate) fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Armed<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.poison.set(format!("a panic while {}", self.doing));
+        }
     }
 }

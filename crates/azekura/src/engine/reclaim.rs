@@ -107,16 +107,18 @@ impl Engine {
             .max_by_key(|x| x.5.offset);
         let Some((table, level, place, run, n, extent)) = last else { return Ok(false) };
         let Some((moved, to)) = self.copy_part(extent)? else { return Ok(false) };
-        let next = moved_run(run, n, moved, to);
-        let next = Arc::new(self.open_run(next)?);
         let mut parts = level.runs.clone();
-        parts[place] = next.clone();
-        let fresh = Arc::new(SortedRun::new(parts, level.updates)?);
-        if !self.replace_levels(table, std::slice::from_ref(level), vec![fresh], Vec::new())? {
+        let replaced = self.open_run(moved_run(run, n, moved, to)).and_then(|next| {
+            parts[place] = Arc::new(next);
+            let fresh = Arc::new(SortedRun::new(parts.clone(), level.updates)?);
+            self.replace_levels(table, std::slice::from_ref(level), vec![fresh], Vec::new())
+        });
+        if !matches!(replaced, Ok(true)) {
+            // Somebody was faster, or the copy cannot be read; nobody has seen it.
             self.space.free(to);
-            return Ok(true);
+            return replaced.map(|_| true);
         }
-        run.succeeded_by(next);
+        run.succeeded_by(parts.swap_remove(place));
         self.retired.lock().push(Retired::parts(run.clone(), vec![moved]));
         drop(state);
         self.checkpoint(Purpose::Plain)?;

@@ -29,7 +29,7 @@ impl Engine {
             known = table.known.clone();
             self.state.store(Arc::new(state.with_table(table)));
         }
-        self.checkpoint(Purpose::Plain)?;
+        self.checkpoint(Purpose::Tables)?;
         known.store(true, Ordering::Release);
         Ok(id)
     }
@@ -51,7 +51,7 @@ impl Engine {
             t.name = to.into();
             self.state.store(Arc::new(state.with_table(t)));
         }
-        self.checkpoint(Purpose::Plain)
+        self.checkpoint(Purpose::Tables)
     }
 
     /// Removes a table; its space is free once the readers that see it are gone.
@@ -74,7 +74,7 @@ impl Engine {
             self.pace.set_frozen(0);
             self.forget_flush_error();
         }
-        self.checkpoint(Purpose::Plain)
+        self.checkpoint(Purpose::Tables)
     }
 }
 

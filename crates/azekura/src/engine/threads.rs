@@ -27,7 +27,7 @@ const LOG_TICKS: u32 = 8;
 #[derive(Default)]
 pub(super) struct Work {
     /// Sorted runs that a merge is reading, and the class of the merge.
-    busy: Vec<(usize, Arc<SortedRun>)>,
+    pub(super) busy: Vec<(usize, Arc<SortedRun>)>,
     /// Why the last flush failed, until one succeeds.
     flush_error: Option<Error>,
     jobs_running: usize,
@@ -45,6 +45,15 @@ impl Work {
     /// Whether nobody reads the oldest of a table's sorted runs to replace it, so that others may.
     pub(super) fn bottom_is_free(&self, levels: &[Arc<SortedRun>]) -> bool {
         self.paused == 0 && levels.last().is_none_or(|bottom| !self.busy.iter().any(|(_, b)| Arc::ptr_eq(b, bottom)))
+    }
+
+    /// Another sorted run stands in the place of one that a merge may be reading: it is as busy.
+    pub(super) fn pass_on(&mut self, old: &Arc<SortedRun>, new: &Arc<SortedRun>) {
+        for (_, b) in &mut self.busy {
+            if Arc::ptr_eq(b, old) {
+                *b = new.clone();
+            }
+        }
     }
 }
 
@@ -227,16 +236,6 @@ impl Engine {
         work.jobs_running -= 1;
         work.busy.retain(|(c, _)| *c != class);
         self.work_changed.notify_all();
-    }
-
-    /// A merge has put another sorted run in the place of one that it is reading.
-    pub(super) fn replace_busy(&self, old: &Arc<SortedRun>, new: &Arc<SortedRun>) {
-        let mut work = self.work.lock();
-        for (_, b) in &mut work.busy {
-            if Arc::ptr_eq(b, old) {
-                *b = new.clone();
-            }
-        }
     }
 
     /// Holds back new merges and waits for those under way, and for others who do the same; ends

@@ -13,7 +13,7 @@ use crate::values::{Segment, ValueStore};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The first segment of a chain; a database of a few records stays small.
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
@@ -45,6 +45,8 @@ enum Body {
 struct Queue {
     pending: VecDeque<Pending>,
     bytes: usize,
+    /// The next commit begins a piece, so that it can be taken back by itself.
+    apart: bool,
 }
 
 struct LogSegment {
@@ -57,13 +59,13 @@ struct LogSegment {
 struct Io {
     chain: u64,
     segments: VecDeque<LogSegment>,
+    /// The next segment, allocated before frames were written that might need it.
+    spare: Option<Extent>,
     /// Where the next frame goes, from the start of the last segment.
     at: u64,
     next_frame: u64,
     /// Frames below this number are durable.
     durable_below: u64,
-    /// The manifest names the chain, so that frames may be written.
-    published: bool,
 }
 
 /// What must happen before the first frame of a chain: its start in the manifest.
@@ -80,6 +82,11 @@ pub(crate) struct Log {
     values: Arc<ValueStore>,
     file_id: u64,
     io: Mutex<Io>,
+    /// The manifest names the chain, so that frames may be written. Changed under `io`, and read
+    /// without it: a durable commit joins the group that waits while another is being written.
+    published: AtomicBool,
+    /// The disk had no room for what waits.
+    full: AtomicBool,
     queue: Mutex<Queue>,
     /// Every commit up to here is durable by the log or by a flush.
     durable_seq: AtomicU64,
@@ -98,7 +105,7 @@ impl Log {
         file_id: u64,
         seq: u64,
     ) -> Log {
-        let io = Io { chain: 0, segments: VecDeque::new(), at: 0, next_frame: 1, durable_below: 0, published: false };
+        let io = Io { chain: 0, segments: VecDeque::new(), spare: None, at: 0, next_frame: 1, durable_below: 0 };
         Log {
             file,
             space,
@@ -106,6 +113,8 @@ impl Log {
             values,
             file_id,
             io: Mutex::new(io),
+            published: AtomicBool::new(false),
+            full: AtomicBool::new(false),
             queue: Mutex::new(Queue::default()),
             durable_seq: AtomicU64::new(seq),
             file_bytes: AtomicU64::new(0),
@@ -130,8 +139,9 @@ impl Log {
     /// Queues a small commit. REQUIRES: the commit lock, so that sequence numbers ascend.
     pub(crate) fn add_small(&self, seq: u64, large: bool, parts: usize, write: impl FnOnce(&mut Writer)) {
         let mut queue = self.queue.lock();
+        let apart = std::mem::take(&mut queue.apart);
         let fresh = match queue.pending.back() {
-            Some(Pending { body: Body::Bytes(b), .. }) => b.len() >= PIECE_BYTES,
+            Some(Pending { body: Body::Bytes(b), .. }) => apart || b.len() >= PIECE_BYTES,
             _ => true,
         };
         if fresh {
@@ -162,9 +172,37 @@ impl Log {
         queue.pending.push_back(Pending { last_seq: seq, body: Body::Chunks(chunks), large });
     }
 
+    /// The next commit, and those after it, may have to be taken back. REQUIRES: the commit lock.
+    pub(crate) fn begin_group(&self) {
+        self.queue.lock().apart = true;
+    }
+
+    /// Takes the commits from `seq` on, the first of a group, out of the queue, after there was no room
+    /// for them. Gives the newest commit that is durable: if room was found after all, some of them are.
+    /// REQUIRES: the commit lock, since `begin_group`.
+    pub(crate) fn take_back(&self, seq: u64) -> u64 {
+        // Nobody is writing them meanwhile.
+        let _io = self.io.lock();
+        let mut queue = self.queue.lock();
+        while queue.pending.back().is_some_and(|p| p.last_seq >= seq) {
+            if let Some(p) = queue.pending.pop_back() {
+                queue.bytes -= p.bytes().min(queue.bytes);
+            }
+        }
+        if queue.pending.is_empty() {
+            self.full.store(false, Ordering::Release);
+        }
+        self.durable_seq()
+    }
+
+    /// Whether commits wait for which the disk has no room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Acquire)
+    }
+
     /// Whether frames can be written, or the chain must be published first.
     pub(crate) fn start(&self) -> LogStart {
-        if self.io.lock().published { LogStart::Ready } else { LogStart::Unpublished }
+        if self.published.load(Ordering::Acquire) { LogStart::Ready } else { LogStart::Unpublished }
     }
 
     /// Gives the chain its first segment, to be named by the checkpoint that the caller writes
@@ -183,14 +221,16 @@ impl Log {
 
     /// The checkpoint that names the chain is durable.
     pub(crate) fn published(&self) {
-        let mut io = self.io.lock();
-        io.published = !io.segments.is_empty();
+        let io = self.io.lock();
+        self.published.store(!io.segments.is_empty(), Ordering::Release);
     }
 
-    /// The chain as the manifest has it. REQUIRES: the checkpoint lock.
-    pub(crate) fn chain(&self) -> Option<LogChain> {
+    /// The chain as a manifest has it in which every commit up to `seq` is in runs. REQUIRES: the
+    /// checkpoint lock.
+    pub(crate) fn chain_after(&self, seq: u64) -> Option<LogChain> {
         let io = self.io.lock();
-        io.segments.front().map(|s| LogChain {
+        let needless = io.segments.iter().take_while(|s| s.last_seq <= seq).count();
+        io.segments.get(needless.min(io.segments.len().saturating_sub(1))).map(|s| LogChain {
             chain: io.chain,
             first: s.extent,
             first_frame: s.first_frame,
@@ -204,15 +244,16 @@ impl Log {
 
     /// Extents of all segments, for `check`.
     pub(crate) fn extents(&self) -> Vec<Extent> {
-        self.io.lock().segments.iter().map(|s| s.extent).collect()
+        let io = self.io.lock();
+        io.segments.iter().map(|s| s.extent).chain(io.spare).collect()
     }
 
-    /// Takes the segments that hold nothing after commit `seq` out of the chain; the caller frees
-    /// them when the checkpoint without them is durable. REQUIRES: the checkpoint lock.
-    pub(crate) fn release(&self, seq: u64) -> Vec<Extent> {
+    /// Takes the segments before frame `first` out of the chain; the caller frees them when the
+    /// checkpoint without them is durable. REQUIRES: the checkpoint lock.
+    pub(crate) fn release(&self, first: u64) -> Vec<Extent> {
         let mut io = self.io.lock();
         let mut released = Vec::new();
-        while io.segments.len() > 1 && io.segments.front().is_some_and(|s| s.last_seq <= seq) {
+        while io.segments.len() > 1 && io.segments.front().is_some_and(|s| s.first_frame < first) {
             released.extend(io.segments.pop_front().map(|s| s.extent));
         }
         self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
@@ -225,8 +266,9 @@ impl Log {
         if io.segments.iter().any(|s| s.last_seq > seq) {
             return Vec::new();
         }
-        io.published = false;
-        io.segments.drain(..).map(|s| s.extent).collect()
+        self.published.store(false, Ordering::Release);
+        let spare = io.spare.take();
+        io.segments.drain(..).map(|s| s.extent).chain(spare).collect()
     }
 
     /// A flush has made every commit up to `seq` durable: what waits of them is dropped.
@@ -236,6 +278,9 @@ impl Log {
             if let Some(p) = queue.pending.pop_front() {
                 queue.bytes -= p.bytes().min(queue.bytes);
             }
+        }
+        if queue.pending.is_empty() {
+            self.full.store(false, Ordering::Release);
         }
         drop(queue);
         self.durable_seq.fetch_max(seq, Ordering::AcqRel);
@@ -248,22 +293,36 @@ impl Log {
 
     /// Writes all that waits, and syncs. REQUIRES: `start` said `Ready`; every commit that is in
     /// the queue has also been applied or will be by the caller.
+    ///
+    /// Room is made before anything is written. If the disk has none, all goes on waiting, and nothing
+    /// but that is the matter; every other failure poisons the handle.
     pub(crate) fn write(&self) -> Result<()> {
         let mut io = self.io.lock();
         // After the lock: whoever held it may have failed to write what this caller waits for.
         self.poison.check()?;
+        let armed = self.poison.armed("writing the log");
+        let done = self.write_queue(&mut io);
+        armed.disarm();
+        done
+    }
+
+    fn write_queue(&self, io: &mut Io) -> Result<()> {
         let pending = {
             let mut queue = self.queue.lock();
             queue.bytes = 0;
             std::mem::take(&mut queue.pending)
         };
         let Some(last_seq) = pending.back().map(|p| p.last_seq) else { return Ok(()) };
-        if pending.iter().any(|p| p.large) {
-            self.values.sync()?;
+        if let Err(e) = self.make_ready(io, &pending) {
+            let mut queue = self.queue.lock();
+            queue.bytes += pending.iter().map(Pending::bytes).sum::<usize>();
+            pending.into_iter().rev().for_each(|p| queue.pending.push_front(p));
+            self.full.store(true, Ordering::Release);
+            return if matches!(e, Error::NoSpace { .. }) { Err(e) } else { self.poison.guard(Err(e)) };
         }
-        self.poison.check()?;
-        let done = self.write_pending(&mut io, &pending);
+        let done = self.write_pending(io, &pending);
         self.poison.guard(done)?;
+        self.full.store(false, Ordering::Release);
         io.durable_below = io.next_frame;
         self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
         self.durable_seq.fetch_max(last_seq, Ordering::AcqRel);
@@ -290,15 +349,43 @@ impl Log {
         out.finish()
     }
 
+    /// Makes large values durable, and allocates the next segment if the last one may not hold all
+    /// that is to be written.
+    fn make_ready(&self, io: &mut Io, pending: &VecDeque<Pending>) -> Result<()> {
+        if pending.iter().any(|p| p.large) {
+            self.values.sync()?;
+        }
+        self.poison.check()?;
+        let Some(last) = io.segments.back() else { return Err(no_segment()) };
+        let payload: u64 = pending.iter().map(Pending::written_bytes_max).sum();
+        // Each frame has a header and ends at a whole block, and one may be broken off for the jump.
+        let frames = payload / PAYLOAD_BYTES_MAX as u64 + 2;
+        let need = payload + frames * (HEADER_BYTES as u64 + ALIGN_BYTES);
+        if io.at + need + JUMP_BYTES <= last.extent.len || io.spare.is_some_and(|s| need + JUMP_BYTES <= s.len) {
+            return Ok(());
+        }
+        let len = next_segment_bytes(last.extent.len).max(need + JUMP_BYTES);
+        let fresh = self.new_extent(align_up(len))?;
+        if let Some(small) = io.spare.replace(fresh) {
+            self.space.free(small);
+        }
+        Ok(())
+    }
+
     fn new_extent(&self, len: u64) -> Result<Extent> {
         let extent = self.space.alloc(len);
         // Zeroes, not merely reserved space: a durable write to blocks that were written before costs
         // half of one that must also record that they are written now (95 against 170 µs here).
-        let zeroes = vec![0; usize_of64(len)];
-        self.file.write_at(&zeroes, extent.offset).map_err(|e| {
-            self.space.free(extent);
-            Error::io("allocating a log segment", e)
-        })?;
+        let zeroes = vec![0; usize_of64(len.min(SEGMENT_BYTES_MAX))];
+        let mut at = 0;
+        while at < len {
+            let n = (len - at).min(SEGMENT_BYTES_MAX);
+            self.file.write_at(&zeroes[..usize_of64(n)], extent.offset + at).map_err(|e| {
+                self.space.free(extent);
+                Error::io("allocating a log segment", e)
+            })?;
+            at += n;
+        }
         Ok(extent)
     }
 }
@@ -315,6 +402,31 @@ impl Pending {
             Body::Chunks(chunks) => chunks.iter().map(|(_, c)| c.bytes()).sum(),
         }
     }
+
+    /// What its records take in the log, or somewhat more.
+    fn written_bytes_max(&self) -> u64 {
+        match &self.body {
+            Body::Bytes(b) => b.len() as u64,
+            Body::Chunks(chunks) => chunks.iter().map(|(_, c)| part_bytes_max(c)).sum::<u64>() + RECORD_BYTES_MAX,
+        }
+    }
+}
+
+/// What a record has beside its parts.
+const RECORD_BYTES_MAX: u64 = 64;
+/// What a part has beside its records, and a record beside key and value.
+const PART_BYTES_MAX: u64 = 64;
+const ROW_BYTES: u64 = 9;
+
+fn part_bytes_max(chunk: &Chunk) -> u64 {
+    let rows = chunk.block.len() as u64 * ROW_BYTES + chunk.block.bytes() as u64;
+    let ranges: usize = chunk.ranges.iter().map(|r| r.start.len() + r.end.as_ref().map_or(0, Vec::len) + 16).sum();
+    rows + ranges as u64 + chunk.segments.len() as u64 * 20 + PART_BYTES_MAX
+}
+
+/// The length of the segment after one.
+fn next_segment_bytes(last: u64) -> u64 {
+    (last * 4).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX)
 }
 
 /// Cuts a stream of records into frames.
@@ -407,8 +519,13 @@ impl FrameWriter<'_> {
             return Ok(());
         }
         let (old, touched) = (last.extent, last.last_seq);
-        let len = (old.len * 4).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX).max(need + 2 * JUMP_BYTES);
-        let extent = self.log.new_extent(align_up(len))?;
+        let extent = match self.io.spare.take() {
+            Some(spare) if need + JUMP_BYTES <= spare.len => spare,
+            spare => {
+                spare.into_iter().for_each(|small| self.log.space.free(small));
+                self.log.new_extent(align_up(next_segment_bytes(old.len).max(need + 2 * JUMP_BYTES)))?
+            }
+        };
         let records = std::mem::replace(&mut self.frame, vec![0; usize_of64(ALIGN_BYTES)]);
         self.frame[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&extent.offset.to_le_bytes());
         self.frame[HEADER_BYTES + 8..HEADER_BYTES + 16].copy_from_slice(&extent.len.to_le_bytes());

@@ -1,4 +1,5 @@
 //! The writing side of value segments: the open segment, and the thread that writes full buffers.
+//! What finds no room on the disk is tried again; meanwhile those who wait for it are told.
 
 use super::{Part, Segment, ValueRef};
 use crate::base::codec::{u32_of, usize_of, usize_of64};
@@ -11,6 +12,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 /// A segment is closed at this size; garbage is collected a segment at a time.
 const VALUE_SEGMENT_BYTES: u64 = 64 << 20;
@@ -18,6 +20,8 @@ const VALUE_SEGMENT_BYTES: u64 = 64 << 20;
 const VALUE_SEGMENT_BYTES_MIN: u64 = 1 << 20;
 /// Full buffers that may wait for the writer before those who fill them wait.
 const QUEUE_PARTS_MAX: usize = 8;
+/// A write that found no room is tried again after this.
+const RETRY: Duration = Duration::from_millis(100);
 
 struct Job {
     segment: Arc<Segment>,
@@ -30,7 +34,14 @@ struct Queue {
     jobs: VecDeque<Job>,
     /// The job taken last is still being written.
     busy: bool,
+    /// The disk had no room for the first job.
+    full: bool,
     stop: bool,
+}
+
+/// The error of those who meet a queue that is full.
+fn no_space() -> Error {
+    Error::NoSpace { during: "writing large values" }
 }
 
 /// All value segments of a database.
@@ -119,6 +130,12 @@ impl ValueStore {
         let crc = crc32c::crc32c(value);
         let len = value.len() as u64;
         let mut open = self.open.lock();
+        {
+            let queue = self.queue.lock();
+            if queue.full && queue.jobs.len() >= QUEUE_PARTS_MAX {
+                return Err(no_space());
+            }
+        }
         let segment = match &*open {
             Some(s) if s.used() + len <= s.extent().len => s.clone(),
             _ => {
@@ -179,14 +196,19 @@ impl ValueStore {
         Job { segment: segment.clone(), start, bytes }
     }
 
+    /// Hands a job to the writer, and waits while too many do. The job is never lost, for others may
+    /// have values in it.
     fn enqueue(&self, job: Job) -> Result<()> {
         let mut queue = self.queue.lock();
-        while queue.jobs.len() >= QUEUE_PARTS_MAX && !queue.stop {
-            self.poison.check()?;
-            self.changed.wait(&mut queue);
-        }
         queue.jobs.push_back(job);
         self.changed.notify_all();
+        while queue.jobs.len() > QUEUE_PARTS_MAX && !queue.stop {
+            self.poison.check()?;
+            if queue.full {
+                return Err(no_space());
+            }
+            self.changed.wait(&mut queue);
+        }
         Ok(())
     }
 
@@ -225,7 +247,8 @@ impl ValueStore {
         }
     }
 
-    /// Makes every value stored so far durable.
+    /// Makes every value stored so far durable. `NoSpace` does not poison the handle: the values go on
+    /// waiting.
     pub(crate) fn sync(&self) -> Result<()> {
         {
             let open = self.open.lock();
@@ -236,9 +259,14 @@ impl ValueStore {
         let mut queue = self.queue.lock();
         while !queue.jobs.is_empty() || queue.busy {
             self.poison.check()?;
-            if queue.stop && !queue.busy {
+            let ended = queue.stop && !queue.busy;
+            if ended {
                 self.write_next(&mut queue);
-            } else {
+            }
+            if queue.full {
+                return Err(no_space());
+            }
+            if !ended {
                 self.changed.wait(&mut queue);
             }
         }
@@ -256,42 +284,63 @@ impl ValueStore {
     fn write_next(&self, queue: &mut MutexGuard<'_, Queue>) {
         let Some(job) = queue.jobs.pop_front() else { return };
         queue.busy = true;
-        MutexGuard::unlocked(queue, || self.write(&job, &mut VecDeque::new()));
+        let written = MutexGuard::unlocked(queue, || self.write(&job, &mut VecDeque::new()));
+        self.end_job(queue, job, written);
+    }
+
+    /// A job has been written, or had no room and is the next again.
+    fn end_job(&self, queue: &mut MutexGuard<'_, Queue>, job: Job, written: bool) {
         queue.busy = false;
+        queue.full = !written;
+        if !written {
+            queue.jobs.push_front(job);
+        }
         self.changed.notify_all();
     }
 
     /// The body of the writer's thread; returns after `stop`.
     pub(crate) fn run(&self) {
         let mut unsettled = VecDeque::new();
+        let mut queue = self.queue.lock();
         loop {
-            let job = {
-                let mut queue = self.queue.lock();
-                queue.busy = false;
-                self.changed.notify_all();
-                loop {
-                    if let Some(job) = queue.jobs.pop_front() {
-                        queue.busy = true;
-                        break job;
-                    }
-                    if queue.stop {
-                        return;
-                    }
-                    self.changed.wait(&mut queue);
+            let Some(job) = queue.jobs.pop_front() else {
+                if queue.stop {
+                    return;
                 }
+                self.changed.wait(&mut queue);
+                continue;
             };
-            self.write(&job, &mut unsettled);
+            queue.busy = true;
+            let written = MutexGuard::unlocked(&mut queue, || self.write(&job, &mut unsettled));
+            self.end_job(&mut queue, job, written);
+            if !written {
+                if queue.stop {
+                    return;
+                }
+                self.pause(&mut queue);
+            }
         }
     }
 
-    fn write(&self, job: &Job, unsettled: &mut VecDeque<Extent>) {
+    /// Waits before a job is tried again, unless the thread is to end.
+    fn pause(&self, queue: &mut MutexGuard<'_, Queue>) {
+        let until = Instant::now() + RETRY;
+        while !queue.stop && !self.changed.wait_until(queue, until).timed_out() {}
+    }
+
+    /// Writes a job; false if the disk has no room for it. Every other failure poisons the handle.
+    fn write(&self, job: &Job, unsettled: &mut VecDeque<Extent>) -> bool {
         if self.poison.check().is_err() {
-            return;
+            return true;
         }
         let (offset, len) = (job.segment.offset + job.start, job.bytes.len() as u64);
-        let done = self.file.write_at(&job.bytes, offset).map_err(|e| Error::io("writing large values", e));
+        let write = || self.file.write_at(&job.bytes, offset).map_err(|e| Error::io("writing large values", e));
+        let done = self.poison.catch("writing large values", write);
+        if matches!(done, Err(Error::NoSpace { .. })) {
+            return false;
+        }
         if self.poison.guard(done).is_err() {
-            return;
+            return true;
         }
         job.segment.written.store(job.start + len, Ordering::Release);
         job.segment.parts.lock().retain(|p| p.start != job.start);
@@ -303,6 +352,7 @@ impl ValueStore {
                 self.file.wait_written(old.offset, old.len);
             }
         }
+        true
     }
 
     /// Ends the writer's thread once it has nothing left to write.

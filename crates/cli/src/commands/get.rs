@@ -10,12 +10,14 @@ use crate::store::{self, FileArg, TableArg};
 /// Arguments of `get`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "A value that is not UTF-8 is printed with \\xNN escapes; --raw prints any value as it is.\n\
+                  A key from standard input is every byte of it: printf, not echo, which adds a line feed.\n\
                   Exit status 1 when there is no such key.\n\n\
-                  Example:\n  azekura get fruit.azk apple\n  azekura get photos.azk cat.jpg --raw > cat.jpg")]
+                  Example:\n  azekura get fruit.azk apple\n  azekura get photos.azk cat.jpg --raw > cat.jpg\n  \
+                  printf 'two\\nlines' | azekura get fruit.azk -")]
 pub struct Args {
     #[command(flatten)]
     file: FileArg,
-    /// The key
+    /// The key, or - for standard input (a key that is - itself: --hex 2d)
     #[arg(allow_hyphen_values = true)]
     key: OsString,
     #[command(flatten)]

@@ -11,11 +11,12 @@ use crate::store::{self, FileArg, TableArg};
 
 /// Arguments of `remove`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status 1 when there is no such key.\n\nExample:\n  azekura remove fruit.azk apple")]
+#[command(after_help = "Exit status 1 when there is no such key.\n\n\
+                  Example:\n  azekura remove fruit.azk apple\n  printf 'two\\nlines' | azekura remove fruit.azk -")]
 pub struct Args {
     #[command(flatten)]
     file: FileArg,
-    /// The key
+    /// The key, or - for standard input (a key that is - itself: --hex 2d)
     #[arg(allow_hyphen_values = true)]
     key: OsString,
     #[command(flatten)]

@@ -15,20 +15,20 @@ use crate::store::{self, FileArg, TableArg};
 /// Arguments of `scan`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  azekura scan fruit.azk --prefix app --limit 10\n  azekura scan fruit.azk --from a --to c --reverse --json"
+    after_help = "Example:\n  azekura scan fruit.azk --prefix app --limit 10\n  azekura scan fruit.azk --from a --to c --reverse --json\n  printf 'two\\n' | azekura scan fruit.azk --prefix -"
 )]
 pub struct Args {
     #[command(flatten)]
     file: FileArg,
     #[command(flatten)]
     table: TableArg,
-    /// First key, included (ordered tables)
+    /// First key, included, or - for standard input (ordered tables)
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     from: Option<OsString>,
-    /// Last key, not included (ordered tables)
+    /// Last key, not included, or - for standard input (ordered tables)
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     to: Option<OsString>,
-    /// Only keys that begin so (ordered tables)
+    /// Only keys that begin so, or - for standard input (ordered tables)
     #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     prefix: Option<OsString>,
     /// From the last to the first
@@ -47,12 +47,14 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs `scan` over one snapshot.
+/// Runs `scan` over one snapshot. Standard input is read before the database is opened: a slow pipe
+/// locks nobody out.
 pub fn run(args: &Args) -> Outcome {
+    let keys = Keys::of(args)?;
     let db = store::open_to_read(&args.file.path)?;
     let table = store::open_table(&db, &args.table.table)?;
     let txn = db.read();
-    let mut cursor = cursor(args, &txn, &table)?;
+    let mut cursor = keys.cursor(&txn, &table)?;
     if args.reverse {
         cursor.seek_last();
     }
@@ -68,32 +70,48 @@ pub fn run(args: &Args) -> Outcome {
     output.finish()
 }
 
-/// A cursor over what the arguments ask for.
-fn cursor(args: &Args, txn: &ReadTxn, table: &Table) -> Outcome<Cursor> {
-    let limited = args.from.is_some() || args.to.is_some() || args.prefix.is_some();
-    if limited && table.kind() == Kind::Hash {
-        return Err(Failure::Usage(format!(
-            "table {:?} is in hash order: --from, --to and --prefix need an ordered table",
-            args.table.table
-        )));
+/// The keys to which a scan is limited.
+struct Keys {
+    from: Option<Vec<u8>>,
+    to: Option<Vec<u8>>,
+    prefix: Option<Vec<u8>>,
+}
+
+impl Keys {
+    fn of(args: &Args) -> Outcome<Keys> {
+        if let (Some(from), Some(to)) = (&args.from, &args.to) {
+            bytes::one_from_stdin(("--from", from), ("--to", to))?;
+        }
+        let form = args.form.form();
+        let parse = |key: &Option<OsString>| key.as_ref().map(|key| bytes::argument(key, form)).transpose();
+        let keys = Keys { from: parse(&args.from)?, to: parse(&args.to)?, prefix: parse(&args.prefix)? };
+        if let (Some(from), Some(to)) = (&keys.from, &keys.to)
+            && from > to
+        {
+            return Err(Failure::Usage("--from is after --to".to_owned()));
+        }
+        Ok(keys)
     }
-    let form = args.form.form();
-    if let Some(prefix) = &args.prefix {
-        return Ok(txn.prefix(table, &bytes::argument(prefix, form)?)?);
+
+    /// A cursor over them.
+    fn cursor(&self, txn: &ReadTxn, table: &Table) -> Outcome<Cursor> {
+        let limited = self.from.is_some() || self.to.is_some() || self.prefix.is_some();
+        if limited && table.kind() == Kind::Hash {
+            return Err(Failure::Usage(format!(
+                "table {:?} is in hash order: --from, --to and --prefix need an ordered table",
+                table.name()
+            )));
+        }
+        if let Some(prefix) = &self.prefix {
+            return Ok(txn.prefix(table, prefix)?);
+        }
+        if !limited {
+            return Ok(txn.cursor(table)?);
+        }
+        let low = self.from.as_deref().map_or(Bound::Unbounded, Bound::Included);
+        let high = self.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        Ok(txn.range(table, low, high)?)
     }
-    let parse = |key: &Option<OsString>| key.as_ref().map(|key| bytes::argument(key, form)).transpose();
-    let (from, to) = (parse(&args.from)?, parse(&args.to)?);
-    if !limited {
-        return Ok(txn.cursor(table)?);
-    }
-    if let (Some(from), Some(to)) = (&from, &to)
-        && from > to
-    {
-        return Err(Failure::Usage("--from is after --to".to_owned()));
-    }
-    let low = from.as_deref().map_or(Bound::Unbounded, Bound::Included);
-    let high = to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-    Ok(txn.range(table, low, high)?)
 }
 
 /// Writes one record. `line` is a buffer, reused from record to record.

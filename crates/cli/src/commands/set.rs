@@ -11,12 +11,15 @@ use crate::store::{self, FileArg, TableArg};
 /// Arguments of `set`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  azekura set fruit.azk apple red\n  azekura set photos.azk cat.jpg - < cat.jpg\n  azekura set --hex fruit.azk 00ff cafe"
+    after_help = "Standard input can be the key or the value, not both; it is taken byte for byte. Bytes that no\n\
+                  argument can hold go in as --hex, and `import` reads keys and values together.\n\n\
+                  Example:\n  azekura set fruit.azk apple red\n  azekura set photos.azk cat.jpg - < cat.jpg\n  \
+                  printf 'two\\nlines' | azekura set fruit.azk - red\n  azekura set --hex fruit.azk 00ff cafe"
 )]
 pub struct Args {
     #[command(flatten)]
     file: FileArg,
-    /// The key
+    /// The key, or - for standard input (a key that is - itself: --hex 2d)
     #[arg(allow_hyphen_values = true)]
     key: OsString,
     /// The value, or - for standard input
@@ -28,11 +31,12 @@ pub struct Args {
     form: FormArg,
 }
 
-/// Runs `set`. The value is read before the database is opened: a slow pipe locks nobody out.
+/// Runs `set`. Standard input is read before the database is opened: a slow pipe locks nobody out.
 pub fn run(args: &Args) -> Outcome {
     let form = args.form.form();
+    bytes::one_from_stdin(("KEY", &args.key), ("VALUE", &args.value))?;
     let key = bytes::argument(&args.key, form)?;
-    let value = bytes::argument_or_stdin(&args.value, form)?;
+    let value = bytes::argument(&args.value, form)?;
     let db = store::open_to_write(&args.file.path, Durability::Sync)?;
     store::open_table(&db, &args.table.table)?.put(&key, &value)?;
     Ok(db.close()?)

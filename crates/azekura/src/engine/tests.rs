@@ -1,0 +1,296 @@
+//! What only the engine's inside can show: moments between two locks, extents that nobody names, and
+//! panics in the middle.
+
+mod hooked;
+
+use super::Engine;
+use super::state::{SortedRun, State};
+use crate::api::{Db, Durability, Options};
+use crate::base::error::Error;
+use crate::base::key::Kind;
+use crate::base::limits::SUPERBLOCKS_BYTES;
+use crate::storage::MemStorage;
+use hooked::{Call, Hooked};
+use std::io;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A database with one table of one sorted run, and no merges of its own.
+fn database() -> Db {
+    let options = Options::new().background_merges(false);
+    let db = Db::open_on(&MemStorage::default(), "engine.azk", options).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    table.put_many((0..1000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
+    db.flush().unwrap();
+    db
+}
+
+fn bottom(state: &State) -> Arc<SortedRun> {
+    state.tables[0].levels.last().expect("the table was flushed").clone()
+}
+
+/// A merge that goes on after one of its steps still holds what it has put in place: whoever looks
+/// at what is busy, as a flush and other merges do, never finds the new run without its mark.
+#[test]
+fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
+    let db = database();
+    let engine = db.engine.clone();
+    let state = engine.state.load_full();
+    let (id, old) = (state.tables[0].id, bottom(&state));
+    let new = Arc::new(SortedRun::new(old.runs.clone(), 0.0).unwrap());
+    engine.lock_work().busy.push((0, old.clone()));
+    // Whoever looks holds this lock.
+    let work = engine.lock_work();
+    let step = {
+        let (engine, old, new) = (engine.clone(), old.clone(), new.clone());
+        std::thread::spawn(move || engine.replace_levels(id, &[old], vec![new], Vec::new()).unwrap())
+    };
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(!work.bottom_is_free(&engine.state.load().tables[0].levels), "the new run may be taken");
+    drop(work);
+    assert!(step.join().unwrap());
+    let state = engine.state.load_full();
+    assert!(Arc::ptr_eq(&bottom(&state), &new));
+    assert!(!engine.lock_work().bottom_is_free(&state.tables[0].levels));
+}
+
+/// Waits for what the engine's threads are about to do; not for ever.
+fn wait_until(done: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while !done() {
+        assert!(Instant::now() < until, "it does not happen");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Bytes that are taken and belong to nothing.
+fn leaked(engine: &Engine) -> u64 {
+    let state = engine.state.load_full();
+    let runs = state.tables.iter().flat_map(|t| t.levels.iter()).flat_map(|l| &l.runs);
+    let mut live: u64 = runs.flat_map(|r| &r.info.extents).map(|e| e.len).sum();
+    live += engine.values.segments().iter().map(|s| s.extent().len).sum::<u64>();
+    live += engine.live_extents().iter().map(|e| e.len).sum::<u64>();
+    engine.space.end() - SUPERBLOCKS_BYTES - engine.space.free_bytes() - live
+}
+
+/// Every way in which reading can fail while a run is moved.
+#[test]
+fn a_run_that_cannot_be_moved_leaves_no_extent_behind() {
+    let disk = Hooked::default();
+    // Nothing is written to the log, so that the runs stand one after the other.
+    let options = Options::new().background_merges(false).durability(Durability::Eventual);
+    let db = Db::open_on(&disk, "engine.azk", options.eventual_delay(Duration::from_secs(60))).unwrap();
+    let hole = db.create_table("hole", Kind::Ordered).unwrap();
+    hole.put_many((0..100_000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
+    db.flush().unwrap();
+    // The upper run deletes a range, which is read when a sorted run is made of it.
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    table.put_many((0..5000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
+    db.flush().unwrap();
+    table.put_many((0..5000u64).map(|i| (i.to_be_bytes(), [7; 8]))).unwrap();
+    table.remove_range(Bound::Included(&1000u64.to_be_bytes()), Bound::Excluded(&2000u64.to_be_bytes())).unwrap();
+    db.flush().unwrap();
+    db.drop_table("hole").unwrap();
+    drop(hole);
+    let engine = &db.engine;
+    wait_until(|| leaked(engine) == 0);
+    let mut failures = 0;
+    for nth in 1.. {
+        disk.fail_nth(Call::Read, nth);
+        let moved = engine.move_tail();
+        disk.heal();
+        match moved {
+            Err(e) => assert!(matches!(e, Error::Io { .. }), "read {nth}: {e}"),
+            Ok(_) => break,
+        }
+        failures += 1;
+        assert_eq!(leaked(engine), 0, "after read {nth} failed");
+    }
+    assert!(failures >= 2, "the copy's read and that of the range deletes, not {failures}");
+    assert_eq!(table.count().unwrap(), 4000);
+}
+
+/// A flush whose run is written and then cannot be read is done again, and takes no more room for it.
+#[test]
+fn a_flush_that_fails_at_its_end_leaves_no_extent_behind() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "engine.azk", Options::new().background_merges(false)).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    table.put_many((0..5000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
+    db.flush().unwrap();
+    table.remove_range(Bound::Included(&1000u64.to_be_bytes()), Bound::Excluded(&2000u64.to_be_bytes())).unwrap();
+    disk.fail_all(Call::Read);
+    assert!(matches!(db.flush(), Err(Error::Io { .. })));
+    disk.heal();
+    wait_until(|| db.flush().is_ok());
+    wait_until(|| leaked(&db.engine) == 0);
+    assert_eq!(table.count().unwrap(), 4000);
+}
+
+/// Three durable commits wait for a fourth, and then one of them panics as it writes for all three:
+/// the others do not hang, and are not told that they are durable.
+#[test]
+fn a_leader_that_panics_leaves_nobody_waiting() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "engine.azk", Options::new().durability(Durability::Sync)).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    table.put(b"before", b"1").unwrap();
+    let writes = Arc::new(AtomicU64::new(0));
+    let engine = db.engine.clone();
+    disk.hook(move |call| {
+        if call != Call::WriteDurable {
+            return Ok(());
+        }
+        // The first write waits until the three others have queued, the second is done for them.
+        if writes.fetch_add(1, Ordering::Relaxed) == 0 {
+            wait_until(|| engine.waiting.lock().queue.len() == 3);
+            return Ok(());
+        }
+        panic!("as this test wants it");
+    });
+    let commit = |key: &'static [u8]| {
+        let table = table.clone();
+        std::thread::spawn(move || table.put(key, b"2"))
+    };
+    let first = commit(b"first");
+    wait_until(|| first_is_writing(&db));
+    let others = [commit(b"a"), commit(b"b"), commit(b"c")];
+    first.join().unwrap().unwrap();
+    wait_until(|| others.iter().all(|other| other.is_finished()));
+    let mut panicked = 0;
+    for other in others {
+        match other.join() {
+            Err(_) => panicked += 1,
+            Ok(result) => assert!(matches!(result, Err(Error::Poisoned { .. })), "{result:?}"),
+        }
+    }
+    assert_eq!(panicked, 1, "one of them has led");
+    disk.heal();
+    assert!(matches!(table.put(b"after", b"3"), Err(Error::Poisoned { .. })));
+    assert_eq!(table.get(b"first").unwrap().as_deref(), Some(&b"2"[..]));
+    assert_eq!(table.get(b"a").unwrap(), None);
+    drop(table);
+    assert!(db.close().is_err());
+    let db = Db::open_on(&disk, "engine.azk", Options::new()).unwrap();
+    assert_eq!(db.open_table("t").unwrap().get(b"first").unwrap().as_deref(), Some(&b"2"[..]));
+}
+
+/// Whether somebody leads and has taken the commits that waited.
+fn first_is_writing(db: &Db) -> bool {
+    let waiting = db.engine.waiting.lock();
+    waiting.leading && waiting.queue.is_empty() && db.engine.commit.is_locked()
+}
+
+/// A thread of the engine that panics does not take those with it who wait for what it does.
+#[test]
+fn a_flush_that_panics_poisons_the_handle() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "engine.azk", Options::new().durability(Durability::Eventual)).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    table.put_many((0..5000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
+    disk.hook(|call| if call == Call::Write { panic!("as this test wants it") } else { Ok(()) });
+    let flushed = {
+        let db = db.clone();
+        std::thread::spawn(move || db.flush())
+    };
+    wait_until(|| flushed.is_finished());
+    assert!(matches!(flushed.join().unwrap(), Err(Error::Poisoned { .. })));
+    assert!(matches!(table.put(b"after", b"3"), Err(Error::Poisoned { .. })));
+    assert_eq!(table.count().unwrap(), 5000);
+    drop(table);
+    assert!(db.close().is_err());
+}
+
+/// The same for a merge, for which whoever closes the database waits.
+#[test]
+fn a_merge_that_panics_does_not_keep_the_database_open() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "engine.azk", Options::new()).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    disk.hook(|_| match std::thread::current().name() {
+        Some("azekura-merge") => panic!("as this test wants it"),
+        _ => Ok(()),
+    });
+    for round in 0..2u64 {
+        table.put_many((0..5000u64).map(|i| (i.to_be_bytes(), round.to_be_bytes()))).unwrap();
+        db.flush().unwrap();
+    }
+    // Idle time merges the two.
+    wait_until(|| db.sync().is_err());
+    disk.heal();
+    drop(table);
+    let closed = std::thread::spawn(move || db.close());
+    wait_until(|| closed.is_finished());
+    assert!(matches!(closed.join().unwrap(), Err(Error::Poisoned { .. })));
+}
+
+/// A table whose flush fails is dropped while it is frozen: neither its memory nor its error is held
+/// against those who write to others.
+#[test]
+fn a_frozen_table_that_is_dropped_is_forgotten() {
+    let disk = Hooked::default();
+    let options = Options::new().background_merges(false).durability(Durability::Eventual);
+    let db = Db::open_on(&disk, "engine.azk", options).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let other = db.create_table("other", Kind::Ordered).unwrap();
+    table.put_many((0..5000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
+    disk.hook(|call| match std::thread::current().name() {
+        Some("azekura-flush") if call == Call::Write => Err(io::ErrorKind::Other.into()),
+        _ => Ok(()),
+    });
+    assert!(matches!(db.flush(), Err(Error::Io { .. })));
+    assert!(db.stats().memtable_bytes > 5000 * 16);
+    db.drop_table("t").unwrap();
+    assert_eq!(db.stats().memtable_bytes, 0);
+    disk.heal();
+    other.put(b"a", b"1").unwrap();
+    db.flush().unwrap();
+    assert!(db.stats().runs == 1 && db.stats().memtable_bytes == 0);
+}
+
+/// A database of so many runs that its manifest needs an extent of its own, on a disk that is full from
+/// any write of a flush on: the manifest's too. It is refused, and done when there is room.
+#[test]
+fn a_checkpoint_on_a_full_disk_is_tried_again() {
+    let disk = Hooked::default();
+    let options = Options::new().background_merges(false).durability(Durability::Sync);
+    let db = Db::open_on(&disk, "engine.azk", options).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let put = |n: u64| table.put_many((0..100u64).map(|i| ((i * 1000 + n).to_be_bytes(), n.to_be_bytes())));
+    for n in 0..60 {
+        put(n).unwrap();
+        db.flush().unwrap();
+    }
+    let mut refused = 0;
+    let mut committed = 60;
+    for nth in 1.. {
+        put(committed).unwrap();
+        committed += 1;
+        wait_until(|| leaked(&db.engine) == 0);
+        disk.fill_at(nth);
+        let flushed = db.flush();
+        if flushed.is_ok() {
+            disk.heal();
+            break;
+        }
+        assert!(matches!(flushed, Err(Error::NoSpace { .. })), "write {nth}: {flushed:?}");
+        refused += 1;
+        // While it is full, what still has room in the log is committed.
+        put(committed).unwrap();
+        committed += 1;
+        disk.heal();
+        put(committed).unwrap();
+        committed += 1;
+        wait_until(|| db.flush().is_ok());
+    }
+    assert!(refused >= 2, "the run's write and the manifest's, not {refused}");
+    assert_eq!(table.count().unwrap(), committed * 100);
+    wait_until(|| leaked(&db.engine) == 0);
+    drop(table);
+    db.close().unwrap();
+    let db = Db::open_on(&disk, "engine.azk", Options::new()).unwrap();
+    assert_eq!(db.open_table("t").unwrap().count().unwrap(), committed * 100);
+    assert!(db.check(|_| {}).unwrap().problems.is_empty());
+}

@@ -1,0 +1,156 @@
+//! A storage in memory that asks a test's hook before each call: it may fail, wait or panic there.
+
+use crate::base::limits::SUPERBLOCKS_BYTES;
+use crate::storage::{File, MemStorage, OpenMode, Storage};
+use parking_lot::Mutex;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Kinds of calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Call {
+    Read,
+    Write,
+    /// A write of a superblock, for which there is always room.
+    WriteSuperblock,
+    WriteDurable,
+    Sync,
+}
+
+type Hook = Arc<dyn Fn(Call) -> io::Result<()> + Send + Sync>;
+
+/// The storage; clones share files and hook.
+#[derive(Clone, Default)]
+pub(super) struct Hooked {
+    files: MemStorage,
+    hook: Arc<Mutex<Option<Hook>>>,
+}
+
+impl Hooked {
+    pub(super) fn hook(&self, hook: impl Fn(Call) -> io::Result<()> + Send + Sync + 'static) {
+        *self.hook.lock() = Some(Arc::new(hook));
+    }
+
+    /// From now on all goes well.
+    pub(super) fn heal(&self) {
+        *self.hook.lock() = None;
+    }
+
+    /// Every such call fails.
+    pub(super) fn fail_all(&self, what: Call) {
+        self.hook(move |call| if call == what { Err(eio()) } else { Ok(()) });
+    }
+
+    /// The `nth` such call from now on fails, counted from 1.
+    pub(super) fn fail_nth(&self, what: Call, nth: u64) {
+        self.fail_from(what, nth, nth, eio);
+    }
+
+    /// From the `nth` write on, the disk is full.
+    pub(super) fn fill_at(&self, nth: u64) {
+        self.fail_from(Call::Write, nth, u64::MAX, || rustix::io::Errno::NOSPC.into());
+    }
+
+    fn fail_from(&self, what: Call, first: u64, last: u64, error: fn() -> io::Error) {
+        let calls = AtomicU64::new(0);
+        let is_it = move |call| call == what && (first..=last).contains(&(calls.fetch_add(1, Ordering::Relaxed) + 1));
+        self.hook(move |call| if is_it(call) { Err(error()) } else { Ok(()) });
+    }
+}
+
+fn eio() -> io::Error {
+    rustix::io::Errno::IO.into()
+}
+
+impl Storage for Hooked {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let file = self.files.open(path, mode)?;
+        Ok(Arc::new(HookedFile { file, hook: self.hook.clone() }))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.files.exists(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
+        self.files.rename(from, to, replace)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.files.remove(path)
+    }
+
+    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
+        self.files.sync_dir_of(path)
+    }
+}
+
+struct HookedFile {
+    file: Arc<dyn File>,
+    hook: Arc<Mutex<Option<Hook>>>,
+}
+
+impl HookedFile {
+    /// The hook is called without its lock, for it may wait.
+    fn ask(&self, call: Call) -> io::Result<()> {
+        let hook = self.hook.lock().clone();
+        hook.map_or(Ok(()), |hook| hook(call))
+    }
+}
+
+impl File for HookedFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.ask(Call::Read)?;
+        self.file.read_at(buf, offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.ask(if offset < SUPERBLOCKS_BYTES { Call::WriteSuperblock } else { Call::Write })?;
+        self.file.write_at(buf, offset)
+    }
+
+    fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.ask(Call::WriteDurable)?;
+        self.file.write_durable_at(buf, offset)
+    }
+
+    fn write_back(&self, offset: u64, len: u64) {
+        self.file.write_back(offset, len);
+    }
+
+    fn wait_written(&self, offset: u64, len: u64) {
+        self.file.wait_written(offset, len);
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.ask(Call::Sync)?;
+        self.file.sync_data()
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.ask(Call::Sync)?;
+        self.file.sync_all()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.file.allocate(offset, len)
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.file.punch(offset, len)
+    }
+
+    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
+        self.file.try_lock(exclusive)
+    }
+}

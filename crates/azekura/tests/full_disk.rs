@@ -1,0 +1,163 @@
+//! A disk that fills up and is made room on again, under one handle: what does not fit is refused as
+//! `NoSpace` and leaves no trace, what was acknowledged stays, and the handle goes on.
+
+mod disk;
+
+use azekura::{Db, Durability, Error, Kind, Options, Table};
+use disk::{Disk, Keep, Rng, Watchdog};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+const PATH: &str = "full.azk";
+const HANG_SECONDS: u64 = 30;
+
+fn options(durability: Durability) -> Options {
+    let options = Options::new().memory_bytes(8 << 20).memtable_bytes(128 << 10).background_merges(false);
+    options.durability(durability).eventual_delay(Duration::from_millis(20))
+}
+
+fn value(key: u64, len: usize) -> Vec<u8> {
+    let mut rng = Rng(key);
+    (0..len.div_ceil(8)).flat_map(|_| rng.next().to_le_bytes()).take(len).collect()
+}
+
+/// All of `keys` and nothing else, after a power cut too.
+fn holds(db: &Db, disk: &Disk, table: &Table, keys: &BTreeSet<u64>, len: usize) {
+    let look = |table: &Table| {
+        assert_eq!(table.count().unwrap(), keys.len() as u64);
+        for key in keys {
+            let found = table.get(&key.to_be_bytes()).unwrap();
+            assert!(found.is_some_and(|v| v == value(*key, len)), "{key}");
+        }
+    };
+    look(table);
+    db.sync().unwrap();
+    let cut = disk.after_cut(Keep::None, &mut Rng(1));
+    let db = Db::open_on(&cut, PATH, options(Durability::Sync)).unwrap();
+    look(&db.open_table("t").unwrap());
+    assert!(db.check(|_| {}).unwrap().problems.is_empty());
+}
+
+/// Puts until the disk is full. The first key that was refused.
+fn fill(table: &Table, from: u64, keys: &mut BTreeSet<u64>, len: usize) -> u64 {
+    for key in from.. {
+        match table.put(&key.to_be_bytes(), &value(key, len)) {
+            Ok(()) => keys.insert(key),
+            Err(Error::NoSpace { .. }) => return key,
+            Err(e) => panic!("{key}: {e}"),
+        };
+    }
+    unreachable!()
+}
+
+/// Puts when there is room again: a flush or a write of values that has failed waits for its next turn.
+fn put_soon(table: &Table, key: u64, len: usize) {
+    let until = Instant::now() + Duration::from_secs(5);
+    while let Err(e) = table.put(&key.to_be_bytes(), &value(key, len)) {
+        assert!(matches!(e, Error::NoSpace { .. }) && Instant::now() < until, "there is room, and yet {e}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn fills_and_goes_on(durability: Durability, len: usize) {
+    let watchdog = Watchdog::start(HANG_SECONDS);
+    for seed in 0..6 {
+        watchdog.at(format!("{durability:?}, {len} bytes, seed {seed}"));
+        let disk = Disk::new();
+        let db = Db::open_on(&disk, PATH, options(durability)).unwrap();
+        let table = db.create_table("t", Kind::Ordered).unwrap();
+        let (mut keys, mut next) = (BTreeSet::new(), 0);
+        let mut room = 150_000 + Rng(seed).below(400_000);
+        for _ in 0..3 {
+            disk.set_bytes_max(room);
+            next = fill(&table, next, &mut keys, len);
+            // It stays refused, says so each time, and what is there can be read.
+            for _ in 0..3 {
+                assert!(matches!(table.put(b"more", &value(0, len)), Err(Error::NoSpace { .. })));
+            }
+            assert_eq!(table.get(&next.to_be_bytes()).unwrap(), None);
+            assert_eq!(table.get(b"more").unwrap(), None);
+            room += 1 << 20;
+        }
+        disk.set_bytes_max(u64::MAX);
+        for key in next..next + 50 {
+            put_soon(&table, key, len);
+            keys.insert(key);
+        }
+        holds(&db, &disk, &table, &keys, len);
+        db.flush().unwrap();
+        holds(&db, &disk, &table, &keys, len);
+        drop(table);
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn durable_commits_are_refused_while_the_disk_is_full() {
+    fills_and_goes_on(Durability::Sync, 900);
+}
+
+/// Values that stand in segments of their own.
+#[test]
+fn large_values_are_refused_while_the_disk_is_full() {
+    fills_and_goes_on(Durability::Sync, 3000);
+    fills_and_goes_on(Durability::Sync, 30_000);
+    fills_and_goes_on(Durability::Eventual, 30_000);
+}
+
+/// These are acknowledged before they are written: as soon as the log has no room for them, no more
+/// are taken, and those that wait are written when there is room.
+#[test]
+fn eventual_commits_are_refused_while_the_disk_is_full() {
+    fills_and_goes_on(Durability::Eventual, 900);
+}
+
+/// Groups of durable commits meet a disk that fills and empties: each is there, or refused and not.
+#[test]
+fn groups_of_commits_on_a_disk_that_is_full_at_times() {
+    let watchdog = Watchdog::start(HANG_SECONDS);
+    let disk = Disk::new();
+    let db = Db::open_on(&disk, PATH, options(Durability::Sync)).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let until = Instant::now() + Duration::from_secs(4);
+    let (mut keys, mut refused) = (BTreeSet::new(), 0u64);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..4u64)
+            .map(|thread| {
+                let (table, watchdog) = (table.clone(), &watchdog);
+                scope.spawn(move || {
+                    let (mut mine, mut refused) = (Vec::new(), 0u64);
+                    for i in 0.. {
+                        if Instant::now() > until {
+                            break;
+                        }
+                        watchdog.at(format!("thread {thread}, commit {i}"));
+                        let key = thread << 32 | i;
+                        match table.put(&key.to_be_bytes(), &value(key, 700)) {
+                            Ok(()) => mine.push(key),
+                            Err(Error::NoSpace { .. }) => refused += 1,
+                            Err(e) => panic!("thread {thread}, commit {i}: {e}"),
+                        }
+                    }
+                    (mine, refused)
+                })
+            })
+            .collect();
+        let mut rng = Rng(5);
+        while Instant::now() < until {
+            disk.set_bytes_max(rng.below(8 << 20));
+            std::thread::sleep(Duration::from_millis(rng.below(20)));
+            disk.set_bytes_max(u64::MAX);
+            std::thread::sleep(Duration::from_millis(rng.below(10)));
+        }
+        disk.set_bytes_max(u64::MAX);
+        for writer in writers {
+            let (mine, more) = writer.join().unwrap();
+            keys.extend(mine);
+            refused += more;
+        }
+    });
+    println!("{} commits, {refused} refused", keys.len());
+    assert!(keys.len() > 500 && refused > 50, "{} commits, {refused} refused", keys.len());
+    holds(&db, &disk, &table, &keys, 700);
+}
