@@ -3,12 +3,11 @@
 //!
 //! `AZEKURA_EXHAUSTIVE=1` flips every bit of every block in use, which takes hours.
 
-mod disk;
-mod script;
-
 use azekura::{Db, Error, Kind, Options};
-use disk::{Disk, Rng, Watchdog};
-use script::{Ack, Script, bytes_of, options, problems};
+use sim::disk::Disk;
+use sim::rng::Rng;
+use sim::script::{Ack, Script, bytes_of, options, problems};
+use sim::watchdog::Watchdog;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -302,7 +301,7 @@ fn blocks_zeroed_copied_and_swapped() {
                 format!("{size} bytes at {a} copied to {b}")
             }
             2 => {
-                let noise: Vec<u8> = (0..size).map(|_| rng.next() as u8).collect();
+                let noise: Vec<u8> = (0..size).map(|_| rng.number() as u8).collect();
                 disk.patch(PATH, a, &noise);
                 format!("{size} bytes at {a} random")
             }
@@ -320,7 +319,7 @@ fn files_cut_and_lengthened() {
     damage(seconds(6), |_, disk, rng, i| {
         let (len, blocks) = disk.used_blocks(PATH);
         if i % 4 == 0 {
-            let noise: Vec<u8> = (0..1 + rng.below(40_000)).map(|_| rng.next() as u8).collect();
+            let noise: Vec<u8> = (0..1 + rng.below(40_000)).map(|_| rng.number() as u8).collect();
             disk.patch(PATH, len, &noise);
             return Some(format!("{} bytes of garbage at the end", noise.len()));
         }
@@ -368,7 +367,7 @@ fn files_that_are_no_databases() {
         vec![0; 100_000],
         vec![255; 8192],
     ];
-    files.extend((0..200).map(|_| (0..1 + rng.below(30_000)).map(|_| rng.next() as u8).collect()));
+    files.extend((0..200).map(|_| (0..1 + rng.below(30_000)).map(|_| rng.number() as u8).collect()));
     for (i, file) in files.iter().enumerate() {
         let (read, write) = open(file);
         assert!(refused(&read) && refused(&write), "file {i}: {read:?}, {write:?}");

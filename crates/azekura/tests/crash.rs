@@ -3,12 +3,11 @@
 //!
 //! `AZEKURA_SEED` fixes the first seed, `AZEKURA_SECONDS` lengthens the random tests.
 
-mod disk;
-mod script;
-
 use azekura::{Db, Error};
-use disk::{Disk, Keep, Rng, Watchdog};
-use script::{Ack, Script, options, problems};
+use sim::disk::{Disk, Keep};
+use sim::rng::Rng;
+use sim::script::{Ack, Script, options, problems};
+use sim::watchdog::Watchdog;
 use std::time::{Duration, Instant};
 
 const PATH: &str = "crash.azk";

@@ -1,12 +1,11 @@
 //! Calls that fail: no panic, no hang, no false acknowledgement. After the fault the file is opened
 //! anew, after a power cut as well, and nothing acknowledged is missing.
 
-mod disk;
-mod script;
-
 use azekura::{Db, Durability, Error, Kind, WriteOptions};
-use disk::{Call, Disk, Fault, Keep, Rng, Watchdog};
-use script::{Ack, Script, options, problems};
+use sim::disk::{Call, Disk, Fault, Keep};
+use sim::rng::Rng;
+use sim::script::{Ack, Script, options, problems};
+use sim::watchdog::Watchdog;
 use std::time::{Duration, Instant};
 
 const PATH: &str = "faults.azk";

@@ -1,9 +1,9 @@
 //! Orders of events that recovery must survive, each of which once broke it or nearly did.
 
-mod disk;
-
 use azekura::{Db, Durability, Kind, Options, WriteOptions};
-use disk::{Call, Disk, Fault, Keep, Rng, Watchdog};
+use sim::disk::{Call, Disk, Fault, Keep};
+use sim::rng::Rng;
+use sim::watchdog::Watchdog;
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn cut(disk: &Disk) -> Disk {
 
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut rng = Rng(seed);
-    (0..len.div_ceil(8)).flat_map(|_| rng.next().to_le_bytes()).take(len).collect()
+    (0..len.div_ceil(8)).flat_map(|_| rng.number().to_le_bytes()).take(len).collect()
 }
 
 fn check(db: &Db) {
@@ -124,7 +124,7 @@ fn a_snapshot_outlives_the_moving_of_its_runs() {
 #[test]
 fn closing_with_a_value_of_a_transaction_that_was_given_up() {
     let watchdog = Watchdog::start(20);
-    watchdog.at("closing".into());
+    watchdog.at("closing");
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, small()).unwrap();
     let t = db.create_table("t", Kind::Ordered).unwrap();

@@ -2,46 +2,61 @@
 //!
 //! A state is known by the digest of all tables, so that what a database holds after a crash can be
 //! compared with every state it might be in. `run` carries a database on from any state.
-#![allow(dead_code)]
-
-use crate::disk::Rng;
+use crate::rng::Rng;
 use azekura::{Db, Durability, Error, Kind, Options, Table, WriteOptions};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Bound;
 
 /// A value's origin and length; the bytes follow from them.
-type Stamp = (u32, u32);
-type Model = BTreeMap<String, (bool, BTreeMap<Vec<u8>, Stamp>)>;
+pub type Stamp = (u32, u32);
+/// Tables by name: whether it is a hash table, and its records.
+pub type Model = BTreeMap<String, (bool, BTreeMap<Vec<u8>, Stamp>)>;
 
+/// A write of a transaction: the table's number, then what is done to it.
 #[derive(Clone, Debug)]
 pub enum Write {
+    /// Stores a value under a key.
     Put(usize, Vec<u8>, Stamp),
+    /// Removes a key.
     Remove(usize, Vec<u8>),
+    /// Removes the keys from the first on, up to the second.
     Range(usize, Vec<u8>, Vec<u8>),
+    /// Removes all keys.
     Clear(usize),
 }
 
+/// A step of a script.
 #[derive(Clone, Debug)]
 pub enum Step {
+    /// A transaction.
     Commit(Durability, Vec<Write>),
     /// A transaction that stores a large value and is rolled back.
     Abandon,
+    /// Makes a table.
     Create(&'static str, Kind),
+    /// Drops a table.
     Drop(&'static str),
+    /// Makes everything durable.
     Sync,
+    /// Writes the memtables to runs.
     Flush,
+    /// Merges everything.
     Settle,
+    /// Gives space back.
     Compact,
 }
 
 /// The tables that writes name by number.
 const TABLES: [(&str, Kind); 3] = [("ordered", Kind::Ordered), ("hash", Kind::Hash), ("extra", Kind::Ordered)];
 
+/// A workload and its states.
 pub struct Script {
+    /// Each step and the state that it leads to.
     pub steps: Vec<(Step, usize)>,
     /// The digest of each state; state 0 is the empty database.
     pub digests: Vec<u64>,
+    /// What each state holds: per table whether it is a hash table, and the records.
     pub models: Vec<Model>,
 }
 
@@ -50,13 +65,16 @@ pub struct Script {
 pub struct Ack {
     /// The newest state that was said to be durable, and the newest that was begun.
     pub durable: usize,
+    /// See `durable`.
     pub begun: usize,
+    /// The newest that was completed.
     pub done: usize,
 }
 
+/// The bytes of a stamp.
 pub fn bytes_of((from, len): Stamp) -> Vec<u8> {
     let mut rng = Rng(u64::from(from));
-    (0..len.div_ceil(8)).flat_map(|_| rng.next().to_le_bytes()).take(len as usize).collect()
+    (0..len.div_ceil(8)).flat_map(|_| rng.number().to_le_bytes()).take(len as usize).collect()
 }
 
 fn hash_of(x: impl Hash) -> u64 {

@@ -4,10 +4,9 @@
 //! What is not synced waits in `ops`, in order. A power cut makes a new disk of the safe bytes and a
 //! choice of the waiting operations; a kill keeps all of them waiting. A failed sync forgets its
 //! operations: as Linux does, they stay readable and never become safe.
-#![allow(dead_code)]
-
 mod bytes;
 
+use crate::rng::Rng;
 use azekura::storage::{File, OpenMode, Storage};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,40 +14,31 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A small generator of random numbers (SplitMix64).
-#[derive(Clone)]
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
-    }
-}
-
 /// Kinds of calls, for counting and failing them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
+    /// Reading.
     Read,
+    /// Writing, durably or not.
     Write,
+    /// Syncing a file or a directory.
     Sync,
+    /// Giving a file another length.
     SetLen,
+    /// Reserving space.
     Allocate,
+    /// Giving space back.
     Punch,
+    /// Creating, renaming or removing a name.
     Name,
 }
 
 /// What of the waiting operations reaches the disk when the power goes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keep {
+    /// Nothing.
     None,
+    /// All of it.
     All,
     /// The first so many, the next one torn.
     Prefix,
@@ -59,9 +49,13 @@ pub enum Keep {
 /// A call that fails: the `nth` of its kind from now on, and all later ones if `forever`.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
+    /// The kind of call.
     pub call: Call,
+    /// Which of them; 1 is the next.
     pub nth: u64,
+    /// Whether all later ones fail too.
     pub forever: bool,
+    /// With what.
     pub errno: i32,
 }
 
@@ -168,6 +162,7 @@ impl Inner {
 const CUT: fn() -> io::Error = || io::Error::from_raw_os_error(5);
 
 impl Disk {
+    /// An empty disk.
     pub fn new() -> Disk {
         let disk = Disk::default();
         disk.lock().bytes_max = u64::MAX;
@@ -189,6 +184,7 @@ impl Disk {
         d.cut_at = d.calls + n;
     }
 
+    /// Whether the power is gone.
     pub fn is_dead(&self) -> bool {
         self.lock().dead
     }
@@ -198,12 +194,14 @@ impl Disk {
         self.lock().dead = true;
     }
 
+    /// Sets the fault to come, or none.
     pub fn set_fault(&self, fault: Option<Fault>) {
         let mut d = self.lock();
         d.fault = fault;
         d.faults_hit = 0;
     }
 
+    /// How many calls have failed since the fault was set.
     pub fn faults_hit(&self) -> u64 {
         self.lock().faults_hit
     }
@@ -282,7 +280,7 @@ impl Disk {
 
     /// The disk after the power has gone.
     pub fn after_cut(&self, keep: Keep, rng: &mut Rng) -> Disk {
-        let mut chance = Rng(rng.next());
+        let mut chance = Rng(rng.number());
         let disk = self.copy(|mut node| {
             let optional = node.ops.iter().filter(|(_, safe)| !safe).count() as u64;
             let first = match keep {
@@ -518,34 +516,6 @@ impl Drop for Handle {
         node.shared.remove(&self.id);
         if node.exclusive == Some(self.id) {
             node.exclusive = None;
-        }
-    }
-}
-
-/// Ends the process if a test makes no progress: a hang is a failure that says where.
-pub struct Watchdog(Arc<Mutex<(std::time::Instant, String)>>);
-
-impl Watchdog {
-    pub fn start(seconds: u64) -> Watchdog {
-        let seen = Arc::new(Mutex::new((std::time::Instant::now(), String::new())));
-        let (watched, weak) = (Arc::downgrade(&seen), seconds);
-        std::thread::spawn(move || {
-            while let Some(seen) = watched.upgrade() {
-                let (at, what) = seen.lock().map(|s| s.clone()).unwrap_or((std::time::Instant::now(), String::new()));
-                drop(seen);
-                if at.elapsed().as_secs() > weak {
-                    eprintln!("HANG: no progress for {weak} s in: {what}");
-                    std::process::abort();
-                }
-                std::thread::sleep(std::time::Duration::from_millis(300));
-            }
-        });
-        Watchdog(seen)
-    }
-
-    pub fn at(&self, what: String) {
-        if let Ok(mut s) = self.0.lock() {
-            *s = (std::time::Instant::now(), what);
         }
     }
 }

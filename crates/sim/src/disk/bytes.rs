@@ -6,6 +6,7 @@ use std::sync::Arc;
 /// A sparse file in memory; copies share what neither has changed since.
 #[derive(Clone, Default)]
 pub struct Bytes {
+    /// The length.
     pub len: u64,
     chunks: BTreeMap<u64, Arc<Vec<u8>>>,
 }
@@ -24,6 +25,7 @@ impl Bytes {
         })
     }
 
+    /// Writes, and lengthens the file if need be.
     pub fn write(&mut self, at: u64, bytes: &[u8]) {
         for (chunk, place, from, len) in Bytes::parts(at, bytes.len()) {
             let chunk = self.chunks.entry(chunk).or_insert_with(|| Arc::new(vec![0; CHUNK as usize]));
@@ -32,6 +34,7 @@ impl Bytes {
         self.len = self.len.max(at + bytes.len() as u64);
     }
 
+    /// Zeroes a range as far as the file goes.
     pub fn zero(&mut self, at: u64, end: u64) {
         for (chunk, place, _, len) in Bytes::parts(at, end.min(self.len).saturating_sub(at) as usize) {
             if let Some(bytes) = self.chunks.get_mut(&chunk) {
@@ -40,6 +43,7 @@ impl Bytes {
         }
     }
 
+    /// Cuts, or lengthens with zeros.
     pub fn set_len(&mut self, len: u64) {
         self.zero(len, self.len);
         self.chunks.split_off(&len.div_ceil(CHUNK));

@@ -1,0 +1,3 @@
+//! The commands, one file each. Each has a function `run` that takes the limits and gives a verdict.
+
+pub mod crash;
