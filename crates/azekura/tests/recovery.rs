@@ -1,7 +1,7 @@
 //! Orders of events that recovery must survive, each of which once broke it or nearly did.
 
 use azekura::{Db, Durability, Kind, Options, WriteOptions};
-use sim::disk::{Call, Disk, Fault, Keep};
+use sim::disk::{Call, Disk, Effect, Fault, Keep};
 use sim::rng::Rng;
 use sim::watchdog::Watchdog;
 use std::ops::Bound;
@@ -165,7 +165,7 @@ fn nobody_is_told_of_durability_by_a_sync_that_failed_for_another() {
         let db = Db::open_on(&disk, PATH, small()).unwrap();
         let t = db.create_table("t", Kind::Hash).unwrap();
         t.put(b"first", b"").unwrap();
-        disk.set_fault(Some(Fault { call: Call::Write, nth: 1, forever: true, errno: 5 }));
+        disk.set_fault(Some(Fault { call: Call::Write, nth: 1, forever: true, effect: Effect::Error(5) }));
         let eventual = WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() };
         let mut txn = db.write_with(eventual);
         txn.put(&t, b"k", b"v").unwrap();
@@ -212,7 +212,7 @@ fn bytes_of_a_failed_sync_are_not_built_upon() {
         let t = db.create_table("t", Kind::Ordered).unwrap();
         t.put(b"a", b"1").unwrap();
         // Two frames of the log are written, and then synced in vain.
-        disk.set_fault(Some(Fault { call: Call::Sync, nth: 1, forever: false, errno: 5 }));
+        disk.set_fault(Some(Fault { call: Call::Sync, nth: 1, forever: false, effect: Effect::Error(5) }));
         assert!(t.put_many((0..1400u64).map(|i| (i.to_be_bytes(), noise(i, 900)))).is_err());
         drop((t, db));
         let disk = disk.after_kill();

@@ -1,14 +1,27 @@
-//! A disk that can lose power, fail calls and be full: every write, sync, length change, hole, rename
-//! goes through one lock, which keeps what a reader sees (`now`) apart from what is safe (`safe`).
+//! A disk that can lose power, fail calls, be full, and come back in any state that a real one may.
 //!
-//! What is not synced waits in `ops`, in order. A power cut makes a new disk of the safe bytes and a
-//! choice of the waiting operations; a kill keeps all of them waiting. A failed sync forgets its
-//! operations: as Linux does, they stay readable and never become safe.
+//! Every file has two states: what a reader sees (`now`) and what is safe (`safe`). What was done since
+//! the last sync waits in `ops`, in order: a write, a length, a hole. A sync makes it safe; a failed
+//! sync forgets it, as Linux does: it stays readable and never becomes safe. Names are the same:
+//! creations, renames and removals wait until the directory is synced.
+//!
+//! A power cut ([`Disk::image`]) makes a new disk of the safe bytes and a [`Choice`]: for each waiting
+//! operation whether it is there, torn, there without the new length, a length without data, or has a
+//! sector of garbage; and how many of the waiting names. A kill ([`Disk::after_kill`]) keeps all of
+//! them waiting.
+//!
+//! [`Disk::record`] keeps a copy of the disk at every call that changes something (copies share what
+//! neither has changed since), so that one run of a workload gives all places at which the power could
+//! have gone. The **trace** is a hash over all calls with all their arguments and bytes: two runs of one
+//! seed without threads must have the same.
+
 mod bytes;
+mod cut;
+mod handle;
 
 use crate::rng::Rng;
-use azekura::storage::{File, OpenMode, Storage};
 use bytes::Bytes;
+pub use cut::{Choice, Keep, Kept, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,17 +46,15 @@ pub enum Call {
     Name,
 }
 
-/// What of the waiting operations reaches the disk when the power goes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Keep {
-    /// Nothing.
-    None,
-    /// All of it.
-    All,
-    /// The first so many, the next one torn.
-    Prefix,
-    /// Each block of this size for itself, by chance.
-    Blocks(u64),
+/// How a call fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// With an error of the system, by its number. A write may have done a part of its work.
+    Error(i32),
+    /// By doing only half of it, which it says, as calls may: whoever called goes on.
+    Short,
+    /// By an interruption before anything was done: whoever called tries again.
+    Interrupted,
 }
 
 /// A call that fails: the `nth` of its kind from now on, and all later ones if `forever`.
@@ -53,35 +64,66 @@ pub struct Fault {
     pub call: Call,
     /// Which of them; 1 is the next.
     pub nth: u64,
-    /// Whether all later ones fail too.
+    /// Whether all later ones fail too (of interruptions and short calls: every other one).
     pub forever: bool,
-    /// With what.
-    pub errno: i32,
+    /// How.
+    pub effect: Effect,
 }
 
+/// Something done to a file.
 #[derive(Clone)]
 enum Op {
-    Write(u64, Vec<u8>),
+    Write(u64, Arc<[u8]>),
     SetLen(u64),
     Zero(u64, u64),
     Grow(u64),
+}
+
+/// An operation that waits for a sync.
+#[derive(Clone)]
+struct Waiting {
+    op: Op,
+    /// It is safe already and only keeps its place among the others.
+    safe: bool,
+    /// The file's length before it.
+    len_before: u64,
 }
 
 #[derive(Clone, Default)]
 struct Node {
     now: Bytes,
     safe: Bytes,
-    /// Waiting operations; `true` = this one is safe already, it only keeps its place.
-    ops: Vec<(Op, bool)>,
+    ops: Vec<Waiting>,
     exclusive: Option<u64>,
     shared: BTreeSet<u64>,
+}
+
+type Names = BTreeMap<PathBuf, usize>;
+
+/// What was known when a copy of the disk was made.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Numbers that the workload has left with [`Disk::mark`].
+    pub numbers: [usize; 2],
+    /// Calls made before.
+    pub calls: u64,
+}
+
+/// A copy of the disk at a call, with the call's own work waiting.
+pub struct Moment {
+    /// The copy.
+    pub disk: Disk,
+    /// What was known.
+    pub mark: Mark,
 }
 
 #[derive(Default)]
 struct Inner {
     nodes: Vec<Node>,
-    names: BTreeMap<PathBuf, usize>,
-    safe_names: BTreeMap<PathBuf, usize>,
+    names: Names,
+    safe_names: Names,
+    /// The names after each change that waits for a sync of the directory.
+    waiting_names: Vec<Names>,
     handles: u64,
     /// Calls that change something, so far.
     calls: u64,
@@ -89,14 +131,26 @@ struct Inner {
     dead: bool,
     fault: Option<Fault>,
     faults_hit: u64,
+    syncs_failed: u64,
     bytes_max: u64,
     /// How long a write takes.
     delay: std::time::Duration,
+    trace: u64,
+    random: Option<Rng>,
+    numbers: [usize; 2],
+    moments: Option<Vec<Moment>>,
+    /// A moment is kept once in so many calls, by chance.
+    moment_odds: (u64, Rng),
 }
 
 /// The disk; clones share it.
 #[derive(Clone, Default)]
 pub struct Disk(Arc<Mutex<Inner>>);
+
+/// What a dead disk says to every call.
+fn cut() -> io::Error {
+    io::Error::from_raw_os_error(5)
+}
 
 impl Op {
     fn apply(&self, to: &mut Bytes) {
@@ -108,64 +162,142 @@ impl Op {
         }
     }
 
-    /// Applies blocks of a write by chance; other operations by chance as a whole.
-    fn apply_some(&self, to: &mut Bytes, block: u64, rng: &mut Rng) {
-        let Op::Write(at, bytes) = self else {
-            if rng.below(2) == 0 {
-                self.apply(to);
-            }
-            return;
-        };
-        let mut from = *at;
-        let end = at + bytes.len() as u64;
-        let odds = rng.below(4);
-        while from < end {
-            let to_here = (from / block * block + block).min(end);
-            if rng.below(4) < odds {
-                Op::Write(from, bytes[(from - at) as usize..(to_here - at) as usize].to_vec()).apply(to);
-            }
-            from = to_here;
+    /// Its kind, place, length and bytes, for the trace.
+    fn words(&self) -> (u64, u64, u64, &[u8]) {
+        match self {
+            Op::Write(at, bytes) => (1, *at, bytes.len() as u64, bytes),
+            Op::SetLen(len) => (2, *len, 0, &[]),
+            Op::Zero(at, end) => (3, *at, *end, &[]),
+            Op::Grow(end) => (4, *end, 0, &[]),
         }
     }
 }
 
 impl Inner {
-    /// Counts a call and says whether it fails, or is the last one (then it is left half-done).
+    /// Counts a call and says whether it is the last one (then it is left half-done), or fails.
     fn enter(&mut self, call: Call) -> io::Result<bool> {
         if self.dead {
-            return Err(io::Error::from_raw_os_error(5));
+            return Err(cut());
         }
-        if let Some(fault) = &mut self.fault
-            && fault.call == call
+        if let Some(effect) = self.fault_of(call)
+            && let Effect::Error(errno) = effect
         {
-            fault.nth = fault.nth.saturating_sub(1);
-            if fault.nth == 0 {
-                let errno = fault.errno;
-                self.faults_hit += 1;
-                if fault.forever {
-                    fault.nth = 1;
-                } else {
-                    self.fault = None;
-                }
-                return Err(io::Error::from_raw_os_error(errno));
-            }
+            return Err(io::Error::from_raw_os_error(errno));
         }
         if call == Call::Read {
             return Ok(false);
         }
         self.calls += 1;
+        self.note(&[call as u64]);
         self.dead = self.calls == self.cut_at;
         Ok(self.dead)
     }
-}
 
-const CUT: fn() -> io::Error = || io::Error::from_raw_os_error(5);
+    /// The effect of the fault on this call, if it is hit.
+    fn fault_of(&mut self, call: Call) -> Option<Effect> {
+        let fault = self.fault.as_mut().filter(|f| f.call == call)?;
+        fault.nth = fault.nth.saturating_sub(1);
+        if fault.nth > 0 {
+            return None;
+        }
+        let effect = fault.effect;
+        self.faults_hit += 1;
+        // Calls that go on must come to an end: these faults hit every other call.
+        fault.nth = if matches!(effect, Effect::Error(_)) { 1 } else { 2 };
+        if !fault.forever {
+            self.fault = None;
+        }
+        Some(effect)
+    }
+
+    fn note(&mut self, words: &[u64]) {
+        for word in words {
+            self.trace = (self.trace ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+        }
+    }
+
+    fn note_bytes(&mut self, bytes: &[u8]) {
+        for word in bytes.chunks(8) {
+            let mut padded = [0; 8];
+            padded[..word.len()].copy_from_slice(word);
+            self.note(&[u64::from_le_bytes(padded)]);
+        }
+    }
+
+    /// Keeps a copy of the disk as it would be found if the power went now.
+    fn take_moment(&mut self) {
+        let (odds, rng) = &mut self.moment_odds;
+        if self.moments.is_none() || !rng.one_in(*odds) {
+            return;
+        }
+        let disk = self.copy(|node| node);
+        let mark = Mark { numbers: self.numbers, calls: self.calls };
+        if let Some(moments) = &mut self.moments {
+            moments.push(Moment { disk, mark });
+        }
+    }
+
+    fn names_changed(&mut self) {
+        let names = self.names.clone();
+        self.waiting_names.push(names);
+        self.take_moment();
+    }
+
+    fn copy(&self, change: impl FnMut(Node) -> Node) -> Disk {
+        let fresh = |n: &Node| Node { exclusive: None, shared: BTreeSet::new(), ..n.clone() };
+        let inner = Inner {
+            nodes: self.nodes.iter().map(fresh).map(change).collect(),
+            names: self.names.clone(),
+            safe_names: self.safe_names.clone(),
+            waiting_names: self.waiting_names.clone(),
+            bytes_max: u64::MAX,
+            random: self.random.clone(),
+            ..Inner::default()
+        };
+        Disk(Arc::new(Mutex::new(inner)))
+    }
+
+    fn file(&self, path: &str) -> Option<&Node> {
+        self.names.get(Path::new(path)).map(|&i| &self.nodes[i])
+    }
+
+    /// Changes a file behind everybody's back.
+    fn change(&mut self, path: &str, change: impl FnOnce(&mut Bytes)) {
+        if let Some(&i) = self.names.get(Path::new(path)) {
+            let node = &mut self.nodes[i];
+            change(&mut node.now);
+            node.safe = node.now.clone();
+            node.ops.clear();
+        }
+    }
+}
 
 impl Disk {
     /// An empty disk.
     pub fn new() -> Disk {
         let disk = Disk::default();
         disk.lock().bytes_max = u64::MAX;
+        disk
+    }
+
+    /// An empty disk whose random numbers (ids of files, seeds of hashes) follow from a seed.
+    pub fn seeded(seed: u64) -> Disk {
+        let disk = Disk::new();
+        disk.lock().random = Some(Rng(seed));
+        disk
+    }
+
+    /// A disk with one file.
+    pub fn with_file(path: &str, bytes: &[u8]) -> Disk {
+        let disk = Disk::new();
+        {
+            let mut d = disk.lock();
+            let mut now = Bytes::default();
+            now.write(0, bytes);
+            d.nodes.push(Node { safe: now.clone(), now, ..Node::default() });
+            d.names.insert(path.into(), 0);
+            d.safe_names = d.names.clone();
+        }
         disk
     }
 
@@ -176,6 +308,11 @@ impl Disk {
     /// Calls so far that changed something.
     pub fn calls(&self) -> u64 {
         self.lock().calls
+    }
+
+    /// A hash over all calls so far that changed something, with their arguments and bytes.
+    pub fn trace(&self) -> u64 {
+        self.lock().trace
     }
 
     /// Cuts the power in the middle of the `n`th call from now.
@@ -199,11 +336,17 @@ impl Disk {
         let mut d = self.lock();
         d.fault = fault;
         d.faults_hit = 0;
+        d.syncs_failed = 0;
     }
 
     /// How many calls have failed since the fault was set.
     pub fn faults_hit(&self) -> u64 {
         self.lock().faults_hit
+    }
+
+    /// How many syncs of files have failed since the fault was set.
+    pub fn syncs_failed(&self) -> u64 {
+        self.lock().syncs_failed
     }
 
     /// From now on every write takes so long.
@@ -216,306 +359,64 @@ impl Disk {
         self.lock().bytes_max = bytes;
     }
 
+    /// From now on a copy of the disk is kept at every call that changes something; or once in `odds`
+    /// calls, by a chance that follows from `seed`.
+    pub fn record(&self, odds: u64, seed: u64) {
+        let mut d = self.lock();
+        d.moments = Some(Vec::new());
+        d.moment_odds = (odds, Rng(seed));
+    }
+
+    /// What was recorded, and the disk as it is now at the end. Recording ends.
+    pub fn moments(&self) -> Vec<Moment> {
+        let mut d = self.lock();
+        d.calls += 1;
+        d.moment_odds.0 = 1;
+        d.take_moment();
+        d.moments.take().unwrap_or_default()
+    }
+
+    /// Numbers that the moments from now on carry.
+    pub fn mark(&self, numbers: [usize; 2]) {
+        self.lock().numbers = numbers;
+    }
+
     /// What a reader sees of a file.
     pub fn bytes(&self, path: &str) -> Vec<u8> {
         let d = self.lock();
-        let Some(&i) = d.names.get(Path::new(path)) else { return Vec::new() };
-        let mut out = vec![0; d.nodes[i].now.len as usize];
-        d.nodes[i].now.read(0, &mut out);
-        out
+        let Some(node) = d.file(path) else { return Vec::new() };
+        node.now.to_vec()
     }
 
     /// Overwrites a part of a file, for the disk and for readers.
     pub fn patch(&self, path: &str, at: u64, bytes: &[u8]) {
-        let mut d = self.lock();
-        let i = d.names[Path::new(path)];
-        d.nodes[i].now.write(at, bytes);
-        d.nodes[i].safe = d.nodes[i].now.clone();
-        d.nodes[i].ops.clear();
-    }
-
-    /// Reads a part of a file; what is behind its end reads as zeros.
-    pub fn peek(&self, path: &str, at: u64, len: usize) -> Vec<u8> {
-        let d = self.lock();
-        let file = &d.nodes[d.names[Path::new(path)]].now;
-        let mut out = vec![0; len.min(file.len.saturating_sub(at) as usize)];
-        file.read(at, &mut out);
-        out.resize(len, 0);
-        out
+        self.lock().change(path, |file| file.write(at, bytes));
     }
 
     /// Gives a file another length.
     pub fn cut_file(&self, path: &str, len: u64) {
-        let mut d = self.lock();
-        let i = d.names[Path::new(path)];
-        d.nodes[i].now.set_len(len);
-        d.nodes[i].safe = d.nodes[i].now.clone();
+        self.lock().change(path, |file| file.set_len(len));
+    }
+
+    /// Reads a part of a file; what is behind its end reads as zeros.
+    pub fn peek(&self, path: &str, at: u64, len: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        if let Some(node) = self.lock().file(path) {
+            let there = node.now.len.saturating_sub(at).min(len as u64);
+            out = vec![0; usize::try_from(there).unwrap_or(0)];
+            node.now.read(at, &mut out);
+        }
+        out.resize(len, 0);
+        out
     }
 
     /// The length of a file, and where its blocks of 4 KiB are that are not all zeros.
     pub fn used_blocks(&self, path: &str) -> (u64, Vec<u64>) {
-        let d = self.lock();
-        let file = &d.nodes[d.names[Path::new(path)]].now;
-        (file.len, file.used_blocks())
-    }
-
-    /// A disk with one file.
-    pub fn with_file(path: &str, bytes: &[u8]) -> Disk {
-        let disk = Disk::new();
-        {
-            let mut d = disk.lock();
-            let mut now = Bytes::default();
-            now.write(0, bytes);
-            d.nodes.push(Node { safe: now.clone(), now, ..Node::default() });
-            d.names.insert(path.into(), 0);
-            d.safe_names.insert(path.into(), 0);
-        }
-        disk
+        self.lock().file(path).map_or((0, Vec::new()), |node| (node.now.len, node.now.used_blocks()))
     }
 
     /// The disk after the process has died: nothing is lost, nothing is safer than it was.
     pub fn after_kill(&self) -> Disk {
-        self.copy(|node| node)
-    }
-
-    /// The disk after the power has gone.
-    pub fn after_cut(&self, keep: Keep, rng: &mut Rng) -> Disk {
-        let mut chance = Rng(rng.number());
-        let disk = self.copy(|mut node| {
-            let optional = node.ops.iter().filter(|(_, safe)| !safe).count() as u64;
-            let first = match keep {
-                Keep::All => u64::MAX,
-                Keep::Prefix => rng.below(optional + 1),
-                _ => 0,
-            };
-            let mut passed = 0;
-            for (op, safe) in std::mem::take(&mut node.ops) {
-                if safe {
-                    op.apply(&mut node.safe);
-                    continue;
-                }
-                match keep {
-                    _ if passed < first => op.apply(&mut node.safe),
-                    Keep::Prefix if passed == first => op.apply_some(&mut node.safe, 512, rng),
-                    Keep::Blocks(block) => op.apply_some(&mut node.safe, block, rng),
-                    _ => {}
-                }
-                passed += 1;
-            }
-            node.now = node.safe.clone();
-            node
-        });
-        {
-            let mut d = disk.lock();
-            // Unsynced names are all there or all gone.
-            if keep == Keep::None || (keep != Keep::All && chance.below(2) == 0) {
-                d.names = d.safe_names.clone();
-            }
-            d.safe_names = d.names.clone();
-        }
-        disk
-    }
-
-    fn copy(&self, mut change: impl FnMut(Node) -> Node) -> Disk {
-        let d = self.lock();
-        let fresh = |n: &Node| Node { exclusive: None, shared: BTreeSet::new(), ..n.clone() };
-        let nodes = d.nodes.iter().map(|n| change(fresh(n)));
-        let inner = Inner {
-            nodes: nodes.collect(),
-            names: d.names.clone(),
-            safe_names: d.safe_names.clone(),
-            bytes_max: u64::MAX,
-            ..Inner::default()
-        };
-        Disk(Arc::new(Mutex::new(inner)))
-    }
-}
-
-impl Storage for Disk {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        let mut d = self.lock();
-        if d.dead {
-            return Err(CUT());
-        }
-        let node = match (d.names.get(path).copied(), mode) {
-            (Some(_), OpenMode::CreateNew) => return Err(io::ErrorKind::AlreadyExists.into()),
-            (Some(node), _) => node,
-            (None, OpenMode::CreateNew) => {
-                if d.enter(Call::Name)? {
-                    return Err(CUT());
-                }
-                d.nodes.push(Node::default());
-                let node = d.nodes.len() - 1;
-                d.names.insert(path.into(), node);
-                node
-            }
-            (None, _) => return Err(io::ErrorKind::NotFound.into()),
-        };
-        d.handles += 1;
-        Ok(Arc::new(Handle { disk: self.clone(), node, id: d.handles }))
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        Ok(self.lock().names.contains_key(path))
-    }
-
-    fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
-        let mut d = self.lock();
-        let dead = d.enter(Call::Name)?;
-        if !replace && d.names.contains_key(to) {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        let node = d.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
-        d.names.insert(to.into(), node);
-        if dead { Err(CUT()) } else { Ok(()) }
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        let mut d = self.lock();
-        let dead = d.enter(Call::Name)?;
-        d.names.remove(path).ok_or(io::ErrorKind::NotFound)?;
-        if dead { Err(CUT()) } else { Ok(()) }
-    }
-
-    fn sync_dir_of(&self, _: &Path) -> io::Result<()> {
-        let mut d = self.lock();
-        if d.enter(Call::Sync)? {
-            return Err(CUT());
-        }
-        d.safe_names = d.names.clone();
-        Ok(())
-    }
-}
-
-struct Handle {
-    disk: Disk,
-    node: usize,
-    id: u64,
-}
-
-impl Handle {
-    fn change(&self, call: Call, op: Op, durable: bool) -> io::Result<()> {
-        let delay = self.disk.lock().delay;
-        if !delay.is_zero() {
-            std::thread::sleep(delay);
-        }
-        let mut d = self.disk.lock();
-        let end = match &op {
-            Op::Write(at, bytes) => at + bytes.len() as u64,
-            Op::Grow(end) | Op::SetLen(end) => *end,
-            Op::Zero(..) => 0,
-        };
-        let full = end > d.bytes_max.max(d.nodes[self.node].now.len);
-        let entered = if full && !d.dead { Err(io::Error::from_raw_os_error(28)) } else { d.enter(call) };
-        let dead = d.dead;
-        let node = &mut d.nodes[self.node];
-        match entered {
-            Err(e) => {
-                // A write that fails may have done a part of its work.
-                if let (Op::Write(at, bytes), false) = (&op, dead) {
-                    let half = bytes.len() / 2;
-                    if at + half as u64 <= node.now.len {
-                        let op = Op::Write(*at, bytes[..half].to_vec());
-                        op.apply(&mut node.now);
-                        node.ops.push((op, false));
-                    }
-                }
-                Err(e)
-            }
-            Ok(dead) => {
-                op.apply(&mut node.now);
-                node.ops.push((op, durable && !dead));
-                if dead { Err(CUT()) } else { Ok(()) }
-            }
-        }
-    }
-}
-
-impl File for Handle {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        let mut d = self.disk.lock();
-        d.enter(Call::Read)?;
-        let there = d.nodes[self.node].now.read(offset, buf);
-        if there { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
-    }
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.change(Call::Write, Op::Write(offset, buf.to_vec()), false)
-    }
-
-    fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.change(Call::Write, Op::Write(offset, buf.to_vec()), true)
-    }
-
-    fn write_back(&self, _: u64, _: u64) {}
-
-    fn wait_written(&self, _: u64, _: u64) {}
-
-    fn sync_data(&self) -> io::Result<()> {
-        let mut d = self.disk.lock();
-        let entered = d.enter(Call::Sync);
-        let dead = d.dead;
-        let node = &mut d.nodes[self.node];
-        match entered {
-            Ok(false) => {
-                for (op, _) in std::mem::take(&mut node.ops) {
-                    op.apply(&mut node.safe);
-                }
-                Ok(())
-            }
-            Ok(true) => Err(CUT()),
-            Err(e) => {
-                if !dead {
-                    node.ops.retain(|(_, safe)| *safe);
-                }
-                Err(e)
-            }
-        }
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        self.sync_data()
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.disk.lock().nodes[self.node].now.len)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.change(Call::SetLen, Op::SetLen(len), false)
-    }
-
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.change(Call::Allocate, Op::Grow(offset + len), false)
-    }
-
-    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.change(Call::Punch, Op::Zero(offset, offset + len), false)
-    }
-
-    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
-        let mut d = self.disk.lock();
-        let node = &mut d.nodes[self.node];
-        node.shared.remove(&self.id);
-        if node.exclusive.is_some() || (exclusive && !node.shared.is_empty()) {
-            return Ok(false);
-        }
-        if exclusive {
-            node.exclusive = Some(self.id);
-        } else {
-            node.shared.insert(self.id);
-        }
-        Ok(true)
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        let mut d = self.disk.lock();
-        let node = &mut d.nodes[self.node];
-        node.shared.remove(&self.id);
-        if node.exclusive == Some(self.id) {
-            node.exclusive = None;
-        }
+        self.lock().copy(|node| node)
     }
 }

@@ -10,6 +10,8 @@
 
 pub mod commands;
 pub mod disk;
+pub mod judge;
+pub mod memory;
 pub mod report;
 pub mod rng;
 pub mod script;

@@ -20,11 +20,21 @@ struct Arguments {
 enum Command {
     /// Cuts the power at any call to the disk, reopens, and compares with the model
     Crash(Limits),
+    /// Lets calls to the disk fail, be short or interrupted, and the disk be full
+    Errors(Limits),
+    /// Damages files in every way, and looks for wrong answers
+    Flips(commands::flips::Arguments),
 }
+
+/// Remembers the largest allocation, for the commands that watch it.
+#[global_allocator]
+static ALLOCATOR: sim::memory::Measured = sim::memory::Measured;
 
 fn main() -> ExitCode {
     let verdict = match Arguments::parse().command {
         Command::Crash(limits) => commands::crash::run(&limits),
+        Command::Errors(limits) => commands::errors::run(&limits),
+        Command::Flips(arguments) => commands::flips::run(&arguments),
     };
     verdict.exit()
 }

@@ -18,6 +18,30 @@ const VIOLATIONS_MAX: u64 = 20;
 /// Set by an interrupt: runs end after the trial at hand, with their verdict.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
+/// The first panic of the engine in any thread since it was last asked for, with its place.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// From now on panics are remembered, besides being printed.
+fn watch_panics() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        PANIC.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(info.to_string());
+        before(info);
+    }));
+}
+
+/// Does some work; `Err` if it, or a thread of the engine meanwhile, has panicked.
+///
+/// # Errors
+/// What the panic said. With several trials at once it may belong to another one.
+pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    match (PANIC.lock().unwrap_or_else(|e| e.into_inner()).take(), done) {
+        (None, Ok(value)) => Ok(value),
+        (text, _) => Err(text.unwrap_or_else(|| "a panic that another trial has reported".into())),
+    }
+}
+
 /// How long a run goes on. Without a count and a time it goes on until it is told to stop.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct Limits {
@@ -78,6 +102,7 @@ impl Run {
         HANDLER.call_once(|| {
             // Without a handler an interrupt ends the process at once, which is no loss.
             let _set = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+            watch_panics();
         });
         let seed = limits.seed.unwrap_or_else(|| {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -153,21 +178,51 @@ impl Run {
         Verdict { tried: self.tried.into_inner(), violations: self.violations.into_inner(), seed: self.seed }
     }
 
+    /// Calls `work` for each number below `total`, on as many threads as there are processors. False if
+    /// the run ended before all were done.
+    pub fn each(&self, total: u64, work: impl Fn(u64) + Sync) -> bool {
+        let done = AtomicU64::new(0);
+        let next = AtomicU64::new(0);
+        on_threads(&|| {
+            while self.goes_on() {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                if n >= total {
+                    return;
+                }
+                self.guarded(n, &work);
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        done.into_inner() == total
+    }
+
     /// Calls `work` on as many threads as there are processors, each with numbers of its own from one
     /// count, until the run ends. What happens in trial `n` must follow from the seed and `n` alone.
     pub fn on_all_processors(&self, work: impl Fn(u64) + Sync) {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let next = AtomicU64::new(0);
-        std::thread::scope(|s| {
-            for _ in 0..threads {
-                s.spawn(|| {
-                    while self.goes_on() {
-                        work(next.fetch_add(1, Ordering::Relaxed));
-                    }
-                });
+        on_threads(&|| {
+            while self.goes_on() {
+                self.guarded(next.fetch_add(1, Ordering::Relaxed), &work);
             }
         });
     }
+
+    /// A panic is a violation.
+    fn guarded(&self, n: u64, work: &impl Fn(u64)) {
+        if let Err(panic) = catch(|| work(n)) {
+            self.violation(format!("trial {n}: {panic}"));
+        }
+    }
+}
+
+/// Calls `work` on as many threads as there are processors.
+fn on_threads(work: &(impl Fn() + Sync)) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|s| {
+        for _ in 0..threads {
+            s.spawn(work);
+        }
+    });
 }
 
 /// A bar of trials if their number is known, else a count; nothing unless standard error is a terminal.

@@ -1,7 +1,7 @@
 //! Random numbers that are the same on every machine.
 
 /// A small generator (SplitMix64): any seed will do, and neighbouring seeds are unrelated.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Rng(pub u64);
 
 impl Rng {

@@ -3,7 +3,7 @@
 //! A state is known by the digest of all tables, so that what a database holds after a crash can be
 //! compared with every state it might be in. `run` carries a database on from any state.
 use crate::rng::Rng;
-use azekura::{Db, Durability, Error, Kind, Options, Table, WriteOptions};
+use azekura::{Db, Durability, Error, Kind, Table, WriteOptions};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Bound;
@@ -48,7 +48,7 @@ pub enum Step {
 }
 
 /// The tables that writes name by number.
-const TABLES: [(&str, Kind); 3] = [("ordered", Kind::Ordered), ("hash", Kind::Hash), ("extra", Kind::Ordered)];
+pub const TABLES: [(&str, Kind); 3] = [("ordered", Kind::Ordered), ("hash", Kind::Hash), ("extra", Kind::Ordered)];
 
 /// A workload and its states.
 pub struct Script {
@@ -121,7 +121,19 @@ fn key(rng: &mut Rng, table: usize) -> Vec<u8> {
 }
 
 impl Script {
-    /// `rich`: with batches and large values that span frames and segments.
+    /// The script of these steps.
+    pub fn of(steps: impl IntoIterator<Item = Step>) -> Script {
+        let mut s = Script { steps: Vec::new(), digests: Vec::new(), models: Vec::new() };
+        let mut model = Model::new();
+        s.push(&model, None);
+        for step in steps {
+            apply(&mut model, &step);
+            s.push(&model, Some(step));
+        }
+        s
+    }
+
+    /// A random script. `rich`: with batches and large values that span frames and segments.
     pub fn new(seed: u64, length: usize, rich: bool) -> Script {
         let mut rng = Rng(seed);
         let mut s = Script { steps: Vec::new(), digests: Vec::new(), models: Vec::new() };
@@ -245,16 +257,24 @@ impl Script {
         text
     }
 
-    /// Carries out what comes after state `from`, until something fails.
-    pub fn run(&self, db: &Db, from: usize, ack: &mut Ack) -> Result<(), Error> {
+    /// The newest state.
+    pub fn last(&self) -> usize {
+        self.digests.len() - 1
+    }
+
+    /// Carries out what comes after state `from`, until something fails. `note` hears of each step
+    /// before it begins and after it has been acknowledged.
+    pub fn run(&self, db: &Db, from: usize, ack: &mut Ack, note: &dyn Fn(&Ack)) -> Result<(), Error> {
         *ack = Ack { durable: ack.durable.min(from), begun: from, done: from };
         for (step, state) in self.steps.iter().skip_while(|(_, state)| *state <= from) {
             ack.begun = ack.begun.max(*state);
+            note(ack);
             take(db, step)?;
             ack.done = *state;
             if !matches!(step, Step::Commit(Durability::Eventual, _) | Step::Abandon) {
                 ack.durable = *state;
             }
+            note(ack);
         }
         Ok(())
     }
@@ -308,15 +328,6 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
         Step::Settle => db.settle(),
         Step::Compact => db.compact(|_| {}).map(drop),
     }
-}
-
-/// Options under which little data goes a long way.
-pub fn options(merges: bool, delay_ms: u64) -> Options {
-    Options::new()
-        .memory_bytes(8 << 20)
-        .memtable_bytes(64 << 10)
-        .background_merges(merges)
-        .eventual_delay(std::time::Duration::from_millis(delay_ms))
 }
 
 /// What `check` finds wrong.

@@ -60,7 +60,7 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         if config.read_only {
             return Err(Error::NotADatabase { path: name(), reason: "the file is empty".into() });
         }
-        write_first_superblock(file.as_ref())?;
+        write_first_superblock(storage, file.as_ref())?;
     }
     let found = read_superblocks(file.as_ref(), path)?;
     if found.block.number == 1 && !config.read_only {
@@ -113,11 +113,11 @@ fn open_file(storage: &dyn Storage, path: &Path, config: &Config) -> Result<Arc<
 fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
     let during = "creating the database file";
     let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".new-{}-{:016x}", std::process::id(), random()?));
+    name.push(format!(".new-{}-{:016x}", std::process::id(), random(storage)?));
     let fresh = path.with_file_name(name);
     let made = (|| {
         let file = storage.open(&fresh, OpenMode::CreateNew).map_err(|e| Error::io(during, e))?;
-        write_first_superblock(file.as_ref())?;
+        write_first_superblock(storage, file.as_ref())?;
         storage
             .rename(&fresh, path, false)
             .or_else(|e| {
@@ -134,20 +134,16 @@ fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
     made
 }
 
-fn random() -> Result<u64> {
-    let mut b = [0; 8];
-    let n = rustix::rand::getrandom(&mut b, rustix::rand::GetRandomFlags::empty())
-        .map_err(|e| Error::io("drawing random numbers", e.into()))?;
-    debug_assert!(n == 8);
-    Ok(u64::from_le_bytes(b))
+fn random(storage: &dyn Storage) -> Result<u64> {
+    storage.random().map_err(|e| Error::io("drawing random numbers", e))
 }
 
-fn write_first_superblock(file: &dyn File) -> Result<()> {
+fn write_first_superblock(storage: &dyn Storage, file: &dyn File) -> Result<()> {
     let manifest = Manifest { next_id: 1, next_table: 1, ..Manifest::default() };
     let block = Superblock {
-        file_id: random()?,
+        file_id: random(storage)?,
         number: 1,
-        hash_seed: random()?,
+        hash_seed: random(storage)?,
         manifest: ManifestAt::Inline(manifest.encode()),
     };
     let mut bytes = block.encode();

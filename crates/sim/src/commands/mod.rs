@@ -1,3 +1,5 @@
 //! The commands, one file each. Each has a function `run` that takes the limits and gives a verdict.
 
 pub mod crash;
+pub mod errors;
+pub mod flips;
