@@ -1,17 +1,19 @@
 //! A failed write or sync of the log: nothing later is acknowledged, reads go on, reopening recovers. (Faults
 //! at every call, of every kind, are the `errors` command of the crate `sim`.)
 
-use azekura::{Db, Durability, Error, Kind, WriteOptions};
+use azekura::{Durability, Error, Kind, WriteOptions};
 use sim::disk::{Call, Disk, Effect, Fault, Keep};
-use sim::judge::{PATH, Setting};
+use sim::judge::Setting;
 use sim::rng::Rng;
 
 /// Another thread's sync fails while a durable commit waits for its turn.
 #[test]
 fn a_failed_log_write_poisons_the_handle() {
+    // No flush is due, which would meet the fault in the place of the log.
+    let set = Setting { memtable_bytes: 4 << 20, ..Setting::STEADY };
     for call in [Call::Write, Call::Sync] {
         let disk = Disk::new();
-        let db = Db::open_on(&disk, PATH, Setting::STEADY.options()).unwrap();
+        let db = set.open(&disk).unwrap();
         let table = db.create_table("t", Kind::Ordered).unwrap();
         table.put(b"a", b"1").unwrap();
         disk.set_fault(Some(Fault { call, nth: 1, forever: false, effect: Effect::Error(5) }));
@@ -31,7 +33,7 @@ fn a_failed_log_write_poisons_the_handle() {
         assert!(db.close().is_err());
         drop(table);
         let disk = disk.after_cut(Keep::None, &mut Rng(1));
-        let db = Db::open_on(&disk, PATH, Setting::STEADY.options()).unwrap();
+        let db = set.open(&disk).unwrap();
         let table = db.open_table("t").unwrap();
         assert_eq!(table.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
         assert_eq!(table.get(b"c").unwrap(), None);
