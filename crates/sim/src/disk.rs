@@ -104,7 +104,7 @@ type Names = BTreeMap<PathBuf, usize>;
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Numbers that the workload has left with [`Disk::mark`].
-    pub numbers: [usize; 2],
+    pub numbers: [usize; 3],
     /// Calls made before.
     pub calls: u64,
 }
@@ -137,7 +137,7 @@ struct Inner {
     delay: std::time::Duration,
     trace: u64,
     random: Option<Rng>,
-    numbers: [usize; 2],
+    numbers: [usize; 3],
     moments: Option<Vec<Moment>>,
     /// A moment is kept once in so many calls, by chance.
     moment_odds: (u64, Rng),
@@ -377,7 +377,7 @@ impl Disk {
     }
 
     /// Numbers that the moments from now on carry.
-    pub fn mark(&self, numbers: [usize; 2]) {
+    pub fn mark(&self, numbers: [usize; 3]) {
         self.lock().numbers = numbers;
     }
 

@@ -1,7 +1,7 @@
 //! The judge of a recovered database: it must be in the state after some commit, not before the last
 //! one acknowledged as durable, not after the last one begun; with `check` clean.
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Mark};
 use crate::script::{Ack, Script, problems};
 use azekura::{Db, Error, Options};
 use std::time::Duration;
@@ -52,14 +52,32 @@ impl Setting {
     }
 }
 
+impl Ack {
+    /// Exactly this state, durable.
+    pub fn at(state: usize) -> Ack {
+        Ack { durable: state, begun: state, done: state, steps: 0 }
+    }
+
+    /// Leaves it with the disk, for the moments to come.
+    pub fn mark(&self, disk: &Disk) {
+        disk.mark([self.durable, self.begun, self.steps]);
+    }
+
+    /// What was known at a moment.
+    pub fn known(mark: &Mark) -> Ack {
+        let [durable, begun, steps] = mark.numbers;
+        Ack { durable, begun, done: durable, steps }
+    }
+}
+
 /// Opens and runs the script from state `from` until the disk dies or the script ends, and closes.
 /// What is acknowledged is marked on the disk as it comes.
 ///
 /// # Errors
 /// An error while the disk lives.
 pub fn go(set: Setting, disk: &Disk, script: &Script, from: usize, ack: &mut Ack) -> Result<(), String> {
-    *ack = Ack { durable: ack.durable, begun: from, done: from };
-    let note = |ack: &Ack| disk.mark([ack.durable, ack.begun]);
+    *ack = Ack { durable: ack.durable, begun: from, done: from, steps: 0 };
+    let note = |ack: &Ack| ack.mark(disk);
     note(ack);
     let done = set.open(disk).and_then(|db| {
         script.run(&db, from, ack, &note)?;
@@ -95,6 +113,6 @@ pub fn finish(set: Setting, disk: &Disk, script: &Script, ack: Ack) -> Result<()
     script.run(&db, k, &mut ack, &|_| {}).map_err(|e| format!("from state {k} on: {e}"))?;
     db.close().map_err(|e| format!("closing: {e}"))?;
     let last = script.last();
-    let end = Ack { durable: last, begun: last, done: last };
+    let end = Ack::at(last);
     recovered(set, disk, script, end).map(drop).map_err(|e| format!("after state {k}, the script and a reopening: {e}"))
 }

@@ -19,11 +19,15 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Cuts the power at any call to the disk, reopens, and compares with the model
-    Crash(Limits),
+    Crash(commands::crash::Arguments),
     /// Lets calls to the disk fail, be short or interrupted, and the disk be full
     Errors(Limits),
     /// Damages files in every way, and looks for wrong answers
     Flips(commands::flips::Arguments),
+    /// Runs the same operations under different options, and compares all answers
+    Metamorphic(Limits),
+    /// Breaks the engine on purpose in each of several ways, and sees to it that this is noticed
+    Canaries(Limits),
 }
 
 /// Remembers the largest allocation, for the commands that watch it.
@@ -32,9 +36,11 @@ static ALLOCATOR: sim::memory::Measured = sim::memory::Measured;
 
 fn main() -> ExitCode {
     let verdict = match Arguments::parse().command {
-        Command::Crash(limits) => commands::crash::run(&limits),
+        Command::Crash(arguments) => commands::crash::run(&arguments),
         Command::Errors(limits) => commands::errors::run(&limits),
         Command::Flips(arguments) => commands::flips::run(&arguments),
+        Command::Metamorphic(limits) => commands::metamorphic::run(&limits),
+        Command::Canaries(limits) => commands::canaries::run(&limits),
     };
     verdict.exit()
 }

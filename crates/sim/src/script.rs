@@ -69,6 +69,8 @@ pub struct Ack {
     pub begun: usize,
     /// The newest that was completed.
     pub done: usize,
+    /// Steps begun.
+    pub steps: usize,
 }
 
 /// The bytes of a stamp.
@@ -201,7 +203,7 @@ impl Script {
             2..=3 => {
                 // A batch of fixed-width records, large enough to be a chunk.
                 let table = rng.below(2) as usize;
-                let n = if rich && rng.below(6) == 0 { 1300 } else { 80 };
+                let n = if rich && rng.below(2) == 0 { 1300 } else { 80 };
                 let len = if n > 80 { 900 } else { 8 };
                 writes.extend((0..n).map(|n| {
                     let k = (u64::from(n) * 3 + 1000).to_be_bytes().to_vec();
@@ -265,9 +267,10 @@ impl Script {
     /// Carries out what comes after state `from`, until something fails. `note` hears of each step
     /// before it begins and after it has been acknowledged.
     pub fn run(&self, db: &Db, from: usize, ack: &mut Ack, note: &dyn Fn(&Ack)) -> Result<(), Error> {
-        *ack = Ack { durable: ack.durable.min(from), begun: from, done: from };
+        *ack = Ack { durable: ack.durable.min(from), begun: from, done: from, steps: 0 };
         for (step, state) in self.steps.iter().skip_while(|(_, state)| *state <= from) {
             ack.begun = ack.begun.max(*state);
+            ack.steps += 1;
             note(ack);
             take(db, step)?;
             ack.done = *state;

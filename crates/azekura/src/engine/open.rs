@@ -65,7 +65,7 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     let found = read_superblocks(file.as_ref(), path)?;
     if found.block.number == 1 && !config.read_only {
         // Whoever made the file may have died before its name was durable.
-        storage.sync_dir_of(path).map_err(|e| Error::io("making the file's name durable", e))?;
+        sync_name(storage, path)?;
     }
     let stale_copy = found.stale_copy.map(|at| (at, found.block.encode()));
     let any_log = !found.manifest.logs.is_empty();
@@ -125,13 +125,22 @@ fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
                 if e.kind() == io::ErrorKind::AlreadyExists { storage.remove(&fresh) } else { Err(e) }
             })
             .map_err(|e| Error::io(during, e))?;
-        storage.sync_dir_of(path).map_err(|e| Error::io(during, e))
+        sync_name(storage, path)
     })();
     if made.is_err() && storage.exists(&fresh).unwrap_or(false) {
         // The first error is the one to report.
         let _left_behind = storage.remove(&fresh);
     }
     made
+}
+
+/// Makes the file's name durable.
+fn sync_name(storage: &dyn Storage, path: &Path) -> Result<()> {
+    #[cfg(azekura_canary)]
+    if crate::base::canary::sings("forget_name") {
+        return Ok(());
+    }
+    storage.sync_dir_of(path).map_err(|e| Error::io("making the file's name durable", e))
 }
 
 fn random(storage: &dyn Storage) -> Result<u64> {

@@ -14,11 +14,34 @@ use crate::watchdog::Watchdog;
 /// No trial takes so long.
 const HANG_SECONDS: u64 = 120;
 
+/// The limits, and which workloads.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Arguments {
+    #[command(flatten)]
+    limits: Limits,
+    /// Only these workloads.
+    #[arg(long, value_enum)]
+    only: Option<Workloads>,
+}
+
+/// Which workloads to try.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
+pub enum Workloads {
+    /// All of up to three transactions.
+    Small,
+    /// Long ones, at random.
+    Long,
+}
+
 /// Cuts the power everywhere.
-pub fn run(limits: &Limits) -> Verdict {
-    let run = Run::new(limits, "crash images");
+pub fn run(arguments: &Arguments) -> Verdict {
+    let run = Run::new(&arguments.limits, "crash images");
     let watchdog = Watchdog::start(HANG_SECONDS);
-    small::run(&run, &watchdog);
-    long::run(&run, &watchdog);
+    if arguments.only != Some(Workloads::Long) {
+        small::run(&run, &watchdog);
+    }
+    if arguments.only != Some(Workloads::Small) {
+        long::run(&run, &watchdog);
+    }
     run.verdict()
 }

@@ -63,11 +63,10 @@ impl Long<'_> {
     }
 
     fn cut(&self, moment: &Moment, rng: &mut Rng, depth: usize, before: &str) {
-        let [durable, begun] = moment.mark.numbers;
+        let ack = Ack::known(&moment.mark);
         let choice = moment.disk.choice(*rng.pick(&KEEPS), rng);
         let image = moment.disk.image(&choice);
-        let ack = Ack { durable, begun, done: durable };
-        let name = format!("{before}cut at call {}, [{durable}, {begun}]", moment.mark.calls);
+        let name = format!("{before}cut at call {}, {ack:?}", moment.mark.calls);
         let set = if rng.one_in(2) { self.set } else { Setting { threads: false, ..self.set } };
         self.run.tried(1);
         let judged = match rng.below(4) {
@@ -95,16 +94,15 @@ impl Long<'_> {
         depth: usize,
         name: &str,
     ) -> Result<(), String> {
-        disk.mark([ack.durable, ack.begun]);
+        ack.mark(disk);
         disk.record(1 + rng.below(4), rng.number());
         let (db, k) = recovered(set, disk, &self.script, ack)?;
-        let mut ack = Ack { durable: k, begun: k, done: k };
-        let note = |ack: &Ack| disk.mark([ack.durable, ack.begun]);
-        note(&ack);
+        let mut ack = Ack::at(k);
+        ack.mark(disk);
         // A short way is enough, and brings the second cut close to the first.
         let calls_max = if rng.one_in(2) { 8 } else { 150 };
         disk.cut_after(1 + rng.below(calls_max));
-        let ran = self.script.run(&db, k, &mut ack, &note);
+        let ran = self.script.run(&db, k, &mut ack, &|ack| ack.mark(disk));
         if let (Err(e), false) = (ran, disk.is_dead()) {
             return Err(format!("going on from state {k}: {e}"));
         }

@@ -1,7 +1,7 @@
 //! All workloads of up to three transactions over two tables, with a cut at every call to the disk.
 //!
-//! A workload makes two tables, one of each kind, commits up to three transactions out of [`kinds`] and
-//! closes. One run without threads, in which the disk keeps a copy of itself at every call, gives all
+//! A workload makes two tables, one of each kind, commits up to three transactions out of [`kinds`] (or
+//! flushes or compacts in the place of one) and closes. One run without threads, in which the disk keeps a copy of itself at every call, gives all
 //! places for the cut. Those before the last transaction belong to shorter workloads, which are tried
 //! for themselves, so each place is tried once.
 //!
@@ -37,6 +37,8 @@ fn kinds() -> Vec<fn(u32) -> Vec<Write>> {
     }
     vec![
         |i| vec![put(0, i, 20)],
+        // A record of the log that spans sectors.
+        |i| vec![put(0, i, 900), put(1, i, 700)],
         |i| vec![put(0, i, 8), put(1, i, 8)],
         |i| vec![Write::Remove(0, b"key".to_vec()), put(1, i, 8)],
         |i| vec![Write::Range(0, b"k".to_vec(), b"l".to_vec()), Write::Put(0, vec![b'a'; 9], (i, 3)), put(1, i, 40)],
@@ -44,16 +46,21 @@ fn kinds() -> Vec<fn(u32) -> Vec<Write>> {
     ]
 }
 
-/// Transactions of each kind, durable and not.
+/// Transactions of each kind, durable and not; and what else may happen in the place of one.
 fn step(choice: usize, i: u32) -> Step {
     let kinds = kinds();
+    match choice.checked_sub(kinds.len() * 2) {
+        Some(0) => return Step::Flush,
+        Some(_) => return Step::Compact,
+        None => {}
+    }
     let durability = if choice.is_multiple_of(2) { Durability::Sync } else { Durability::Eventual };
-    Step::Commit(durability, kinds[choice / 2 % kinds.len()](i))
+    Step::Commit(durability, kinds[choice / 2](i))
 }
 
 /// Tries all of them.
 pub(super) fn run(run: &Run, watchdog: &Watchdog) {
-    let choices = kinds().len() * 2;
+    let choices = kinds().len() * 2 + 2;
     for length in 0..=LENGTH_MAX {
         let workloads = u64::try_from(choices.pow(u32::try_from(length).unwrap_or(0))).unwrap_or(0);
         let before = run.tried_so_far();
@@ -102,7 +109,7 @@ impl Small<'_> {
             return self.fail(&e);
         }
         // What comes before the last transaction is a shorter workload's.
-        let new = |m: &&Moment| self.length == 0 || m.mark.numbers[1] >= self.script.last();
+        let new = |m: &&Moment| self.length == 0 || Ack::known(&m.mark).steps == self.script.steps.len();
         let moments = disk.moments();
         for moment in moments.iter().filter(new) {
             self.cut(moment, FIRST, "", 2);
@@ -123,7 +130,7 @@ impl Small<'_> {
 
     /// Tries all choices at a moment; `depth`: how many more cuts may follow in its recovery.
     fn cut(&self, moment: &Moment, plan: Plan, before: &str, depth: usize) {
-        let [durable, begun] = moment.mark.numbers;
+        let known = Ack::known(&moment.mark);
         let mut rng = Rng::of(self.run.seed, self.n ^ moment.mark.calls << 32);
         for choice in moment.disk.choices(plan) {
             if !self.run.goes_on() {
@@ -138,10 +145,9 @@ impl Small<'_> {
             if !before.is_empty() {
                 self.deepest.fetch_add(1, Ordering::Relaxed);
             }
-            image.mark([durable, begun]);
-            let name = || format!("{before}cut at call {}, {choice:?}, [{durable}, {begun}]", moment.mark.calls);
-            let ack = Ack { durable, begun, done: durable };
-            let found = recovered(Setting::QUIET, &image, &self.script, ack);
+            known.mark(&image);
+            let name = || format!("{before}cut at call {}, {choice:?}, {known:?}", moment.mark.calls);
+            let found = recovered(Setting::QUIET, &image, &self.script, known);
             let (db, k) = match found {
                 Ok(found) => found,
                 Err(e) => {
@@ -150,10 +156,9 @@ impl Small<'_> {
                 }
             };
             if deep {
-                image.mark([k, k]);
-                let mut ack = Ack { durable: k, begun: k, done: k };
-                let note = |ack: &Ack| image.mark([ack.durable, ack.begun]);
-                if let Err(e) = self.script.run(&db, k, &mut ack, &note) {
+                let mut ack = Ack::at(k);
+                ack.mark(&image);
+                if let Err(e) = self.script.run(&db, k, &mut ack, &|ack| ack.mark(&image)) {
                     self.fail(&format!("{}, going on: {e}", name()));
                 }
                 for inner in image.moments() {
