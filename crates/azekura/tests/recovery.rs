@@ -1,7 +1,8 @@
 //! Orders of events that recovery must survive, each of which once broke it or nearly did.
 
 use azekura::{Db, Durability, Kind, Options, WriteOptions};
-use sim::disk::{Call, Disk, Effect, Fault, Keep};
+use sim::disk::{Call, Disk, Effect, Fault, Keep, Plan};
+use sim::judge::{self, Setting};
 use sim::rng::Rng;
 use sim::watchdog::Watchdog;
 use std::ops::Bound;
@@ -229,6 +230,69 @@ fn bytes_of_a_failed_sync_are_not_built_upon() {
         let t = db.open_table("t").unwrap();
         assert_eq!(t.count().unwrap(), seen + u64::from(call == Call::Write), "{call:?}");
     }
+}
+
+/// A power cut while the database is being opened leaves garbage in a sector that was being written: none
+/// of them may hold an acknowledged commit, though the log's last frames have to be secured.
+#[test]
+fn opening_writes_over_nothing_that_counts() {
+    let quiet = Setting::QUIET;
+    let disk = Disk::new();
+    let db = quiet.open(&disk).unwrap();
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    for i in 0..3u8 {
+        t.put(&[i], &noise(u64::from(i), 900)).unwrap();
+    }
+    let disk = cut(&disk);
+    disk.record(1, 0);
+    drop(quiet.open(&disk).unwrap());
+    let moments = disk.moments();
+    assert!(moments.len() > 2, "opening writes something");
+    for moment in &moments {
+        for choice in moment.disk.choices(Plan { subsets_max: 4, torn: true }) {
+            let at = format!("cut at call {}, {choice:?}", moment.mark.calls);
+            let db = quiet.open(&moment.disk.image(&choice)).unwrap_or_else(|e| panic!("{at}: {e}"));
+            assert_eq!(db.open_table("t").unwrap().count().unwrap(), 3, "{at}");
+            check(&db);
+        }
+    }
+}
+
+/// A process that dies again and again as soon as it has opened the file does not make it grow.
+#[test]
+fn opening_after_crashes_does_not_grow_the_file() {
+    let disk = Disk::new();
+    let db = Setting::QUIET.open(&disk).unwrap();
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    t.put_many((0..50u64).map(|i| (i.to_be_bytes(), noise(i, 900)))).unwrap();
+    let mut disk = cut(&disk);
+    let mut len = 0;
+    for round in 0..40 {
+        let db = Setting::QUIET.open(&disk).unwrap();
+        assert_eq!(db.open_table("t").unwrap().count().unwrap(), 50);
+        disk = cut(&disk);
+        let now = disk.used_blocks(judge::PATH).0;
+        assert!(round < 4 || now <= len, "round {round}: {len} bytes, then {now}");
+        len = len.max(now);
+    }
+}
+
+/// A full disk is no reason not to open.
+#[test]
+fn a_crashed_database_opens_on_a_full_disk() {
+    let disk = Disk::new();
+    let db = Setting::QUIET.open(&disk).unwrap();
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    t.put(b"k", b"v").unwrap();
+    let disk = cut(&disk);
+    disk.set_bytes_max(disk.used_blocks(judge::PATH).0);
+    let db = Setting::QUIET.open(&disk).unwrap();
+    let t = db.open_table("t").unwrap();
+    assert_eq!(t.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
+    t.remove(b"k").expect_err("there is no room for a log");
+    let db = Setting::QUIET.open(&cut(&disk)).unwrap();
+    assert_eq!(db.open_table("t").unwrap().count().unwrap(), 1);
+    check(&db);
 }
 
 /// Two power cuts tear one copy of the superblock each: whichever is whole must never be the one that

@@ -130,6 +130,11 @@ impl Run {
             && self.violations.load(Ordering::Relaxed) < VIOLATIONS_MAX
     }
 
+    /// Whether it goes on until it is told to stop.
+    pub fn is_endless(&self) -> bool {
+        self.count == u64::MAX && self.until.is_none()
+    }
+
     /// Ends the run: nothing is left to be tried.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);

@@ -358,9 +358,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Applies a commit that recovery found in the log.
-    pub(super) fn apply_recovered(&self, seq: u64, parts: Vec<BatchPart>) -> Result<()> {
+    /// Applies a commit that recovery found in the log. `relog`: and queues it for the log once more.
+    pub(super) fn apply_recovered(&self, seq: u64, parts: Vec<BatchPart>, relog: bool) -> Result<()> {
         let mut commit = self.commit.lock();
+        if relog {
+            let ready = self.log_batch(seq, Batch { parts, durable: true, reads: None, user_bytes: 0 });
+            self.apply(&mut commit, seq, ready)?;
+            commit.next_seq = seq + 1;
+            return Ok(());
+        }
         let ready = parts.into_iter().map(|p| {
             if p.is_chunk() { Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool))) } else { Ready::Small(p) }
         });

@@ -8,7 +8,8 @@
 //! At each place every subset of the waiting operations is tried (if they are five or fewer; else all
 //! prefixes, each one alone, all but each), and the write under way torn at every sector, as a length
 //! without data, data without a length, and with a sector of garbage. Then recovery itself is cut: every
-//! call that opening makes, and that going on makes.
+//! call that opening makes, and that going on makes; and once more in the recovery from that. ([`Odds`] says after
+//! how many of the images.)
 
 use crate::disk::{Disk, Moment, Plan};
 use crate::judge::{Setting, go, recovered};
@@ -24,11 +25,19 @@ const LENGTH_MAX: usize = 3;
 
 /// What is chosen at the first cut, and inside recovery.
 const FIRST: Plan = Plan { subsets_max: 5, torn: true };
-const INNER: Plan = Plan { subsets_max: 3, torn: false };
+const INNER: Plan = Plan { subsets_max: 2, torn: true };
 
-/// Recovery is cut, twice, after every image of the workloads of one transaction, and after one in so
-/// many of the longer ones.
-const DEEP_ODDS: [u64; LENGTH_MAX + 1] = [1, 1, 40, 400];
+/// How often recovery is cut too: after one image in so many, by the number of transactions; and how often
+/// the recovery after that is cut again.
+struct Odds {
+    first: [u64; LENGTH_MAX + 1],
+    again: [u64; LENGTH_MAX + 1],
+}
+
+/// In a run with limits.
+const SHORT: Odds = Odds { first: [1, 2, 60, 600], again: [20, 60, 60, 60] };
+/// In a run without.
+const THOROUGH: Odds = Odds { first: [1, 1, 10, 100], again: [1, 8, 10, 40] };
 
 /// What one transaction does, with a stamp that no other has.
 fn kinds() -> Vec<fn(u32) -> Vec<Write>> {
@@ -46,12 +55,19 @@ fn kinds() -> Vec<fn(u32) -> Vec<Write>> {
     ]
 }
 
+/// A transaction whose record of the log takes several frames.
+fn large(i: u32) -> Step {
+    let record = |n: u32| Write::Put(0, u64::from(n).to_be_bytes().to_vec(), (i * 5000 + n, 900));
+    Step::Commit(Durability::Sync, (0..1300).map(record).collect())
+}
+
 /// Transactions of each kind, durable and not; and what else may happen in the place of one.
 fn step(choice: usize, i: u32) -> Step {
     let kinds = kinds();
     match choice.checked_sub(kinds.len() * 2) {
         Some(0) => return Step::Flush,
-        Some(_) => return Step::Compact,
+        Some(1) => return Step::Compact,
+        Some(_) => return large(i),
         None => {}
     }
     let durability = if choice.is_multiple_of(2) { Durability::Sync } else { Durability::Eventual };
@@ -60,15 +76,17 @@ fn step(choice: usize, i: u32) -> Step {
 
 /// Tries all of them.
 pub(super) fn run(run: &Run, watchdog: &Watchdog) {
-    let choices = kinds().len() * 2 + 2;
+    let odds = if run.is_endless() { THOROUGH } else { SHORT };
     for length in 0..=LENGTH_MAX {
+        // The large transaction takes so long to judge that it is tried only alone.
+        let choices = kinds().len() * 2 + if length == 1 { 3 } else { 2 };
         let workloads = u64::try_from(choices.pow(u32::try_from(length).unwrap_or(0))).unwrap_or(0);
         let before = run.tried_so_far();
         let deepest = AtomicU64::new(0);
         let all = run.each(workloads, |n| {
             watchdog.at(format!("workload {n} of {length} transactions"));
             let digits = (0..length).map(|i| usize::try_from(n).unwrap_or(0) / choices.pow(i as u32) % choices);
-            let small = Small { run, script: script(digits), length, n, deepest: &deepest };
+            let small = Small { run, script: script(digits), length, n, odds: &odds, deepest: &deepest };
             small.all_cuts();
         });
         if all {
@@ -93,10 +111,15 @@ struct Small<'a> {
     script: Script,
     length: usize,
     n: u64,
+    odds: &'a Odds,
     deepest: &'a AtomicU64,
 }
 
 impl Small<'_> {
+    fn is_large(&self) -> bool {
+        self.script.steps.iter().any(|(step, _)| matches!(step, Step::Commit(_, writes) if writes.len() > 100))
+    }
+
     fn fail(&self, what: &str) {
         self.run.violation(format!("workload {} of {} transactions, {what}", self.n, self.length));
     }
@@ -137,7 +160,8 @@ impl Small<'_> {
                 return;
             }
             let image = moment.disk.image(&choice);
-            let deep = depth > 0 && rng.one_in(DEEP_ODDS[self.length]);
+            let odds = if depth > 1 { self.odds.first } else { self.odds.again };
+            let deep = depth > 0 && !self.is_large() && rng.one_in(odds[self.length]);
             if deep {
                 image.record(1, 0);
             }
