@@ -4,7 +4,7 @@ use crate::disk::{Disk, Moment};
 use crate::judge::{PATH, Setting};
 use crate::memory;
 use crate::report;
-use crate::script::{Ack, Script, Step, Write, bytes_of, problems};
+use crate::script::{Ack, Script, Stamp, Step, Write, bytes_of, problems};
 use azekura::{Durability, Error, Kind, Table};
 use std::collections::BTreeMap;
 
@@ -19,6 +19,8 @@ pub(super) struct Sample {
     /// Its state when it was whole, and the oldest one that damage at the log's end may lead to.
     pub(super) last: usize,
     oldest: usize,
+    /// The bytes of every value, which are looked at again and again.
+    values: BTreeMap<Stamp, Vec<u8>>,
     /// The disk at earlier times, for stale pages.
     pub(super) earlier: Vec<Moment>,
 }
@@ -65,7 +67,9 @@ impl Sample {
         }
         let earlier = disk.moments();
         let oldest = if closed { last } else { 0 };
-        Sample { name, disk: disk.after_kill(), script, last, oldest, earlier }
+        let stamps = script.models.iter().flat_map(|m| m.values()).flat_map(|t| t.1.values());
+        let values = stamps.map(|s| (*s, bytes_of(*s))).collect();
+        Sample { name, disk: disk.after_kill(), script, last, oldest, values, earlier }
     }
 
     /// A database of about 1 MiB with everything in it, closed.
@@ -79,12 +83,14 @@ impl Sample {
                 } else {
                     format!("key {n:05}").into()
                 };
-                let len = if n.is_multiple_of(10) { 1500 } else { n % 90 };
+                let len = if n.is_multiple_of(25) { 1500 } else { n % 90 };
                 Write::Put(table, key, (i * 5000 + n, len))
             };
             Step::Commit(Durability::Eventual, (i * 500..i * 500 + 1500).map(write).collect())
         };
-        let steps = tables.into_iter().chain((0..8).flat_map(|i| [put(i), Step::Flush])).chain([Step::Settle]);
+        // Compacted, so that little is free, and flushed once more: two runs, and large values.
+        let steps = (0..9).flat_map(|i| [put(i), if i == 7 { Step::Compact } else { Step::Flush }]);
+        let steps = tables.into_iter().chain(steps);
         Sample::new("1 MiB", Script::of(steps), true)
     }
 
@@ -119,7 +125,7 @@ impl Sample {
             let keys = self.script.models[self.last].get(name).into_iter().flat_map(|m| m.1.keys());
             for key in keys {
                 match table.get(key) {
-                    Ok(found) => states.retain(|&k| self.value(k, name, key) == found),
+                    Ok(found) => states.retain(|&k| self.value(k, name, key) == found.as_ref()),
                     Err(Error::Corrupt { .. }) => out.errors += 1,
                     Err(e) => return Err(format!("get gives {e}")),
                 }
@@ -159,13 +165,13 @@ impl Sample {
             let expected = if ordered { found.len() } else { records.len() };
             let expected = if whole { records.len() } else { expected.min(records.len()) };
             (!whole && !ordered || expected == found.len())
-                && found.iter().all(|(key, v)| records.get(key).is_some_and(|s| bytes_of(*s) == *v))
+                && found.iter().all(|(key, v)| records.get(key).is_some_and(|s| self.values.get(s) == Some(v)))
                 && (!ordered || found.keys().eq(records.keys().take(expected)))
         });
         Ok(found.len())
     }
 
-    fn value(&self, k: usize, table: &str, key: &[u8]) -> Option<Vec<u8>> {
-        self.script.models[k].get(table).and_then(|m| m.1.get(key)).map(|s| bytes_of(*s))
+    fn value(&self, k: usize, table: &str, key: &[u8]) -> Option<&Vec<u8>> {
+        self.script.models[k].get(table).and_then(|m| m.1.get(key)).and_then(|s| self.values.get(s))
     }
 }
