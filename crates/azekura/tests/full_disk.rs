@@ -1,10 +1,10 @@
 //! A disk that fills up and is made room on again, under one handle: what does not fit is refused as
 //! `NoSpace` and leaves no trace, what was acknowledged stays, and the handle goes on.
 
-mod disk;
-
 use azekura::{Db, Durability, Error, Kind, Options, Table};
-use disk::{Disk, Keep, Rng, Watchdog};
+use sim::disk::{Disk, Keep};
+use sim::rng::Rng;
+use sim::watchdog::Watchdog;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ fn options(durability: Durability) -> Options {
 
 fn value(key: u64, len: usize) -> Vec<u8> {
     let mut rng = Rng(key);
-    (0..len.div_ceil(8)).flat_map(|_| rng.next().to_le_bytes()).take(len).collect()
+    (0..len.div_ceil(8)).flat_map(|_| rng.number().to_le_bytes()).take(len).collect()
 }
 
 /// All of `keys` and nothing else, after a power cut too.

@@ -2,10 +2,8 @@
 //! is there each time, commits are whole, and the next child goes on from there. Locks, and opening
 //! for reading only with a log to replay, are tested on the same file.
 
-mod disk;
-
 use azekura::{Db, Durability, Error, Kind, Options, WriteOptions};
-use disk::Rng;
+use sim::rng::Rng;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -28,7 +26,7 @@ fn value(writer: u64, i: u64) -> Vec<u8> {
         1..=4 => 1500,
         _ => rng.below(120),
     };
-    (0..len).map(|_| rng.next() as u8).collect()
+    (0..len).map(|_| rng.number() as u8).collect()
 }
 
 fn key(writer: u64, i: u64) -> [u8; 8] {

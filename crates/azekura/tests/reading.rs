@@ -1,9 +1,7 @@
 //! Reads inside reads, and reads in order: what a position hint must not get wrong. Reads that fail.
 
-mod disk;
-
 use azekura::{Db, Durability, Error, Kind, Options};
-use disk::{Call, Disk, Fault};
+use sim::disk::{Call, Disk, Effect, Fault};
 
 fn database(name: &str) -> (Db, std::path::PathBuf) {
     let path = std::env::temp_dir().join(format!("azekura-reading-{name}-{}.azk", std::process::id()));
@@ -81,7 +79,7 @@ fn a_cursor_repeats_its_error_until_it_is_sent_elsewhere() {
             for _ in 0..100 {
                 assert!(step().unwrap());
             }
-            disk.set_fault(Some(Fault { call: Call::Read, nth: 1, forever: false, errno: 5 }));
+            disk.set_fault(Some(Fault { call: Call::Read, nth: 1, forever: false, effect: Effect::Error(5) }));
             let mut given = 100;
             while let Ok(more) = step() {
                 assert!(more, "{levels} levels: the walk ended after {given} of {n}");

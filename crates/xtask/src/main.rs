@@ -1,6 +1,7 @@
 //! The project's own tasks. `cargo xtask test` is the test command: everything that has to be
 //! right before a change lands, in order, stopping at the first thing that is not.
 
+mod promises;
 mod runner;
 mod smoke;
 mod test;
@@ -11,7 +12,7 @@ const USAGE: &str = "\
 Usage: cargo xtask <task>
 
 Tasks:
-  test    formatting, clippy, documentation, tests, and a run of the bench
+  test    formatting, clippy, documentation, tests, the promises (crate sim), and a run of the bench
 ";
 
 fn main() -> ExitCode {

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use crate::promises;
 use crate::runner::{self, Failure, cargo};
 use crate::smoke;
 
@@ -16,11 +17,12 @@ struct Step {
     run: fn(&mut Vec<String>) -> Result<(), Failure>,
 }
 
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     Step { name: "formatting", run: formatting },
     Step { name: "clippy", run: clippy },
     Step { name: "documentation", run: documentation },
     Step { name: "tests", run: tests },
+    Step { name: "promises", run: promises },
     Step { name: "bench, small", run: bench },
 ];
 
@@ -105,6 +107,11 @@ fn tests(closing: &mut Vec<String>) -> Result<(), Failure> {
 fn passed(line: &str) -> Option<u64> {
     let (before, _) = line.split_once(" passed")?;
     before.rsplit(' ').next()?.parse().ok()
+}
+
+fn promises(closing: &mut Vec<String>) -> Result<(), Failure> {
+    closing.extend(promises::run()?);
+    Ok(())
 }
 
 fn bench(closing: &mut Vec<String>) -> Result<(), Failure> {

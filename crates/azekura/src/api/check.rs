@@ -166,6 +166,11 @@ impl Check<'_> {
 
     fn value(&mut self, reference: &[u8], large: &mut BTreeMap<u32, u64>) -> Result<()> {
         let at = ValueRef::decode(reference)?;
+        #[cfg(azekura_canary)]
+        if crate::base::canary::sings("blind_check") {
+            *large.entry(at.segment).or_default() += u64::from(at.len);
+            return Ok(());
+        }
         let value = self.engine.read_large(reference)?;
         debug_assert_eq!(value.len(), usize_of(at.len));
         *large.entry(at.segment).or_default() += u64::from(at.len);

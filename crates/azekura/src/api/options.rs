@@ -43,6 +43,7 @@ pub(crate) struct Config {
     pub(crate) eventual_delay: Duration,
     pub(crate) large_value_bytes: usize,
     pub(crate) background_merges: bool,
+    pub(crate) threads: bool,
 }
 
 /// The smallest budget with which everything works.
@@ -91,6 +92,7 @@ impl Options {
                 eventual_delay: Duration::from_secs(1),
                 large_value_bytes: 1024,
                 background_merges: true,
+                threads: true,
             },
         }
     }
@@ -152,6 +154,17 @@ impl Options {
     /// as runs pile up, until [`Db::settle`] or [`Db::compact`] is called. Default: true.
     pub fn background_merges(mut self, yes: bool) -> Options {
         self.config.background_merges = yes;
+        self
+    }
+
+    /// Whether the library starts threads at all. Without them flushes and the writing of large values
+    /// happen in whichever call finds them due, nothing is merged but by [`Db::settle`] and
+    /// [`Db::compact`], and eventual commits become durable by [`Db::sync`], a later durable commit, a
+    /// flush or the close: not by time alone. For simulators, which must be able to repeat a run call
+    /// by call.
+    #[doc(hidden)]
+    pub fn threads(mut self, yes: bool) -> Options {
+        self.config.threads = yes;
         self
     }
 

@@ -1,5 +1,7 @@
 //! The ground everything stands on: errors, limits, byte codec, checksums, hashing.
 
+#[cfg(azekura_canary)]
+pub(crate) mod canary;
 pub(crate) mod checksum;
 pub(crate) mod codec;
 pub(crate) mod error;

@@ -127,6 +127,10 @@ impl Engine {
         let updates = if job.bottom { 0.0 } else { inputs.iter().map(|l| l.updates).fold(0.0, f32::max) };
         let next = if runs.is_empty() { vec![] } else { vec![Arc::new(SortedRun::new(runs, updates)?)] };
         let installed = self.replace_levels(job.table, &inputs, next, gone)?;
+        #[cfg(azekura_canary)]
+        if crate::base::canary::sings("reuse_early") {
+            return Ok(installed);
+        }
         if installed {
             fresh.installed();
             self.checkpoint(Purpose::Plain)?;
@@ -163,6 +167,11 @@ impl Engine {
         t.levels = Arc::new(levels);
         self.state.store(Arc::new(state.with_table(t)));
         drop((work, commit));
+        #[cfg(azekura_canary)]
+        if crate::base::canary::sings("reuse_early") {
+            gone.iter().for_each(|r| r.doom());
+            return Ok(true);
+        }
         self.retired.lock().extend(gone.into_iter().map(Retired::whole));
         Ok(true)
     }

@@ -99,12 +99,29 @@ impl<'a> Output<'a> {
     pub(super) fn step(&mut self, merger: &mut Merger) -> Result<bool> {
         self.block.reset(merger.fixed());
         let end = merger.fill(&mut self.block, self.step_records)?;
+        #[cfg(azekura_canary)]
+        self.lose_a_record();
         self.settle_values()?;
         self.writer.append(&self.block)?;
         if self.writer.bytes() >= PARTITION_BYTES {
             self.cut()?;
         }
         Ok(end)
+    }
+
+    /// Drops the last record of a step, if the canary for it was picked.
+    #[cfg(azekura_canary)]
+    fn lose_a_record(&mut self) {
+        let n = self.block.len();
+        if n < 20 || !crate::base::canary::sings("drop_record") {
+            return;
+        }
+        let mut fewer = Block::new(self.block.fixed);
+        match self.block.fixed {
+            Some(_) => fewer.append_same(&self.block, 0, n - 1),
+            None => fewer.append_general(&self.block, 0, n - 1),
+        }
+        self.block = fewer;
     }
 
     /// Bytes of the partition under way.

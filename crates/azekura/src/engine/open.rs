@@ -1,10 +1,15 @@
 //! Opening: create, or recover what is there.
 //!
 //! Recovery reads the newest valid superblock and its manifest, claims the extents that it names,
-//! and replays the log chains into fresh memtables. Nothing new is written, though what was read is
-//! made durable once more (`secure`): the chains stay in the manifest until a flush has made them
-//! needless, and new commits get a chain of their own. So the time to open depends on the log's
+//! and replays the log chains into fresh memtables, which stay in the manifest until a flush has made
+//! them needless; new commits get a chain of their own. So the time to open depends on the log's
 //! length, which the memtable's size bounds, and on nothing else.
+//!
+//! Of the last frames of a log nobody knows whether they are on the disk: the process may have been
+//! killed before its sync, or the sync may have failed, and the system shows them all the same. They may
+//! hold acknowledged commits, so their blocks are not touched either. Their commits are logged anew in
+//! the handle's own chain, and a checkpoint that names it ends the old one before them (`secure`).
+//! Only if there is no room for that are they written again where they stand.
 
 use super::balance::Balance;
 use super::checkpoint::{Checkpoint, OldLog};
@@ -62,36 +67,39 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         if config.read_only {
             return Err(Error::NotADatabase { path: name(), reason: "the file is empty".into() });
         }
-        fill_empty(file.as_ref())?;
+        fill_empty(storage, file.as_ref())?;
     }
     let found = read_superblocks(file.as_ref(), path)?;
     if found.block.number == 1 && !config.read_only {
         // Whoever made the file may have died before its name was durable.
-        storage.sync_dir_of(path).map_err(|e| Error::io("making the file's name durable", e))?;
+        sync_name(storage, path)?;
     }
-    let stale_copy = found.stale_copy.map(|at| (at, found.block.encode()));
-    let any_log = !found.manifest.logs.is_empty();
-    let engine = Arc::new(build(path, config, file, io, found)?);
-    if engine.config.read_only {
-        return Ok((engine, Vec::new()));
+    let found = Arc::new(found);
+    let build = |logs| build(path, config.clone(), file.clone(), io.clone(), &found, logs).map(Arc::new);
+    if config.read_only {
+        return Ok((build(Logs::Leave)?, Vec::new()));
     }
-    secure(engine.file.as_ref(), stale_copy, any_log)?;
+    let mut engine = build(Logs::Copy)?;
+    match engine.secure(&found) {
+        Err(Error::NoSpace { .. }) => {
+            engine = build(Logs::Rewrite)?;
+            engine.file.sync_data().map_err(|e| Error::io("syncing the log", e))?;
+        }
+        done => done?,
+    }
     let threads = engine.start_threads()?;
     Ok((engine, threads))
 }
 
-/// Makes durable what recovery has read (and written again), before anything is built on it. A process
-/// that was killed, or whose sync failed, may have left log frames, or the newest superblock, in the
-/// system's cache only; a power cut may have left only one whole copy of the superblock, which the
-/// next checkpoint must not write over.
-fn secure(file: &dyn File, stale_copy: Option<(u64, Vec<u8>)>, any_log: bool) -> Result<()> {
-    if let Some((at, block)) = stale_copy {
-        file.write_durable_at(&block, at).map_err(|e| Error::io("writing the superblock", e))?;
-    }
-    if any_log {
-        file.sync_data().map_err(|e| Error::io("syncing the log", e))?;
-    }
-    Ok(())
+/// What happens to the frames of a log of which nobody knows whether they are durable.
+#[derive(Clone, Copy, PartialEq)]
+enum Logs {
+    /// Nothing: the file is only read.
+    Leave,
+    /// Their commits are logged anew, elsewhere.
+    Copy,
+    /// They are written again where they stand.
+    Rewrite,
 }
 
 /// Opens the file, or makes a new database beside it and renames it into place, so that a crash
@@ -115,11 +123,11 @@ fn open_file(storage: &dyn Storage, path: &Path, config: &Config) -> Result<Arc<
 fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
     let during = "creating the database file";
     let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".new-{}-{:016x}", std::process::id(), random()?));
+    name.push(format!(".new-{}-{:016x}", std::process::id(), random(storage)?));
     let fresh = path.with_file_name(name);
     let made = (|| {
         let file = storage.open(&fresh, OpenMode::CreateNew).map_err(|e| Error::io(during, e))?;
-        let block = first_superblock()?;
+        let block = first_superblock(storage)?;
         file.write_at(&[&*block, &*block].concat(), 0).map_err(|e| Error::io(during, e))?;
         file.sync_all().map_err(|e| Error::io(during, e))?;
         storage
@@ -129,7 +137,7 @@ fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
                 if e.kind() == io::ErrorKind::AlreadyExists { storage.remove(&fresh) } else { Err(e) }
             })
             .map_err(|e| Error::io(during, e))?;
-        storage.sync_dir_of(path).map_err(|e| Error::io(during, e))
+        sync_name(storage, path)
     })();
     if made.is_err() && storage.exists(&fresh).unwrap_or(false) {
         // The first error is the one to report.
@@ -138,12 +146,17 @@ fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
     made
 }
 
-fn random() -> Result<u64> {
-    let mut b = [0; 8];
-    let n = rustix::rand::getrandom(&mut b, rustix::rand::GetRandomFlags::empty())
-        .map_err(|e| Error::io("drawing random numbers", e.into()))?;
-    debug_assert!(n == 8);
-    Ok(u64::from_le_bytes(b))
+/// Makes the file's name durable.
+fn sync_name(storage: &dyn Storage, path: &Path) -> Result<()> {
+    #[cfg(azekura_canary)]
+    if crate::base::canary::sings("forget_name") {
+        return Ok(());
+    }
+    storage.sync_dir_of(path).map_err(|e| Error::io("making the file's name durable", e))
+}
+
+fn random(storage: &dyn Storage) -> Result<u64> {
+    storage.random().map_err(|e| Error::io("drawing random numbers", e))
 }
 
 /// Whether nothing was ever stored in a file: it has no bytes, or just the room for superblocks, as
@@ -161,9 +174,9 @@ fn is_empty(file: &dyn File) -> Result<bool> {
 /// Makes a database of an empty file, which may have links, rights and an owner that are to stay. Its
 /// length comes first. Then all that the first superblock says stands in 512 bytes, which disks write
 /// as a whole or not at all, so that a crash leaves a database or an empty file.
-fn fill_empty(file: &dyn File) -> Result<()> {
+fn fill_empty(storage: &dyn Storage, file: &dyn File) -> Result<()> {
     let during = "writing the first superblock";
-    let block = first_superblock()?;
+    let block = first_superblock(storage)?;
     debug_assert!(block[512..].iter().all(|&b| b == 0), "the first manifest is small");
     file.set_len(SUPERBLOCKS_BYTES).map_err(|e| Error::io(during, e))?;
     file.sync_all().map_err(|e| Error::io(during, e))?;
@@ -171,12 +184,12 @@ fn fill_empty(file: &dyn File) -> Result<()> {
     file.sync_all().map_err(|e| Error::io(during, e))
 }
 
-fn first_superblock() -> Result<Vec<u8>> {
+fn first_superblock(storage: &dyn Storage) -> Result<Vec<u8>> {
     let manifest = Manifest { next_id: 1, next_table: 1, ..Manifest::default() };
     let block = Superblock {
-        file_id: random()?,
+        file_id: random(storage)?,
         number: 1,
-        hash_seed: random()?,
+        hash_seed: random(storage)?,
         manifest: ManifestAt::Inline(manifest.encode()),
     };
     Ok(block.encode())
@@ -240,26 +253,34 @@ fn read_manifest(file: &dyn File, at: &ManifestAt, file_len: u64) -> Result<(Man
     }
 }
 
+/// A commit that was read from a log.
+struct Replay {
+    seq: u64,
+    parts: Vec<Part>,
+    /// It ends in a frame that may not be durable.
+    in_doubt: bool,
+}
+
 /// What the log chains hold, before there is an engine to apply it to.
 #[derive(Default)]
 struct Replayed {
-    commits: Vec<(u64, Vec<Part>)>,
+    commits: Vec<Replay>,
     logs: Vec<OldLog>,
     /// Segments that commits refer to.
     segments: BTreeMap<u32, ValueInfo>,
 }
 
-/// Reads the logs; `keep`: and writes them again, to be synced by `secure`.
-fn read_logs(file: &dyn File, found: &Found, keep: bool) -> Result<Replayed> {
+fn read_logs(file: &dyn File, found: &Found, logs: Logs) -> Result<Replayed> {
     let mut out = Replayed::default();
     let flushed = found.manifest.flushed_seq;
     let tables: BTreeSet<u32> = found.manifest.tables.iter().map(|t| t.id).collect();
     let mut last = flushed;
     for log in &found.manifest.logs {
-        let mut chain_last = 0;
+        let mut ends = Vec::new();
         let (commits, segments) = (&mut out.commits, &mut out.segments);
-        let done = replay(file, found.block.file_id, found.block.number, log, |seq, mut parts| {
-            chain_last = chain_last.max(seq);
+        let first = commits.len();
+        let done = replay(file, found.block.file_id, found.block.number, log, |frame, seq, mut parts| {
+            ends.push((frame, seq));
             if seq <= last {
                 return Ok(());
             }
@@ -270,14 +291,18 @@ fn read_logs(file: &dyn File, found: &Found, keep: bool) -> Result<Replayed> {
             for part in &parts {
                 note_segments(segments, part)?;
             }
-            commits.push((seq, parts));
+            commits.push(Replay { seq, parts, in_doubt: false });
             Ok(())
         })?;
-        if keep {
+        let end_frame = if logs == Logs::Copy { done.safe_below } else { done.end_frame };
+        if logs == Logs::Rewrite {
             done.rewrite(file)?;
         }
-        let chain = LogChain { end_frame: done.end_frame, ..log.clone() };
-        out.logs.push(OldLog { chain, segments: done.segments, last_seq: chain_last });
+        // What the chain holds before its end: nothing else keeps it in the manifest.
+        let last_seq = ends.iter().filter(|e| e.0 < end_frame).map(|e| e.1).max().unwrap_or(0);
+        commits[first..].iter_mut().for_each(|c| c.in_doubt = c.seq > last_seq);
+        let chain = LogChain { end_frame, ..log.clone() };
+        out.logs.push(OldLog { chain, segments: done.segments, last_seq });
     }
     Ok(out)
 }
@@ -301,8 +326,15 @@ fn note_segments(segments: &mut BTreeMap<u32, ValueInfo>, part: &Part) -> Result
     Ok(())
 }
 
-fn build(path: &Path, config: Config, file: Arc<dyn File>, io: Arc<IoCounters>, found: Found) -> Result<Engine> {
-    let replayed = read_logs(file.as_ref(), &found, !config.read_only)?;
+fn build(
+    path: &Path,
+    config: Config,
+    file: Arc<dyn File>,
+    io: Arc<IoCounters>,
+    found: &Found,
+    logs: Logs,
+) -> Result<Engine> {
+    let replayed = read_logs(file.as_ref(), found, logs)?;
     let mut values: BTreeMap<u32, ValueInfo> = found.manifest.values.iter().map(|v| (v.id, v.clone())).collect();
     for (id, seen) in &replayed.segments {
         let known = values.entry(*id).or_insert_with(|| seen.clone());
@@ -314,7 +346,7 @@ fn build(path: &Path, config: Config, file: Arc<dyn File>, io: Arc<IoCounters>, 
         // closed, after the log or the manifest last spoke of it, and is somebody else's now.
         value.extent.len = align_up(value.used).max(ALIGN_BYTES).min(value.extent.len);
     }
-    let space = Arc::new(claim(&found, &replayed, &values)?);
+    let space = Arc::new(claim(found, &replayed, &values)?);
     let poison = Arc::new(Poison::default());
     let next_segment = values.keys().next_back().map_or(1, |id| id + 1);
     let store = ValueStore::new(file.clone(), space.clone(), poison.clone(), next_segment);
@@ -422,18 +454,41 @@ impl Engine {
         Ok(())
     }
 
-    fn apply_replayed(&self, commits: Vec<(u64, Vec<Part>)>) -> Result<()> {
-        for (seq, parts) in commits {
+    fn apply_replayed(&self, commits: Vec<Replay>) -> Result<()> {
+        for Replay { seq, parts, in_doubt } in commits {
             let mut batch = Vec::with_capacity(parts.len());
             for part in parts {
                 let find = |(id, _): &(u32, Extent)| self.values.segment(*id);
                 let segments = part.segments.iter().filter_map(find).collect();
                 batch.push(BatchPart { table: part.table, block: part.block, ranges: part.ranges, segments });
             }
-            self.apply_recovered(seq, batch)?;
-            self.log.recovered(seq);
+            self.apply_recovered(seq, batch, in_doubt)?;
+            if !in_doubt {
+                self.log.recovered(seq);
+            }
         }
         Ok(())
+    }
+
+    /// Makes durable what recovery has read, before anything is built on it: a copy of the superblock, if
+    /// there is one only, which the next checkpoint must not write over; and the commits of which nobody
+    /// knows whether they are durable, by a chain of their own.
+    fn secure(&self, found: &Found) -> Result<()> {
+        if let Some(at) = found.stale_copy {
+            let written = self.file.write_durable_at(&found.block.encode(), at);
+            written.map_err(|e| Error::io("writing the superblock", e))?;
+        }
+        if self.log.queued_bytes() == 0 {
+            return Ok(());
+        }
+        // First the frames, then the checkpoint that names them and ends the old chain before its own.
+        self.log.set_checkpoint(found.block.number);
+        {
+            let _checkpoint = self.checkpoint.lock();
+            self.log.begin_chain(self.new_id())?;
+        }
+        self.log.write()?;
+        self.publish_log()
     }
 
     /// Flushes, ends the log and cuts the file to its length.

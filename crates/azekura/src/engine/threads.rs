@@ -60,6 +60,11 @@ impl Work {
 impl Engine {
     /// Starts the threads of a handle that writes.
     pub(super) fn start_threads(self: &Arc<Engine>) -> Result<Vec<JoinHandle<()>>> {
+        if !self.config.threads {
+            // Whoever syncs writes the large values that wait.
+            self.values.stop();
+            return Ok(Vec::new());
+        }
         let mut threads = vec![
             self.spawn("azekura-flush", |e| e.flush_loop())?,
             self.spawn("azekura-log", |e| e.log_loop())?,
@@ -124,14 +129,18 @@ impl Engine {
                 if self.poison.check().is_err() || self.stopping() {
                     return;
                 }
-                std::thread::sleep(RETRY);
+                self.pause(RETRY);
             }
         }
     }
 
-    /// Waits until a flush has ended or a moment has passed; an error if flushes fail.
+    /// Waits until a flush has ended or a moment has passed (without threads: flushes); an error if
+    /// flushes fail.
     pub(super) fn wait_for_flush(&self) -> Result<()> {
         self.poison.check()?;
+        if !self.config.threads {
+            return self.flush_frozen();
+        }
         let mut work = self.work.lock();
         if let Some(e) = &work.flush_error {
             return Err(e.clone());

@@ -87,6 +87,10 @@ impl Frame {
 
     /// Whether the checksum of the whole frame holds. REQUIRES: `b` holds header and payload.
     pub(crate) fn verify(&self, b: &[u8]) -> bool {
+        #[cfg(azekura_canary)]
+        if crate::base::canary::sings("skip_frame_checksum") {
+            return true;
+        }
         cfg!(fuzzing) || crc(0, &b[4..HEADER_BYTES + usize_of(self.len)]) == u32_at(b, 0)
     }
 }

@@ -62,6 +62,10 @@ pub(crate) fn seal(page: &mut [u8], run_seed: u32, number: u32) {
 
 /// Whether the checksum holds: `Err((expected, found))` if not.
 pub(crate) fn verify(page: &[u8], run_seed: u32, number: u32) -> std::result::Result<(), (u32, u32)> {
+    #[cfg(azekura_canary)]
+    if crate::base::canary::sings("skip_page_checksum") {
+        return Ok(());
+    }
     let expected = u32_at(page, 0);
     let found = crc(page_seed(run_seed, number), &page[4..]);
     if cfg!(fuzzing) || expected == found { Ok(()) } else { Err((expected, found)) }

@@ -25,12 +25,14 @@ use std::sync::Arc;
 mod memory;
 mod metered;
 mod os;
+mod retry;
 #[cfg(test)]
 mod tests;
 
 pub use memory::MemStorage;
 pub use metered::{IoCounters, Metered};
 pub use os::OsStorage;
+pub use retry::{read_fully, uninterrupted, write_fully};
 
 /// The largest offset at which a range of a file may end, in bytes: file offsets are signed.
 pub const OFFSET_MAX: u64 = i64::MAX.unsigned_abs();
@@ -166,6 +168,18 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The system's error.
     fn sync_dir_of(&self, path: &Path) -> io::Result<()>;
+
+    /// A random number: for ids of files, seeds of hashes, and names that nobody else uses. From the
+    /// system, unless a simulator wants to repeat a run byte by byte.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn random(&self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        let n = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+        debug_assert!(n == bytes.len(), "so few random bytes come at once");
+        Ok(u64::from_le_bytes(bytes))
+    }
 }
 
 /// The length of a buffer as a file counts it.

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-use super::{File, OpenMode, Storage, end_of, len_of};
+use super::{File, OpenMode, Storage, end_of, len_of, read_fully, uninterrupted, write_fully};
 
 /// The operating system's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -141,32 +141,28 @@ impl OsFile {
     }
 
     /// Writes with `RWF_DSYNC`. `false` if the platform has it not; nothing is then promised.
-    fn try_write_dsync(&self, mut buf: &[u8], mut offset: u64) -> io::Result<bool> {
-        while !buf.is_empty() {
-            match platform::write_dsync(&self.file, buf, offset) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => {
-                    buf = &buf[written..];
-                    offset += u64::try_from(written).map_err(io::Error::other)?;
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) if is_unsupported(errno) => return Ok(false),
-                Err(errno) => return Err(errno.into()),
-            }
+    fn try_write_dsync(&self, buf: &[u8], offset: u64) -> io::Result<bool> {
+        let done = write_fully(buf, offset, |b, at| Ok(platform::write_dsync(&self.file, b, at)?));
+        match done {
+            Err(e) if Errno::from_io_error(&e).is_some_and(is_unsupported) => Ok(false),
+            done => done.map(|()| true),
         }
-        Ok(true)
+    }
+
+    fn write_all(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        write_fully(buf, offset, |b, at| self.file.write_at(b, at))
     }
 }
 
 impl File for OsFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         end_of(offset, len_of(buf))?;
-        self.file.read_exact_at(buf, offset)
+        read_fully(buf, offset, |b, at| self.file.read_at(b, at))
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         end_of(offset, len_of(buf))?;
-        self.file.write_all_at(buf, offset)
+        self.write_all(buf, offset)
     }
 
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
@@ -178,7 +174,7 @@ impl File for OsFile {
             }
             self.no_durable_write.store(true, Ordering::Relaxed);
         }
-        self.keep_failure(self.file.write_all_at(buf, offset))?;
+        self.keep_failure(self.write_all(buf, offset))?;
         self.keep_failure(self.file.sync_data())
     }
 
@@ -219,13 +215,9 @@ impl File for OsFile {
         if len == 0 {
             return Ok(());
         }
-        loop {
-            match platform::allocate(&self.file, offset, len) {
-                Ok(()) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(errno) if is_unsupported(errno) => return self.grow_to(end),
-                Err(errno) => return Err(errno.into()),
-            }
+        match uninterrupted(|| Ok(platform::allocate(&self.file, offset, len)?)) {
+            Err(e) if Errno::from_io_error(&e).is_some_and(is_unsupported) => self.grow_to(end),
+            done => done,
         }
     }
 
@@ -234,26 +226,18 @@ impl File for OsFile {
         if len == 0 {
             return Ok(());
         }
-        loop {
-            match platform::punch(&self.file, offset, len) {
-                Ok(()) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(errno) if is_unsupported(errno) => return Ok(()),
-                Err(errno) => return Err(errno.into()),
-            }
+        match uninterrupted(|| Ok(platform::punch(&self.file, offset, len)?)) {
+            Err(e) if Errno::from_io_error(&e).is_some_and(is_unsupported) => Ok(()),
+            done => done,
         }
     }
 
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
         let operation =
             if exclusive { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
-        loop {
-            match rustix::fs::flock(&self.file, operation) {
-                Ok(()) => return Ok(true),
-                Err(Errno::INTR) => {}
-                Err(Errno::WOULDBLOCK) => return Ok(false),
-                Err(errno) => return Err(errno.into()),
-            }
+        match uninterrupted(|| Ok(rustix::fs::flock(&self.file, operation)?)) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            done => done.map(|()| true),
         }
     }
 }

@@ -69,7 +69,10 @@ impl ReadTxn {
 
     pub(crate) fn from_state(db: Db, state: Arc<State>) -> ReadTxn {
         let (hint, last) = (RefCell::new(None), Cell::new((0, 0, 0)));
-        ReadTxn { hint, last, ahead: RefCell::default(), seq: state.visible(), state, db }
+        let seq = state.visible();
+        #[cfg(azekura_canary)]
+        let seq = if crate::base::canary::sings("late_snapshot") { u64::MAX } else { seq };
+        ReadTxn { hint, last, ahead: RefCell::default(), seq, state, db }
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -88,11 +88,13 @@ impl ValueStore {
         segment
     }
 
-    /// All segments that somebody holds.
+    /// All segments that somebody holds, by number: two runs that do the same write the same.
     pub(crate) fn segments(&self) -> Vec<Arc<Segment>> {
         let mut registry = self.registry.write();
         registry.retain(|_, s| s.strong_count() > 0);
-        registry.values().filter_map(Weak::upgrade).collect()
+        let mut all: Vec<Arc<Segment>> = registry.values().filter_map(Weak::upgrade).collect();
+        all.sort_unstable_by_key(|s| s.id);
+        all
     }
 
     /// The segment of a reference.

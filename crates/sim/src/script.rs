@@ -2,46 +2,61 @@
 //!
 //! A state is known by the digest of all tables, so that what a database holds after a crash can be
 //! compared with every state it might be in. `run` carries a database on from any state.
-#![allow(dead_code)]
-
-use crate::disk::Rng;
-use azekura::{Db, Durability, Error, Kind, Options, Table, WriteOptions};
+use crate::rng::Rng;
+use azekura::{Db, Durability, Error, Kind, Table, WriteOptions};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Bound;
 
 /// A value's origin and length; the bytes follow from them.
-type Stamp = (u32, u32);
-type Model = BTreeMap<String, (bool, BTreeMap<Vec<u8>, Stamp>)>;
+pub type Stamp = (u32, u32);
+/// Tables by name: whether it is a hash table, and its records.
+pub type Model = BTreeMap<String, (bool, BTreeMap<Vec<u8>, Stamp>)>;
 
+/// A write of a transaction: the table's number, then what is done to it.
 #[derive(Clone, Debug)]
 pub enum Write {
+    /// Stores a value under a key.
     Put(usize, Vec<u8>, Stamp),
+    /// Removes a key.
     Remove(usize, Vec<u8>),
+    /// Removes the keys from the first on, up to the second.
     Range(usize, Vec<u8>, Vec<u8>),
+    /// Removes all keys.
     Clear(usize),
 }
 
+/// A step of a script.
 #[derive(Clone, Debug)]
 pub enum Step {
+    /// A transaction.
     Commit(Durability, Vec<Write>),
     /// A transaction that stores a large value and is rolled back.
     Abandon,
+    /// Makes a table.
     Create(&'static str, Kind),
+    /// Drops a table.
     Drop(&'static str),
+    /// Makes everything durable.
     Sync,
+    /// Writes the memtables to runs.
     Flush,
+    /// Merges everything.
     Settle,
+    /// Gives space back.
     Compact,
 }
 
 /// The tables that writes name by number.
-const TABLES: [(&str, Kind); 3] = [("ordered", Kind::Ordered), ("hash", Kind::Hash), ("extra", Kind::Ordered)];
+pub const TABLES: [(&str, Kind); 3] = [("ordered", Kind::Ordered), ("hash", Kind::Hash), ("extra", Kind::Ordered)];
 
+/// A workload and its states.
 pub struct Script {
+    /// Each step and the state that it leads to.
     pub steps: Vec<(Step, usize)>,
     /// The digest of each state; state 0 is the empty database.
     pub digests: Vec<u64>,
+    /// What each state holds: per table whether it is a hash table, and the records.
     pub models: Vec<Model>,
 }
 
@@ -50,13 +65,18 @@ pub struct Script {
 pub struct Ack {
     /// The newest state that was said to be durable, and the newest that was begun.
     pub durable: usize,
+    /// See `durable`.
     pub begun: usize,
+    /// The newest that was completed.
     pub done: usize,
+    /// Steps begun.
+    pub steps: usize,
 }
 
+/// The bytes of a stamp.
 pub fn bytes_of((from, len): Stamp) -> Vec<u8> {
     let mut rng = Rng(u64::from(from));
-    (0..len.div_ceil(8)).flat_map(|_| rng.next().to_le_bytes()).take(len as usize).collect()
+    (0..len.div_ceil(8)).flat_map(|_| rng.number().to_le_bytes()).take(len as usize).collect()
 }
 
 fn hash_of(x: impl Hash) -> u64 {
@@ -103,7 +123,19 @@ fn key(rng: &mut Rng, table: usize) -> Vec<u8> {
 }
 
 impl Script {
-    /// `rich`: with batches and large values that span frames and segments.
+    /// The script of these steps.
+    pub fn of(steps: impl IntoIterator<Item = Step>) -> Script {
+        let mut s = Script { steps: Vec::new(), digests: Vec::new(), models: Vec::new() };
+        let mut model = Model::new();
+        s.push(&model, None);
+        for step in steps {
+            apply(&mut model, &step);
+            s.push(&model, Some(step));
+        }
+        s
+    }
+
+    /// A random script. `rich`: with batches and large values that span frames and segments.
     pub fn new(seed: u64, length: usize, rich: bool) -> Script {
         let mut rng = Rng(seed);
         let mut s = Script { steps: Vec::new(), digests: Vec::new(), models: Vec::new() };
@@ -171,7 +203,7 @@ impl Script {
             2..=3 => {
                 // A batch of fixed-width records, large enough to be a chunk.
                 let table = rng.below(2) as usize;
-                let n = if rich && rng.below(6) == 0 { 1300 } else { 80 };
+                let n = if rich && rng.below(2) == 0 { 1300 } else { 80 };
                 let len = if n > 80 { 900 } else { 8 };
                 writes.extend((0..n).map(|n| {
                     let k = (u64::from(n) * 3 + 1000).to_be_bytes().to_vec();
@@ -227,16 +259,25 @@ impl Script {
         text
     }
 
-    /// Carries out what comes after state `from`, until something fails.
-    pub fn run(&self, db: &Db, from: usize, ack: &mut Ack) -> Result<(), Error> {
-        *ack = Ack { durable: ack.durable.min(from), begun: from, done: from };
+    /// The newest state.
+    pub fn last(&self) -> usize {
+        self.digests.len() - 1
+    }
+
+    /// Carries out what comes after state `from`, until something fails. `note` hears of each step
+    /// before it begins and after it has been acknowledged.
+    pub fn run(&self, db: &Db, from: usize, ack: &mut Ack, note: &dyn Fn(&Ack)) -> Result<(), Error> {
+        *ack = Ack { durable: ack.durable.min(from), begun: from, done: from, steps: 0 };
         for (step, state) in self.steps.iter().skip_while(|(_, state)| *state <= from) {
             ack.begun = ack.begun.max(*state);
+            ack.steps += 1;
+            note(ack);
             take(db, step)?;
             ack.done = *state;
             if !matches!(step, Step::Commit(Durability::Eventual, _) | Step::Abandon) {
                 ack.durable = *state;
             }
+            note(ack);
         }
         Ok(())
     }
@@ -290,15 +331,6 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
         Step::Settle => db.settle(),
         Step::Compact => db.compact(|_| {}).map(drop),
     }
-}
-
-/// Options under which little data goes a long way.
-pub fn options(merges: bool, delay_ms: u64) -> Options {
-    Options::new()
-        .memory_bytes(8 << 20)
-        .memtable_bytes(64 << 10)
-        .background_merges(merges)
-        .eventual_delay(std::time::Duration::from_millis(delay_ms))
 }
 
 /// What `check` finds wrong.

@@ -1,0 +1,149 @@
+//! Canaries: the engine is broken on purpose in one way after the other, and the command that watches the
+//! promise must notice. Without this, a command that finds nothing proves nothing.
+//!
+//! The engine has the breaks only in builds with `--cfg azekura_canary`. This command makes such a build of
+//! `sim`, in a folder of its own under `target/`, and runs it once for each canary, which the environment
+//! picks; and once for each command with none, when nothing may be found.
+
+use crate::report::{Limits, Run, Verdict};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Instant;
+
+/// A way to break the engine, and who must notice it.
+struct Canary {
+    name: &'static str,
+    /// What is broken.
+    broken: &'static str,
+    /// The command that notices, with its limits.
+    command: &'static [&'static str],
+}
+
+const CRASH_SMALL: &[&str] = &["crash", "--only", "small", "--count", "150000"];
+const CRASH_LONG: &[&str] = &["crash", "--only", "long", "--count", "20000", "--seconds", "60"];
+const ERRORS: &[&str] = &["errors", "--count", "4000", "--seconds", "60"];
+const FLIPS: &[&str] = &["flips", "--count", "4000"];
+const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60"];
+
+const CANARIES: [Canary; 12] = [
+    Canary { name: "skip_sync", broken: "a checkpoint is written without syncing what it names", command: CRASH_SMALL },
+    Canary {
+        name: "publish_first",
+        broken: "durable commits are acknowledged before they are logged",
+        command: CRASH_SMALL,
+    },
+    Canary { name: "forget_name", broken: "the new file's name is not made durable", command: CRASH_SMALL },
+    Canary {
+        name: "skip_frame_checksum",
+        broken: "checksums of the log are not verified: torn frames count",
+        command: CRASH_SMALL,
+    },
+    Canary { name: "ignore_gap", broken: "recovery goes on behind a gap in the log", command: CRASH_SMALL },
+    Canary {
+        name: "reuse_early",
+        broken: "space is used again before the checkpoint that frees it",
+        command: CRASH_LONG,
+    },
+    Canary { name: "drop_record", broken: "flushes and merges lose a record", command: CRASH_LONG },
+    Canary { name: "skip_page_checksum", broken: "checksums of pages are not verified", command: FLIPS },
+    Canary { name: "blind_check", broken: "check does not read large values", command: FLIPS },
+    Canary { name: "forget_failure", broken: "a failed sync does not poison the handle", command: ERRORS },
+    Canary { name: "late_snapshot", broken: "snapshots see later commits", command: METAMORPHIC },
+    Canary { name: "drop_record", broken: "flushes and merges lose a record", command: METAMORPHIC },
+];
+
+/// The commands that must find nothing in the same build when no canary is picked.
+const CONTROLS: [(&[&str], &str); 4] = [
+    (&["crash", "--only", "small", "--count", "20000"], "crash"),
+    (&["errors", "--count", "500", "--seconds", "20"], "errors"),
+    (&["flips", "--count", "1000"], "flips"),
+    (&["metamorphic", "--count", "20", "--seconds", "20"], "metamorphic"),
+];
+
+/// Builds and tries them. A canary that nobody notices is a violation.
+pub fn run(limits: &Limits) -> Verdict {
+    let run = Run::new(limits, "canaries");
+    let started = Instant::now();
+    match build() {
+        Ok(program) => {
+            run.note(format!("built with canaries in {:.0} s", started.elapsed().as_secs_f64()));
+            controls(&run, &program);
+            canaries(&run, &program);
+        }
+        Err(e) => run.violation(format!("the build with canaries: {e}")),
+    }
+    run.verdict()
+}
+
+/// The root of the project.
+fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).unwrap_or(package).to_path_buf()
+}
+
+fn build() -> Result<PathBuf, String> {
+    let target = root().join("target").join("canary");
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root()).env("RUSTFLAGS", "--cfg azekura_canary").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    command.args(["build", "--quiet", "--package", "sim", "--target-dir"]).arg(&target);
+    let status = command.status().map_err(|e| e.to_string())?;
+    if !status.success() {
+        return Err(format!("cargo ended with {status}"));
+    }
+    Ok(target.join("debug").join(format!("sim{}", std::env::consts::EXE_SUFFIX)))
+}
+
+fn controls(run: &Run, program: &Path) {
+    for (arguments, name) in CONTROLS {
+        if let Err(e) =
+            call(program, arguments, "", run.seed).and_then(|(found, said)| if found == 0 { Ok(()) } else { Err(said) })
+        {
+            run.violation(format!("{name} without a canary: {e}"));
+        }
+    }
+}
+
+fn canaries(run: &Run, program: &Path) {
+    for canary in &CANARIES {
+        if !run.goes_on() {
+            return;
+        }
+        let started = Instant::now();
+        run.tried(1);
+        match call(program, canary.command, canary.name, run.seed) {
+            Ok((0, said)) => {
+                run.violation(format!(
+                    "{} ({}) is not noticed by {}: {said}",
+                    canary.name, canary.broken, canary.command[0]
+                ));
+            }
+            Ok((_, said)) => run.note(format!(
+                "{} ({}): noticed by {} in {:.1} s: {said}",
+                canary.name,
+                canary.broken,
+                canary.command[0],
+                started.elapsed().as_secs_f64()
+            )),
+            Err(e) => run.violation(format!("{}: {e}", canary.name)),
+        }
+    }
+}
+
+/// Runs a command of the build; how many violations it found, and its last line.
+fn call(program: &Path, arguments: &[&str], canary: &str, seed: u64) -> Result<(u64, String), String> {
+    let mut command = Command::new(program);
+    command.args(arguments).args(["--seed", &seed.to_string()]).env("AZEKURA_CANARY", canary);
+    let output = command.output().map_err(|e| e.to_string())?;
+    let last = last_line(&output);
+    let mut words = last.split(' ').skip_while(|word| *word != "violations").skip(1);
+    match words.next().and_then(|n| n.parse().ok()) {
+        Some(n) => Ok((n, last)),
+        // The watchdog, or a fault of the processor, ended it: that is noticed too, unless nothing is broken.
+        None if !canary.is_empty() => Ok((1, format!("ended with {}", output.status))),
+        None => Err(format!("ended with {}", output.status)),
+    }
+}
+
+fn last_line(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,170 @@
+//! Full disks: a simulated one with random room, and a real one: ext4 in a file, mounted on a loop device,
+//! where the machine and our rights allow it.
+
+use super::{HANG_SECONDS, recover};
+use crate::disk::{Disk, Keep};
+use crate::judge::Setting;
+use crate::report::Run;
+use crate::rng::Rng;
+use crate::script::{Ack, Script, problems};
+use crate::watchdog::Watchdog;
+use azekura::{Db, Error, Options};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// A script on a simulated disk with room for so much and no more.
+pub(super) fn simulated(run: &Run, watchdog: &Watchdog, n: u64) {
+    let mut rng = Rng::of(run.seed, n);
+    let script = Script::new(rng.number(), 80, rng.one_in(2));
+    let room = rng.pick(&[30_000, 200_000, 1 << 20, 4 << 20, 66 << 20]) + rng.below(300_000);
+    let set = Setting { threads: rng.one_in(2), merges: rng.one_in(3), delay_ms: 20, ..Setting::QUIET };
+    let name = format!("full disk {n}: room for {room} bytes, {set:?}");
+    watchdog.at(&name);
+    run.outcome(&name, with_room(&script, room, set, &mut rng));
+}
+
+fn with_room(script: &Script, room: u64, set: Setting, rng: &mut Rng) -> Result<(), String> {
+    let disk = Disk::seeded(rng.number());
+    disk.set_bytes_max(room);
+    let mut ack = Ack::default();
+    if let Ok(db) = set.open(&disk) {
+        if let Err(e) = script.run(&db, 0, &mut ack, &|_| {}) {
+            only_full(&e)?;
+            // Half of a commit was never visible, and what is there can be read.
+            script.state_of(&db, ack.done, ack.begun).map_err(|e| format!("{ack:?}: reading on a full disk: {e}"))?;
+        }
+        let _full_too = db.close();
+    }
+    disk.set_bytes_max(u64::MAX);
+    let cut = disk.after_cut(Keep::None, rng);
+    for (how, disk) in [("a cut", cut), ("reopening", disk)] {
+        recover(script, &disk, ack, set).map_err(|e| format!("{ack:?}, after {how}: {e}"))?;
+    }
+    Ok(())
+}
+
+fn only_full(e: &Error) -> Result<(), String> {
+    match e {
+        Error::NoSpace { .. } | Error::Poisoned { .. } => Ok(()),
+        e => Err(format!("a full disk gives {e}")),
+    }
+}
+
+/// A mounted file system of its own, gone when this is dropped.
+struct Small {
+    image: PathBuf,
+    mount: PathBuf,
+}
+
+const IMAGE_BYTES: u64 = 24 << 20;
+
+impl Small {
+    fn new() -> Result<Small, String> {
+        let base = std::env::temp_dir().join(format!("azekura-sim-full-{}", std::process::id()));
+        let small = Small { image: base.with_extension("ext4"), mount: base };
+        let text = |e: std::io::Error| e.to_string();
+        fs::create_dir_all(&small.mount).map_err(text)?;
+        fs::File::create(&small.image).and_then(|f| f.set_len(IMAGE_BYTES)).map_err(text)?;
+        call("mkfs.ext4", &["-q", "-F", "-m", "0"], &[&small.image])?;
+        call("mount", &["-o", "loop"], &[&small.image, &small.mount])?;
+        Ok(small)
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        // It may not have been mounted.
+        let _unmounted = call("umount", &[], &[&self.mount]);
+        let _removed = fs::remove_dir(&self.mount);
+        let _gone = fs::remove_file(&self.image);
+    }
+}
+
+fn call(program: &str, arguments: &[&str], paths: &[&Path]) -> Result<(), String> {
+    let output = Command::new(program).args(arguments).args(paths).output();
+    let output = output.map_err(|e| format!("{program}: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{program}: {}", text.lines().next().unwrap_or("failed")))
+}
+
+/// Scripts on a real file system that is nearly full.
+pub(super) fn real(run: &Run) {
+    let small = match Small::new() {
+        Ok(small) => small,
+        Err(e) => return run.note(format!("a really full disk: skipped, no small file system can be mounted ({e})")),
+    };
+    let watchdog = Watchdog::start(HANG_SECONDS);
+    let before = run.tried_so_far();
+    let mut full = 0;
+    for n in 0..12 {
+        if !run.goes_on() {
+            break;
+        }
+        let name = format!("really full disk {n}");
+        watchdog.at(&name);
+        let outcome = on_small(&small.mount, &mut Rng::of(run.seed, n)).map(|met| full += u64::from(met));
+        run.outcome(name, outcome);
+    }
+    run.note(format!(
+        "a really full disk (ext4 of {} MiB): {} scripts, {full} met the end",
+        IMAGE_BYTES >> 20,
+        run.tried_so_far() - before
+    ));
+}
+
+/// Fills the file system but for a little; true if the script met its end.
+fn on_small(mount: &Path, rng: &mut Rng) -> Result<bool, String> {
+    let (path, ballast) = (mount.join("full.azk"), mount.join("ballast"));
+    let text = |e: std::io::Error| e.to_string();
+    let _none = fs::remove_file(&path);
+    let script = Script::new(rng.number(), 120, true);
+    let open = || {
+        let delay = Duration::from_millis(20);
+        Db::open(&path, Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).eventual_delay(delay))
+    };
+    let mut room = *rng.pick(&[100_000, 1 << 20, 3 << 20]);
+    room += rng.below(500_000);
+    fill(&ballast, room).map_err(|e| format!("making the disk nearly full: {e}"))?;
+    let mut ack = Ack::default();
+    let mut met = true;
+    match open() {
+        Ok(db) => {
+            match script.run(&db, 0, &mut ack, &|_| {}) {
+                Ok(()) => met = false,
+                Err(e) => {
+                    only_full(&e)?;
+                    script.state_of(&db, ack.done, ack.begun).map_err(|e| format!("{ack:?}, on a full disk: {e}"))?;
+                }
+            }
+            met |= db.close().is_err();
+        }
+        Err(e) => only_full(&e)?,
+    }
+    fs::remove_file(&ballast).map_err(text)?;
+    let db = open().map_err(|e| format!("{ack:?}: does not open when there is room again: {e}"))?;
+    let k = script.state_of(&db, ack.durable, ack.begun)?;
+    let wrong = problems(&db);
+    if !wrong.is_empty() {
+        return Err(format!("state {k}, but check says {wrong:?}"));
+    }
+    db.close().map_err(|e| format!("closing when there is room again: {e}"))?;
+    Ok(met)
+}
+
+/// Writes a file until only so much room is left.
+fn fill(ballast: &Path, room: u64) -> std::io::Result<()> {
+    use std::io::Write;
+    let mut file = fs::File::create(ballast)?;
+    let block = vec![1; 64 << 10];
+    let mut len = 0;
+    while file.write_all(&block).is_ok() {
+        len += block.len() as u64;
+    }
+    file.set_len(len.saturating_sub(room))?;
+    file.sync_all()
+}

@@ -1,0 +1,167 @@
+//! Damage: a flipped bit, zeroed, random, swapped, misdirected and stale pages, files cut and lengthened.
+//! Opening, reading and checking give the right values or errors; never a panic, a wrong value, a hang,
+//! or an allocation much larger than the file. What a read trips over, `check` reports.
+//!
+//! Databases that were closed must give their last state or an error. Of one that was left open the end
+//! of the log cannot be told from a torn write, so there an older state is an answer too; how many
+//! such answers there were is printed.
+//!
+//! `--every-bit` flips each bit of a database of 1 MiB, one after the other.
+
+mod sample;
+
+use crate::disk::Disk;
+use crate::judge::PATH;
+use crate::report::{Limits, Run, Verdict};
+use crate::rng::Rng;
+use crate::watchdog::Watchdog;
+use sample::{Outcome, Sample};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+const HANG_SECONDS: u64 = 120;
+const BLOCK: usize = 4096;
+const PAGE: usize = 16 << 10;
+
+/// The limits, and whether to flip every bit.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Arguments {
+    #[command(flatten)]
+    limits: Limits,
+    /// Flip every bit of a database of 1 MiB, one after the other, instead of damage at random.
+    #[arg(long)]
+    every_bit: bool,
+}
+
+/// Outcomes by sample and kind.
+type Tally = Mutex<BTreeMap<(&'static str, &'static str), u64>>;
+
+/// Damages databases.
+pub fn run(arguments: &Arguments) -> Verdict {
+    let run = Run::new(&arguments.limits, "damaged databases");
+    let watchdog = Watchdog::start(HANG_SECONDS);
+    let tally = Tally::default();
+    if arguments.every_bit {
+        every_bit(&run, &watchdog, &tally);
+    } else {
+        let samples = sample::all();
+        let whole = samples.iter().all(|s| match s.look(&s.disk.after_kill(), true) {
+            Ok(out) => out.is_whole(),
+            Err(e) => {
+                run.violation(format!("{} before any damage: {e}", s.name));
+                false
+            }
+        });
+        if !whole {
+            run.violation("a sample is not whole before any damage");
+        }
+        run.on_all_processors(|n| {
+            let sample = &samples[usize::try_from(n).unwrap_or(0) % samples.len()];
+            let mut rng = Rng::of(run.seed, n);
+            let disk = sample.disk.after_kill();
+            let what = damage(sample, &disk, &mut rng);
+            look(&run, &watchdog, &tally, sample, &disk, rng.one_in(3), &what);
+        });
+    }
+    for ((sample, kind), n) in tally.lock().unwrap_or_else(|e| e.into_inner()).iter() {
+        run.note(format!("{sample}: {n} {kind}"));
+    }
+    run.verdict()
+}
+
+fn every_bit(run: &Run, watchdog: &Watchdog, tally: &Tally) {
+    let sample = Sample::of_a_mebibyte();
+    let (len, _) = sample.disk.used_blocks(PATH);
+    run.note(format!("a database of {len} bytes"));
+    let all = run.each(len * 8, |bit| {
+        let disk = sample.disk.after_kill();
+        let what = flip(&disk, bit);
+        look(run, watchdog, tally, &sample, &disk, true, &what);
+    });
+    if all {
+        run.note(format!("all {} bits were flipped", len * 8));
+    }
+}
+
+fn look(run: &Run, watchdog: &Watchdog, tally: &Tally, sample: &Sample, disk: &Disk, read_only: bool, what: &str) {
+    watchdog.at(format!("{}, {what}", sample.name));
+    let found = sample.look(disk, read_only);
+    run.tried(1);
+    match found {
+        Ok(out) => {
+            let mut tally = tally.lock().unwrap_or_else(|e| e.into_inner());
+            *tally.entry((sample.name, kind(&out, sample))).or_insert(0) += 1;
+        }
+        Err(e) => run.violation(format!("{}, {what}, read only: {read_only}: {e}", sample.name)),
+    }
+}
+
+fn kind(out: &Outcome, sample: &Sample) -> &'static str {
+    match out {
+        Outcome { refused: true, .. } => "refused",
+        Outcome { errors: 1.., .. } => "errors on reading, reported by check",
+        Outcome { problems: 1.., .. } => "reported by check only",
+        Outcome { state: Some(k), .. } if *k == sample.last => "harmless",
+        _ => "taken for a torn end of the log",
+    }
+}
+
+fn flip(disk: &Disk, bit: u64) -> String {
+    let byte = disk.peek(PATH, bit / 8, 1)[0];
+    disk.patch(PATH, bit / 8, &[byte ^ (1 << (bit % 8))]);
+    format!("bit {} of byte {}", bit % 8, bit / 8)
+}
+
+/// Damages a disk in some way, and says how.
+fn damage(sample: &Sample, disk: &Disk, rng: &mut Rng) -> String {
+    let (len, blocks) = disk.used_blocks(PATH);
+    let block = |rng: &mut Rng| if rng.one_in(12) { rng.below(2) * BLOCK as u64 } else { *rng.pick(&blocks) };
+    let size = if rng.one_in(2) { BLOCK } else { PAGE };
+    let (a, b) = (block(rng), block(rng));
+    let (x, y) = (disk.peek(PATH, a, size), disk.peek(PATH, b, size));
+    match rng.below(20) {
+        0..=7 => {
+            // The beginnings of blocks, where headers are, more often than the rest.
+            let within = if rng.one_in(3) { rng.below(64 * 8) } else { rng.below(BLOCK as u64 * 8) };
+            flip(disk, (a * 8 + within).min(len * 8 - 1))
+        }
+        8..=9 => {
+            disk.patch(PATH, a, &vec![0; size]);
+            format!("{size} bytes at {a} zeroed")
+        }
+        10..=11 => {
+            disk.patch(PATH, a, &rng.bytes(size));
+            format!("{size} bytes at {a} random")
+        }
+        12..=13 => {
+            disk.patch(PATH, b, &x);
+            format!("{size} bytes at {a} written to {b} as well")
+        }
+        14..=15 => {
+            disk.patch(PATH, a, &y);
+            disk.patch(PATH, b, &x);
+            format!("{size} bytes at {a} and {b} swapped")
+        }
+        16..=17 => stale(sample, disk, a, size, rng),
+        18 => {
+            disk.patch(PATH, len, &rng.bytes(1 + rng.clone().below(40_000) as usize));
+            "garbage at the end".into()
+        }
+        _ => {
+            let to = (a + rng.below(2 * BLOCK as u64)).min(len);
+            disk.cut_file(PATH, to);
+            format!("cut from {len} to {to} bytes")
+        }
+    }
+}
+
+/// A write that never reached the disk: a place holds what it held at an earlier time. Of the superblocks
+/// one copy does: they are two writes, and both of a file as they were once are an older file, which
+/// nothing in it can tell if it was closed then.
+fn stale(sample: &Sample, disk: &Disk, at: u64, size: usize, rng: &mut Rng) -> String {
+    let size = if at < 2 * BLOCK as u64 { BLOCK } else { size };
+    let earlier = rng.pick(&sample.earlier);
+    let old = earlier.disk.peek(PATH, at, size);
+    disk.patch(PATH, at, &old);
+    format!("{size} bytes at {at} as they were at call {}", earlier.mark.calls)
+}

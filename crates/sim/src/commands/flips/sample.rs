@@ -1,0 +1,177 @@
+//! Databases to be damaged, and the judge of what can be read of them.
+
+use crate::disk::{Disk, Moment};
+use crate::judge::{PATH, Setting};
+use crate::memory;
+use crate::report;
+use crate::script::{Ack, Script, Stamp, Step, Write, bytes_of, problems};
+use azekura::{Durability, Error, Kind, Table};
+use std::collections::BTreeMap;
+
+/// No allocation may be larger than the file and this.
+const ALLOCATION_SLACK: usize = 8 << 20;
+
+/// A database and what it holds.
+pub(super) struct Sample {
+    pub(super) name: &'static str,
+    pub(super) disk: Disk,
+    script: Script,
+    /// Its state when it was whole, and the oldest one that damage at the log's end may lead to.
+    pub(super) last: usize,
+    oldest: usize,
+    /// The bytes of every value, which are looked at again and again.
+    values: BTreeMap<Stamp, Vec<u8>>,
+    /// The disk at earlier times, for stale pages.
+    pub(super) earlier: Vec<Moment>,
+}
+
+/// What became of a damaged database.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) refused: bool,
+    pub(super) errors: usize,
+    pub(super) problems: usize,
+    pub(super) state: Option<usize>,
+}
+
+impl Outcome {
+    /// Nothing is wrong.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.refused && self.errors == 0 && self.problems == 0 && self.state.is_some()
+    }
+}
+
+/// Closed ones and ones left open, with small records only and with large values and batches.
+pub(super) fn all() -> Vec<Sample> {
+    let script = |seed, rich| Script::new(seed, 60, rich);
+    vec![
+        Sample::new("closed", script(11, false), true),
+        Sample::new("closed, rich", script(12, true), true),
+        Sample::new("left open", script(13, false), false),
+        Sample::new("left open, rich", script(14, true), false),
+    ]
+}
+
+impl Sample {
+    fn new(name: &'static str, script: Script, closed: bool) -> Sample {
+        let disk = Disk::seeded(1);
+        disk.record(5, 1);
+        let last = script.last();
+        // A good disk: whatever fails here fails the comparison before any damage.
+        let ran = Setting::QUIET.open(&disk).and_then(|db| {
+            script.run(&db, 0, &mut Ack::default(), &|_| {})?;
+            if closed { db.close() } else { db.sync().map(|()| disk.stop()) }
+        });
+        if let Err(e) = ran {
+            eprintln!("{name}: {e}");
+        }
+        let earlier = disk.moments();
+        let oldest = if closed { last } else { 0 };
+        let stamps = script.models.iter().flat_map(|m| m.values()).flat_map(|t| t.1.values());
+        let values = stamps.map(|s| (*s, bytes_of(*s))).collect();
+        Sample { name, disk: disk.after_kill(), script, last, oldest, values, earlier }
+    }
+
+    /// A database of about 1 MiB with everything in it, closed.
+    pub(super) fn of_a_mebibyte() -> Sample {
+        let tables = [Step::Create("ordered", Kind::Ordered), Step::Create("hash", Kind::Hash)];
+        let put = |i: u32| {
+            let write = move |n: u32| {
+                let table = usize::from(!n.is_multiple_of(2));
+                let key = if n.is_multiple_of(3) {
+                    (u64::from(n) << 8).to_be_bytes().to_vec()
+                } else {
+                    format!("key {n:05}").into()
+                };
+                let len = if n.is_multiple_of(25) { 1500 } else { n % 90 };
+                Write::Put(table, key, (i * 5000 + n, len))
+            };
+            Step::Commit(Durability::Eventual, (i * 500..i * 500 + 1500).map(write).collect())
+        };
+        // Compacted, so that little is free, and flushed once more: two runs, and large values.
+        let steps = (0..9).flat_map(|i| [put(i), if i == 7 { Step::Compact } else { Step::Flush }]);
+        let steps = tables.into_iter().chain(steps);
+        Sample::new("1 MiB", Script::of(steps), true)
+    }
+
+    /// Looks at a damaged copy in every way. `Err`: it gave something wrong.
+    pub(super) fn look(&self, disk: &Disk, read_only: bool) -> Result<Outcome, String> {
+        let (len, _) = disk.used_blocks(PATH);
+        memory::forget_largest();
+        let looked = report::catch(|| self.look_inside(disk, read_only))?;
+        let largest = memory::largest();
+        if largest > usize::try_from(len).unwrap_or(usize::MAX).saturating_add(ALLOCATION_SLACK) {
+            return Err(format!("{largest} bytes were allocated at once for a file of {len}"));
+        }
+        looked
+    }
+
+    fn look_inside(&self, disk: &Disk, read_only: bool) -> Result<Outcome, String> {
+        let options = Setting::QUIET.options().read_only(read_only);
+        let db = match azekura::Db::open_on(disk, PATH, options) {
+            Ok(db) => db,
+            Err(Error::Corrupt { .. } | Error::NotADatabase { .. } | Error::NewerVersion { .. }) => {
+                return Ok(Outcome { refused: true, ..Outcome::default() });
+            }
+            Err(e) => return Err(format!("opening gives {e}")),
+        };
+        let mut out = Outcome { problems: problems(&db).len(), ..Outcome::default() };
+        let mut states: Vec<usize> = (self.oldest..=self.last).collect();
+        let names: Vec<String> = db.tables().into_iter().map(|t| t.name).collect();
+        states.retain(|&k| self.script.models[k].keys().eq(&names));
+        for name in &names {
+            let table = db.open_table(name).map_err(|e| e.to_string())?;
+            let read = self.scan(&table, name, &mut states, &mut out)?;
+            let keys = self.script.models[self.last].get(name).into_iter().flat_map(|m| m.1.keys());
+            for key in keys {
+                match table.get(key) {
+                    Ok(found) => states.retain(|&k| self.value(k, name, key) == found.as_ref()),
+                    Err(Error::Corrupt { .. }) => out.errors += 1,
+                    Err(e) => return Err(format!("get gives {e}")),
+                }
+            }
+            if states.is_empty() {
+                return Err(format!("table {name:?}: what can be read was never together ({read} records scanned)"));
+            }
+        }
+        if out.errors > 0 && out.problems == 0 {
+            return Err(format!("check is silent, but {} reads failed", out.errors));
+        }
+        out.state = states.last().copied();
+        // What is left in memory needs no home.
+        disk.stop();
+        if out.state.is_none() { Err(format!("the tables {names:?} were never together")) } else { Ok(out) }
+    }
+
+    /// Reads a table to its end or the first error.
+    fn scan(&self, table: &Table, name: &str, states: &mut Vec<usize>, out: &mut Outcome) -> Result<usize, String> {
+        let mut found = BTreeMap::new();
+        let mut whole = true;
+        let cursor = table.cursor().map_err(|e| format!("cursor gives {e}"))?;
+        for record in cursor.owned() {
+            match record {
+                Ok((k, v)) => drop(found.insert(k, v)),
+                Err(Error::Corrupt { .. }) => {
+                    out.errors += 1;
+                    whole = false;
+                }
+                Err(e) => return Err(format!("a scan gives {e}")),
+            }
+        }
+        let ordered = table.kind() == Kind::Ordered;
+        states.retain(|&k| {
+            let Some((_, records)) = self.script.models[k].get(name) else { return false };
+            // An ordered scan that broke off has given all records up to there.
+            let expected = if ordered { found.len() } else { records.len() };
+            let expected = if whole { records.len() } else { expected.min(records.len()) };
+            (!whole && !ordered || expected == found.len())
+                && found.iter().all(|(key, v)| records.get(key).is_some_and(|s| self.values.get(s) == Some(v)))
+                && (!ordered || found.keys().eq(records.keys().take(expected)))
+        });
+        Ok(found.len())
+    }
+
+    fn value(&self, k: usize, table: &str, key: &[u8]) -> Option<&Vec<u8>> {
+        self.script.models[k].get(table).and_then(|m| m.1.get(key)).and_then(|s| self.values.get(s))
+    }
+}

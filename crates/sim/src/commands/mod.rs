@@ -1,0 +1,7 @@
+//! The commands, one file each. Each has a function `run` that takes the limits and gives a verdict.
+
+pub mod canaries;
+pub mod crash;
+pub mod errors;
+pub mod flips;
+pub mod metamorphic;

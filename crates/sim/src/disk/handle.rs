@@ -1,0 +1,289 @@
+//! The disk as the engine sees it: names and open files.
+//!
+//! Short and interrupted calls are no matter of the storage trait: whoever implements it goes on after
+//! them. So the calls here, which may be cut short or interrupted by a fault, go through the same loops
+//! that the engine's own storage puts the system's calls into (`azekura::storage::write_fully` and its
+//! kin).
+
+use super::{Call, Disk, Effect, Inner, Node, Op, Waiting, cut};
+use azekura::storage::{File, OpenMode, Storage, read_fully, uninterrupted, write_fully};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+const ENOSPC: i32 = 28;
+
+impl Storage for Disk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let mut d = self.lock();
+        if d.dead {
+            return Err(cut());
+        }
+        let node = match (d.names.get(path).copied(), mode) {
+            (Some(_), OpenMode::CreateNew) => return Err(io::ErrorKind::AlreadyExists.into()),
+            (Some(node), _) => node,
+            (None, OpenMode::CreateNew) => {
+                let dead = d.enter(Call::Name)?;
+                d.nodes.push(Node::default());
+                let node = d.nodes.len() - 1;
+                d.names.insert(path.into(), node);
+                d.names_changed();
+                if dead {
+                    return Err(cut());
+                }
+                node
+            }
+            (None, _) => return Err(io::ErrorKind::NotFound.into()),
+        };
+        d.handles += 1;
+        Ok(Arc::new(Handle { disk: self.clone(), node, id: d.handles }))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.lock().names.contains_key(path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
+        let mut d = self.lock();
+        let dead = d.enter(Call::Name)?;
+        if !replace && d.names.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let node = d.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        d.names.insert(to.into(), node);
+        d.names_changed();
+        if dead { Err(cut()) } else { Ok(()) }
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut d = self.lock();
+        let dead = d.enter(Call::Name)?;
+        d.names.remove(path).ok_or(io::ErrorKind::NotFound)?;
+        d.names_changed();
+        if dead { Err(cut()) } else { Ok(()) }
+    }
+
+    fn sync_dir_of(&self, _: &Path) -> io::Result<()> {
+        uninterrupted(|| {
+            let mut d = self.lock();
+            d.interrupt(Call::Sync)?;
+            let dead = d.enter(Call::Sync)?;
+            d.take_moment();
+            if dead {
+                return Err(cut());
+            }
+            d.safe_names = d.names.clone();
+            d.waiting_names.clear();
+            Ok(())
+        })
+    }
+
+    fn random(&self) -> io::Result<u64> {
+        if let Some(rng) = &mut self.lock().random {
+            return Ok(rng.number());
+        }
+        azekura::storage::OsStorage.random()
+    }
+}
+
+impl Inner {
+    /// An interruption, if the fault is one and hits a call of this kind.
+    fn interrupt(&mut self, call: Call) -> io::Result<()> {
+        let interrupts = self.fault.is_some_and(|f| f.effect == Effect::Interrupted);
+        if !self.dead && interrupts && self.fault_of(call).is_some() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        Ok(())
+    }
+
+    /// How much of `len` bytes one call handles.
+    fn part_of(&mut self, call: Call, len: usize) -> io::Result<usize> {
+        self.interrupt(call)?;
+        let short = self.fault.is_some_and(|f| f.effect == Effect::Short);
+        if !self.dead && short && self.fault_of(call).is_some() {
+            return Ok(len.div_ceil(2));
+        }
+        Ok(len)
+    }
+
+    /// Does an operation, or fails. `durable`: it is safe when that succeeds.
+    fn change_node(&mut self, node: usize, call: Call, op: Op, durable: bool) -> io::Result<()> {
+        let end = match &op {
+            Op::Write(at, bytes) => at + bytes.len() as u64,
+            Op::Grow(end) | Op::SetLen(end) => *end,
+            Op::Zero(..) => 0,
+        };
+        let full = end > self.bytes_max.max(self.nodes[node].now.len);
+        let entered = if full && !self.dead { Err(io::Error::from_raw_os_error(ENOSPC)) } else { self.enter(call) };
+        let was_dead = self.dead && entered.is_err();
+        let len_before = self.nodes[node].now.len;
+        match entered {
+            Err(e) => {
+                // A write that fails may have done a part of its work.
+                if let (Op::Write(at, bytes), false) = (&op, was_dead) {
+                    let half = bytes.len() / 2;
+                    if at + half as u64 <= len_before {
+                        let op = Op::Write(*at, bytes[..half].into());
+                        op.apply(&mut self.nodes[node].now);
+                        self.nodes[node].ops.push(Waiting { op, safe: false, len_before });
+                    }
+                    self.syncs_failed += u64::from(durable);
+                }
+                Err(e)
+            }
+            Ok(dead) => {
+                let (kind, at, len, bytes) = op.words();
+                self.note(&[node as u64, kind, at, len, u64::from(durable)]);
+                self.note_bytes(bytes);
+                op.apply(&mut self.nodes[node].now);
+                self.nodes[node].ops.push(Waiting { op, safe: false, len_before });
+                self.take_moment();
+                if dead {
+                    return Err(cut());
+                }
+                if let Some(last) = self.nodes[node].ops.last_mut() {
+                    last.safe = durable;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// An open file.
+struct Handle {
+    disk: Disk,
+    node: usize,
+    id: u64,
+}
+
+impl Handle {
+    fn wait(&self) {
+        let delay = self.disk.lock().delay;
+        if !delay.is_zero() {
+            std::thread::sleep(delay);
+        }
+    }
+
+    fn write(&self, buf: &[u8], offset: u64, durable: bool) -> io::Result<()> {
+        self.wait();
+        write_fully(buf, offset, |bytes, at| {
+            let mut d = self.disk.lock();
+            let n = d.part_of(Call::Write, bytes.len())?;
+            d.change_node(self.node, Call::Write, Op::Write(at, bytes[..n].into()), durable)?;
+            Ok(n)
+        })
+    }
+
+    fn change(&self, call: Call, op: &Op) -> io::Result<()> {
+        uninterrupted(|| {
+            let mut d = self.disk.lock();
+            d.interrupt(call)?;
+            d.change_node(self.node, call, op.clone(), false)
+        })
+    }
+
+    fn sync_once(&self) -> io::Result<()> {
+        let mut d = self.disk.lock();
+        d.interrupt(Call::Sync)?;
+        let was_dead = d.dead;
+        let entered = d.enter(Call::Sync);
+        if entered.is_ok() {
+            d.take_moment();
+        }
+        let node = &mut d.nodes[self.node];
+        match entered {
+            Ok(false) => {
+                for waiting in std::mem::take(&mut node.ops) {
+                    waiting.op.apply(&mut node.safe);
+                }
+                Ok(())
+            }
+            Ok(true) => Err(cut()),
+            Err(e) => {
+                if !was_dead {
+                    node.ops.retain(|waiting| waiting.safe);
+                    d.syncs_failed += 1;
+                }
+                Err(e)
+            }
+        }
+    }
+}
+
+impl File for Handle {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        read_fully(buf, offset, |out, at| {
+            let mut d = self.disk.lock();
+            let n = d.part_of(Call::Read, out.len())?;
+            d.enter(Call::Read)?;
+            let there = d.nodes[self.node].now.read(at, &mut out[..n]);
+            if there { Ok(n) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        })
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.write(buf, offset, false)
+    }
+
+    fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.write(buf, offset, true)
+    }
+
+    fn write_back(&self, _: u64, _: u64) {}
+
+    fn wait_written(&self, _: u64, _: u64) {}
+
+    fn sync_data(&self) -> io::Result<()> {
+        uninterrupted(|| self.sync_once())
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.disk.lock().nodes[self.node].now.len)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.change(Call::SetLen, &Op::SetLen(len))
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.change(Call::Allocate, &Op::Grow(offset + len))
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.change(Call::Punch, &Op::Zero(offset, offset + len))
+    }
+
+    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
+        let mut d = self.disk.lock();
+        let node = &mut d.nodes[self.node];
+        node.shared.remove(&self.id);
+        if node.exclusive == Some(self.id) {
+            node.exclusive = None;
+        }
+        if node.exclusive.is_some() || (exclusive && !node.shared.is_empty()) {
+            return Ok(false);
+        }
+        if exclusive {
+            node.exclusive = Some(self.id);
+        } else {
+            node.shared.insert(self.id);
+        }
+        Ok(true)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let mut d = self.disk.lock();
+        let node = &mut d.nodes[self.node];
+        node.shared.remove(&self.id);
+        if node.exclusive == Some(self.id) {
+            node.exclusive = None;
+        }
+    }
+}

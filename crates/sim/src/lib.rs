@@ -1,0 +1,18 @@
+//! The machinery that tries to break each of the engine's promises, and a judge of what it finds.
+//!
+//! - [`disk`] is a simulated disk under the engine's storage trait: it can lose power, fail calls, be
+//!   full, and lie.
+//! - [`script`] is a random but reproducible workload, with the state after each commit.
+//! - [`report`] is what all commands share: limits, progress, and the verdict.
+//! - [`commands`] has one file for each command of the binary.
+//!
+//! Everything random follows from one seed, which every command prints.
+
+pub mod commands;
+pub mod disk;
+pub mod judge;
+pub mod memory;
+pub mod report;
+pub mod rng;
+pub mod script;
+pub mod watchdog;

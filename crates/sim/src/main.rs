@@ -1,0 +1,46 @@
+//! `sim`: tries to break the engine's promises, and says what it found.
+//!
+//! Each command ends with the line `tried N violations M seed X`; the exit status is 1 if M > 0.
+
+use clap::{Parser, Subcommand};
+use sim::commands;
+use sim::report::Limits;
+use std::process::ExitCode;
+
+/// Tries to break each promise of the engine. Without --count and --seconds a command goes on until it
+/// is interrupted. The last line is `tried N violations M seed X`; the exit status is 1 if M > 0.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Cuts the power at any call to the disk, reopens, and compares with the model
+    Crash(commands::crash::Arguments),
+    /// Lets calls to the disk fail, be short or interrupted, and the disk be full
+    Errors(Limits),
+    /// Damages files in every way, and looks for wrong answers
+    Flips(commands::flips::Arguments),
+    /// Runs the same operations under different options, and compares all answers
+    Metamorphic(Limits),
+    /// Breaks the engine on purpose in each of several ways, and sees to it that this is noticed
+    Canaries(Limits),
+}
+
+/// Remembers the largest allocation, for the commands that watch it.
+#[global_allocator]
+static ALLOCATOR: sim::memory::Measured = sim::memory::Measured;
+
+fn main() -> ExitCode {
+    let verdict = match Arguments::parse().command {
+        Command::Crash(arguments) => commands::crash::run(&arguments),
+        Command::Errors(limits) => commands::errors::run(&limits),
+        Command::Flips(arguments) => commands::flips::run(&arguments),
+        Command::Metamorphic(limits) => commands::metamorphic::run(&limits),
+        Command::Canaries(limits) => commands::canaries::run(&limits),
+    };
+    verdict.exit()
+}
