@@ -89,7 +89,7 @@ fn list() {
                     println!("    Note: {}.", about.caveat);
                 }
             }
-            None => println!("{} is not here: apt install {}", about.name, about.package),
+            None => println!("{} is not here: {}", about.name, about.get),
         }
     }
 }

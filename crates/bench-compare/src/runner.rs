@@ -74,9 +74,8 @@ pub fn entrants(asked: &[String]) -> Result<(Vec<Entrant>, Vec<String>)> {
         match peer {
             Some(_) => here.push(Entrant::from(about)),
             None => missing.push(format!(
-                "{} is skipped: its library was not there when this program was built \
-                 (Debian: apt install {}, then build again)",
-                about.title, about.package
+                "{} is skipped: it was not there when this program was built ({}, then build again)",
+                about.title, about.get
             )),
         }
     }

@@ -1,6 +1,6 @@
 //! Peers behind the C ABI of shim/peer.h.
 
-use super::{About, Open, Peer, Reader, Store, Writer};
+use super::{About, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -26,6 +26,22 @@ struct RawOpen {
     flags: u32,
 }
 
+/// `bench_seen`.
+#[repr(C)]
+#[derive(Default)]
+struct RawSeen {
+    records: u64,
+    sum: u64,
+}
+
+#[repr(C)]
+struct RawRange {
+    from: *const u8,
+    from_bytes: usize,
+    limit: u64,
+    down: c_int,
+}
+
 type OnHandle = unsafe extern "C" fn(*mut c_void, *mut RawError) -> c_int;
 type Opens = unsafe extern "C" fn(*mut c_void, *mut RawError) -> *mut c_void;
 type Frees = unsafe extern "C" fn(*mut c_void);
@@ -42,12 +58,14 @@ pub struct RawPeer {
     writer_open: Opens,
     begin: OnHandle,
     put: unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize, *mut RawError) -> c_int,
+    remove: unsafe extern "C" fn(*mut c_void, *const u8, usize, *mut RawError) -> c_int,
     commit: OnHandle,
     writer_close: Frees,
     reader_open: Opens,
     refresh: OnHandle,
     get: unsafe extern "C" fn(*mut c_void, *const u8, usize, *mut *const u8, *mut usize, *mut RawError) -> c_int,
-    scan: unsafe extern "C" fn(*mut c_void, *mut u64, *mut u64, *mut RawError) -> c_int,
+    scan: unsafe extern "C" fn(*mut c_void, *mut RawSeen, *mut RawError) -> c_int,
+    range: Option<unsafe extern "C" fn(*mut c_void, *const RawRange, *mut RawSeen, *mut RawError) -> c_int>,
     reader_close: Frees,
 }
 
@@ -81,31 +99,44 @@ raw_peer!(leveldb, has_leveldb, bench_leveldb);
 
 /// The peers behind shims.
 pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
-    let about =
-        |name, title, caveat, package| About { name, title, ours: false, ascending_only: false, caveat, package };
-    let one = "one transaction at a time, whose changes readers see before it commits";
-    let none = "no transactions; its mapping is not bounded by the budget";
-    let map = "its map is not bounded by the budget";
-    let mapped = "its tables are mapped outside the budget";
-    let told = "is told that keys ascend, with MDB_APPEND at every put";
-    let kyoto = |name, title| about(name, title, one, "libkyotocabinet-dev");
-    let tkrzw = |name, title| about(name, title, none, "libtkrzw-dev");
-    let append = About { ascending_only: true, ..about("lmdb-append", "LMDB, append", told, "liblmdb-dev") };
-    [
-        (kyoto("kyoto-hash", "Kyoto HashDB"), kyoto_hash()),
-        (kyoto("kyoto-tree", "Kyoto TreeDB"), kyoto_tree()),
-        (tkrzw("tkrzw-hash", "Tkrzw HashDBM"), tkrzw_hash()),
-        (tkrzw("tkrzw-tree", "Tkrzw TreeDBM"), tkrzw_tree()),
-        (about("lmdb", "LMDB", map, "liblmdb-dev"), lmdb()),
-        (append, lmdb()),
-        (about("leveldb", "LevelDB", mapped, "libleveldb-dev"), leveldb()),
-    ]
-    .into_iter()
-    .map(|(about, raw)| {
+    let mut peers = kyoto_and_tkrzw();
+    peers.extend(trees());
+    let boxed = |(about, raw): (About, Option<&'static RawPeer>)| {
         let peer = raw.map(|raw| -> Box<dyn Peer> { Box::new(ShimPeer { about, raw }) });
         (about, peer)
-    })
-    .collect()
+    };
+    peers.into_iter().map(boxed).collect()
+}
+
+type Known = (About, Option<&'static RawPeer>);
+
+fn kyoto_and_tkrzw() -> Vec<Known> {
+    let one = "one transaction at a time, whose changes readers see before it commits";
+    let none = "a batch is a loop of puts";
+    let kyoto = |name, title| About { caveat: one, get: "apt install libkyotocabinet-dev", ..About::new(name, title) };
+    let tkrzw = |name, title| About {
+        transactions: false,
+        bounded: false,
+        caveat: none,
+        get: "apt install libtkrzw-dev",
+        ..About::new(name, title)
+    };
+    vec![
+        (About { ordered: false, ..kyoto("kyoto-hash", "Kyoto HashDB") }, kyoto_hash()),
+        (kyoto("kyoto-tree", "Kyoto TreeDB"), kyoto_tree()),
+        (About { ordered: false, ..tkrzw("tkrzw-hash", "Tkrzw HashDBM") }, tkrzw_hash()),
+        (tkrzw("tkrzw-tree", "Tkrzw TreeDBM"), tkrzw_tree()),
+    ]
+}
+
+fn trees() -> Vec<Known> {
+    let told = "is told that keys ascend, with MDB_APPEND at every put";
+    let mapped = "its tables are mapped outside the budget";
+    let lmdb_about = |name, title| About { bounded: false, get: "apt install liblmdb-dev", ..About::new(name, title) };
+    let append = About { ascending_only: true, caveat: told, ..lmdb_about("lmdb-append", "LMDB, append") };
+    let leveldb_about =
+        About { bounded: false, caveat: mapped, get: "apt install libleveldb-dev", ..About::new("leveldb", "LevelDB") };
+    vec![(lmdb_about("lmdb", "LMDB"), lmdb()), (append, lmdb()), (leveldb_about, leveldb())]
 }
 
 struct ShimPeer {
@@ -262,6 +293,14 @@ impl Writer for ShimWriter<'_> {
     }
 
     #[inline]
+    fn remove(&mut self, key: &[u8]) -> Result<()> {
+        // SAFETY: the writer is open; the key outlives the call.
+        let remove = |raw: &RawPeer, error| unsafe { (raw.remove)(self.handle, key.as_ptr(), key.len(), error) };
+        self.store.calls.run(remove, |code| *code != 0)?;
+        Ok(())
+    }
+
+    #[inline]
     fn commit(&mut self) -> Result<()> {
         self.store.calls.on(self.handle, |raw| raw.commit)
     }
@@ -302,12 +341,28 @@ impl Reader for ShimReader<'_> {
     }
 
     fn scan(&mut self) -> Result<ScanSum> {
-        let mut seen = ScanSum::default();
-        // SAFETY: the reader is open; both results outlive the call.
-        let scan =
-            |raw: &RawPeer, error| unsafe { (raw.scan)(self.handle, &raw mut seen.records, &raw mut seen.sum, error) };
+        let mut seen = RawSeen::default();
+        // SAFETY: the reader is open; the result outlives the call.
+        let scan = |raw: &RawPeer, error| unsafe { (raw.scan)(self.handle, &raw mut seen, error) };
         self.store.calls.run(scan, |code| *code != 0)?;
-        Ok(seen)
+        Ok(ScanSum { records: seen.records, sum: seen.sum })
+    }
+
+    fn range(&mut self, from: Option<&[u8]>, limit: u64, way: Way) -> Result<Option<ScanSum>> {
+        let Some(range) = self.store.calls.raw.range else {
+            return Ok(None);
+        };
+        let asked = RawRange {
+            from: from.map_or(ptr::null(), <[u8]>::as_ptr),
+            from_bytes: from.map_or(0, <[u8]>::len),
+            limit,
+            down: c_int::from(way == Way::Down),
+        };
+        let mut seen = RawSeen::default();
+        // SAFETY: the reader is open; the key, the request and the result outlive the call.
+        let call = |_: &RawPeer, error| unsafe { range(self.handle, &raw const asked, &raw mut seen, error) };
+        self.store.calls.run(call, |code| *code != 0)?;
+        Ok(Some(ScanSum { records: seen.records, sum: seen.sum }))
     }
 }
 

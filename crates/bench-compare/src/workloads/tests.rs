@@ -39,7 +39,7 @@ const ALL: [Workload; 6] =
 fn every_workload_runs_on_every_peer() {
     for (about, peer) in all() {
         let Some(peer) = peer else {
-            eprintln!("{} is skipped: apt install {}", about.title, about.package);
+            eprintln!("{} is skipped: {}", about.title, about.get);
             continue;
         };
         for workload in ALL {
