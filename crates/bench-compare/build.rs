@@ -16,7 +16,7 @@ struct Library {
     package: &'static str,
 }
 
-const LIBRARIES: [Library; 4] = [
+const LIBRARIES: [Library; 8] = [
     Library {
         name: "kyoto",
         shim: "shim/kyoto.cc",
@@ -39,6 +39,22 @@ const LIBRARIES: [Library; 4] = [
         link: "leveldb",
         package: "libleveldb-dev",
     },
+    Library {
+        name: "tokyo",
+        shim: "shim/tokyo.c",
+        header: "tcbdb.h",
+        link: "tokyocabinet",
+        package: "libtokyocabinet-dev",
+    },
+    Library { name: "berkeley", shim: "shim/berkeley.c", header: "db.h", link: "db-5.3", package: "libdb5.3-dev" },
+    Library {
+        name: "rocksdb",
+        shim: "shim/rocksdb.cc",
+        header: "rocksdb/db.h",
+        link: "rocksdb",
+        package: "librocksdb-dev",
+    },
+    Library { name: "sqlite", shim: "shim/sqlite.c", header: "sqlite3.h", link: "sqlite3", package: "libsqlite3-dev" },
 ];
 
 fn main() {

@@ -235,7 +235,8 @@ template <typename DB>
 constexpr bench_peer Peer(const char *configuration, decltype(bench_peer::range) range) {
   return {Version,         configuration,   StoreOpen<DB>,  StoreSync<DB>, nullptr,    StoreClose<DB>,
           WriterOpen<DB>,  Begin<DB>,       Put<DB>,        Remove<DB>,    Commit<DB>, WriterClose<DB>,
-          ReaderOpen<DB>,  Refresh<DB>,     Get<DB>,        Scan<DB>,      range,      ReaderClose<DB>};
+          ReaderOpen<DB>,  Refresh<DB>,     Get<DB>,        nullptr,       Scan<DB>,   range,
+          ReaderClose<DB>};
 }
 
 }  // namespace

@@ -217,6 +217,7 @@ extern "C" const bench_peer bench_leveldb = {
     ReaderOpen,
     Refresh,
     Get,
+    nullptr,
     Scan,
     Range,
     ReaderClose,

@@ -238,6 +238,7 @@ const bench_peer bench_lmdb = {
     .reader_open = reader_open,
     .refresh = refresh,
     .get = get,
+    .get_many = NULL,
     .scan = scan,
     .range = range_of,
     .reader_close = reader_close,

@@ -38,6 +38,11 @@ typedef struct bench_open {
   uint32_t flags;        /* BENCH_* */
 } bench_open;
 
+typedef struct bench_bytes {
+  const uint8_t *at;
+  size_t count;
+} bench_bytes;
+
 /* What a scan or a range saw. */
 typedef struct bench_seen {
   uint64_t records;
@@ -75,6 +80,10 @@ typedef struct bench_peer {
   /* 1: found, and the value stays where it is until the next call on this reader; 0: absent. */
   int (*get)(void *reader, const uint8_t *key, size_t key_bytes, const uint8_t **value,
              size_t *value_bytes, bench_error *error);
+  /* Many keys by one call to the library; NULL where it has none. A value is NULL if its key is absent,
+   * and stays where it is until the next call on this reader. */
+  int (*get_many)(void *reader, const bench_bytes *keys, size_t count, bench_bytes *values,
+                  bench_error *error);
   int (*scan)(void *reader, bench_seen *seen, bench_error *error);
   /* Visits records in the order of their keys; NULL where there is no order. */
   int (*range)(void *reader, const bench_range *range, bench_seen *seen, bench_error *error);
@@ -87,6 +96,12 @@ extern const bench_peer bench_tkrzw_hash;
 extern const bench_peer bench_tkrzw_tree;
 extern const bench_peer bench_lmdb;
 extern const bench_peer bench_leveldb;
+extern const bench_peer bench_tokyo_hash;
+extern const bench_peer bench_tokyo_tree;
+extern const bench_peer bench_berkeley_hash;
+extern const bench_peer bench_berkeley_tree;
+extern const bench_peer bench_rocksdb;
+extern const bench_peer bench_sqlite;
 
 static inline int bench_fail(bench_error *error, const char *call, const char *message) {
   snprintf(error->text, sizeof error->text, "%s: %s", call, message);

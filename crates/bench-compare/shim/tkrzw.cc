@@ -211,7 +211,8 @@ template <typename DBM>
 constexpr bench_peer Peer(const char *configuration, decltype(bench_peer::range) range) {
   return {Version,         configuration, StoreOpen<DBM>, StoreSync<DBM>, nullptr,     StoreClose<DBM>,
           WriterOpen<DBM>, Begin,         Put<DBM>,       Remove<DBM>,    Commit<DBM>, WriterClose,
-          ReaderOpen<DBM>, Refresh,       Get<DBM>,       Scan<DBM>,      range,       ReaderClose<DBM>};
+          ReaderOpen<DBM>, Refresh,       Get<DBM>,       nullptr,        Scan<DBM>,   range,
+          ReaderClose<DBM>};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 //! Peers behind the C ABI of shim/peer.h.
 
-use super::{About, Open, Peer, Reader, Store, Way, Writer};
+use super::{About, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -26,6 +26,18 @@ struct RawOpen {
     flags: u32,
 }
 
+/// `bench_bytes`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RawBytes {
+    at: *const u8,
+    count: usize,
+}
+
+impl RawBytes {
+    const NONE: Self = Self { at: ptr::null(), count: 0 };
+}
+
 /// `bench_seen`.
 #[repr(C)]
 #[derive(Default)]
@@ -42,6 +54,7 @@ struct RawRange {
     down: c_int,
 }
 
+type GetsMany = unsafe extern "C" fn(*mut c_void, *const RawBytes, usize, *mut RawBytes, *mut RawError) -> c_int;
 type OnHandle = unsafe extern "C" fn(*mut c_void, *mut RawError) -> c_int;
 type Opens = unsafe extern "C" fn(*mut c_void, *mut RawError) -> *mut c_void;
 type Frees = unsafe extern "C" fn(*mut c_void);
@@ -64,6 +77,7 @@ pub struct RawPeer {
     reader_open: Opens,
     refresh: OnHandle,
     get: unsafe extern "C" fn(*mut c_void, *const u8, usize, *mut *const u8, *mut usize, *mut RawError) -> c_int,
+    get_many: Option<GetsMany>,
     scan: unsafe extern "C" fn(*mut c_void, *mut RawSeen, *mut RawError) -> c_int,
     range: Option<unsafe extern "C" fn(*mut c_void, *const RawRange, *mut RawSeen, *mut RawError) -> c_int>,
     reader_close: Frees,
@@ -96,10 +110,17 @@ raw_peer!(tkrzw_hash, has_tkrzw, bench_tkrzw_hash);
 raw_peer!(tkrzw_tree, has_tkrzw, bench_tkrzw_tree);
 raw_peer!(lmdb, has_lmdb, bench_lmdb);
 raw_peer!(leveldb, has_leveldb, bench_leveldb);
+raw_peer!(tokyo_hash, has_tokyo, bench_tokyo_hash);
+raw_peer!(tokyo_tree, has_tokyo, bench_tokyo_tree);
+raw_peer!(berkeley_hash, has_berkeley, bench_berkeley_hash);
+raw_peer!(berkeley_tree, has_berkeley, bench_berkeley_tree);
+raw_peer!(rocksdb, has_rocksdb, bench_rocksdb);
+raw_peer!(sqlite, has_sqlite, bench_sqlite);
 
 /// The peers behind shims.
 pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
     let mut peers = kyoto_and_tkrzw();
+    peers.extend(tokyo_and_berkeley());
     peers.extend(trees());
     let boxed = |(about, raw): (About, Option<&'static RawPeer>)| {
         let peer = raw.map(|raw| -> Box<dyn Peer> { Box::new(ShimPeer { about, raw }) });
@@ -136,7 +157,28 @@ fn trees() -> Vec<Known> {
     let append = About { ascending_only: true, caveat: told, ..lmdb_about("lmdb-append", "LMDB, append") };
     let leveldb_about =
         About { bounded: false, caveat: mapped, get: "apt install libleveldb-dev", ..About::new("leveldb", "LevelDB") };
-    vec![(lmdb_about("lmdb", "LMDB"), lmdb()), (append, lmdb()), (leveldb_about, leveldb())]
+    let plain = |name, title, get| About { get, ..About::new(name, title) };
+    let rocks = plain("rocksdb", "RocksDB", "apt install librocksdb-dev");
+    vec![
+        (lmdb_about("lmdb", "LMDB"), lmdb()),
+        (append, lmdb()),
+        (leveldb_about, leveldb()),
+        (rocks, rocksdb()),
+        (plain("sqlite", "SQLite", "apt install libsqlite3-dev"), sqlite()),
+    ]
+}
+
+fn tokyo_and_berkeley() -> Vec<Known> {
+    let one = "one transaction at a time, whose changes readers see before it commits";
+    let locks = "readers wait for a transaction that changes their page";
+    let tokyo = |name, title| About { caveat: one, get: "apt install libtokyocabinet-dev", ..About::new(name, title) };
+    let berkeley = |name, title| About { caveat: locks, get: "apt install libdb5.3-dev", ..About::new(name, title) };
+    vec![
+        (About { ordered: false, ..tokyo("tokyo-hash", "Tokyo HDB") }, tokyo_hash()),
+        (tokyo("tokyo-tree", "Tokyo BDB"), tokyo_tree()),
+        (About { ordered: false, ..berkeley("berkeley-hash", "Berkeley DB hash") }, berkeley_hash()),
+        (berkeley("berkeley-tree", "Berkeley DB btree"), berkeley_tree()),
+    ]
 }
 
 struct ShimPeer {
@@ -245,7 +287,7 @@ impl Store for ShimStore {
         // SAFETY: the store is open.
         let open = |raw: &RawPeer, error| unsafe { (raw.reader_open)(self.handle, error) };
         let handle = self.calls.run(open, |p| p.is_null())?;
-        Ok(Box::new(ShimReader { store: self, handle }))
+        Ok(Box::new(ShimReader { store: self, handle, keys: Vec::new(), values: Vec::new() }))
     }
 
     fn sync(&self) -> Result<()> {
@@ -316,6 +358,9 @@ impl Drop for ShimWriter<'_> {
 struct ShimReader<'store> {
     store: &'store ShimStore,
     handle: *mut c_void,
+    /// Room for the keys and values of `get_many`.
+    keys: Vec<RawBytes>,
+    values: Vec<RawBytes>,
 }
 
 impl Reader for ShimReader<'_> {
@@ -338,6 +383,33 @@ impl Reader for ShimReader<'_> {
             // needs the reader mutably, which the slice returned here forbids while it lives.
             _ => Ok(Some(unsafe { std::slice::from_raw_parts(value, bytes) })),
         }
+    }
+
+    fn get_many(&mut self, keys: &[&[u8]], each: Each<'_>) -> Result<bool> {
+        let Some(get_many) = self.store.calls.raw.get_many else {
+            return Ok(false);
+        };
+        self.keys.clear();
+        self.keys.extend(keys.iter().map(|key| RawBytes { at: key.as_ptr(), count: key.len() }));
+        self.values.clear();
+        self.values.resize(keys.len(), RawBytes::NONE);
+        let (asked, answers) = (self.keys.as_ptr(), self.values.as_mut_ptr());
+        // SAFETY: the reader is open; as many keys and places for values as are told outlive the call.
+        let call = |_: &RawPeer, error| unsafe { get_many(self.handle, asked, keys.len(), answers, error) };
+        self.store.calls.run(call, |code| *code != 0)?;
+        for (at, value) in self.values.iter().enumerate() {
+            each(
+                at,
+                match value {
+                    RawBytes { at, .. } if at.is_null() => None,
+                    RawBytes { count: 0, .. } => Some(&[]),
+                    // SAFETY: the value stays where it is until the next call on this reader, which is
+                    // borrowed until the last value is told.
+                    RawBytes { at, count } => Some(unsafe { std::slice::from_raw_parts(*at, *count) }),
+                },
+            );
+        }
+        Ok(true)
     }
 
     fn scan(&mut self) -> Result<ScanSum> {
