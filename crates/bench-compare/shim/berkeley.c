@@ -3,6 +3,8 @@
  * Transactions are the library's own, under page locks. A transaction that deadlocks with another is made
  * again from the list of its changes, which the writer keeps for that. */
 
+#define _DEFAULT_SOURCE /* db.h uses u_int */
+
 #include "peer.h"
 
 #include <db.h>

@@ -20,8 +20,8 @@
 
 namespace {
 
-constexpr size_t kWriteBufferBytes = size_t{32} << 20;
-constexpr int kWriteBuffers = 3;
+constexpr size_t kWriteBufferBytes = size_t{8} << 20;
+constexpr int kWriteBuffers = 4;
 
 struct Store {
   std::unique_ptr<rocksdb::DB> db;
