@@ -2,6 +2,7 @@
 //! such a peer is skipped at run time with a line that says which package to install.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 /// A library that a shim drives.
@@ -60,6 +61,7 @@ const LIBRARIES: [Library; 8] = [
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=shim");
+    println!("cargo::rustc-env=BENCH_HELPERS={}", helpers_dir().display());
     for library in &LIBRARIES {
         println!("cargo::rustc-check-cfg=cfg(has_{})", library.name);
         match build(library) {
@@ -73,6 +75,13 @@ fn main() {
             ),
         }
     }
+}
+
+/// Where the helper programs are built when they are first needed: beside the profiles' directories.
+fn helpers_dir() -> PathBuf {
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+    // target/<profile>/build/<package>/out
+    out.ancestors().nth(4).unwrap_or(&out).join("helpers")
 }
 
 fn build(library: &Library) -> Result<(), String> {

@@ -8,6 +8,7 @@
 //! its times from [`Store::clock`] there, and gets through [`Reader::get_each`] rather than one by one.
 
 mod azekura;
+mod helper;
 #[cfg(test)]
 pub mod memory;
 mod shim;
@@ -193,5 +194,6 @@ pub trait Reader {
 pub fn all() -> Vec<(About, Option<Box<dyn Peer>>)> {
     let mut peers = azekura::peers();
     peers.extend(shim::peers());
+    peers.extend(helper::peers());
     peers
 }
