@@ -92,15 +92,21 @@ class Store:
             self.database.open()
 
     def put(self, key, value):
-        document = document_of(key, value)
         try:
-            self.database.insert(document)
+            self.database.insert(document_of(key, value))
         except IndexException:
-            # The key is there, or was: the index keeps the place of a removed one.
-            document = document_of(key, value)
-            found, revision = self.database.id_ind.get(document["_id"])[:2]
-            document["_rev"] = revision
+            self.replace(document_of(key, value))
+
+    def replace(self, document):
+        """The index keeps the place of a removed key, for which the database has no call: so it is put back
+        as update would, in the index, of which there is no other."""
+        identifier = document["_id"]
+        try:
+            document["_rev"] = self.database.get("id", identifier)["_rev"]
             self.database.update(document)
+        except RecordDeleted:
+            del document["_id"]
+            self.database.id_ind.update_with_storage(identifier, self.database.create_new_rev(), document)
 
     def remove(self, key):
         try:
