@@ -8,6 +8,7 @@
 //! its times from [`Store::clock`] there, and gets through [`Reader::get_each`] rather than one by one.
 
 mod azekura;
+mod crates;
 mod helper;
 #[cfg(test)]
 pub mod memory;
@@ -194,6 +195,7 @@ pub trait Reader {
 pub fn all() -> Vec<(About, Option<Box<dyn Peer>>)> {
     let mut peers = azekura::peers();
     peers.extend(shim::peers());
+    peers.extend(crates::peers());
     peers.extend(helper::peers());
     peers
 }
