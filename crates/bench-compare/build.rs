@@ -17,7 +17,7 @@ struct Library {
     package: &'static str,
 }
 
-const LIBRARIES: [Library; 8] = [
+const LIBRARIES: [Library; 9] = [
     Library {
         name: "kyoto",
         shim: "shim/kyoto.cc",
@@ -56,6 +56,13 @@ const LIBRARIES: [Library; 8] = [
         package: "librocksdb-dev",
     },
     Library { name: "sqlite", shim: "shim/sqlite.c", header: "sqlite3.h", link: "sqlite3", package: "libsqlite3-dev" },
+    Library {
+        name: "mariadb",
+        shim: "shim/mariadb.c",
+        header: "mariadb/mysql.h",
+        link: "mariadb",
+        package: "mariadb-server libmariadb-dev",
+    },
 ];
 
 fn main() {

@@ -102,6 +102,12 @@ extern const bench_peer bench_berkeley_hash;
 extern const bench_peer bench_berkeley_tree;
 extern const bench_peer bench_rocksdb;
 extern const bench_peer bench_sqlite;
+extern const bench_peer bench_mariadb_myisam;
+extern const bench_peer bench_mariadb_myisam_bulk;
+extern const bench_peer bench_mariadb_aria;
+extern const bench_peer bench_mariadb_aria_bulk;
+extern const bench_peer bench_mariadb_innodb;
+extern const bench_peer bench_mariadb_innodb_bulk;
 
 static inline int bench_fail(bench_error *error, const char *call, const char *message) {
   snprintf(error->text, sizeof error->text, "%s: %s", call, message);

@@ -10,6 +10,7 @@
 mod azekura;
 mod crates;
 mod helper;
+mod mariadb;
 #[cfg(test)]
 pub mod memory;
 mod shim;
@@ -197,5 +198,6 @@ pub fn all() -> Vec<(About, Option<Box<dyn Peer>>)> {
     peers.extend(shim::peers());
     peers.extend(crates::peers());
     peers.extend(helper::peers());
+    peers.extend(mariadb::peers());
     peers
 }

@@ -1,5 +1,6 @@
 //! Peers behind the C ABI of shim/peer.h.
 
+use super::mariadb::Engine;
 use super::{About, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
@@ -116,6 +117,24 @@ raw_peer!(berkeley_hash, has_berkeley, bench_berkeley_hash);
 raw_peer!(berkeley_tree, has_berkeley, bench_berkeley_tree);
 raw_peer!(rocksdb, has_rocksdb, bench_rocksdb);
 raw_peer!(sqlite, has_sqlite, bench_sqlite);
+raw_peer!(mariadb_myisam, has_mariadb, bench_mariadb_myisam);
+raw_peer!(mariadb_myisam_bulk, has_mariadb, bench_mariadb_myisam_bulk);
+raw_peer!(mariadb_aria, has_mariadb, bench_mariadb_aria);
+raw_peer!(mariadb_aria_bulk, has_mariadb, bench_mariadb_aria_bulk);
+raw_peer!(mariadb_innodb, has_mariadb, bench_mariadb_innodb);
+raw_peer!(mariadb_innodb_bulk, has_mariadb, bench_mariadb_innodb_bulk);
+
+/// The client of a MariaDB server, for tables of an engine, filled with the index in place or in bulk.
+pub fn mariadb(engine: Engine, bulk: bool) -> Option<&'static RawPeer> {
+    match (engine, bulk) {
+        (Engine::MyIsam, false) => mariadb_myisam(),
+        (Engine::MyIsam, true) => mariadb_myisam_bulk(),
+        (Engine::Aria, false) => mariadb_aria(),
+        (Engine::Aria, true) => mariadb_aria_bulk(),
+        (Engine::InnoDb, false) => mariadb_innodb(),
+        (Engine::InnoDb, true) => mariadb_innodb_bulk(),
+    }
+}
 
 /// The peers behind shims.
 pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
@@ -181,9 +200,12 @@ fn tokyo_and_berkeley() -> Vec<Known> {
     ]
 }
 
-struct ShimPeer {
-    about: About,
-    raw: &'static RawPeer,
+/// A peer behind a shim.
+pub struct ShimPeer {
+    /// What is known of it.
+    pub about: About,
+    /// Its functions.
+    pub raw: &'static RawPeer,
 }
 
 /// A peer's functions with its name, to call them and to tell what failed.

@@ -45,9 +45,9 @@ impl Process {
         Err(failed(&said.trim().lines().last().unwrap_or("it ended without a word")))
     }
 
-    /// The process's number.
-    pub fn id(&self) -> u32 {
-        self.child.id()
+    /// Whether the process has ended by itself.
+    pub fn has_ended(&mut self) -> std::io::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
     }
 
     /// Waits until the process ends by itself; what it did until then counts.
