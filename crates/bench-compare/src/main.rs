@@ -80,18 +80,7 @@ fn compare(args: &Args) -> Result<bool> {
 }
 
 fn list() {
-    for (about, peer) in peers::all() {
-        match peer {
-            Some(peer) => {
-                println!("{} ({} {})", about.name, about.title, peer.version());
-                println!("    {}", peer.configuration());
-                if !about.caveat.is_empty() {
-                    println!("    Note: {}.", about.caveat);
-                }
-            }
-            None => println!("{} is not here: {}", about.name, about.get),
-        }
-    }
+    println!("{}", peers::listing::render());
 }
 
 /// The directory for databases; removed at the end if this program made it.

@@ -10,6 +10,7 @@
 mod azekura;
 mod crates;
 mod helper;
+pub mod listing;
 mod mariadb;
 #[cfg(test)]
 pub mod memory;
@@ -43,7 +44,8 @@ pub struct Open {
     pub ascending: bool,
 }
 
-/// Where a peer's code runs.
+/// Where a peer's code runs. A process started for a peer is killed when this one ends, whatever ends it,
+/// and its counters are those that `measure::counters` gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In this process.

@@ -125,26 +125,28 @@ fn check_many(reader: &mut dyn Reader, records: &[Record], name: &str) {
 
 #[test]
 fn records_are_there_before_and_after_reopening() {
-    each_peer(|peer, name| {
-        let dir = TestDir::new(&format!("reopen-{name}"));
-        let mut records = sample(peer);
-        let store = peer.open(&how(&dir)).expect("open");
-        put_all(store.as_ref(), &records);
-        check(store.as_ref(), &records, name);
-        store.sync().expect("sync");
-        store.close().expect("close");
+    each_peer(put_and_reopen);
+}
 
-        let store = peer.open(&Open { create: false, ..how(&dir) }).expect("reopen");
-        check(store.as_ref(), &records, name);
-        for (_, value) in records.iter_mut().step_by(3) {
-            change(peer, value);
-        }
-        put_all(store.as_ref(), &records);
-        check(store.as_ref(), &records, name);
-        store.settle().expect("settle");
-        check(store.as_ref(), &records, name);
-        store.close().expect("close");
-    });
+fn put_and_reopen(peer: &dyn Peer, name: &str) {
+    let dir = TestDir::new(&format!("reopen-{name}"));
+    let mut records = sample(peer);
+    let store = peer.open(&how(&dir)).expect("open");
+    put_all(store.as_ref(), &records);
+    check(store.as_ref(), &records, name);
+    store.sync().expect("sync");
+    store.close().expect("close");
+
+    let store = peer.open(&Open { create: false, ..how(&dir) }).expect("reopen");
+    check(store.as_ref(), &records, name);
+    for (_, value) in records.iter_mut().step_by(3) {
+        change(peer, value);
+    }
+    put_all(store.as_ref(), &records);
+    check(store.as_ref(), &records, name);
+    store.settle().expect("settle");
+    check(store.as_ref(), &records, name);
+    store.close().expect("close");
 }
 
 #[test]
@@ -180,36 +182,38 @@ fn a_refreshed_reader_sees_what_was_committed_since() {
 
 #[test]
 fn removed_records_are_gone() {
-    each_peer(|peer, name| {
-        let dir = TestDir::new(&format!("remove-{name}"));
-        let mut records = sample(peer);
-        let store = peer.open(&how(&dir)).expect("open");
-        put_all(store.as_ref(), &records);
-        store.sync().expect("sync");
-        let removed: Vec<_> = records.iter().step_by(2).map(|(key, _)| key.clone()).collect();
-        let mut writer = store.writer().expect("writer");
-        writer.begin().expect("begin");
-        for key in &removed {
-            writer.remove(key).expect("remove");
-        }
-        // What is not there may be removed too; and what was, put again in the same transaction.
-        writer.remove(b"absent--").expect("remove");
-        writer.put(&records[0].0, &records[0].1).expect("put");
-        writer.commit().expect("commit");
-        drop(writer);
-        records = records.into_iter().enumerate().filter(|(at, _)| at % 2 == 1 || *at == 0).map(|(_, r)| r).collect();
-        check(store.as_ref(), &records, name);
-        store.close().expect("close");
+    each_peer(put_and_remove);
+}
 
-        let store = peer.open(&Open { create: false, ..how(&dir) }).expect("reopen");
-        check(store.as_ref(), &records, name);
-        let mut reader = store.reader().expect("reader");
-        for key in &removed[1..] {
-            assert_eq!(reader.get(key).expect("get"), None, "{name}");
-        }
-        drop(reader);
-        store.close().expect("close");
-    });
+fn put_and_remove(peer: &dyn Peer, name: &str) {
+    let dir = TestDir::new(&format!("remove-{name}"));
+    let mut records = sample(peer);
+    let store = peer.open(&how(&dir)).expect("open");
+    put_all(store.as_ref(), &records);
+    store.sync().expect("sync");
+    let removed: Vec<_> = records.iter().step_by(2).map(|(key, _)| key.clone()).collect();
+    let mut writer = store.writer().expect("writer");
+    writer.begin().expect("begin");
+    for key in &removed {
+        writer.remove(key).expect("remove");
+    }
+    // What is not there may be removed too; and what was, put again in the same transaction.
+    writer.remove(b"absent--").expect("remove");
+    writer.put(&records[0].0, &records[0].1).expect("put");
+    writer.commit().expect("commit");
+    drop(writer);
+    records = records.into_iter().enumerate().filter(|(at, _)| at % 2 == 1 || *at == 0).map(|(_, r)| r).collect();
+    check(store.as_ref(), &records, name);
+    store.close().expect("close");
+
+    let store = peer.open(&Open { create: false, ..how(&dir) }).expect("reopen");
+    check(store.as_ref(), &records, name);
+    let mut reader = store.reader().expect("reader");
+    for key in &removed[1..] {
+        assert_eq!(reader.get(key).expect("get"), None, "{name}");
+    }
+    drop(reader);
+    store.close().expect("close");
 }
 
 /// Sums of the first records of an iterator: none of them, one, two, and so on.
@@ -256,23 +260,25 @@ fn check_ranges(reader: &mut dyn Reader, sorted: &[Record], name: &str) {
 
 #[test]
 fn ranges_go_both_ways_in_order() {
-    each_peer(|peer, name| {
-        let dir = TestDir::new(&format!("range-{name}"));
-        let mut records: Vec<Record> = (1u64..1200).map(|n| number(n * 16 + n * n * 1024, n)).collect();
-        let store = peer.open(&how(&dir)).expect("open");
-        // Every other one first, so that no peer is given the keys in their order.
-        let (odd, even): (Vec<_>, Vec<_>) = records.iter().cloned().partition(|(key, _)| key[7] & 16 != 0);
-        put_all(store.as_ref(), &odd);
-        put_all(store.as_ref(), &even);
-        store.sync().expect("sync");
-        records.sort_unstable();
-        let mut reader = store.reader().expect("reader");
-        assert_eq!(reader.range(None, 0, Way::Up).expect("range").is_some(), peer.about().ordered, "{name}");
-        check_ranges(reader.as_mut(), &records, name);
-        drop(reader);
-        assert!(peer.file_bytes(&dir.0) > 0 || name == "memory", "{name}");
-        store.close().expect("close");
-    });
+    each_peer(put_and_range);
+}
+
+fn put_and_range(peer: &dyn Peer, name: &str) {
+    let dir = TestDir::new(&format!("range-{name}"));
+    let mut records: Vec<Record> = (1u64..1200).map(|n| number(n * 16 + n * n * 1024, n)).collect();
+    let store = peer.open(&how(&dir)).expect("open");
+    // Every other one first, so that no peer is given the keys in their order.
+    let (odd, even): (Vec<_>, Vec<_>) = records.iter().cloned().partition(|(key, _)| key[7] & 16 != 0);
+    put_all(store.as_ref(), &odd);
+    put_all(store.as_ref(), &even);
+    store.sync().expect("sync");
+    records.sort_unstable();
+    let mut reader = store.reader().expect("reader");
+    assert_eq!(reader.range(None, 0, Way::Up).expect("range").is_some(), peer.about().ordered, "{name}");
+    check_ranges(reader.as_mut(), &records, name);
+    drop(reader);
+    assert!(peer.file_bytes(&dir.0) > 0 || peer.about().name == "memory", "{name}");
+    store.close().expect("close");
 }
 
 #[test]
@@ -307,17 +313,15 @@ fn names_are_unique_and_missing_peers_say_how_to_get_them() {
 
 #[test]
 fn the_suite_notices_lies() {
-    for lie in [Lie::FlippedBit, Lie::Forgotten, Lie::ShortScan] {
-        let caught = std::panic::catch_unwind(|| {
-            let dir = TestDir::new(&format!("suite-{lie:?}"));
-            let peer = MemoryPeer::new(lie);
-            let store = peer.open(&how(&dir)).expect("open");
-            let records = sample(&peer);
-            put_all(store.as_ref(), &records);
-            check(store.as_ref(), &records, "memory");
-        });
-        assert!(caught.is_err(), "{lie:?} was not noticed");
-    }
+    let noticed = |lie, test: fn(&dyn Peer, &str)| {
+        assert!(std::panic::catch_unwind(|| test(&MemoryPeer::new(lie), &format!("{lie:?}"))).is_err(), "{lie:?}");
+        test(&MemoryPeer::new(Lie::None), "no lie");
+    };
+    noticed(Lie::FlippedBit, put_and_reopen);
+    noticed(Lie::Forgotten, put_and_reopen);
+    noticed(Lie::ShortScan, put_and_reopen);
+    noticed(Lie::ShortScan, put_and_range);
+    noticed(Lie::Kept, put_and_remove);
 }
 
 #[test]
