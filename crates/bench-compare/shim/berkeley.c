@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const uint32_t log_buffer_bytes = 16 << 20;
-static const uint32_t log_file_bytes = 64 << 20;
+static const uint32_t log_buffer_bytes = 4 << 20;
+static const uint32_t log_file_bytes = 16 << 20; /* four buffers at least; the last one stays */
 static const uint32_t checkpoint_kib = 256 << 10; /* of log since the checkpoint before */
 static const uint32_t locks_max = 2000000;        /* a transaction locks each page that it changes */
 static const uint32_t bulk_bytes = 1 << 20;
@@ -371,7 +371,7 @@ static int range_of(void *raw, const bench_range *range, bench_seen *seen, bench
     .refresh = refresh, .get = get, .scan = scan, .range = range_call, .reader_close = reader_close,      \
   }
 #define ENVIRONMENT                                                                                       \
-  "a private transactional environment: cache of 7/8 of the budget, log buffer 16 MiB, log files 64 MiB, " \
+  "a private transactional environment: cache of 7/8 of the budget, log buffer 4 MiB, log files 16 MiB, " \
   "checkpoint at every 256 MiB of log, DB_TXN_NOSYNC unless durable; pages of 8 KiB, or 16 or 64 KiB for " \
   "records above 900 or 3,600 bytes; "
 

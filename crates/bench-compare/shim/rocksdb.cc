@@ -83,6 +83,7 @@ rocksdb::Options OptionsFor(const bench_open *how) {
   options.max_subcompactions = 2;
   options.bytes_per_sync = 1 << 20;
   options.max_open_files = -1;
+  options.allow_concurrent_memtable_write = false;
   return options;
 }
 
@@ -228,9 +229,9 @@ void ReaderClose(void *raw) { delete static_cast<Reader *>(raw); }
 
 extern "C" const bench_peer bench_rocksdb = {
     Version,
-    "LRU block cache of the budget, with indexes, filters and three write buffers of 32 MiB charged to it; "
-    "10-bit Bloom filter, hash index in data blocks, dynamic level sizes, 2 background jobs, no "
-    "compression; a WriteBatch a transaction, synced only when durable; MultiGet for many; settled by "
+    "LRU block cache of the budget, with indexes, filters and four write buffers of 8 MiB charged to it; "
+    "10-bit Bloom filter, hash index in data blocks, dynamic level sizes, 2 background jobs, no concurrent "
+    "writes to a buffer, no compression; a WriteBatch a transaction, synced only when durable; MultiGet for many; settled by "
     "CompactRange",
     StoreOpen,
     StoreSync,

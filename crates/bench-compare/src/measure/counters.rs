@@ -35,6 +35,13 @@ pub fn process_started(pid: u32) {
     });
 }
 
+/// Looks at the memory of a process that goes on: once it has ended by itself, there is nothing to see.
+pub fn process_peaks(pid: u32) {
+    outside(|outside| {
+        outside.ended_peak_bytes = outside.ended_peak_bytes.max(status(&pid.to_string(), "VmHWM:"));
+    });
+}
+
 /// Keeps what was counted of a process that is about to end, or has ended and is not waited for yet.
 pub fn process_ends(pid: u32) {
     outside(|outside| {

@@ -279,6 +279,7 @@ impl Store for ServerStore {
 
     fn close(self: Box<Self>) -> Result<()> {
         let Self { name, client, mut process, _socket } = *self;
+        process.note_memory();
         client.close()?;
         process.wait().map_err(|error| Failure::peer(name, "close: waiting for mariadbd", &error))
     }

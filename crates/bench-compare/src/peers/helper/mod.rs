@@ -25,7 +25,8 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
         get: "install Go 1.25 or later; its modules are fetched",
         ..About::new(name, title)
     };
-    let bolt = About { bounded: false, ..go("bbolt", "bbolt") };
+    let list = "a transaction's inserts into a page are one sorted list until the commit";
+    let bolt = About { bounded: false, caveat: list, ..go("bbolt", "bbolt") };
     let level = About {
         bounded: false,
         caveat: "Go's collector keeps to the budget as far as it can",
@@ -77,7 +78,7 @@ impl Peer for HelperPeer {
     fn version(&self) -> String {
         match self.about.name {
             "bbolt" => programs::go_version("go.etcd.io/bbolt"),
-            "goleveldb" => programs::go_version("github.com/syndtr/goleveldb"),
+            "goleveldb" => without_commit(programs::go_version("github.com/syndtr/goleveldb")),
             _ => programs::python_version("codernitydb3"),
         }
         .to_owned()
@@ -117,6 +118,14 @@ impl Peer for HelperPeer {
         control.ask(wire::OPEN, "open", &clock)?;
         let ordered = self.about.ordered;
         Ok(Box::new(HelperStore { name, ordered, socket, clock, control: Mutex::new(control), process }))
+    }
+}
+
+/// A version between two releases has the commit at its end, after a second hyphen.
+fn without_commit(version: &str) -> &str {
+    match version.rsplit_once('-') {
+        Some((dated, _)) if dated.contains('-') => dated,
+        _ => version,
     }
 }
 

@@ -45,6 +45,11 @@ impl Process {
         Err(failed(&said.trim().lines().last().unwrap_or("it ended without a word")))
     }
 
+    /// Keeps how much memory it took so far, before it is told to end.
+    pub fn note_memory(&self) {
+        counters::process_peaks(self.child.id());
+    }
+
     /// Whether the process has ended by itself.
     pub fn has_ended(&mut self) -> std::io::Result<bool> {
         Ok(self.child.try_wait()?.is_some())
