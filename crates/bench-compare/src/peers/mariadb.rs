@@ -115,7 +115,7 @@ impl ServerPeer {
                 options.push(option("key-buffer-size", MIB));
                 options.push(option("aria-pagecache-buffer-size", budget / 2));
                 options.push(option("aria-sort-buffer-size", budget / 4));
-                options.push(option("aria-log-file-size", 256 * MIB));
+                options.push(option("aria-log-file-size", (budget / 2).max(16 * MIB)));
                 if !how.durable {
                     options.push("--aria-group-commit=soft".to_owned());
                     options.push(option("aria-group-commit-interval", 1_000_000));
@@ -125,7 +125,7 @@ impl ServerPeer {
                 options.push(option("key-buffer-size", MIB));
                 options.push(option("aria-pagecache-buffer-size", 2 * MIB));
                 options.push(option("innodb-buffer-pool-size", budget - budget / 8));
-                options.push(option("innodb-log-file-size", 256 * MIB));
+                options.push(option("innodb-log-file-size", (budget / 2).max(16 * MIB)));
                 options.push(option("innodb-flush-log-at-trx-commit", u64::from(how.durable)));
                 options.push(option("innodb-flush-neighbors", 0));
                 options.push(option("innodb-io-capacity", 2000));
@@ -202,10 +202,10 @@ impl Peer for ServerPeer {
             }
             Engine::Aria => {
                 "aria_pagecache_buffer_size budget / 2, aria_sort_buffer_size budget / 4, bulk_insert_buffer_size \
-                 budget / 8, aria_log_file_size 256 MiB, aria_group_commit soft at 1 s unless durable"
+                 budget / 8, aria_log_file_size budget / 2, aria_group_commit soft at 1 s unless durable"
             }
             Engine::InnoDb => {
-                "innodb_buffer_pool_size 7/8 of the budget, innodb_log_file_size 256 MiB, \
+                "innodb_buffer_pool_size 7/8 of the budget, innodb_log_file_size budget / 2, \
                  innodb_flush_log_at_trx_commit 0, or 1 when durable, innodb_flush_neighbors 0, innodb_io_capacity 2000"
             }
         };

@@ -117,7 +117,7 @@ impl Peer for HelperPeer {
         control.bytes(how.dir.as_os_str().as_bytes());
         control.ask(wire::OPEN, "open", &clock)?;
         let ordered = self.about.ordered;
-        Ok(Box::new(HelperStore { name, ordered, socket, clock, control: Mutex::new(control), process }))
+        Ok(Box::new(HelperStore { name, ordered, socket, clock, control: Mutex::new(control), _process: process }))
     }
 }
 
@@ -136,7 +136,8 @@ struct HelperStore {
     /// Nanoseconds that the peer's calls took.
     clock: AtomicU64,
     control: Mutex<Wire>,
-    process: Process,
+    /// Ends with the store.
+    _process: Process,
 }
 
 impl HelperStore {
