@@ -85,7 +85,7 @@ typedef struct bench_peer {
   int (*get_many)(void *reader, const bench_bytes *keys, size_t count, bench_bytes *values,
                   bench_error *error);
   int (*scan)(void *reader, bench_seen *seen, bench_error *error);
-  /* Visits records in the order of their keys; NULL where there is no order. */
+  /* Visits records in the order of their keys; NULL where there is no order. 1: cannot go that way. */
   int (*range)(void *reader, const bench_range *range, bench_seen *seen, bench_error *error);
   void (*reader_close)(void *reader);
 } bench_peer;

@@ -183,19 +183,22 @@ int Scan(void *raw, bench_seen *seen, bench_error *error) {
 }
 
 tkrzw::Status Jump(tkrzw::DBM::Iterator *at, const bench_range *range) {
-  if (range->from == nullptr) return range->down ? at->Last() : at->First();
-  const std::string_view from(reinterpret_cast<const char *>(range->from), range->from_bytes);
-  return range->down ? at->JumpLower(from, true) : at->Jump(from);
+  if (range->from == nullptr) return at->First();
+  return at->Jump(std::string_view(reinterpret_cast<const char *>(range->from), range->from_bytes));
 }
 
 // Going off the end, and processing a record there, are errors of their own: the end of the range.
+//
+// In Tkrzw 1.0.25 a tree that was closed and opened again has lost the way backward: Last and Previous visit
+// the last page alone (109 of 3,000 records), and JumpLower ends there too. So nobody is sent that way.
 int Range(void *raw, const bench_range *range, bench_seen *seen, bench_error *error) {
+  if (range->down) return 1;
   const auto at = static_cast<Reader<tkrzw::TreeDBM> *>(raw)->store->dbm.MakeIterator();
   Summer summer;
   auto status = Jump(at.get(), range);
   while (status.IsOK() && summer.seen.records < range->limit) {
     status = at->Process(&summer, false);
-    if (status.IsOK()) status = range->down ? at->Previous() : at->Next();
+    if (status.IsOK()) status = at->Next();
   }
   if (!status.IsOK() && status != tkrzw::Status::NOT_FOUND_ERROR) return Fail(status, "Iterator", error);
   *seen = summer.seen;

@@ -16,12 +16,8 @@ struct Outside {
     ended_peak_bytes: u64,
 }
 
-static OUTSIDE: Mutex<Outside> = Mutex::new(Outside {
-    used: false,
-    live: Vec::new(),
-    ended: Io { call_bytes: 0, dirtied_bytes: 0, write_calls: 0 },
-    ended_peak_bytes: 0,
-});
+static OUTSIDE: Mutex<Outside> =
+    Mutex::new(Outside { used: false, live: Vec::new(), ended: Io::NONE, ended_peak_bytes: 0 });
 
 fn outside<T>(with: impl FnOnce(&mut Outside) -> T) -> T {
     with(&mut OUTSIDE.lock().unwrap_or_else(PoisonError::into_inner))
@@ -60,9 +56,18 @@ pub struct Io {
     pub dirtied_bytes: u64,
     /// Write calls.
     pub write_calls: u64,
+    /// Bytes that read calls gave.
+    pub read_call_bytes: u64,
+    /// Bytes that the device gave, through calls and through mappings.
+    pub fetched_bytes: u64,
+    /// Read calls.
+    pub read_calls: u64,
 }
 
 impl Io {
+    const NONE: Self =
+        Self { call_bytes: 0, dirtied_bytes: 0, write_calls: 0, read_call_bytes: 0, fetched_bytes: 0, read_calls: 0 };
+
     /// The counters now; zeros where the kernel gives none.
     pub fn now() -> Self {
         outside(|outside| {
@@ -79,6 +84,9 @@ impl Io {
             call_bytes: field(&text, "wchar:"),
             dirtied_bytes: field(&text, "write_bytes:"),
             write_calls: field(&text, "syscw:"),
+            read_call_bytes: field(&text, "rchar:"),
+            fetched_bytes: field(&text, "read_bytes:"),
+            read_calls: field(&text, "syscr:"),
         }
     }
 
@@ -87,6 +95,9 @@ impl Io {
             call_bytes: self.call_bytes + other.call_bytes,
             dirtied_bytes: self.dirtied_bytes + other.dirtied_bytes,
             write_calls: self.write_calls + other.write_calls,
+            read_call_bytes: self.read_call_bytes + other.read_call_bytes,
+            fetched_bytes: self.fetched_bytes + other.fetched_bytes,
+            read_calls: self.read_calls + other.read_calls,
         }
     }
 
@@ -96,12 +107,20 @@ impl Io {
             call_bytes: self.call_bytes.saturating_sub(before.call_bytes),
             dirtied_bytes: self.dirtied_bytes.saturating_sub(before.dirtied_bytes),
             write_calls: self.write_calls.saturating_sub(before.write_calls),
+            read_call_bytes: self.read_call_bytes.saturating_sub(before.read_call_bytes),
+            fetched_bytes: self.fetched_bytes.saturating_sub(before.fetched_bytes),
+            read_calls: self.read_calls.saturating_sub(before.read_calls),
         }
     }
 
     /// Bytes written: through calls, or through mappings by peers that write that way.
     pub fn written_bytes(self) -> u64 {
         self.call_bytes.max(self.dirtied_bytes)
+    }
+
+    /// Bytes read: through calls, or from the device by peers that map their files.
+    pub fn read_bytes(self) -> u64 {
+        self.read_call_bytes.max(self.fetched_bytes)
     }
 }
 

@@ -153,6 +153,8 @@ type Known = (About, Option<&'static RawPeer>);
 fn kyoto_and_tkrzw() -> Vec<Known> {
     let one = "one transaction at a time, whose changes readers see before it commits";
     let none = "a batch is a loop of puts";
+    let forward =
+        "a batch is a loop of puts; not asked to go backward, since after reopening 1.0.25 misses most records so";
     let kyoto = |name, title| About { caveat: one, get: "apt install libkyotocabinet-dev", ..About::new(name, title) };
     let tkrzw = |name, title| About {
         transactions: false,
@@ -165,7 +167,7 @@ fn kyoto_and_tkrzw() -> Vec<Known> {
         (About { ordered: false, ..kyoto("kyoto-hash", "Kyoto HashDB") }, kyoto_hash()),
         (kyoto("kyoto-tree", "Kyoto TreeDB"), kyoto_tree()),
         (About { ordered: false, ..tkrzw("tkrzw-hash", "Tkrzw HashDBM") }, tkrzw_hash()),
-        (tkrzw("tkrzw-tree", "Tkrzw TreeDBM"), tkrzw_tree()),
+        (About { caveat: forward, ..tkrzw("tkrzw-tree", "Tkrzw TreeDBM") }, tkrzw_tree()),
     ]
 }
 
@@ -455,8 +457,8 @@ impl Reader for ShimReader<'_> {
         let mut seen = RawSeen::default();
         // SAFETY: the reader is open; the key, the request and the result outlive the call.
         let call = |_: &RawPeer, error| unsafe { range(self.handle, &raw const asked, &raw mut seen, error) };
-        self.store.calls.run(call, |code| *code != 0)?;
-        Ok(Some(ScanSum { records: seen.records, sum: seen.sum }))
+        let code = self.store.calls.run(call, |code| *code < 0)?;
+        Ok((code == 0).then_some(ScanSum { records: seen.records, sum: seen.sum }))
     }
 }
 

@@ -234,28 +234,35 @@ fn check_ranges(reader: &mut dyn Reader, sorted: &[Record], name: &str) {
         assert_eq!(range(None, 1, Way::Down), None, "{name}");
         return;
     }
+    // Not every peer goes backward; one that does must do it right.
+    let goes_down = range(None, 1, Way::Down).is_some();
+    let expect_down = |expected: Option<ScanSum>| expected.filter(|_| goes_down);
     for (from, to) in [(0, 1), (0, 40), (700, 730), (sorted.len() - 20, sorted.len())] {
         let up = sums(sorted[from..to].iter());
         let down = sums(sorted[from..to].iter().rev());
         let (first, last) = (sorted[from].0.as_slice(), sorted[to - 1].0.as_slice());
         for (limit, (up, down)) in (0u64..).zip(up.into_iter().zip(down)) {
             assert_eq!(range(Some(first), limit, Way::Up), Some(up), "{name} from {from} up {limit}");
-            assert_eq!(range(Some(last), limit, Way::Down), Some(down), "{name} from {to} down {limit}");
+            assert_eq!(range(Some(last), limit, Way::Down), expect_down(Some(down)), "{name} from {to} down {limit}");
         }
     }
     let all = sums(sorted.iter()).last().copied();
     assert_eq!(range(None, u64::MAX, Way::Up), all, "{name}");
-    assert_eq!(range(None, u64::MAX, Way::Down), all, "{name}");
+    assert_eq!(range(None, u64::MAX, Way::Down), expect_down(all), "{name}");
     assert_eq!(range(None, 10, Way::Up), sums(sorted.iter()).get(10).copied(), "{name}");
-    assert_eq!(range(None, 10, Way::Down), sums(sorted.iter().rev()).get(10).copied(), "{name}");
+    assert_eq!(range(None, 10, Way::Down), expect_down(sums(sorted.iter().rev()).get(10).copied()), "{name}");
     // Between two records, below the first and above the last.
     let mut between = sorted[500].0.clone();
     *between.last_mut().expect("a byte") -= 1;
     assert_eq!(range(Some(&between), 3, Way::Up), sums(sorted[500..].iter()).get(3).copied(), "{name}");
-    assert_eq!(range(Some(&between), 3, Way::Down), sums(sorted[..500].iter().rev()).get(3).copied(), "{name}");
-    assert_eq!(range(Some(&[0; 8]), 3, Way::Down), Some(ScanSum::default()), "{name}");
+    assert_eq!(
+        range(Some(&between), 3, Way::Down),
+        expect_down(sums(sorted[..500].iter().rev()).get(3).copied()),
+        "{name}"
+    );
+    assert_eq!(range(Some(&[0; 8]), 3, Way::Down), expect_down(Some(ScanSum::default())), "{name}");
     assert_eq!(range(Some(&[255; 8]), 3, Way::Up), Some(ScanSum::default()), "{name}");
-    assert_eq!(range(Some(&[255; 8]), 3, Way::Down), sums(sorted.iter().rev()).get(3).copied(), "{name}");
+    assert_eq!(range(Some(&[255; 8]), 3, Way::Down), expect_down(sums(sorted.iter().rev()).get(3).copied()), "{name}");
 }
 
 #[test]
