@@ -2,6 +2,7 @@
 //! such a peer is skipped at run time with a line that says which package to install.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 /// A library that a shim drives.
@@ -16,7 +17,7 @@ struct Library {
     package: &'static str,
 }
 
-const LIBRARIES: [Library; 4] = [
+const LIBRARIES: [Library; 9] = [
     Library {
         name: "kyoto",
         shim: "shim/kyoto.cc",
@@ -39,11 +40,35 @@ const LIBRARIES: [Library; 4] = [
         link: "leveldb",
         package: "libleveldb-dev",
     },
+    Library {
+        name: "tokyo",
+        shim: "shim/tokyo.c",
+        header: "tcbdb.h",
+        link: "tokyocabinet",
+        package: "libtokyocabinet-dev",
+    },
+    Library { name: "berkeley", shim: "shim/berkeley.c", header: "db.h", link: "db-5.3", package: "libdb5.3-dev" },
+    Library {
+        name: "rocksdb",
+        shim: "shim/rocksdb.cc",
+        header: "rocksdb/db.h",
+        link: "rocksdb",
+        package: "librocksdb-dev",
+    },
+    Library { name: "sqlite", shim: "shim/sqlite.c", header: "sqlite3.h", link: "sqlite3", package: "libsqlite3-dev" },
+    Library {
+        name: "mariadb",
+        shim: "shim/mariadb.c",
+        header: "mariadb/mysql.h",
+        link: "mariadb",
+        package: "mariadb-server libmariadb-dev",
+    },
 ];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=shim");
+    println!("cargo::rustc-env=BENCH_HELPERS={}", helpers_dir().display());
     for library in &LIBRARIES {
         println!("cargo::rustc-check-cfg=cfg(has_{})", library.name);
         match build(library) {
@@ -57,6 +82,13 @@ fn main() {
             ),
         }
     }
+}
+
+/// Where the helper programs are built when they are first needed: beside the profiles' directories.
+fn helpers_dir() -> PathBuf {
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+    // target/<profile>/build/<package>/out
+    out.ancestors().nth(4).unwrap_or(&out).join("helpers")
 }
 
 fn build(library: &Library) -> Result<(), String> {

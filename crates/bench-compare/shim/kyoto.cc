@@ -9,6 +9,7 @@
 #include <kchashdb.h>
 #include <kcplantdb.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -130,6 +131,13 @@ int Put(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *value, s
 }
 
 template <typename DB>
+int Remove(void *raw, const uint8_t *key, size_t key_bytes, bench_error *error) {
+  auto *store = static_cast<Writer<DB> *>(raw)->store;
+  if (store->db.remove(reinterpret_cast<const char *>(key), key_bytes)) return 0;
+  return store->db.error().code() == DB::Error::NOREC ? 0 : Fail(store, "remove", error);
+}
+
+template <typename DB>
 int Commit(void *raw, bench_error *error) {
   auto *writer = static_cast<Writer<DB> *>(raw);
   writer->open = false;
@@ -176,27 +184,45 @@ int Get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **value, 
 
 class Summer : public kc::DB::Visitor {
  public:
-  uint64_t records = 0;
-  uint64_t sum = 0;
+  bench_seen seen{};
 
  private:
   const char *visit_full(const char *key, size_t key_bytes, const char *value, size_t value_bytes,
                          size_t *) override {
-    ++records;
-    sum += bench_record_sum(reinterpret_cast<const uint8_t *>(key), key_bytes,
-                            reinterpret_cast<const uint8_t *>(value), value_bytes);
+    bench_see(&seen, key, key_bytes, value, value_bytes);
     return NOP;
   }
 };
 
 // The library's own iterator over all records, which locks once; its cursors lock at every step.
 template <typename DB>
-int Scan(void *raw, uint64_t *records, uint64_t *sum, bench_error *error) {
+int Scan(void *raw, bench_seen *seen, bench_error *error) {
   auto *reader = static_cast<Reader<DB> *>(raw);
   Summer summer;
   if (!reader->store->db.iterate(&summer, false)) return Fail(reader->store, "iterate", error);
-  *records = summer.records;
-  *sum = summer.sum;
+  *seen = summer.seen;
+  return 0;
+}
+
+bool Jump(kc::TreeDB::Cursor *cursor, const bench_range *range) {
+  const auto *from = reinterpret_cast<const char *>(range->from);
+  if (from == nullptr) return range->down ? cursor->jump_back() : cursor->jump();
+  return range->down ? cursor->jump_back(from, range->from_bytes) : cursor->jump(from, range->from_bytes);
+}
+
+// A cursor goes on to the next record in the call that visits one; back takes a call of its own.
+int Range(void *raw, const bench_range *range, bench_seen *seen, bench_error *error) {
+  auto *reader = static_cast<Reader<kc::TreeDB> *>(raw);
+  const std::unique_ptr<kc::TreeDB::Cursor> cursor(reader->store->db.cursor());
+  Summer summer;
+  bool there = Jump(cursor.get(), range);
+  while (there && summer.seen.records < range->limit) {
+    there = cursor->accept(&summer, false, !range->down);
+    if (there && range->down) there = cursor->step_back();
+  }
+  if (!there && reader->store->db.error().code() != kc::TreeDB::Error::NOREC)
+    return Fail(reader->store, "Cursor", error);
+  *seen = summer.seen;
   return 0;
 }
 
@@ -206,10 +232,10 @@ void ReaderClose(void *raw) {
 }
 
 template <typename DB>
-constexpr bench_peer Peer(const char *configuration) {
-  return {Version,        configuration,  StoreOpen<DB>, StoreSync<DB>,  nullptr,
-          StoreClose<DB>, WriterOpen<DB>, Begin<DB>,     Put<DB>,        Commit<DB>,
-          WriterClose<DB>, ReaderOpen<DB>, Refresh<DB>,  Get<DB>,        Scan<DB>,
+constexpr bench_peer Peer(const char *configuration, decltype(bench_peer::range) range) {
+  return {Version,         configuration,   StoreOpen<DB>,  StoreSync<DB>, nullptr,    StoreClose<DB>,
+          WriterOpen<DB>,  Begin<DB>,       Put<DB>,        Remove<DB>,    Commit<DB>, WriterClose<DB>,
+          ReaderOpen<DB>,  Refresh<DB>,     Get<DB>,        nullptr,       Scan<DB>,   range,
           ReaderClose<DB>};
 }
 
@@ -217,9 +243,11 @@ constexpr bench_peer Peer(const char *configuration) {
 
 extern "C" const bench_peer bench_kyoto_hash = Peer<kc::HashDB>(
     "tune_buckets(2 x records), tune_map(budget), tune_options(TLINEAR | TSMALL below 24 GiB), "
-    "begin_transaction(hard only when durable); iterate() for scans");
+    "begin_transaction(hard only when durable); iterate() for scans",
+    nullptr);
 
 extern "C" const bench_peer bench_kyoto_tree = Peer<kc::TreeDB>(
     "tune_page(8192), tune_page_cache(budget / 4 of serialized bytes), tune_map(budget / 4), "
     "tune_buckets(4 x pages), tune_options(TLINEAR | TSMALL), lexical order, "
-    "begin_transaction(hard only when durable)");
+    "begin_transaction(hard only when durable); iterate() for scans, a cursor for ranges",
+    Range);

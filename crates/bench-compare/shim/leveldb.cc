@@ -125,6 +125,11 @@ int Put(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *value, s
   return 0;
 }
 
+int Remove(void *raw, const uint8_t *key, size_t key_bytes, bench_error *) {
+  static_cast<Writer *>(raw)->batch.Delete(Bytes(key, key_bytes));
+  return 0;
+}
+
 int Commit(void *raw, bench_error *error) {
   auto *writer = static_cast<Writer *>(raw);
   leveldb::WriteOptions options;
@@ -155,19 +160,38 @@ int Get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **value, 
   return 1;
 }
 
-int Scan(void *raw, uint64_t *records, uint64_t *sum, bench_error *error) {
+int Scan(void *raw, bench_seen *seen, bench_error *error) {
   leveldb::ReadOptions options;
   options.fill_cache = false;
   std::unique_ptr<leveldb::Iterator> at(static_cast<Reader *>(raw)->store->db->NewIterator(options));
-  uint64_t count = 0, total = 0;
-  for (at->SeekToFirst(); at->Valid(); at->Next()) {
-    const leveldb::Slice key = at->key(), value = at->value();
-    ++count;
-    total += bench_record_sum(Pointer(key), key.size(), Pointer(value), value.size());
+  bench_seen sum{};
+  for (at->SeekToFirst(); at->Valid(); at->Next())
+    bench_see(&sum, at->key().data(), at->key().size(), at->value().data(), at->value().size());
+  if (!at->status().ok()) return Fail(at->status(), "Iterator::Next", error);
+  *seen = sum;
+  return 0;
+}
+
+// Seek goes to the first key at or after the one asked for: on the way down that may be one too far.
+void Seek(leveldb::Iterator *at, const bench_range *range) {
+  if (range->from == nullptr) return range->down ? at->SeekToLast() : at->SeekToFirst();
+  const leveldb::Slice from = Bytes(range->from, range->from_bytes);
+  at->Seek(from);
+  if (!range->down) return;
+  if (!at->Valid()) return at->SeekToLast();
+  if (at->key() != from) at->Prev();
+}
+
+int Range(void *raw, const bench_range *range, bench_seen *seen, bench_error *error) {
+  const leveldb::ReadOptions options;
+  std::unique_ptr<leveldb::Iterator> at(static_cast<Reader *>(raw)->store->db->NewIterator(options));
+  bench_seen sum{};
+  for (Seek(at.get(), range); at->Valid() && sum.records < range->limit;) {
+    bench_see(&sum, at->key().data(), at->key().size(), at->value().data(), at->value().size());
+    range->down ? at->Prev() : at->Next();
   }
   if (!at->status().ok()) return Fail(at->status(), "Iterator::Next", error);
-  *records = count;
-  *sum = total;
+  *seen = sum;
   return 0;
 }
 
@@ -187,11 +211,14 @@ extern "C" const bench_peer bench_leveldb = {
     WriterOpen,
     Begin,
     Put,
+    Remove,
     Commit,
     WriterClose,
     ReaderOpen,
     Refresh,
     Get,
+    nullptr,
     Scan,
+    Range,
     ReaderClose,
 };

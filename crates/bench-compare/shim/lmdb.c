@@ -120,6 +120,13 @@ static int put(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *v
   return rc == 0 ? 0 : fail(error, "mdb_put", rc);
 }
 
+static int remove_key(void *raw, const uint8_t *key, size_t key_bytes, bench_error *error) {
+  writer *w = raw;
+  MDB_val k = {key_bytes, (void *)key};
+  int rc = mdb_del(w->txn, w->store->dbi, &k, NULL);
+  return rc == 0 || rc == MDB_NOTFOUND ? 0 : fail(error, "mdb_del", rc);
+}
+
 static int commit(void *raw, bench_error *error) {
   writer *w = raw;
   MDB_txn *txn = w->txn;
@@ -170,22 +177,41 @@ static int get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **
   return 1;
 }
 
-static int scan(void *raw, uint64_t *records, uint64_t *sum, bench_error *error) {
+/* Goes to the first record of a range. MDB_SET_RANGE finds the first key at or after the one asked for:
+ * on the way down that may be one too far. */
+static int seek(MDB_cursor *cursor, const bench_range *range, MDB_val *k, MDB_val *v) {
+  if (range->from == NULL) return mdb_cursor_get(cursor, k, v, range->down ? MDB_LAST : MDB_FIRST);
+  *k = (MDB_val){range->from_bytes, (void *)range->from};
+  int rc = mdb_cursor_get(cursor, k, v, MDB_SET_RANGE);
+  if (!range->down) return rc;
+  if (rc == MDB_NOTFOUND) return mdb_cursor_get(cursor, k, v, MDB_LAST);
+  if (rc == 0 && bench_compare(k->mv_data, k->mv_size, range->from, range->from_bytes) != 0)
+    rc = mdb_cursor_get(cursor, k, v, MDB_PREV);
+  return rc;
+}
+
+static int range_of(void *raw, const bench_range *range, bench_seen *seen, bench_error *error) {
   reader *r = raw;
   MDB_cursor *cursor;
   int rc = mdb_cursor_open(r->txn, r->store->dbi, &cursor);
   if (rc != 0) return fail(error, "mdb_cursor_open", rc);
-  uint64_t count = 0, total = 0;
+  bench_seen sum = {0, 0};
+  MDB_cursor_op step = range->down ? MDB_PREV : MDB_NEXT;
   MDB_val k, v;
-  while ((rc = mdb_cursor_get(cursor, &k, &v, MDB_NEXT)) == 0) {
-    ++count;
-    total += bench_record_sum(k.mv_data, k.mv_size, v.mv_data, v.mv_size);
+  rc = seek(cursor, range, &k, &v);
+  while (rc == 0 && sum.records < range->limit) {
+    bench_see(&sum, k.mv_data, k.mv_size, v.mv_data, v.mv_size);
+    rc = mdb_cursor_get(cursor, &k, &v, step);
   }
   mdb_cursor_close(cursor);
-  if (rc != MDB_NOTFOUND) return fail(error, "mdb_cursor_get", rc);
-  *records = count;
-  *sum = total;
+  if (rc != 0 && rc != MDB_NOTFOUND) return fail(error, "mdb_cursor_get", rc);
+  *seen = sum;
   return 0;
+}
+
+static int scan(void *raw, bench_seen *seen, bench_error *error) {
+  const bench_range all = {NULL, 0, UINT64_MAX, 0};
+  return range_of(raw, &all, seen, error);
 }
 
 static void reader_close(void *raw) {
@@ -206,11 +232,14 @@ const bench_peer bench_lmdb = {
     .writer_open = writer_open,
     .begin = begin,
     .put = put,
+    .remove = remove_key,
     .commit = commit,
     .writer_close = writer_close,
     .reader_open = reader_open,
     .refresh = refresh,
     .get = get,
+    .get_many = NULL,
     .scan = scan,
+    .range = range_of,
     .reader_close = reader_close,
 };

@@ -38,6 +38,24 @@ typedef struct bench_open {
   uint32_t flags;        /* BENCH_* */
 } bench_open;
 
+typedef struct bench_bytes {
+  const uint8_t *at;
+  size_t count;
+} bench_bytes;
+
+/* What a scan or a range saw. */
+typedef struct bench_seen {
+  uint64_t records;
+  uint64_t sum; /* of bench_record_sum */
+} bench_seen;
+
+typedef struct bench_range {
+  const uint8_t *from; /* begin with this key or the next one that way; NULL: with the first or last */
+  size_t from_bytes;
+  uint64_t limit; /* at most so many records */
+  int down;       /* to ever smaller keys */
+} bench_range;
+
 typedef struct bench_peer {
   /* The library's version. The text lives as long as the process. */
   const char *(*version)(void);
@@ -53,6 +71,7 @@ typedef struct bench_peer {
   int (*begin)(void *writer, bench_error *error);
   int (*put)(void *writer, const uint8_t *key, size_t key_bytes, const uint8_t *value,
              size_t value_bytes, bench_error *error);
+  int (*remove)(void *writer, const uint8_t *key, size_t key_bytes, bench_error *error); /* or nothing */
   int (*commit)(void *writer, bench_error *error);
   void (*writer_close)(void *writer); /* abandons what was not committed */
 
@@ -61,7 +80,13 @@ typedef struct bench_peer {
   /* 1: found, and the value stays where it is until the next call on this reader; 0: absent. */
   int (*get)(void *reader, const uint8_t *key, size_t key_bytes, const uint8_t **value,
              size_t *value_bytes, bench_error *error);
-  int (*scan)(void *reader, uint64_t *records, uint64_t *sum, bench_error *error);
+  /* Many keys by one call to the library; NULL where it has none. A value is NULL if its key is absent,
+   * and stays where it is until the next call on this reader. */
+  int (*get_many)(void *reader, const bench_bytes *keys, size_t count, bench_bytes *values,
+                  bench_error *error);
+  int (*scan)(void *reader, bench_seen *seen, bench_error *error);
+  /* Visits records in the order of their keys; NULL where there is no order. 1: cannot go that way. */
+  int (*range)(void *reader, const bench_range *range, bench_seen *seen, bench_error *error);
   void (*reader_close)(void *reader);
 } bench_peer;
 
@@ -71,6 +96,18 @@ extern const bench_peer bench_tkrzw_hash;
 extern const bench_peer bench_tkrzw_tree;
 extern const bench_peer bench_lmdb;
 extern const bench_peer bench_leveldb;
+extern const bench_peer bench_tokyo_hash;
+extern const bench_peer bench_tokyo_tree;
+extern const bench_peer bench_berkeley_hash;
+extern const bench_peer bench_berkeley_tree;
+extern const bench_peer bench_rocksdb;
+extern const bench_peer bench_sqlite;
+extern const bench_peer bench_mariadb_myisam;
+extern const bench_peer bench_mariadb_myisam_bulk;
+extern const bench_peer bench_mariadb_aria;
+extern const bench_peer bench_mariadb_aria_bulk;
+extern const bench_peer bench_mariadb_innodb;
+extern const bench_peer bench_mariadb_innodb_bulk;
 
 static inline int bench_fail(bench_error *error, const char *call, const char *message) {
   snprintf(error->text, sizeof error->text, "%s: %s", call, message);
@@ -101,6 +138,18 @@ static inline uint64_t bench_record_sum(const uint8_t *key, size_t key_bytes, co
   x = (x ^ (x >> 29)) + bench_words(value, value_bytes);
   x *= UINT64_C(0xBF58476D1CE4E5B9);
   return x ^ (x >> 32);
+}
+
+static inline void bench_see(bench_seen *seen, const void *key, size_t key_bytes, const void *value,
+                             size_t value_bytes) {
+  ++seen->records;
+  seen->sum += bench_record_sum((const uint8_t *)key, key_bytes, (const uint8_t *)value, value_bytes);
+}
+
+/* The order of keys: as unsigned bytes, a prefix before what it begins. */
+static inline int bench_compare(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
+  const int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
+  return order != 0 ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
 }
 
 #ifdef __cplusplus

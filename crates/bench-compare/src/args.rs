@@ -1,7 +1,8 @@
-//! The command line, and the cases that it asks for.
+//! The command line.
 
+use crate::presets::{self, Choices};
 use crate::workloads::{Case, Workload};
-use clap::{Parser, ValueEnum as _};
+use clap::{Parser, Subcommand, ValueEnum as _};
 use std::path::PathBuf;
 
 /// Compares Azekura with other key-value stores: the same keys, the same incompressible values, the
@@ -9,22 +10,30 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(
     version,
-    after_help = "Examples:\n  bench-compare --quick\n  bench-compare sequential --peers azekura-ordered,kyoto-hash,lmdb\n  bench-compare random --records 100M --settle --runs 1 --json results.jsonl"
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
+        bench-compare --quick --json results.jsonl --html benchmarks.html\n  \
+        bench-compare cedalss --value-size 4 --peers azekura-ordered,kyoto-hash,lmdb\n  \
+        bench-compare lookup --records 100M --settle --runs 1 --json results.jsonl\n  \
+        bench-compare page --json results.jsonl --html benchmarks.html --markdown summary.md"
 )]
 pub struct Args {
+    /// Makes a page of what was measured before, instead of measuring.
+    #[command(subcommand)]
+    pub command: Option<Command>,
     /// Which workloads; all if none is named.
     #[arg(value_enum)]
     pub workloads: Vec<Workload>,
     /// Which peers, separated by commas; all that are there if none is named.
     #[arg(long, value_delimiter = ',')]
     pub peers: Vec<String>,
-    /// Smaller sizes and one run: about ten minutes for everything.
+    /// Smaller sizes, one run, and phases that are stopped in time: at most ten minutes for everything.
     #[arg(long)]
     pub quick: bool,
     /// Records to load, such as 1M.
     #[arg(long, value_parser = parse_count)]
     pub records: Option<u64>,
-    /// Transactions over which the sequential workloads spread their records.
+    /// Transactions over which cedalss spreads its records.
     #[arg(long, value_parser = parse_count, default_value = "1000")]
     pub transactions: u64,
     /// Records a transaction of the other workloads; a list makes a case of each.
@@ -36,12 +45,19 @@ pub struct Args {
     /// Random gets of each kind, at most.
     #[arg(long, value_parser = parse_count, default_value = "1M")]
     pub gets: u64,
-    /// Seconds that the mixed and durable workloads run.
+    /// Seconds that what runs for a time runs: pairs, ycsb, mixed, durable; and when recover kills.
     #[arg(long)]
     pub seconds: Option<f64>,
-    /// Threads that commit in the durable workload; a list makes a case of each.
-    #[arg(long, value_delimiter = ',', default_value = "1,4")]
+    /// Threads of durable (1, 2, 4 and 8 otherwise) and ycsb (1 and 2); a list makes a case of each.
+    #[arg(long, value_delimiter = ',')]
     pub threads: Vec<u64>,
+    /// Operations a second of ycsb's open loop; 0 leaves it out.
+    #[arg(long, value_parser = parse_count, default_value = "20K")]
+    pub rate: u64,
+    /// Seconds after which a load, or a kind of gets, is stopped; its rate is of what it did. With
+    /// --quick it is chosen so that all fits.
+    #[arg(long)]
+    pub phase: Option<f64>,
     /// Memory for each peer, such as 512M.
     #[arg(long, value_parser = parse_bytes, default_value = "512M")]
     pub budget: u64,
@@ -57,13 +73,46 @@ pub struct Args {
     /// Where databases are made and removed; by default a new directory for temporary files.
     #[arg(long)]
     pub dir: Option<PathBuf>,
-    /// Append every measurement to a file, a line of JSON each.
+    /// Append every measurement to a file as it comes, a line of JSON each.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write a page with plots, and all that the JSON file has from earlier runs.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write a summary: for each workload Azekura's ratio to the best peer.
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
     /// List the peers and their configurations, and do nothing else.
     #[arg(long)]
     pub list: bool,
 }
+
+/// What else there is to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Makes a page or a summary of what was measured before.
+    Page {
+        /// Files of measurements; of those with the same case and peer the last counts.
+        #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+        json: Vec<PathBuf>,
+        /// The page with plots.
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+        /// The summary.
+        #[arg(long, value_name = "FILE")]
+        markdown: Option<PathBuf>,
+    },
+}
+
+/// Seconds that a quick run may take in all; measurements that would begin later are left out.
+pub const QUICK_S: f64 = 585.0;
+/// What a measurement takes apart from its phases: processes, closing, removing files, waiting for the
+/// disk. Measured over all peers.
+const AROUND_S: f64 = 0.25;
+/// Within these the phases of a quick run are chosen.
+const PHASE_S: (f64, f64) = (0.05, 3.0);
+/// Most phases end long before they would be stopped, so they may be so much longer than their share.
+const PHASE_STRETCH: f64 = 1.3;
 
 impl Args {
     /// Repetitions of each measurement.
@@ -71,96 +120,45 @@ impl Args {
         self.runs.unwrap_or(if self.quick { 1 } else { 3 }).max(1)
     }
 
-    /// The cases, in the order in which to run them.
-    pub fn cases(&self) -> Vec<Case> {
+    /// The cases, in the order in which to run them; `takes_part` tells how many measurements a case is.
+    pub fn cases(&self, takes_part: impl Fn(&Case) -> usize) -> Vec<Case> {
         let chosen = match self.workloads.as_slice() {
             [] => Workload::value_variants(),
             chosen => chosen,
         };
-        chosen.iter().flat_map(|workload| self.cases_of(*workload)).collect()
-    }
-
-    fn cases_of(&self, workload: Workload) -> Vec<Case> {
-        let preset = Preset::of(workload, self.quick);
-        let threads = match workload {
-            Workload::Durable => self.threads.as_slice(),
-            _ => &[1],
-        };
-        let mut cases = Vec::new();
-        for (value_bytes, preset_records) in self.values(&preset) {
-            let records = self.records.unwrap_or(preset_records);
-            for batch in self.batches(workload, &preset, records) {
-                cases.extend(threads.iter().map(|threads| Case {
-                    workload,
-                    records,
-                    batch,
-                    value_bytes,
-                    gets: self.gets,
-                    seconds: self.seconds.unwrap_or(preset.seconds),
-                    threads: (*threads).max(1),
-                    budget_bytes: self.budget,
-                    settle: self.settle,
-                }));
-            }
+        let choices = self.choices();
+        let mut cases: Vec<Case> = chosen.iter().flat_map(|workload| presets::cases(*workload, &choices)).collect();
+        if self.quick && self.phase.is_none() {
+            let measurements =
+                |case: &Case| f64::from(self.runs()) * f64::from(u32::try_from(takes_part(case)).unwrap_or(u32::MAX));
+            let fixed: f64 =
+                cases.iter().map(|case| measurements(case) * (AROUND_S + presets::phases_s(case, 0.0))).sum();
+            let each: f64 = cases
+                .iter()
+                .map(|case| measurements(case) * (presets::phases_s(case, 1.0) - presets::phases_s(case, 0.0)))
+                .sum();
+            let phase = PHASE_STRETCH * (QUICK_S - fixed) / each.max(1e-9);
+            // Two digits, so that the figure can be told.
+            let phase = (phase.clamp(PHASE_S.0, PHASE_S.1) * 100.0).floor() / 100.0;
+            cases.iter_mut().for_each(|case| case.phase_s = Some(phase));
         }
         cases
     }
 
-    fn values(&self, preset: &Preset) -> Vec<(usize, u64)> {
-        match self.value_size.as_slice() {
-            [] => preset.values.to_vec(),
-            sizes => {
-                let records = preset.values.first().map_or(0, |(_, records)| *records);
-                sizes.iter().map(|size| (*size, records)).collect()
-            }
-        }
-    }
-
-    fn batches(&self, workload: Workload, preset: &Preset, records: u64) -> Vec<u64> {
-        match (workload, self.batch.as_slice()) {
-            (Workload::Sequential | Workload::Large, _) => {
-                vec![records.div_ceil(self.transactions.max(1)).max(1)]
-            }
-            (Workload::Small | Workload::Durable, _) => vec![1],
-            (_, []) => vec![preset.batch],
-            (_, batches) => batches.iter().map(|batch| (*batch).max(1)).collect(),
-        }
-    }
-}
-
-/// The sizes of a workload that is not told others.
-struct Preset {
-    /// Lengths of values, and how many records of each.
-    values: &'static [(usize, u64)],
-    batch: u64,
-    seconds: f64,
-}
-
-impl Preset {
-    fn of(workload: Workload, quick: bool) -> Self {
-        type Values = &'static [(usize, u64)];
-        let (full, small, batch): (Values, Values, u64) = match workload {
-            Workload::Sequential => (&[(4, 1_000_000)], &[(4, 1_000_000)], 1000),
-            Workload::Large => (&[(4096, 250_000)], &[(4096, 25_000)], 250),
-            Workload::Random => (&[(8, 10_000_000)], &[(8, 1_000_000)], 65_536),
-            Workload::Ordinary16 => {
-                (&[(44, 5_000_000), (1524, 1_000_000)], &[(44, 1_000_000), (1524, 100_000)], 100_000)
-            }
-            Workload::Text => (&[(0, 5_000_000)], &[(0, 500_000)], 65_536),
-            Workload::Small => (&[(8, 1_000_000)], &[(8, 200_000)], 1),
-            Workload::Mixed => (&[(100, 1_000_000)], &[(100, 1_000_000)], 100),
-            Workload::Durable => (&[(8, 1_000_000)], &[(8, 1_000_000)], 1),
-            Workload::Open => (&[(8, 10_000_000)], &[(8, 1_000_000)], 65_536),
-        };
-        Self {
-            values: if quick { small } else { full },
-            batch,
-            seconds: match (workload, quick) {
-                (Workload::Durable, true) => 1.0,
-                (_, true) => 3.0,
-                (Workload::Durable, false) => 3.0,
-                (_, false) => 10.0,
-            },
+    fn choices(&self) -> Choices {
+        Choices {
+            quick: self.quick,
+            records: self.records,
+            transactions: self.transactions,
+            batch: self.batch.clone(),
+            value_size: self.value_size.clone(),
+            gets: self.gets,
+            seconds: self.seconds,
+            threads: self.threads.clone(),
+            rate: self.rate,
+            budget: self.budget,
+            phase: self.phase,
+            settle: self.settle,
         }
     }
 }
@@ -192,6 +190,10 @@ fn parse_scaled(text: &str, unit: u64) -> Result<u64, String> {
 mod tests {
     use super::*;
 
+    fn cases(words: &[&str]) -> Vec<Case> {
+        Args::parse_from(std::iter::once("bench-compare").chain(words.iter().copied())).cases(|_| 20)
+    }
+
     #[test]
     fn counts_and_bytes_have_their_units() {
         assert_eq!(parse_count("10M"), Ok(10_000_000));
@@ -202,11 +204,22 @@ mod tests {
 
     #[test]
     fn lists_make_a_case_of_each() {
-        let args =
-            Args::parse_from(["bench-compare", "sequential", "durable", "--value-size", "4,16", "--records", "1M"]);
-        let cases = args.cases();
+        let cases = cases(&["cedalss", "durable", "--value-size", "4,16", "--threads", "1,4", "--records", "1M"]);
         assert_eq!(cases.len(), 2 + 4);
-        assert!(cases.iter().all(|case| case.records == 1_000_000));
+        assert!(cases.iter().all(|case| case.records == 1_000_000 && case.phase_s.is_none()));
         assert_eq!(cases.first().map(|case| case.batch), Some(1000));
+    }
+
+    #[test]
+    fn a_quick_run_divides_its_time() {
+        let (all, one) = (cases(&["--quick"]), cases(&["text", "--quick"]));
+        let phase = |cases: &[Case]| cases.first().and_then(|case| case.phase_s).unwrap_or(0.0);
+        assert!(phase(&all) >= PHASE_S.0 && phase(&all) < phase(&one));
+    }
+
+    #[test]
+    fn a_page_is_made_of_files() {
+        let args = Args::parse_from(["bench-compare", "page", "--json", "a", "b", "--html", "c"]);
+        assert!(matches!(args.command, Some(Command::Page { json, .. }) if json.len() == 2));
     }
 }

@@ -3,9 +3,11 @@
 
 use crate::failure::{Failure, Result};
 use crate::workloads::{self, Job, Outcome};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// The hidden command.
@@ -13,6 +15,11 @@ pub const COMMAND: &str = "__measure";
 
 /// How often a child is looked at while a limit is on its time.
 const POLL: Duration = Duration::from_millis(20);
+
+/// The longest to wait for processes that were killed.
+const GROUP_END_MAX: Duration = Duration::from_secs(10);
+/// The longest that a job that is to be killed may take to its first commit.
+const FIRST_COMMIT_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -41,16 +48,73 @@ pub fn main(job: &str) -> ExitCode {
     code
 }
 
-/// The parent's side: runs the job in a child, for no longer than the limit.
-pub fn run(job: &Job, limit: Option<Duration>) -> Result<Outcome> {
+/// Starts a child in a group of its own, with the helper processes that it will start.
+fn start(job: &Job) -> Result<Child> {
+    use std::os::unix::process::CommandExt as _;
     let program = std::env::current_exe().map_err(Failure::io("finding this program"))?;
     let text = serde_json::to_string(job).map_err(|error| Failure::Usage(error.to_string()))?;
-    let mut child = Command::new(program)
-        .args([COMMAND, &text])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(Failure::io("starting a measurement"))?;
+    let mut command = Command::new(program);
+    command.args([COMMAND, &text]).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+    command.spawn().map_err(Failure::io("starting a measurement"))
+}
+
+/// Kills a child and all that it has started.
+fn kill(child: &mut Child) -> Result<()> {
+    let failed = || Failure::io("stopping a measurement");
+    let began = Instant::now();
+    let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let killed = id.map(|id| kill_process_group(id, Signal::KILL));
+    match killed {
+        Some(Ok(())) => {}
+        // A child that has ended by itself, or that is no group yet.
+        _ => child.kill().map_err(failed())?,
+    }
+    child.wait().map_err(failed())?;
+    // Its helpers are killed too, but end a little later, and hold their files until then.
+    while let Some(id) = id
+        && test_kill_process_group(id).is_ok()
+        && began.elapsed() < GROUP_END_MAX
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Runs a job that prints how many records it has committed, at each commit, and kills it some time
+/// after the first; tells how many it had committed.
+pub fn run_and_kill(job: &Job, after: Duration) -> Result<u64> {
+    let mut child = start(job)?;
+    let stdout = child.stdout.take().ok_or_else(|| Failure::Usage("a measurement without output".to_owned()))?;
+    let (sender, lines) = mpsc::channel();
+    // Ends when the child does, with the last line that it wrote.
+    let reading = std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(std::result::Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let mut last = lines.recv_timeout(FIRST_COMMIT_MAX).ok();
+    let began = Instant::now();
+    while let Ok(line) = lines.recv_timeout(after.saturating_sub(began.elapsed())) {
+        last = Some(line);
+    }
+    kill(&mut child)?;
+    let last = lines.iter().last().or(last);
+    reading.join().map_err(|_| Failure::Usage("reading what a measurement prints".to_owned()))?;
+    let Some(line) = last else {
+        return Err(Failure::Usage(format!("{}: no commit before it was killed", job.peer)));
+    };
+    match (line.parse(), serde_json::from_str(&line)) {
+        (Ok(committed), _) => Ok(committed),
+        (_, Ok(Answer::Error(message))) => Err(Failure::Usage(message)),
+        _ => Err(Failure::Usage(format!("{}: it printed {line:?}", job.peer))),
+    }
+}
+
+/// The parent's side: runs the job in a child, for no longer than the limit.
+pub fn run(job: &Job, limit: Option<Duration>) -> Result<Outcome> {
+    let mut child = start(job)?;
     if let Some(limit) = limit {
         wait_at_most(&mut child, limit, &job.peer)?;
     }
@@ -70,10 +134,9 @@ fn wait_at_most(child: &mut Child, limit: Duration, peer: &str) -> Result<()> {
             Some(_) => return Ok(()),
             None if began.elapsed() < limit => std::thread::sleep(POLL),
             None => {
-                child.kill().map_err(Failure::io("stopping a measurement"))?;
-                child.wait().map_err(Failure::io("waiting for a measurement"))?;
+                kill(child)?;
                 let seconds = limit.as_secs();
-                return Err(Failure::Usage(format!("{peer}: stopped after {seconds} s (--limit)")));
+                return Err(Failure::Usage(format!("{peer}: given up after {seconds} s")));
             }
         }
     }

@@ -4,37 +4,52 @@
 //! its own (so that memory and the kernel's counters are that peer's alone), the peers interleaved
 //! over the repetitions, every value verified byte for byte. It prints a table for each case, with
 //! the median, the range and Azekura's ratio to the best peer, and below it each figure that Azekura
-//! must reach.
+//! must reach. `bench-compare page` makes a page with plots of what was measured before.
 //!
 //! In reading order: `records` makes keys and values, `peers` drives the stores, `workloads` measures
-//! one store in this process, `child` does so in another, `runner` interleaves them, `report` prints.
+//! one store in this process, `child` does so in another, `presets` has the sizes, `runner` interleaves
+//! the measurements, `results` keeps them, `report` prints them and draws the page.
 
 mod args;
 mod child;
 mod failure;
 mod measure;
 mod peers;
+mod presets;
 mod records;
 mod report;
+mod results;
 mod runner;
 mod workloads;
 
-use args::Args;
+use args::{Args, Command};
 use clap::Parser as _;
 use failure::{Failure, Result};
-use report::{gates, json::Lines, table};
+use report::{gates, machine, markdown, page, table};
+use results::{Lines, Results};
 use runner::Runner;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     if let (Some(child::COMMAND), Some(job)) = (words.next().as_deref(), words.next()) {
         return child::main(&job);
     }
-    match compare(&Args::parse()) {
+    let args = Args::parse();
+    let outcome = match &args.command {
+        Some(Command::Page { json, html, markdown }) => {
+            page_of(json, html.as_deref(), markdown.as_deref()).map(|()| true)
+        }
+        None if args.list => {
+            list();
+            Ok(true)
+        }
+        None => compare(&args),
+    };
+    match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(failure) => {
@@ -46,52 +61,63 @@ fn main() -> ExitCode {
 
 /// Runs everything that is asked for; `false` if a measurement failed.
 fn compare(args: &Args) -> Result<bool> {
-    if args.list {
-        list();
-        return Ok(true);
-    }
-    let (peers, missing) = runner::entrants(&args.peers)?;
+    let (peers, missing) = runner::candidates(&args.peers)?;
     for line in &missing {
         eprintln!("{line}");
     }
-    let lines = args.json.as_deref().map(Lines::append).transpose()?;
+    let entrants = |case: &_| runner::entrants_of(case, &peers, &args.peers);
+    let cases = args.cases(|case| entrants(case).len());
     let dir = WorkDir::new(args.dir.as_deref())?;
-    let limit = Duration::from_secs(args.limit);
-    let mut runner = Runner::new(args.runs(), limit, dir.path.clone(), lines);
 
-    let cases = args.cases();
-    runner.expect(&cases, &peers, &args.peers);
-    let mut results = Vec::new();
+    let mut results = Results::default();
+    if let Some(path) = args.json.as_deref().filter(|path| path.exists()) {
+        results.read(path)?;
+    }
+    let mut lines = args.json.as_deref().map(Lines::append).transpose()?;
+    let session = machine::session(&dir.path, args.runs(), missing);
+    if let Some(lines) = &mut lines {
+        lines.session(&session)?;
+    }
+    results.begin(session);
+
+    let end = args.quick.then(|| Instant::now() + Duration::from_secs_f64(args::QUICK_S));
+    let mut runner = Runner::new(args.runs(), Duration::from_secs(args.limit), end, dir.path.clone(), lines);
+    runner.expect(cases.iter().map(|case| entrants(case).len()).sum());
+    let mut sound = true;
     for case in &cases {
-        let result = runner.run(case, &peers, &args.peers)?;
-        results.push(result);
+        runner.run(case, entrants(case), &mut results);
+        let Some(result) = results.of(case) else { continue };
+        sound &= result.rows.iter().all(|row| row.failure.is_none());
         runner.pause(|| {
-            if let Some(result) = results.last() {
-                println!("{}", table::render(result));
-            }
-            for line in gates::lines(&results) {
-                println!("{line}");
-            }
+            println!("{}", table::render(result));
+            gates::lines(&results.cases, case).iter().for_each(|line| println!("{line}"));
             println!();
         });
+        write_reports(&results, args.html.as_deref(), args.markdown.as_deref())?;
     }
     runner.finish();
-    Ok(results.iter().all(|result| result.rows.iter().all(|row| row.failure.is_none())))
+    Ok(sound)
+}
+
+/// Makes a page of files.
+fn page_of(json: &[PathBuf], html: Option<&Path>, markdown: Option<&Path>) -> Result<()> {
+    let mut results = Results::default();
+    for path in json {
+        results.read(path)?;
+    }
+    write_reports(&results, html, markdown)
+}
+
+fn write_reports(results: &Results, html: Option<&Path>, summary: Option<&Path>) -> Result<()> {
+    let write =
+        |path: &Path, text: String| fs::write(path, text).map_err(Failure::io(format!("writing {}", path.display())));
+    html.map(|path| write(path, page::render(results))).transpose()?;
+    summary.map(|path| write(path, markdown::render(results))).transpose()?;
+    Ok(())
 }
 
 fn list() {
-    for (about, peer) in peers::all() {
-        match peer {
-            Some(peer) => {
-                println!("{} ({} {})", about.name, about.title, peer.version());
-                println!("    {}", peer.configuration());
-                if !about.caveat.is_empty() {
-                    println!("    Note: {}.", about.caveat);
-                }
-            }
-            None => println!("{} is not here: apt install {}", about.name, about.package),
-        }
-    }
+    println!("{}", peers::listing::render());
 }
 
 /// The directory for databases; removed at the end if this program made it.

@@ -1,63 +1,58 @@
 //! Runs every peer under a case, each measurement in a child process, peers interleaved over the
 //! repetitions so that a slow spell of the machine falls on all of them.
+//!
+//! A measurement that fails is told in its row, whatever the reason, and takes nothing from the others:
+//! each result goes to the JSON file as soon as it is there.
 
 use crate::child;
 use crate::failure::{Failure, Result};
-use crate::peers::{self, About};
-use crate::records::Shape;
-use crate::report::json::Lines;
-use crate::workloads::{Case, Job, Outcome, RAW_FILES, Workload};
+use crate::peers::{self, About, Place};
+use crate::results::{Entrant, Lines, Measurement, Results};
+use crate::workloads::{Case, Job, Outcome, Part, RAW_FILES, Workload};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A peer to run, or a reference.
+/// A peer that is there.
 #[derive(Debug, Clone)]
-pub struct Entrant {
-    /// Name for the command line and for JSON.
-    pub name: &'static str,
-    /// Name for tables.
-    pub title: &'static str,
-    /// Whether it is Azekura.
-    pub ours: bool,
-    /// A plain file, shown for comparison.
-    pub reference: bool,
-    /// Runs only where keys ascend.
-    pub ascending_only: bool,
-    /// What sets it apart, or nothing.
-    pub caveat: &'static str,
+pub struct Candidate {
+    about: About,
+    entrant: Entrant,
 }
 
-impl From<&About> for Entrant {
+impl From<&About> for Candidate {
     fn from(about: &About) -> Self {
-        let About { name, title, ours, ascending_only, caveat, .. } = *about;
-        Self { name, title, ours, reference: false, ascending_only, caveat }
+        let mut caveats = Vec::new();
+        match about.place {
+            Place::Here => {}
+            Place::Helper(language) => {
+                caveats.push(format!("runs in a {language} process, by whose clock its calls are measured"));
+            }
+            Place::Server => caveats.push("a server; times are those that its client sees".to_owned()),
+        }
+        if !about.transactions {
+            caveats.push("no transactions".to_owned());
+        }
+        if !about.bounded {
+            caveats.push("memory not bounded by the budget".to_owned());
+        }
+        if !about.caveat.is_empty() {
+            caveats.push(about.caveat.to_owned());
+        }
+        let entrant = Entrant {
+            name: about.name.to_owned(),
+            title: about.title.to_owned(),
+            ours: about.ours,
+            reference: false,
+            caveat: caveats.join("; "),
+        };
+        Self { about: *about, entrant }
     }
 }
 
-/// What came of one entrant under one case.
-#[derive(Debug)]
-pub struct Row {
-    /// Who.
-    pub entrant: Entrant,
-    /// One for each repetition that succeeded.
-    pub outcomes: Vec<Outcome>,
-    /// The first failure; there are no repetitions after it.
-    pub failure: Option<String>,
-}
-
-/// What came of one case.
-#[derive(Debug)]
-pub struct CaseResult {
-    /// The case.
-    pub case: Case,
-    /// A row for each entrant.
-    pub rows: Vec<Row>,
-}
-
 /// The peers that are asked for and there, and a line for each that is not there.
-pub fn entrants(asked: &[String]) -> Result<(Vec<Entrant>, Vec<String>)> {
+pub fn candidates(asked: &[String]) -> Result<(Vec<Candidate>, Vec<String>)> {
     let all = peers::all();
     for name in asked {
         if !all.iter().any(|(about, _)| about.name == name) && !RAW_FILES.iter().any(|raw| raw.name == name) {
@@ -72,31 +67,29 @@ pub fn entrants(asked: &[String]) -> Result<(Vec<Entrant>, Vec<String>)> {
             continue;
         }
         match peer {
-            Some(_) => here.push(Entrant::from(about)),
+            Some(_) => here.push(Candidate::from(about)),
             None => missing.push(format!(
-                "{} is skipped: its library was not there when this program was built \
-                 (Debian: apt install {}, then build again)",
-                about.title, about.package
+                "{} is skipped: it was not there when this program was built ({}, then build again)",
+                about.title, about.get
             )),
         }
     }
     Ok((here, missing))
 }
 
-/// The entrants of a case: the peers, and for the durable workload the references.
-fn entrants_of(case: &Case, peers: &[Entrant], asked: &[String]) -> Vec<Entrant> {
-    let ascending = case.shape() == Shape::Ascending;
-    let mut entrants: Vec<Entrant> = peers.iter().filter(|peer| ascending || !peer.ascending_only).cloned().collect();
+/// The entrants of a case: the peers that suit it, and for the durable workload the references.
+pub fn entrants_of(case: &Case, peers: &[Candidate], asked: &[String]) -> Vec<Entrant> {
+    let suited = peers.iter().filter(|peer| case.suits(&peer.about));
+    let mut entrants: Vec<Entrant> = suited.map(|peer| peer.entrant.clone()).collect();
     if case.workload == Workload::Durable {
         let names_one = asked.iter().any(|name| RAW_FILES.iter().any(|raw| raw.name == name));
         let wanted = |name: &str| !names_one || asked.iter().any(|asked| asked == name);
         entrants.extend(RAW_FILES.iter().filter(|raw| wanted(raw.name)).map(|raw| Entrant {
-            name: raw.name,
-            title: raw.title,
+            name: raw.name.to_owned(),
+            title: raw.title.to_owned(),
             ours: false,
             reference: true,
-            ascending_only: false,
-            caveat: "",
+            caveat: String::new(),
         }));
     }
     entrants
@@ -108,6 +101,8 @@ pub struct Runner {
     pub runs: u32,
     /// The longest that one measurement may take.
     pub limit: Duration,
+    /// No measurement begins after this.
+    pub end: Option<Instant>,
     /// Where databases are made and removed.
     pub dir: PathBuf,
     /// Takes every measurement, if there is a file for them.
@@ -117,18 +112,17 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// A runner of so many measurements.
-    pub fn new(runs: u32, limit: Duration, dir: PathBuf, lines: Option<Lines>) -> Self {
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} [{elapsed_precise}] {msg}")
+    /// A runner of so many repetitions.
+    pub fn new(runs: u32, limit: Duration, end: Option<Instant>, dir: PathBuf, lines: Option<Lines>) -> Self {
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} [{elapsed_precise}, {eta} left] {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::new(0).with_style(style);
-        Self { runs, limit, dir, lines, bar }
+        Self { runs, limit, end, dir, lines, bar }
     }
 
-    /// Announces work to come, for the bar.
-    pub fn expect(&self, cases: &[Case], peers: &[Entrant], asked: &[String]) {
-        let each: usize = cases.iter().map(|case| entrants_of(case, peers, asked).len()).sum();
-        self.bar.set_length(crate::records::to_u64(each) * u64::from(self.runs));
+    /// Announces so many measurements, for the bar.
+    pub fn expect(&self, measurements: usize) {
+        self.bar.set_length(crate::records::to_u64(measurements) * u64::from(self.runs));
         self.bar.enable_steady_tick(Duration::from_millis(200));
     }
 
@@ -142,46 +136,51 @@ impl Runner {
         self.bar.finish_and_clear();
     }
 
-    /// Runs a case.
-    pub fn run(&mut self, case: &Case, peers: &[Entrant], asked: &[String]) -> Result<CaseResult> {
-        let mut rows: Vec<Row> = entrants_of(case, peers, asked)
-            .into_iter()
-            .map(|entrant| Row { entrant, outcomes: Vec::new(), failure: None })
-            .collect();
+    /// Runs a case; each measurement is added to the results as it comes.
+    pub fn run(&mut self, case: &Case, mut entrants: Vec<Entrant>, results: &mut Results) {
         for run in 0..self.runs {
             // Every other repetition goes the other way, so that no peer always follows the same one.
-            let mut order: Vec<&mut Row> = rows.iter_mut().collect();
-            if run % 2 == 1 {
-                order.reverse();
+            if run > 0 {
+                entrants.reverse();
             }
-            for row in order {
-                self.bar.set_message(format!("{} · {}", case.title(), row.entrant.title));
-                if row.failure.is_none() {
-                    self.measure(case, row, run)?;
+            for entrant in &entrants {
+                self.bar.set_message(format!("{} · {}", case.title(), entrant.title));
+                if !results.has_failed(case, &entrant.name) {
+                    let measurement = self.measure(case, entrant, run);
+                    if let Some(lines) = &mut self.lines
+                        && let Err(failure) = lines.measurement(&measurement)
+                    {
+                        self.bar.suspend(|| eprintln!("bench-compare: {failure}"));
+                    }
+                    results.add(measurement);
                 }
                 self.bar.inc(1);
             }
         }
-        Ok(CaseResult { case: case.clone(), rows })
     }
 
-    fn measure(&mut self, case: &Case, row: &mut Row, run: u32) -> Result<()> {
-        let dir = self.dir.join(format!("{}-{run}", row.entrant.name));
-        clear(&dir)?;
-        fs::create_dir_all(&dir).map_err(Failure::io(format!("creating {}", dir.display())))?;
-        let job =
-            Job { case: case.clone(), peer: row.entrant.name.to_owned(), run, dir: dir.clone(), load_only: false };
-        let result = child::run(&job, Some(self.limit));
-        clear(&dir)?;
+    fn measure(&self, case: &Case, entrant: &Entrant, run: u32) -> Measurement {
+        let dir = self.dir.join(format!("{}-{run}", entrant.name));
+        let job = Job { case: case.clone(), peer: entrant.name.clone(), run, dir, part: Part::Whole };
+        let result = if self.end.is_some_and(|end| Instant::now() >= end) {
+            Err(Failure::Usage("not measured: the time of a quick run was over".to_owned()))
+        } else {
+            self.in_clean_directory(&job)
+        };
+        let (outcome, error) = match result {
+            Ok(outcome) => (Some(outcome), None),
+            Err(failure) => (None, Some(failure.to_string())),
+        };
+        Measurement { entrant: entrant.clone(), run, case: case.clone(), outcome, error }
+    }
+
+    fn in_clean_directory(&self, job: &Job) -> Result<Outcome> {
+        clear(&job.dir)?;
+        fs::create_dir_all(&job.dir).map_err(Failure::io(format!("creating {}", job.dir.display())))?;
+        let result = child::run(job, Some(self.limit));
+        clear(&job.dir)?;
         settle_disk(&self.dir)?;
-        if let Some(lines) = &mut self.lines {
-            lines.measurement(&job, &result)?;
-        }
-        match result {
-            Ok(outcome) => row.outcomes.push(outcome),
-            Err(failure) => row.failure = Some(failure.to_string()),
-        }
-        Ok(())
+        result
     }
 }
 

@@ -242,6 +242,14 @@ impl File for OsFile {
     }
 }
 
+impl Drop for OsFile {
+    fn drop(&mut self) {
+        // Closing alone would leave the lock to a process that another thread has just forked, until that
+        // one runs its program: opening again at once would find the file locked.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 /// The calls that Linux has. Ranges have been checked to end at or before `OFFSET_MAX`.
 #[cfg(target_os = "linux")]
 mod platform {
@@ -379,5 +387,26 @@ mod tests {
         file.grow_to(100).unwrap();
         file.grow_to(50).unwrap();
         assert_eq!(file.len().unwrap(), 100);
+    }
+
+    /// A fork copies the handle as a clone does: both are the same opening of the file.
+    #[test]
+    fn a_copy_of_the_handle_in_a_forked_process_keeps_no_lock() {
+        let path = std::env::temp_dir().join(format!("azekura-forked-lock-{}", std::process::id()));
+        let options = fs::File::options().read(true).write(true).create(true).truncate(true).clone();
+        let open = || OsFile {
+            file: options.open(&path).unwrap(),
+            failure: OnceLock::new(),
+            no_durable_write: AtomicBool::new(false),
+            growth: Mutex::new(()),
+        };
+        let first = open();
+        assert!(first.try_lock(true).unwrap());
+        let copy = first.file.try_clone().unwrap();
+        assert!(!open().try_lock(true).unwrap());
+        drop(first);
+        assert!(open().try_lock(true).unwrap());
+        drop(copy);
+        fs::remove_file(&path).unwrap();
     }
 }

@@ -1,11 +1,11 @@
 //! How long each batch of a load took, in little memory.
 
-use super::{Measured, Point, latency};
+use super::{Measured, Point, latency, rounded};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
 /// Points of the series kept for plots.
-const POINTS: u64 = 200;
+const POINTS: u64 = 150;
 /// `growth` compares the last of so many parts of the batches with the first, a record.
 const GROWTH_PARTS: u64 = 20;
 
@@ -103,8 +103,8 @@ impl Batches {
                 done += point.mean.records;
                 Point {
                     records: done,
-                    mean_ms: point.mean.seconds_per_batch() * 1e3,
-                    max_ms: point.max.as_secs_f64() * 1e3,
+                    mean_ms: rounded(point.mean.seconds_per_batch() * 1e3),
+                    max_ms: rounded(point.max.as_secs_f64() * 1e3),
                 }
             })
             .collect();

@@ -1,9 +1,53 @@
-//! What the kernel counts of this process: bytes and calls written, and memory.
+//! What the kernel counts of the processes that run a peer: bytes and calls written, and memory.
+//!
+//! That is this process, unless the peer runs in a helper or a server: then it is those that were started
+//! for it, also when they have ended since.
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-/// Counters of `/proc/self/io` since the process began, threads that have ended included.
+/// The processes that run a peer instead of this one, and what was counted of those that have ended.
+#[derive(Debug)]
+struct Outside {
+    used: bool,
+    live: Vec<u32>,
+    ended: Io,
+    ended_peak_bytes: u64,
+}
+
+static OUTSIDE: Mutex<Outside> =
+    Mutex::new(Outside { used: false, live: Vec::new(), ended: Io::NONE, ended_peak_bytes: 0 });
+
+fn outside<T>(with: impl FnOnce(&mut Outside) -> T) -> T {
+    with(&mut OUTSIDE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// From now on, what a process does counts, and what this one does counts no more.
+pub fn process_started(pid: u32) {
+    outside(|outside| {
+        outside.used = true;
+        outside.live.push(pid);
+    });
+}
+
+/// Looks at the memory of a process that goes on: once it has ended by itself, there is nothing to see.
+pub fn process_peaks(pid: u32) {
+    outside(|outside| {
+        outside.ended_peak_bytes = outside.ended_peak_bytes.max(status(&pid.to_string(), "VmHWM:"));
+    });
+}
+
+/// Keeps what was counted of a process that is about to end, or has ended and is not waited for yet.
+pub fn process_ends(pid: u32) {
+    outside(|outside| {
+        outside.live.retain(|live| *live != pid);
+        outside.ended = outside.ended.plus(Io::of(&pid.to_string()));
+        outside.ended_peak_bytes = outside.ended_peak_bytes.max(status(&pid.to_string(), "VmHWM:"));
+    });
+}
+
+/// Counters of `/proc/<pid>/io` since the process began, threads that have ended included.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Io {
     /// Bytes given to write calls.
@@ -12,16 +56,48 @@ pub struct Io {
     pub dirtied_bytes: u64,
     /// Write calls.
     pub write_calls: u64,
+    /// Bytes that read calls gave.
+    pub read_call_bytes: u64,
+    /// Bytes that the device gave, through calls and through mappings.
+    pub fetched_bytes: u64,
+    /// Read calls.
+    pub read_calls: u64,
 }
 
 impl Io {
+    const NONE: Self =
+        Self { call_bytes: 0, dirtied_bytes: 0, write_calls: 0, read_call_bytes: 0, fetched_bytes: 0, read_calls: 0 };
+
     /// The counters now; zeros where the kernel gives none.
     pub fn now() -> Self {
-        let text = fs::read_to_string("/proc/self/io").unwrap_or_default();
+        outside(|outside| {
+            if !outside.used {
+                return Self::of("self");
+            }
+            outside.live.iter().fold(outside.ended, |sum, pid| sum.plus(Self::of(&pid.to_string())))
+        })
+    }
+
+    fn of(process: &str) -> Self {
+        let text = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
         Self {
             call_bytes: field(&text, "wchar:"),
             dirtied_bytes: field(&text, "write_bytes:"),
             write_calls: field(&text, "syscw:"),
+            read_call_bytes: field(&text, "rchar:"),
+            fetched_bytes: field(&text, "read_bytes:"),
+            read_calls: field(&text, "syscr:"),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            call_bytes: self.call_bytes + other.call_bytes,
+            dirtied_bytes: self.dirtied_bytes + other.dirtied_bytes,
+            write_calls: self.write_calls + other.write_calls,
+            read_call_bytes: self.read_call_bytes + other.read_call_bytes,
+            fetched_bytes: self.fetched_bytes + other.fetched_bytes,
+            read_calls: self.read_calls + other.read_calls,
         }
     }
 
@@ -31,6 +107,9 @@ impl Io {
             call_bytes: self.call_bytes.saturating_sub(before.call_bytes),
             dirtied_bytes: self.dirtied_bytes.saturating_sub(before.dirtied_bytes),
             write_calls: self.write_calls.saturating_sub(before.write_calls),
+            read_call_bytes: self.read_call_bytes.saturating_sub(before.read_call_bytes),
+            fetched_bytes: self.fetched_bytes.saturating_sub(before.fetched_bytes),
+            read_calls: self.read_calls.saturating_sub(before.read_calls),
         }
     }
 
@@ -38,20 +117,36 @@ impl Io {
     pub fn written_bytes(self) -> u64 {
         self.call_bytes.max(self.dirtied_bytes)
     }
+
+    /// Bytes read: through calls, or from the device by peers that map their files.
+    pub fn read_bytes(self) -> u64 {
+        self.read_call_bytes.max(self.fetched_bytes)
+    }
 }
 
 /// The most memory that was resident so far, mapped files included.
 pub fn peak_rss_bytes() -> u64 {
-    status("VmHWM:")
+    outside(|outside| {
+        if !outside.used {
+            return status("self", "VmHWM:");
+        }
+        let live = outside.live.iter().map(|pid| status(&pid.to_string(), "VmHWM:")).sum();
+        outside.ended_peak_bytes.max(live)
+    })
 }
 
 /// The memory resident now that is not a file's.
 pub fn anonymous_rss_bytes() -> u64 {
-    status("RssAnon:")
+    outside(|outside| {
+        if !outside.used {
+            return status("self", "RssAnon:");
+        }
+        outside.live.iter().map(|pid| status(&pid.to_string(), "RssAnon:")).sum()
+    })
 }
 
-fn status(name: &str) -> u64 {
-    field(&fs::read_to_string("/proc/self/status").unwrap_or_default(), name) * 1024
+fn status(process: &str, name: &str) -> u64 {
+    field(&fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default(), name) * 1024
 }
 
 fn field(text: &str, name: &str) -> u64 {

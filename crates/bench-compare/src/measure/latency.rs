@@ -19,9 +19,16 @@ pub fn record(histogram: &mut Histogram<u64>, time: Duration) {
     histogram.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(NANOSECONDS_MAX).max(1));
 }
 
-/// Puts the usual percentiles into a measurement, as `<prefix>_p50_us` and so on.
+/// The percentiles that are reported, with their names in figures.
+pub const PERCENTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p9999", 0.9999)];
+
+/// Puts the percentiles and the longest into a measurement, as `<prefix>_p50_us` and so on.
 pub fn report(histogram: &Histogram<u64>, prefix: &str, into: &mut Measured) {
-    for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] {
+    if histogram.is_empty() {
+        return;
+    }
+    for (name, quantile) in PERCENTILES {
         let value = count(histogram.value_at_quantile(quantile)) / 1e3;
         into.set(&format!("{prefix}_{name}_us"), value);
     }

@@ -4,10 +4,15 @@ pub mod batches;
 pub mod counters;
 pub mod latency;
 
+use crate::peers::Store;
+use crate::workloads::grouped;
 pub use batches::count;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// What a load is called in notes that it was stopped.
+pub const LOAD: &str = "load";
 
 /// A point of a load's course.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -28,14 +33,22 @@ pub struct Measured {
     /// The times of batches over the course of a load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Point>,
+    /// What was stopped when its time was over, with how much of it was done; rates are of that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stopped: Vec<String>,
 }
 
 impl Measured {
     /// Sets a figure.
     pub fn set(&mut self, name: &str, value: f64) {
         if value.is_finite() {
-            self.numbers.insert(name.to_owned(), value);
+            self.numbers.insert(name.to_owned(), rounded(value));
         }
+    }
+
+    /// Sets a count.
+    pub fn set_count(&mut self, name: &str, value: u64) {
+        self.set(name, count(value));
     }
 
     /// Sets a time as `<name>_s`, and a rate of `operations` over it as `<name>_per_s`.
@@ -44,8 +57,77 @@ impl Measured {
         self.set(&format!("{name}_per_s"), count(operations) / time.as_secs_f64());
     }
 
+    /// Notes that a phase was stopped, if it did less than all.
+    pub fn note_stopped(&mut self, phase: &str, done: u64, all: u64) {
+        if done < all {
+            self.stopped.push(format!("{phase} at {} of {}", grouped(done), grouped(all)));
+        }
+    }
+
+    /// How many records the load put.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count that was set as one")]
+    pub fn loaded(&self) -> u64 {
+        self.get("records").unwrap_or(0.0) as u64
+    }
+
     /// A figure, if it was measured.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.numbers.get(name).copied()
+    }
+}
+
+/// Whole numbers as they are, others to six digits: more is noise, and makes files of results long.
+pub fn rounded(value: f64) -> f64 {
+    if value.fract() == 0.0 { value } else { format!("{value:.5e}").parse().unwrap_or(value) }
+}
+
+/// Measures the time of a peer's calls: those made here, or those that its helper process makes.
+pub struct Watch<'a> {
+    store: &'a dyn Store,
+    began: Instant,
+    began_there: Option<Duration>,
+}
+
+impl<'a> Watch<'a> {
+    /// Starts.
+    pub fn start(store: &'a dyn Store) -> Self {
+        let began_there = store.clock();
+        Self { store, began: Instant::now(), began_there }
+    }
+
+    /// The time since the start.
+    pub fn elapsed(&self) -> Duration {
+        let here = self.began.elapsed();
+        match (self.began_there, self.store.clock()) {
+            (Some(began), Some(now)) => now.saturating_sub(began),
+            _ => here,
+        }
+    }
+
+    /// The time since the start, or since the last lap.
+    pub fn lap(&mut self) -> Duration {
+        if self.began_there.is_none() {
+            let now = Instant::now();
+            return now - std::mem::replace(&mut self.began, now);
+        }
+        let elapsed = self.elapsed();
+        self.began_there = self.began_there.map(|began| began + elapsed);
+        elapsed
+    }
+}
+
+/// The end of the time that a phase may take, if there is one.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// So many seconds from now.
+    pub fn after(seconds: Option<f64>) -> Self {
+        Self(seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds)))
+    }
+
+    /// Whether it has passed.
+    pub fn passed(self) -> bool {
+        self.0.is_some_and(|end| Instant::now() >= end)
     }
 }

@@ -1,9 +1,10 @@
 //! Azekura's two table kinds.
 
-use super::{About, Open, Peer, Reader, Store, Writer};
+use super::{About, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
-use azekura::{Db, Durability, Kind, Options, ReadTxn, Table, WriteTxn};
+use azekura::{Cursor, Db, Durability, Kind, Options, ReadTxn, Table, WriteTxn};
+use std::ops::Bound;
 
 const TABLE: &str = "bench";
 const FILE: &str = "data.azk";
@@ -15,7 +16,7 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
     [ordered, hash]
         .into_iter()
         .map(|(name, title, kind)| {
-            let about = About { name, title, ours: true, ascending_only: false, caveat: "", package: "" };
+            let about = About { ours: true, ordered: kind == Kind::Ordered, ..About::new(name, title) };
             let peer: Box<dyn Peer> = Box::new(AzekuraPeer { about, kind });
             (about, Some(peer))
         })
@@ -124,6 +125,14 @@ impl Writer for AzekuraWriter<'_> {
     }
 
     #[inline]
+    fn remove(&mut self, key: &[u8]) -> Result<()> {
+        match &mut self.txn {
+            Some(txn) => txn.remove(&self.store.table, key).map_err(self.store.failed("WriteTxn::remove")),
+            None => Err(self.no_transaction()),
+        }
+    }
+
+    #[inline]
     fn commit(&mut self) -> Result<()> {
         match self.txn.take() {
             Some(txn) => txn.commit().map_err(self.store.failed("WriteTxn::commit")),
@@ -157,7 +166,7 @@ impl Reader for AzekuraReader<'_> {
         Ok(found.then_some(self.value.as_slice()))
     }
 
-    fn get_many(&mut self, keys: &[&[u8]], each: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<bool> {
+    fn get_many(&mut self, keys: &[&[u8]], each: Each<'_>) -> Result<bool> {
         let table = &self.store.table;
         match &self.snapshot {
             Some(txn) => txn.get_many_with(table, keys, each),
@@ -168,16 +177,68 @@ impl Reader for AzekuraReader<'_> {
     }
 
     fn scan(&mut self) -> Result<ScanSum> {
-        let table = &self.store.table;
-        let mut cursor = match &self.snapshot {
-            Some(txn) => txn.cursor(table),
-            None => table.cursor(),
-        }
-        .map_err(self.store.failed("cursor"))?;
+        let mut cursor = self.cursor()?;
         let mut seen = ScanSum::default();
         while let Some((key, value)) = cursor.next().map_err(self.store.failed("Cursor::next"))? {
             seen.add(key, value);
         }
         Ok(seen)
+    }
+
+    fn range(&mut self, from: Option<&[u8]>, limit: u64, way: Way) -> Result<Option<ScanSum>> {
+        let store = self.store;
+        if store.table.kind() == Kind::Hash {
+            return Ok(None);
+        }
+        let mut cursor = match (from, way) {
+            (Some(key), Way::Up) => {
+                let mut cursor = self.cursor()?;
+                cursor.seek(key).map_err(store.failed("Cursor::seek"))?;
+                cursor
+            }
+            (Some(key), Way::Down) => {
+                let mut cursor = self.range_up_to(key)?;
+                cursor.seek_last();
+                cursor
+            }
+            (None, way) => {
+                let mut cursor = self.cursor()?;
+                if way == Way::Down {
+                    cursor.seek_last();
+                }
+                cursor
+            }
+        };
+        let mut seen = ScanSum::default();
+        while seen.records < limit {
+            let record = match way {
+                Way::Up => cursor.next().map_err(store.failed("Cursor::next"))?,
+                Way::Down => cursor.prev().map_err(store.failed("Cursor::prev"))?,
+            };
+            let Some((key, value)) = record else { break };
+            seen.add(key, value);
+        }
+        Ok(Some(seen))
+    }
+}
+
+impl AzekuraReader<'_> {
+    fn cursor(&self) -> Result<Cursor> {
+        let table = &self.store.table;
+        match &self.snapshot {
+            Some(txn) => txn.cursor(table),
+            None => table.cursor(),
+        }
+        .map_err(self.store.failed("cursor"))
+    }
+
+    /// A cursor over the keys up to one, itself included.
+    fn range_up_to(&self, key: &[u8]) -> Result<Cursor> {
+        let (table, bounds) = (&self.store.table, (Bound::Unbounded, Bound::Included(key)));
+        match &self.snapshot {
+            Some(txn) => txn.range(table, bounds.0, bounds.1),
+            None => table.range(bounds.0, bounds.1),
+        }
+        .map_err(self.store.failed("range"))
     }
 }

@@ -1,10 +1,11 @@
 //! A peer in memory, for tests: honest, or lying in a chosen way.
 
-use super::{About, Open, Peer, Reader, Store, Writer};
+use super::{About, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
 use std::collections::BTreeMap;
 use std::mem;
+use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
@@ -21,8 +22,10 @@ pub enum Lie {
     Forgotten,
     /// Absent keys are found.
     Invented,
-    /// A scan leaves a record out.
+    /// A scan or a range leaves a record out.
     ShortScan,
+    /// A record in 64 that is removed stays.
+    Kept,
 }
 
 /// The peer; it keeps what its stores held when they were closed.
@@ -37,9 +40,7 @@ static CLOSED: Mutex<BTreeMap<PathBuf, Map>> = Mutex::new(BTreeMap::new());
 impl MemoryPeer {
     /// A peer with a lie.
     pub fn new(lie: Lie) -> Self {
-        let about =
-            About { name: "memory", title: "Memory", ours: false, ascending_only: false, caveat: "", package: "" };
-        Self { about, lie, closed: &CLOSED }
+        Self { about: About::new("memory", "Memory"), lie, closed: &CLOSED }
     }
 }
 
@@ -82,7 +83,7 @@ struct MemoryStore {
 
 impl Store for MemoryStore {
     fn writer(&self) -> Result<Box<dyn Writer + '_>> {
-        Ok(Box::new(MemoryWriter { store: self, batch: Vec::new() }))
+        Ok(Box::new(MemoryWriter { store: self, batch: Vec::new(), removes: 0 }))
     }
 
     fn reader(&self) -> Result<Box<dyn Reader + '_>> {
@@ -106,7 +107,8 @@ impl Store for MemoryStore {
 
 struct MemoryWriter<'store> {
     store: &'store MemoryStore,
-    batch: Vec<(Vec<u8>, Vec<u8>)>,
+    batch: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    removes: u64,
 }
 
 impl Writer for MemoryWriter<'_> {
@@ -116,12 +118,26 @@ impl Writer for MemoryWriter<'_> {
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.batch.push((key.to_vec(), value.to_vec()));
+        self.batch.push((key.to_vec(), Some(value.to_vec())));
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<()> {
+        self.removes += 1;
+        if self.store.lie != Lie::Kept || !self.removes.is_multiple_of(64) {
+            self.batch.push((key.to_vec(), None));
+        }
         Ok(())
     }
 
     fn commit(&mut self) -> Result<()> {
-        locked(&self.store.map).extend(self.batch.drain(..));
+        let mut map = locked(&self.store.map);
+        for (key, value) in self.batch.drain(..) {
+            match value {
+                Some(value) => map.insert(key, value),
+                None => map.remove(&key),
+            };
+        }
         Ok(())
     }
 }
@@ -157,11 +173,27 @@ impl Reader for MemoryReader<'_> {
     }
 
     fn scan(&mut self) -> Result<ScanSum> {
+        Ok(self.sum(locked(&self.store.map).iter(), u64::MAX))
+    }
+
+    fn range(&mut self, from: Option<&[u8]>, limit: u64, way: Way) -> Result<Option<ScanSum>> {
+        let map = locked(&self.store.map);
+        let from = from.map_or(Bound::Unbounded, Bound::Included);
+        Ok(Some(match way {
+            Way::Up => self.sum(map.range::<[u8], _>((from, Bound::Unbounded)), limit),
+            Way::Down => self.sum(map.range::<[u8], _>((Bound::Unbounded, from)).rev(), limit),
+        }))
+    }
+}
+
+impl MemoryReader<'_> {
+    fn sum<'a>(&self, records: impl Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>, limit: u64) -> ScanSum {
         let left_out = usize::from(self.store.lie == Lie::ShortScan);
+        let limit = usize::try_from(limit).expect("a limit as wide as an address");
         let mut seen = ScanSum::default();
-        for (key, value) in locked(&self.store.map).iter().skip(left_out) {
+        for (key, value) in records.take(limit).skip(left_out) {
             seen.add(key, value);
         }
-        Ok(seen)
+        seen
     }
 }

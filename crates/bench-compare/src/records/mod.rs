@@ -30,6 +30,8 @@ pub enum Shape {
     Random16,
     /// Text keys of 8 to 40 bytes, scattered, with values of 20 to 200 bytes.
     Text,
+    /// The same keys with values of one length.
+    Pairs,
 }
 
 /// Room for one key.
@@ -68,7 +70,6 @@ impl KeyBuffer {
 #[derive(Debug)]
 pub struct Records {
     shape: Shape,
-    count: u64,
     value_bytes: usize,
     pool: Vec<u8>,
     text: Option<TextKeys>,
@@ -82,10 +83,9 @@ impl Records {
         let longest = value_bytes.max(TEXT_VALUE_BYTES_MAX);
         Self {
             shape,
-            count,
             value_bytes,
             pool: random_bytes((1 << POOL_OFFSETS_LOG2) + longest),
-            text: (shape == Shape::Text).then(TextKeys::new),
+            text: matches!(shape, Shape::Text | Shape::Pairs).then(TextKeys::new),
             ids: Shuffle::new(count.max(1).next_power_of_two() * 2),
         }
     }
@@ -106,7 +106,7 @@ impl Records {
                 buffer.push(&mix(index).to_be_bytes());
                 buffer.push(&mix(index ^ 0xA5A5_0000_0000_0000).to_be_bytes());
             }
-            Shape::Text => {
+            Shape::Text | Shape::Pairs => {
                 if let Some(text) = &self.text {
                     text.write(self.ids.at(index), buffer);
                 }
@@ -157,16 +157,24 @@ impl Records {
         &self.pool[offset..offset + length]
     }
 
-    /// Bytes of all keys and values, and what a scan of them must sum to.
-    pub fn totals(&self) -> (u64, ScanSum) {
+    /// Bytes of the keys and values of the first so many records.
+    pub fn raw_bytes(&self, count: u64) -> u64 {
         let mut buffer = KeyBuffer::default();
-        let (mut raw_bytes, mut sum) = (0u64, ScanSum::default());
-        for index in 0..self.count {
-            let (key, value) = (self.key(index, &mut buffer), self.value(index));
-            raw_bytes += to_u64(key.len() + value.len());
-            sum.add(key, value);
+        let mut bytes = |index| to_u64(self.key(index, &mut buffer).len() + self.value(index).len());
+        match self.shape {
+            Shape::Text | Shape::Pairs => (0..count).map(bytes).sum(),
+            _ => count * bytes(0),
         }
-        (raw_bytes, sum)
+    }
+
+    /// What a scan of the first so many records must sum to.
+    pub fn sum(&self, count: u64) -> ScanSum {
+        let mut buffer = KeyBuffer::default();
+        let mut sum = ScanSum::default();
+        for index in 0..count {
+            sum.add(self.key(index, &mut buffer), self.value(index));
+        }
+        sum
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::format::{Unit, digits, figure};
 use super::summary::Better;
-use crate::runner::CaseResult;
+use crate::results::CaseResult;
 use crate::workloads::{Case, Workload};
 
 /// What a figure is divided by.
@@ -12,7 +12,7 @@ enum Against {
     Peer(&'static str),
     /// The same figure of the best peer.
     Best,
-    /// Its own figure with one thread, from an earlier case.
+    /// Its own figure with one thread, from another case.
     OneThread,
     /// A number.
     One,
@@ -38,25 +38,25 @@ const BOTH: &[&str] = &["azekura-ordered", "azekura-hash"];
 const MILLION: u64 = 1_000_000;
 
 fn sequential(case: &Case) -> bool {
-    case.workload == Workload::Sequential && case.value_bytes == 4 && case.records >= MILLION
+    case.workload == Workload::Cedalss && case.value_bytes == 4 && case.records >= MILLION
 }
 fn large(case: &Case) -> bool {
-    case.workload == Workload::Large && case.records >= MILLION / 4
+    case.workload == Workload::Cedalss && case.value_bytes == 4096 && case.records >= MILLION / 4
 }
-fn random_10m(case: &Case) -> bool {
-    case.workload == Workload::Random && case.batch == 65_536 && (10 * MILLION..100 * MILLION).contains(&case.records)
+fn lookup_10m(case: &Case) -> bool {
+    case.workload == Workload::Lookup && case.batch == 65_536 && (10 * MILLION..100 * MILLION).contains(&case.records)
 }
-fn random_100m(case: &Case) -> bool {
-    case.workload == Workload::Random && case.batch == 65_536 && case.records >= 100 * MILLION
+fn lookup_100m(case: &Case) -> bool {
+    case.workload == Workload::Lookup && case.batch == 65_536 && case.records >= 100 * MILLION
 }
-fn random_by_100(case: &Case) -> bool {
-    case.workload == Workload::Random && case.batch == 100
+fn lookup_by_100(case: &Case) -> bool {
+    case.workload == Workload::Lookup && case.batch == 100
 }
-fn ordinary_44(case: &Case) -> bool {
-    case.workload == Workload::Ordinary16 && case.value_bytes == 44
+fn huge_44(case: &Case) -> bool {
+    case.workload == Workload::Huge && case.value_bytes == 44
 }
-fn ordinary_1524(case: &Case) -> bool {
-    case.workload == Workload::Ordinary16 && case.value_bytes == 1524
+fn huge_1524(case: &Case) -> bool {
+    case.workload == Workload::Huge && case.value_bytes == 1524
 }
 fn text(case: &Case) -> bool {
     case.workload == Workload::Text
@@ -106,24 +106,24 @@ const GATES: [Gate; 44] = [
     least(large, BOTH, "read_per_s", 1.0, Against::Peer("lmdb")),
     most(large, BOTH, "written_per_raw", 1.02),
     most(large, BOTH, "file_per_raw", 1.01),
-    least(random_10m, BOTH, "write_per_s", 8e6, Against::One),
-    least(random_10m, HASH, "present_gets_per_s", 1.5, Against::Peer("kyoto-hash")),
-    least(random_10m, HASH, "absent_gets_per_s", 1.5, Against::Peer("kyoto-hash")),
-    least(random_10m, ORDERED, "present_gets_per_s", 2.5, Against::Peer("lmdb")),
-    least(random_10m, ORDERED, "absent_gets_per_s", 2.5, Against::Peer("lmdb")),
-    least(random_10m, BOTH, "many_speedup", 2.5, Against::One),
-    least(random_by_100, BOTH, "write_per_s", 2e6, Against::One),
-    least(random_100m, BOTH, "write_per_s", 7e6, Against::One),
-    most(random_100m, BOTH, "growth", 1.3),
-    most(random_100m, BOTH, "batch_max_ms", 250.0),
-    most(random_100m, BOTH, "settled_bytes_per_record", 15.0),
-    most(random_100m, BOTH, "peak_rss_per_budget", 1.25),
-    least(ordinary_44, HASH, "write_per_s", 4.0, Against::Peer("kyoto-hash")),
-    least(ordinary_44, HASH, "present_gets_per_s", 1.0, Against::Peer("kyoto-hash")),
-    least(ordinary_1524, HASH, "write_per_s", 3.0, Against::Peer("kyoto-hash")),
-    least(ordinary_1524, HASH, "present_gets_per_s", 1.0, Against::Peer("kyoto-hash")),
-    least(ordinary_44, ORDERED, "write_per_s", 4.0, Against::Peer("kyoto-hash")),
-    least(ordinary_1524, ORDERED, "write_per_s", 3.0, Against::Peer("kyoto-hash")),
+    least(lookup_10m, BOTH, "write_per_s", 8e6, Against::One),
+    least(lookup_10m, HASH, "present_gets_per_s", 1.5, Against::Peer("kyoto-hash")),
+    least(lookup_10m, HASH, "absent_gets_per_s", 1.5, Against::Peer("kyoto-hash")),
+    least(lookup_10m, ORDERED, "present_gets_per_s", 2.5, Against::Peer("lmdb")),
+    least(lookup_10m, ORDERED, "absent_gets_per_s", 2.5, Against::Peer("lmdb")),
+    least(lookup_10m, BOTH, "many_speedup", 2.5, Against::One),
+    least(lookup_by_100, BOTH, "write_per_s", 2e6, Against::One),
+    least(lookup_100m, BOTH, "write_per_s", 7e6, Against::One),
+    most(lookup_100m, BOTH, "growth", 1.3),
+    most(lookup_100m, BOTH, "batch_max_ms", 250.0),
+    most(lookup_100m, BOTH, "settled_bytes_per_record", 15.0),
+    most(lookup_100m, BOTH, "peak_rss_per_budget", 1.25),
+    least(huge_44, HASH, "write_per_s", 4.0, Against::Peer("kyoto-hash")),
+    least(huge_44, HASH, "present_gets_per_s", 1.0, Against::Peer("kyoto-hash")),
+    least(huge_1524, HASH, "write_per_s", 3.0, Against::Peer("kyoto-hash")),
+    least(huge_1524, HASH, "present_gets_per_s", 1.0, Against::Peer("kyoto-hash")),
+    least(huge_44, ORDERED, "write_per_s", 4.0, Against::Peer("kyoto-hash")),
+    least(huge_1524, ORDERED, "write_per_s", 3.0, Against::Peer("kyoto-hash")),
     least(text, BOTH, "write_per_s", 3.0, Against::Best),
     least(text, BOTH, "present_gets_per_s", 1.2, Against::Best),
     most(text, BOTH, "overhead_per_record", 4.0),
@@ -138,29 +138,29 @@ const GATES: [Gate; 44] = [
     most(open, BOTH, "open_cold_ms", 50.0),
 ];
 
-/// A line for each figure that the last of the results is about and that was measured.
-pub fn lines(results: &[CaseResult]) -> Vec<String> {
-    let Some((last, earlier)) = results.split_last() else {
+/// A line for each figure that a case is about and that was measured.
+pub fn lines(results: &[CaseResult], case: &Case) -> Vec<String> {
+    let Some(result) = results.iter().find(|result| result.case == *case) else {
         return Vec::new();
     };
     GATES
         .iter()
-        .filter(|gate| (gate.about)(&last.case))
-        .flat_map(|gate| gate.ours.iter().filter_map(|ours| line(gate, ours, last, earlier)))
+        .filter(|gate| (gate.about)(case))
+        .flat_map(|gate| gate.ours.iter().filter_map(|ours| line(gate, ours, result, results)))
         .collect()
 }
 
-fn line(gate: &Gate, ours: &str, last: &CaseResult, earlier: &[CaseResult]) -> Option<String> {
-    let value = last.figure(ours, gate.figure)?.median;
+fn line(gate: &Gate, ours: &str, result: &CaseResult, all: &[CaseResult]) -> Option<String> {
+    let value = result.figure(ours, gate.figure)?.median;
     let (divisor, what) = match gate.against {
         Against::One => (1.0, String::new()),
-        Against::Peer(name) => (last.figure(name, gate.figure)?.median, format!(" × {name}")),
+        Against::Peer(name) => (result.figure(name, gate.figure)?.median, format!(" × {name}")),
         Against::Best => {
-            let (name, best) = last.best_peer(gate.figure, gate.better)?;
-            (best, format!(" × {name}, the best"))
+            let (name, best) = result.best_peer(gate.figure, gate.better)?;
+            (best, format!(" × {}, the best", name.name))
         }
         Against::OneThread => {
-            let before = earlier.iter().rev().find(|result| durable_1(&result.case))?;
+            let before = all.iter().rev().find(|result| durable_1(&result.case))?;
             (before.figure(ours, gate.figure)?.median, " × one thread".to_owned())
         }
     };

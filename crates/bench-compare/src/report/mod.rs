@@ -1,9 +1,11 @@
-//! What is printed and stored of the measurements.
+//! What is printed, stored and drawn of the measurements.
 
-mod columns;
+pub mod columns;
 mod format;
 pub mod gates;
-pub mod json;
 pub mod machine;
+pub mod markdown;
+pub mod page;
+mod plot;
 mod summary;
 pub mod table;

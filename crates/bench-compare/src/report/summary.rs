@@ -1,6 +1,8 @@
-//! The median of repetitions, and their range.
+//! The median of repetitions, their range, and how Azekura's compares with the best peer's.
 
-use crate::runner::{CaseResult, Row};
+use super::columns::{self, Column};
+use crate::measure::LOAD;
+use crate::results::{CaseResult, Entrant, Row};
 
 /// A figure over repetitions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,24 +42,105 @@ impl Figure {
     pub fn in_row(row: &Row, name: &str) -> Option<Self> {
         Self::of(row.outcomes.iter().filter_map(|outcome| outcome.measured.get(name)).collect())
     }
+
+    /// The range, if there were several repetitions.
+    pub fn range(self) -> Option<(f64, f64)> {
+        (self.max > self.min).then_some((self.min, self.max))
+    }
+}
+
+impl Row {
+    /// What was stopped when its time was over, in the first repetition; most often the same in all.
+    pub fn stopped(&self) -> &[String] {
+        self.outcomes.first().map_or(&[], |outcome| &outcome.measured.stopped)
+    }
+
+    /// Whether fewer records were put than were asked for.
+    pub fn load_stopped(&self) -> bool {
+        self.stopped().iter().any(|note| note.starts_with(LOAD))
+    }
 }
 
 impl CaseResult {
+    /// The row of the entrant of this name.
+    pub fn row(&self, entrant: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.entrant.name == entrant)
+    }
+
     /// A figure of the entrant of this name.
     pub fn figure(&self, entrant: &str, name: &str) -> Option<Figure> {
-        let row = self.rows.iter().find(|row| row.entrant.name == entrant)?;
-        Figure::in_row(row, name)
+        Figure::in_row(self.row(entrant)?, name)
     }
 
     /// The best of the peers in a figure, Azekura and references aside.
-    pub fn best_peer(&self, name: &str, better: Better) -> Option<(&'static str, f64)> {
-        let peers = self.rows.iter().filter(|row| !row.entrant.ours && !row.entrant.reference);
-        let figures = peers.filter_map(|row| Some((row.entrant.name, Figure::in_row(row, name)?.median)));
-        let by_figure = |a: &(&str, f64), b: &(&str, f64)| a.1.total_cmp(&b.1);
+    pub fn best_peer(&self, name: &str, better: Better) -> Option<(&Entrant, f64)> {
+        self.best(name, better, |entrant| !entrant.ours && !entrant.reference)
+    }
+
+    /// The best in a figure of those that are chosen.
+    fn best(&self, name: &str, better: Better, chosen: impl Fn(&Entrant) -> bool) -> Option<(&Entrant, f64)> {
+        let rows = self.rows.iter().filter(|row| chosen(&row.entrant));
+        let figures = rows.filter_map(|row| Some((&row.entrant, Figure::in_row(row, name)?.median)));
+        let by_figure = |a: &(&Entrant, f64), b: &(&Entrant, f64)| a.1.total_cmp(&b.1);
         match better {
             Better::Higher => figures.max_by(by_figure),
             Better::Lower => figures.min_by(by_figure),
             Better::Neither => None,
+        }
+    }
+
+    /// The workload's headline figures that both Azekura and a peer have.
+    pub fn duels(&self) -> Vec<Duel<'_>> {
+        columns::headlines(&self.case).filter_map(|column| self.duel(column)).collect()
+    }
+
+    fn duel(&self, column: &'static Column) -> Option<Duel<'_>> {
+        let (ours, our_figure) = self.best(column.name, column.better, |entrant| entrant.ours)?;
+        let (peer, peer_figure) = self.best_peer(column.name, column.better)?;
+        let factor = match column.better {
+            Better::Lower => peer_figure / our_figure,
+            _ => our_figure / peer_figure,
+        };
+        let sound = factor.is_finite() && factor > 0.0;
+        sound.then_some(Duel { column, ours, our_figure, peer, peer_figure, factor })
+    }
+}
+
+/// The better of Azekura's kinds against the best peer in one figure.
+#[derive(Debug)]
+pub struct Duel<'a> {
+    /// The figure.
+    pub column: &'static Column,
+    /// The better kind.
+    pub ours: &'a Entrant,
+    /// Its figure.
+    pub our_figure: f64,
+    /// The best peer.
+    pub peer: &'a Entrant,
+    /// Its figure.
+    pub peer_figure: f64,
+    /// How many times better Azekura is; below 1 it is worse.
+    pub factor: f64,
+}
+
+/// How a duel ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Azekura is better.
+    Won,
+    /// Within three in a hundred: less than what one run differs from the next.
+    Even,
+    /// The peer is better.
+    Lost,
+}
+
+impl Duel<'_> {
+    /// How it ended.
+    pub fn end(&self) -> End {
+        match self.factor {
+            factor if factor > 1.03 => End::Won,
+            factor if factor < 1.0 / 1.03 => End::Lost,
+            _ => End::Even,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::columns::{self, Column};
 use super::format::{digits, figure};
 use super::summary::{Better, Figure};
-use crate::runner::{CaseResult, Row};
+use crate::results::{CaseResult, Row};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
 /// The table with its heading and what must be said of its rows.
@@ -22,7 +22,7 @@ pub fn render(result: &CaseResult) -> String {
     table.set_header(std::iter::once(Cell::new("")).chain(heads));
     for row in result.rows.iter().filter(|row| !row.outcomes.is_empty()) {
         let cells = columns.iter().map(|column| right(cell(row, column)));
-        table.add_row(std::iter::once(Cell::new(row.entrant.title)).chain(cells));
+        table.add_row(std::iter::once(Cell::new(&row.entrant.title)).chain(cells));
     }
     for row in result.rows.iter().filter(|row| row.entrant.ours && !row.outcomes.is_empty()) {
         let cells = columns.iter().map(|column| right(ratio(result, row, column)));
@@ -37,6 +37,9 @@ pub fn render(result: &CaseResult) -> String {
     for row in &result.rows {
         if let Some(failure) = &row.failure {
             text.push_str(&format!("  {} failed: {failure}\n", row.entrant.title));
+        }
+        for stopped in row.stopped() {
+            text.push_str(&format!("  {} stopped: {stopped}\n", row.entrant.title));
         }
         if !row.entrant.caveat.is_empty() && !row.outcomes.is_empty() {
             text.push_str(&format!("  {}: {}\n", row.entrant.title, row.entrant.caveat));
@@ -65,8 +68,8 @@ fn ratio(result: &CaseResult, row: &Row, column: &Column) -> String {
     let ours = Figure::in_row(row, column.name);
     let best = result.best_peer(column.name, column.better);
     match (ours, best) {
-        (Some(ours), Some((name, best))) if best > 0.0 => {
-            format!("{}×\n{name}", digits(ours.median / best))
+        (Some(ours), Some((peer, best))) if best > 0.0 => {
+            format!("{}×\n{}", digits(ours.median / best), peer.name)
         }
         _ => String::new(),
     }

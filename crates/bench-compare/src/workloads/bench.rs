@@ -1,16 +1,23 @@
 //! The steps that workloads share: load, close, reopen, and verified reads.
+//!
+//! A case may say how long a phase takes at most. A load that is stopped then has put fewer records,
+//! and everything after it is about those: `loaded`, not what was asked for.
 
-use super::Case;
+use super::{Case, Workload};
 use crate::failure::{Failure, Result, abbreviated};
 use crate::measure::batches::Batches;
 use crate::measure::counters::{self, Io};
-use crate::measure::{Measured, count};
-use crate::peers::{Open, Peer, Reader, Store};
+use crate::measure::{Deadline, LOAD, Measured, Watch, count};
+use crate::peers::{Open, Peer, Place, Reader, Store};
 use crate::records::{KeyBuffer, Records, ScanSum, Shuffle};
 use std::path::Path;
 use std::time::Instant;
 
 const MIB: f64 = 1024.0 * 1024.0;
+/// Operations between two looks at the clock, and gets that a helper process is told at once.
+pub const STRIDE: u64 = 256;
+/// Records between two looks at the clock within a transaction.
+const LOOK_EVERY: u64 = 1024;
 
 /// One peer under one case.
 pub struct Bench<'a> {
@@ -22,16 +29,17 @@ pub struct Bench<'a> {
     pub dir: &'a Path,
     /// The records.
     pub records: Records,
+    /// How many of them were put; all until a load is stopped.
+    pub loaded: u64,
     raw_bytes: u64,
-    sum: ScanSum,
 }
 
 impl<'a> Bench<'a> {
     /// Prepares the records.
     pub fn new(peer: &'a dyn Peer, case: &'a Case, dir: &'a Path) -> Self {
         let records = Records::new(case.shape(), case.records, case.value_bytes);
-        let (raw_bytes, sum) = records.totals();
-        Self { peer, case, dir, records, raw_bytes, sum }
+        let raw_bytes = records.raw_bytes(case.records);
+        Self { peer, case, dir, records, loaded: case.records, raw_bytes }
     }
 
     /// Opens the store.
@@ -47,69 +55,111 @@ impl<'a> Bench<'a> {
         })
     }
 
+    /// The end of a phase that begins now.
+    pub fn deadline(&self) -> Deadline {
+        Deadline::after(self.case.phase_s)
+    }
+
     /// Creates the store, puts every record, makes it durable and closes it.
-    pub fn write(&self, into: &mut Measured) -> Result<()> {
+    pub fn write(&mut self, into: &mut Measured) -> Result<()> {
         let before = Io::now();
         let store = self.open(true, false)?;
 
-        let began = Instant::now();
-        let batches = self.put_all(store.as_ref())?;
-        let wrote = began.elapsed();
-        let began = Instant::now();
+        let watch = Watch::start(store.as_ref());
+        let (batches, loaded) = self.put_all(store.as_ref())?;
+        let wrote = watch.elapsed();
+        let watch = Instant::now();
         store.sync()?;
         store.close()?;
-        let flushed = began.elapsed();
+        let flushed = watch.elapsed();
 
-        let records = self.case.records;
-        into.set("records", count(records));
-        into.set_timed("write", records, wrote);
+        into.note_stopped(LOAD, loaded, self.case.records);
+        self.loaded = loaded;
+        if loaded < self.case.records {
+            self.raw_bytes = self.records.raw_bytes(loaded);
+        }
+        into.set_count("records", loaded);
+        into.set_timed("write", loaded, wrote);
         into.set("flush_s", flushed.as_secs_f64());
-        into.set("write_flush_per_s", count(records) / (wrote + flushed).as_secs_f64());
+        into.set("write_flush_per_s", count(loaded) / (wrote + flushed).as_secs_f64());
         into.set("write_mb_per_s", count(self.raw_bytes) / 1e6 / wrote.as_secs_f64());
-        into.set("write_peak_rss_bytes", count(counters::peak_rss_bytes()));
+        into.set_count("write_peak_rss_bytes", counters::peak_rss_bytes());
         batches.report(into);
+        if !matches!(self.case.workload, Workload::Lookup | Workload::Huge | Workload::Text) {
+            // The course of a load is looked at where its batches are large.
+            into.series.clear();
+        }
         self.report_sizes(Io::now().since(before), into);
         Ok(())
     }
 
-    fn put_all(&self, store: &dyn Store) -> Result<Batches> {
+    /// Puts records, transaction by transaction, until all are there or the phase is over; tells how
+    /// many are there.
+    fn put_all(&self, store: &dyn Store) -> Result<(Batches, u64)> {
         let mut writer = store.writer()?;
         let mut buffer = KeyBuffer::default();
         let batch = self.case.batch.max(1);
         let mut batches = Batches::new(self.case.records.div_ceil(batch));
+        let deadline = self.deadline();
+        let mut watch = Watch::start(store);
         let mut start = 0;
-        let mut before = Instant::now();
         while start < self.case.records {
             let end = self.case.records.min(start + batch);
+            let mut index = start;
             writer.begin()?;
-            for index in start..end {
+            while index < end {
                 writer.put(self.records.key(index, &mut buffer), self.records.value(index))?;
+                index += 1;
+                if index.is_multiple_of(LOOK_EVERY) && deadline.passed() {
+                    break;
+                }
             }
             writer.commit()?;
-            let now = Instant::now();
-            batches.add(now - before, end - start);
-            before = now;
-            start = end;
+            batches.add(watch.lap(), index - start);
+            start = index;
+            let look = batch > STRIDE || (start / batch).is_multiple_of(STRIDE / batch);
+            if index < end || look && deadline.passed() {
+                break;
+            }
         }
-        Ok(batches)
+        Ok((batches, start))
     }
 
     fn report_sizes(&self, io: Io, into: &mut Measured) {
-        let (records, raw) = (count(self.case.records), count(self.raw_bytes));
-        let database = count(counters::directory_bytes(self.dir));
-        let written = count(io.written_bytes());
+        let (records, raw) = (count(self.loaded), count(self.raw_bytes));
+        let database = count(self.peer.file_bytes(self.dir));
         into.set("raw_bytes", raw);
         into.set("database_bytes", database);
+        if self.loaded < self.case.records {
+            // Some peers make room for all records at once, so a part of them has no size of its own.
+            return;
+        }
         into.set("bytes_per_record", database / records);
         into.set("overhead_per_record", (database - raw) / records);
         into.set("file_per_raw", database / raw);
-        into.set("written_bytes", written);
-        into.set("written_by_calls_bytes", count(io.call_bytes));
-        into.set("dirtied_bytes", count(io.dirtied_bytes));
-        into.set("written_per_file", written / database);
-        into.set("written_per_raw", written / raw);
-        into.set("write_calls", count(io.write_calls));
-        into.set("write_calls_per_mib", count(io.write_calls) / (written / MIB));
+        // Calls to and from a helper process are no calls of the peer.
+        let here = self.peer.about().place == Place::Here;
+        let written = count(if here { io.written_bytes() } else { io.dirtied_bytes });
+        if written > 0.0 {
+            into.set("written_bytes", written);
+            into.set("written_per_file", written / database);
+            into.set("written_per_raw", written / raw);
+        }
+        if here {
+            into.set_count("written_by_calls_bytes", io.call_bytes);
+            into.set_count("dirtied_bytes", io.dirtied_bytes);
+            into.set_count("write_calls", io.write_calls);
+            into.set("write_calls_per_mib", count(io.write_calls) / (written / MIB));
+        }
+    }
+
+    /// Adds what was read since the counters were looked at.
+    pub fn report_reads(&self, before: Io, into: &mut Measured) {
+        let io = Io::now().since(before);
+        if self.peer.about().place == Place::Here {
+            into.set_count("read_bytes", io.read_bytes());
+            into.set_count("read_calls", io.read_calls);
+        }
     }
 
     /// Opens the store again, and lets it settle if the case says so.
@@ -121,9 +171,9 @@ impl<'a> Bench<'a> {
             let began = Instant::now();
             if store.settle()? {
                 into.set("settle_s", began.elapsed().as_secs_f64());
-                into.set("settled_bytes", count(counters::directory_bytes(self.dir)));
-                let per_record = count(counters::directory_bytes(self.dir)) / count(self.case.records);
-                into.set("settled_bytes_per_record", per_record);
+                let settled = self.peer.file_bytes(self.dir);
+                into.set_count("settled_bytes", settled);
+                into.set("settled_bytes_per_record", count(settled) / count(self.loaded));
             }
         }
         Ok(store)
@@ -148,69 +198,142 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Gets keys, one call each, and times it: those of indices below `loaded` must be there with their
+    /// values, all others absent.
+    pub fn time_gets(
+        &self,
+        store: &dyn Store,
+        name: &str,
+        total: u64,
+        index: impl Fn(u64) -> u64,
+        into: &mut Measured,
+    ) -> Result<()> {
+        let mut reader = store.reader()?;
+        let deadline = self.deadline();
+        let watch = Watch::start(store);
+        let mut done = 0;
+        while done < total && (done == 0 || !deadline.passed()) {
+            let end = total.min(done + STRIDE);
+            self.get_some(reader.as_mut(), done..end, &index)?;
+            done = end;
+        }
+        into.set_timed(name, done, watch.elapsed());
+        into.note_stopped(name, done, total);
+        Ok(())
+    }
+
+    /// Gets a few keys; a helper process is told all of them at once.
+    pub fn get_some(
+        &self,
+        reader: &mut dyn Reader,
+        positions: std::ops::Range<u64>,
+        index: impl Fn(u64) -> u64,
+    ) -> Result<()> {
+        if !matches!(self.peer.about().place, Place::Helper(_)) {
+            let mut buffer = KeyBuffer::default();
+            for position in positions {
+                let index = index(position);
+                if index < self.loaded {
+                    self.get_present(reader, index, &mut buffer)?;
+                } else if reader.get(self.records.key(index, &mut buffer))?.is_some() {
+                    return Err(Failure::Unexpected { peer: self.peer.about().name, index });
+                }
+            }
+            return Ok(());
+        }
+        let indices: Vec<u64> = positions.map(index).collect();
+        self.check_many(&indices, |keys, each| reader.get_each(keys, each).map(|()| true)).map(|_| ())
+    }
+
+    /// Gets the keys of indices by a call that takes many, and checks every answer; `false` if there is
+    /// no such call.
+    pub fn check_many(
+        &self,
+        indices: &[u64],
+        get: impl FnOnce(&[&[u8]], crate::peers::Each<'_>) -> Result<bool>,
+    ) -> Result<bool> {
+        let mut buffers = vec![KeyBuffer::default(); indices.len()];
+        for (index, buffer) in indices.iter().zip(&mut buffers) {
+            self.records.key(*index, buffer);
+        }
+        let keys: Vec<&[u8]> = buffers.iter().map(KeyBuffer::bytes).collect();
+        let (mut wrong, mut answers): (Option<Failure>, usize) = (None, 0);
+        let supported = get(&keys, &mut |at, got| {
+            answers += 1;
+            let index = indices[at];
+            if index >= self.loaded {
+                if got.is_some() {
+                    wrong = Some(Failure::Unexpected { peer: self.peer.about().name, index });
+                }
+            } else if got != Some(self.records.value(index)) {
+                wrong = Some(self.wrong(index, self.records.value(index), got));
+            }
+        })?;
+        match wrong {
+            Some(wrong) => Err(wrong),
+            None if supported && answers != indices.len() => {
+                let text = format!("{answers} answers for {} keys", indices.len());
+                Err(Failure::peer(self.peer.about().name, "getting many", &text))
+            }
+            None => Ok(supported),
+        }
+    }
+
     /// Gets every record in order.
     pub fn read_in_order(&self, store: &dyn Store, into: &mut Measured) -> Result<()> {
-        let mut buffer = KeyBuffer::default();
-        let mut reader = store.reader()?;
-        let began = Instant::now();
-        for index in 0..self.case.records {
-            self.get_present(reader.as_mut(), index, &mut buffer)?;
+        self.time_gets(store, "read", self.loaded, |position| position, into)?;
+        if let Some(rate) = into.get("read_per_s") {
+            into.set("read_mb_per_s", rate * count(self.raw_bytes) / count(self.loaded) / 1e6);
         }
-        let took = began.elapsed();
-        into.set_timed("read", self.case.records, took);
-        into.set("read_mb_per_s", count(self.raw_bytes) / 1e6 / took.as_secs_f64());
         Ok(())
     }
 
     /// Visits every record once, and compares their number and sum.
     pub fn scan(&self, store: &dyn Store, into: &mut Measured) -> Result<()> {
+        let expected = self.records.sum(self.loaded);
         let mut reader = store.reader()?;
-        let began = Instant::now();
+        let watch = Watch::start(store);
         let seen = reader.scan()?;
-        let took = began.elapsed();
-        if seen != self.sum {
-            return Err(Failure::WrongScan {
-                peer: self.peer.about().name,
-                records: self.sum.records,
-                sum: self.sum.sum,
-                got_records: seen.records,
-                got_sum: seen.sum,
-            });
-        }
-        into.set_timed("scan", self.case.records, took);
+        let took = watch.elapsed();
+        self.check_scan(expected, seen)?;
+        into.set_timed("scan", self.loaded, took);
         Ok(())
+    }
+
+    /// Compares what a scan saw.
+    pub fn check_scan(&self, expected: ScanSum, seen: ScanSum) -> Result<()> {
+        if seen == expected {
+            return Ok(());
+        }
+        Err(Failure::WrongScan {
+            peer: self.peer.about().name,
+            records: expected.records,
+            sum: expected.sum,
+            got_records: seen.records,
+            got_sum: seen.sum,
+        })
     }
 
     /// How many random gets of each kind to do.
     pub fn gets(&self) -> u64 {
-        self.case.gets.min(self.case.records)
+        self.case.gets.min(self.loaded)
     }
 
     /// Gets distinct records at random.
     pub fn read_present(&self, store: &dyn Store, into: &mut Measured) -> Result<()> {
-        let order = Shuffle::new(self.case.records);
-        let mut buffer = KeyBuffer::default();
-        let mut reader = store.reader()?;
-        let began = Instant::now();
-        for position in 0..self.gets() {
-            self.get_present(reader.as_mut(), order.at(position), &mut buffer)?;
-        }
-        into.set_timed("present_gets", self.gets(), began.elapsed());
-        Ok(())
+        let order = Shuffle::new(self.loaded);
+        self.time_gets(store, "present_gets", self.gets(), |position| order.at(position), into)
     }
 
     /// Gets keys that were never put.
     pub fn read_absent(&self, store: &dyn Store, into: &mut Measured) -> Result<()> {
-        let mut buffer = KeyBuffer::default();
-        let mut reader = store.reader()?;
-        let began = Instant::now();
-        for position in 0..self.gets() {
-            let index = self.case.records + position;
-            if reader.get(self.records.key(index, &mut buffer))?.is_some() {
-                return Err(Failure::Unexpected { peer: self.peer.about().name, index });
-            }
-        }
-        into.set_timed("absent_gets", self.gets(), began.elapsed());
-        Ok(())
+        self.time_gets(store, "absent_gets", self.gets(), |position| self.case.records + position, into)
+    }
+
+    /// Adds the most memory that was used so far.
+    pub fn report_memory(&self, into: &mut Measured) {
+        let peak = count(counters::peak_rss_bytes());
+        into.set("peak_rss_bytes", peak);
+        into.set("peak_rss_per_budget", peak / count(self.case.budget_bytes));
     }
 }

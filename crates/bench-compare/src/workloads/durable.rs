@@ -1,10 +1,10 @@
 //! Durable commits of one record, from one thread and from several, beside the rate at which the
 //! machine itself makes 4 KiB durable.
 
-use super::{Case, Job, Outcome, bench::Bench};
+use super::{Job, Outcome, bench::Bench};
 use crate::failure::{Failure, Result};
-use crate::measure::{Measured, count, latency};
-use crate::peers::{Peer, Store};
+use crate::measure::{Measured, Watch, latency};
+use crate::peers::Store;
 use crate::records::KeyBuffer;
 use hdrhistogram::Histogram;
 use std::fs::File;
@@ -38,14 +38,14 @@ pub const RAW_FILES: [RawFile; 2] = [
 ];
 
 /// Runs the workload.
-pub fn run(peer: &dyn Peer, case: &Case, dir: &Path) -> Result<Measured> {
-    let bench = Bench::new(peer, case, dir);
+pub fn run(bench: &Bench<'_>) -> Result<Measured> {
+    let case = bench.case;
     let store = bench.open(true, true)?;
-    let began = Instant::now();
+    let watch = Watch::start(store.as_ref());
     let sides = on_threads(case.threads, |thread| {
-        commit_for(&bench, store.as_ref(), thread, Duration::from_secs_f64(case.seconds))
+        commit_for(bench, store.as_ref(), thread, Duration::from_secs_f64(case.seconds))
     })?;
-    let took = began.elapsed();
+    let took = watch.elapsed();
     store.close()?;
 
     let store = bench.open(false, true)?;
@@ -98,11 +98,13 @@ fn on_threads(threads: u64, work: impl Fn(u64) -> Result<Side> + Sync) -> Result
 fn commit_for(bench: &Bench<'_>, store: &dyn Store, thread: u64, limit: Duration) -> Result<Side> {
     let mut writer = store.writer()?;
     let mut key = KeyBuffer::default();
+    let mut watch = Watch::start(store);
     repeat_for(limit, |number| {
         let index = thread * THREAD_STRIDE + number;
         writer.begin()?;
         writer.put(bench.records.key(index, &mut key), bench.records.value(index))?;
-        writer.commit()
+        writer.commit()?;
+        Ok(watch.lap())
     })
 }
 
@@ -124,21 +126,20 @@ fn write_for(raw: &RawFile, file: &File, limit: Duration) -> Result<Side> {
     repeat_for(limit, |number| {
         let place = if raw.overwrite { number % PREPARED_BLOCKS } else { number };
         let offset = place * crate::records::to_u64(BLOCK_BYTES);
-        file.write_all_at(&block, offset).and_then(|()| file.sync_data()).map_err(Failure::io(raw.title))
+        let began = Instant::now();
+        file.write_all_at(&block, offset).and_then(|()| file.sync_data()).map_err(Failure::io(raw.title))?;
+        Ok(began.elapsed())
     })
 }
 
-/// Repeats a step until the time is over.
-fn repeat_for(limit: Duration, mut step: impl FnMut(u64) -> Result<()>) -> Result<Side> {
+/// Repeats a step, which tells how long it took, until the time is over.
+fn repeat_for(limit: Duration, mut step: impl FnMut(u64) -> Result<Duration>) -> Result<Side> {
     let mut times = latency::histogram();
     let began = Instant::now();
-    let (mut before, mut number) = (began, 0);
-    while before - began < limit {
-        step(number)?;
+    let mut number = 0;
+    while began.elapsed() < limit {
+        latency::record(&mut times, step(number)?);
         number += 1;
-        let now = Instant::now();
-        latency::record(&mut times, now - before);
-        before = now;
     }
     Ok((number, times))
 }
@@ -151,7 +152,7 @@ fn summary(sides: &[Side], took: Duration) -> Measured {
     }
     let commits = sides.iter().map(|(commits, _)| commits).sum();
     measured.set_timed("commits", commits, took);
-    measured.set("commits", count(commits));
+    measured.set_count("commits", commits);
     latency::report(&times, "commit", &mut measured);
     measured
 }

@@ -1,54 +1,57 @@
 //! The time to open a database and get one record, in a process that did not write it.
 
-use super::{Job, bench::Bench};
+use super::bench::Bench;
+use super::{Job, Part};
 use crate::child;
 use crate::failure::{Failure, Result};
 use crate::measure::{Measured, count, counters};
-use crate::peers::Peer;
 use crate::records::KeyBuffer;
 use rustix::fs::{Advice, fadvise};
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::Instant;
 
+/// Only loads: what the other process does.
+pub fn load(bench: &mut Bench<'_>) -> Result<Measured> {
+    let mut measured = Measured::default();
+    bench.write(&mut measured)?;
+    let store = bench.reopen(&mut measured)?;
+    store.settle()?;
+    store.close()?;
+    Ok(measured)
+}
+
 /// Runs the workload: has another process load the database, then opens it twice, first with nothing
 /// of it in the page cache and then with what that left there.
-pub fn run(peer: &dyn Peer, job: &Job) -> Result<Measured> {
-    let bench = Bench::new(peer, &job.case, &job.dir);
-    let mut measured = Measured::default();
-    if job.load_only {
-        bench.write(&mut measured)?;
-        let store = bench.reopen(&mut measured)?;
-        store.settle()?;
-        store.close()?;
-        return Ok(measured);
-    }
-
-    let loaded = child::run(&Job { load_only: true, ..job.clone() }, None)?;
-    for name in ["write_s", "flush_s", "raw_bytes"] {
-        if let Some(value) = loaded.measured.get(name) {
+pub fn run(bench: &mut Bench<'_>, job: &Job) -> Result<Measured> {
+    let loaded = child::run(&Job { part: Part::Load, ..job.clone() }, None)?.measured;
+    let mut measured = Measured { stopped: loaded.stopped.clone(), ..Measured::default() };
+    for name in ["write_s", "flush_s", "raw_bytes", "records"] {
+        if let Some(value) = loaded.get(name) {
             measured.set(name, value);
         }
     }
-    measured.set("database_bytes", count(counters::directory_bytes(&job.dir)));
+    measured.set_count("database_bytes", bench.peer.file_bytes(bench.dir));
 
+    bench.loaded = loaded.loaded();
+    let index = bench.loaded / 2;
     forget(&job.dir)?;
     let anonymous = counters::anonymous_rss_bytes();
-    let (cold_ms, opened) = open_and_get(&bench)?;
-    let (warm_ms, _) = open_and_get(&bench)?;
+    let (cold_ms, opened) = open_and_get(bench, index)?;
+    let (warm_ms, _) = open_and_get(bench, index)?;
     measured.set("open_cold_ms", cold_ms);
     measured.set("open_warm_ms", warm_ms);
     measured.set("open_memory_bytes", count(opened.saturating_sub(anonymous)));
     Ok(measured)
 }
 
-/// Milliseconds to open the store and get a record in the middle, and the memory that is resident
-/// then and is not a file's.
-fn open_and_get(bench: &Bench<'_>) -> Result<(f64, u64)> {
+/// Milliseconds to open the store and get a record, and the memory that is resident then and is not a
+/// file's.
+fn open_and_get(bench: &Bench<'_>, index: u64) -> Result<(f64, u64)> {
     let began = Instant::now();
     let store = bench.open(false, false)?;
     let mut reader = store.reader()?;
-    bench.get_present(reader.as_mut(), bench.case.records / 2, &mut KeyBuffer::default())?;
+    bench.get_present(reader.as_mut(), index, &mut KeyBuffer::default())?;
     let took = began.elapsed();
     let anonymous = counters::anonymous_rss_bytes();
     drop(reader);

@@ -1,52 +1,75 @@
 //! Each workload runs small on every peer that is here, and no lie goes unnoticed.
 
 use super::bench::Bench;
-use super::{Case, Workload, durable, mixed, random, sequential};
+use super::{Case, Job, Part, Workload, measure};
 use crate::failure::{Failure, Result};
 use crate::measure::Measured;
 use crate::peers::memory::{Lie, MemoryPeer};
 use crate::peers::tests::TestDir;
 use crate::peers::{Peer, all};
+use crate::report::columns;
 
 fn case(workload: Workload) -> Case {
     Case {
         workload,
-        records: 3000,
-        batch: 100,
-        value_bytes: 44,
+        records: if workload == Workload::Pairs { 300 } else { 3000 },
+        batch: if workload == Workload::Small { 1 } else { 100 },
+        value_bytes: if workload == Workload::Lookup { 8 } else { 44 },
         gets: 1000,
         seconds: 0.05,
-        threads: 2,
+        threads: 1,
+        rate_per_s: None,
         budget_bytes: 64 << 20,
+        phase_s: None,
         settle: true,
     }
 }
 
-fn run(peer: &dyn Peer, workload: Workload, dir: &TestDir) -> Result<Measured> {
-    let case = case(workload);
-    match workload {
-        Workload::Sequential | Workload::Large => sequential::run(peer, &case, &dir.0),
-        Workload::Mixed => mixed::run(peer, &case, &dir.0),
-        Workload::Durable => durable::run(peer, &case, &dir.0),
-        _ => random::run(peer, &case, &dir.0),
-    }
+fn run_case(peer: &dyn Peer, case: Case, dir: &TestDir) -> Result<Measured> {
+    let job = Job { case, peer: peer.about().name.to_owned(), run: 0, dir: dir.0.clone(), part: Part::Whole };
+    measure(peer, &job)
 }
 
-const ALL: [Workload; 6] =
-    [Workload::Sequential, Workload::Random, Workload::Ordinary16, Workload::Text, Workload::Mixed, Workload::Durable];
+fn run(peer: &dyn Peer, workload: Workload, dir: &TestDir) -> Result<Measured> {
+    run_case(peer, case(workload), dir)
+}
+
+/// All but those that need a second process; tests/command.rs has these.
+const ALL: [Workload; 11] = [
+    Workload::Cedalss,
+    Workload::Lookup,
+    Workload::Huge,
+    Workload::Pairs,
+    Workload::Text,
+    Workload::Small,
+    Workload::Ycsb,
+    Workload::Mixed,
+    Workload::Durable,
+    Workload::Scan,
+    Workload::Delete,
+];
 
 #[test]
 fn every_workload_runs_on_every_peer() {
     for (about, peer) in all() {
         let Some(peer) = peer else {
-            eprintln!("{} is skipped: apt install {}", about.title, about.package);
+            eprintln!("{} is skipped: {}", about.title, about.get);
             continue;
         };
         for workload in ALL {
+            let case = Case { threads: if workload == Workload::Durable { 2 } else { 1 }, ..case(workload) };
+            if !case.suits(&about) {
+                continue;
+            }
             let dir = TestDir::new(&format!("run-{}-{workload:?}", about.name));
-            let measured = run(peer.as_ref(), workload, &dir)
+            let measured = run_case(peer.as_ref(), case, &dir)
                 .unwrap_or_else(|failure| panic!("{workload:?} on {}: {failure}", about.name));
-            assert!(!measured.numbers.is_empty());
+            assert!(measured.stopped.is_empty(), "{workload:?} on {}: {:?}", about.name, measured.stopped);
+            for column in columns::of(workload).iter().filter(|column| column.headline) {
+                let optional = ["many_gets_per_s", "ranges_per_s", "reverse_per_s", "e_ops_per_s"];
+                let there = measured.get(column.name).is_some_and(|figure| figure > 0.0);
+                assert!(there || optional.contains(&column.name), "{workload:?} on {}: {}", about.name, column.name);
+            }
         }
     }
 }
@@ -60,7 +83,8 @@ fn lied(lie: Lie, workload: Workload) -> Option<Failure> {
 fn a_wrong_value_is_noticed_by_every_workload() {
     for workload in ALL {
         assert!(lied(Lie::None, workload).is_none(), "{workload:?}");
-        for lie in [Lie::FlippedBit, Lie::Forgotten] {
+        // A workload that only scans gets nothing.
+        for lie in [Lie::FlippedBit, Lie::Forgotten].into_iter().filter(|_| workload != Workload::Scan) {
             let failure = lied(lie, workload);
             assert!(
                 matches!(failure, Some(Failure::WrongValue { peer: "memory", .. })),
@@ -72,20 +96,45 @@ fn a_wrong_value_is_noticed_by_every_workload() {
 
 #[test]
 fn an_invented_record_and_a_short_scan_are_noticed() {
-    let failure = lied(Lie::Invented, Workload::Random);
+    let failure = lied(Lie::Invented, Workload::Lookup);
     assert!(matches!(failure, Some(Failure::Unexpected { index: 3000, .. })), "{failure:?}");
-    for workload in [Workload::Sequential, Workload::Text] {
+    for workload in [Workload::Cedalss, Workload::Text, Workload::Scan] {
         let failure = lied(Lie::ShortScan, workload);
         assert!(matches!(failure, Some(Failure::WrongScan { .. })), "{failure:?}");
     }
+    assert!(matches!(lied(Lie::ShortScan, Workload::Ycsb), Some(Failure::Peer { .. })));
+    let failure = lied(Lie::Kept, Workload::Delete);
+    assert!(matches!(failure, Some(Failure::Unexpected { .. })), "{failure:?}");
 }
 
 #[test]
 fn a_wrong_value_is_told_with_what_was_expected() {
-    let case = case(Workload::Random);
+    let case = case(Workload::Lookup);
     let peer = MemoryPeer::new(Lie::None);
     let dir = TestDir::new("told");
     let bench = Bench::new(&peer, &case, &dir.0);
     let text = bench.wrong(7, bench.records.value(7), None).to_string();
-    assert!(text.contains("record 7") && text.contains("44 bytes") && text.contains("nothing"));
+    assert!(text.contains("record 7") && text.contains("8 bytes") && text.contains("nothing"));
+}
+
+#[test]
+fn a_phase_that_is_over_stops_what_it_does_and_says_so() {
+    for workload in ALL.into_iter().filter(|workload| *workload != Workload::Durable) {
+        let dir = TestDir::new(&format!("stopped-{workload:?}"));
+        let case = Case { records: 20_000, batch: 5000, phase_s: Some(0.0), ..case(workload) };
+        let measured = run_case(&MemoryPeer::new(Lie::None), case, &dir)
+            .unwrap_or_else(|failure| panic!("{workload:?}: {failure}"));
+        let records = measured.get("records").unwrap_or(0.0);
+        assert!(records > 0.0 && records < 20_000.0, "{workload:?}: {records}");
+        assert!(measured.stopped.iter().any(|note| note.contains(" of 20,000")), "{:?}", measured.stopped);
+    }
+}
+
+#[test]
+fn operations_that_are_due_count_from_then() {
+    let dir = TestDir::new("due");
+    let case = Case { rate_per_s: Some(2000), threads: 2, seconds: 0.2, ..case(Workload::Ycsb) };
+    let measured = run_case(&MemoryPeer::new(Lie::None), case, &dir).expect("no lie");
+    let rate = measured.get("c_ops_per_s").unwrap_or(0.0);
+    assert!((1200.0..2600.0).contains(&rate), "{rate}");
 }

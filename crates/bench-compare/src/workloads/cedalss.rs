@@ -1,18 +1,18 @@
 //! Ascending keys: written, reopened, got in order, scanned.
 
-use super::{Case, bench::Bench};
+use super::bench::Bench;
 use crate::failure::Result;
 use crate::measure::Measured;
-use crate::peers::Peer;
-use std::path::Path;
+use crate::measure::counters::Io;
 
 /// Runs the workload.
-pub fn run(peer: &dyn Peer, case: &Case, dir: &Path) -> Result<Measured> {
-    let bench = Bench::new(peer, case, dir);
+pub fn run(bench: &mut Bench<'_>) -> Result<Measured> {
     let mut measured = Measured::default();
     bench.write(&mut measured)?;
+    let before = Io::now();
     let store = bench.reopen(&mut measured)?;
     bench.read_in_order(store.as_ref(), &mut measured)?;
+    bench.report_reads(before, &mut measured);
     bench.scan(store.as_ref(), &mut measured)?;
     store.close()?;
     Ok(measured)

@@ -1,0 +1,492 @@
+/* MariaDB: a table of three columns, the key and the two halves of the value, in a server of its own.
+ *
+ * The server is started by src/peers/mariadb.rs; the path given here is its socket. Each writer and reader
+ * has a connection. A transaction's rows are kept as text and sent at its commit by LOAD DATA LOCAL, the
+ * server's fastest way in. With the index in place, a row replaces the one of its key. In bulk, the table
+ * has no index until the first sync, reader or removal: then it is built in one go.
+ *
+ * Keys are numbers in big-endian order, so that their order as numbers is that of their bytes. */
+
+#include "peer.h"
+
+#include <mariadb/mysql.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { KEY_BYTES = 8, VALUE_BYTES = 8, ROW_BYTES_MAX = 48 };
+static const size_t rows_bytes_max = 8 << 20; /* then they are sent before the commit */
+
+typedef struct store {
+  char socket[108];
+  int transactions;
+  pthread_mutex_t indexing;
+  int indexed;
+} store;
+
+typedef struct writer {
+  store *store;
+  MYSQL *db;
+  MYSQL_STMT *remove;
+  uint64_t removed;
+  char *rows;
+  size_t used;
+  size_t room;
+  size_t sent; /* of the rows, within one LOAD DATA */
+  int open;
+  int sent_unindexed; /* rows of the transaction */
+} writer;
+
+typedef struct reader {
+  MYSQL *db;
+  MYSQL_STMT *get;
+  uint64_t key;
+  uint32_t halves[2];
+  MYSQL_STMT *many; /* for `many_count` keys */
+  size_t many_count;
+  struct asked {
+    uint64_t key;
+    size_t at;
+  } *asked;
+  uint64_t *many_keys;
+  uint32_t (*many_values)[2];
+  uint64_t found;
+} reader;
+
+static int fail(MYSQL *db, const char *call, bench_error *error) {
+  return bench_fail(error, call, db == NULL ? "out of memory" : mysql_error(db));
+}
+
+static int fail_statement(MYSQL_STMT *statement, const char *call, bench_error *error) {
+  return bench_fail(error, call, mysql_stmt_error(statement));
+}
+
+/* The server's, which src/peers/mariadb.rs asks the program. */
+static const char *version(void) { return mysql_get_client_info(); }
+
+static uint64_t number(const uint8_t *key) {
+  uint64_t word = 0;
+  for (int at = 0; at < KEY_BYTES; ++at) word = word << 8 | key[at];
+  return word;
+}
+
+static void see(bench_seen *seen, uint64_t key, const uint32_t halves[2]) {
+  uint8_t bytes[KEY_BYTES];
+  for (int at = 0; at < KEY_BYTES; ++at) bytes[at] = (uint8_t)(key >> (56 - 8 * at));
+  bench_see(seen, bytes, sizeof bytes, halves, VALUE_BYTES);
+}
+
+static int run(MYSQL *db, const char *sql, bench_error *error) {
+  return mysql_query(db, sql) == 0 ? 0 : fail(db, sql, error);
+}
+
+static MYSQL *connect_to(const store *s, const char *database, bench_error *error) {
+  MYSQL *db = mysql_init(NULL);
+  const unsigned yes = 1;
+  if (db != NULL) {
+    mysql_options(db, MYSQL_OPT_LOCAL_INFILE, &yes);
+    if (mysql_real_connect(db, NULL, "root", NULL, database, 0, s->socket, 0) != NULL) return db;
+  }
+  fail(db, "mysql_real_connect", error);
+  if (db != NULL) mysql_close(db);
+  return NULL;
+}
+
+static MYSQL_STMT *prepare(MYSQL *db, const char *sql, bench_error *error) {
+  MYSQL_STMT *statement = mysql_stmt_init(db);
+  if (statement == NULL) {
+    fail(db, "mysql_stmt_init", error);
+  } else if (mysql_stmt_prepare(statement, sql, strlen(sql)) == 0) {
+    return statement;
+  } else {
+    fail_statement(statement, "mysql_stmt_prepare", error);
+    mysql_stmt_close(statement);
+  }
+  return NULL;
+}
+
+static void bind_u64(MYSQL_BIND *bind, uint64_t *at) {
+  memset(bind, 0, sizeof *bind);
+  bind->buffer_type = MYSQL_TYPE_LONGLONG;
+  bind->is_unsigned = 1;
+  bind->buffer = at;
+}
+
+static void bind_u32(MYSQL_BIND *bind, uint32_t *at) {
+  memset(bind, 0, sizeof *bind);
+  bind->buffer_type = MYSQL_TYPE_LONG;
+  bind->is_unsigned = 1;
+  bind->buffer = at;
+}
+
+static int create(const store *s, const char *engine, bench_error *error) {
+  MYSQL *db = connect_to(s, NULL, error);
+  if (db == NULL) return -1;
+  char sql[256];
+  snprintf(sql, sizeof sql,
+           "CREATE TABLE bench.t (k BIGINT UNSIGNED NOT NULL%s, a INT UNSIGNED NOT NULL, "
+           "b INT UNSIGNED NOT NULL) ENGINE=%s",
+           s->indexed ? " PRIMARY KEY" : "", engine);
+  const int result = run(db, "CREATE DATABASE bench", error) != 0 ? -1 : run(db, sql, error);
+  mysql_close(db);
+  return result;
+}
+
+static void *store_open(const bench_open *how, const char *engine, int transactions, int bulk,
+                        bench_error *error) {
+  store *s = calloc(1, sizeof *s);
+  if (s == NULL) {
+    bench_fail(error, "calloc", "out of memory");
+    return NULL;
+  }
+  snprintf(s->socket, sizeof s->socket, "%s", how->path);
+  s->transactions = transactions;
+  s->indexed = !bulk || !(how->flags & BENCH_CREATE);
+  pthread_mutex_init(&s->indexing, NULL);
+  if (!(how->flags & BENCH_CREATE) || create(s, engine, error) == 0) return s;
+  free(s);
+  return NULL;
+}
+
+/* Builds the index, if it is still to be built. */
+static int index_rows(store *s, bench_error *error) {
+  int result = 0;
+  pthread_mutex_lock(&s->indexing);
+  if (!s->indexed) {
+    MYSQL *db = connect_to(s, "bench", error);
+    result = db == NULL ? -1 : run(db, "ALTER TABLE t ADD PRIMARY KEY (k)", error);
+    if (db != NULL) mysql_close(db);
+    s->indexed = result == 0;
+  }
+  pthread_mutex_unlock(&s->indexing);
+  return result;
+}
+
+static int store_sync(void *raw, bench_error *error) {
+  store *s = raw;
+  if (index_rows(s, error) != 0) return -1;
+  MYSQL *db = connect_to(s, "bench", error);
+  if (db == NULL) return -1;
+  const int result = run(db, "FLUSH TABLES t", error) != 0 ? -1 : run(db, "FLUSH ENGINE LOGS", error);
+  mysql_close(db);
+  return result;
+}
+
+/* Ends the server too. */
+static int store_close(void *raw, bench_error *error) {
+  store *s = raw;
+  int result = index_rows(s, error);
+  MYSQL *db = connect_to(s, NULL, error);
+  if (db == NULL || run(db, "SHUTDOWN", error) != 0) result = -1;
+  if (db != NULL) mysql_close(db);
+  pthread_mutex_destroy(&s->indexing);
+  free(s);
+  return result;
+}
+
+/* What LOAD DATA LOCAL reads instead of a file. */
+static int rows_open(void **handle, const char *name, void *raw) {
+  (void)name;
+  writer *w = raw;
+  w->sent = 0;
+  *handle = w;
+  return 0;
+}
+
+static int rows_read(void *raw, char *to, unsigned room) {
+  writer *w = raw;
+  const size_t left = w->used - w->sent, count = left < room ? left : room;
+  memcpy(to, w->rows + w->sent, count);
+  w->sent += count;
+  return (int)count;
+}
+
+static void rows_close(void *raw) { (void)raw; }
+
+static int rows_error(void *raw, char *text, unsigned room) {
+  (void)raw;
+  snprintf(text, room, "the rows could not be read");
+  return 1;
+}
+
+static void writer_close(void *raw) {
+  writer *w = raw;
+  if (w->remove != NULL) mysql_stmt_close(w->remove);
+  if (w->db != NULL) {
+    if (w->open && w->store->transactions) mysql_query(w->db, "ROLLBACK");
+    mysql_close(w->db);
+  }
+  free(w->rows);
+  free(w);
+}
+
+static void *writer_open(void *raw, bench_error *error) {
+  writer *w = calloc(1, sizeof *w);
+  if (w == NULL) {
+    bench_fail(error, "calloc", "out of memory");
+    return NULL;
+  }
+  w->store = raw;
+  w->room = rows_bytes_max + ROW_BYTES_MAX;
+  w->rows = malloc(w->room);
+  w->db = connect_to(w->store, "bench", error);
+  if (w->db != NULL) w->remove = prepare(w->db, "DELETE FROM t WHERE k = ?", error);
+  if (w->rows != NULL && w->remove != NULL) {
+    mysql_set_local_infile_handler(w->db, rows_open, rows_read, rows_close, rows_error, w);
+    MYSQL_BIND bind;
+    bind_u64(&bind, &w->removed);
+    if (mysql_stmt_bind_param(w->remove, &bind) == 0) return w;
+    fail_statement(w->remove, "mysql_stmt_bind_param", error);
+  }
+  writer_close(w);
+  return NULL;
+}
+
+static int begin(void *raw, bench_error *error) {
+  writer *w = raw;
+  w->used = 0;
+  w->open = 1;
+  w->sent_unindexed = 0;
+  return w->store->transactions ? run(w->db, "START TRANSACTION", error) : 0;
+}
+
+static int send_rows(writer *w, bench_error *error) {
+  if (w->used == 0) return 0;
+  w->sent_unindexed = !w->store->indexed;
+  const int result = run(w->db,
+                         w->store->indexed ? "LOAD DATA LOCAL INFILE 'rows' REPLACE INTO TABLE t"
+                                           : "LOAD DATA LOCAL INFILE 'rows' INTO TABLE t",
+                         error);
+  w->used = 0;
+  return result;
+}
+
+static char *write_number(char *to, uint64_t value, char end) {
+  char digits[20];
+  int at = 20;
+  do {
+    digits[--at] = (char)('0' + value % 10);
+    value /= 10;
+  } while (value != 0);
+  memcpy(to, digits + at, (size_t)(20 - at));
+  to += 20 - at;
+  *to = end;
+  return to + 1;
+}
+
+static int put(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *value,
+               size_t value_bytes, bench_error *error) {
+  writer *w = raw;
+  if (key_bytes != KEY_BYTES || value_bytes != VALUE_BYTES)
+    return bench_fail(error, "put", "keys and values must have 8 bytes");
+  uint32_t halves[2];
+  memcpy(halves, value, sizeof halves);
+  char *to = write_number(w->rows + w->used, number(key), '\t');
+  to = write_number(to, halves[0], '\t');
+  to = write_number(to, halves[1], '\n');
+  w->used = (size_t)(to - w->rows);
+  return w->used < rows_bytes_max ? 0 : send_rows(w, error);
+}
+
+static int remove_key(void *raw, const uint8_t *key, size_t key_bytes, bench_error *error) {
+  writer *w = raw;
+  if (key_bytes != KEY_BYTES) return bench_fail(error, "remove", "keys must have 8 bytes");
+  /* The index first: it waits for transactions that have changed the table, as this one may have then. */
+  if (w->sent_unindexed) return bench_fail(error, "remove", "rows of this transaction are in the table without an index");
+  if (index_rows(w->store, error) != 0 || send_rows(w, error) != 0) return -1;
+  w->removed = number(key);
+  return mysql_stmt_execute(w->remove) == 0 ? 0 : fail_statement(w->remove, "DELETE", error);
+}
+
+static int commit(void *raw, bench_error *error) {
+  writer *w = raw;
+  if (send_rows(w, error) != 0) return -1;
+  w->open = 0;
+  return w->store->transactions ? run(w->db, "COMMIT", error) : 0;
+}
+
+static void reader_close(void *raw) {
+  reader *r = raw;
+  if (r->get != NULL) mysql_stmt_close(r->get);
+  if (r->many != NULL) mysql_stmt_close(r->many);
+  if (r->db != NULL) mysql_close(r->db);
+  free(r->asked);
+  free(r->many_keys);
+  free(r->many_values);
+  free(r);
+}
+
+static void *reader_open(void *raw, bench_error *error) {
+  if (index_rows(raw, error) != 0) return NULL;
+  reader *r = calloc(1, sizeof *r);
+  if (r == NULL) {
+    bench_fail(error, "calloc", "out of memory");
+    return NULL;
+  }
+  r->db = connect_to(raw, "bench", error);
+  if (r->db != NULL) r->get = prepare(r->db, "SELECT a, b FROM t WHERE k = ?", error);
+  if (r->get != NULL) {
+    MYSQL_BIND key, halves[2];
+    bind_u64(&key, &r->key);
+    bind_u32(&halves[0], &r->halves[0]);
+    bind_u32(&halves[1], &r->halves[1]);
+    if (mysql_stmt_bind_param(r->get, &key) == 0 && mysql_stmt_bind_result(r->get, halves) == 0) return r;
+    fail_statement(r->get, "mysql_stmt_bind_param", error);
+  }
+  reader_close(r);
+  return NULL;
+}
+
+static int refresh(void *raw, bench_error *error) {
+  (void)raw;
+  (void)error;
+  return 0;
+}
+
+static int get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **value,
+               size_t *value_bytes, bench_error *error) {
+  reader *r = raw;
+  if (key_bytes != KEY_BYTES) return bench_fail(error, "get", "keys must have 8 bytes");
+  r->key = number(key);
+  if (mysql_stmt_execute(r->get) != 0) return fail_statement(r->get, "SELECT", error);
+  const int rc = mysql_stmt_fetch(r->get);
+  if (rc != 0 && rc != MYSQL_NO_DATA) return fail_statement(r->get, "mysql_stmt_fetch", error);
+  if (mysql_stmt_free_result(r->get) != 0) return fail_statement(r->get, "mysql_stmt_free_result", error);
+  *value = (const uint8_t *)r->halves;
+  *value_bytes = VALUE_BYTES;
+  return rc == 0;
+}
+
+static int by_key(const void *a, const void *b) {
+  const uint64_t left = ((const struct asked *)a)->key, right = ((const struct asked *)b)->key;
+  return (left > right) - (left < right);
+}
+
+/* A statement with a place for each of so many keys. */
+static int prepare_many(reader *r, size_t count, bench_error *error) {
+  static const char start[] = "SELECT k, a, b FROM t WHERE k IN (?";
+  char *sql = malloc(sizeof start + 2 * count);
+  MYSQL_BIND *keys = malloc(count * sizeof *keys), row[3];
+  r->asked = realloc(r->asked, count * sizeof *r->asked);
+  r->many_keys = realloc(r->many_keys, count * sizeof *r->many_keys);
+  r->many_values = realloc(r->many_values, count * sizeof *r->many_values);
+  if (r->many != NULL) mysql_stmt_close(r->many);
+  r->many = NULL;
+  r->many_count = 0;
+  int result = -1;
+  if (sql == NULL || keys == NULL || r->asked == NULL || r->many_keys == NULL || r->many_values == NULL) {
+    bench_fail(error, "malloc", "out of memory");
+  } else {
+    char *to = sql + sizeof start - 1;
+    memcpy(sql, start, sizeof start);
+    for (size_t at = 1; at < count; ++at, to += 2) memcpy(to, ",?", 2);
+    memcpy(to, ")", 2);
+    for (size_t at = 0; at < count; ++at) bind_u64(&keys[at], &r->many_keys[at]);
+    bind_u64(&row[0], &r->found);
+    bind_u32(&row[1], &r->halves[0]);
+    bind_u32(&row[2], &r->halves[1]);
+    r->many = prepare(r->db, sql, error);
+    if (r->many != NULL && (mysql_stmt_bind_param(r->many, keys) != 0 || mysql_stmt_bind_result(r->many, row) != 0))
+      fail_statement(r->many, "mysql_stmt_bind_param", error);
+    else if (r->many != NULL)
+      result = 0;
+  }
+  if (result == 0) r->many_count = count;
+  free(keys);
+  free(sql);
+  return result;
+}
+
+/* Rows come in the order of the index, so each is looked for among the keys asked. */
+static void answer(const reader *r, bench_bytes *values) {
+  const struct asked key = {r->found, 0};
+  struct asked *at = bsearch(&key, r->asked, r->many_count, sizeof key, by_key);
+  if (at == NULL) return;
+  while (at > r->asked && at[-1].key == r->found) --at;
+  for (; at < r->asked + r->many_count && at->key == r->found; ++at) {
+    memcpy(r->many_values[at->at], r->halves, VALUE_BYTES);
+    values[at->at] = (bench_bytes){(const uint8_t *)r->many_values[at->at], VALUE_BYTES};
+  }
+}
+
+static int get_many(void *raw, const bench_bytes *keys, size_t count, bench_bytes *values,
+                    bench_error *error) {
+  reader *r = raw;
+  if (count == 0) return 0;
+  if (count != r->many_count && prepare_many(r, count, error) != 0) return -1;
+  for (size_t at = 0; at < count; ++at) {
+    if (keys[at].count != KEY_BYTES) return bench_fail(error, "get", "keys must have 8 bytes");
+    r->many_keys[at] = number(keys[at].at);
+    r->asked[at] = (struct asked){r->many_keys[at], at};
+  }
+  qsort(r->asked, count, sizeof *r->asked, by_key);
+  if (mysql_stmt_execute(r->many) != 0) return fail_statement(r->many, "SELECT", error);
+  int rc;
+  while ((rc = mysql_stmt_fetch(r->many)) == 0) answer(r, values);
+  if (rc != MYSQL_NO_DATA) return fail_statement(r->many, "mysql_stmt_fetch", error);
+  return mysql_stmt_free_result(r->many) == 0 ? 0 : fail_statement(r->many, "mysql_stmt_free_result", error);
+}
+
+/* Rows as they come, not all kept first. */
+static int visit(reader *r, const char *sql, bench_seen *seen, bench_error *error) {
+  if (run(r->db, sql, error) != 0) return -1;
+  MYSQL_RES *rows = mysql_use_result(r->db);
+  if (rows == NULL) return fail(r->db, "mysql_use_result", error);
+  *seen = (bench_seen){0, 0};
+  MYSQL_ROW row;
+  while ((row = mysql_fetch_row(rows)) != NULL) {
+    const uint32_t halves[2] = {(uint32_t)strtoul(row[1], NULL, 10), (uint32_t)strtoul(row[2], NULL, 10)};
+    see(seen, strtoull(row[0], NULL, 10), halves);
+  }
+  const int failed = mysql_errno(r->db) != 0;
+  if (failed) fail(r->db, "mysql_fetch_row", error);
+  mysql_free_result(rows);
+  return failed ? -1 : 0;
+}
+
+static int scan(void *raw, bench_seen *seen, bench_error *error) {
+  return visit(raw, "SELECT k, a, b FROM t", seen, error);
+}
+
+static int range_of(void *raw, const bench_range *range, bench_seen *seen, bench_error *error) {
+  char sql[200], from[64] = "";
+  if (range->from != NULL) {
+    if (range->from_bytes != KEY_BYTES) return bench_fail(error, "range", "keys must have 8 bytes");
+    snprintf(from, sizeof from, "WHERE k %s %llu", range->down ? "<=" : ">=",
+             (unsigned long long)number(range->from));
+  }
+  snprintf(sql, sizeof sql, "SELECT k, a, b FROM t FORCE INDEX (PRIMARY) %s ORDER BY k %s LIMIT %llu", from,
+           range->down ? "DESC" : "", (unsigned long long)range->limit);
+  return visit(raw, sql, seen, error);
+}
+
+#define PEER(symbol, engine, transactions, bulk)                                                     \
+  static void *open_##symbol(const bench_open *how, bench_error *error) {                            \
+    return store_open(how, engine, transactions, bulk, error);                                       \
+  }                                                                                                  \
+  const bench_peer bench_mariadb_##symbol = {                                                        \
+      .version = version,                                                                            \
+      .configuration = "",                                                                           \
+      .store_open = open_##symbol,                                                                   \
+      .store_sync = store_sync,                                                                      \
+      .store_close = store_close,                                                                    \
+      .writer_open = writer_open,                                                                    \
+      .begin = begin,                                                                                \
+      .put = put,                                                                                    \
+      .remove = remove_key,                                                                          \
+      .commit = commit,                                                                              \
+      .writer_close = writer_close,                                                                  \
+      .reader_open = reader_open,                                                                    \
+      .refresh = refresh,                                                                            \
+      .get = get,                                                                                    \
+      .get_many = get_many,                                                                          \
+      .scan = scan,                                                                                  \
+      .range = range_of,                                                                             \
+      .reader_close = reader_close,                                                                  \
+  }
+
+PEER(myisam, "MyISAM", 0, 0);
+PEER(myisam_bulk, "MyISAM", 0, 1);
+PEER(aria, "Aria", 0, 0);
+PEER(aria_bulk, "Aria", 0, 1);
+PEER(innodb, "InnoDB", 1, 0);
+PEER(innodb_bulk, "InnoDB", 1, 1);

@@ -1,0 +1,250 @@
+/* SQLite: one table of key and value, WITHOUT ROWID, so that it is a B-tree of its primary key.
+ *
+ * Each writer and reader has a connection of its own, since a connection belongs to one thread. With a
+ * write-ahead log, synchronous=NORMAL syncs when the log is copied into the file, not at commits: after a
+ * power cut the last transactions may be missing, whole. FULL syncs at every commit. */
+
+#include "peer.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+
+static const int busy_ms = 60000;
+static const uint64_t log_bytes = UINT64_C(64) << 20; /* then it is copied into the file */
+
+typedef struct store {
+  char path[4096];
+  uint64_t budget_bytes;
+  int page_bytes;
+  int durable;
+  sqlite3 *db;
+} store;
+
+enum { PUT, REMOVE, BEGIN, COMMIT, WRITES };
+typedef struct writer {
+  sqlite3 *db;
+  sqlite3_stmt *statements[WRITES];
+} writer;
+
+enum { UP, DOWN, FIRST, LAST, WAYS };
+typedef struct reader {
+  sqlite3 *db;
+  sqlite3_stmt *get;
+  sqlite3_stmt *ranges[WAYS];
+} reader;
+
+static int fail(sqlite3 *db, const char *call, bench_error *error) {
+  return bench_fail(error, call, db == NULL ? "out of memory" : sqlite3_errmsg(db));
+}
+
+static const char *version(void) { return sqlite3_libversion(); }
+
+static int run(sqlite3 *db, const char *sql, bench_error *error) {
+  return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : fail(db, sql, error);
+}
+
+static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **statement, bench_error *error) {
+  const int rc = sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL);
+  return rc == SQLITE_OK ? 0 : fail(db, sql, error);
+}
+
+/* A writer's cache and the readers' mapping have half the budget each. */
+static sqlite3 *connect(const store *s, int create, uint64_t cache_bytes, bench_error *error) {
+  sqlite3 *db = NULL;
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
+  char sql[512];
+  snprintf(sql, sizeof sql,
+           "PRAGMA page_size=%d; PRAGMA journal_mode=WAL; PRAGMA synchronous=%s; "
+           "PRAGMA cache_size=-%llu; PRAGMA mmap_size=%llu; PRAGMA wal_autocheckpoint=%llu;",
+           s->page_bytes, s->durable ? "FULL" : "NORMAL", (unsigned long long)(cache_bytes >> 10),
+           (unsigned long long)(s->budget_bytes / 2),
+           (unsigned long long)(log_bytes / (uint64_t)s->page_bytes));
+  if (sqlite3_open_v2(s->path, &db, flags, NULL) != SQLITE_OK) {
+    fail(db, "sqlite3_open_v2", error);
+  } else if (sqlite3_busy_timeout(db, busy_ms) == SQLITE_OK && run(db, sql, error) == 0) {
+    return db;
+  }
+  sqlite3_close(db);
+  return NULL;
+}
+
+static void *store_open(const bench_open *how, bench_error *error) {
+  store *s = calloc(1, sizeof *s);
+  if (s == NULL) {
+    bench_fail(error, "calloc", "out of memory");
+    return NULL;
+  }
+  snprintf(s->path, sizeof s->path, "%s/data.sqlite", how->path);
+  s->budget_bytes = how->budget_bytes;
+  s->durable = (how->flags & BENCH_DURABLE) != 0;
+  /* A record of more than about a quarter of a page spills into pages of its own. */
+  const uint64_t record_bytes = how->raw_bytes / (how->records == 0 ? 1 : how->records);
+  s->page_bytes = record_bytes < 900 ? 4096 : record_bytes < 3600 ? 16384 : 65536;
+  const int create = (how->flags & BENCH_CREATE) != 0;
+  s->db = connect(s, create, UINT64_C(1) << 20, error);
+  if (s->db != NULL &&
+      (!create || run(s->db, "CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID", error) == 0))
+    return s;
+  sqlite3_close(s->db);
+  free(s);
+  return NULL;
+}
+
+/* Copies the log into the file; the log is synced first, then the file. */
+static int store_sync(void *raw, bench_error *error) {
+  store *s = raw;
+  const int rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+  return rc == SQLITE_OK ? 0 : fail(s->db, "sqlite3_wal_checkpoint_v2", error);
+}
+
+static int store_close(void *raw, bench_error *error) {
+  store *s = raw;
+  const int rc = sqlite3_close(s->db);
+  if (rc != SQLITE_OK) fail(s->db, "sqlite3_close", error);
+  free(s);
+  return rc == SQLITE_OK ? 0 : -1;
+}
+
+static void writer_close(void *raw) {
+  writer *w = raw;
+  for (int at = 0; at < WRITES; ++at) sqlite3_finalize(w->statements[at]);
+  sqlite3_close(w->db); /* rolls back */
+  free(w);
+}
+
+static void *writer_open(void *raw, bench_error *error) {
+  store *s = raw;
+  writer *w = calloc(1, sizeof *w);
+  if (w == NULL) {
+    bench_fail(error, "calloc", "out of memory");
+    return NULL;
+  }
+  w->db = connect(s, 0, s->budget_bytes / 2, error);
+  if (w->db != NULL && prepare(w->db, "REPLACE INTO kv VALUES (?, ?)", &w->statements[PUT], error) == 0 &&
+      prepare(w->db, "DELETE FROM kv WHERE k = ?", &w->statements[REMOVE], error) == 0 &&
+      prepare(w->db, "BEGIN IMMEDIATE", &w->statements[BEGIN], error) == 0 &&
+      prepare(w->db, "COMMIT", &w->statements[COMMIT], error) == 0)
+    return w;
+  writer_close(w);
+  return NULL;
+}
+
+/* Runs a statement that gives no rows. */
+static int step(writer *w, int which, bench_error *error) {
+  static const char *const names[WRITES] = {"REPLACE", "DELETE", "BEGIN", "COMMIT"};
+  sqlite3_step(w->statements[which]);
+  return sqlite3_reset(w->statements[which]) == SQLITE_OK ? 0 : fail(w->db, names[which], error);
+}
+
+static int begin(void *raw, bench_error *error) { return step(raw, BEGIN, error); }
+
+static int put(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *value,
+               size_t value_bytes, bench_error *error) {
+  writer *w = raw;
+  sqlite3_bind_blob64(w->statements[PUT], 1, key, key_bytes, SQLITE_STATIC);
+  sqlite3_bind_blob64(w->statements[PUT], 2, value, value_bytes, SQLITE_STATIC);
+  return step(w, PUT, error);
+}
+
+static int remove_key(void *raw, const uint8_t *key, size_t key_bytes, bench_error *error) {
+  writer *w = raw;
+  sqlite3_bind_blob64(w->statements[REMOVE], 1, key, key_bytes, SQLITE_STATIC);
+  return step(w, REMOVE, error);
+}
+
+static int commit(void *raw, bench_error *error) { return step(raw, COMMIT, error); }
+
+static void reader_close(void *raw) {
+  reader *r = raw;
+  sqlite3_finalize(r->get);
+  for (int way = 0; way < WAYS; ++way) sqlite3_finalize(r->ranges[way]);
+  sqlite3_close(r->db);
+  free(r);
+}
+
+/* One read transaction from here to the first refresh; after it, one for each statement. */
+static void *reader_open(void *raw, bench_error *error) {
+  store *s = raw;
+  reader *r = calloc(1, sizeof *r);
+  if (r == NULL) {
+    bench_fail(error, "calloc", "out of memory");
+    return NULL;
+  }
+  r->db = connect(s, 0, s->budget_bytes / 8, error);
+  if (r->db != NULL && prepare(r->db, "SELECT v FROM kv WHERE k = ?1", &r->get, error) == 0 &&
+      prepare(r->db, "SELECT k, v FROM kv WHERE k >= ?1 ORDER BY k", &r->ranges[UP], error) == 0 &&
+      prepare(r->db, "SELECT k, v FROM kv WHERE k <= ?1 ORDER BY k DESC", &r->ranges[DOWN], error) == 0 &&
+      prepare(r->db, "SELECT k, v FROM kv ORDER BY k", &r->ranges[FIRST], error) == 0 &&
+      prepare(r->db, "SELECT k, v FROM kv ORDER BY k DESC", &r->ranges[LAST], error) == 0 &&
+      run(r->db, "BEGIN", error) == 0)
+    return r;
+  reader_close(r);
+  return NULL;
+}
+
+static int refresh(void *raw, bench_error *error) {
+  reader *r = raw;
+  sqlite3_reset(r->get);
+  return sqlite3_get_autocommit(r->db) ? 0 : run(r->db, "COMMIT", error);
+}
+
+static int get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **value,
+               size_t *value_bytes, bench_error *error) {
+  reader *r = raw;
+  sqlite3_reset(r->get); /* the value that was got before goes only now */
+  sqlite3_bind_blob64(r->get, 1, key, key_bytes, SQLITE_STATIC);
+  const int rc = sqlite3_step(r->get);
+  if (rc == SQLITE_ROW) {
+    *value = sqlite3_column_blob(r->get, 0);
+    *value_bytes = (size_t)sqlite3_column_bytes(r->get, 0);
+    return 1;
+  }
+  sqlite3_reset(r->get);
+  return rc == SQLITE_DONE ? 0 : fail(r->db, "SELECT", error);
+}
+
+static int range_of(void *raw, const bench_range *range, bench_seen *seen, bench_error *error) {
+  reader *r = raw;
+  const int way = (range->from == NULL ? FIRST : UP) + (range->down ? 1 : 0);
+  sqlite3_stmt *at = r->ranges[way];
+  if (range->from != NULL) sqlite3_bind_blob64(at, 1, range->from, range->from_bytes, SQLITE_STATIC);
+  bench_seen sum = {0, 0};
+  int rc = SQLITE_ROW;
+  while (sum.records < range->limit && (rc = sqlite3_step(at)) == SQLITE_ROW) {
+    const void *key = sqlite3_column_blob(at, 0), *value = sqlite3_column_blob(at, 1);
+    bench_see(&sum, key, (size_t)sqlite3_column_bytes(at, 0), value, (size_t)sqlite3_column_bytes(at, 1));
+  }
+  sqlite3_reset(at);
+  if (rc != SQLITE_ROW && rc != SQLITE_DONE) return fail(r->db, "SELECT", error);
+  *seen = sum;
+  return 0;
+}
+
+static int scan(void *raw, bench_seen *seen, bench_error *error) {
+  const bench_range all = {NULL, 0, UINT64_MAX, 0};
+  return range_of(raw, &all, seen, error);
+}
+
+const bench_peer bench_sqlite = {
+    .version = version,
+    .configuration = "a table of two BLOBs WITHOUT ROWID; page_size 4096, or 16384 or 65536 for records above "
+                     "900 or 3,600 bytes; journal_mode WAL, synchronous NORMAL, or FULL when durable; "
+                     "cache_size budget / 2 in a writer, budget / 8 in a reader; mmap_size budget / 2; "
+                     "wal_autocheckpoint 64 MiB; prepared statements; one read transaction a phase, one "
+                     "for each get beside a writer",
+    .store_open = store_open,
+    .store_sync = store_sync,
+    .store_close = store_close,
+    .writer_open = writer_open,
+    .begin = begin,
+    .put = put,
+    .remove = remove_key,
+    .commit = commit,
+    .writer_close = writer_close,
+    .reader_open = reader_open,
+    .refresh = refresh,
+    .get = get,
+    .scan = scan,
+    .range = range_of,
+    .reader_close = reader_close,
+};

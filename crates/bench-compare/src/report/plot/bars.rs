@@ -1,0 +1,93 @@
+//! A bar for each peer, the best first.
+
+use super::scale::{Axis, Fitted, Scale};
+use super::svg::Svg;
+use crate::report::page::palette::Look;
+
+const WIDTH: f64 = 460.0;
+/// Room for the figures behind the longest bar.
+const RIGHT: f64 = 84.0;
+/// Room for names in front of the bars: at least and at most, and a letter's.
+const NAME_MIN: f64 = 90.0;
+const NAME_MAX: f64 = 190.0;
+const LETTER: f64 = 7.6;
+const STEP: f64 = 21.0;
+const BAR: f64 = 14.0;
+const BOTTOM: f64 = 24.0;
+/// On a logarithmic axis bars begin here, so that the least has one too.
+const LOG_STUB: f64 = 0.03;
+
+/// A peer's figure.
+#[derive(Debug)]
+pub struct Bar {
+    /// How it looks.
+    pub look: Look,
+    /// Its name.
+    pub title: String,
+    /// The figure.
+    pub value: f64,
+    /// Its range over the repetitions.
+    pub range: Option<(f64, f64)>,
+    /// The figure as text.
+    pub shown: String,
+    /// What it tells when pointed at.
+    pub told: String,
+    /// Azekura.
+    pub ours: bool,
+}
+
+/// The bars, in the order in which to draw them.
+#[derive(Debug)]
+pub struct Bars {
+    /// What they show, for those who cannot see it.
+    pub label: String,
+    /// The figure.
+    pub axis: Axis,
+    /// The peers.
+    pub bars: Vec<Bar>,
+}
+
+impl Bars {
+    /// The drawing; nothing if no figure has a place on the axis.
+    pub fn draw(&self) -> Option<String> {
+        let shown: Vec<&Bar> = self.bars.iter().filter(|bar| self.axis.has(bar.value)).collect();
+        shown.first()?;
+        let count = f64::from(u32::try_from(shown.len()).unwrap_or(u32::MAX));
+        let height = count * STEP + BOTTOM;
+        let fitted = self.axis.fit(shown.iter().map(|bar| bar.value));
+        let letters = shown.iter().map(|bar| bar.title.chars().count()).max().unwrap_or(0);
+        let left = (LETTER * f64::from(u32::try_from(letters).unwrap_or(u32::MAX)) + 8.0).clamp(NAME_MIN, NAME_MAX);
+        let mut svg = Svg::new(WIDTH, height, &self.label);
+        let foot = height - BOTTOM + 2.0;
+        svg.open_group("axes");
+        svg.line("axis", (left, 2.0), (left, foot));
+        svg.text("name", "middle", ((left + WIDTH - RIGHT) / 2.0, height - 5.0), &self.axis.label);
+        svg.close_group();
+        let mut middle = STEP / 2.0 + 1.0;
+        for bar in shown {
+            self.one(&mut svg, &fitted, bar, (left, middle));
+            middle += STEP;
+        }
+        Some(svg.finish())
+    }
+
+    fn one(&self, svg: &mut Svg, fitted: &Fitted, bar: &Bar, (left, middle): (f64, f64)) {
+        let along = |value: f64| {
+            let stub = if self.axis.scale == Scale::Log { LOG_STUB } else { 0.0 };
+            left + (stub + (1.0 - stub) * fitted.at(value)) * (WIDTH - left - RIGHT)
+        };
+        let ours = if bar.ours { " ours" } else { "" };
+        svg.open_group(&format!("s {}", bar.look.class));
+        svg.text(&format!("peer{ours}"), "end", (left - 6.0, middle + 4.0), &bar.title);
+        let end = along(bar.value);
+        let width = (end - left).max(1.0);
+        svg.bar(&format!("bar{ours}"), (left, middle - BAR / 2.0), (width, BAR), &bar.told);
+        let mut after = end;
+        if let Some((low, high)) = bar.range.filter(|(low, high)| self.axis.has(*low) && high > low) {
+            svg.line("whisker", (along(low), middle), (along(high), middle));
+            after = after.max(along(high));
+        }
+        svg.text(&format!("figure{ours}"), "start", (after + 5.0, middle + 4.0), &bar.shown);
+        svg.close_group();
+    }
+}

@@ -1,0 +1,181 @@
+//! A workload with its sizes: what is compared between peers.
+
+use crate::peers::{About, Place};
+use crate::records::Shape;
+use serde::{Deserialize, Serialize};
+
+/// A workload by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workload {
+    /// The classic table: ascending 8-byte keys, values of 4 to 8,192 bytes, 1,000 transactions;
+    /// reopened, got in order, scanned.
+    Cedalss,
+    /// Scattered 8-byte keys with 8-byte values, batch by batch; gets of present and absent keys, one
+    /// by one and by the hundred.
+    Lookup,
+    /// Scattered 16-byte keys with values of 44 and 1,524 bytes in batches of 100,000; gets of
+    /// distinct keys and of the same one.
+    Huge,
+    /// Lists of pairs of about 730-byte texts, put and got over and over.
+    Pairs,
+    /// Text keys of 8 to 40 bytes with values of 20 to 200 bytes.
+    Text,
+    /// One record a transaction, not synced.
+    Small,
+    /// The six mixes of the Yahoo! Cloud Serving Benchmark, zipfian, from one thread and from two, and
+    /// at a fixed rate.
+    Ycsb,
+    /// A thread that gets beside a thread that commits transactions of 100 updates.
+    Mixed,
+    /// One record a transaction, synced, from 1, 2, 4 and 8 threads; beside a file appended and synced.
+    Durable,
+    /// All records, ranges of 100, and all in reverse.
+    Scan,
+    /// Half of the records removed at random; then the file's size and gets.
+    Delete,
+    /// The time to open a database whose process was killed in the middle of a load.
+    Recover,
+    /// The time to open a database and get one record.
+    Open,
+}
+
+/// A workload with its sizes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// Which.
+    pub workload: Workload,
+    /// Records loaded.
+    pub records: u64,
+    /// Records a transaction.
+    pub batch: u64,
+    /// Bytes of a value; ignored by the text workload.
+    pub value_bytes: usize,
+    /// Random gets of each kind, at most.
+    pub gets: u64,
+    /// How long what runs for a time runs.
+    pub seconds: f64,
+    /// Threads, in the workloads that have several.
+    pub threads: u64,
+    /// Operations a second in all, begun on time whether or not those before are done; without it, each
+    /// thread begins one when the one before is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<u64>,
+    /// Memory for the peer.
+    pub budget_bytes: u64,
+    /// Seconds after which a load, or a kind of gets, is stopped; its rate is of what it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase_s: Option<f64>,
+    /// Let peers finish their background work, outside the times, before they are read from.
+    pub settle: bool,
+}
+
+impl Case {
+    /// The shape of its records.
+    pub fn shape(&self) -> Shape {
+        match self.workload {
+            Workload::Cedalss => Shape::Ascending,
+            Workload::Huge => Shape::Random16,
+            Workload::Pairs => Shape::Pairs,
+            Workload::Text => Shape::Text,
+            _ => Shape::Random8,
+        }
+    }
+
+    /// The case in words, without the workload's name.
+    pub fn detail(&self) -> String {
+        let (records, value, s) = (grouped(self.records), grouped_size(self.value_bytes), self.seconds);
+        let batch = match self.batch {
+            1 => "one a transaction".to_owned(),
+            batch => format!("{} a transaction", grouped(batch)),
+        };
+        let threads = match self.threads {
+            1 => "1 thread".to_owned(),
+            threads => format!("{threads} threads"),
+        };
+        match self.workload {
+            Workload::Cedalss | Workload::Lookup | Workload::Small => {
+                format!("{records} records of 8 + {value} bytes, {batch}")
+            }
+            Workload::Huge => format!("{records} records of 16 + {value} bytes, {batch}"),
+            Workload::Text => format!("{records} records of 8…40 + 20…200 bytes, {batch}"),
+            Workload::Pairs => {
+                format!("lists of {records} pairs of 8…40 + {value} bytes, put in one transaction and got, for {s} s")
+            }
+            Workload::Ycsb => match self.rate_per_s {
+                None => format!("{records} records of 8 + {value} bytes, {threads}, {s} s each"),
+                Some(rate) => format!(
+                    "{records} records of 8 + {value} bytes, {} operations/s from {threads}, {s} s each",
+                    grouped(rate)
+                ),
+            },
+            Workload::Mixed => format!(
+                "transactions of {} updates beside gets, {records} records of 8 + {value} bytes, {s} s",
+                grouped(self.batch)
+            ),
+            Workload::Durable => {
+                format!("synced commits of one record of 8 + {value} bytes, {threads}, {s} s")
+            }
+            Workload::Delete => format!("half of {records} records of 8 + {value} bytes, {batch}"),
+            Workload::Recover => {
+                format!("killed after {s} s of putting records of 8 + {value} bytes, {batch}")
+            }
+            Workload::Scan | Workload::Open => format!("{records} records of 8 + {value} bytes"),
+        }
+    }
+
+    /// The case in words.
+    pub fn title(&self) -> String {
+        format!("{}: {}", self.workload.name(), self.detail())
+    }
+
+    /// Whether a peer can take part, all of whose transactions and keys are what the case asks for.
+    pub fn suits(&self, about: &About) -> bool {
+        let numbers = self.workload == Workload::Lookup && self.value_bytes == 8;
+        // A helper process answers one call after the other, and a server outlives its client.
+        let together = self.threads > 1 || self.rate_per_s.is_some() || matches!(self.workload, Workload::Mixed);
+        let killed_with_us = self.workload != Workload::Recover || about.place != Place::Server;
+        (self.shape() == Shape::Ascending || !about.ascending_only)
+            && (numbers || !about.numbers_only)
+            && !(together && matches!(about.place, Place::Helper(_)))
+            && killed_with_us
+    }
+}
+
+impl Workload {
+    /// As given on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cedalss => "cedalss",
+            Self::Lookup => "lookup",
+            Self::Huge => "huge",
+            Self::Pairs => "pairs",
+            Self::Text => "text",
+            Self::Small => "small",
+            Self::Ycsb => "ycsb",
+            Self::Mixed => "mixed",
+            Self::Durable => "durable",
+            Self::Scan => "scan",
+            Self::Delete => "delete",
+            Self::Recover => "recover",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// A number with its digits in groups of three.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn grouped_size(bytes: usize) -> String {
+    grouped(crate::records::to_u64(bytes))
+}
