@@ -143,6 +143,13 @@ fn an_independent_reader_finds_every_record() {
     fill(&mut world, &mut w, &tables, 3300, 3400);
     w.commit().unwrap();
     db.sync().unwrap();
+    // A segment with room left, and a record that begins in it and goes on in the next.
+    for (n, low) in [(3000u64, 6), (280_000, 7)] {
+        let mut w = db.write();
+        (0..n).for_each(|i| world.put(&mut w, numbers, &(i << 20 | low).to_be_bytes(), value(i, 12)));
+        w.commit().unwrap();
+        db.sync().unwrap();
+    }
     let crashed = world.compare("db", "logged");
 
     // The first segments of the log are given back; the next begins within a record.

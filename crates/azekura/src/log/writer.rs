@@ -419,7 +419,8 @@ const PART_BYTES_MAX: u64 = 64;
 const ROW_BYTES: u64 = 9;
 
 fn part_bytes_max(chunk: &Chunk) -> u64 {
-    let rows = chunk.block.len() as u64 * ROW_BYTES + chunk.block.bytes() as u64;
+    let row_bytes = if chunk.fixed().is_some() { 0 } else { ROW_BYTES };
+    let rows = chunk.block.len() as u64 * row_bytes + chunk.block.bytes() as u64;
     let ranges: usize = chunk.ranges.iter().map(|r| r.start.len() + r.end.as_ref().map_or(0, Vec::len) + 16).sum();
     rows + ranges as u64 + chunk.segments.len() as u64 * 20 + PART_BYTES_MAX
 }
