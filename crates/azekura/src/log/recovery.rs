@@ -88,7 +88,13 @@ pub(crate) fn replay(
     };
     let mut segments = vec![log.first];
     let mut stream = Stream::default();
+    #[cfg(azekura_canary)]
+    let mut expected = log.first_frame;
     while let Some((frame, bytes)) = walk.next_frame()? {
+        #[cfg(azekura_canary)]
+        if frame.number != std::mem::replace(&mut expected, frame.number + 1) {
+            stream = Stream::default();
+        }
         if frame.jump {
             let next = walk.jump(&bytes, &segments)?;
             segments.push(next);

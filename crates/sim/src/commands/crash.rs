@@ -1,7 +1,7 @@
 //! Power cuts: the database opens as the state after some commit, no older than the newest one
 //! acknowledged as durable, with all tables at the same commit; `check` is clean; and it goes on.
 //!
-//! First all small workloads, exhaustively ([`small`]); then long ones at random, without end ([`long`]).
+//! First all small workloads, exhaustively (`small`); then long ones at random, without end (`long`).
 //! What is counted is a crash image: one distinct choice of what is kept, at one call to the disk, in
 //! one workload, that was opened again and judged.
 

@@ -4,7 +4,7 @@
 //! A trial is one script, one kind of call, one effect (EIO, ENOSPC, a short call, an interruption), once
 //! or for good, at the `n`th call of the kind; `n` goes on until the script ends before it. Scripts run
 //! without threads in half of the trials, so that `n` means the same call each time, and with the
-//! engine's threads in the other half. Full disks are tried in [`full`].
+//! engine's threads in the other half. Full disks are tried in `full`.
 
 mod full;
 

@@ -55,30 +55,31 @@ fn kinds() -> Vec<fn(u32) -> Vec<Write>> {
     ]
 }
 
-/// A transaction whose record of the log takes several frames.
-fn large(i: u32) -> Step {
+/// A transaction whose record of the log takes more than a frame, and a small one after it: their frames
+/// are written at once.
+fn large(i: u32) -> Vec<Step> {
     let record = |n: u32| Write::Put(0, u64::from(n).to_be_bytes().to_vec(), (i * 5000 + n, 900));
-    Step::Commit(Durability::Sync, (0..1300).map(record).collect())
+    vec![Step::Commit(Durability::Eventual, (0..1300).map(record).collect()), step(0, i + 1).remove(0)]
 }
 
 /// Transactions of each kind, durable and not; and what else may happen in the place of one.
-fn step(choice: usize, i: u32) -> Step {
+fn step(choice: usize, i: u32) -> Vec<Step> {
     let kinds = kinds();
     match choice.checked_sub(kinds.len() * 2) {
-        Some(0) => return Step::Flush,
-        Some(1) => return Step::Compact,
+        Some(0) => return vec![Step::Flush],
+        Some(1) => return vec![Step::Compact],
         Some(_) => return large(i),
         None => {}
     }
     let durability = if choice.is_multiple_of(2) { Durability::Sync } else { Durability::Eventual };
-    Step::Commit(durability, kinds[choice / 2](i))
+    vec![Step::Commit(durability, kinds[choice / 2](i))]
 }
 
 /// Tries all of them.
 pub(super) fn run(run: &Run, watchdog: &Watchdog) {
     let odds = if run.is_endless() { THOROUGH } else { SHORT };
     for length in 0..=LENGTH_MAX {
-        // The large transaction takes so long to judge that it is tried only alone.
+        // The large one takes so long to judge that it is tried only alone.
         let choices = kinds().len() * 2 + if length == 1 { 3 } else { 2 };
         let workloads = u64::try_from(choices.pow(u32::try_from(length).unwrap_or(0))).unwrap_or(0);
         let before = run.tried_so_far();
@@ -102,7 +103,7 @@ pub(super) fn run(run: &Run, watchdog: &Watchdog) {
 /// The tables, the transactions, and one more so that a recovered database has something to do.
 fn script(digits: impl Iterator<Item = usize>) -> Script {
     let tables = [Step::Create("ordered", Kind::Ordered), Step::Create("hash", Kind::Hash)];
-    let middle = digits.zip(1..).map(|(choice, i)| step(choice, i));
+    let middle = digits.zip(1..).flat_map(|(choice, i)| step(choice, i));
     Script::of(tables.into_iter().chain(middle))
 }
 
