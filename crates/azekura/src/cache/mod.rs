@@ -255,6 +255,12 @@ impl Cache {
         if index < clock.limit { clock.free.push(index) } else { self.park(clock, index) }
     }
 
+    /// Whether a page can be taken in without driving another out.
+    pub(crate) fn has_room(&self) -> bool {
+        let clock = self.slow.clock.lock();
+        !clock.free.is_empty() || clock.untouched < clock.limit
+    }
+
     /// Frees the frames of the slots of a run that nobody can reach any more.
     fn release(&self, slots: &[Slot]) {
         let mut clock = self.slow.clock.lock();
@@ -343,6 +349,11 @@ impl PageSlots {
             Some(page) => Ok(page),
             None => self.load(page, load),
         }
+    }
+
+    /// Whether any page was ever asked for.
+    pub(crate) fn is_used(&self) -> bool {
+        self.slots.get().is_some()
     }
 
     /// The page if it is in the cache.

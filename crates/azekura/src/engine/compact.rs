@@ -104,6 +104,9 @@ impl Engine {
         let written = runs.len();
         runs.extend_from_slice(&old.runs[end..]);
         let next = Arc::new(SortedRun::new(runs, old.updates)?);
+        if gone.iter().any(|r| r.is_read()) {
+            fresh.warm();
+        }
         let installed = self.replace_levels(table, std::slice::from_ref(&old), vec![next.clone()], gone)?;
         if installed {
             fresh.installed();
@@ -126,6 +129,9 @@ impl Engine {
         runs.extend_from_slice(fresh.runs());
         let updates = if job.bottom { 0.0 } else { inputs.iter().map(|l| l.updates).fold(0.0, f32::max) };
         let next = if runs.is_empty() { vec![] } else { vec![Arc::new(SortedRun::new(runs, updates)?)] };
+        if gone.iter().any(|r| r.is_read()) {
+            fresh.warm();
+        }
         let installed = self.replace_levels(job.table, &inputs, next, gone)?;
         #[cfg(azekura_canary)]
         if crate::base::canary::sings("reuse_early") {

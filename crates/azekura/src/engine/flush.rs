@@ -33,7 +33,11 @@ impl Engine {
         let frozen_bytes: u64 = state.tables.iter().flat_map(|t| t.frozen.iter()).map(|c| c.bytes() as u64).sum();
         let mut outputs = Vec::new();
         for table in state.tables.iter().filter(|t| !t.frozen.is_empty()) {
-            outputs.push((table.id, table.frozen.clone(), self.flush_table(table)?));
+            let output = self.flush_table(table)?;
+            if self.state.load().table(table.id).is_ok_and(|t| t.read.load(Ordering::Relaxed)) {
+                output.runs.warm();
+            }
+            outputs.push((table.id, table.frozen.clone(), output));
         }
         // Frozen is all that was committed when it was frozen; its last commit is the newest one
         // then. Nothing older is in memory elsewhere, so this number is what the file now holds.

@@ -29,6 +29,14 @@ impl Fresh {
         &self.0
     }
 
+    /// Takes them into the page cache, if there is room, before readers meet them.
+    pub(super) fn warm(&self) {
+        for run in &self.0 {
+            // Only a favour: who meets a page that cannot be read is told then.
+            let _warmed = run.warm();
+        }
+    }
+
     /// The state has them now.
     pub(super) fn installed(mut self) {
         self.0.clear();

@@ -18,7 +18,7 @@ const FAN_IN: usize = 4;
 /// Chunks of this size are left for the flush: merging them takes milliseconds.
 const MERGED_BYTES_MAX: usize = 2 << 20;
 /// Where somebody reads beside the writer, larger ones are merged too: each chunk costs each get.
-const MERGED_BYTES_MAX_READ: usize = 32 << 20;
+const MERGED_BYTES_MAX_READ: usize = 8 << 20;
 /// The smallest class ends here.
 const CLASS_BYTES: usize = 8 << 10;
 

@@ -161,6 +161,26 @@ impl Run {
         Ok(PageHold::Large(Arc::new(LargePage { bytes, guide })))
     }
 
+    /// Whether lookups or cursors have read from the run.
+    pub(crate) fn is_read(&self) -> bool {
+        self.data.is_used()
+    }
+
+    /// Takes the run's pages into the cache, as long as no others have to go for them: of a run that
+    /// will take the place of one that is being read, before readers meet it. What cannot be read is
+    /// the business of whoever asks for it.
+    pub(crate) fn warm(&self) -> Result<()> {
+        let room = || self.store.cache.has_room();
+        for page in (0..self.info.filter_pages()).take_while(|_| room()) {
+            let page = u32_of(usize_of64(page));
+            let _loaded = self.filter.get(page, |frame, _| self.load_filter(page, frame))?;
+        }
+        for page in (0..self.meta()?.pages()).take_while(|_| room()) {
+            let _loaded = self.page(page)?;
+        }
+        Ok(())
+    }
+
     /// The error of a page whose bytes do not make sense.
     #[cold]
     pub(crate) fn corrupt(&self, page: usize, detail: &str) -> Error {
