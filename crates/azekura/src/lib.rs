@@ -39,6 +39,8 @@ mod cache;
 mod cursor;
 mod engine;
 mod format;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod log;
 mod memtable;
 mod merge;

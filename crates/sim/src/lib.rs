@@ -4,15 +4,23 @@
 //!   full, and lie.
 //! - [`script`] is a random but reproducible workload, with the state after each commit.
 //! - [`report`] is what all commands share: limits, progress, and the verdict.
+//! - [`fuzz`] has the targets for hostile bytes.
+//! - [`isolation`] makes histories of transactions and judges them.
+//! - [`kills`] is the child that is killed, and the oracle that outlives it.
+//! - [`soak`] is a load, and the gauges beside it.
 //! - [`commands`] has one file for each command of the binary.
 //!
 //! Everything random follows from one seed, which every command prints.
 
 pub mod commands;
 pub mod disk;
+pub mod fuzz;
+pub mod isolation;
 pub mod judge;
+pub mod kills;
 pub mod memory;
 pub mod report;
 pub mod rng;
 pub mod script;
+pub mod soak;
 pub mod watchdog;

@@ -28,6 +28,17 @@ enum Command {
     Metamorphic(Limits),
     /// Breaks the engine on purpose in each of several ways, and sees to it that this is noticed
     Canaries(Limits),
+    /// Hands hostile bytes to everything that reads bytes
+    Fuzz(commands::fuzz::Arguments),
+    /// Judges histories of concurrent transactions for the isolation that is claimed
+    Isolation(Limits),
+    /// Kills a process that writes, reopens, and compares with an oracle outside it
+    Kills(Limits),
+    /// A long mixed load: pauses, memory, file size, open files
+    Soak(Limits),
+    /// The process that `kills` kills
+    #[command(hide = true)]
+    KilledChild(sim::kills::child::Orders),
 }
 
 /// Remembers the largest allocation, for the commands that watch it.
@@ -41,6 +52,11 @@ fn main() -> ExitCode {
         Command::Flips(arguments) => commands::flips::run(&arguments),
         Command::Metamorphic(limits) => commands::metamorphic::run(&limits),
         Command::Canaries(limits) => commands::canaries::run(&limits),
+        Command::Fuzz(arguments) => commands::fuzz::run(&arguments),
+        Command::Isolation(limits) => commands::isolation::run(&limits),
+        Command::Soak(limits) => commands::soak::run(&limits),
+        Command::Kills(limits) => commands::kills::run(&limits),
+        Command::KilledChild(orders) => return sim::kills::child::run(&orders),
     };
     verdict.exit()
 }

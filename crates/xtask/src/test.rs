@@ -17,11 +17,12 @@ struct Step {
     run: fn(&mut Vec<String>) -> Result<(), Failure>,
 }
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step { name: "formatting", run: formatting },
     Step { name: "clippy", run: clippy },
     Step { name: "documentation", run: documentation },
     Step { name: "tests", run: tests },
+    Step { name: "models", run: |_| promises::models() },
     Step { name: "promises", run: promises },
     Step { name: "bench, small", run: bench },
 ];

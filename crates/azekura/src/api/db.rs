@@ -3,13 +3,13 @@
 use super::{CheckReport, Config, Options, Stats, Table};
 use crate::base::error::{Error, Result};
 use crate::base::key::Kind;
+use crate::base::sync::Mutex;
+use crate::base::sync::thread::{self, JoinHandle};
 use crate::engine::{self, Engine, Progress};
 use crate::storage::{OsStorage, Storage};
 use crate::txn::{ReadTxn, WriteOptions, WriteTxn};
-use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 /// An open database. Clones share it; the last one to go closes it.
 ///
@@ -120,7 +120,7 @@ impl Db {
             }
             match self.create_table(name, kind) {
                 // Another thread is making it; it can be opened when it is durable.
-                Err(Error::TableExists { .. }) => std::thread::sleep(std::time::Duration::from_micros(200)),
+                Err(Error::TableExists { .. }) => thread::sleep(std::time::Duration::from_micros(200)),
                 other => return other,
             }
         };

@@ -8,3 +8,4 @@ pub(crate) mod error;
 pub(crate) mod hash;
 pub(crate) mod key;
 pub(crate) mod limits;
+pub(crate) mod sync;

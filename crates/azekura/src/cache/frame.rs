@@ -1,6 +1,6 @@
 //! The header of a page frame, and the lock-free rules by which readers pin it and the clock takes
 //! it away. All atomics of the read path are here and nothing else is, so that a model checker can
-//! run this file alone: it takes its atomics from `super::atomics`.
+//! run this file alone: its atomics are those of `base/sync.rs`.
 //!
 //! # The parts
 //!
@@ -49,7 +49,7 @@
 //!
 //! `referenced` is a hint for the clock and takes part in none of this; it is Relaxed.
 
-use super::atomics::{AtomicPtr, AtomicU32, Ordering};
+use crate::base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// What a slot holds while its page is in no frame. Frame `i` has the name `i + 1`.
 pub(super) const ABSENT: u32 = 0;
@@ -77,7 +77,7 @@ pub(super) struct Frame {
 }
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<super::atomics::AtomicU32>() != 4 || size_of::<Frame>() == 16);
+const _: () = assert!(size_of::<AtomicU32>() != 4 || size_of::<Frame>() == 16);
 
 impl Frame {
     /// A frame that the list of free ones owns.

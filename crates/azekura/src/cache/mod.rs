@@ -39,7 +39,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::{Mutex, MutexGuard};
+use crate::base::sync::{Mutex, MutexGuard};
 
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::{Error, Result};
@@ -47,17 +47,14 @@ use crate::base::limits::PAGE_BYTES;
 use crate::format::guide::Guide;
 
 mod frame;
+#[cfg(all(test, loom))]
+mod models;
 mod page;
 mod region;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
-/// The atomics of `frame.rs`, in one place so that a model checker can put its own here.
-mod atomics {
-    pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-}
-
-use atomics::Ordering;
+use crate::base::sync::atomic::Ordering;
 use frame::{ABSENT, Frame, Slot, pin_named, publish};
 use page::PageBuffer;
 pub(crate) use page::PageRef;
@@ -281,6 +278,7 @@ impl Cache {
     /// The caller has pinned frame `index`, and passes that pin on.
     #[inline(always)]
     unsafe fn page(&self, index: usize) -> PageRef<'_> {
+        self.region.note_read(index);
         // SAFETY: the pin is the caller's to pass on; the region belongs to the same cache, and the
         // result borrows that.
         unsafe { PageRef::pinned(&self.frames[index], self.region.frame(index), self.region.guide(index)) }
@@ -296,6 +294,7 @@ struct Claim<'a> {
 impl<'a> Claim<'a> {
     fn parts(&mut self) -> (&mut [u8], &mut Guide) {
         let (first, mut guide) = (self.cache.region.frame(self.index), self.cache.region.guide(self.index));
+        self.cache.region.note_write(self.index);
         // SAFETY: the frame is CLAIMED by this value alone, so nobody else reads or writes its bytes
         // or its guide (`frame.rs`); they are initialised, as mappings begin as zeros.
         unsafe { (std::slice::from_raw_parts_mut(first.as_ptr(), PAGE_BYTES), guide.as_mut()) }

@@ -12,10 +12,14 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::base::error::{Error, Result};
 use crate::base::limits::PAGE_BYTES;
+use crate::base::sync::Shadow;
 use crate::format::guide::Guide;
 
 /// The size of a huge page on x86-64 and, with 4 KiB base pages, on AArch64.
 const HUGE_BYTES: usize = 2 << 20;
+
+/// A frame is watched as a whole, by as many bytes of the shadow as it watches together.
+const SHADOW_BYTES: usize = 8;
 
 /// A mapping that holds a number of frames.
 pub(super) struct Region {
@@ -24,6 +28,8 @@ pub(super) struct Region {
     /// The first frame, at a multiple of `HUGE_BYTES` inside the mapping.
     first: NonNull<u8>,
     frames: usize,
+    /// For model checkers: one watched place per frame.
+    shadow: Shadow,
 }
 
 // SAFETY: the region owns its mapping, whose address does not depend on the thread. It hands out raw
@@ -54,7 +60,7 @@ impl Region {
         let skipped = mapping.cast::<u8>().align_offset(HUGE_BYTES);
         // SAFETY: the mapping has HUGE_BYTES more than the frames need, and `skipped` is less.
         let first = unsafe { mapping.cast::<u8>().add(skipped) };
-        let region = Region { mapping, mapping_bytes, first, frames };
+        let region = Region { mapping, mapping_bytes, first, frames, shadow: Shadow::new(frames * SHADOW_BYTES) };
         region.advise_huge();
         Ok(region)
     }
@@ -104,6 +110,20 @@ impl Region {
         let offset = self.frames.wrapping_mul(PAGE_BYTES).wrapping_add(index.wrapping_mul(size_of::<Guide>()));
         // SAFETY: as in `frame`; the guides follow the frames, which end at a multiple of a guide's size.
         unsafe { self.first.add(offset).cast() }
+    }
+}
+
+impl Region {
+    /// Frame `index` is about to be written by the one that owns it alone.
+    #[inline(always)]
+    pub(super) fn note_write(&self, index: usize) {
+        self.shadow.write(index * SHADOW_BYTES..(index + 1) * SHADOW_BYTES);
+    }
+
+    /// Frame `index` is about to be read through a pin.
+    #[inline(always)]
+    pub(super) fn note_read(&self, index: usize) {
+        self.shadow.read(index * SHADOW_BYTES..(index + 1) * SHADOW_BYTES);
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::base::error::Result;
 use crate::base::key::SortKey;
+use crate::base::sync::CountedArc;
 use crate::engine::state::{ActiveBuf, SortedRun, tag_of};
 use crate::format::block::{Block, Tag};
 use crate::memtable::active::{ActiveCursor, Entry};
@@ -28,7 +29,7 @@ struct ActiveFeed {
     cursor: ActiveCursor<'static>,
     seq: u64,
     entry: Option<Entry<'static>>,
-    _owner: Arc<ActiveBuf>,
+    _owner: CountedArc<ActiveBuf>,
 }
 
 /// A source and where it stands.
@@ -51,7 +52,7 @@ impl Source {
         Source { feed, at: NOWHERE, owed: false }
     }
 
-    pub(super) fn active(owner: Arc<ActiveBuf>, seq: u64) -> Source {
+    pub(super) fn active(owner: CountedArc<ActiveBuf>, seq: u64) -> Source {
         // SAFETY: the buffer is behind an Arc that is kept in `_owner`, so it neither moves nor
         // goes while the cursor lives; entries are dropped with the feed.
         let list: &'static crate::memtable::active::Active = unsafe { &*std::ptr::from_ref(&owner.list) };

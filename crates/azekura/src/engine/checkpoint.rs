@@ -132,7 +132,7 @@ impl Engine {
     }
 
     /// No checkpoint is written while the result lives.
-    pub(crate) fn hold_checkpoints(&self) -> impl Drop + '_ {
+    pub(crate) fn hold_checkpoints(&self) -> impl Sized + '_ {
         self.checkpoint.lock()
     }
 

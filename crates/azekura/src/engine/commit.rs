@@ -8,8 +8,9 @@
 
 use super::Engine;
 use super::history::{History, ReadSet, conflict_error, key_mark};
-use super::state::{ActiveBuf, State, TableState};
+use super::state::{ActiveBuf, State, TableState, publish};
 use crate::base::error::{Error, Result};
+use crate::base::sync::{Condvar, CountedArc, Mutex, MutexGuard};
 use crate::format::block::{Block, Tag};
 use crate::format::frame::write_part;
 use crate::log::LogStart;
@@ -18,7 +19,6 @@ use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
 use crate::memtable::ranges::{Range, Ranges};
 use crate::values::Segment;
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -57,7 +57,7 @@ pub(super) struct Commit {
     /// Memory of the live memtables.
     pub(super) live_bytes: usize,
     /// Active buffers to be used again once no reader holds them.
-    pub(super) spare: Vec<Arc<ActiveBuf>>,
+    pub(super) spare: Vec<CountedArc<ActiveBuf>>,
     active_bytes: usize,
 }
 
@@ -75,19 +75,19 @@ impl Commit {
     /// Lets go of the value segments that buffers of the past refer to.
     pub(super) fn clear_spares(&mut self) {
         for spare in &mut self.spare {
-            if let Some(buf) = Arc::get_mut(spare) {
+            if let Some(buf) = CountedArc::get_mut(spare) {
                 buf.segments.get_mut().clear();
             }
         }
         // What a reader still holds is not worth waiting for.
-        self.spare.retain(|a| Arc::strong_count(a) == 1);
+        self.spare.retain(|a| CountedArc::strong_count(a) == 1);
     }
 
     /// An empty active buffer with room for `bytes` in `records`.
-    fn new_active(&mut self, records: usize, bytes: usize) -> Arc<ActiveBuf> {
-        if let Some(i) = self.spare.iter_mut().position(|a| Arc::get_mut(a).is_some()) {
+    pub(super) fn new_active(&mut self, records: usize, bytes: usize) -> CountedArc<ActiveBuf> {
+        if let Some(i) = self.spare.iter_mut().position(|a| CountedArc::get_mut(a).is_some()) {
             let mut spare = self.spare.swap_remove(i);
-            if let Some(buf) = Arc::get_mut(&mut spare) {
+            if let Some(buf) = CountedArc::get_mut(&mut spare) {
                 buf.list.reset();
                 buf.segments.get_mut().clear();
                 if buf.list.fits(records, bytes) {
@@ -97,7 +97,7 @@ impl Commit {
         }
         let size = self.active_bytes.max((bytes + records * 64 + 4096) * 2);
         self.active_bytes = (self.active_bytes * 4).min(ACTIVE_BYTES_MAX);
-        Arc::new(ActiveBuf::new(size))
+        CountedArc::new(ActiveBuf::new(size))
     }
 }
 
@@ -357,13 +357,7 @@ impl Engine {
                 Ready::Small(part) => self.apply_small(commit, seq, part, &mut next)?,
             }
         }
-        match next {
-            Some(state) => {
-                state.visible.store(seq, Ordering::Release);
-                self.state.store(Arc::new(state));
-            }
-            None => self.state.load().visible.store(seq, Ordering::Release),
-        }
+        publish(&self.state, seq, next);
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 
 use super::state::{ActiveBuf, TableState, tag_of};
 use crate::base::error::Result;
+use crate::base::sync::CountedArc;
 use crate::format::block::Block;
 use crate::memtable::chunk::Chunk;
 use crate::memtable::ranges::Ranges;
@@ -50,7 +51,7 @@ impl TableState {
     }
 
     /// Makes a chunk of the active buffer, if anything is in it. Gives the buffer back for reuse.
-    pub(super) fn seal_active(&mut self) -> Result<Option<Arc<ActiveBuf>>> {
+    pub(super) fn seal_active(&mut self) -> Result<Option<CountedArc<ActiveBuf>>> {
         let Some(active) = self.active.take() else { return Ok(None) };
         if active.list.is_empty() {
             self.active = Some(active);

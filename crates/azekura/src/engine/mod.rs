@@ -11,6 +11,8 @@ mod flush;
 mod history;
 mod job;
 mod memory;
+#[cfg(all(test, loom))]
+mod models;
 mod open;
 mod pace;
 mod pick;
@@ -18,7 +20,7 @@ pub(crate) mod poison;
 mod reclaim;
 pub(crate) mod state;
 mod tables;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 mod threads;
 
@@ -29,22 +31,22 @@ pub use reclaim::Progress;
 
 use crate::api::Config;
 use crate::base::error::Result;
+use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::base::sync::{ArcSwap, Condvar, Mutex};
 use crate::log::Log;
 use crate::memtable::pool::Pool;
 use crate::run::Store;
 use crate::space::Space;
 use crate::storage::{File, IoCounters};
 use crate::values::ValueStore;
-use arc_swap::ArcSwap;
 use checkpoint::Checkpoint;
 use commit::Commit;
 use pace::Pace;
-use parking_lot::{Condvar, Mutex};
 use poison::Poison;
 use state::State;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64 as Count;
 
 /// An open database.
 pub(crate) struct Engine {
@@ -84,16 +86,16 @@ pub(crate) struct Engine {
 /// Running totals, for `Stats`.
 #[derive(Default)]
 pub(crate) struct Counters {
-    pub(crate) commits: AtomicU64,
+    pub(crate) commits: Count,
     /// Bytes of keys and values that commits brought.
-    pub(crate) user_bytes: AtomicU64,
-    pub(crate) flushes: AtomicU64,
-    pub(crate) merges: AtomicU64,
+    pub(crate) user_bytes: Count,
+    pub(crate) flushes: Count,
+    pub(crate) merges: Count,
     /// Records that merges have read.
-    pub(crate) merged_records: AtomicU64,
-    pub(crate) merge_ns: AtomicU64,
-    pub(crate) stalls: AtomicU64,
-    pub(crate) stall_ns: AtomicU64,
+    pub(crate) merged_records: Count,
+    pub(crate) merge_ns: Count,
+    pub(crate) stalls: Count,
+    pub(crate) stall_ns: Count,
 }
 
 impl Engine {

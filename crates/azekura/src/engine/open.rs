@@ -24,6 +24,9 @@ use crate::base::checksum::crc;
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
+use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::base::sync::thread::JoinHandle;
+use crate::base::sync::{ArcSwap, Condvar, Mutex};
 use crate::cache::Cache;
 use crate::format::frame::Part;
 use crate::format::manifest::{LogChain, Manifest, ValueInfo};
@@ -35,14 +38,10 @@ use crate::run::{Run, Store, read_error};
 use crate::space::{Extent, Space};
 use crate::storage::{File, IoCounters, Metered, OpenMode, Storage};
 use crate::values::{Segment, ValueRef, ValueStore};
-use arc_swap::ArcSwap;
-use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 
 /// What the superblocks say.
 struct Found {

@@ -8,7 +8,7 @@
 
 use super::Engine;
 use crate::base::error::Result;
-use parking_lot::Mutex;
+use crate::base::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -97,7 +97,7 @@ impl Engine {
         let started = Instant::now();
         let delay = self.pace.delay(debt, bytes);
         if delay > Duration::ZERO {
-            std::thread::sleep(delay);
+            crate::base::sync::thread::sleep(delay);
         }
         while self.memory_is_full() && self.has_frozen() {
             self.wait_for_flush()?;

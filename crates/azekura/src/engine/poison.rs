@@ -2,9 +2,9 @@
 //! acknowledged.
 
 use crate::base::error::{Error, Result};
-use parking_lot::Mutex;
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicBool, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set once, never cleared; the first cause is kept.
 #[derive(Default)]

@@ -7,15 +7,15 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::key::{Kind, SortKey};
+use crate::base::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use crate::base::sync::{ArcSwap, CountedArc, Mutex};
 use crate::format::block::{Block, Fixed, Tag};
 use crate::memtable::active::Active;
 use crate::memtable::chunk::Chunk;
 use crate::memtable::ranges::Ranges;
 use crate::run::Run;
 use crate::values::Segment;
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 /// The buffer of small commits of one table.
 pub(crate) struct ActiveBuf {
@@ -148,7 +148,7 @@ pub(crate) struct TableState {
     pub(crate) id: u32,
     pub(crate) kind: Kind,
     pub(crate) name: Arc<str>,
-    pub(crate) active: Option<Arc<ActiveBuf>>,
+    pub(crate) active: Option<CountedArc<ActiveBuf>>,
     /// Newest first, older than `active`.
     pub(crate) chunks: Vec<Arc<Chunk>>,
     /// Being flushed; newest first, older than `chunks`.
@@ -239,5 +239,17 @@ impl State {
     pub(crate) fn with_tables(&self, tables: Vec<Arc<TableState>>) -> State {
         let visible = AtomicU64::new(self.visible());
         State { visible, tables, flushed_seq: self.flushed_seq, frozen_seq: self.frozen_seq }
+    }
+}
+
+/// Makes commit `seq` visible, all of it at once: by a new state, or in the one there is, whose active
+/// buffers have it already. REQUIRES: the commit lock.
+pub(super) fn publish(cell: &ArcSwap<State>, seq: u64, next: Option<State>) {
+    match next {
+        Some(state) => {
+            state.visible.store(seq, Ordering::Release);
+            cell.store(Arc::new(state));
+        }
+        None => cell.load().visible.store(seq, Ordering::Release),
     }
 }

@@ -7,11 +7,11 @@ use super::Engine;
 use super::pick::{CLASSES, Job, pick, pick_idle};
 use super::state::SortedRun;
 use crate::base::error::{Error, Result};
-use parking_lot::MutexGuard;
+use crate::base::sync::MutexGuard;
+use crate::base::sync::thread::{self, JoinHandle};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long nothing must have been committed before idle merges begin.
@@ -80,7 +80,7 @@ impl Engine {
 
     fn spawn(self: &Arc<Engine>, name: &str, body: impl FnOnce(&Engine) + Send + 'static) -> Result<JoinHandle<()>> {
         let engine = self.clone();
-        let builder = std::thread::Builder::new().name(name.into());
+        let builder = thread::Builder::new().name(name.into());
         builder.spawn(move || body(&engine)).map_err(|e| Error::io("starting a thread", e))
     }
 

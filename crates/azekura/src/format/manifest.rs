@@ -270,7 +270,9 @@ impl RunInfo {
             self.data_bytes <= whole && self.data_bytes + cut > whole && self.data_bytes.is_multiple_of(ALIGN_BYTES);
         let sum: u128 = self.extents.iter().map(|e| u128::from(e.len)).sum();
         let filter = u128::from(self.filter_blocks).div_ceil(255) * 16_384;
-        data && u128::from(self.data_bytes) + filter + u128::from(self.meta_bytes) <= sum
+        // A page counts its records in 16 bits; merges reserve memory by these numbers.
+        let counts = self.records <= u64::from(self.units) * u64::from(u16::MAX) && self.deletes <= self.records;
+        data && counts && u128::from(self.data_bytes) + filter + u128::from(self.meta_bytes) <= sum
     }
 }
 
@@ -317,5 +319,19 @@ mod tests {
         for n in 0..bytes.len() {
             assert!(Manifest::decode(&bytes[..n], 0).is_err(), "{n}");
         }
+    }
+
+    /// As the fuzzer found it: merging such a run reserved a filter for all the records it claims.
+    #[test]
+    fn a_run_with_more_records_than_its_pages_hold_is_refused() {
+        let of = |change: fn(&mut RunInfo)| {
+            let mut manifest = sample();
+            let run = manifest.tables.iter_mut().flat_map(|t| t.levels.iter_mut().flatten()).next().unwrap();
+            change(run);
+            Manifest::decode(&manifest.encode(), 0)
+        };
+        assert!(of(|_| {}).is_ok());
+        assert!(of(|run| run.records = u64::from(run.units) * 65_535 + 1).is_err());
+        assert!(of(|run| run.deletes = run.records + 1).is_err());
     }
 }

@@ -3,6 +3,8 @@
 use crate::base::codec::{Writer, u32_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, align_up};
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::engine::poison::Poison;
 use crate::format::frame::{Frame, HEADER_BYTES, NO_RECORD, begin_record, end_record, write_part};
 use crate::format::manifest::LogChain;
@@ -10,10 +12,8 @@ use crate::memtable::chunk::Chunk;
 use crate::space::{Extent, Space};
 use crate::storage::File;
 use crate::values::{Segment, ValueStore};
-use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The first segment of a chain; a database of a few records stays small.
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;

@@ -3,4 +3,5 @@
 pub(crate) mod active;
 pub(crate) mod chunk;
 pub(crate) mod pool;
+mod presence;
 pub(crate) mod ranges;

@@ -4,8 +4,8 @@
 //! system for more: after 10^8 records the process had taken 1.2 GB for 0.2 GB of live data. And a
 //! fresh page costs a fault, 1.5 µs here, which is 25 ns for each record of 16 bytes.
 
+use crate::base::sync::Mutex;
 use crate::format::block::Block;
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Smaller vectors are the allocator's business.

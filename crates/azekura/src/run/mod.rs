@@ -19,13 +19,13 @@ use crate::base::checksum::seed;
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::PAGE_BYTES;
+use crate::base::sync::Mutex;
 use crate::cache::{Cache, PageSlots};
 use crate::format::manifest::RunInfo;
 use crate::space::{Extent, Space};
 use crate::storage::File;
 use crate::values::Segment;
 use meta::Meta;
-use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
 
 /// Where runs live: the file, its free space, its identity, its cache.

@@ -13,7 +13,7 @@
 //!
 //! Lock order: the one mutex is a leaf; no method calls out while holding it.
 
-use parking_lot::Mutex;
+use crate::base::sync::Mutex;
 
 use crate::base::limits::{ALIGN_BYTES, align_up};
 

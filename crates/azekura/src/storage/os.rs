@@ -17,7 +17,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -42,12 +42,7 @@ impl Storage for OsStorage {
             OpenMode::ReadWrite => options.read(true).write(true),
             OpenMode::CreateNew => options.read(true).write(true).create_new(true),
         };
-        Ok(Arc::new(OsFile {
-            file: options.open(path)?,
-            failure: OnceLock::new(),
-            no_durable_write: AtomicBool::new(false),
-            growth: Mutex::new(()),
-        }))
+        Ok(Arc::new(OsFile::new(options.open(path)?)))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -104,9 +99,32 @@ struct OsFile {
     no_durable_write: AtomicBool,
     /// Held while the length is changed, so that growing by `set_len` never cuts.
     growth: Mutex<()>,
+    /// The process that has locked the file; 0: none has.
+    locked_by: AtomicU32,
+}
+
+/// A lock belongs to the open file and not to the descriptor: processes that were forked meanwhile share
+/// it, until they call exec and perhaps much longer. So it is taken back here, by the process that took it.
+impl Drop for OsFile {
+    fn drop(&mut self) {
+        if *self.locked_by.get_mut() == std::process::id() {
+            // Closing the file, which follows, unlocks it too if nobody shares it.
+            let _closed_next = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
+    }
 }
 
 impl OsFile {
+    fn new(file: fs::File) -> OsFile {
+        OsFile {
+            file,
+            failure: OnceLock::new(),
+            no_durable_write: AtomicBool::new(false),
+            growth: Mutex::new(()),
+            locked_by: AtomicU32::new(0),
+        }
+    }
+
     fn check_failure(&self) -> io::Result<()> {
         match self.failure.get() {
             Some(&errno) => Err(errno.into()),
@@ -237,16 +255,12 @@ impl File for OsFile {
             if exclusive { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
         match uninterrupted(|| Ok(rustix::fs::flock(&self.file, operation)?)) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            done => done.map(|()| true),
+            done => {
+                done?;
+                self.locked_by.store(std::process::id(), Ordering::Relaxed);
+                Ok(true)
+            }
         }
-    }
-}
-
-impl Drop for OsFile {
-    fn drop(&mut self) {
-        // Closing alone would leave the lock to a process that another thread has just forked, until that
-        // one runs its program: opening again at once would find the file locked.
-        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -352,7 +366,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("azekura-os-{}-{name}", std::process::id()));
         let file = fs::File::create(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        OsFile { file, failure: OnceLock::new(), no_durable_write: AtomicBool::new(false), growth: Mutex::new(()) }
+        OsFile::new(file)
     }
 
     #[test]
@@ -394,12 +408,7 @@ mod tests {
     fn a_copy_of_the_handle_in_a_forked_process_keeps_no_lock() {
         let path = std::env::temp_dir().join(format!("azekura-forked-lock-{}", std::process::id()));
         let options = fs::File::options().read(true).write(true).create(true).truncate(true).clone();
-        let open = || OsFile {
-            file: options.open(&path).unwrap(),
-            failure: OnceLock::new(),
-            no_durable_write: AtomicBool::new(false),
-            growth: Mutex::new(()),
-        };
+        let open = || OsFile::new(options.open(&path).unwrap());
         let first = open();
         assert!(first.try_lock(true).unwrap());
         let copy = first.file.try_clone().unwrap();

@@ -19,13 +19,13 @@ pub(crate) use writer::ValueStore;
 
 use crate::base::codec::{u32_at, usize_of};
 use crate::base::error::{Error, Result};
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::engine::poison::Poison;
 use crate::run::read_error;
 use crate::space::{Extent, Space};
 use crate::storage::File;
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a reference in a record.
 pub(crate) const VALUE_REF_BYTES: usize = 16;

@@ -5,12 +5,12 @@ use super::{Part, Segment, ValueRef};
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{SEGMENT_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
+use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::base::sync::{Condvar, Mutex, MutexGuard, RwLock};
 use crate::engine::poison::Poison;
 use crate::space::{Extent, Space};
 use crate::storage::File;
-use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 

@@ -75,6 +75,26 @@ pub fn run(args: &Args) -> Outcome {
     output::print_line(&format!("imported {rows} records ({})", units::bytes(bytes)))
 }
 
+/// Imports the records of a stream into a table, in text form, and gives how many rows there were before
+/// the stream ended or a line was bad, and in the latter case what is wrong with it.
+///
+/// # Errors
+/// What the database meets.
+pub fn import_from(db: &Db, table: &Table, input: &mut dyn BufRead) -> azekura::Result<(u64, Option<String>)> {
+    let mut batch = Batch::new(db, table, Form::Text);
+    let read = batch.read_lines(input, "input", Progress::new("importing", Unit::Bytes, 0));
+    let bad = match read {
+        Ok(()) => None,
+        Err(Failure::Engine(error)) => return Err(error),
+        Err(failure) => Some(failure.to_string()),
+    };
+    match batch.finish() {
+        Ok((rows, _)) => Ok((rows, bad)),
+        Err(Failure::Engine(error)) => Err(error),
+        Err(failure) => Ok((0, Some(failure.to_string()))),
+    }
+}
+
 /// The input, and its size in bytes or 0 when nobody knows.
 fn open_input(path: &Path) -> Outcome<(Box<dyn BufRead>, u64)> {
     if path == Path::new("-") {

@@ -4,4 +4,8 @@ pub mod canaries;
 pub mod crash;
 pub mod errors;
 pub mod flips;
+pub mod fuzz;
+pub mod isolation;
+pub mod kills;
 pub mod metamorphic;
+pub mod soak;

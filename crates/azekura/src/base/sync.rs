@@ -1,0 +1,90 @@
+//! Locks, atomics and threads, named in one place so that model checkers can put theirs here.
+//!
+//! Normally these are `parking_lot`'s and the standard library's, re-exported and nothing else. Under
+//! `--cfg loom` and `--cfg shuttle` they are those of the checker of that name, in the same shape
+//! (`sync/model.rs`), and the engine's own code runs on them. Atomics that only count, and locks under
+//! which nothing else is locked in `storage/`, stay what they are: they order nothing.
+
+#[cfg(any(loom, shuttle))]
+mod model;
+#[cfg(not(loom))]
+use std::{ops::Range, ptr::NonNull};
+
+#[cfg(not(any(loom, shuttle)))]
+mod plain {
+    pub(crate) use arc_swap::ArcSwap;
+    pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+    pub(crate) use std::sync::Arc as CountedArc;
+    pub(crate) use std::sync::atomic;
+    pub(crate) use std::thread;
+
+    /// Setting an atomic that nobody shares, which is a plain store.
+    pub(crate) trait SetAlone<T> {
+        fn set_alone(&mut self, value: T);
+    }
+
+    impl SetAlone<u64> for atomic::AtomicU64 {
+        #[inline(always)]
+        fn set_alone(&mut self, value: u64) {
+            *self.get_mut() = value;
+        }
+    }
+
+    impl SetAlone<usize> for atomic::AtomicUsize {
+        #[inline(always)]
+        fn set_alone(&mut self, value: usize) {
+            *self.get_mut() = value;
+        }
+    }
+}
+
+/// Watches over plain memory that threads share: a checker that knows the order of memory accesses
+/// (loom) learns here who reads and writes what, and finds races. Nothing otherwise.
+#[cfg(not(loom))]
+pub(crate) struct Shadow;
+
+#[cfg(not(loom))]
+impl Shadow {
+    #[inline(always)]
+    pub(crate) fn new(_bytes: usize) -> Shadow {
+        Shadow
+    }
+
+    #[inline(always)]
+    pub(crate) fn read(&self, _bytes: Range<usize>) {}
+
+    #[inline(always)]
+    pub(crate) fn write(&self, _bytes: Range<usize>) {}
+}
+
+/// Atomics that stand in the middle of an arena's bytes. loom cannot have them there, and keeps them
+/// beside it.
+#[cfg(not(loom))]
+pub(crate) struct Links;
+
+#[cfg(not(loom))]
+impl Links {
+    #[inline(always)]
+    pub(crate) fn new(_arena_bytes: usize) -> Links {
+        Links
+    }
+
+    /// The link at an offset of the arena.
+    ///
+    /// # Safety
+    /// As `AtomicU32::from_ptr` for that place.
+    #[inline(always)]
+    pub(crate) unsafe fn at(&self, arena: NonNull<u8>, offset: usize) -> &std::sync::atomic::AtomicU32 {
+        // SAFETY: the caller's promise.
+        unsafe { std::sync::atomic::AtomicU32::from_ptr(arena.add(offset).cast().as_ptr()) }
+    }
+
+    /// The arena's bytes were zeroed.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {}
+}
+
+#[cfg(any(loom, shuttle))]
+pub(crate) use model::*;
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use plain::*;

@@ -1,0 +1,33 @@
+//! The command line of the Azekura storage engine; the binary `azekura` is [`main`] and nothing else.
+//!
+//! [`main`] parses the arguments, runs one command and turns its outcome into an exit status:
+//! 0 done, 1 not found, 2 usage or I/O error, 3 corrupt. Everything a command prints goes
+//! through `output`, every complaint through `failure`, so that a closed pipe ends the
+//! program quietly and an error always reads `azekura: …`.
+
+mod bench;
+mod bytes;
+mod cli;
+mod commands;
+mod failure;
+mod output;
+mod progress;
+mod store;
+mod style;
+mod units;
+
+pub use commands::import::import_from;
+
+use std::process::ExitCode;
+
+/// Runs the command that the arguments name.
+pub fn main() -> ExitCode {
+    let command = match cli::parse() {
+        Ok(command) => command,
+        Err(status) => return status,
+    };
+    match commands::run(command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

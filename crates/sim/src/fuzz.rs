@@ -1,0 +1,186 @@
+//! The fuzz targets: hostile bytes go in, and nothing but values and errors may come out. The command
+//! `sim fuzz` and the coverage-guided `sim-fuzz` both run these.
+//!
+//! In builds with `--cfg fuzzing` checksums are not believed, so that damage gets past them, and the
+//! readers of single parts of the file can be reached alone. Other builds have fewer targets.
+
+mod mutate;
+mod seeds;
+
+pub use mutate::mutate;
+pub use seeds::seeds;
+
+use azekura::storage::{MemStorage, OpenMode, Storage};
+use azekura::{Db, Error, Kind, Options};
+use std::path::Path;
+
+/// A target: its name, and what is done with an input.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// The name, also of its folder in the corpus.
+    pub name: &'static str,
+    /// Takes any bytes. `Err`, or a panic: a promise is broken.
+    pub run: fn(&[u8]) -> Result<(), String>,
+}
+
+/// All targets of this build.
+pub const TARGETS: &[Target] = &[
+    Target { name: "open", run: open },
+    Target { name: "import", run: import },
+    #[cfg(fuzzing)]
+    Target { name: "log", run: |b| whole(azekura::fuzzing::log(b)) },
+    #[cfg(fuzzing)]
+    Target { name: "page", run: |b| whole(azekura::fuzzing::page(b)) },
+    #[cfg(fuzzing)]
+    Target { name: "manifest", run: |b| whole(azekura::fuzzing::manifest(b)) },
+    #[cfg(fuzzing)]
+    Target { name: "parts", run: |b| whole(azekura::fuzzing::parts(b)) },
+];
+
+#[cfg(fuzzing)]
+fn whole((): ()) -> Result<(), String> {
+    Ok(())
+}
+
+/// The name of the file in memory.
+const PATH: &str = "fuzz.azk";
+/// Records of a table that are read: a forged count must not keep a fuzzer busy.
+const RECORDS_MAX: usize = 20_000;
+
+/// The options of databases here: small, and without threads, so that an input always does the same.
+pub fn options() -> Options {
+    Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).threads(false)
+}
+
+/// A storage that holds these bytes as its only file.
+pub fn holding(bytes: &[u8]) -> std::io::Result<MemStorage> {
+    let storage = MemStorage::default();
+    storage.open(Path::new(PATH), OpenMode::CreateNew)?.write_at(bytes, 0)?;
+    Ok(storage)
+}
+
+/// The bytes of the only file of a storage.
+pub fn contents(storage: &MemStorage) -> std::io::Result<Vec<u8>> {
+    let file = storage.open(Path::new(PATH), OpenMode::ReadOnly)?;
+    let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(0)];
+    file.read_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// The whole file is hostile: opened to read and to write, checked, scanned both ways, looked up in,
+/// written to, merged.
+fn open(bytes: &[u8]) -> Result<(), String> {
+    for read_only in [true, false] {
+        let storage = holding(bytes).map_err(|e| e.to_string())?;
+        let db = match Db::open_on(&storage, PATH, options().create(false).read_only(read_only)) {
+            Ok(db) => db,
+            Err(e) => {
+                expected(&e)?;
+                continue;
+            }
+        };
+        look(&db)?;
+        if !read_only {
+            change(&db)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a hostile file may be answered with.
+fn expected(error: &Error) -> Result<(), String> {
+    match error {
+        Error::Corrupt { .. } | Error::NotADatabase { .. } | Error::NewerVersion { .. } => Ok(()),
+        // Lengths and offsets near the ends of their types reach the storage, which refuses them.
+        Error::Io { .. } | Error::NoSpace { .. } | Error::Invalid { .. } | Error::Poisoned { .. } => Ok(()),
+        e => Err(format!("a hostile file gives {e:?}")),
+    }
+}
+
+fn look(db: &Db) -> Result<(), String> {
+    if let Err(e) = db.check(|_| {}) {
+        expected(&e)?;
+    }
+    for info in db.tables() {
+        let Ok(table) = db.open_table(&info.name) else { continue };
+        let mut keys = Vec::new();
+        if let Ok(mut cursor) = table.cursor() {
+            for _ in 0..RECORDS_MAX {
+                match cursor.next() {
+                    Ok(Some((key, _))) if keys.len() < 50 => keys.push(key.to_vec()),
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(e) => {
+                        expected(&e)?;
+                        break;
+                    }
+                }
+            }
+            for _ in 0..RECORDS_MAX {
+                match cursor.prev() {
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(e) => {
+                        expected(&e)?;
+                        break;
+                    }
+                }
+            }
+        }
+        keys.push(b"absent".to_vec());
+        for key in &keys {
+            if let Err(e) = table.get(key) {
+                expected(&e)?;
+            }
+        }
+        if let Err(e) = table.get_many(&keys) {
+            expected(&e)?;
+        }
+    }
+    Ok(())
+}
+
+fn change(db: &Db) -> Result<(), String> {
+    let changed = || -> azekura::Result<()> {
+        for info in db.tables() {
+            db.open_table(&info.name)?.put(b"new", &[7; 2000])?;
+        }
+        db.settle()?;
+        db.compact(|_| {}).map(|_| ())
+    };
+    if let Err(e) = changed() {
+        expected(&e)?;
+    }
+    Ok(())
+}
+
+/// A hostile TSV stream: what is imported before a bad line is there, and exported lines read back.
+fn import(bytes: &[u8]) -> Result<(), String> {
+    let storage = MemStorage::default();
+    let failed = |e: Error| e.to_string();
+    let db = Db::open_on(&storage, PATH, options()).map_err(failed)?;
+    let table = db.table("t", Kind::Ordered).map_err(failed)?;
+    let (rows, bad) = azekura_cli::import_from(&db, &table, &mut &bytes[..]).map_err(failed)?;
+    let lines = bytes.iter().filter(|&&b| b == b'\n').count() as u64 + u64::from(!bytes.ends_with(b"\n"));
+    let count = table.count().map_err(failed)?;
+    if rows > lines || count > rows || (bad.is_none() && rows + u64::from(bytes.is_empty()) < lines) {
+        return Err(format!("{lines} lines, {rows} imported, {count} there, {bad:?}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_has_seeds_and_stands_them() {
+        for target in TARGETS {
+            let seeds = seeds(target.name);
+            assert!(!seeds.is_empty(), "{}", target.name);
+            for seed in seeds {
+                (target.run)(&seed).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What fuzzing begins with: inputs that are whole, made by the engine itself, so that they always have
+//! the format of today; and what the coverage-guided fuzzer has found, in `corpus/`.
+
+use super::{contents, options};
+use azekura::storage::MemStorage;
+use azekura::{Db, Durability, Kind, WriteOptions};
+use std::ops::Bound;
+use std::path::Path;
+
+const PATH: &str = "fuzz.azk";
+
+/// The seeds of a target, and its corpus.
+pub fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let mut seeds = match target {
+        "import" => TSV.iter().map(|text| text.as_bytes().to_vec()).collect(),
+        "open" => databases(),
+        "log" => logs(),
+        "page" => pages(),
+        "manifest" => manifests(),
+        "parts" => parts(),
+        _ => Vec::new(),
+    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    let mut files: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    files.sort();
+    seeds.extend(files.iter().filter_map(|path| std::fs::read(path).ok()));
+    seeds
+}
+
+const TSV: [&str; 4] = ["apple\tred\nbanana\tyellow\r\n", "a\\t\\n\\r\\\\\\0\\x41\t\\xff\n", "no tab\n", "a\tb\tc"];
+
+/// Small databases of different kinds: closed, killed with a log to replay, with ranges and large values.
+fn databases() -> Vec<Vec<u8>> {
+    let make = |writes: fn(&Db) -> azekura::Result<()>, close: bool| -> Option<Vec<u8>> {
+        let storage = MemStorage::default();
+        let db = Db::open_on(&storage, PATH, options()).ok()?;
+        writes(&db).ok()?;
+        if close {
+            db.close().ok()?;
+            return contents(&storage).ok();
+        }
+        let bytes = contents(&storage).ok();
+        drop(db);
+        bytes
+    };
+    let kinds: [fn(&Db) -> azekura::Result<()>; 3] = [few, many, mixed];
+    let all = kinds.into_iter().flat_map(|writes| [make(writes, true), make(writes, false)]);
+    all.flatten().collect()
+}
+
+fn few(db: &Db) -> azekura::Result<()> {
+    let table = db.table("few", Kind::Ordered)?;
+    table.put(b"apple", b"red")?;
+    db.table("none", Kind::Hash)?;
+    table.put(b"banana", b"yellow")
+}
+
+/// Records of one width, in more than one run.
+fn many(db: &Db) -> azekura::Result<()> {
+    let table = db.table("many", Kind::Hash)?;
+    for round in 0..2u64 {
+        let mut txn = db.write();
+        for i in 0..700u64 {
+            txn.put(&table, &(i * 3 + round).to_be_bytes(), &i.to_le_bytes())?;
+        }
+        txn.commit()?;
+        db.flush()?;
+    }
+    table.put(b"in the log", b"only")
+}
+
+/// Records of all widths, deletes, a range delete, values apart, a transaction over two tables.
+fn mixed(db: &Db) -> azekura::Result<()> {
+    let tables = [db.table("ordered", Kind::Ordered)?, db.table("hash", Kind::Hash)?];
+    for round in 0..3u64 {
+        let mut txn = db.write_with(WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() });
+        for i in 0..40u64 {
+            let key = format!("key {i}{}", "+".repeat(usize::try_from(i % 23).unwrap_or(0)));
+            let len = if i == 7 { 3000 } else { i * 3 + round };
+            txn.put(&tables[usize::from(i % 3 == 0)], key.as_bytes(), &vec![b'v'; usize::try_from(len).unwrap_or(0)])?;
+        }
+        txn.remove(&tables[1], b"key 3+++")?;
+        txn.remove_range(&tables[0], Bound::Included(b"key 31"), Bound::Excluded(b"key 34"))?;
+        txn.commit()?;
+        if round < 2 {
+            db.flush()?;
+        }
+    }
+    Ok(())
+}
+
+/// From the first frame of the log in each database.
+fn logs() -> Vec<Vec<u8>> {
+    let log_of = |file: Vec<u8>| {
+        let at = (8192..file.len()).step_by(4096).find(|&at| file[at + 4..].starts_with(b"AZLF"))?;
+        let end = file.len().min(at + (64 << 10));
+        Some(file[at..end].to_vec())
+    };
+    databases().into_iter().filter_map(log_of).collect()
+}
+
+/// What may be pages: a version of one stands in the fifth byte.
+fn pages() -> Vec<Vec<u8>> {
+    let mut out = Vec::new();
+    for file in databases() {
+        for at in (8192..file.len()).step_by(4096) {
+            let page = &file[at..file.len().min(at + 16_384)];
+            if page.len() > 64 && page[4] == 1 && page[6] != 0 {
+                out.push(page.to_vec());
+            }
+        }
+    }
+    out
+}
+
+#[cfg(fuzzing)]
+fn manifests() -> Vec<Vec<u8>> {
+    databases().iter().filter_map(|file| azekura::fuzzing::manifest_of(file)).collect()
+}
+
+#[cfg(not(fuzzing))]
+fn manifests() -> Vec<Vec<u8>> {
+    Vec::new()
+}
+
+/// Superblocks, and the first records of logs.
+fn parts() -> Vec<Vec<u8>> {
+    let superblocks = databases().into_iter().map(|file| file[..file.len().min(4096)].to_vec());
+    let records = logs().into_iter().filter_map(|log| {
+        let len = u64::from_le_bytes(log.get(64..72)?.try_into().ok()?);
+        Some(log.get(72..72 + usize::try_from(len).ok()?)?.to_vec())
+    });
+    superblocks.chain(records).collect()
+}

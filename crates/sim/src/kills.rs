@@ -1,0 +1,7 @@
+//! The parts of `sim kills`: the child that is killed, the oracle that outlives it, the plan that both
+//! know, and the comparison.
+
+pub mod child;
+pub mod oracle;
+pub mod plan;
+pub mod verify;

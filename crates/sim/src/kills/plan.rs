@@ -1,0 +1,169 @@
+//! What the child writes: commit `i` of writer `w` follows from the database's seed, `w` and `i` alone,
+//! so that whoever knows how many commits of each writer are there knows every record.
+//!
+//! Each writer has keys of its own in two tables, and a counter in both that tells its newest commit. Some
+//! commits also move money between accounts that all writers share, which the sum must survive.
+
+use crate::rng::Rng;
+use azekura::Kind;
+use std::collections::BTreeMap;
+
+/// The most writers there are.
+pub const WRITERS: usize = 4;
+/// The tables of records.
+pub const TABLES: [(&str, Kind); 2] = [("ordered", Kind::Ordered), ("hash", Kind::Hash)];
+/// Slots of each writer in each table; from the first long one on, keys are not of eight bytes.
+const SLOTS: u64 = 240;
+const SLOTS_SHORT: u64 = 160;
+/// Accounts in the first table.
+pub const ACCOUNTS: u64 = 6;
+
+/// A value: the seed of its bytes, and how many.
+pub type Stamp = (u64, u32);
+
+/// A write of a commit, by table and slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Stores a value.
+    Put(usize, u64, Stamp),
+    /// Removes a key.
+    Remove(usize, u64),
+    /// Removes the slots from the first on, up to the second; ordered table only.
+    Range(u64, u64),
+}
+
+/// One commit.
+pub struct Commit {
+    /// Whether it is durable when it returns.
+    pub durable: bool,
+    /// From one account to another.
+    pub transfer: Option<(u64, u64, i64)>,
+    /// The writes, in order.
+    pub writes: Vec<Write>,
+}
+
+/// The key of a slot.
+pub fn key(writer: usize, slot: u64) -> Vec<u8> {
+    if slot < SLOTS_SHORT {
+        return ((writer as u64) << 32 | slot).to_be_bytes().to_vec();
+    }
+    let pad = usize::try_from(slot % 7 * 9).unwrap_or(0);
+    format!("writer {writer} slot {slot}{}", "-".repeat(pad)).into_bytes()
+}
+
+/// The key of a writer's counter.
+pub fn counter(writer: usize) -> Vec<u8> {
+    format!("counter of writer {writer}").into_bytes()
+}
+
+/// The key of an account.
+pub fn account(n: u64) -> Vec<u8> {
+    format!("account {n}").into_bytes()
+}
+
+/// The bytes of a value.
+pub fn bytes((seed, len): Stamp) -> Vec<u8> {
+    Rng(seed).bytes(usize::try_from(len).unwrap_or(0))
+}
+
+/// Commit `i` of a writer.
+pub fn commit(seed: u64, writer: usize, i: u64) -> Commit {
+    let mut rng = Rng::of(seed ^ (writer as u64) << 56, i);
+    let durable = rng.one_in(3);
+    let transfer = rng.one_in(4).then(|| (rng.below(ACCOUNTS), rng.below(ACCOUNTS), 1 + rng.below(9) as i64));
+    // Mostly a few records; now and then enough for a chunk, or for one that is logged by reference.
+    let (writes, large) = match rng.below(200) {
+        0 => (30, true),
+        1..=5 => (100, false),
+        _ => (1 + rng.below(5), rng.one_in(30)),
+    };
+    let writes = (0..writes).map(|_| write(&mut rng, large)).collect();
+    Commit { durable, transfer, writes }
+}
+
+fn write(rng: &mut Rng, large: bool) -> Write {
+    let (table, slot) = (usize::from(rng.one_in(2)), rng.below(SLOTS));
+    match rng.below(24) {
+        0 => {
+            let (a, b) = (rng.below(SLOTS_SHORT), rng.below(12));
+            Write::Range(a, (a + b).min(SLOTS_SHORT - 1))
+        }
+        1..=3 => Write::Remove(table, slot),
+        _ => {
+            let len = match rng.below(30) {
+                0 if large => 20_000,
+                0..=1 => 1500,
+                _ => rng.below(100) as u32,
+            };
+            let len = if large && rng.one_in(2) { 16_000 } else { len };
+            Write::Put(table, slot, (rng.number(), len))
+        }
+    }
+}
+
+/// What a writer's commits have left.
+#[derive(Default)]
+pub struct Model {
+    /// How many commits are in it.
+    pub commits: u64,
+    /// The records by table and slot.
+    pub records: BTreeMap<(usize, u64), Stamp>,
+}
+
+impl Model {
+    /// Carries the model on to commit `to`.
+    pub fn advance(&mut self, seed: u64, writer: usize, to: u64) {
+        for i in self.commits + 1..=to {
+            for write in commit(seed, writer, i).writes {
+                self.apply(write);
+            }
+        }
+        self.commits = self.commits.max(to);
+    }
+
+    fn apply(&mut self, write: Write) {
+        match write {
+            Write::Put(table, slot, stamp) => {
+                self.records.insert((table, slot), stamp);
+            }
+            Write::Remove(table, slot) => {
+                self.records.remove(&(table, slot));
+            }
+            Write::Range(from, to) => (from..to).for_each(|slot| {
+                self.records.remove(&(0, slot));
+            }),
+        }
+    }
+}
+
+/// The name of the table that step `n` of creating and dropping (from 1 on) is about, and whether the
+/// step makes it.
+pub fn step(n: u64) -> (String, bool) {
+    (format!("extra {}", n.div_ceil(2)), n % 2 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_is_the_same_in_one_stride_and_in_many() {
+        let (mut one, mut many) = (Model::default(), Model::default());
+        one.advance(7, 2, 400);
+        (1..=400).for_each(|i| many.advance(7, 2, i));
+        assert!(one.records == many.records && one.records.len() > 100);
+        assert_eq!(one.commits, 400);
+    }
+
+    #[test]
+    fn keys_of_writers_differ_and_ranges_stay_within_a_writer() {
+        let mut keys: Vec<_> = (0..WRITERS).flat_map(|w| (0..SLOTS).map(move |s| key(w, s))).collect();
+        keys.extend((0..WRITERS).map(counter));
+        keys.extend((0..ACCOUNTS).map(account));
+        let n = keys.len();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), n);
+        assert!(key(1, SLOTS_SHORT - 1) < key(2, 0));
+    }
+}
