@@ -21,7 +21,7 @@ enum Build {
 use Build::{Fuzzing, Tested};
 
 const GATES: [Gate; 9] = [
-    Gate { arguments: "crash --count 920000 --seconds 200 --seed 1", tried_min: 200_000, build: Tested },
+    Gate { arguments: "crash --count 300000 --seconds 150 --seed 1", tried_min: 200_000, build: Tested },
     Gate { arguments: "errors --count 3000 --seconds 45 --seed 1", tried_min: 200, build: Tested },
     Gate { arguments: "flips --count 10000 --seconds 30 --seed 1", tried_min: 1_000, build: Tested },
     Gate { arguments: "metamorphic --count 400 --seconds 30 --seed 1", tried_min: 20, build: Tested },
