@@ -1,9 +1,9 @@
-//! The first five gates of the design, each measured alone through the public interface.
+//! Gates 1 to 6 of the design, each measured alone through the public interface.
 //!
 //! `cargo bench -p azekura --bench gates [-- NAME…]` prints a line per figure: what it is, what was
 //! reached, what was asked for. Values are verified; nothing is compressed.
 
-use azekura::{Db, Durability, Kind, Options, Table};
+use azekura::{Db, Durability, Kind, Options, Table, WriteOptions};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -228,6 +228,47 @@ fn sequential_gets(dir: &Path) {
     line("5", "full scan with a cursor", n as f64 / started.elapsed().as_secs_f64() / 1e6, "M records/s", ">= 50");
 }
 
+/// Gate 6: durable commits of one record each, idle and while everything is merged into one run.
+fn durable_commits(dir: &Path) {
+    let path = fresh(dir, "durable");
+    let db = options().background_merges(false).open(&path).unwrap();
+    let table = db.create_table("t", Kind::Hash).unwrap();
+    let small = db.create_table("small", Kind::Hash).unwrap();
+    for run in 0..8 {
+        insert(&db, &table, run * RECORDS * 3 / 8, (run + 1) * RECORDS * 3 / 8);
+        db.flush().unwrap();
+    }
+    let idle = commit_times(&db, &small, |since| since >= 3.0);
+    let merging = std::thread::scope(|scope| {
+        let merge = scope.spawn(|| db.settle().unwrap());
+        commit_times(&db, &small, |_| merge.is_finished())
+    });
+    let (idle_us, merging_us) = (p99_us(idle), p99_us(merging));
+    line("6", "durable commits, p99, idle", idle_us, "us", "");
+    line("6", "durable commits, p99, while 30M records are merged", merging_us, "us", "");
+    line("6", "ratio of the two", merging_us / idle_us, "", "<= 2");
+}
+
+/// The times of durable commits, in microseconds, until `done` says so of the seconds since the first.
+fn commit_times(db: &Db, table: &Table, done: impl Fn(f64) -> bool) -> Vec<f64> {
+    let (mut times, started) = (Vec::new(), Instant::now());
+    while !done(started.elapsed().as_secs_f64()) {
+        let began = Instant::now();
+        let durability = Some(Durability::Sync);
+        let mut txn = db.write_with(WriteOptions { durability, ..WriteOptions::default() });
+        let key = mix(times.len() as u64).to_be_bytes();
+        txn.put(table, &key, &key).unwrap();
+        txn.commit().unwrap();
+        times.push(began.elapsed().as_secs_f64() * 1e6);
+    }
+    times
+}
+
+fn p99_us(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() * 99 / 100]
+}
+
 fn fresh(dir: &Path, name: &str) -> PathBuf {
     let path = dir.join(format!("{name}.azk"));
     match std::fs::remove_file(&path) {
@@ -243,12 +284,13 @@ fn main() {
     let asked: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     let dir = std::env::temp_dir().join(format!("azekura-gates-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
-    let gates: [(&str, Gate); 5] = [
+    let gates: [(&str, Gate); 6] = [
         ("merge", merge_pass),
         ("random", random_insert),
         ("ascending", ascending_insert),
         ("gets", random_gets),
         ("sequential", sequential_gets),
+        ("durable", durable_commits),
     ];
     for (name, gate) in gates {
         if asked.is_empty() || asked.iter().any(|a| a == name) {

@@ -26,6 +26,9 @@ use std::sync::atomic::Ordering;
 const CHUNK_RECORDS_MIN: usize = 64;
 /// So does one of this many bytes.
 const CHUNK_BYTES_MIN: usize = 64 << 10;
+/// Where somebody reads beside the writer, only parts so many times as large: each chunk costs each
+/// get a look, while all that is in the active list costs one.
+const READ_TIMES: usize = 16;
 /// A chunk of this size is logged by reference: if a flush overtakes the log it is never copied.
 const BY_REFERENCE_BYTES_MIN: usize = 256 << 10;
 /// The log may always grow to this before it causes a flush.
@@ -317,10 +320,15 @@ impl Engine {
         }
     }
 
+    /// Whether somebody looks into a table's memtable.
+    fn is_read(&self, table: u32) -> bool {
+        self.state.load().table(table).is_ok_and(|t| t.read.load(Ordering::Relaxed))
+    }
+
     /// Queues a batch for the log and makes its parts ready for the memtable.
     fn log_batch(&self, seq: u64, batch: Batch) -> Vec<Ready> {
         let bytes: usize = batch.parts.iter().map(|p| p.block.bytes()).sum();
-        let as_chunks = batch.parts.iter().any(BatchPart::is_chunk);
+        let as_chunks = batch.parts.iter().any(|p| p.is_chunk(self.is_read(p.table)));
         if as_chunks && bytes >= BY_REFERENCE_BYTES_MIN {
             let chunks: Vec<(u32, Arc<Chunk>)> =
                 batch.parts.into_iter().map(|p| (p.table, Arc::new(p.into_chunk(&self.pool)))).collect();
@@ -406,7 +414,7 @@ impl Engine {
             return Ok(());
         }
         let ready = parts.into_iter().map(|p| {
-            if p.is_chunk() { Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool))) } else { Ready::Small(p) }
+            if p.is_chunk(false) { Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool))) } else { Ready::Small(p) }
         });
         let ready: Vec<Ready> = ready.collect();
         self.apply(&mut commit, seq, ready)?;
@@ -502,8 +510,12 @@ fn hold(list: &mut Vec<Arc<Segment>>, more: Vec<Arc<Segment>>) {
 }
 
 impl BatchPart {
-    fn is_chunk(&self) -> bool {
-        self.block.len() >= CHUNK_RECORDS_MIN || self.block.bytes() >= CHUNK_BYTES_MIN || !self.ranges.is_empty()
+    /// Whether it is large enough to be a chunk; `read`: of a table in whose memtable somebody looks.
+    fn is_chunk(&self, read: bool) -> bool {
+        let more = if read { READ_TIMES } else { 1 };
+        self.block.len() >= CHUNK_RECORDS_MIN * more
+            || self.block.bytes() >= CHUNK_BYTES_MIN * more
+            || !self.ranges.is_empty()
     }
 
     fn into_chunk(self, pool: &Arc<Pool>) -> Chunk {

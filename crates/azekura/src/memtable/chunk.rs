@@ -7,7 +7,7 @@ use crate::base::error::Result;
 use crate::base::key::{Kind, SortKey};
 use crate::format::block::{Block, Fixed, Tag};
 use crate::merge::{Merger, Source};
-use crate::run::filter::{BLOCK_BYTES, block_contains, block_of, blocks_for};
+use crate::run::filter::{BLOCK_BYTES, block_contains, block_of, blocks_for, prefetch};
 use crate::values::Segment;
 use std::sync::Arc;
 
@@ -66,6 +66,14 @@ impl Chunk {
         }
         self.filter = filter;
         self
+    }
+
+    /// Asks the processor to bring in the line of the filter that `find` will look at.
+    #[inline(always)]
+    pub(crate) fn prefetch_filter(&self, hash: u64) {
+        if !self.filter.is_empty() {
+            prefetch(&self.filter[usize_of64(block_of(hash, self.filter.len() as u64))]);
+        }
     }
 
     /// The record of a key: its place, if there is one.

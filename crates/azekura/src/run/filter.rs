@@ -176,9 +176,9 @@ fn add_to(lines: &mut [[u8; BLOCK_BYTES]], blocks: u64, hash: u64) {
     }
 }
 
-/// Asks for a line that will soon be written.
+/// Asks the processor for a line that will soon be used.
 #[inline(always)]
-fn prefetch(line: &[u8; BLOCK_BYTES]) {
+pub(crate) fn prefetch(line: &[u8; BLOCK_BYTES]) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -67,6 +67,9 @@ fn in_memory<'a>(t: &'a TableState, seq: u64, key: SortKey<'_>) -> Found<'a> {
         t.read.store(true, Ordering::Relaxed);
     }
     let hash = t.kind.filter_hash(key);
+    for chunk in t.chunks.iter().chain(t.frozen.iter()) {
+        chunk.prefetch_filter(hash);
+    }
     in_chunks(&t.chunks, key, hash).or_else(|| in_chunks(&t.frozen, key, hash)).unwrap_or(Found::Nothing)
 }
 
