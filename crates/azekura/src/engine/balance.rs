@@ -2,16 +2,17 @@
 //!
 //! While nothing much is written, the page cache has nearly all of the memory budget. As soon as the
 //! memtables hold more than a little, it is brought down to what they and the merges leave at their
-//! largest; when nothing has been committed for a second, they hold little and nothing is being
-//! merged, the memory of flushed chunks is given back and the cache grows again. The flushing thread
-//! does both, so a commit only raises a flag.
+//! largest; when they have held little for a second and nothing was merged, the memory of flushed
+//! chunks is given back and the cache grows again. (What a load leaves in the memtables, if it is more
+//! than a little, keeps the cache small until it is flushed.) The flushing thread does both, so a
+//! commit only raises a flag.
 
 use super::Engine;
 use crate::base::codec::usize_of64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Nothing must have been committed for so long before the cache grows.
+/// Memtables must have held little for so long before the cache grows.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Who the budget is for.
@@ -23,7 +24,6 @@ pub(super) struct Balance {
 /// What the flushing thread has seen and done.
 pub(super) struct Watch {
     writing: bool,
-    commits: u64,
     since: Instant,
 }
 
@@ -35,7 +35,7 @@ impl Balance {
 
 impl Engine {
     pub(super) fn new_watch(&self) -> Watch {
-        Watch { writing: false, commits: 0, since: Instant::now() }
+        Watch { writing: false, since: Instant::now() }
     }
 
     fn memtables_are_small(&self) -> bool {
@@ -61,9 +61,8 @@ impl Engine {
             watch.writing = true;
             self.store.cache.set_bytes(usize_of64(self.config.cache_bytes_writing()));
         }
-        let commits = self.counters.commits.load(Ordering::Relaxed);
-        if commits != watch.commits || !self.memtables_are_small() || self.lock_work().merges() {
-            (watch.commits, watch.since) = (commits, Instant::now());
+        if !self.memtables_are_small() || self.lock_work().merges() {
+            watch.since = Instant::now();
         }
         if watch.writing && watch.since.elapsed() >= QUIET {
             watch.writing = false;

@@ -1,8 +1,8 @@
 //! Committing: check for conflicts, take a sequence number, log, apply, publish.
 //!
 //! Everything that can be done alone (sorting, copying, storing large values) was done before. The
-//! commit lock then orders commits. Durable commits queue before they ask for it: whoever gets it
-//! first commits all that wait with one sync (group commit), so that none waits for more than the
+//! commit lock then orders commits. Durable commits queue, and one of them leads: it commits all that
+//! wait with one sync (group commit) and hands the lead on, so that none waits for more than the
 //! sync under way and its own. Nothing is visible before it is logged, and a durable commit not
 //! before it is durable.
 
@@ -478,6 +478,8 @@ impl Engine {
         let mut next = state.with_tables(tables);
         next.frozen_seq = next.visible();
         self.state.store(Arc::new(next));
+        // What the last flush met says nothing of this one.
+        self.forget_flush_error();
         self.wake();
         Ok(true)
     }

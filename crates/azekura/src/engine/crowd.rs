@@ -11,7 +11,7 @@
 use super::Engine;
 use std::cell::RefCell;
 use std::fs::File;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a writer works before it looks around.
@@ -45,6 +45,9 @@ struct Window {
     times: Times,
 }
 
+/// The system does not tell: nobody need ask again.
+static IS_UNTOLD: AtomicBool = AtomicBool::new(false);
+
 thread_local! {
     static WINDOW_OF_THREAD: RefCell<Option<Window>> = const { RefCell::new(None) };
 }
@@ -52,9 +55,13 @@ thread_local! {
 impl Window {
     /// None where the system does not tell.
     fn open() -> Option<Window> {
-        let file = File::open("/proc/thread-self/schedstat").ok()?;
-        let times = Times::read(&file)?;
-        Some(Window { file, began: Instant::now(), times })
+        let file = File::open("/proc/thread-self/schedstat").ok();
+        let window = file.and_then(|file| {
+            let times = Times::read(&file)?;
+            Some(Window { file, began: Instant::now(), times })
+        });
+        IS_UNTOLD.store(window.is_none(), Ordering::Relaxed);
+        window
     }
 }
 
@@ -93,6 +100,9 @@ impl Crowd {
 impl Engine {
     /// Pauses the calling writer if readers need its processor.
     pub(super) fn make_way(&self) {
+        if IS_UNTOLD.load(Ordering::Relaxed) {
+            return;
+        }
         let is_read = self.state.load().tables.iter().any(|t| t.read.load(Ordering::Relaxed));
         if is_read {
             WINDOW_OF_THREAD.with_borrow_mut(|window| self.look_around(window));

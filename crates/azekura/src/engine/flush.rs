@@ -121,10 +121,6 @@ impl Engine {
             let mut commit = self.lock_commit();
             let rotated = self.rotate(&mut commit)?;
             drop(commit);
-            if rotated {
-                // This flush has not failed yet.
-                self.forget_flush_error();
-            }
             if !rotated && self.state.load().tables.iter().all(|t| t.memtable_is_empty()) {
                 return self.flush_nothing();
             }

@@ -4,6 +4,7 @@
 //! merges before the long.
 
 use super::Engine;
+use super::checkpoint::Purpose;
 use super::pick::{CLASSES, Job, pick, pick_idle};
 use super::state::SortedRun;
 use crate::base::error::{Error, Result};
@@ -118,6 +119,7 @@ impl Engine {
                 }
             }
             if !self.has_frozen() {
+                self.finish_flush();
                 continue;
             }
             let done = self.flush_frozen();
@@ -130,6 +132,18 @@ impl Engine {
                     return;
                 }
                 self.pause(RETRY);
+            }
+        }
+    }
+
+    /// A flush that failed after its runs were in place, for want of room for the checkpoint, is over
+    /// when a checkpoint has been made.
+    fn finish_flush(&self) {
+        let failed = self.work.lock().flush_error.is_some();
+        if failed && self.poison.check().is_ok() {
+            match self.checkpoint(Purpose::Plain) {
+                Ok(()) => self.forget_flush_error(),
+                Err(_) => self.pause(RETRY),
             }
         }
     }
@@ -282,6 +296,8 @@ impl Engine {
             }
             self.note_levels();
         }
+        // What the last merge has made needless is free only now, and the tail may move there.
+        self.checkpoint(Purpose::Plain)?;
         self.tighten(|| true)
     }
 

@@ -306,27 +306,42 @@ impl Log {
         done
     }
 
+    /// Writes what waits now, a slice at a time, so that no segment is as large as a long queue: the last
+    /// one of a chain is kept. What a slice has made durable stays so if there is no room for the next.
     fn write_queue(&self, io: &mut Io) -> Result<()> {
-        let pending = {
-            let mut queue = self.queue.lock();
-            queue.bytes = 0;
-            std::mem::take(&mut queue.pending)
-        };
-        let Some(last_seq) = pending.back().map(|p| p.last_seq) else { return Ok(()) };
-        if let Err(e) = self.make_ready(io, &pending) {
-            let mut queue = self.queue.lock();
-            queue.bytes += pending.iter().map(Pending::bytes).sum::<usize>();
-            pending.into_iter().rev().for_each(|p| queue.pending.push_front(p));
-            self.full.store(true, Ordering::Release);
-            return if matches!(e, Error::NoSpace { .. }) { Err(e) } else { self.poison.guard(Err(e)) };
+        let Some(goal) = self.queue.lock().pending.back().map(|p| p.last_seq) else { return Ok(()) };
+        while self.durable_seq() < goal {
+            let pending = self.take_slice();
+            let Some(last_seq) = pending.back().map(|p| p.last_seq) else { break };
+            if let Err(e) = self.make_ready(io, &pending) {
+                let mut queue = self.queue.lock();
+                queue.bytes += pending.iter().map(Pending::bytes).sum::<usize>();
+                pending.into_iter().rev().for_each(|p| queue.pending.push_front(p));
+                self.full.store(true, Ordering::Release);
+                return if matches!(e, Error::NoSpace { .. }) { Err(e) } else { self.poison.guard(Err(e)) };
+            }
+            let done = self.write_pending(io, &pending);
+            self.poison.guard(done)?;
+            self.full.store(false, Ordering::Release);
+            io.durable_below = io.next_frame;
+            self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
+            self.durable_seq.fetch_max(last_seq, Ordering::AcqRel);
         }
-        let done = self.write_pending(io, &pending);
-        self.poison.guard(done)?;
-        self.full.store(false, Ordering::Release);
-        io.durable_below = io.next_frame;
-        self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
-        self.durable_seq.fetch_max(last_seq, Ordering::AcqRel);
         Ok(())
+    }
+
+    /// The oldest pieces of the queue, until they are as much as a segment.
+    fn take_slice(&self) -> VecDeque<Pending> {
+        let mut queue = self.queue.lock();
+        let (mut slice, mut bytes) = (VecDeque::new(), 0);
+        while bytes < SEGMENT_BYTES_MAX
+            && let Some(p) = queue.pending.pop_front()
+        {
+            bytes += p.written_bytes_max();
+            queue.bytes -= p.bytes().min(queue.bytes);
+            slice.push_back(p);
+        }
+        slice
     }
 
     fn write_pending(&self, io: &mut Io, pending: &VecDeque<Pending>) -> Result<()> {
