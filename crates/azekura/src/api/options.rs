@@ -63,7 +63,7 @@ impl Config {
     /// The same while little is written: memtables may hold a sixteenth of their size, and the
     /// allocator keeps a part of what larger ones had before.
     pub(crate) fn cache_bytes_reading(&self) -> u64 {
-        let elsewhere = self.memtable_bytes * 3 / 2 + self.buffer_bytes();
+        let elsewhere = self.memtable_bytes * 5 / 2 + self.buffer_bytes();
         self.memory_bytes.saturating_sub(elsewhere).max(self.cache_bytes_writing())
     }
 
