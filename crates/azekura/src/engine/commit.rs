@@ -282,7 +282,7 @@ impl Engine {
         if crate::base::canary::sings("publish_first") {
             return Ok(u64::MAX);
         }
-        match self.log.write() {
+        match self.log.write(u64::MAX) {
             Ok(()) => Ok(self.log.durable_seq()),
             Err(Error::NoSpace { .. }) if self.poison.check().is_ok() => Ok(self.log.take_back(first)),
             Err(e) => Err(e),
@@ -432,16 +432,20 @@ impl Engine {
 
     /// Makes every commit so far durable.
     pub(crate) fn sync(&self) -> Result<()> {
+        self.sync_until(self.state.load().visible())
+    }
+
+    /// Makes every commit up to `seq` durable.
+    pub(super) fn sync_until(&self, seq: u64) -> Result<()> {
         if self.config.read_only {
             return Ok(());
         }
         self.poison.check()?;
-        let newest = self.state.load().visible();
-        if self.log.durable_seq() >= newest {
+        if self.log.durable_seq() >= seq {
             return Ok(());
         }
         self.start_log()?;
-        self.log.write()
+        self.log.write(seq)
     }
 
     /// Freezes the memtables for a flush, if they are full and no flush is under way.

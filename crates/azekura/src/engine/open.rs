@@ -486,7 +486,7 @@ impl Engine {
             let _checkpoint = self.checkpoint.lock();
             self.log.begin_chain(self.new_id())?;
         }
-        self.log.write()?;
+        self.log.write(u64::MAX)?;
         self.publish_log()
     }
 

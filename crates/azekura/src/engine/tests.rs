@@ -294,3 +294,34 @@ fn a_checkpoint_on_a_full_disk_is_tried_again() {
     assert_eq!(db.open_table("t").unwrap().count().unwrap(), committed * 100);
     assert!(db.check(|_| {}).unwrap().problems.is_empty());
 }
+
+/// A transaction that goes on reading after the runs that it began with were merged looks into the merged one,
+/// and what it gave out before stays good; one that began before a later commit keeps its own state.
+#[test]
+fn a_long_read_takes_over_a_merged_state_of_equal_contents() {
+    let db = database();
+    let table = db.table("t", Kind::Ordered).unwrap();
+    for round in 0..4u64 {
+        table.put_many((0..500u64).map(|i| ((2 * i).to_be_bytes(), round.to_be_bytes()))).unwrap();
+        db.flush().unwrap();
+    }
+    let (early, long) = (db.read(), db.read());
+    let levels = |r: &crate::ReadTxn| r.snapshot.state().tables[0].levels.len();
+    let before = levels(&long);
+    assert!(before > 1);
+    let held = long.get_ref(&table, &8u64.to_be_bytes()).unwrap().unwrap();
+    let read_all = |r: &crate::ReadTxn| {
+        for i in (0..1000u64).cycle().take(5000) {
+            let expected = if i % 2 == 0 { 3 } else { i };
+            assert_eq!(r.get(&table, &i.to_be_bytes()).unwrap().unwrap(), expected.to_be_bytes());
+        }
+    };
+    db.engine.settle().unwrap();
+    read_all(&long);
+    assert_eq!(levels(&long), 1);
+    assert_eq!(&held[..], 3u64.to_be_bytes());
+    table.put(&1u64.to_be_bytes(), b"later").unwrap();
+    db.engine.settle().unwrap();
+    read_all(&early);
+    assert_eq!(levels(&early), before);
+}

@@ -182,8 +182,9 @@ impl Engine {
             }
             let due = seen.pop_front().unwrap_or(0);
             if due > self.log.durable_seq() && self.poison.check().is_ok() {
-                // A failure poisons the handle, which is how writers learn of it.
-                let _reported_by_poison = self.sync();
+                // No younger ones: a flush that is under way may save them the log. A failure poisons the
+                // handle, which is how writers learn of it.
+                let _reported_by_poison = self.sync_until(due);
             }
         }
     }

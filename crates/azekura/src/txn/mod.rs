@@ -5,6 +5,7 @@ pub(crate) mod get;
 pub(crate) mod many;
 mod own;
 mod read;
+mod snapshot;
 mod value;
 mod write;
 

@@ -2,6 +2,7 @@
 
 use super::ValueRef;
 use super::get::{Slot, lookup};
+use super::snapshot::Snapshot;
 use super::value::extend;
 use crate::api::{Db, Table};
 use crate::base::error::Result;
@@ -43,8 +44,7 @@ pub struct ReadTxn {
     /// Table, page and place of the record found last: the next one in order starts a hint.
     last: Cell<(u32, usize, usize)>,
     ahead: RefCell<Ahead>,
-    pub(crate) state: Arc<State>,
-    pub(crate) seq: u64,
+    pub(crate) snapshot: Snapshot,
     pub(crate) db: Db,
 }
 
@@ -72,7 +72,7 @@ impl ReadTxn {
         let seq = state.visible();
         #[cfg(azekura_canary)]
         let seq = if crate::base::canary::sings("late_snapshot") { u64::MAX } else { seq };
-        ReadTxn { hint, last, ahead: RefCell::default(), seq, state, db }
+        ReadTxn { hint, last, ahead: RefCell::default(), snapshot: Snapshot::new(state, seq), db }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -103,11 +103,11 @@ impl ReadTxn {
     /// As [`get`](ReadTxn::get).
     #[inline]
     pub fn get_ref(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
-        let t = self.state.table(table.id)?;
+        let t = self.snapshot.table(self.engine(), table.id)?;
         let mut buf = KeyBuf::new();
         let give = |tag, slot: Slot<'_>| match tag {
             Tag::Large => self.large(slot.bytes()).map(ValueRef::shared),
-            // SAFETY: the state lives as long as `self`, from which the result borrows.
+            // SAFETY: the states live as long as `self`, from which the result borrows.
             _ => Ok(unsafe { ValueRef::new(slot, None) }),
         };
         match self.follow_hint(t, key)? {
@@ -125,7 +125,7 @@ impl ReadTxn {
     /// As [`get`](ReadTxn::get).
     pub fn contains(&self, table: &Table, key: &[u8]) -> Result<bool> {
         let mut buf = KeyBuf::new();
-        let t = self.state.table(table.id)?;
+        let t = self.snapshot.table(self.engine(), table.id)?;
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
         Ok(self.find(t, sort, |_, _| ())?.is_some())
     }
@@ -137,7 +137,7 @@ impl ReadTxn {
     /// As [`get`](ReadTxn::get).
     #[inline]
     pub fn get_with<T>(&self, table: &Table, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        let t = self.state.table(table.id)?;
+        let t = self.snapshot.table(self.engine(), table.id)?;
         if let Some((_, place)) = self.follow_hint(t, key)? {
             // Taken out while `f` runs, for `f` may read from this transaction too.
             let Some(hint) = self.hint.take() else { return Ok(None) };
@@ -197,7 +197,7 @@ impl ReadTxn {
         }
         let start = value.as_ptr() as usize - hint.hold.as_ptr() as usize;
         let value = start..start + value.len();
-        // SAFETY: the run lives as long as the state of this transaction, from which the result borrows.
+        // SAFETY: the run lives as long as the states of this transaction, from which the result borrows.
         let page = unsafe { extend(hint.run.page(page_number)?) };
         Ok(Some((tag, Slot::Page(Hit { page, tag, value, page_number, place }))))
     }
@@ -211,10 +211,10 @@ impl ReadTxn {
         f: impl FnOnce(Tag, Slot<'a>) -> R,
     ) -> Result<Option<R>> {
         if t.kind == Kind::Hash {
-            return lookup(t, self.seq, key, f);
+            return lookup(t, self.snapshot.seq(), key, f);
         }
         let mut here = None;
-        let found = lookup(t, self.seq, key, |tag, slot| {
+        let found = lookup(t, self.snapshot.seq(), key, |tag, slot| {
             if let Slot::Page(hit) = &slot {
                 here = Some((hit.page_number, hit.place));
             }
@@ -258,8 +258,8 @@ impl ReadTxn {
         keys: &[K],
         f: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        let t = self.state.table(table.id)?;
-        super::many::get_many(self.engine(), t, self.seq, keys, f)
+        let t = self.snapshot.table(self.engine(), table.id)?;
+        super::many::get_many(self.engine(), t, self.snapshot.seq(), keys, f)
     }
 
     /// A cursor over the whole table, before its first record.
@@ -293,7 +293,7 @@ impl ReadTxn {
     /// # Errors
     /// As [`get`](ReadTxn::get).
     pub fn count(&self, table: &Table) -> Result<u64> {
-        let t = self.state.table(table.id)?;
+        let t = self.snapshot.state().table(table.id)?;
         match t.levels.as_slice() {
             [] if t.memtable_is_empty() => Ok(0),
             [one] if t.memtable_is_empty() && one.deletes() == 0 => Ok(one.records()),
@@ -302,8 +302,9 @@ impl ReadTxn {
     }
 
     fn limited(&self, table: &Table, limits: Limits) -> Result<Cursor> {
-        let t = self.state.table(table.id)?.clone();
-        Cursor::new(self.db.clone(), self.state.clone(), t, self.seq, None, limits)
+        let state = self.snapshot.state();
+        let t = state.table(table.id)?.clone();
+        Cursor::new(self.db.clone(), state.clone(), t, self.snapshot.seq(), None, limits)
     }
 }
 

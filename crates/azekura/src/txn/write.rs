@@ -103,7 +103,7 @@ impl WriteTxn {
     /// Tells the engine that this snapshot needs no more watching.
     fn end(&mut self) {
         if let Some(read) = self.read.take() {
-            self.db.engine.leave(read.seq);
+            self.db.engine.leave(read.snapshot.seq());
         }
     }
 
@@ -419,7 +419,7 @@ impl WriteTxn {
             Arc::new(Chunk::new(sorted.block, sorted.ranges, sorted.segments))
         });
         let read = self.snapshot();
-        let (db, state, seq) = (read.db.clone(), read.state.clone(), read.seq);
+        let (db, state, seq) = (read.db.clone(), read.snapshot.state().clone(), read.snapshot.seq());
         let t = state.table(table.id)?.clone();
         Cursor::new(db, state, t, seq, own, limits)
     }
@@ -460,7 +460,7 @@ impl WriteTxn {
             return Ok(());
         }
         let durability = self.options.durability.unwrap_or(self.db.engine.config.durability);
-        let snapshot = self.read.as_ref().map(|r| r.seq);
+        let snapshot = self.read.as_ref().map(|r| r.snapshot.seq());
         if self.options.isolation == Isolation::Snapshot && snapshot.is_some() {
             self.reads.keys = parts.iter().flat_map(crate::engine::BatchPart::marks).collect();
             self.reads.ranges = parts.iter().flat_map(crate::engine::BatchPart::range_marks).collect();

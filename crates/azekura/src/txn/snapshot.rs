@@ -1,0 +1,88 @@
+//! What a read transaction sees through: the state that it began with, or a later one of the same
+//! contents.
+//!
+//! A transaction that reads for long would go on searching the memtable and the many runs that it
+//! met, whatever was flushed and merged since. As long as nobody commits anything, the state of the
+//! engine has the very contents of the transaction's, in fewer places; then it takes that one over.
+
+use crate::base::error::Result;
+use crate::engine::Engine;
+use crate::engine::state::{State, TableState};
+use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
+
+/// Each takeover halves the places of a table at least, so that few are enough.
+const TAKEOVERS: usize = 6;
+/// Lookups in several places between two looks at the engine's state.
+const LOOKS: u32 = 1024;
+
+pub(crate) struct Snapshot {
+    first: Arc<State>,
+    /// Those taken over. All are kept as long as the transaction, for what it gave out borrows from them.
+    later: [OnceCell<Arc<State>>; TAKEOVERS],
+    taken: Cell<usize>,
+    lookups: Cell<u32>,
+    /// Commits up to this one are seen.
+    seq: u64,
+}
+
+impl Snapshot {
+    pub(crate) fn new(first: Arc<State>, seq: u64) -> Snapshot {
+        Snapshot {
+            first,
+            later: [const { OnceCell::new() }; TAKEOVERS],
+            taken: Cell::new(0),
+            lookups: Cell::new(0),
+            seq,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// The state to look into.
+    #[inline(always)]
+    pub(crate) fn state(&self) -> &Arc<State> {
+        match self.taken.get() {
+            0 => &self.first,
+            n => self.later.get(n - 1).and_then(OnceCell::get).unwrap_or(&self.first),
+        }
+    }
+
+    /// A table, for a lookup.
+    #[inline(always)]
+    pub(crate) fn table(&self, engine: &Engine, id: u32) -> Result<&Arc<TableState>> {
+        let table = self.state().table(id)?;
+        if table.levels.len() <= 1 && table.chunks.is_empty() {
+            return Ok(table);
+        }
+        self.lookups.set(self.lookups.get().wrapping_add(1));
+        if self.lookups.get() % LOOKS == 0 { self.look(engine, id) } else { Ok(table) }
+    }
+
+    /// Takes the engine's state over if it has the same contents, and the table in half the places.
+    #[cold]
+    fn look(&self, engine: &Engine, id: u32) -> Result<&Arc<TableState>> {
+        let (mine, now) = (self.state(), engine.state.load_full());
+        let better = now.table(id).is_ok_and(|t| 2 * places(t) <= mine.table(id).map_or(0, |m| places(m)));
+        if better && now.visible() == self.seq && same_tables(mine, &now) {
+            let taken = self.taken.get();
+            if self.later.get(taken).is_some_and(|slot| slot.set(now).is_ok()) {
+                self.taken.set(taken + 1);
+            }
+        }
+        self.state().table(id)
+    }
+}
+
+/// In how many places a lookup may look.
+fn places(table: &TableState) -> usize {
+    table.levels.len() + table.frozen.len() + table.chunks.len() + usize::from(table.active.is_some())
+}
+
+/// Whether no table came, went or was renamed: that is no commit, and has no number.
+fn same_tables(a: &State, b: &State) -> bool {
+    a.tables.len() == b.tables.len() && a.tables.iter().zip(&b.tables).all(|(a, b)| a.id == b.id && a.name == b.name)
+}
