@@ -101,7 +101,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         value_bytes: engine.values.segments().iter().map(|s| s.extent().len).sum(),
         runs: levels.iter().map(|l| l.runs as u64).sum(),
         levels,
-        cache_bytes: cache.frames_used * crate::base::limits::PAGE_BYTES as u64,
+        cache_bytes: cache.frames_used * crate::base::limits::PAGE_BYTES as u64 + engine.store.filters.taken() as u64,
         cache_misses: cache.misses,
         cache_evictions: cache.evictions,
         written_bytes: get(&io.written_bytes),

@@ -425,7 +425,7 @@ impl Drop for PageSlots {
 /// Has the processor fetch a line. Only a hint, whatever the address.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn prefetch_line(line: *const u8) {
+pub(crate) fn prefetch_line(line: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: a prefetch has no effect but on speed, whatever the address.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
@@ -433,4 +433,4 @@ fn prefetch_line(line: *const u8) {
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn prefetch_line(_line: *const u8) {}
+pub(crate) fn prefetch_line(_line: *const u8) {}

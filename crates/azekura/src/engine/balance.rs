@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// Memtables must have held little for so long before the cache grows.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// A change of the page cache by a smaller part than this is not worth driving pages out.
+const CACHE_STEP_PART: u64 = 64;
+
 /// Who the budget is for.
 pub(super) struct Balance {
     /// Memtables may need it.
@@ -25,6 +28,8 @@ pub(super) struct Balance {
 pub(super) struct Watch {
     writing: bool,
     since: Instant,
+    /// What the page cache was given last.
+    cache_bytes: u64,
 }
 
 impl Balance {
@@ -35,7 +40,7 @@ impl Balance {
 
 impl Engine {
     pub(super) fn new_watch(&self) -> Watch {
-        Watch { writing: false, since: Instant::now() }
+        Watch { writing: false, since: Instant::now(), cache_bytes: self.config.cache_bytes_reading() }
     }
 
     fn memtables_are_small(&self) -> bool {
@@ -59,7 +64,6 @@ impl Engine {
     pub(super) fn divide_memory(&self, watch: &mut Watch) {
         if self.memory_is_claimed(watch) {
             watch.writing = true;
-            self.store.cache.set_bytes(usize_of64(self.config.cache_bytes_writing()));
         }
         if !self.memtables_are_small() || self.lock_work().merges() {
             watch.since = Instant::now();
@@ -68,7 +72,17 @@ impl Engine {
             watch.writing = false;
             self.balance.writing.store(false, Ordering::Relaxed);
             self.pool.clear();
-            self.store.cache.set_bytes(usize_of64(self.config.cache_bytes_reading()));
+        }
+        self.size_cache(watch);
+    }
+
+    /// Gives the page cache what is its due, without the filters that are kept beside it.
+    fn size_cache(&self, watch: &mut Watch) {
+        let due = if watch.writing { self.config.cache_bytes_writing() } else { self.config.cache_bytes_reading() };
+        let due = due.saturating_sub(self.store.filters.taken() as u64);
+        if due.abs_diff(watch.cache_bytes) > due / CACHE_STEP_PART {
+            self.store.cache.set_bytes(usize_of64(due));
+            watch.cache_bytes = due;
         }
     }
 }

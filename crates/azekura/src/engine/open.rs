@@ -34,7 +34,7 @@ use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::log::Log;
 use crate::log::recovery::replay;
 use crate::memtable::pool::Pool;
-use crate::run::{Run, Store, read_error};
+use crate::run::{FilterBudget, Run, Store, read_error};
 use crate::space::{Extent, Space};
 use crate::storage::{File, IoCounters, Metered, OpenMode, Storage};
 use crate::values::{Segment, ValueRef, ValueStore};
@@ -356,9 +356,10 @@ fn build(
     let flushed = found.manifest.flushed_seq;
     let log = Log::new(file.clone(), space.clone(), poison.clone(), values_store.clone(), file_id, flushed);
     let cache = Cache::new(usize_of64(config.cache_bytes_reading()))?;
+    let filters = FilterBudget::new(usize_of64(config.cache_bytes_reading()) / FILTERS_PART);
     let engine = Engine {
         path: path.to_path_buf(),
-        store: Store { file: file.clone(), space: space.clone(), cache, file_id },
+        store: Store { file: file.clone(), space: space.clone(), cache, filters, file_id },
         file,
         io,
         space,
@@ -404,6 +405,8 @@ fn build(
 /// Ids given out after the last checkpoint, before a crash, must not be given out again: a page of
 /// an unfinished run could otherwise pass for one of its namesake.
 const ID_GAP: u64 = 1 << 20;
+/// The part of the page cache's budget that filters may keep for themselves.
+const FILTERS_PART: usize = 8;
 
 /// Forgets segments to which nothing refers.
 fn keep_referred(values: &mut BTreeMap<u32, ValueInfo>, manifest: &Manifest, replayed: &Replayed) {

@@ -1,6 +1,6 @@
 //! Finding one key in a run: filter, fence, page, record.
 
-use super::filter::{BLOCK_BYTES, block_contains, block_of, block_place};
+use super::filter::{block_contains, block_of, block_place};
 use super::{Run, read_error};
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
@@ -80,19 +80,17 @@ impl Run {
         if self.info.filter_blocks == 0 {
             return Ok(true);
         }
-        let (page, at) = block_place(block_of(hash, self.info.filter_blocks));
-        let page = u32_of(usize_of64(page));
-        let bytes = self.filter.get(page, |frame, _| self.load_filter(page, frame))?;
-        let Some(block) = bytes[at..].first_chunk::<BLOCK_BYTES>() else { return Ok(true) };
-        Ok(block_contains(block, hash))
+        let (page, line) = block_place(block_of(hash, self.info.filter_blocks));
+        let load = |page_bytes: &mut [u8]| self.load_filter(page, page_bytes);
+        Ok(self.filter.line(page, line, load, |block| block_contains(block, hash))?.unwrap_or(true))
     }
 
     /// Asks the processor to bring in the line of the filter that `may_contain` will look at.
     #[inline(always)]
     pub(crate) fn prefetch_filter(&self, hash: u64) {
         if self.info.filter_blocks != 0 {
-            let (page, at) = block_place(block_of(hash, self.info.filter_blocks));
-            self.filter.prefetch(u32_of(usize_of64(page)), at);
+            let (page, line) = block_place(block_of(hash, self.info.filter_blocks));
+            self.filter.prefetch(page, line);
         }
     }
 
@@ -171,9 +169,9 @@ impl Run {
     /// the business of whoever asks for it.
     pub(crate) fn warm(&self) -> Result<()> {
         let room = || self.store.cache.has_room();
-        for page in (0..self.info.filter_pages()).take_while(|_| room()) {
-            let page = u32_of(usize_of64(page));
-            let _loaded = self.filter.get(page, |frame, _| self.load_filter(page, frame))?;
+        let filter_pages = u32_of(usize_of64(self.info.filter_pages()));
+        for page in (0..filter_pages).take_while(|_| self.filter.is_kept() || room()) {
+            let _loaded = self.filter.line(page, 0, |bytes| self.load_filter(page, bytes), |_| ())?;
         }
         for page in (0..self.meta()?.pages()).take_while(|_| room()) {
             let _loaded = self.page(page)?;

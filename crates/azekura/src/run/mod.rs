@@ -8,11 +8,13 @@
 //! so that it can be moved without being rewritten. Checksums name the run, not the place.
 
 pub(crate) mod filter;
+mod filter_pages;
 mod lookup;
 pub(crate) mod meta;
 pub(crate) mod reader;
 pub(crate) mod writer;
 
+pub(crate) use filter_pages::FilterBudget;
 pub(crate) use lookup::{Hit, PageHold, find_held};
 
 use crate::base::checksum::seed;
@@ -25,6 +27,7 @@ use crate::format::manifest::RunInfo;
 use crate::space::{Extent, Space};
 use crate::storage::File;
 use crate::values::Segment;
+use filter_pages::FilterPages;
 use meta::Meta;
 use std::sync::{Arc, OnceLock};
 
@@ -34,6 +37,7 @@ pub(crate) struct Store {
     pub(crate) file: Arc<dyn File>,
     pub(crate) space: Arc<Space>,
     pub(crate) cache: Arc<Cache>,
+    pub(crate) filters: Arc<FilterBudget>,
     pub(crate) file_id: u64,
 }
 
@@ -43,7 +47,7 @@ pub(crate) struct Run {
     store: Store,
     seed: u32,
     data: PageSlots,
-    filter: PageSlots,
+    filter: FilterPages,
     meta: OnceLock<Meta>,
     /// The value segments that its records refer to, kept alive with it.
     _segments: Vec<Arc<Segment>>,
@@ -67,7 +71,11 @@ impl Run {
         Run {
             seed: seed(store.file_id, info.id),
             data: PageSlots::new(store.cache.clone(), info.units),
-            filter: PageSlots::new(store.cache.clone(), u32_of(usize_of64(info.filter_pages()))),
+            filter: FilterPages::new(
+                store.cache.clone(),
+                store.filters.clone(),
+                u32_of(usize_of64(info.filter_pages())),
+            ),
             store: store.clone(),
             info,
             meta: OnceLock::new(),

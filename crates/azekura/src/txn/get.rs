@@ -109,8 +109,8 @@ fn in_level<'a, R>(
     let mut early = None;
     if mood != Mood::Finds {
         let hash = kind.filter_hash(key);
-        run.prefetch_filter(hash);
         if mood == Mood::Mixed {
+            run.prefetch_filter(hash);
             let hold = run.meta()?.page_of(key).and_then(|page| run.peek(page));
             early = hold.map(|hold| (hold.send_for(key), hold));
         }

@@ -59,7 +59,7 @@ impl Snapshot {
             return Ok(table);
         }
         self.lookups.set(self.lookups.get().wrapping_add(1));
-        if self.lookups.get() % LOOKS == 0 { self.look(engine, id) } else { Ok(table) }
+        if self.lookups.get().is_multiple_of(LOOKS) { self.look(engine, id) } else { Ok(table) }
     }
 
     /// Takes the engine's state over if it has the same contents, and the table in half the places.

@@ -1,10 +1,12 @@
 //! No false negatives, few false positives, and the layout of pages.
 
 use super::*;
+use crate::base::codec::u32_of;
 use crate::base::hash::{filter_hash8, hash_bytes, mix};
 
 fn contains(pages: &[[u8; PAGE_BYTES]], blocks: u64, hash: u64) -> bool {
-    let (page, at) = block_place(block_of(hash, blocks));
+    let (page, line) = block_place(block_of(hash, blocks));
+    let (page, at) = (u64::from(page), line * BLOCK_BYTES);
     block_contains(pages[usize_of64(page)][at..].first_chunk().unwrap(), hash)
 }
 
@@ -66,11 +68,11 @@ fn blocks_rise_with_the_hash() {
 
 #[test]
 fn blocks_stand_behind_the_headers_of_pages() {
-    for (block, place) in [(0, (0, 64)), (1, (0, 128)), (254, (0, 16_320)), (255, (1, 64)), (510, (2, 64))] {
+    for (block, place) in [(0, (0, 1)), (1, (0, 2)), (254, (0, 255)), (255, (1, 1)), (510, (2, 1))] {
         assert_eq!(block_place(block), place);
     }
     for block in 0..10_000 {
-        assert_eq!(block_place(block), (block / 255, 64 + usize_of64(block % 255) * 64));
+        assert_eq!(block_place(block), (u32_of(usize_of64(block / 255)), 1 + usize_of64(block % 255)));
     }
     let keys = 40_000;
     let mut builder = FilterBuilder::new(keys);
@@ -84,8 +86,8 @@ fn blocks_stand_behind_the_headers_of_pages() {
         assert_eq!(page[..64], [0; 64]);
         assert!(page[64..1_024].iter().any(|&b| b != 0));
     }
-    let (_, end) = block_place(781);
-    assert!(pages[3][end + 64..].iter().all(|&b| b == 0));
+    let (_, last) = block_place(781);
+    assert!(pages[3][(last + 1) * BLOCK_BYTES..].iter().all(|&b| b == 0));
 }
 
 #[test]
