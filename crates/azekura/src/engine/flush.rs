@@ -116,6 +116,8 @@ impl Engine {
     pub(crate) fn flush(&self) -> Result<()> {
         self.check_writable()?;
         let goal = self.state.load().visible();
+        // What an earlier one met may be over: there may be room again.
+        self.forget_flush_error();
         while self.state.load().flushed_seq < goal {
             self.check_writable()?;
             let mut commit = self.lock_commit();

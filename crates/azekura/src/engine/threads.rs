@@ -100,7 +100,7 @@ impl Engine {
         self.state.load().tables.iter().any(|t| !t.frozen.is_empty())
     }
 
-    /// What the last flush met is over: there is nothing left to flush.
+    /// What the last flush met may be over.
     pub(super) fn forget_flush_error(&self) {
         self.work.lock().flush_error = None;
     }

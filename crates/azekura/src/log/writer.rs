@@ -393,9 +393,13 @@ impl Log {
         if io.at + need + JUMP_BYTES <= last.extent.len || io.spare.is_some_and(|s| need + JUMP_BYTES <= s.len) {
             return Ok(());
         }
-        let len = next_segment_bytes(last.extent.len).max(need + JUMP_BYTES);
+        let least = align_up(need + JUMP_BYTES);
         let blank = if payload >= BULK_BYTES { Blank::Reserved } else { Blank::Written };
-        let fresh = self.new_extent(align_up(len), blank)?;
+        let fresh = match self.new_extent(next_segment_bytes(last.extent.len).max(least), blank) {
+            // A disk that is nearly full may yet have room for what waits.
+            Err(Error::NoSpace { .. }) => self.new_extent(least, blank)?,
+            other => other?,
+        };
         if let Some(small) = io.spare.replace(fresh) {
             self.space.free(small);
         }
