@@ -67,9 +67,9 @@ fn look(read: &ReadTxn, t: &Table, keys: u64, rng: &mut Rng) -> u64 {
     first
 }
 
-fn writer_beside_readers(kind: Kind, batch: u64, durability: Durability) {
+fn writer_beside_readers(kind: Kind, batch: u64, options: Options, others: fn(&Db, &AtomicBool)) {
     let storage = MemStorage::default();
-    let db = Db::open_on(&storage, PATH, options(durability)).unwrap();
+    let db = Db::open_on(&storage, PATH, options).unwrap();
     let t = db.create_table("t", kind).unwrap();
     let stop = AtomicBool::new(false);
     let put_all = |generation: u64| {
@@ -99,6 +99,7 @@ fn writer_beside_readers(kind: Kind, batch: u64, durability: Durability) {
                 })
             })
             .collect();
+        s.spawn(|| others(&db, &stop));
         let started = Instant::now();
         let mut generation = 0;
         while started.elapsed() < Duration::from_millis(1200) && readers.iter().all(|r| !r.is_finished()) {
@@ -121,20 +122,43 @@ fn writer_beside_readers(kind: Kind, batch: u64, durability: Durability) {
 
 #[test]
 fn readers_see_whole_generations_of_single_records() {
-    writer_beside_readers(Kind::Ordered, 1, Durability::Eventual);
-    writer_beside_readers(Kind::Hash, 1, Durability::Sync);
+    writer_beside_readers(Kind::Ordered, 1, options(Durability::Eventual), |_, _| ());
+    writer_beside_readers(Kind::Hash, 1, options(Durability::Sync), |_, _| ());
 }
 
 #[test]
 fn readers_see_whole_generations_of_small_batches() {
-    writer_beside_readers(Kind::Ordered, 40, Durability::Eventual);
-    writer_beside_readers(Kind::Hash, 100, Durability::Eventual);
+    writer_beside_readers(Kind::Ordered, 40, options(Durability::Eventual), |_, _| ());
+    writer_beside_readers(Kind::Hash, 100, options(Durability::Eventual), |_, _| ());
 }
 
 #[test]
 fn readers_see_whole_generations_of_large_batches() {
-    writer_beside_readers(Kind::Ordered, 5000, Durability::Eventual);
-    writer_beside_readers(Kind::Hash, 5000, Durability::Sync);
+    writer_beside_readers(Kind::Ordered, 5000, options(Durability::Eventual), |_, _| ());
+    writer_beside_readers(Kind::Hash, 5000, options(Durability::Sync), |_, _| ());
+}
+
+/// Chunks are merged by a thread that has let go of the commit lock, while another writer adds newer ones
+/// to its own table and flushes take all there are.
+#[test]
+fn readers_see_whole_generations_while_chunks_are_merged() {
+    let others = |db: &Db, stop: &AtomicBool| {
+        let t = db.create_table("other", Kind::Ordered).unwrap();
+        let mut rng = Rng::new(17);
+        for generation in 0.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            t.put_many((0..3000u64).map(|k| (k.to_be_bytes(), value(k, generation)))).unwrap();
+            if rng.one_in(8) {
+                db.flush().unwrap();
+            }
+        }
+    };
+    for (kind, batch) in [(Kind::Ordered, 2000), (Kind::Hash, 300)] {
+        let options = options(Durability::Eventual).memory_bytes(64 << 20).memtable_bytes(8 << 20);
+        writer_beside_readers(kind, batch, options, others);
+    }
 }
 
 /// Threads write until the database is closed under them; what was acknowledged must be there after.

@@ -6,6 +6,9 @@
 //! chunks is given back and the cache grows again. (What a load leaves in the memtables, if it is more
 //! than a little, keeps the cache small until it is flushed.) The flushing thread does both, so a
 //! commit only raises a flag.
+//!
+//! Where memtables are read, the page cache keeps its size whatever is written, and memtables are
+//! flushed at half of theirs: readers need the runs in memory, new ones and those that they replace.
 
 use super::Engine;
 use crate::base::codec::usize_of64;
@@ -28,6 +31,8 @@ pub(super) struct Balance {
 pub(super) struct Watch {
     writing: bool,
     since: Instant,
+    /// The page cache leaves memtables their largest share.
+    cache_is_small: bool,
     /// What the page cache was given last.
     cache_bytes: u64,
 }
@@ -40,7 +45,14 @@ impl Balance {
 
 impl Engine {
     pub(super) fn new_watch(&self) -> Watch {
-        Watch { writing: false, since: Instant::now(), cache_bytes: self.config.cache_bytes_reading() }
+        let cache_bytes = self.config.cache_bytes_reading();
+        Watch { writing: false, cache_is_small: false, since: Instant::now(), cache_bytes }
+    }
+
+    /// How much memtables fill before they are flushed: where they are read, half, so that a get has
+    /// less to look through and the page cache may keep its size.
+    pub(super) fn memtable_limit(&self) -> u64 {
+        if self.state.load().is_read() { self.config.memtable_bytes / 2 } else { self.config.memtable_bytes }
     }
 
     fn memtables_are_small(&self) -> bool {
@@ -78,11 +90,18 @@ impl Engine {
 
     /// Gives the page cache what is its due, without the filters that are kept beside it.
     fn size_cache(&self, watch: &mut Watch) {
-        let due = if watch.writing { self.config.cache_bytes_writing() } else { self.config.cache_bytes_reading() };
+        watch.cache_is_small = watch.writing && !self.readers_keep_the_cache(watch);
+        let due = if watch.cache_is_small { self.config.cache_bytes_writing() } else { self.config.cache_bytes_reading() };
         let due = due.saturating_sub(self.store.filters.taken() as u64);
         if due.abs_diff(watch.cache_bytes) > due / CACHE_STEP_PART {
             self.store.cache.set_bytes(usize_of64(due));
             watch.cache_bytes = due;
         }
+    }
+
+    /// Whether memtables are read, and what they held before that is gone.
+    fn readers_keep_the_cache(&self, watch: &Watch) -> bool {
+        let held_before = watch.cache_is_small && self.pace.memtable_bytes() > self.config.memtable_bytes;
+        self.state.load().is_read() && !held_before
     }
 }

@@ -61,6 +61,8 @@ pub(super) struct Commit {
     pub(super) live_bytes: usize,
     /// Active buffers to be used again once no reader holds them.
     pub(super) spare: Vec<CountedArc<ActiveBuf>>,
+    /// Some table has a chunk more, and may now have too many.
+    chunk_added: bool,
     active_bytes: usize,
 }
 
@@ -71,6 +73,7 @@ impl Commit {
             history: History::default(),
             live_bytes: 0,
             spare: Vec::new(),
+            chunk_added: false,
             active_bytes: ACTIVE_BYTES_MIN,
         }
     }
@@ -204,7 +207,17 @@ impl Engine {
         let armed = self.poison.armed("committing");
         let done = self.commit_one(&mut commit, batch);
         armed.disarm();
+        self.end_commit(commit);
         done
+    }
+
+    /// Lets go of the commit lock, and does what the commits under it have left to be done without.
+    fn end_commit(&self, mut commit: MutexGuard<'_, Commit>) {
+        let chunk_added = std::mem::take(&mut commit.chunk_added);
+        drop(commit);
+        if chunk_added {
+            self.tidy_chunks();
+        }
     }
 
     fn commit_one(&self, commit: &mut Commit, batch: Batch) -> Result<u64> {
@@ -237,14 +250,17 @@ impl Engine {
             return result;
         }
         let mut leader = Leader { engine: self, group: Vec::new() };
-        {
-            let mut commit = self.commit.lock();
-            leader.group = std::mem::take(&mut self.waiting.lock().queue);
-            let armed = self.poison.armed("committing");
-            self.lead(&mut commit, &leader.group);
-            armed.disarm();
-        }
+        let mut commit = self.commit.lock();
+        leader.group = std::mem::take(&mut self.waiting.lock().queue);
+        let armed = self.poison.armed("committing");
+        self.lead(&mut commit, &leader.group);
+        armed.disarm();
+        let chunk_added = std::mem::take(&mut commit.chunk_added);
+        drop(commit);
         drop(leader);
+        if chunk_added {
+            self.tidy_chunks();
+        }
         let left_behind = || Err(Error::Invalid { detail: "a commit was left behind by its group".into() });
         ticket.slot.lock().result.clone().unwrap_or_else(left_behind)
     }
@@ -322,7 +338,7 @@ impl Engine {
 
     /// Whether somebody looks into a table's memtable.
     fn is_read(&self, table: u32) -> bool {
-        self.state.load().table(table).is_ok_and(|t| t.read.load(Ordering::Relaxed))
+        self.state.load().table(table).is_ok_and(|t| t.is_read())
     }
 
     /// Queues a batch for the log and makes its parts ready for the memtable.
@@ -357,8 +373,9 @@ impl Engine {
                     let state = next.take().unwrap_or_else(|| state_now.with_tables(state_now.tables.clone()));
                     let mut t = TableState::clone(state.table(table)?);
                     commit.live_bytes -= t.live_bytes().min(commit.live_bytes);
-                    commit.spare.extend(t.seal_active()?);
+                    commit.spare.extend(t.seal_active(&self.pool)?);
                     t.push_chunk(chunk)?;
+                    commit.chunk_added = true;
                     commit.live_bytes += t.live_bytes();
                     next = Some(state.with_table(t));
                 }
@@ -379,8 +396,9 @@ impl Engine {
             None => {
                 let mut t = TableState::clone(state.table(part.table)?);
                 commit.live_bytes -= t.live_bytes().min(commit.live_bytes);
-                commit.spare.extend(t.seal_active()?);
+                commit.spare.extend(t.seal_active(&self.pool)?);
                 commit.spare.truncate(4);
+                commit.chunk_added = true;
                 let active = commit.new_active(records, bytes);
                 t.active = Some(active.clone());
                 commit.live_bytes += t.live_bytes();
@@ -411,6 +429,7 @@ impl Engine {
             let ready = self.log_batch(seq, Batch { parts, durable: true, reads: None, user_bytes: 0 });
             self.apply(&mut commit, seq, ready)?;
             commit.next_seq = seq + 1;
+            self.end_commit(commit);
             return Ok(());
         }
         let ready = parts.into_iter().map(|p| {
@@ -419,6 +438,7 @@ impl Engine {
         let ready: Vec<Ready> = ready.collect();
         self.apply(&mut commit, seq, ready)?;
         commit.next_seq = seq + 1;
+        self.end_commit(commit);
         Ok(())
     }
 
@@ -455,7 +475,7 @@ impl Engine {
         // A small durable commit takes a block of the log, however little it adds to memory; the log
         // is bounded too, and with it the time that recovery takes.
         let log_full = self.log.file_bytes() >= (self.config.memtable_bytes * 2).max(LOG_BYTES_MIN);
-        if commit.live_bytes as u64 >= self.config.memtable_bytes || log_full {
+        if commit.live_bytes as u64 >= self.memtable_limit() || log_full {
             self.rotate(commit)?;
         }
         Ok(())
@@ -470,8 +490,9 @@ impl Engine {
         let mut tables = Vec::with_capacity(state.tables.len());
         for table in &state.tables {
             let mut t = TableState::clone(table);
-            commit.spare.extend(t.seal_active()?);
+            commit.spare.extend(t.seal_active(&self.pool)?);
             t.frozen = Arc::new(std::mem::take(&mut t.chunks));
+            t.was_read = t.read.load(Ordering::Relaxed);
             t.read = Arc::default();
             tables.push(Arc::new(t));
         }

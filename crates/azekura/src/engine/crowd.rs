@@ -103,8 +103,7 @@ impl Engine {
         if IS_UNTOLD.load(Ordering::Relaxed) {
             return;
         }
-        let is_read = self.state.load().tables.iter().any(|t| t.read.load(Ordering::Relaxed));
-        if is_read {
+        if self.state.load().is_read() {
             WINDOW_OF_THREAD.with_borrow_mut(|window| self.look_around(window));
         }
     }

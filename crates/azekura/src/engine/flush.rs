@@ -34,7 +34,7 @@ impl Engine {
         let mut outputs = Vec::new();
         for table in state.tables.iter().filter(|t| !t.frozen.is_empty()) {
             let output = self.flush_table(table)?;
-            if self.state.load().table(table.id).is_ok_and(|t| t.read.load(Ordering::Relaxed)) {
+            if self.state.load().table(table.id).is_ok_and(|t| t.is_read()) {
                 output.runs.warm();
             }
             outputs.push((table.id, table.frozen.clone(), output));

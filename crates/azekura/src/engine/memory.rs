@@ -1,25 +1,38 @@
 //! The memtable's upkeep: sealing the active buffer, and merging small chunks as they pile up.
 //!
-//! Chunks are classed by size, each class four times the one below; when four of a class stand at
-//! the newest end they become one of the next. So a table of small commits has a handful of chunks,
-//! each record is copied a few times between caches, and large chunks wait for the flush, which
-//! merges them all at once.
+//! Chunks are classed by size, each class four times the one below; when four stand side by side of
+//! which none is of a larger class than the newest, they become one of the next. So a table of small
+//! commits has a handful of chunks, each record is copied a few times between caches, and large chunks
+//! wait for the flush, which merges them all at once.
+//!
+//! Merges that take microseconds are done with the commit that causes them, under its lock. Those that
+//! take longer are done by the same thread when it has let go of the lock: others commit meanwhile, and
+//! a flush may take the chunks. The merged one takes their place only if they still stand there, side by
+//! side; newer chunks before them do not matter, since a chunk is as new as its place. Readers see the
+//! same records before and after, whichever state they hold.
 
-use super::state::{ActiveBuf, TableState, tag_of};
+use super::Engine;
+use super::commit::Commit;
+use super::state::{ActiveBuf, State, TableState, tag_of};
+use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::Result;
 use crate::base::sync::CountedArc;
-use crate::format::block::Block;
+use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::format::block::{Block, Fixed, Tag};
+use crate::memtable::active::{Active, Entry};
 use crate::memtable::chunk::Chunk;
+use crate::memtable::pool::Pool;
 use crate::memtable::ranges::Ranges;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Chunks that are merged at once while they are small.
 const FAN_IN: usize = 4;
-/// Chunks of this size are left for the flush: merging them takes milliseconds.
+/// Chunks of this size together are merged under the commit lock: that costs less than a new state.
+const MERGED_BYTES_AT_ONCE: usize = 64 << 10;
+/// Chunks of this size are left for the flush.
 const MERGED_BYTES_MAX: usize = 2 << 20;
 /// Where somebody reads beside the writer, larger ones are merged too: each chunk costs each get.
-const MERGED_BYTES_MAX_READ: usize = 8 << 20;
+const MERGED_BYTES_MAX_READ: usize = 32 << 20;
 /// The smallest class ends here.
 const CLASS_BYTES: usize = 8 << 10;
 
@@ -28,53 +41,130 @@ fn class_of(chunk: &Chunk) -> u32 {
     (usize::BITS - times.leading_zeros()).div_ceil(2)
 }
 
+/// The newest chunks that are to be merged: their place. They get larger with age, so that the search
+/// ends where they are too large together.
+fn mergeable(chunks: &[Arc<Chunk>], bytes_max: usize) -> Option<usize> {
+    let fours = || chunks.windows(FAN_IN);
+    let small = |four: &&[Arc<Chunk>]| four.iter().map(|c| c.bytes()).sum::<usize>() <= bytes_max;
+    fours().take_while(small).position(|four| four.iter().all(|c| class_of(c) <= class_of(&four[0])))
+}
+
+/// Where chunks stand side by side in a list, if they do.
+fn place_of(chunks: &[Arc<Chunk>], wanted: &[Arc<Chunk>]) -> Option<usize> {
+    chunks.windows(wanted.len()).position(|w| w.iter().zip(wanted).all(|(a, b)| Arc::ptr_eq(a, b)))
+}
+
 impl TableState {
     /// Adds the newest chunk. The active buffer must have been sealed.
     pub(super) fn push_chunk(&mut self, chunk: Arc<Chunk>) -> Result<()> {
         self.chunks.insert(0, chunk);
-        let read = self.read.load(Ordering::Relaxed);
-        let bytes_max = if read { MERGED_BYTES_MAX_READ } else { MERGED_BYTES_MAX };
-        while self.chunks.len() >= FAN_IN {
-            let class = class_of(&self.chunks[0]);
-            let newest = &self.chunks[..FAN_IN];
-            let total: usize = newest.iter().map(|c| c.bytes()).sum();
-            if total > bytes_max || newest.iter().any(|c| class_of(c) > class) {
-                break;
-            }
-            let mut merged = Chunk::merge(newest)?;
-            if read {
-                merged = merged.with_filter(self.kind);
-            }
-            self.chunks.splice(..FAN_IN, [Arc::new(merged)]);
+        while self.chunks.len() >= FAN_IN && mergeable(&self.chunks[..FAN_IN], MERGED_BYTES_AT_ONCE).is_some() {
+            let merged = self.merge_chunks(&self.chunks[..FAN_IN])?;
+            self.chunks.splice(..FAN_IN, [merged]);
         }
         Ok(())
     }
 
+    pub(super) fn merge_chunks(&self, newest_first: &[Arc<Chunk>]) -> Result<Arc<Chunk>> {
+        let merged = Chunk::merge(newest_first)?;
+        Ok(Arc::new(if self.is_read() { merged.with_filter(self.kind) } else { merged }))
+    }
+
+    /// Some chunks that are to be merged outside the commit lock.
+    fn crowded_chunks(&self) -> Option<&[Arc<Chunk>]> {
+        let bytes_max = if self.is_read() { MERGED_BYTES_MAX_READ } else { MERGED_BYTES_MAX };
+        mergeable(&self.chunks, bytes_max).map(|from| &self.chunks[from..from + FAN_IN])
+    }
+
     /// Makes a chunk of the active buffer, if anything is in it. Gives the buffer back for reuse.
-    pub(super) fn seal_active(&mut self) -> Result<Option<CountedArc<ActiveBuf>>> {
+    pub(super) fn seal_active(&mut self, pool: &Arc<Pool>) -> Result<Option<CountedArc<ActiveBuf>>> {
         let Some(active) = self.active.take() else { return Ok(None) };
         if active.list.is_empty() {
             self.active = Some(active);
             return Ok(None);
         }
-        let mut block = Block::with_capacity(None, active.list.len(), active.list.used_bytes() / 2);
-        let mut cursor = active.list.cursor();
-        cursor.seek_first();
-        let mut last: Option<&[u8]> = None;
-        while let Some(entry) = cursor.entry() {
-            // The newest version of a key comes first; the rest nobody can see any more.
-            if last != Some(entry.key) {
-                block.push(entry.key, tag_of(entry.kind), entry.value);
-                last = Some(entry.key);
-            }
-            cursor.next();
-        }
         let segments = active.segments.lock().clone();
-        let mut chunk = Chunk::new(block, Ranges::default(), segments);
-        if self.read.load(Ordering::Relaxed) {
+        let mut chunk = Chunk::new(newest_of(&active.list, pool), Ranges::default(), segments).pooled(pool);
+        if self.is_read() {
             chunk = chunk.with_filter(self.kind);
         }
         self.push_chunk(Arc::new(chunk))?;
         Ok(Some(active))
+    }
+}
+
+/// The newest version of each key. The rest nobody can see any more.
+fn newest_of(list: &Active, pool: &Pool) -> Block {
+    let mut cursor = list.cursor();
+    cursor.seek_first();
+    let mut block = Block::new(cursor.entry().and_then(|first| widths_of(&first)));
+    match block.fixed {
+        Some(fixed) => pool.reserve(&mut block, list.len(), list.len() * usize_of(fixed.stride)),
+        None => pool.reserve(&mut block, 0, list.used_bytes() / 2),
+    }
+    let mut last: Option<&[u8]> = None;
+    while let Some(entry) = cursor.entry() {
+        // The newest version of a key comes first.
+        if last != Some(entry.key) {
+            if block.fixed.is_some() && block.fixed != widths_of(&entry) {
+                block = block.to_general();
+            }
+            block.push(entry.key, tag_of(entry.kind), entry.value);
+            last = Some(entry.key);
+        }
+        cursor.next();
+    }
+    block
+}
+
+/// The widths of a block that begins with this record, if it may be a fixed one.
+fn widths_of(entry: &Entry<'_>) -> Option<Fixed> {
+    let tag = tag_of(entry.kind);
+    (entry.key.len() == 8 && tag != Tag::Delete).then(|| Fixed { stride: u32_of(entry.value.len()), tag })
+}
+
+/// Whether some thread is merging chunks: one at a time does.
+#[derive(Default)]
+pub(super) struct Tidying(AtomicBool);
+
+/// Ends the turn of the thread that merges chunks, also by a panic.
+pub(super) struct Turn<'a>(&'a Tidying);
+
+impl Tidying {
+    pub(super) fn take_turn(&self) -> Option<Turn<'_>> {
+        (!self.0.swap(true, Ordering::Acquire)).then(|| Turn(self))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::Release);
+    }
+}
+
+impl Engine {
+    /// Merges the chunks that have piled up, after a commit and outside its lock. Only a favour to
+    /// readers and the flush: whoever finds somebody at it goes on.
+    pub(super) fn tidy_chunks(&self) {
+        let Some(_turn) = self.tidying.take_turn() else { return };
+        let crowded = |state: &State| state.tables.iter().find(|t| t.crowded_chunks().is_some()).cloned();
+        while let Some(table) = crowded(&self.state.load()) {
+            let Some(chunks) = table.crowded_chunks() else { return };
+            let Ok(merged) = table.merge_chunks(chunks) else { return };
+            self.replace_chunks(&mut self.lock_commit(), table.id, chunks, merged);
+        }
+    }
+
+    /// Puts a chunk in the place of those that it was merged from, unless a flush has taken them or the
+    /// table was dropped.
+    pub(super) fn replace_chunks(&self, commit: &mut Commit, table: u32, old: &[Arc<Chunk>], merged: Arc<Chunk>) {
+        let state = self.state.load();
+        let Ok(current) = state.table(table) else { return };
+        let Some(from) = place_of(&current.chunks, old) else { return };
+        let mut t = TableState::clone(current);
+        let before: usize = old.iter().map(|c| c.bytes()).sum();
+        commit.live_bytes = (commit.live_bytes + merged.bytes()).saturating_sub(before);
+        t.chunks.splice(from..from + old.len(), [merged]);
+        self.state.store(Arc::new(state.with_table(t)));
     }
 }

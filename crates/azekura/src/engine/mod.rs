@@ -62,6 +62,8 @@ pub(crate) struct Engine {
     pub(crate) state: ArcSwap<State>,
     pub(crate) poison: Arc<Poison>,
     commit: Mutex<Commit>,
+    /// Who merges chunks.
+    tidying: memory::Tidying,
     waiting: Mutex<commit::Waiting>,
     checkpoint: Mutex<Checkpoint>,
     /// Runs that the state has dropped and the newest durable checkpoint may still name.

@@ -12,6 +12,7 @@ use crate::base::key::{Kind, SortKey};
 use crate::base::sync::atomic::AtomicU64;
 use crate::base::sync::{ArcSwap, CountedArc};
 use crate::format::block::Tag;
+use crate::memtable::pool::Pool;
 use crate::txn::get::lookup;
 use loom::thread;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ fn commit_small(cell: &ArcSwap<State>, key: &[u8], seq: u64) {
 fn commit_sealing(cell: &ArcSwap<State>, commit: &mut Commit, key: &[u8], seq: u64) {
     let state = cell.load();
     let mut table = TableState::clone(&state.tables[0]);
-    commit.spare.extend(table.seal_active().unwrap());
+    commit.spare.extend(table.seal_active(&Pool::new(0)).unwrap());
     let free = commit.spare.iter_mut().any(|a| CountedArc::get_mut(a).is_some());
     table.active = Some(if free { commit.new_active(1, 16) } else { CountedArc::new(ActiveBuf::new(ACTIVE_BYTES)) });
     insert(table.active.as_ref().unwrap(), key, seq);

@@ -15,6 +15,7 @@ use super::balance::Balance;
 use super::checkpoint::{Checkpoint, OldLog};
 use super::commit::{BatchPart, Commit};
 use super::crowd::Crowd;
+use super::memory::Tidying;
 use super::pace::Pace;
 use super::poison::Poison;
 use super::state::{SortedRun, State, TableState};
@@ -374,6 +375,7 @@ fn build(
         }),
         poison,
         commit: Mutex::new(Commit::new(flushed + 1)),
+        tidying: Tidying::default(),
         waiting: Mutex::default(),
         checkpoint: Mutex::new(Checkpoint {
             number: found.block.number,

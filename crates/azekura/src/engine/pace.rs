@@ -90,7 +90,8 @@ impl Engine {
     /// Delays a commit of `bytes` as the debts demand.
     pub(super) fn pace_writer(&self, bytes: u64) -> Result<()> {
         self.make_way();
-        let debt = self.pace.debt(self.config.memtable_bytes);
+        let limit = self.memtable_limit();
+        let debt = self.pace.debt(limit);
         if debt <= 0.0 {
             return Ok(());
         }
@@ -99,7 +100,7 @@ impl Engine {
         if delay > Duration::ZERO {
             crate::base::sync::thread::sleep(delay);
         }
-        while self.memory_is_full() && self.has_frozen() {
+        while self.memory_is_full(limit) && self.has_frozen() {
             self.wait_for_flush()?;
         }
         let waited = started.elapsed();
@@ -111,8 +112,7 @@ impl Engine {
         Ok(())
     }
 
-    fn memory_is_full(&self) -> bool {
-        self.pace.frozen.load(Ordering::Relaxed) > 0
-            && self.pace.live.load(Ordering::Relaxed) >= self.config.memtable_bytes * 3 / 2
+    fn memory_is_full(&self, limit: u64) -> bool {
+        self.pace.frozen.load(Ordering::Relaxed) > 0 && self.pace.live.load(Ordering::Relaxed) >= limit * 3 / 2
     }
 }

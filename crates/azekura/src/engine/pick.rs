@@ -9,8 +9,9 @@
 use super::state::{SortedRun, TableState};
 use std::sync::Arc;
 
-/// How many runs of a tier make one of the next.
+/// How many runs of a tier make one of the next; and where they are read, since each costs each get.
 pub(super) const FAN_IN: usize = 8;
+const FAN_IN_READ: usize = 4;
 /// The bottom takes in the rest when this part of it is estimated to be hidden.
 const GARBAGE_PART: f64 = 0.5;
 /// Partitions smaller than this are joined when many stand side by side.
@@ -62,12 +63,14 @@ pub(super) fn pick(
         let fits = class_of(&inputs, flush_bytes) == class && !inputs.iter().any(&busy);
         fits.then(|| Job { table: table.id, bottom: to == levels.len(), inputs })
     };
-    if let Some((from, to)) = full_tier(levels, flush_bytes)
+    let fan_in = if table.is_read() { FAN_IN_READ } else { FAN_IN };
+    if let Some((from, to)) = full_tier(levels, flush_bytes, fan_in)
         && let Some(job) = make(from, to)
     {
         return Some(job);
     }
-    if hides_the_bottom(levels, flush_bytes) || needs_purge(levels) || has_small_partitions(levels) {
+    let bottom_min = if table.is_read() { flush_bytes } else { flush_bytes * 4 };
+    if hides_the_bottom(levels, bottom_min) || needs_purge(levels) || has_small_partitions(levels) {
         return make(0, levels.len());
     }
     None
@@ -84,23 +87,23 @@ pub(super) fn pick_idle(table: &TableState, force: bool, busy: impl Fn(&Arc<Sort
     (due && !levels.iter().any(busy)).then(|| Job { table: table.id, bottom: true, inputs: levels.to_vec() })
 }
 
-/// The oldest eight or more contiguous runs of one tier (smaller ones among them are taken along).
-fn full_tier(levels: &[Arc<SortedRun>], flush_bytes: u64) -> Option<(usize, usize)> {
+/// The oldest `fan_in` or more contiguous runs of one tier (smaller ones among them are taken along).
+fn full_tier(levels: &[Arc<SortedRun>], flush_bytes: u64, fan_in: usize) -> Option<(usize, usize)> {
     let tiers: Vec<u32> = levels.iter().map(|l| tier_of(l.bytes(), flush_bytes)).collect();
     let highest = tiers.iter().copied().max()?;
     for tier in 0..=highest {
         let Some(from) = tiers.iter().position(|&t| t == tier) else { continue };
         let to = tiers[from..].iter().position(|&t| t > tier).map_or(tiers.len(), |n| from + n);
-        if tiers[from..to].iter().filter(|&&t| t == tier).count() >= FAN_IN {
+        if tiers[from..to].iter().filter(|&&t| t == tier).count() >= fan_in {
             return Some((from, to));
         }
     }
     None
 }
 
-fn hides_the_bottom(levels: &[Arc<SortedRun>], flush_bytes: u64) -> bool {
+fn hides_the_bottom(levels: &[Arc<SortedRun>], bottom_min: u64) -> bool {
     let Some((bottom, above)) = levels.split_last() else { return false };
-    if above.is_empty() || bottom.bytes() < flush_bytes * 4 {
+    if above.is_empty() || bottom.bytes() < bottom_min {
         return false;
     }
     let hidden: f64 = above

@@ -155,8 +155,10 @@ pub(crate) struct TableState {
     pub(crate) frozen: Arc<Vec<Arc<Chunk>>>,
     /// Newest first, older than `frozen`.
     pub(crate) levels: Arc<Vec<Arc<SortedRun>>>,
-    /// Whether somebody reads the memtable, so that filters pay.
+    /// Whether somebody reads the memtable, so that filters pay; noted anew for each.
     pub(crate) read: Arc<AtomicBool>,
+    /// Whether somebody has read the memtable before this one.
+    pub(crate) was_read: bool,
     /// A durable checkpoint knows the table; before that nobody may commit to it.
     pub(crate) known: Arc<AtomicBool>,
 }
@@ -172,6 +174,7 @@ impl TableState {
             frozen: Arc::default(),
             levels: Arc::default(),
             read: Arc::default(),
+            was_read: false,
             known: Arc::default(),
         }
     }
@@ -179,6 +182,11 @@ impl TableState {
     /// Whether nothing is in memory.
     pub(crate) fn memtable_is_empty(&self) -> bool {
         self.active.as_ref().is_none_or(|a| a.list.is_empty()) && self.chunks.is_empty() && self.frozen.is_empty()
+    }
+
+    /// Whether somebody has looked into the table's memtables lately.
+    pub(crate) fn is_read(&self) -> bool {
+        self.was_read || self.read.load(Ordering::Relaxed)
     }
 
     /// Memory of the live part of the memtable.
@@ -223,6 +231,11 @@ impl State {
     /// The table of a name, even if it is only being made.
     pub(crate) fn table_named(&self, name: &str) -> Option<&Arc<TableState>> {
         self.tables.iter().find(|t| &*t.name == name)
+    }
+
+    /// Whether somebody has looked into the memtables of any table lately.
+    pub(crate) fn is_read(&self) -> bool {
+        self.tables.iter().any(|t| t.is_read())
     }
 
     /// A copy with one table replaced.

@@ -56,6 +56,50 @@ fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
     assert!(!engine.lock_work().bottom_is_free(&state.tables[0].levels));
 }
 
+/// Chunks merged outside the commit lock take the place of those they were made of, whatever came before
+/// them meanwhile, and nobody's place if a flush has taken those; who looks sees the same all along.
+#[test]
+fn merged_chunks_replace_what_still_stands() {
+    for flushed in [false, true] {
+        let db = database();
+        let engine = db.engine.clone();
+        let table = db.open_table("t").unwrap();
+        let put =
+            |n: u64| table.put_many((0..2000u64).map(|i| ((i * 3).to_be_bytes(), (i + n).to_be_bytes()))).unwrap();
+        let turn = engine.tidying.take_turn().unwrap();
+        (0..6).for_each(put);
+        let state = engine.state.load_full();
+        let (id, chunks) = (state.tables[0].id, &state.tables[0].chunks);
+        assert_eq!(chunks.len(), 6, "as many as were put, for nobody merges them");
+        let merged = state.tables[0].merge_chunks(&chunks[2..]).unwrap();
+        put(100);
+        let held = db.read();
+        if flushed {
+            db.flush().unwrap();
+        }
+        let before = engine.state.load_full();
+        engine.replace_chunks(&mut engine.lock_commit(), id, &chunks[2..], merged.clone());
+        let after = engine.state.load_full();
+        if flushed {
+            assert!(Arc::ptr_eq(&before, &after), "a flush has taken the chunks");
+        } else {
+            let now = &after.tables[0].chunks;
+            assert_eq!(now.len(), 4);
+            assert!(Arc::ptr_eq(&now[3], &merged) && Arc::ptr_eq(&now[2], &chunks[1]));
+            assert_eq!(engine.lock_commit().live_bytes, after.tables[0].live_bytes());
+        }
+        for read in [held, db.read()] {
+            for i in 0..2000u64 {
+                assert_eq!(read.get(&table, &(i * 3).to_be_bytes()).unwrap().unwrap(), (i + 100).to_be_bytes());
+            }
+        }
+        drop(turn);
+        put(200);
+        assert!(engine.state.load().tables[0].chunks.len() < 4, "the next commit tidies up");
+        assert_eq!(table.get(&9u64.to_be_bytes()).unwrap().unwrap(), 203u64.to_be_bytes());
+    }
+}
+
 /// Waits for what the engine's threads are about to do; not for ever.
 fn wait_until(done: impl Fn() -> bool) {
     let until = Instant::now() + Duration::from_secs(10);

@@ -189,6 +189,16 @@ impl Block {
         self.heap.extend_from_slice(value);
     }
 
+    /// The same records in the general form, with room for one more.
+    pub(crate) fn to_general(&self) -> Block {
+        let mut general = Block::with_capacity(None, self.len() + 1, self.bytes());
+        let mut tmp = [0; 8];
+        for i in 0..self.len() {
+            general.push(self.key(i, &mut tmp), self.tag(i), self.value(i));
+        }
+        general
+    }
+
     /// Makes the block ready to be searched: fills the `heads` of a general one.
     pub(crate) fn index(&mut self) {
         if self.fixed.is_none() && !self.recs.is_empty() {

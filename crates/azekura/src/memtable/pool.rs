@@ -79,7 +79,7 @@ impl Pool {
 fn replace<T: Copy>(v: &mut Vec<T>, n: usize, slack: usize, idle: &mut Vec<Vec<T>>) -> usize {
     let fits = |v: &Vec<T>| v.capacity() >= n && v.capacity() / slack <= n;
     if n * size_of::<T>() >= BYTES_MIN / 2
-        && let Some(i) = idle.iter().position(fits)
+        && let Some(i) = (0..idle.len()).filter(|&i| fits(&idle[i])).min_by_key(|&i| idle[i].capacity())
     {
         let mut found = idle.swap_remove(i);
         found.clear();

@@ -138,13 +138,7 @@ impl TableBuffer {
 
     fn generalise(&mut self) {
         self.keep_before();
-        let old = &self.ops;
-        let mut ops = Block::with_capacity(None, old.len() + 1, old.bytes());
-        let mut tmp = [0; 8];
-        for i in 0..old.len() {
-            ops.push(old.key(i, &mut tmp), old.tag(i), old.value(i));
-        }
-        self.ops = ops;
+        self.ops = self.ops.to_general();
         self.generation += 1;
     }
 
