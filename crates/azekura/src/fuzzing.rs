@@ -4,7 +4,7 @@
 
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::key::SortKey;
-use crate::base::limits::PAGE_BYTES;
+use crate::base::limits::{PAGE_BYTES, SMALL_PAGE_BYTES};
 use crate::format::block::Block;
 use crate::format::frame::{Frame, read_record};
 use crate::format::guide::Guide;
@@ -23,8 +23,8 @@ const LOG_AT: u64 = 8192;
 /// Reads a page of a run in every way: header, all records, lookups of its own keys and of others.
 pub fn page(bytes: &[u8]) {
     let mut whole = bytes.to_vec();
-    whole.resize(bytes.len().clamp(1, 4 * PAGE_BYTES).next_multiple_of(PAGE_BYTES), 0);
-    let _units = units_of(&whole[..64]);
+    whole.resize(bytes.len().clamp(1, 4 * PAGE_BYTES).next_multiple_of(SMALL_PAGE_BYTES), 0);
+    let _units = units_of(&whole[..64], SMALL_PAGE_BYTES);
     let Ok(guide) = Guide::read_marked(&whole) else { return };
     let page = Page::new(&whole, &guide);
     let lower_bound = |key: &[u8]| {

@@ -120,7 +120,7 @@ fn an_independent_reader_finds_every_record() {
     for i in 0..400u64 {
         world.remove(&mut w, numbers, &(i * i * 9).to_be_bytes());
         world.remove(&mut w, text, &url(i * 5));
-        world.put(&mut w, text, &url(i * 5 + 1), value(i, if i % 40 == 0 { 9000 } else { 300 }));
+        world.put(&mut w, text, &url(i * 5 + 1), value(i, if i % 40 == 0 { 9000 } else { 900 }));
     }
     world.put(&mut w, text, &vec![b'z'; 65_536], value(1, 8191));
     world.put(&mut w, text, b"", Vec::new());
@@ -178,10 +178,13 @@ fn an_independent_reader_finds_every_record() {
     db.sync().unwrap();
     world.compare("logged", "recovered");
 
-    let all: [fn(&Seen) -> usize; 14] = [
+    let all: [fn(&Seen) -> usize; 17] = [
         |s| s.pages[0],
         |s| s.pages[1],
         |s| s.large_pages,
+        |s| s.run_forms[0],
+        |s| s.run_forms[1],
+        |s| s.run_forms[2],
         |s| s.filters,
         |s| s.run_ranges,
         |s| s.jumps,

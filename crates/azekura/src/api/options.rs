@@ -60,9 +60,15 @@ impl Config {
         self.memory_bytes.saturating_sub(elsewhere).max(self.memory_bytes / 4)
     }
 
-    /// The same while little is written: memtables may hold a sixteenth of their size, and the
-    /// allocator keeps a part of what larger ones had before.
+    /// The same while little is written: memtables may hold a sixteenth of their size, and not all
+    /// that a load has needed goes back to the system.
     pub(crate) fn cache_bytes_reading(&self) -> u64 {
+        let elsewhere = self.memtable_bytes + self.buffer_bytes();
+        self.memory_bytes.saturating_sub(elsewhere).max(self.cache_bytes_writing())
+    }
+
+    /// The same where memtables are written to and read: they are flushed at half of their size.
+    pub(crate) fn cache_bytes_both(&self) -> u64 {
         let elsewhere = self.memtable_bytes * 5 / 2 + self.buffer_bytes();
         self.memory_bytes.saturating_sub(elsewhere).max(self.cache_bytes_writing())
     }

@@ -90,7 +90,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         .collect();
     let (io, counters) = (&engine.io, &engine.counters);
     let get = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
-    let cache = engine.store.cache.stats();
+    let cache = engine.store.caches.stats();
     let free_bytes = engine.space.free_bytes();
     Stats {
         file_bytes: engine.file.len().unwrap_or(0),
@@ -101,7 +101,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         value_bytes: engine.values.segments().iter().map(|s| s.extent().len).sum(),
         runs: levels.iter().map(|l| l.runs as u64).sum(),
         levels,
-        cache_bytes: cache.frames_used * crate::base::limits::PAGE_BYTES as u64 + engine.store.filters.taken() as u64,
+        cache_bytes: cache.used_bytes + engine.store.filters.taken() as u64,
         cache_misses: cache.misses,
         cache_evictions: cache.evictions,
         written_bytes: get(&io.written_bytes),

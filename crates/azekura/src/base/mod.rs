@@ -1,4 +1,4 @@
-//! The ground everything stands on: errors, limits, byte codec, checksums, hashing.
+//! The ground everything stands on: errors, limits, byte codec, checksums, hashing, the heap.
 
 #[cfg(azekura_canary)]
 pub(crate) mod canary;
@@ -6,6 +6,7 @@ pub(crate) mod checksum;
 pub(crate) mod codec;
 pub(crate) mod error;
 pub(crate) mod hash;
+pub(crate) mod heap;
 pub(crate) mod key;
 pub(crate) mod limits;
 pub(crate) mod sync;

@@ -1,4 +1,5 @@
-//! The page cache: a fixed number of page frames in one mapping, shared by all runs of a database.
+//! The page cache: a fixed number of page frames in one mapping, shared by all runs of a database that
+//! have pages of one size. (How the two caches of a database share its memory: `shares.rs`.)
 //!
 //! Each run has a [`PageSlots`]: for each of its pages, the name of the frame the page is in, or
 //! nothing. So a hit is an array lookup, a pin, and a second look; there is no hash table and no lock.
@@ -43,7 +44,6 @@ use crate::base::sync::{Mutex, MutexGuard};
 
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::{Error, Result};
-use crate::base::limits::PAGE_BYTES;
 use crate::format::guide::Guide;
 
 mod frame;
@@ -51,6 +51,7 @@ mod frame;
 mod models;
 mod page;
 mod region;
+mod shares;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -59,10 +60,11 @@ use frame::{ABSENT, Frame, Slot, pin_named, publish};
 use page::PageBuffer;
 pub(crate) use page::PageRef;
 use region::Region;
+pub(crate) use shares::{Caches, LiveBytes};
 use std::sync::atomic::AtomicU64;
 
-/// Frames that are parked under one holding of the mutex: those of a huge page.
-const SHRINK_FRAMES: usize = (2 << 20) / PAGE_BYTES;
+/// Memory that is given back under one holding of the mutex: a huge page.
+const SHRINK_BYTES: usize = 2 << 20;
 /// How many slots of a run are released under one taking of the mutex: about 1 µs' worth.
 const RELEASE_SLOTS: usize = 256;
 
@@ -86,7 +88,7 @@ pub(crate) struct CacheStats {
     pub evictions: u64,
     /// Frames that hold a page, or are being filled.
     pub frames_used: u64,
-    /// Frames in all, of [`PAGE_BYTES`] each.
+    /// Frames in all.
     pub frames: u64,
 }
 
@@ -120,16 +122,16 @@ struct Clock {
 }
 
 impl Cache {
-    /// A cache of as many frames as `bytes` hold, and at least one. The memory is reserved now, and
-    /// taken as it is used.
+    /// A cache of as many frames of `frame_bytes` as `bytes` hold, and at least one. The memory is
+    /// reserved now, and taken as it is used.
     ///
     /// # Errors
     /// `Io` or `NoSpace` if the system refuses the addresses.
-    pub(crate) fn new(bytes: usize) -> Result<Arc<Cache>> {
+    pub(crate) fn new(bytes: usize, frame_bytes: usize) -> Result<Arc<Cache>> {
         // Names are 32 bits with one reserved, and positive so that sums with them do not wrap.
-        let frames = (bytes / PAGE_BYTES).clamp(1, usize_of(u32::MAX >> 1));
+        let frames = (bytes / frame_bytes).clamp(1, usize_of(u32::MAX >> 1));
         Ok(Arc::new(Cache {
-            region: Region::new(frames)?,
+            region: Region::new(frames, frame_bytes)?,
             frames: (0..frames).map(|_| Frame::new()).collect(),
             slow: SlowPath {
                 clock: Mutex::new(Clock { hand: 0, untouched: 0, free: Vec::new(), limit: frames, parked: Vec::new() }),
@@ -201,7 +203,8 @@ impl Cache {
     /// Lets the cache have as many frames as `bytes` hold, at least one and at most those it was made
     /// with. Making it smaller drives out what is in the last frames, 2 MiB at a time.
     pub(crate) fn set_bytes(&self, bytes: usize) {
-        let wanted = (bytes / PAGE_BYTES).clamp(1, self.frames.len());
+        let wanted = (bytes / self.frame_bytes()).clamp(1, self.frames.len());
+        let step = SHRINK_BYTES / self.frame_bytes();
         let mut clock = self.slow.clock.lock();
         if wanted >= clock.limit {
             clock.limit = wanted;
@@ -212,19 +215,19 @@ impl Cache {
             return;
         }
         while clock.limit > wanted {
-            let from = wanted.max((clock.limit - 1) / SHRINK_FRAMES * SHRINK_FRAMES);
+            let from = wanted.max((clock.limit - 1) / step * step);
             self.shrink(&mut clock, from);
             // Readers that miss take their turn.
             MutexGuard::bump(&mut clock);
         }
     }
 
-    /// Brings the limit down to `from`, at most `SHRINK_FRAMES` lower.
+    /// Brings the limit down to `from`, a little lower.
     fn shrink(&self, clock: &mut Clock, from: usize) {
         let end = clock.limit;
         clock.limit = from;
         // Only frames that are ours now may lose their memory: a loader may be filling another.
-        let mut ours = [false; SHRINK_FRAMES];
+        let mut ours = vec![false; end - from];
         clock.free.retain(|&index| {
             if index >= from {
                 ours[index - from] = true;
@@ -252,8 +255,20 @@ impl Cache {
         if index < clock.limit { clock.free.push(index) } else { self.park(clock, index) }
     }
 
-    /// Whether a page can be taken in without driving another out.
-    pub(crate) fn has_room(&self) -> bool {
+    /// The size of a page.
+    #[inline(always)]
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.region.frame_bytes()
+    }
+
+    /// How many frames may be used now.
+    #[cfg(all(test, not(loom)))]
+    fn limit(&self) -> usize {
+        self.slow.clock.lock().limit
+    }
+
+    /// See `PageSlots::has_room`.
+    fn has_room(&self) -> bool {
         let clock = self.slow.clock.lock();
         !clock.free.is_empty() || clock.untouched < clock.limit
     }
@@ -281,7 +296,7 @@ impl Cache {
         self.region.note_read(index);
         // SAFETY: the pin is the caller's to pass on; the region belongs to the same cache, and the
         // result borrows that.
-        unsafe { PageRef::pinned(&self.frames[index], self.region.frame(index), self.region.guide(index)) }
+        unsafe { PageRef::pinned(&self.frames[index], self.region.bytes(index), self.region.guide(index)) }
     }
 }
 
@@ -293,11 +308,11 @@ struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     fn parts(&mut self) -> (&mut [u8], &mut Guide) {
-        let (first, mut guide) = (self.cache.region.frame(self.index), self.cache.region.guide(self.index));
+        let (mut bytes, mut guide) = (self.cache.region.bytes(self.index), self.cache.region.guide(self.index));
         self.cache.region.note_write(self.index);
         // SAFETY: the frame is CLAIMED by this value alone, so nobody else reads or writes its bytes
         // or its guide (`frame.rs`); they are initialised, as mappings begin as zeros.
-        unsafe { (std::slice::from_raw_parts_mut(first.as_ptr(), PAGE_BYTES), guide.as_mut()) }
+        unsafe { (bytes.as_mut(), guide.as_mut()) }
     }
 
     /// Makes what was loaded the page of `slot`, unless another thread was first; gives the page.
@@ -350,6 +365,11 @@ impl PageSlots {
         }
     }
 
+    /// Whether a page can be taken in without driving another out.
+    pub(crate) fn has_room(&self) -> bool {
+        self.cache.has_room()
+    }
+
     /// Whether any page was ever asked for.
     pub(crate) fn is_used(&self) -> bool {
         self.slots.get().is_some()
@@ -374,7 +394,8 @@ impl PageSlots {
             if let Some(frame) = self.cache.frames.get(index) {
                 prefetch_line(std::ptr::from_ref(frame).cast());
                 prefetch_line(self.cache.region.guide(index).as_ptr().cast());
-                prefetch_line(self.cache.region.frame(index).as_ptr().wrapping_add(byte % PAGE_BYTES));
+                let byte = byte & (self.cache.frame_bytes() - 1);
+                prefetch_line(self.cache.region.frame(index).as_ptr().wrapping_add(byte));
             }
         }
     }
@@ -396,8 +417,9 @@ impl PageSlots {
             }
             None => {
                 let mut buffer = Box::new(PageBuffer::zeroed());
-                load(&mut buffer.bytes, &mut buffer.guide)?;
-                Ok(PageRef::private(buffer))
+                let len = self.cache.frame_bytes();
+                load(&mut buffer.bytes[..len], &mut buffer.guide)?;
+                Ok(PageRef::private(buffer, len))
             }
         }
     }

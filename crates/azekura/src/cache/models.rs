@@ -2,6 +2,7 @@
 //! model lets a load see (with a bound on preemptions), and every touch of a page watched for races.
 
 use super::*;
+use crate::base::limits::PAGE_BYTES;
 use loom::thread;
 
 /// Runs a model in every order of its threads with up to three preemptions.
@@ -43,7 +44,7 @@ fn read(slots: &PageSlots, run: u8, page: u32) {
 #[test]
 fn two_pages_share_one_frame() {
     explore(|| {
-        let cache = Cache::new(PAGE_BYTES).unwrap();
+        let cache = Cache::new(PAGE_BYTES, PAGE_BYTES).unwrap();
         let slots = Arc::new(new_slots(&cache, 2));
         let other = slots.clone();
         let evictor = thread::spawn(move || read(&other, 1, 1));
@@ -56,7 +57,7 @@ fn two_pages_share_one_frame() {
 #[test]
 fn a_page_is_evicted_while_two_read_it() {
     explore(|| {
-        let cache = Cache::new(PAGE_BYTES).unwrap();
+        let cache = Cache::new(PAGE_BYTES, PAGE_BYTES).unwrap();
         let slots = Arc::new(new_slots(&cache, 2));
         drop(slots.get(0, load(1, 0)).unwrap());
         let (one, two) = (slots.clone(), slots.clone());
@@ -79,7 +80,7 @@ fn a_page_is_evicted_while_two_read_it() {
 #[test]
 fn two_load_the_same_page() {
     explore(|| {
-        let cache = Cache::new(2 * PAGE_BYTES).unwrap();
+        let cache = Cache::new(2 * PAGE_BYTES, PAGE_BYTES).unwrap();
         let slots = Arc::new(new_slots(&cache, 1));
         let other = slots.clone();
         let twin = thread::spawn(move || read(&other, 1, 0));
@@ -92,7 +93,7 @@ fn two_load_the_same_page() {
 #[test]
 fn a_run_goes_while_its_frame_is_wanted() {
     explore(|| {
-        let cache = Cache::new(PAGE_BYTES).unwrap();
+        let cache = Cache::new(PAGE_BYTES, PAGE_BYTES).unwrap();
         let gone = new_slots(&cache, 1);
         drop(gone.get(0, load(2, 0)).unwrap());
         let stays = Arc::new(new_slots(&cache, 1));

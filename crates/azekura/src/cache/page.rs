@@ -13,7 +13,7 @@ use super::frame::Frame;
 use crate::base::limits::PAGE_BYTES;
 use crate::format::guide::Guide;
 
-/// Room for one page outside the cache, aligned as the disk would have it.
+/// Room for one page of either size outside the cache, aligned as the disk would have it.
 #[repr(C, align(4096))]
 pub(super) struct PageBuffer {
     pub(super) bytes: [u8; PAGE_BYTES],
@@ -26,10 +26,10 @@ impl PageBuffer {
     }
 }
 
-/// A page of [`PAGE_BYTES`] bytes that stays as it is until this is dropped.
+/// A page that stays as it is until this is dropped.
 #[must_use]
 pub(crate) struct PageRef<'a> {
-    bytes: NonNull<u8>,
+    bytes: NonNull<[u8]>,
     guide: NonNull<Guide>,
     /// The header of the frame that is pinned; null if `bytes` begin a `PageBuffer` of their own.
     frame: *const Frame,
@@ -48,16 +48,18 @@ impl<'a> PageRef<'a> {
     /// The caller has pinned `frame` and passes that pin on; `bytes` and `guide` are the frame's, and
     /// the mapping that holds them outlives `'a`.
     #[inline(always)]
-    pub(super) unsafe fn pinned(frame: &'a Frame, bytes: NonNull<u8>, guide: NonNull<Guide>) -> PageRef<'a> {
+    pub(super) unsafe fn pinned(frame: &'a Frame, bytes: NonNull<[u8]>, guide: NonNull<Guide>) -> PageRef<'a> {
         PageRef { bytes, guide, frame, cache: PhantomData }
     }
 
-    /// Takes over a buffer of its own.
-    pub(super) fn private(buffer: Box<PageBuffer>) -> PageRef<'a> {
+    /// Takes over a buffer of its own, of which the first `len` bytes are the page.
+    pub(super) fn private(buffer: Box<PageBuffer>, len: usize) -> PageRef<'a> {
+        debug_assert!(len <= PAGE_BYTES);
         let buffer = NonNull::from(Box::leak(buffer));
         // SAFETY: the buffer was just leaked, so the address of its field is inside an allocation.
         let guide = unsafe { NonNull::new_unchecked(&raw mut (*buffer.as_ptr()).guide) };
-        PageRef { bytes: buffer.cast(), guide, frame: std::ptr::null(), cache: PhantomData }
+        let bytes = NonNull::slice_from_raw_parts(buffer.cast(), len);
+        PageRef { bytes, guide, frame: std::ptr::null(), cache: PhantomData }
     }
 
     /// What `load` left beside the page.
@@ -70,7 +72,9 @@ impl<'a> PageRef<'a> {
     /// Has the processor fetch the line of a byte of the page.
     #[inline(always)]
     pub(crate) fn prefetch(&self, byte: usize) {
-        super::prefetch_line(self.bytes.as_ptr().wrapping_add(byte % PAGE_BYTES));
+        // Masked, since a page whose checksum was forged may name any byte.
+        let byte = byte & (self.bytes.len() - 1);
+        super::prefetch_line(self.bytes.cast::<u8>().as_ptr().wrapping_add(byte));
     }
 
     /// The same page for longer than the borrow says.
@@ -90,9 +94,9 @@ impl Deref for PageRef<'_> {
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `bytes` are PAGE_BYTES initialised bytes (mappings and buffers begin as zeros), and
-        // by the invariant of this file nobody writes to them meanwhile.
-        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), PAGE_BYTES) }
+        // SAFETY: `bytes` are initialised (mappings and buffers begin as zeros), and by the invariant
+        // of this file nobody writes to them meanwhile.
+        unsafe { self.bytes.as_ref() }
     }
 }
 
@@ -103,7 +107,7 @@ impl Drop for PageRef<'_> {
         // promise given to `extend`).
         match unsafe { self.frame.as_ref() } {
             Some(frame) => frame.unpin(),
-            None => free_private(self.bytes),
+            None => free_private(self.bytes.cast()),
         }
     }
 }

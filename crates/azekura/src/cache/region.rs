@@ -11,7 +11,6 @@ use std::ptr::NonNull;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::base::error::{Error, Result};
-use crate::base::limits::PAGE_BYTES;
 use crate::base::sync::Shadow;
 use crate::format::guide::Guide;
 
@@ -28,6 +27,8 @@ pub(super) struct Region {
     /// The first frame, at a multiple of `HUGE_BYTES` inside the mapping.
     first: NonNull<u8>,
     frames: usize,
+    /// The size of a frame is two to the power of this.
+    frame_bits: u32,
     /// For model checkers: one watched place per frame.
     shadow: Shadow,
 }
@@ -39,15 +40,15 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Reserves addresses for `frames` frames.
+    /// Reserves addresses for `frames` frames of `frame_bytes`, a power of two, each.
     ///
     /// # Errors
     /// `Io` if the system refuses, or if they would not fit in the address space.
-    pub(super) fn new(frames: usize) -> Result<Region> {
+    pub(super) fn new(frames: usize, frame_bytes: usize) -> Result<Region> {
         const DURING: &str = "reserving memory for the page cache";
         let refused = |errno: rustix::io::Errno| Error::io(DURING, errno.into());
         let mapping_bytes = frames
-            .checked_mul(PAGE_BYTES + size_of::<Guide>())
+            .checked_mul(frame_bytes + size_of::<Guide>())
             .and_then(|bytes| bytes.checked_next_multiple_of(HUGE_BYTES))
             .and_then(|bytes| bytes.checked_add(HUGE_BYTES))
             .filter(|&bytes| bytes <= isize::MAX.unsigned_abs())
@@ -60,7 +61,9 @@ impl Region {
         let skipped = mapping.cast::<u8>().align_offset(HUGE_BYTES);
         // SAFETY: the mapping has HUGE_BYTES more than the frames need, and `skipped` is less.
         let first = unsafe { mapping.cast::<u8>().add(skipped) };
-        let region = Region { mapping, mapping_bytes, first, frames, shadow: Shadow::new(frames * SHADOW_BYTES) };
+        debug_assert!(frame_bytes.is_power_of_two());
+        let (frame_bits, shadow) = (frame_bytes.trailing_zeros(), Shadow::new(frames * SHADOW_BYTES));
+        let region = Region { mapping, mapping_bytes, first, frames, frame_bits, shadow };
         region.advise_huge();
         Ok(region)
     }
@@ -68,7 +71,7 @@ impl Region {
     /// Asks for huge pages where whole ones fit in the frames, so that the budget is kept.
     #[cfg(target_os = "linux")]
     fn advise_huge(&self) {
-        let whole = self.frames * (PAGE_BYTES + size_of::<Guide>()) / HUGE_BYTES * HUGE_BYTES;
+        let whole = self.frames * (self.frame_bytes() + size_of::<Guide>()) / HUGE_BYTES * HUGE_BYTES;
         if whole > 0 {
             let first = self.first.as_ptr().cast();
             // SAFETY: the range is inside the mapping, and the advice changes no contents. A kernel
@@ -80,14 +83,26 @@ impl Region {
     #[cfg(not(target_os = "linux"))]
     fn advise_huge(&self) {}
 
-    /// The first of the `PAGE_BYTES` bytes of frame `index`.
+    /// The size of each frame.
+    #[inline(always)]
+    pub(super) fn frame_bytes(&self) -> usize {
+        1 << self.frame_bits
+    }
+
+    /// The first byte of frame `index`.
     #[inline(always)]
     pub(super) fn frame(&self, index: usize) -> NonNull<u8> {
         debug_assert!(index < self.frames);
-        let offset = index.wrapping_mul(PAGE_BYTES);
+        let offset = index << self.frame_bits;
         // SAFETY: `index` names a frame (the headers' array, as long as this one, was indexed with
         // it), so the offset is inside the mapping, which `new` checked to fit an isize.
         unsafe { self.first.add(offset) }
+    }
+
+    /// The bytes of frame `index`.
+    #[inline(always)]
+    pub(super) fn bytes(&self, index: usize) -> NonNull<[u8]> {
+        NonNull::slice_from_raw_parts(self.frame(index), self.frame_bytes())
     }
 
     /// Gives the memory of `count` frames from `index` on back to the system. Their bytes are anything
@@ -99,7 +114,7 @@ impl Region {
             let first = self.frame(index).as_ptr().cast();
             // SAFETY: the range is inside the mapping, and its owner expects any contents; they are
             // zeros. A refusal keeps the memory, which is only a matter of the budget.
-            let _ = unsafe { rustix::mm::madvise(first, count * PAGE_BYTES, rustix::mm::Advice::LinuxDontNeed) };
+            let _ = unsafe { rustix::mm::madvise(first, count << self.frame_bits, rustix::mm::Advice::LinuxDontNeed) };
         }
     }
 
@@ -107,7 +122,7 @@ impl Region {
     #[inline(always)]
     pub(super) fn guide(&self, index: usize) -> NonNull<Guide> {
         debug_assert!(index < self.frames);
-        let offset = self.frames.wrapping_mul(PAGE_BYTES).wrapping_add(index.wrapping_mul(size_of::<Guide>()));
+        let offset = (self.frames << self.frame_bits).wrapping_add(index.wrapping_mul(size_of::<Guide>()));
         // SAFETY: as in `frame`; the guides follow the frames, which end at a multiple of a guide's size.
         unsafe { self.first.add(offset).cast() }
     }

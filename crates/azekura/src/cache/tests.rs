@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::base::limits::PAGE_BYTES;
 
 fn cache(frames: usize) -> Arc<Cache> {
-    Cache::new(frames * PAGE_BYTES).unwrap()
+    Cache::new(frames * PAGE_BYTES, PAGE_BYTES).unwrap()
 }
 
 /// The contents of a page, from the number of its run and its own: every byte differs from its

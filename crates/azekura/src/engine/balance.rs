@@ -3,15 +3,22 @@
 //! While nothing much is written, the page cache has nearly all of the memory budget. As soon as the
 //! memtables hold more than a little, it is brought down to what they and the merges leave at their
 //! largest; when they have held little for a second and nothing was merged, the memory of flushed
-//! chunks is given back and the cache grows again. (What a load leaves in the memtables, if it is more
-//! than a little, keeps the cache small until it is flushed.) The flushing thread does both, so a
-//! commit only raises a flag.
+//! chunks is given back and the cache grows again. What a load leaves in the memtables, if it is more
+//! than a little, is flushed when they have hardly grown for a second. The flushing thread does all
+//! this, so a commit only raises a flag.
 //!
-//! Where memtables are read, the page cache keeps its size whatever is written, and memtables are
-//! flushed at half of theirs: readers need the runs in memory, new ones and those that they replace.
+//! Where memtables are read, they are flushed at half of their size, and the page cache gives way by less:
+//! readers need the runs in memory, new ones and those that they replace.
+//!
+//! The page cache is two, one for each size of page; `cache/shares.rs` divides between them what they
+//! get here, and is told by `share_cache` what there is to be cached.
 
 use super::Engine;
 use crate::base::codec::usize_of64;
+use crate::base::error::Result;
+use crate::base::heap;
+use crate::base::limits::SMALL_PAGE_BYTES;
+use crate::cache::LiveBytes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,6 +27,8 @@ const QUIET: Duration = Duration::from_secs(1);
 
 /// A change of the page cache by a smaller part than this is not worth driving pages out.
 const CACHE_STEP_PART: u64 = 64;
+/// Memtables that grow by less than this part of their size in that time are hardly written to.
+const TRICKLE_PART: u64 = 64;
 
 /// Who the budget is for.
 pub(super) struct Balance {
@@ -35,6 +44,8 @@ pub(super) struct Watch {
     cache_is_small: bool,
     /// What the page cache was given last.
     cache_bytes: u64,
+    /// What memtables held, and when.
+    held: (u64, Instant),
 }
 
 impl Balance {
@@ -46,7 +57,7 @@ impl Balance {
 impl Engine {
     pub(super) fn new_watch(&self) -> Watch {
         let cache_bytes = self.config.cache_bytes_reading();
-        Watch { writing: false, cache_is_small: false, since: Instant::now(), cache_bytes }
+        Watch { writing: false, cache_is_small: false, since: Instant::now(), cache_bytes, held: (0, Instant::now()) }
     }
 
     /// How much memtables fill before they are flushed: where they are read, half, so that a get has
@@ -82,19 +93,31 @@ impl Engine {
         }
         if watch.writing && watch.since.elapsed() >= QUIET {
             watch.writing = false;
-            self.balance.writing.store(false, Ordering::Relaxed);
-            self.pool.clear();
+            self.end_load();
         }
         self.size_cache(watch);
+        self.share_cache();
+    }
+
+    /// Gives the memory back that a load has needed, if there was one.
+    pub(super) fn end_load(&self) {
+        if self.balance.writing.swap(false, Ordering::Relaxed) {
+            self.pool.clear();
+            heap::give_back();
+        }
     }
 
     /// Gives the page cache what is its due, without the filters that are kept beside it.
     fn size_cache(&self, watch: &mut Watch) {
         watch.cache_is_small = watch.writing && !self.readers_keep_the_cache(watch);
-        let due = if watch.cache_is_small { self.config.cache_bytes_writing() } else { self.config.cache_bytes_reading() };
+        let due = match (watch.writing, watch.cache_is_small) {
+            (_, true) => self.config.cache_bytes_writing(),
+            (true, false) => self.config.cache_bytes_both(),
+            (false, false) => self.config.cache_bytes_reading(),
+        };
         let due = due.saturating_sub(self.store.filters.taken() as u64);
         if due.abs_diff(watch.cache_bytes) > due / CACHE_STEP_PART {
-            self.store.cache.set_bytes(usize_of64(due));
+            self.store.caches.set_bytes(usize_of64(due));
             watch.cache_bytes = due;
         }
     }
@@ -103,5 +126,35 @@ impl Engine {
     fn readers_keep_the_cache(&self, watch: &Watch) -> bool {
         let held_before = watch.cache_is_small && self.pace.memtable_bytes() > self.config.memtable_bytes;
         self.state.load().is_read() && !held_before
+    }
+
+    /// Divides the page cache's memory between the sizes of pages.
+    pub(super) fn share_cache(&self) {
+        let mut live = LiveBytes::default();
+        for run in self.state.load().tables.iter().flat_map(|t| t.levels.iter()).flat_map(|l| &l.runs) {
+            if run.info.page_bytes == SMALL_PAGE_BYTES {
+                live.small += run.info.data_bytes;
+                live.large += run.info.meta_at() - run.info.data_bytes;
+            } else {
+                live.large += run.info.meta_at();
+            }
+        }
+        // Filters that are kept beside the cache need no frames of it.
+        live.large = live.large.saturating_sub(self.store.filters.taken() as u64);
+        self.store.caches.share(live);
+    }
+
+    /// Freezes what is left in the memtables when hardly anything is written any more, so that the
+    /// memory goes to reading.
+    pub(super) fn freeze_remainder(&self, watch: &mut Watch) -> Result<()> {
+        let (held, since) = watch.held;
+        let holds = self.pace.memtable_bytes();
+        if self.memtables_are_small() || holds.abs_diff(held) > self.config.memtable_bytes / TRICKLE_PART {
+            watch.held = (holds, Instant::now());
+        } else if since.elapsed() >= QUIET && !self.has_frozen() {
+            watch.held = (holds, Instant::now());
+            self.rotate(&mut self.lock_commit())?;
+        }
+        Ok(())
     }
 }

@@ -42,6 +42,7 @@ impl Engine {
         // Frozen is all that was committed when it was frozen; its last commit is the newest one
         // then. Nothing older is in memory elsewhere, so this number is what the file now holds.
         self.install_flush(outputs)?;
+        self.share_cache();
         self.checkpoint(Purpose::Plain)?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         self.pace.note_flush(frozen_bytes, started.elapsed());

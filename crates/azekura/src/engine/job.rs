@@ -66,6 +66,7 @@ pub(super) struct Output<'a> {
     filtered: bool,
     records_left: u64,
     partition_records: u64,
+    record_bytes: u64,
     step_records: usize,
     block: Block,
     writer: RunWriter,
@@ -89,9 +90,10 @@ impl<'a> Output<'a> {
             filtered,
             records_left: records,
             partition_records,
+            record_bytes: mean,
             step_records: usize_of64((STEP_BYTES / mean).clamp(64, STEP_RECORDS_MAX)),
             block: Block::new(None),
-            writer: RunWriter::new(&engine.store, engine.new_id(), kind, first),
+            writer: RunWriter::new(&engine.store, engine.new_id(), kind, first, mean),
             done: Fresh::default(),
             held: Vec::new(),
             draining: Vec::new(),
@@ -141,7 +143,7 @@ impl<'a> Output<'a> {
     pub(super) fn cut(&mut self) -> Result<()> {
         self.records_left = self.records_left.saturating_sub(self.writer.records());
         let keys = if self.filtered { self.records_left.clamp(1, self.partition_records) } else { 0 };
-        let fresh = RunWriter::new(&self.engine.store, self.engine.new_id(), self.kind, keys);
+        let fresh = RunWriter::new(&self.engine.store, self.engine.new_id(), self.kind, keys, self.record_bytes);
         let full = std::mem::replace(&mut self.writer, fresh);
         if let Some(info) = full.finish(&Ranges::default(), None)? {
             self.keep(info)?;
@@ -156,7 +158,7 @@ impl<'a> Output<'a> {
 
     /// Ends the merge. `ranges` are what the output goes on deleting.
     pub(super) fn finish(mut self, ranges: &Ranges) -> Result<MergeOutput> {
-        let fresh = RunWriter::new(&self.engine.store, 0, self.kind, 0);
+        let fresh = RunWriter::new(&self.engine.store, 0, self.kind, 0, self.record_bytes);
         let last = std::mem::replace(&mut self.writer, fresh);
         let before = self.done.0.last().map(|r| r.info.max.clone());
         if let Some(info) = last.finish(ranges, before.as_deref())? {
@@ -221,7 +223,7 @@ impl Engine {
     pub(super) fn open_run(&self, info: RunInfo) -> Result<Run> {
         let find = |&(id, _): &(u32, u64)| self.values.segment(id).ok_or_else(|| missing_segment(id));
         let segments = info.large.iter().map(find).collect::<Result<Vec<_>>>()?;
-        Ok(Run::new(info, &self.store, segments))
+        Run::new(info, &self.store, segments)
     }
 }
 

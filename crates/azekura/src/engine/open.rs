@@ -28,7 +28,7 @@ use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{ArcSwap, Condvar, Mutex};
-use crate::cache::Cache;
+use crate::cache::Caches;
 use crate::format::frame::Part;
 use crate::format::manifest::{LogChain, Manifest, ValueInfo};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
@@ -356,11 +356,11 @@ fn build(
     let file_id = found.block.file_id;
     let flushed = found.manifest.flushed_seq;
     let log = Log::new(file.clone(), space.clone(), poison.clone(), values_store.clone(), file_id, flushed);
-    let cache = Cache::new(usize_of64(config.cache_bytes_reading()))?;
+    let caches = Caches::new(usize_of64(config.cache_bytes_reading()))?;
     let filters = FilterBudget::new(usize_of64(config.cache_bytes_reading()) / FILTERS_PART);
     let engine = Engine {
         path: path.to_path_buf(),
-        store: Store { file: file.clone(), space: space.clone(), cache, filters, file_id },
+        store: Store { file: file.clone(), space: space.clone(), caches, filters, file_id },
         file,
         io,
         space,
@@ -400,6 +400,7 @@ fn build(
     };
     engine.load_tables(&found.manifest)?;
     engine.apply_replayed(replayed.commits)?;
+    engine.share_cache();
     drop(held);
     Ok(engine)
 }
@@ -515,6 +516,7 @@ impl Engine {
         if !clean {
             self.checkpoint(super::checkpoint::Purpose::Close)?;
         }
+        self.end_load();
         self.trim()
     }
 }

@@ -109,6 +109,10 @@ impl Engine {
         let mut watch = self.new_watch();
         loop {
             self.divide_memory(&mut watch);
+            if self.poison.check().is_ok() && !self.stopping() {
+                // Sealing a buffer fails only where a commit would, which reports it.
+                let _later = self.freeze_remainder(&mut watch);
+            }
             {
                 let mut work = self.work.lock();
                 if !self.has_frozen() && !self.memory_is_claimed(&watch) {

@@ -243,7 +243,7 @@ impl Block {
         };
         let heads = self.heads.as_slice();
         let first = heads[0];
-        let mut i = if wanted <= first {
+        let i = if wanted <= first {
             0
         } else {
             let guess = self.density.places(wanted - first).min(n - 1);
@@ -252,8 +252,14 @@ impl Block {
         if self.fixed.is_some() && key.bytes.len() == 8 {
             return (i, i < n && self.heads[i] == wanted);
         }
-        // Among equal heads the rest of the keys decides.
-        let mut end = i;
+        self.lower_bound_among(key, wanted, i)
+    }
+
+    /// As `lower_bound`, from the first record whose head is not below the key's, `wanted`: among
+    /// equal heads the rest of the keys decides.
+    #[inline(always)]
+    pub(crate) fn lower_bound_among(&self, key: SortKey<'_>, wanted: u64, first: usize) -> (usize, bool) {
+        let (n, mut i, mut end) = (self.len(), first, first);
         let mut step = 1;
         while end < n && self.heads[end] == wanted {
             end = (end + step).min(n);
@@ -272,7 +278,7 @@ impl Block {
 
     /// The head to search for, or none if the key lies outside the common prefix.
     #[inline(always)]
-    fn head_for(&self, key: SortKey<'_>) -> Option<u64> {
+    pub(crate) fn head_for(&self, key: SortKey<'_>) -> Option<u64> {
         let skip = self.prefix_len;
         if skip == 0 {
             return Some(key.head);

@@ -12,7 +12,7 @@
 //! u32 n, then n value segments: u32 id | u64 offset | u64 length | u64 used
 //! run: u64 id | u32 extents, each u64 offset, u64 length | u32 units | u64 data bytes
 //!      | u64 filter blocks | u32 meta bytes | u64 records | u64 deletes | u32 range deletes
-//!      | u8 fixed (0, 1) | u32 stride | u8 tag | blob smallest key | blob largest key
+//!      | u8 form (0 mixed, 1 fixed, 2 small pages) | u32 stride | u8 tag | blob smallest key | blob largest key
 //!      | u32 n, then n value segments it refers to: u32 id | u64 bytes
 //! blob: u32 length | bytes
 //! ```
@@ -21,7 +21,7 @@ use super::block::{Fixed, Tag};
 use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
 use crate::base::key::Kind;
-use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES};
+use crate::base::limits::{ALIGN_BYTES, PAGE_BYTES, SMALL_PAGE_BYTES, SUPERBLOCKS_BYTES};
 use crate::space::Extent;
 
 /// A chain of log segments, followed from its first.
@@ -42,7 +42,9 @@ pub(crate) struct LogChain {
 pub(crate) struct RunInfo {
     pub(crate) id: u64,
     pub(crate) extents: Vec<Extent>,
-    /// Units of 16 KiB that hold records; the last may be cut short in the file.
+    /// The size of a unit: `PAGE_BYTES`, or `SMALL_PAGE_BYTES` in a run of small general records.
+    pub(crate) page_bytes: usize,
+    /// Units that hold records; the last may be cut short in the file.
     pub(crate) units: u32,
     /// Where the filter begins, counted from the run's first byte.
     pub(crate) data_bytes: u64,
@@ -184,6 +186,20 @@ fn decode_table(r: &mut Reader<'_>) -> Result<TableInfo> {
     Ok(TableInfo { id, kind, name, levels })
 }
 
+/// The forms of a run: pages of any kind, of fixed-width records only, of any kind and 4 KiB.
+const FORM_MIXED: u8 = 0;
+const FORM_FIXED: u8 = 1;
+const FORM_SMALL: u8 = 2;
+
+fn form_of(run: &RunInfo) -> u8 {
+    debug_assert!(run.page_bytes == PAGE_BYTES || run.fixed.is_none(), "fixed-width runs have large pages");
+    match (run.page_bytes, run.fixed) {
+        (SMALL_PAGE_BYTES, _) => FORM_SMALL,
+        (_, Some(_)) => FORM_FIXED,
+        (_, None) => FORM_MIXED,
+    }
+}
+
 fn encode_run(w: &mut Writer, run: &RunInfo) {
     w.u64(run.id);
     w.u32(u32_of(run.extents.len()));
@@ -198,7 +214,7 @@ fn encode_run(w: &mut Writer, run: &RunInfo) {
     w.u64(run.records);
     w.u64(run.deletes);
     w.u32(run.ranges);
-    w.u8(u8::from(run.fixed.is_some()));
+    w.u8(form_of(run));
     w.u32(run.fixed.map_or(0, |f| f.stride));
     w.u8(run.fixed.map_or(0, |f| f.tag as u8));
     w.blob(&run.min);
@@ -218,17 +234,23 @@ fn decode_run(r: &mut Reader<'_>) -> Result<RunInfo> {
     }
     let (units, data_bytes, filter_blocks, meta_bytes) = (r.u32()?, r.u64()?, r.u64()?, r.u32()?);
     let (records, deletes, ranges) = (r.u64()?, r.u64()?, r.u32()?);
-    let (is_fixed, stride, tag) = (r.u8()?, r.u32()?, r.u8()?);
+    let (form, stride, tag) = (r.u8()?, r.u32()?, r.u8()?);
     let tag = Tag::from_code(tag).ok_or_else(|| r.bad(format!("run {id}: unknown tag {tag}")))?;
     let (min, max) = (r.blob()?.to_vec(), r.blob()?.to_vec());
     let mut large = Vec::new();
     for _ in 0..r.count(12)? {
         large.push((r.u32()?, r.u64()?));
     }
-    let fixed = (is_fixed != 0).then_some(Fixed { stride, tag });
+    let fixed = (form == FORM_FIXED).then_some(Fixed { stride, tag });
+    let page_bytes = match form {
+        FORM_MIXED | FORM_FIXED => PAGE_BYTES,
+        FORM_SMALL => SMALL_PAGE_BYTES,
+        _ => return Err(r.bad(format!("run {id}: unknown form {form}"))),
+    };
     let run = RunInfo {
         id,
         extents,
+        page_bytes,
         units,
         data_bytes,
         filter_blocks,
@@ -255,7 +277,7 @@ impl RunInfo {
 
     /// Where the meta block begins, counted from the run's first byte.
     pub(crate) fn meta_at(&self) -> u64 {
-        self.data_bytes + self.filter_pages() * crate::base::limits::PAGE_BYTES as u64
+        self.data_bytes + self.filter_pages() * PAGE_BYTES as u64
     }
 
     /// Pages that the filter takes.
@@ -264,12 +286,12 @@ impl RunInfo {
     }
 
     fn sizes_agree(&self) -> bool {
-        let whole = u64::from(self.units) * crate::base::limits::PAGE_BYTES as u64;
-        let cut = crate::base::limits::PAGE_BYTES as u64;
+        let cut = self.page_bytes as u64;
+        let whole = u64::from(self.units) * cut;
         let data =
             self.data_bytes <= whole && self.data_bytes + cut > whole && self.data_bytes.is_multiple_of(ALIGN_BYTES);
         let sum: u128 = self.extents.iter().map(|e| u128::from(e.len)).sum();
-        let filter = u128::from(self.filter_blocks).div_ceil(255) * 16_384;
+        let filter = u128::from(self.filter_blocks).div_ceil(255) * PAGE_BYTES as u128;
         // A page counts its records in 16 bits; merges reserve memory by these numbers.
         let counts = self.records <= u64::from(self.units) * u64::from(u16::MAX) && self.deletes <= self.records;
         data && counts && u128::from(self.data_bytes) + filter + u128::from(self.meta_bytes) <= sum
@@ -284,6 +306,7 @@ mod tests {
         let run = RunInfo {
             id: 3,
             extents: vec![Extent { offset: 8192, len: 40_960 }],
+            page_bytes: PAGE_BYTES,
             units: 2,
             data_bytes: 20_480,
             filter_blocks: 7,
@@ -318,6 +341,27 @@ mod tests {
         assert_eq!(Manifest::decode(&bytes, 0).unwrap(), m);
         for n in 0..bytes.len() {
             assert!(Manifest::decode(&bytes[..n], 0).is_err(), "{n}");
+        }
+    }
+
+    #[test]
+    fn runs_of_every_form_come_back_and_others_are_refused() {
+        let fixed = Fixed { stride: 8, tag: Tag::Put };
+        for (page_bytes, fixed) in [(PAGE_BYTES, Some(fixed)), (PAGE_BYTES, None), (SMALL_PAGE_BYTES, None)] {
+            let mut manifest = sample();
+            let run = &mut manifest.tables[0].levels[0][0];
+            (run.page_bytes, run.fixed) = (page_bytes, fixed);
+            run.units = u32_of(20_480usize.div_ceil(page_bytes));
+            let mut bytes = manifest.encode();
+            assert_eq!(Manifest::decode(&bytes, 0).unwrap(), manifest);
+            let form = form_of(&manifest.tables[0].levels[0][0]);
+            // The form stands before stride, tag, both keys and what is referred to; then comes a segment.
+            let at = bytes.len() - (4 + 4 + 8 + 8 + 8) - (4 + 4 + 8) - (4 + 1 + 4 + 2) - (4 + 1) - 1;
+            assert_eq!(bytes[at], form);
+            for unknown in 3..=u8::MAX {
+                bytes[at] = unknown;
+                assert!(Manifest::decode(&bytes, 0).is_err(), "form {unknown}");
+            }
         }
     }
 

@@ -11,7 +11,7 @@
 //! 28     4   value length of all records (fixed)
 //! 32     4   common prefix: length (general)
 //! 36     4   key lengths: base  40  4  ends: base, signed 44 4  ends: slope
-//! 48     4   bytes used         52  4  units of 16 KiB (over 1 only for a record that needs it)
+//! 48     4   bytes used         52  4  units, of 16 or 4 KiB (over 1 only for a record that needs it)
 //! 56     8   zero
 //! 64         fixed:   heads | values
 //!            general: common prefix | heads | key lengths | ends | tags (2 bits) | heap
@@ -31,27 +31,34 @@ use crate::base::checksum::{crc, page_seed};
 use crate::base::codec::{u32_at, u32_of, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::key::{SortKey, common_prefix, head_after, head_of};
-use crate::base::limits::{KEY_BYTES_MAX, PAGE_BYTES};
+use crate::base::limits::{KEY_BYTES_MAX, PAGE_BYTES, SMALL_PAGE_BYTES};
 use std::cmp::Ordering;
 
 /// Where the columns begin.
 pub(crate) const HEADER_BYTES: usize = 64;
 /// Never used, so that wide reads stay inside.
 pub(super) const TAIL_BYTES: usize = 16;
-/// What a page of one unit can hold.
-const ROOM_BYTES: usize = PAGE_BYTES - HEADER_BYTES - TAIL_BYTES;
 /// A page of keys that cost nothing stops here.
 const RECORDS_MAX: usize = 32_768;
 /// `tag` of a page whose records differ.
 pub(super) const TAGS_DIFFER: u8 = 255;
-/// No record needs more: the longest sort key, the longest inline value, the headers.
-pub(crate) const UNITS_MAX: usize = (KEY_BYTES_MAX + 8 + INLINE_VALUE_BYTES_MAX) / ROOM_BYTES + 2;
+/// No page is larger: it holds the longest sort key, the longest inline value and the header.
+const LARGEST_BYTES: usize = 6 * PAGE_BYTES;
 /// Values from here on are never stored inline, whatever the options say.
 pub(crate) const INLINE_VALUE_BYTES_MAX: usize = 8_192;
 
+const _: () = assert!(KEY_BYTES_MAX + 8 + INLINE_VALUE_BYTES_MAX + 2 * HEADER_BYTES + PAGE_BYTES <= LARGEST_BYTES);
+const _: () = assert!(LARGEST_BYTES.is_multiple_of(PAGE_BYTES) && PAGE_BYTES.is_multiple_of(SMALL_PAGE_BYTES));
+
+/// What a page of one unit can hold.
+#[inline(always)]
+const fn room_bytes(unit_bytes: usize) -> usize {
+    unit_bytes - HEADER_BYTES - TAIL_BYTES
+}
+
 /// How many records of `stride`-byte values are surely enough to fill a page.
-pub(crate) fn records_to_fill(stride: usize) -> usize {
-    (ROOM_BYTES / stride.max(1) + 1).min(RECORDS_MAX)
+pub(crate) fn records_to_fill(stride: usize, unit_bytes: usize) -> usize {
+    (room_bytes(unit_bytes) / stride.max(1) + 1).min(RECORDS_MAX)
 }
 
 /// Seals a page: writes its checksum. `page` is all units of it.
@@ -73,10 +80,10 @@ pub(crate) fn verify(page: &[u8], run_seed: u32, number: u32) -> std::result::Re
 
 /// How many records of `heads` go into the next fixed page. `hint` is the answer for the page
 /// before; the guess that starts from it is nearly always right.
-fn fixed_count(heads: &[u64], stride: usize, hint: usize) -> (usize, Packed) {
+fn fixed_count(heads: &[u64], stride: usize, hint: usize, room_bytes: usize) -> (usize, Packed) {
     let room_for = |width: u32| {
         let bits = width as usize + stride * 8;
-        (ROOM_BYTES * 8).checked_div(bits).map_or(RECORDS_MAX, |n| n.min(RECORDS_MAX))
+        (room_bytes * 8).checked_div(bits).map_or(RECORDS_MAX, |n| n.min(RECORDS_MAX))
     };
     let most = heads.len().min(room_for(0));
     let mut n = hint.clamp(1, most);
@@ -104,29 +111,28 @@ fn fixed_count(heads: &[u64], stride: usize, hint: usize) -> (usize, Packed) {
     })
 }
 
-/// Fills a zeroed page from fixed records; gives how many went in and how many bytes are used.
+/// Fills a zeroed page of one unit from fixed records; gives how many went in and how many bytes are used.
 pub(crate) fn build_fixed(heads: &[u64], values: &[u8], fixed: Fixed, hint: usize, page: &mut [u8]) -> (usize, usize) {
     let stride = usize_of(fixed.stride);
-    let (n, packed) = fixed_count(heads, stride, hint);
+    let (n, packed) = fixed_count(heads, stride, hint, room_bytes(page.len()));
     let at = HEADER_BYTES + packed.bytes(n);
     let used = at + n * stride;
     packed.write(&heads[..n], &mut page[HEADER_BYTES..at]);
     page[at..used].copy_from_slice(&values[..n * stride]);
-    write_header(page, n, used, packed);
+    write_header(page, n, used, packed, 1);
     page[5] = 0;
     page[27] = fixed.tag as u8;
     page[28..32].copy_from_slice(&fixed.stride.to_le_bytes());
     (n, used)
 }
 
-fn write_header(page: &mut [u8], n: usize, used: usize, heads: Packed) {
+fn write_header(page: &mut [u8], n: usize, used: usize, heads: Packed, units: usize) {
     page[4] = 1;
     page[6..8].copy_from_slice(&u32_of(n).to_le_bytes()[..2]);
     page[8..16].copy_from_slice(&heads.base.to_le_bytes());
     page[16..24].copy_from_slice(&heads.slope.to_le_bytes());
     page[24] = heads.width as u8;
     page[48..52].copy_from_slice(&u32_of(used).to_le_bytes());
-    let units = page.len() / PAGE_BYTES;
     page[52..56].copy_from_slice(&u32_of(units).to_le_bytes());
 }
 
@@ -196,22 +202,28 @@ impl GeneralFit {
 }
 
 /// Builds general pages from a general block, remembering what the last page was like.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct GeneralBuilder {
     columns: Columns,
     hint: usize,
+    unit_bytes: usize,
 }
 
 impl GeneralBuilder {
+    /// A builder of pages of `unit_bytes`, or more where one record needs it.
+    pub(crate) fn new(unit_bytes: usize) -> GeneralBuilder {
+        GeneralBuilder { columns: Columns::default(), hint: 0, unit_bytes }
+    }
+
     /// Appends the next page to `out`, from the records of `block` from `from` on; gives how many
-    /// went in. A record too large for one unit of 16 KiB gets a page of several units to itself.
+    /// went in. A record too large for one unit gets a page of several units to itself.
     pub(crate) fn build(&mut self, block: &Block, from: usize, out: &mut Vec<u8>) -> (usize, usize) {
         let fit = self.fit(block, from);
         self.hint = fit.n;
-        let units = (fit.bytes() + HEADER_BYTES + TAIL_BYTES).div_ceil(PAGE_BYTES);
+        let units = (fit.bytes() + HEADER_BYTES + TAIL_BYTES).div_ceil(self.unit_bytes);
         let start = out.len();
-        out.resize(start + units * PAGE_BYTES, 0);
-        let used = write_general(&fit, block, from, &mut out[start..]);
+        out.resize(start + units * self.unit_bytes, 0);
+        let used = write_general(&fit, block, from, &mut out[start..], units);
         let n = fit.n;
         self.columns = fit.columns;
         (n, used)
@@ -221,23 +233,24 @@ impl GeneralBuilder {
     /// than an average record's room is left.
     fn fit(&mut self, block: &Block, from: usize) -> GeneralFit {
         let most = (block.len() - from).min(RECORDS_MAX);
+        let room = room_bytes(self.unit_bytes);
         let (mut low, mut high) = (0, most + 1);
         let mut n = if self.hint == 0 { 64 } else { self.hint }.clamp(1, most);
         loop {
             let fit = GeneralFit::new(block, from, n, std::mem::take(&mut self.columns));
             let bytes = fit.bytes();
             let mean = (bytes / n).max(1);
-            if bytes <= ROOM_BYTES || n == 1 {
+            if bytes <= room || n == 1 {
                 low = n;
-                let more = if bytes >= ROOM_BYTES { 0 } else { (ROOM_BYTES - bytes) / mean };
+                let more = if bytes >= room { 0 } else { (room - bytes) / mean };
                 let next = (n + more.max(1)).min(high - 1);
-                if next <= n || (more == 0 && high != most + 1) || bytes > ROOM_BYTES {
+                if next <= n || (more == 0 && high != most + 1) || bytes > room {
                     return fit;
                 }
                 n = next;
             } else {
                 high = n;
-                let less = (bytes - ROOM_BYTES).div_ceil(mean).max(1);
+                let less = (bytes - room).div_ceil(mean).max(1);
                 n = n.saturating_sub(less).max(low).max(1);
             }
             if n == low && low > 0 {
@@ -250,7 +263,7 @@ impl GeneralBuilder {
     }
 }
 
-fn write_general(fit: &GeneralFit, block: &Block, from: usize, page: &mut [u8]) -> usize {
+fn write_general(fit: &GeneralFit, block: &Block, from: usize, page: &mut [u8], units: usize) -> usize {
     let n = fit.n;
     let mut at = HEADER_BYTES;
     page[at..at + fit.prefix_len].copy_from_slice(&block.general_key(from)[..fit.prefix_len]);
@@ -274,7 +287,7 @@ fn write_general(fit: &GeneralFit, block: &Block, from: usize, page: &mut [u8]) 
         page[at..at + rest.len()].copy_from_slice(rest);
         at += rest.len();
     }
-    write_header(page, n, at, fit.heads);
+    write_header(page, n, at, fit.heads, units);
     page[5] = 1;
     page[25] = fit.lens.width as u8;
     page[26] = fit.ends.width as u8;
@@ -286,10 +299,15 @@ fn write_general(fit: &GeneralFit, block: &Block, from: usize, page: &mut [u8]) 
     at
 }
 
+/// Units of the largest page.
+pub(crate) const fn units_max(unit_bytes: usize) -> usize {
+    LARGEST_BYTES / unit_bytes
+}
+
 /// How many units the page that starts with these bytes claims to have, if that is possible.
-pub(crate) fn units_of(header: &[u8]) -> Option<usize> {
+pub(crate) fn units_of(header: &[u8], unit_bytes: usize) -> Option<usize> {
     let units = usize_of(u32_at(header, 52));
-    (1..=UNITS_MAX).contains(&units).then_some(units)
+    (1..=units_max(unit_bytes)).contains(&units).then_some(units)
 }
 
 /// A page whose header has been checked against its size, so that every column lies inside.

@@ -88,6 +88,11 @@ impl FilterPages {
         self.kept().is_some()
     }
 
+    /// Whether the cache can take a page in without driving another out.
+    pub(super) fn has_room(&self) -> bool {
+        self.cached.has_room()
+    }
+
     /// Hands a line of a page to `f`; `load` fills a page and checks it.
     #[inline(always)]
     pub(super) fn line<R>(
@@ -151,7 +156,7 @@ mod tests {
 
     #[test]
     fn filters_beyond_the_budget_are_pages_of_the_cache() {
-        let cache = Cache::new(4 * PAGE_BYTES).unwrap();
+        let cache = Cache::new(4 * PAGE_BYTES, PAGE_BYTES).unwrap();
         let budget = FilterBudget::new(3 * PAGE_BYTES);
         let (first, second) = (pages(&cache, &budget, 2), pages(&cache, &budget, 2));
         let mut loads = 0;
@@ -171,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_page_that_cannot_be_read_is_asked_for_again() {
-        let cache = Cache::new(PAGE_BYTES).unwrap();
+        let cache = Cache::new(PAGE_BYTES, PAGE_BYTES).unwrap();
         let pages = pages(&cache, &FilterBudget::new(PAGE_BYTES), 1);
         let refuse = |_: &mut [u8]| Err(crate::Error::ReadOnly);
         assert!(pages.line(0, 5, refuse, |_| ()).is_err());

@@ -9,7 +9,7 @@ use crate::base::limits::PAGE_BYTES;
 use crate::cache::PageRef;
 use crate::format::block::Tag;
 use crate::format::guide::Guide;
-use crate::format::page::{Page, UNITS_MAX, check, corrupt_page, units_of};
+use crate::format::page::{Page, check, corrupt_page, units_max, units_of};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -129,7 +129,7 @@ impl Run {
 
     fn load_unit(&self, unit: u32, frame: &mut [u8], guide: &mut Guide) -> Result<()> {
         self.read_units(unit, frame)?;
-        let offset = self.file_offset(u64::from(unit) * PAGE_BYTES as u64);
+        let offset = self.unit_offset(unit);
         check(frame, self.seed, self.info.id, unit, offset)?;
         *guide = Guide::read_marked(frame).map_err(|detail| corrupt_page(offset, self.info.id, unit, detail))?;
         Ok(())
@@ -143,16 +143,16 @@ impl Run {
         if end - unit == 1 {
             return self.data.get(unit, |frame, guide| self.load_unit(unit, frame, guide)).map(PageHold::Cached);
         }
-        let offset = self.file_offset(u64::from(unit) * PAGE_BYTES as u64);
+        let offset = self.unit_offset(unit);
         let units = usize_of(end - unit);
         let bad = |detail: &str| corrupt_page(offset, self.info.id, unit, detail);
-        if units > UNITS_MAX {
+        if units > units_max(self.info.page_bytes) {
             return Err(bad("impossible number of units"));
         }
-        let mut bytes = vec![0; units * PAGE_BYTES].into_boxed_slice();
+        let mut bytes = vec![0; units * self.info.page_bytes].into_boxed_slice();
         self.read_units(unit, &mut bytes)?;
         check(&bytes, self.seed, self.info.id, unit, offset)?;
-        if units_of(&bytes) != Some(units) {
+        if units_of(&bytes, self.info.page_bytes) != Some(units) {
             return Err(bad("impossible number of units"));
         }
         let guide = Guide::read_marked(&bytes).map_err(bad)?;
@@ -168,12 +168,11 @@ impl Run {
     /// will take the place of one that is being read, before readers meet it. What cannot be read is
     /// the business of whoever asks for it.
     pub(crate) fn warm(&self) -> Result<()> {
-        let room = || self.store.cache.has_room();
         let filter_pages = u32_of(usize_of64(self.info.filter_pages()));
-        for page in (0..filter_pages).take_while(|_| self.filter.is_kept() || room()) {
+        for page in (0..filter_pages).take_while(|_| self.filter.is_kept() || self.filter.has_room()) {
             let _loaded = self.filter.line(page, 0, |bytes| self.load_filter(page, bytes), |_| ())?;
         }
-        for page in (0..self.meta()?.pages()).take_while(|_| room()) {
+        for page in (0..self.meta()?.pages()).take_while(|_| self.data.has_room()) {
             let _loaded = self.page(page)?;
         }
         Ok(())
@@ -183,7 +182,7 @@ impl Run {
     #[cold]
     pub(crate) fn corrupt(&self, page: usize, detail: &str) -> Error {
         let unit = self.meta.get().map_or(0, |m| m.unit_of(page));
-        corrupt_page(self.file_offset(u64::from(unit) * PAGE_BYTES as u64), self.info.id, unit, detail)
+        corrupt_page(self.unit_offset(unit), self.info.id, unit, detail)
     }
 
     /// The record of a key in one page, handed to `f`, if it is there. (A closure and not a result:

@@ -14,7 +14,7 @@ use crate::base::codec::{Reader, Writer, u32_at, u32_of, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::key::{SortKey, head_of};
 use crate::format::block::{Block, Fixed, Tag};
-use crate::format::search::Density;
+use crate::format::search::{Density, bisect};
 use crate::memtable::ranges::Ranges;
 
 /// What a run knows of its pages.
@@ -22,8 +22,8 @@ use crate::memtable::ranges::Ranges;
 pub(crate) struct Meta {
     /// The separators as the keys of a block without values.
     pub(crate) fence: Block,
-    /// Of separators of eight bytes: how many lie in the buckets before each, when the span of keys
-    /// is cut into about twice as many buckets as there are pages.
+    /// How many separators lie in the buckets before each, when the span of their heads is cut into
+    /// about twice as many buckets as there are pages.
     buckets: Vec<u32>,
     /// Buckets per unit of key, as a fraction of 2^64.
     density: Density,
@@ -47,7 +47,7 @@ impl Meta {
     }
 
     fn with(fence: Block, units: Option<Vec<u32>>, ranges: Ranges) -> Meta {
-        let (buckets, density) = if fence.fixed.is_some() { count_buckets(&fence.heads) } else { Default::default() };
+        let (buckets, density) = count_buckets(&fence.heads);
         Meta { fence, buckets, density, units, ranges }
     }
 
@@ -58,24 +58,44 @@ impl Meta {
     /// The page that may hold a key.
     #[inline(always)]
     pub(crate) fn page_of(&self, key: SortKey<'_>) -> Option<usize> {
-        if key.bytes.len() == 8
-            && let Some(&first) = self.fence.heads.first()
-            && !self.buckets.is_empty()
-        {
+        let &first = self.fence.heads.first()?;
+        if key.bytes.len() == 8 && self.fence.fixed.is_some() {
             return if key.head < first { None } else { Some(self.page_of_head(key.head, first)) };
         }
-        match self.fence.lower_bound(key) {
+        let found = match self.fence.head_for(key) {
+            Some(wanted) => self.fence.lower_bound_among(key, wanted, self.first_not_below(wanted, first)),
+            // Before or behind all that share the common prefix.
+            None => self.fence.lower_bound(key),
+        };
+        match found {
             (i, true) => Some(i),
             (0, false) => None,
             (i, false) => Some(i - 1),
         }
     }
 
+    /// The first separator whose head is not below `wanted`.
+    #[inline(always)]
+    fn first_not_below(&self, wanted: u64, first: u64) -> usize {
+        if wanted <= first {
+            return 0;
+        }
+        let (low, high) = self.bucket(wanted, first);
+        let heads = &self.fence.heads;
+        bisect(low, high, wanted, |i| heads[i])
+    }
+
+    /// Between which separators a head has its place. REQUIRES: it is not below the first one.
+    #[inline(always)]
+    fn bucket(&self, head: u64, first: u64) -> (usize, usize) {
+        let bucket = self.density.places(head - first).min(self.buckets.len() - 2);
+        (usize_of(self.buckets[bucket]), usize_of(self.buckets[bucket + 1]))
+    }
+
     /// The last page whose separator is not above a key of eight bytes.
     #[inline(always)]
     fn page_of_head(&self, head: u64, first: u64) -> usize {
-        let bucket = self.density.places(head - first).min(self.buckets.len() - 2);
-        let (mut low, mut high) = (usize_of(self.buckets[bucket]), usize_of(self.buckets[bucket + 1]));
+        let (mut low, mut high) = self.bucket(head, first);
         let heads = &self.fence.heads;
         while low < high {
             let middle = (low + high) / 2;
@@ -188,6 +208,33 @@ mod tests {
             for k in heads.iter().flat_map(|&k| [k.saturating_sub(1), k, k.saturating_add(1)]) {
                 let expected = heads.partition_point(|&h| h <= k).checked_sub(1);
                 assert_eq!(meta.page_of(SortKey::new(&k.to_be_bytes())), expected, "{k} in {heads:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn pages_are_found_by_keys_of_any_length() {
+        let mut x = 5u64;
+        let mut next = || {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+            (x >> 33) as usize
+        };
+        for (n, prefix, letters) in [(1, "", 3), (50, "", 2), (500, "www.example/", 3), (3000, "", 190), (700, "b", 1)]
+        {
+            let mut key = |longest: usize| {
+                let mut key = prefix.as_bytes().to_vec();
+                key.extend((0..next() % longest).map(|_| u8::try_from(60 + next() % letters).unwrap()));
+                key
+            };
+            let mut separators: Vec<Vec<u8>> = (0..n).map(|_| key(14)).collect();
+            separators.sort_unstable();
+            separators.dedup();
+            let meta = Meta::new(&separators, None, Ranges::default());
+            let others: Vec<Vec<u8>> = (0..2000).map(|_| key(20)).collect();
+            let outside = [b"".to_vec(), b"a".to_vec(), b"z".to_vec(), vec![255; 12]];
+            for k in separators.iter().chain(&others).chain(&outside) {
+                let expected = separators.partition_point(|s| s <= k).checked_sub(1);
+                assert_eq!(meta.page_of(SortKey::new(k)), expected, "{k:?} among {} separators", separators.len());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Runs: sorted, immutable sets of records in the file.
 //!
 //! ```text
-//! run:  data pages of 16 KiB (the last cut to whole 4 KiB) | filter pages | meta block
+//! run:  data pages of 16 or 4 KiB (the last cut to whole 4 KiB) | filter pages | meta block
 //! ```
 //!
 //! A run is addressed by its own offsets and pages; its extents say where these lie in the file,
@@ -22,7 +22,7 @@ use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::PAGE_BYTES;
 use crate::base::sync::Mutex;
-use crate::cache::{Cache, PageSlots};
+use crate::cache::{Caches, PageSlots};
 use crate::format::manifest::RunInfo;
 use crate::space::{Extent, Space};
 use crate::storage::File;
@@ -36,7 +36,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Store {
     pub(crate) file: Arc<dyn File>,
     pub(crate) space: Arc<Space>,
-    pub(crate) cache: Arc<Cache>,
+    pub(crate) caches: Arc<Caches>,
     pub(crate) filters: Arc<FilterBudget>,
     pub(crate) file_id: u64,
 }
@@ -67,12 +67,13 @@ impl Drop for Run {
 }
 
 impl Run {
-    pub(crate) fn new(info: RunInfo, store: &Store, segments: Vec<Arc<Segment>>) -> Run {
-        Run {
+    pub(crate) fn new(info: RunInfo, store: &Store, segments: Vec<Arc<Segment>>) -> Result<Run> {
+        let caches = &store.caches;
+        Ok(Run {
             seed: seed(store.file_id, info.id),
-            data: PageSlots::new(store.cache.clone(), info.units),
+            data: PageSlots::new(caches.of(info.page_bytes)?, info.units),
             filter: FilterPages::new(
-                store.cache.clone(),
+                caches.of(PAGE_BYTES)?,
                 store.filters.clone(),
                 u32_of(usize_of64(info.filter_pages())),
             ),
@@ -82,7 +83,7 @@ impl Run {
             _segments: segments,
             successor: OnceLock::new(),
             doomed: Mutex::new(Vec::new()),
-        }
+        })
     }
 
     /// From now on its extents are free as soon as nobody holds it. REQUIRES: the newest durable
@@ -132,6 +133,17 @@ impl Run {
         0
     }
 
+    /// Where a unit begins in the run.
+    #[inline(always)]
+    fn unit_at(&self, unit: u32) -> u64 {
+        u64::from(unit) * self.info.page_bytes as u64
+    }
+
+    /// Where a unit lies in the file.
+    pub(crate) fn unit_offset(&self, unit: u32) -> u64 {
+        self.file_offset(self.unit_at(unit))
+    }
+
     /// Fills `buf` from byte `at` of the run, across its extents.
     pub(crate) fn read(&self, at: u64, buf: &mut [u8]) -> Result<()> {
         let mut rest = buf;
@@ -156,7 +168,7 @@ impl Run {
 
     /// Fills whole units from unit `first` on; what the file cuts short reads as zeroes.
     pub(crate) fn read_units(&self, first: u32, buf: &mut [u8]) -> Result<()> {
-        let at = u64::from(first) * PAGE_BYTES as u64;
+        let at = self.unit_at(first);
         let have = usize_of64(self.info.data_bytes.saturating_sub(at)).min(buf.len());
         let (there, beyond) = buf.split_at_mut(have);
         beyond.fill(0);

@@ -1,9 +1,9 @@
 //! Reading a sorted run from end to end, past the cache, in large reads: what merges use.
 
 use super::Run;
-use crate::base::codec::usize_of;
+use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::Result;
-use crate::base::limits::{MERGE_READ_BYTES, PAGE_BYTES};
+use crate::base::limits::MERGE_READ_BYTES;
 use crate::format::block::Block;
 use crate::format::guide::Guide;
 use crate::format::page::{Page, check, corrupt_page, units_of};
@@ -35,27 +35,28 @@ impl RunReader {
             return Ok(false);
         }
         let run = &self.runs[self.run];
-        let first = self.unit - (self.buf.len() - self.at).div_ceil(PAGE_BYTES) as u32;
-        let offset = run.file_offset(u64::from(first) * PAGE_BYTES as u64);
+        let unit_bytes = run.info.page_bytes;
+        let first = self.unit - u32_of((self.buf.len() - self.at).div_ceil(unit_bytes));
+        let offset = run.unit_offset(first);
         let bad = |detail: &str| corrupt_page(offset, run.info.id, first, detail);
-        let units = units_of(&self.buf[self.at..]).ok_or_else(|| bad("impossible number of units"))?;
-        while self.buf.len() - self.at < units * PAGE_BYTES {
+        let units = units_of(&self.buf[self.at..], unit_bytes).ok_or_else(|| bad("impossible number of units"))?;
+        while self.buf.len() - self.at < units * unit_bytes {
             if self.unit == run.info.units {
                 return Err(bad("page passes the end of the run"));
             }
             let start = self.buf.len();
-            self.buf.resize(start + PAGE_BYTES, 0);
+            self.buf.resize(start + unit_bytes, 0);
             run.read_units(self.unit, &mut self.buf[start..])?;
             self.unit += 1;
         }
-        let bytes = &self.buf[self.at..self.at + units * PAGE_BYTES];
+        let bytes = &self.buf[self.at..self.at + units * unit_bytes];
         check(bytes, run.seed(), run.info.id, first, offset)?;
         let guide = Guide::read(bytes).map_err(bad)?;
         Page::new(bytes, &guide).decode(out).map_err(bad)?;
         if run.info.fixed.is_some() && out.fixed != run.info.fixed {
             return Err(bad("its widths are not those of its run"));
         }
-        self.at += units * PAGE_BYTES;
+        self.at += units * unit_bytes;
         Ok(true)
     }
 
@@ -66,8 +67,9 @@ impl RunReader {
             self.unit = 0;
         }
         let Some(run) = self.runs.get(self.run) else { return Ok(false) };
-        let units = (run.info.units - self.unit).min((MERGE_READ_BYTES / PAGE_BYTES) as u32);
-        self.buf.resize(usize_of(units) * PAGE_BYTES, 0);
+        let unit_bytes = run.info.page_bytes;
+        let units = (run.info.units - self.unit).min(u32_of(MERGE_READ_BYTES / unit_bytes));
+        self.buf.resize(usize_of(units) * unit_bytes, 0);
         run.read_units(self.unit, &mut self.buf)?;
         self.unit += units;
         self.at = 0;

@@ -15,7 +15,9 @@ use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::hash::filter_hash8;
 use crate::base::key::{Kind, SortKey, common_prefix};
-use crate::base::limits::{ALIGN_BYTES, PAGE_BYTES, SEGMENT_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
+use crate::base::limits::{
+    ALIGN_BYTES, PAGE_BYTES, SEGMENT_BYTES, SMALL_PAGE_BYTES, SMALL_RECORD_BYTES_MAX, WRITEBACK_WINDOW_BYTES, align_up,
+};
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::manifest::RunInfo;
 use crate::format::page::{GeneralBuilder, build_fixed, records_to_fill, seal};
@@ -43,6 +45,10 @@ pub(crate) struct RunWriter {
     /// Records not yet in a page, from `pending_from` on.
     pending: Block,
     pending_from: usize,
+    /// What a record of the inputs takes on the average.
+    record_bytes: u64,
+    /// The size of its pages, chosen when the first block comes.
+    page_bytes: usize,
     builder: GeneralBuilder,
     fixed_hint: usize,
     form: Form,
@@ -73,7 +79,8 @@ impl Drop for RunWriter {
 
 impl RunWriter {
     /// A writer of run `id`. `filter_keys` bounds the records that will come; 0 = no filter.
-    pub(crate) fn new(store: &Store, id: u64, kind: Kind, filter_keys: u64) -> RunWriter {
+    /// `record_bytes` is what one of them takes on the average.
+    pub(crate) fn new(store: &Store, id: u64, kind: Kind, filter_keys: u64, record_bytes: u64) -> RunWriter {
         RunWriter {
             store: store.clone(),
             id,
@@ -81,7 +88,9 @@ impl RunWriter {
             kind,
             pending: Block::new(None),
             pending_from: 0,
-            builder: GeneralBuilder::default(),
+            record_bytes,
+            page_bytes: PAGE_BYTES,
+            builder: GeneralBuilder::new(PAGE_BYTES),
             fixed_hint: 1024,
             form: Form::None,
             buf: Vec::new(),
@@ -108,7 +117,7 @@ impl RunWriter {
 
     /// Bytes of pages so far, near enough.
     pub(crate) fn bytes(&self) -> u64 {
-        u64::from(self.units) * PAGE_BYTES as u64 + self.pending.bytes() as u64
+        u64::from(self.units) * self.page_bytes as u64 + self.pending.bytes() as u64
     }
 
     /// Notes that a record refers to `bytes` of a value segment.
@@ -121,8 +130,12 @@ impl RunWriter {
         if block.is_empty() {
             return Ok(());
         }
-        self.count(block);
         let form = block.fixed.or_else(|| uniform(block));
+        if self.records == 0 && form.is_none() && self.record_bytes <= SMALL_RECORD_BYTES_MAX {
+            self.page_bytes = SMALL_PAGE_BYTES;
+            self.builder = GeneralBuilder::new(SMALL_PAGE_BYTES);
+        }
+        self.count(block);
         if self.pending.len() > self.pending_from && self.pending.fixed != form {
             self.cut(true)?;
         }
@@ -201,11 +214,11 @@ impl RunWriter {
     fn fills_a_page(&self) -> bool {
         let left = self.pending.len() - self.pending_from;
         match self.pending.fixed {
-            Some(f) => left >= records_to_fill(usize_of(f.stride)),
+            Some(f) => left >= records_to_fill(usize_of(f.stride), self.page_bytes),
             // Three pages' worth of raw bytes: shared prefixes rarely save more than that.
             None => {
                 let from = usize_of(self.pending.recs[self.pending_from].offset);
-                self.pending.heap.len() - from >= 3 * PAGE_BYTES
+                self.pending.heap.len() - from >= 3 * self.page_bytes
             }
         }
     }
@@ -228,7 +241,7 @@ impl RunWriter {
             Some(f) => {
                 self.merge_form(Form::Fixed(f));
                 let start = self.buf.len();
-                self.buf.resize(start + PAGE_BYTES, 0);
+                self.buf.resize(start + self.page_bytes, 0);
                 let from = self.pending_from;
                 let values = &self.pending.heap[from * usize_of(f.stride)..];
                 let heads = &self.pending.heads[from..];
@@ -264,7 +277,7 @@ impl RunWriter {
         debug_assert!(used <= page.len());
         seal(page, self.seed, self.units);
         self.page_units.push(self.units);
-        self.units += u32_of(page.len() / PAGE_BYTES);
+        self.units += u32_of(page.len() / self.page_bytes);
     }
 
     /// Writes the first `len` bytes of the buffer at the run's end.
@@ -325,7 +338,7 @@ impl RunWriter {
         if self.records == 0 && ranges.is_empty() {
             return Ok(None);
         }
-        let mut data_bytes = u64::from(self.units) * PAGE_BYTES as u64;
+        let mut data_bytes = u64::from(self.units) * self.page_bytes as u64;
         data_bytes -= self.trim_last_page();
         let filter_blocks = self.append_filter()?;
         // As many units as pages: every page has one.
@@ -342,6 +355,7 @@ impl RunWriter {
         Ok(Some(RunInfo {
             id: self.id,
             extents: join(std::mem::take(&mut self.extents)),
+            page_bytes: self.page_bytes,
             units: self.units,
             data_bytes,
             filter_blocks,
@@ -364,11 +378,11 @@ impl RunWriter {
         if self.units == 0 || self.buf.is_empty() {
             return 0;
         }
-        let start = self.buf.len() - PAGE_BYTES;
+        let start = self.buf.len() - self.page_bytes;
         let used = self.buf[start..].iter().rposition(|&b| b != 0).map_or(0, |i| i + 1);
         let keep = used.next_multiple_of(ALIGN_BYTES as usize).max(ALIGN_BYTES as usize);
         self.buf.truncate(start + keep);
-        (PAGE_BYTES - keep) as u64
+        (self.page_bytes - keep) as u64
     }
 
     /// Adds the filter behind the pages; a large one is written from where it was built.

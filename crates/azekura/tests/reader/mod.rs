@@ -17,6 +17,8 @@ pub struct Seen {
     pub levels: usize,
     pub pages: [usize; 2],
     pub large_pages: usize,
+    /// Runs by their forms: mixed, fixed, small.
+    pub run_forms: [usize; 3],
     pub filters: usize,
     pub run_ranges: usize,
     pub chains: usize,
@@ -246,15 +248,16 @@ impl<'a> File<'a> {
             assert_eq!((e.num("offset") | e.num("bytes")) % doc.constant("alignment"), 0);
             bytes.extend_from_slice(self.slice(e.num("offset"), e.num("bytes")));
         }
-        let unit = doc.constant("page_bytes") as usize;
+        let filter_page = doc.constant("page_bytes") as usize;
+        let (unit, is_fixed) = self.form(run);
         let (data, blocks) = (run.num("data_bytes") as usize, run.num("filter_blocks"));
         let filter_pages = blocks.div_ceil(doc.constant("filter_blocks_per_page")) as usize;
-        let filter = &bytes[data..data + filter_pages * unit];
+        let filter = &bytes[data..data + filter_pages * filter_page];
         let meta_at = data + filter.len();
         let meta = &bytes[meta_at..meta_at + run.num("meta_bytes") as usize];
         let (file_id, id) = (self.file_id, run.num("id"));
         let sum = |page, from: &[u8]| page_checksum(file_id, id, page, from);
-        for (i, page) in filter.chunks(unit).enumerate() {
+        for (i, page) in filter.chunks(filter_page).enumerate() {
             assert_eq!(little_endian(&page[..4]), sum(doc.constant("filter_page_number") + i as u64, &page[4..]));
         }
         let mut rest = meta;
@@ -282,9 +285,9 @@ impl<'a> File<'a> {
             assert_eq!(node.num("checksum"), sum(at, &page[4..]), "page {at}");
             let before = (out.len() > first).then(|| out[out.len() - 1].0.clone());
             let begin = out.len();
-            self.page(&node, page, out);
+            self.page(&node, page, unit, out);
             let widths = (node.num("shape") == doc.constant("shape_fixed"), node.num("value_bytes"), node.num("tag"));
-            assert!(run.num("fixed") == 0 || widths == (true, run.num("value_bytes"), run.num("tag")));
+            assert!(!is_fixed || widths == (true, run.num("value_bytes"), run.num("tag")));
             assert!(*separator <= out[begin].0.as_slice() && before.is_none_or(|b| *b < **separator), "separator {i}");
         }
         let records = &out[first..];
@@ -309,14 +312,24 @@ impl<'a> File<'a> {
         ranges.extend(own);
     }
 
+    /// The size of a unit of a run, and whether all of its pages are fixed.
+    fn form(&mut self, run: &Node<'_>) -> (usize, bool) {
+        let (doc, form) = (self.doc, run.num("form"));
+        let forms = ["run_mixed", "run_fixed", "run_small"].map(|name| doc.constant(name));
+        let known = forms.iter().position(|&f| f == form).unwrap_or_else(|| panic!("form {form} of a run"));
+        self.seen.run_forms[known] += 1;
+        let unit = doc.constant(if known == 2 { "small_page_bytes" } else { "page_bytes" });
+        (unit as usize, known == 1)
+    }
+
     /// Reads a data page: section 7.1.
-    fn page(&mut self, page: &Node<'_>, bytes: &[u8], out: &mut Vec<(Vec<u8>, Tagged)>) {
+    fn page(&mut self, page: &Node<'_>, bytes: &[u8], unit: usize, out: &mut Vec<(Vec<u8>, Tagged)>) {
         let doc = self.doc;
         let (n, fixed) = (page.num("records"), page.num("shape") == doc.constant("shape_fixed"));
         assert!(page.num("type") == doc.constant("page_type_records") && n > 0);
         assert!(fixed || page.num("shape") == doc.constant("shape_general"));
         let units = page.num("units");
-        assert!(units * doc.constant("page_bytes") == bytes.len() as u64 && units <= doc.constant("page_units_max"));
+        assert!(units as usize * unit == bytes.len() && bytes.len() as u64 <= doc.constant("page_bytes_max"));
         assert!(page.num("used") + doc.constant("page_tail_bytes") <= bytes.len() as u64);
         self.seen.pages[usize::from(!fixed)] += 1;
         self.seen.large_pages += usize::from(units > 1);
