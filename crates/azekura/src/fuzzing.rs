@@ -1,4 +1,4 @@
-//! Doors for fuzzers, in builds with `--cfg fuzzing` only: the readers of single parts of the file, which
+//! Doors for fuzzers, in builds with `--cfg fuzzing` (or `azekura_canary`) only: the readers of single parts of the file, which
 //! otherwise lie behind checksums and behind each other. None of them may panic, hang, or allocate more
 //! than a small multiple of what it is given, whatever that is.
 

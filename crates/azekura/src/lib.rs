@@ -39,7 +39,7 @@ mod cache;
 mod cursor;
 mod engine;
 mod format;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, azekura_canary))]
 pub mod fuzzing;
 mod log;
 mod memtable;

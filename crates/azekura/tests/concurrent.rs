@@ -183,7 +183,7 @@ fn closing_under_writers_keeps_what_was_acknowledged() {
                         }
                     }
                     // What is there can be read to the end.
-                    assert!(t.count().unwrap() > 0);
+                    assert!(t.count().unwrap() > 0 || done.load(Ordering::Relaxed) == 0);
                 });
             }
             std::thread::sleep(Duration::from_millis(20 + 5 * round as u64));

@@ -180,3 +180,21 @@ fn groups_of_commits_on_a_disk_that_is_full_at_times() {
     assert!(keys.len() > 500 && refused > 50, "{} commits, {refused} refused", keys.len());
     holds(&db, &disk, &table, &keys, 700);
 }
+
+#[test]
+fn a_flush_tells_only_of_attempts_that_began_after_it_was_asked_for() {
+    let _watchdog = Watchdog::start(HANG_SECONDS);
+    let disk = Disk::new();
+    let db = Db::open_on(&disk, PATH, options(Durability::Eventual)).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    for key in 0..100_u64 {
+        table.put(&key.to_be_bytes(), &value(key, 500)).unwrap();
+    }
+    disk.set_bytes_max(1);
+    assert!(matches!(db.flush(), Err(Error::NoSpace { .. })));
+    // The background has not tried again since, and still knows of its failure.
+    disk.set_bytes_max(u64::MAX);
+    db.flush().unwrap();
+    drop(table);
+    db.close().unwrap();
+}

@@ -2,7 +2,8 @@
 //! `sim fuzz` and the coverage-guided `sim-fuzz` both run these.
 //!
 //! In builds with `--cfg fuzzing` checksums are not believed, so that damage gets past them, and the
-//! readers of single parts of the file can be reached alone. Other builds have fewer targets.
+//! readers of single parts of the file can be reached alone. Builds with `--cfg azekura_canary` have all of that too,
+//! the former if `AZEKURA_CANARY` is `fuzzing`. Other builds have fewer targets.
 
 mod mutate;
 mod seeds;
@@ -27,17 +28,17 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "open", run: open },
     Target { name: "import", run: import },
-    #[cfg(fuzzing)]
+    #[cfg(any(fuzzing, azekura_canary))]
     Target { name: "log", run: |b| whole(azekura::fuzzing::log(b)) },
-    #[cfg(fuzzing)]
+    #[cfg(any(fuzzing, azekura_canary))]
     Target { name: "page", run: |b| whole(azekura::fuzzing::page(b)) },
-    #[cfg(fuzzing)]
+    #[cfg(any(fuzzing, azekura_canary))]
     Target { name: "manifest", run: |b| whole(azekura::fuzzing::manifest(b)) },
-    #[cfg(fuzzing)]
+    #[cfg(any(fuzzing, azekura_canary))]
     Target { name: "parts", run: |b| whole(azekura::fuzzing::parts(b)) },
 ];
 
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, azekura_canary))]
 fn whole((): ()) -> Result<(), String> {
     Ok(())
 }

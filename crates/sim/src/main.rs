@@ -27,7 +27,7 @@ enum Command {
     /// Runs the same operations under different options, and compares all answers
     Metamorphic(Limits),
     /// Breaks the engine on purpose in each of several ways, and sees to it that this is noticed
-    Canaries(Limits),
+    Canaries(commands::canaries::Arguments),
     /// Hands hostile bytes to everything that reads bytes
     Fuzz(commands::fuzz::Arguments),
     /// Judges histories of concurrent transactions for the isolation that is claimed
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         Command::Errors(limits) => commands::errors::run(&limits),
         Command::Flips(arguments) => commands::flips::run(&arguments),
         Command::Metamorphic(limits) => commands::metamorphic::run(&limits),
-        Command::Canaries(limits) => commands::canaries::run(&limits),
+        Command::Canaries(arguments) => commands::canaries::run(&arguments),
         Command::Fuzz(arguments) => commands::fuzz::run(&arguments),
         Command::Isolation(limits) => commands::isolation::run(&limits),
         Command::Soak(limits) => commands::soak::run(&limits),

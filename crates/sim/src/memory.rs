@@ -1,20 +1,41 @@
-//! The largest allocation that a thread makes: damaged lengths must not be believed.
+//! The largest allocation that a thread makes: damaged lengths must not be believed. And how much is allocated in all,
+//! for the soak: what a process holds beyond that is mappings, or was given back and kept by the allocator.
 //!
 //! The binary has [`Measured`] as its allocator; where it is not, nothing is measured.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system's allocator; remembers each thread's largest allocation.
+/// The system's allocator; remembers each thread's largest allocation, and the sum of what is there.
 pub struct Measured;
+
+/// Bytes that are allocated: in pieces of this size or more, and in smaller ones.
+const LARGE_BYTES: usize = 128 << 10;
+static LIVE_LARGE: AtomicUsize = AtomicUsize::new(0);
+static LIVE_SMALL: AtomicUsize = AtomicUsize::new(0);
+
+fn count_of(bytes: usize) -> &'static AtomicUsize {
+    if bytes >= LARGE_BYTES { &LIVE_LARGE } else { &LIVE_SMALL }
+}
+
+/// What is allocated now, in bytes: in large pieces, and in small ones.
+pub fn live() -> (usize, usize) {
+    (LIVE_LARGE.load(Ordering::Relaxed), LIVE_SMALL.load(Ordering::Relaxed))
+}
 
 thread_local! {
     static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
 fn note(bytes: usize) {
+    count_of(bytes).fetch_add(bytes, Ordering::Relaxed);
     // A thread that ends has no such cell any more, and nobody who asks.
     let _ended = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
+}
+
+fn forget(bytes: usize) {
+    count_of(bytes).fetch_sub(bytes, Ordering::Relaxed);
 }
 
 /// The largest allocation of this thread since [`forget_largest`], in bytes.
@@ -42,12 +63,14 @@ unsafe impl GlobalAlloc for Measured {
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        forget(layout.size());
         note(bytes);
         // SAFETY: the caller's promise, passed on.
         unsafe { System.realloc(ptr, layout, bytes) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        forget(layout.size());
         // SAFETY: the caller's promise, passed on.
         unsafe { System.dealloc(ptr, layout) }
     }

@@ -12,9 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant, SystemTime};
 
-/// After so many violations a run ends: the first few say it all.
-const VIOLATIONS_MAX: u64 = 20;
-
 /// Set by an interrupt: runs end after the trial at hand, with their verdict.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -43,7 +40,7 @@ pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 /// How long a run goes on. Without a count and a time it goes on until it is told to stop.
-#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Limits {
     /// Stop after this many trials.
     #[arg(long, value_name = "N")]
@@ -54,6 +51,9 @@ pub struct Limits {
     /// Where random numbers begin; drawn from the clock, and printed, if it is not given.
     #[arg(long, value_name = "X")]
     pub seed: Option<u64>,
+    /// Stop after this many violations: the first few say it all.
+    #[arg(long, value_name = "M", default_value_t = 20)]
+    pub violations: u64,
 }
 
 /// What a run found. Its text is the last line that a command prints.
@@ -88,6 +88,7 @@ pub struct Run {
     pub seed: u64,
     count: u64,
     until: Option<Instant>,
+    violations_max: u64,
     tried: AtomicU64,
     violations: AtomicU64,
     stopped: AtomicBool,
@@ -112,6 +113,7 @@ impl Run {
             seed,
             count: limits.count.unwrap_or(u64::MAX),
             until: limits.seconds.map(|s| Instant::now() + Duration::from_secs(s)),
+            violations_max: limits.violations,
             tried: AtomicU64::new(0),
             violations: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
@@ -127,7 +129,7 @@ impl Run {
             && !self.stopped.load(Ordering::Relaxed)
             && !INTERRUPTED.load(Ordering::Relaxed)
             && self.tried.load(Ordering::Relaxed) < self.count
-            && self.violations.load(Ordering::Relaxed) < VIOLATIONS_MAX
+            && self.violations.load(Ordering::Relaxed) < self.violations_max
     }
 
     /// Whether it goes on until it is told to stop.

@@ -3,6 +3,8 @@
 
 mod promises;
 mod runner;
+mod sanitize;
+mod schedules;
 mod smoke;
 mod test;
 
@@ -12,13 +14,17 @@ const USAGE: &str = "\
 Usage: cargo xtask <task>
 
 Tasks:
-  test    formatting, clippy, documentation, tests, the promises (crate sim), and a run of the bench
+  test        formatting, clippy, documentation, tests, the promises (crate sim), and a run of the bench
+  schedules   [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps
+  sanitize    address | thread [TEST...]: the engine's tests under a sanitizer
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test::run(),
+        ["schedules", ..] => schedules::run(&arguments[1..]),
+        ["sanitize", ..] => sanitize::run(&arguments[1..]),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             ExitCode::SUCCESS

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::promises;
 use crate::runner::{self, Failure, cargo};
+use crate::schedules;
 use crate::smoke;
 
 /// The closing lines of the test runners start so.
@@ -17,12 +18,13 @@ struct Step {
     run: fn(&mut Vec<String>) -> Result<(), Failure>,
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step { name: "formatting", run: formatting },
     Step { name: "clippy", run: clippy },
     Step { name: "documentation", run: documentation },
     Step { name: "tests", run: tests },
     Step { name: "models", run: |_| promises::models() },
+    Step { name: "schedules", run: schedules },
     Step { name: "promises", run: promises },
     Step { name: "bench, small", run: bench },
 ];
@@ -92,7 +94,7 @@ fn documentation(_: &mut Vec<String>) -> Result<(), Failure> {
 
 fn tests(closing: &mut Vec<String>) -> Result<(), Failure> {
     let mut command = cargo();
-    command.args(["test", "--workspace"]);
+    command.args(["test", "--workspace"]).env("RUSTFLAGS", promises::FLAGS);
     let (results, outcome) = runner::run_keeping(command, |line| line.starts_with(RESULT));
     let total: u64 = results.iter().filter_map(|line| passed(line)).sum();
     closing.extend(results);
@@ -108,6 +110,11 @@ fn tests(closing: &mut Vec<String>) -> Result<(), Failure> {
 fn passed(line: &str) -> Option<u64> {
     let (before, _) = line.split_once(" passed")?;
     before.rsplit(' ').next()?.parse().ok()
+}
+
+fn schedules(closing: &mut Vec<String>) -> Result<(), Failure> {
+    closing.push(schedules::gate()?);
+    Ok(())
 }
 
 fn promises(closing: &mut Vec<String>) -> Result<(), Failure> {

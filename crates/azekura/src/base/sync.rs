@@ -2,7 +2,7 @@
 //!
 //! Normally these are `parking_lot`'s and the standard library's, re-exported and nothing else. Under
 //! `--cfg loom` and `--cfg shuttle` they are those of the checker of that name, in the same shape
-//! (`sync/model.rs`), and the engine's own code runs on them. Atomics that only count, and locks under
+//! (`sync/model.rs`), and the engine's own code runs on them; time is the checker's too. Atomics that only count, and locks under
 //! which nothing else is locked in `storage/`, stay what they are: they order nothing.
 
 #[cfg(any(loom, shuttle))]
@@ -17,6 +17,7 @@ mod plain {
     pub(crate) use std::sync::Arc as CountedArc;
     pub(crate) use std::sync::atomic;
     pub(crate) use std::thread;
+    pub(crate) use std::time::Instant;
 
     /// Setting an atomic that nobody shares, which is a plain store.
     pub(crate) trait SetAlone<T> {
@@ -57,8 +58,12 @@ impl Shadow {
     pub(crate) fn write(&self, _bytes: Range<usize>) {}
 }
 
-/// Atomics that stand in the middle of an arena's bytes. loom cannot have them there, and keeps them
-/// beside it.
+/// An atomic that stands in the middle of an arena's bytes. (shuttle cannot have its own there: its threads
+/// do not change within the list, whose steps are loom's to try.)
+#[cfg(not(loom))]
+pub(crate) type Link = std::sync::atomic::AtomicU32;
+
+/// The links of an arena. loom cannot have them in the middle of its bytes, and keeps them beside it.
 #[cfg(not(loom))]
 pub(crate) struct Links;
 
@@ -74,9 +79,9 @@ impl Links {
     /// # Safety
     /// As `AtomicU32::from_ptr` for that place.
     #[inline(always)]
-    pub(crate) unsafe fn at(&self, arena: NonNull<u8>, offset: usize) -> &std::sync::atomic::AtomicU32 {
+    pub(crate) unsafe fn at(&self, arena: NonNull<u8>, offset: usize) -> &Link {
         // SAFETY: the caller's promise.
-        unsafe { std::sync::atomic::AtomicU32::from_ptr(arena.add(offset).cast().as_ptr()) }
+        unsafe { Link::from_ptr(arena.add(offset).cast().as_ptr()) }
     }
 
     /// The arena's bytes were zeroed.

@@ -7,8 +7,12 @@ use loom::thread;
 
 /// Runs a model in every order of its threads with up to three preemptions.
 fn explore(model: impl Fn() + Send + Sync + 'static) {
+    explore_to(3, model);
+}
+
+fn explore_to(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(preemptions);
     builder.check(model);
 }
 
@@ -104,5 +108,70 @@ fn a_run_goes_while_its_frame_is_wanted() {
         read(&stays, 1, 0);
         drop(stays);
         assert_eq!(cache.stats().frames_used, 0, "all frames are free again");
+    });
+}
+
+/// Nothing is lost: what is in no slot is free or parked, and parked is what lies beyond the limit.
+fn is_in_order(cache: &Cache, in_slots: usize) {
+    let clock = cache.slow.clock.lock();
+    assert_eq!(clock.untouched, in_slots + clock.free.len() + clock.parked.len(), "a frame is lost");
+    assert!(clock.parked.iter().all(|&index| index >= clock.limit), "a frame within the limit is parked");
+    assert!(clock.free.iter().all(|&index| index < clock.limit), "a frame beyond the limit is free");
+}
+
+#[test]
+fn the_cache_shrinks_and_grows_while_its_pages_are_read() {
+    explore_to(2, || {
+        let cache = Cache::new(2 * PAGE_BYTES).unwrap();
+        let slots = Arc::new(new_slots(&cache, 2));
+        drop(slots.get(0, load(1, 0)).unwrap());
+        drop(slots.get(1, load(1, 1)).unwrap());
+        let (resized, other) = (cache.clone(), slots.clone());
+        let resizer = thread::spawn(move || {
+            resized.set_bytes(PAGE_BYTES);
+            resized.set_bytes(2 * PAGE_BYTES);
+        });
+        let reader = thread::spawn(move || read(&other, 1, 1));
+        read(&slots, 1, 0);
+        resizer.join().unwrap();
+        reader.join().unwrap();
+        read(&slots, 1, 0);
+        read(&slots, 1, 1);
+        is_in_order(&cache, 2);
+    });
+}
+
+#[test]
+fn the_cache_shrinks_while_a_page_is_loaded_and_its_run_goes() {
+    explore(|| {
+        let cache = Cache::new(2 * PAGE_BYTES).unwrap();
+        let slots = new_slots(&cache, 2);
+        drop(slots.get(0, load(1, 0)).unwrap());
+        let resized = cache.clone();
+        let resizer = thread::spawn(move || resized.set_bytes(PAGE_BYTES));
+        // In the frame that is going, or in one of its own.
+        read(&slots, 1, 1);
+        drop(slots);
+        resizer.join().unwrap();
+        is_in_order(&cache, 0);
+    });
+}
+
+#[test]
+fn a_page_that_was_held_while_its_frame_went_is_parked_later() {
+    explore(|| {
+        let cache = Cache::new(2 * PAGE_BYTES).unwrap();
+        let slots = Arc::new(new_slots(&cache, 3));
+        drop(slots.get(0, load(1, 0)).unwrap());
+        let held = slots.get(1, load(1, 1)).unwrap();
+        let (resized, other) = (cache.clone(), slots.clone());
+        let resizer = thread::spawn(move || resized.set_bytes(PAGE_BYTES));
+        let evictor = thread::spawn(move || read(&other, 1, 2));
+        assert_eq!(held[PAGE_BYTES - 1], stamp(1, 1), "the page changed while it was held");
+        drop(held);
+        resizer.join().unwrap();
+        evictor.join().unwrap();
+        drop(slots);
+        is_in_order(&cache, 0);
     });
 }

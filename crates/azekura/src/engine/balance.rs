@@ -19,8 +19,9 @@ use crate::base::error::Result;
 use crate::base::heap;
 use crate::base::limits::SMALL_PAGE_BYTES;
 use crate::cache::LiveBytes;
+use crate::base::sync::Instant;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Memtables must have held little for so long before the cache grows.
 const QUIET: Duration = Duration::from_secs(1);

@@ -25,6 +25,8 @@ impl Engine {
     }
 
     fn flush_all_frozen(&self) -> Result<()> {
+        // One at a time: without the engine's threads, callers flush, and they may be several.
+        let _flushing = self.flushing.lock();
         let state = self.state.load_full();
         if state.tables.iter().all(|t| t.frozen.is_empty()) {
             return Ok(());
@@ -117,8 +119,8 @@ impl Engine {
     pub(crate) fn flush(&self) -> Result<()> {
         self.check_writable()?;
         let goal = self.state.load().visible();
-        // What an earlier one met may be over: there may be room again.
-        self.forget_flush_error();
+        // What a flush met that began before (a full disk, which may have room by now) is not the answer.
+        let before = self.flushes_begun();
         while self.state.load().flushed_seq < goal {
             self.check_writable()?;
             let mut commit = self.lock_commit();
@@ -127,7 +129,7 @@ impl Engine {
             if !rotated && self.state.load().tables.iter().all(|t| t.memtable_is_empty()) {
                 return self.flush_nothing();
             }
-            self.wait_for_flush()?;
+            self.wait_for_flush(before)?;
         }
         // The runs are in place, but the checkpoint that names them may still be on its way.
         if self.checkpoint.lock().flushed_seq < goal {

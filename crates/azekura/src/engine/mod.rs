@@ -1,6 +1,6 @@
 //! The engine: everything between the public handles and the file.
 //!
-//! Lock order: `checkpoint`, `commit`, `work`, then the leaves (log, values, space, cache).
+//! Lock order: `flushing`, `checkpoint`, `commit`, `work`, then the leaves (log, values, space, cache).
 
 mod balance;
 mod checkpoint;
@@ -65,6 +65,8 @@ pub(crate) struct Engine {
     /// Who merges chunks.
     tidying: memory::Tidying,
     waiting: Mutex<commit::Waiting>,
+    /// Held by whoever flushes.
+    flushing: Mutex<()>,
     checkpoint: Mutex<Checkpoint>,
     /// Runs that the state has dropped and the newest durable checkpoint may still name.
     retired: Mutex<Vec<checkpoint::Retired>>,

@@ -8,9 +8,9 @@
 
 use super::Engine;
 use crate::base::error::Result;
-use crate::base::sync::Mutex;
+use crate::base::sync::{Instant, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Sorted runs of one table beyond which writers are slowed, and over how many more.
 const LEVELS_FREE: u64 = 24;
@@ -101,7 +101,7 @@ impl Engine {
             crate::base::sync::thread::sleep(delay);
         }
         while self.memory_is_full(limit) && self.has_frozen() {
-            self.wait_for_flush()?;
+            self.wait_for_flush(0)?;
         }
         let waited = started.elapsed();
         if waited > Duration::from_millis(1) {

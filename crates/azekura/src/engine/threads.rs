@@ -8,12 +8,12 @@ use super::checkpoint::Purpose;
 use super::pick::{CLASSES, Job, pick, pick_idle};
 use super::state::SortedRun;
 use crate::base::error::{Error, Result};
-use crate::base::sync::MutexGuard;
 use crate::base::sync::thread::{self, JoinHandle};
+use crate::base::sync::{Instant, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long nothing must have been committed before idle merges begin.
 const IDLE: Duration = Duration::from_millis(500);
@@ -29,8 +29,10 @@ const LOG_TICKS: u32 = 8;
 pub(super) struct Work {
     /// Sorted runs that a merge is reading, and the class of the merge.
     pub(super) busy: Vec<(usize, Arc<SortedRun>)>,
-    /// Why the last flush failed, until one succeeds.
-    flush_error: Option<Error>,
+    /// How many flushes the background has begun.
+    flushes_begun: u64,
+    /// Which of them failed last, and why, until one succeeds.
+    flush_error: Option<(u64, Error)>,
     jobs_running: usize,
     /// Merges are held back: someone reorders the runs himself, and some may wait for their turn.
     paused: usize,
@@ -126,10 +128,11 @@ impl Engine {
                 self.finish_flush();
                 continue;
             }
+            let number = self.next_flush();
             let done = self.flush_frozen();
             let failed = done.is_err();
             self.note_levels();
-            self.work.lock().flush_error = done.err();
+            self.work.lock().flush_error = done.err().map(|e| (number, e));
             self.wake();
             if failed {
                 if self.poison.check().is_err() || self.stopping() {
@@ -152,15 +155,26 @@ impl Engine {
         }
     }
 
-    /// Waits until a flush has ended or a moment has passed (without threads: flushes); an error if
-    /// flushes fail.
-    pub(super) fn wait_for_flush(&self) -> Result<()> {
+    fn next_flush(&self) -> u64 {
+        let mut work = self.work.lock();
+        work.flushes_begun += 1;
+        work.flushes_begun
+    }
+
+    /// How many flushes the background has begun.
+    pub(super) fn flushes_begun(&self) -> u64 {
+        self.work.lock().flushes_begun
+    }
+
+    /// Waits until a flush has ended or a moment has passed (without threads: flushes); an error if one
+    /// that began after number `after` has failed.
+    pub(super) fn wait_for_flush(&self, after: u64) -> Result<()> {
         self.poison.check()?;
         if !self.config.threads {
             return self.flush_frozen();
         }
         let mut work = self.work.lock();
-        if let Some(e) = &work.flush_error {
+        if let Some((_, e)) = work.flush_error.as_ref().filter(|(number, _)| *number > after) {
             return Err(e.clone());
         }
         if self.has_frozen() {
@@ -332,6 +346,10 @@ impl Drop for Paused<'_> {
 
 /// Gives this thread a nice value; without the right to, it stays as it is.
 fn lower_priority(nice: i32) {
+    if cfg!(shuttle) {
+        // All of the checker's threads are one of the system's.
+        return;
+    }
     let thread = rustix::process::Pid::from_raw(rustix::thread::gettid().as_raw_nonzero().get());
     let _kept = rustix::process::setpriority_process(thread, nice);
 }

@@ -91,7 +91,7 @@ impl Frame {
         if crate::base::canary::sings("skip_frame_checksum") {
             return true;
         }
-        cfg!(fuzzing) || crc(0, &b[4..HEADER_BYTES + usize_of(self.len)]) == u32_at(b, 0)
+        crate::base::checksum::is_ignored() || crc(0, &b[4..HEADER_BYTES + usize_of(self.len)]) == u32_at(b, 0)
     }
 }
 

@@ -64,8 +64,8 @@ use super::presence::Filter;
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::hash::{filter_hash8, hash_bytes};
 use crate::base::key::head_of;
-use crate::base::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use crate::base::sync::{Links, SetAlone, Shadow};
+use crate::base::sync::atomic::{AtomicUsize, Ordering};
+use crate::base::sync::{Link, Links, SetAlone, Shadow};
 
 /// Levels of the list; at a branching of 4 they serve 16 million entries.
 const HEIGHT_MAX: usize = 12;
@@ -454,7 +454,7 @@ impl Active {
 
     /// A node's link at one level. `node` is `HEAD`, or published (or about to be) with that level.
     #[inline(always)]
-    fn link(&self, node: u32, level: usize) -> &AtomicU32 {
+    fn link(&self, node: u32, level: usize) -> &Link {
         let at = usize_of(node) - (level + 1) * LINK_BYTES;
         debug_assert!(node >= HEAD && level < HEIGHT_MAX && at < self.arena_bytes);
         // SAFETY: every offset in the list was made by `insert`, with room for its links below it

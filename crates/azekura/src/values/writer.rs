@@ -6,18 +6,21 @@ use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{SEGMENT_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::base::sync::{Condvar, Mutex, MutexGuard, RwLock};
+use crate::base::sync::{Condvar, Instant, Mutex, MutexGuard, RwLock};
 use crate::engine::poison::Poison;
 use crate::space::{Extent, Space};
 use crate::storage::File;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// A segment is closed at this size; garbage is collected a segment at a time.
+/// A segment is closed at this size at most; garbage is collected a segment at a time.
 const VALUE_SEGMENT_BYTES: u64 = 64 << 20;
-/// The first segment; each later one is four times as large, so that a few values make no large file.
+/// And the first ones at this size, so that a few values make no large file.
 const VALUE_SEGMENT_BYTES_MIN: u64 = 1 << 20;
+/// A new segment is this part of all there are: what is dead in one, and what it has not filled yet, is
+/// little beside the rest.
+const SEGMENTS_AIMED_AT: u64 = 4;
 /// Full buffers that may wait for the writer before those who fill them wait.
 const QUEUE_PARTS_MAX: usize = 8;
 /// A write that found no room is tried again after this.
@@ -55,8 +58,6 @@ pub(crate) struct ValueStore {
     changed: Condvar,
     registry: RwLock<HashMap<u32, Weak<Segment>>>,
     next_id: AtomicU32,
-    /// How large the next segment will be.
-    next_bytes: AtomicU64,
     /// Bytes handed to the file, and how many of them a sync has made durable.
     handed: AtomicU64,
     durable: AtomicU64,
@@ -73,7 +74,6 @@ impl ValueStore {
             changed: Condvar::new(),
             registry: RwLock::default(),
             next_id: AtomicU32::new(next_id),
-            next_bytes: AtomicU64::new(VALUE_SEGMENT_BYTES_MIN),
             handed: AtomicU64::new(0),
             durable: AtomicU64::new(0),
         }
@@ -157,8 +157,8 @@ impl ValueStore {
         let extent = if len > VALUE_SEGMENT_BYTES {
             self.space.alloc(align_up(len))
         } else {
-            let size = self.next_bytes.load(Ordering::Relaxed);
-            self.next_bytes.store((size * 4).min(VALUE_SEGMENT_BYTES), Ordering::Relaxed);
+            let all: u64 = self.segments().iter().map(|s| s.extent().len).sum();
+            let size = align_up((all / SEGMENTS_AIMED_AT).min(VALUE_SEGMENT_BYTES));
             let least = align_up(len.max(VALUE_SEGMENT_BYTES_MIN));
             self.space.alloc_up_to(least, least.max(size))
         };

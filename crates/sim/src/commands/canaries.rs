@@ -1,8 +1,8 @@
 //! Canaries: the engine is broken on purpose in one way after the other, and the command that watches the
 //! promise must notice. Without this, a command that finds nothing proves nothing.
 //!
-//! The engine has the breaks only in builds with `--cfg azekura_canary`. This command makes such a build of
-//! `sim`, in a folder of its own under `target/`, and runs it once for each canary, which the environment
+//! The engine has the breaks only in builds with `--cfg azekura_canary`. Unless it is one itself, this command makes
+//! such a build of `sim`, in a folder of its own under `target/`, and runs it once for each canary, which the environment
 //! picks; and once for each command with none, when nothing may be found.
 
 use crate::report::{Limits, Run, Verdict};
@@ -57,21 +57,32 @@ const CANARIES: [Canary; 12] = [
 ];
 
 /// The commands that must find nothing in the same build when no canary is picked.
-const CONTROLS: [(&[&str], &str); 4] = [
-    (&["crash", "--only", "small", "--count", "20000"], "crash"),
+const CONTROLS: [(&[&str], &str); 5] = [
+    (&["crash", "--only", "small", "--count", "20000"], "crash, small"),
+    (&["crash", "--only", "long", "--count", "500", "--seconds", "20"], "crash, long"),
     (&["errors", "--count", "500", "--seconds", "20"], "errors"),
     (&["flips", "--count", "1000"], "flips"),
     (&["metamorphic", "--count", "20", "--seconds", "20"], "metamorphic"),
 ];
 
+/// The limits, and what may be left out.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Arguments {
+    #[command(flatten)]
+    limits: Limits,
+    /// Without the controls: the same build has just passed the commands themselves.
+    #[arg(long)]
+    no_controls: bool,
+}
+
 /// Builds and tries them. A canary that nobody notices is a violation.
-pub fn run(limits: &Limits) -> Verdict {
-    let run = Run::new(limits, "canaries");
-    let started = Instant::now();
-    match build() {
+pub fn run(arguments: &Arguments) -> Verdict {
+    let run = Run::new(&arguments.limits, "canaries");
+    match program() {
         Ok(program) => {
-            run.note(format!("built with canaries in {:.0} s", started.elapsed().as_secs_f64()));
-            controls(&run, &program);
+            if !arguments.no_controls {
+                controls(&run, &program);
+            }
             canaries(&run, &program);
         }
         Err(e) => run.violation(format!("the build with canaries: {e}")),
@@ -85,7 +96,11 @@ fn root() -> PathBuf {
     package.ancestors().nth(2).unwrap_or(package).to_path_buf()
 }
 
-fn build() -> Result<PathBuf, String> {
+/// This program, if it has the canaries; else one that is built.
+fn program() -> Result<PathBuf, String> {
+    if cfg!(azekura_canary) {
+        return std::env::current_exe().map_err(|e| e.to_string());
+    }
     let target = root().join("target").join("canary");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).env("RUSTFLAGS", "--cfg azekura_canary").env_remove("CARGO_ENCODED_RUSTFLAGS");
@@ -133,18 +148,17 @@ fn canaries(run: &Run, program: &Path) {
     }
 }
 
-/// Runs a command of the build; how many violations it found, and its last line.
+/// Runs a command of the build; how many violations it found, and its last line. A command that ends without
+/// that line (it crashed, or its watchdog ended it) has judged nothing, so it has noticed nothing either.
 fn call(program: &Path, arguments: &[&str], canary: &str, seed: u64) -> Result<(u64, String), String> {
     let mut command = Command::new(program);
-    command.args(arguments).args(["--seed", &seed.to_string()]).env("AZEKURA_CANARY", canary);
+    command.args(arguments).args(["--seed", &seed.to_string(), "--violations", "1"]).env("AZEKURA_CANARY", canary);
     let output = command.output().map_err(|e| e.to_string())?;
     let last = last_line(&output);
     let mut words = last.split(' ').skip_while(|word| *word != "violations").skip(1);
     match words.next().and_then(|n| n.parse().ok()) {
         Some(n) => Ok((n, last)),
-        // The watchdog, or a fault of the processor, ended it: that is noticed too, unless nothing is broken.
-        None if !canary.is_empty() => Ok((1, format!("ended with {}", output.status))),
-        None => Err(format!("ended with {}", output.status)),
+        None => Err(format!("ended with {} and no verdict", output.status)),
     }
 }
 

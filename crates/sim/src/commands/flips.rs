@@ -6,7 +6,9 @@
 //! of the log cannot be told from a torn write, so there an older state is an answer too; how many
 //! such answers there were is printed.
 //!
-//! `--every-bit` flips each bit of a database of 1 MiB, one after the other.
+//! `--every-bit` flips each bit of a database of 1 MiB, one after the other, or with `--part 3/100` the third of a
+//! hundred parts of them. Every record is scanned after each flip; of the lookups one in sixteen is made, other ones
+//! for the next bit.
 
 mod sample;
 
@@ -15,7 +17,7 @@ use crate::judge::PATH;
 use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;
 use crate::watchdog::Watchdog;
-use sample::{Outcome, Sample};
+use sample::{Look, Outcome, Sample};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -31,6 +33,30 @@ pub struct Arguments {
     /// Flip every bit of a database of 1 MiB, one after the other, instead of damage at random.
     #[arg(long)]
     every_bit: bool,
+    /// Of every bit only those of part I of N, from 1/N on.
+    #[arg(long, value_name = "I/N", requires = "every_bit", value_parser = part)]
+    part: Option<Part>,
+}
+
+/// One of several parts of equal length.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    number: u64,
+    of: u64,
+}
+
+fn part(text: &str) -> Result<Part, String> {
+    let parsed = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match parsed {
+        Some((number, of)) if (1..=of).contains(&number) => Ok(Part { number, of }),
+        _ => Err("a part is written like 3/100".into()),
+    }
+}
+
+impl Part {
+    fn range(self, total: u64) -> std::ops::Range<u64> {
+        total * (self.number - 1) / self.of..total * self.number / self.of
+    }
 }
 
 /// Outcomes by sample and kind.
@@ -42,10 +68,11 @@ pub fn run(arguments: &Arguments) -> Verdict {
     let watchdog = Watchdog::start(HANG_SECONDS);
     let tally = Tally::default();
     if arguments.every_bit {
-        every_bit(&run, &watchdog, &tally);
+        let part = arguments.part.unwrap_or(Part { number: 1, of: 1 });
+        every_bit(&run, &watchdog, &tally, part);
     } else {
         let samples = sample::all();
-        let whole = samples.iter().all(|s| match s.look(&s.disk.after_kill(), true) {
+        let whole = samples.iter().all(|s| match s.look(&s.disk.after_kill(), Look { read_only: true, thin: None }) {
             Ok(out) => out.is_whole(),
             Err(e) => {
                 run.violation(format!("{} before any damage: {e}", s.name));
@@ -60,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Verdict {
             let mut rng = Rng::of(run.seed, n);
             let disk = sample.disk.after_kill();
             let what = damage(sample, &disk, &mut rng);
-            look(&run, &watchdog, &tally, sample, &disk, rng.one_in(3), &what);
+            look(&run, &watchdog, &tally, sample, &disk, Look { read_only: rng.one_in(3), thin: None }, &what);
         });
     }
     for ((sample, kind), n) in tally.lock().unwrap_or_else(|e| e.into_inner()).iter() {
@@ -69,30 +96,32 @@ pub fn run(arguments: &Arguments) -> Verdict {
     run.verdict()
 }
 
-fn every_bit(run: &Run, watchdog: &Watchdog, tally: &Tally) {
+fn every_bit(run: &Run, watchdog: &Watchdog, tally: &Tally, part: Part) {
     let sample = Sample::of_a_mebibyte();
     let (len, _) = sample.disk.used_blocks(PATH);
-    run.note(format!("a database of {len} bytes"));
-    let all = run.each(len * 8, |bit| {
+    let bits = part.range(len * 8);
+    run.note(format!("a database of {len} bytes; bits {} to {}", bits.start, bits.end));
+    let all = run.each(bits.end - bits.start, |n| {
+        let bit = bits.start + n;
         let disk = sample.disk.after_kill();
         let what = flip(&disk, bit);
-        look(run, watchdog, tally, &sample, &disk, true, &what);
+        look(run, watchdog, tally, &sample, &disk, Look { read_only: true, thin: Some(bit) }, &what);
     });
     if all {
-        run.note(format!("all {} bits were flipped", len * 8));
+        run.note(format!("all bits from {} to {} were flipped", bits.start, bits.end));
     }
 }
 
-fn look(run: &Run, watchdog: &Watchdog, tally: &Tally, sample: &Sample, disk: &Disk, read_only: bool, what: &str) {
+fn look(run: &Run, watchdog: &Watchdog, tally: &Tally, sample: &Sample, disk: &Disk, how: Look, what: &str) {
     watchdog.at(format!("{}, {what}", sample.name));
-    let found = sample.look(disk, read_only);
+    let found = sample.look(disk, how);
     run.tried(1);
     match found {
         Ok(out) => {
             let mut tally = tally.lock().unwrap_or_else(|e| e.into_inner());
             *tally.entry((sample.name, kind(&out, sample))).or_insert(0) += 1;
         }
-        Err(e) => run.violation(format!("{}, {what}, read only: {read_only}: {e}", sample.name)),
+        Err(e) => run.violation(format!("{}, {what}, {how:?}: {e}", sample.name)),
     }
 }
 

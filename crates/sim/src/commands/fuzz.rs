@@ -30,7 +30,7 @@ pub struct Arguments {
 /// Replays and mutates until the run ends.
 pub fn run(arguments: &Arguments) -> Verdict {
     let run = Run::new(&arguments.limits, "inputs");
-    if !cfg!(fuzzing) {
+    if !cfg!(fuzzing) && std::env::var_os("AZEKURA_CANARY").is_none_or(|name| name != "fuzzing") {
         run.note("checksums are in force; for all targets build with RUSTFLAGS='--cfg fuzzing'");
     }
     let watchdog = Watchdog::start(60);

@@ -18,6 +18,7 @@ use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;
 use crate::watchdog::Watchdog;
 use azekura::{Db, Error, Kind, Options};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +28,9 @@ use std::time::{Duration, Instant};
 const LIVES: u64 = 25;
 /// How long a silent child is left alone beyond its delay: the machine may be busy.
 const SILENCE: Duration = Duration::from_millis(400);
+/// How often the disk is timed meanwhile, and how many times the longest write the child gets besides.
+const PROBE: Duration = Duration::from_millis(20);
+const PROBE_TIMES: u32 = 6;
 /// An opening that takes longer is a hang.
 const HANG: Duration = Duration::from_secs(30);
 
@@ -45,10 +49,11 @@ pub fn run(limits: &Limits) -> Verdict {
     let watchdog = Watchdog::start(180);
     let totals = Totals::default();
     run.on_all_processors(|n| {
-        watchdog.at(format!("database {n}"));
         let mut rng = Rng::of(run.seed, n);
         match Victim::new(rng.number(), n) {
-            Ok(mut victim) => victim.live(&run, &mut rng, &totals),
+            Ok(mut victim) => {
+                victim.live(&run, &mut rng, &totals, &|life| watchdog.at(format!("database {n}, life {life}")))
+            }
             Err(e) => run.violation(format!("database {n}: {e}")),
         }
     });
@@ -112,11 +117,12 @@ impl Victim {
         Ok(Victim { folder, path, oracle, seed, models: Default::default(), before: [0; WRITERS] })
     }
 
-    fn live(&mut self, run: &Run, rng: &mut Rng, totals: &Totals) {
+    fn live(&mut self, run: &Run, rng: &mut Rng, totals: &Totals, at: &dyn Fn(u64)) {
         for life in 0..LIVES {
             if !run.goes_on() {
                 return;
             }
+            at(life);
             let death = Death::random(rng);
             let result = self.kill(life, death, totals).and_then(|()| self.judge(death, rng, totals));
             let failed = result.is_err();
@@ -146,8 +152,7 @@ impl Victim {
             }
             Death::Silent(_) => {
                 let is_quiet = || self.oracle.quiet().load(Ordering::SeqCst) != 0;
-                let silence = |child: &mut Child| wait(child, QUIET_DELAY + SILENCE);
-                wait_for(&mut child, is_quiet).and_then(|()| silence(&mut child)).and_then(|()| self.locked())
+                wait_for(&mut child, is_quiet).and_then(|()| self.silence(&mut child)).and_then(|()| self.locked())
             }
         };
         let killed = child.kill().and_then(|()| child.wait());
@@ -155,6 +160,22 @@ impl Victim {
         totals.openings.fetch_add(self.oracle.opened().load(Ordering::SeqCst) - opened, Ordering::Relaxed);
         outcome?;
         if status.code().is_some() { Err(format!("the child ended by itself: {status}")) } else { Ok(()) }
+    }
+
+    /// Leaves a silent child alone until its eventual commits must be durable: for its delay, for a while
+    /// because the machine is busy, and for as long as a few writes to the same disk take now.
+    fn silence(&self, child: &mut Child) -> Result<(), String> {
+        let text = |e: std::io::Error| format!("timing the disk: {e}");
+        let mut probe = std::fs::File::create(self.folder.join("probe")).map_err(text)?;
+        let until = Instant::now() + QUIET_DELAY + SILENCE;
+        let mut longest = Duration::ZERO;
+        while Instant::now() < until {
+            wait(child, PROBE)?;
+            let began = Instant::now();
+            probe.write_all(&[1; 4096]).and_then(|()| probe.sync_data()).map_err(text)?;
+            longest = longest.max(began.elapsed());
+        }
+        wait(child, longest * PROBE_TIMES)
     }
 
     /// Beside a child that has the file open nobody else opens it. (One that is not silent may be

@@ -2,11 +2,12 @@
 //! operation pauses for more than 100 ms, memory stays within the budget and does not creep, the file is
 //! no larger than its data needs and shrinks again, no file descriptor is lost.
 
+use crate::memory;
 use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;
 use crate::soak::gauges::{open_files, resident_bytes, slope};
 use crate::soak::load::Load;
-use azekura::{Db, Options};
+use azekura::{Db, Options, Stats};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -59,7 +60,9 @@ fn soak(run: &Run, path: &Path, time: Duration) -> Result<(), String> {
     let load = Load::new(db.clone()).map_err(text)?;
     let files_while = open_files();
     let mut samples: Vec<(f64, f64)> = Vec::new();
-    let mut file_max = 0;
+    // The database when its file was longest, and when memory was fullest.
+    let mut largest = db.stats();
+    let mut fullest = (0, largest.clone(), memory::live());
     let began = Instant::now();
     std::thread::scope(|s| {
         let processors = s.spawn(|| load.machine().watch_processors(&load.stop));
@@ -72,31 +75,61 @@ fn soak(run: &Run, path: &Path, time: Duration) -> Result<(), String> {
             let done = load.done.load(Ordering::Relaxed);
             run.tried(done - counted);
             counted = done;
-            samples.push((began.elapsed().as_secs_f64(), resident_bytes().unwrap_or(0) as f64));
-            file_max = db.stats().file_bytes.max(file_max);
+            let (resident, stats) = (resident_bytes().unwrap_or(0), db.stats());
+            samples.push((began.elapsed().as_secs_f64(), resident as f64));
+            if stats.file_bytes > largest.file_bytes {
+                largest = stats.clone();
+            }
+            if resident > fullest.0 {
+                fullest = (resident, stats, memory::live());
+            }
         }
         load.stop.store(true, Ordering::Relaxed);
         let mut ended = threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into())));
         let outcome = ended.find(Result::is_err).unwrap_or(Ok(()));
         let gauges = (processors.join(), disk.join());
-        if !matches!(gauges, (Ok(()), Ok(Ok(())))) {
+        if !matches!(gauges, (Ok(Ok(())), Ok(Ok(())))) {
             return Err(format!("a gauge failed: {gauges:?}"));
         }
         outcome
     })?;
     pauses(run, &load);
-    memory(run, &samples, resident_before, time >= LONG);
+    budget(run, &samples, resident_before, time >= LONG);
     if open_files() != files_while {
         run.violation(format!("{files_while:?} files were open at the start, {:?} at the end", open_files()));
     }
     let raw_bytes_max = load.raw_bytes_max;
     drop(load);
-    file(run, &db, file_max, raw_bytes_max, time >= LONG)?;
+    let (large, small) = fullest.2;
+    run.note(format!(
+        "memory was fullest with {}; {} MiB were allocated in large pieces, {} in small ones (the cache is a mapping)",
+        parts(&fullest.1),
+        large >> 20,
+        small >> 20
+    ));
+    run.note(format!("the file was longest with {}", parts(&largest)));
+    file(run, &db, largest.file_bytes, raw_bytes_max, time >= LONG)?;
     db.close().map_err(text)?;
     if open_files() != files_before {
         run.violation(format!("{files_before:?} files were open before, {:?} after closing", open_files()));
     }
     Ok(())
+}
+
+/// What memory and file are made of, in MiB.
+fn parts(stats: &Stats) -> String {
+    let mib = |bytes: u64| bytes >> 20;
+    let runs: Vec<String> = stats.levels.iter().map(|l| format!("{} {}", &l.table[..1], mib(l.bytes))).collect();
+    format!(
+        "{} MiB of memtables, {} of cache, {} of log, {} of value segments, {} of holes, {} of runs ({})",
+        mib(stats.memtable_bytes),
+        mib(stats.cache_bytes),
+        mib(stats.log_bytes),
+        mib(stats.value_bytes),
+        mib(stats.free_bytes),
+        mib(stats.levels.iter().map(|l| l.bytes).sum()),
+        runs.join(", ")
+    )
 }
 
 /// The GNU allocator keeps what each of a dozen threads has freed for that thread, up to as much again as is in
@@ -116,22 +149,25 @@ fn one_arena() {
 /// No operation takes longer than promised, but for what the machine took.
 fn pauses(run: &Run, load: &Load) {
     let slow = load.slowest();
-    let (waited, disk) = load.machine().summary();
-    for s in slow.iter().filter(|s| s.took.saturating_sub(s.paused) > PAUSE_MAX) {
-        run.violation(format!("{} took {:?}, of which the machine paused {:?}", s.what, s.took, s.paused));
+    for s in slow.iter().filter(|s| s.left() > PAUSE_MAX) {
+        run.violation(format!("{} took {:?}, of which the machine took {:?}", s.what, s.took, s.taken));
     }
-    let excused = slow.iter().filter(|s| s.took > PAUSE_MAX && s.took.saturating_sub(s.paused) <= PAUSE_MAX).count();
+    let long = slow.iter().filter(|s| s.took > PAUSE_MAX).count();
+    let own = slow.iter().filter(|s| s.took > PAUSE_MAX && s.took.saturating_sub(s.taken.own) <= PAUSE_MAX).count();
+    let all = slow.iter().filter(|s| s.took > PAUSE_MAX && s.left() <= PAUSE_MAX).count();
     let worst = slow.first().map_or("none over 50 ms".to_owned(), |s| {
-        format!("{} with {:?}, of which the machine paused {:?}", s.what, s.took, s.paused)
+        format!("{} with {:?}, of which the machine took {:?}", s.what, s.took, s.taken)
     });
     run.note(format!(
-        "longest operation: {worst}; threads waited {waited:.1?} for a processor, the disk's longest write was \
-         {disk:.1?}; {excused} operations over {PAUSE_MAX:?} are excused by that"
+        "longest operation: {worst}; {long} took over {PAUSE_MAX:?}: {own} by the wait of their own thread for a \
+         processor or the disk, {} by that of another; the disk's longest write was {:.1?}",
+        all - own,
+        load.machine().slowest_write()
     ));
 }
 
 /// Memory is within the budget, and in the second half of a long run it does not grow.
-fn memory(run: &Run, samples: &[(f64, f64)], before: u64, long: bool) {
+fn budget(run: &Run, samples: &[(f64, f64)], before: u64, long: bool) {
     let most = samples.iter().map(|s| s.1).fold(0.0, f64::max) as u64;
     let own = most.saturating_sub(before);
     if long && own > BUDGET + BESIDE {

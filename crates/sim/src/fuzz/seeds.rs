@@ -113,12 +113,12 @@ fn pages() -> Vec<Vec<u8>> {
     out
 }
 
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, azekura_canary))]
 fn manifests() -> Vec<Vec<u8>> {
     databases().iter().filter_map(|file| azekura::fuzzing::manifest_of(file)).collect()
 }
 
-#[cfg(not(fuzzing))]
+#[cfg(not(any(fuzzing, azekura_canary)))]
 fn manifests() -> Vec<Vec<u8>> {
     Vec::new()
 }

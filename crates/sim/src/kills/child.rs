@@ -30,6 +30,10 @@ pub struct Orders {
 /// The delay within which eventual commits are durable, in the lives that end quietly.
 pub const QUIET_DELAY: Duration = Duration::from_millis(20);
 
+/// How long a quiet child waits to be killed: ten minutes.
+const QUIET_TICK: Duration = Duration::from_millis(100);
+const QUIET_TICKS: u32 = 6_000;
+
 /// Random options: small memtables, so that flushes and merges happen within milliseconds.
 pub fn options(rng: &mut Rng) -> Options {
     let memory = *rng.pick(&[8, 8, 16, 64]) << 20;
@@ -82,7 +86,8 @@ fn lives(orders: &Orders) -> Result<(), String> {
         child.write_for_a_while(&mut rng, there)?;
         if orders.quiet_after_ms.is_some() {
             oracle.quiet().store(1, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_secs(600));
+            // Ticks, not one long sleep: while all of us are stopped, the clock goes on.
+            (0..QUIET_TICKS).for_each(|_| std::thread::sleep(QUIET_TICK));
             return Err("nobody has killed the quiet child".into());
         }
         counts = Some(oracle.acknowledged());

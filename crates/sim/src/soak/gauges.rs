@@ -1,17 +1,20 @@
 //! What is measured: the memory and files of this process, and the pauses of the machine itself.
 //!
 //! On a machine that others use too, a thread that wants to run waits for its turn, and a write waits
-//! behind those of others, for longer than the engine ever makes it wait. Two gauges tell that time apart:
+//! behind those of others, for longer than the engine ever makes it wait. What of an operation's time the
+//! machine took is told apart like this:
 //!
-//! - *Processor*: the kernel counts how long each thread was ready and did not run. A sampler adds that up
-//!   over all threads of this process but those that merge (they are meant to wait), and adds its own
-//!   lateness, which shows when the whole machine stood still.
+//! - *Its own thread*: the kernel counts how long each thread was ready to run and did not; exactly that is read
+//!   before and after each operation ([`Waits`]).
+//! - *Another thread*: it may have waited for somebody who holds a lock, or syncs for it, and did not run. A
+//!   sampler reads the same count of every thread but those that merge (which are meant to wait), and the thread
+//!   that waited longest meanwhile is taken. Not the sum of all: they do not wait for each other one by one.
+//! - *Nobody ran*: the process was stopped, or the whole machine. The sampler was late then, and was not even ready.
 //! - *Disk*: a thread writes 4 KiB to a file of its own, durably, again and again, and times it.
 //!
-//! What an operation took beyond what the larger of the two shows for its time is the engine's. This is
-//! lenient: an engine that hogs processors or disk would excuse itself. How much was excused is therefore
-//! shown, and on a machine of one's own it should be nothing.
+//! What is left is the engine's. How much was excused is shown: on a machine of one's own it should be nothing.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -23,18 +26,59 @@ use std::time::{Duration, Instant};
 const SAMPLE: Duration = Duration::from_millis(5);
 /// Writes of the disk gauge that take less are what writes take.
 const DISK_USUAL: Duration = Duration::from_millis(5);
+/// Samples that are kept, a minute of them: an operation is judged right after it has ended.
+const KEPT: usize = 12_000;
 
 /// How much of each moment the machine kept from this process.
 #[derive(Default)]
 pub struct Machine {
-    /// When, and the time that threads had waited for a processor until then.
-    waited: Mutex<Vec<(Instant, Duration)>>,
+    samples: Mutex<VecDeque<Sample>>,
     /// When a write of the disk gauge began, and how long it took, if that was long.
-    disk: Mutex<Vec<(Instant, Duration)>>,
+    disk: Mutex<VecDeque<(Instant, Duration)>>,
 }
 
-/// What a gauge keeps: half an hour of samples, of which only the newest are looked at.
-const KEPT: usize = 400_000;
+/// What the sampler has seen until a moment.
+struct Sample {
+    at: Instant,
+    /// By thread: how long it has waited for a processor.
+    waited: Vec<(u32, Duration)>,
+    /// How long nobody ran.
+    stood: Duration,
+}
+
+/// What the machine took of a span of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// By keeping the thread itself waiting for a processor, by standing still, and by a slow disk.
+    pub own: Duration,
+    /// By keeping one other thread waiting for a processor.
+    pub other: Duration,
+}
+
+/// The count of a thread: how long it has waited for a processor.
+pub struct Waits(File);
+
+impl Waits {
+    /// Of the calling thread.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn of_this_thread() -> std::io::Result<Waits> {
+        File::open("/proc/thread-self/schedstat").map(Waits)
+    }
+
+    /// The time so far.
+    pub fn now(&self) -> Duration {
+        let mut text = [0; 80];
+        let n = self.0.read_at(&mut text, 0).unwrap_or(0);
+        waited(std::str::from_utf8(&text[..n]).unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+/// The second number of a thread's `schedstat`.
+fn waited(text: &str) -> Option<Duration> {
+    text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
@@ -42,17 +86,25 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Machine {
     /// Samples until told to stop.
-    pub fn watch_processors(&self, stop: &AtomicBool) {
-        let mut late = Duration::ZERO;
+    ///
+    /// # Errors
+    /// The system does not tell what is to be sampled.
+    pub fn watch_processors(&self, stop: &AtomicBool) -> std::io::Result<()> {
+        let waits = Waits::of_this_thread()?;
+        let mut stood = Duration::ZERO;
         while !stop.load(Ordering::Relaxed) {
-            let began = Instant::now();
+            let (began, before) = (Instant::now(), waits.now());
             std::thread::sleep(SAMPLE);
-            late += began.elapsed().saturating_sub(2 * SAMPLE);
-            let mut waited = lock(&self.waited);
-            if waited.len() < KEPT {
-                waited.push((Instant::now(), threads_waited() + late));
+            let late = began.elapsed().saturating_sub(2 * SAMPLE);
+            stood += late.saturating_sub(waits.now().saturating_sub(before));
+            let sample = Sample { at: Instant::now(), waited: threads_waited(), stood };
+            let mut samples = lock(&self.samples);
+            if samples.len() == KEPT {
+                samples.pop_front();
             }
+            samples.push_back(sample);
         }
+        Ok(())
     }
 
     /// Writes to a file of its own until told to stop.
@@ -68,45 +120,54 @@ impl Machine {
             file.sync_data()?;
             let took = began.elapsed();
             if took > DISK_USUAL {
-                lock(&self.disk).push((began, took));
+                let mut disk = lock(&self.disk);
+                if disk.len() == KEPT {
+                    disk.pop_front();
+                }
+                disk.push_back((began, took));
             }
             std::thread::sleep(SAMPLE);
         }
         removed
     }
 
-    /// How much of a span of time the machine took, at most all of it. Call it a few samples later.
-    pub fn within(&self, from: Instant, to: Instant) -> Duration {
-        let waited = lock(&self.waited);
-        let before = waited[..waited.partition_point(|s| s.0 <= from)].last().map_or(Duration::ZERO, |s| s.1);
-        let after = waited.get(waited.partition_point(|s| s.0 < to)).or(waited.last()).map_or(before, |s| s.1);
+    /// How much of a span of time the machine took from an operation whose thread waited `own` for a processor.
+    /// Call it a few samples later.
+    pub fn within(&self, from: Instant, to: Instant, own: Duration) -> Taken {
+        let samples = lock(&self.samples);
+        let before = samples.partition_point(|s| s.at <= from).checked_sub(1).and_then(|i| samples.get(i));
+        let after = samples.get(samples.partition_point(|s| s.at < to)).or(samples.back());
+        let (Some(before), Some(after)) = (before.or(samples.front()), after) else {
+            return Taken { own: own.min(to - from), other: Duration::ZERO };
+        };
+        let of = |tid| before.waited.iter().find(|w| w.0 == tid).map_or(Duration::ZERO, |w| w.1);
+        let other = after.waited.iter().map(|&(tid, waited)| waited.saturating_sub(of(tid))).max().unwrap_or_default();
+        let stood = after.stood.saturating_sub(before.stood);
         let overlap =
             |&(began, took): &(Instant, Duration)| (began + took).min(to).saturating_duration_since(began.max(from));
         let disk: Duration = lock(&self.disk).iter().map(overlap).sum();
-        after.saturating_sub(before).max(disk).min(to - from)
+        let own = (own + stood.max(disk)).min(to - from);
+        Taken { own, other: other.min((to - from).saturating_sub(own)) }
     }
 
-    /// The time that threads waited for a processor, and the longest write of the disk gauge.
-    pub fn summary(&self) -> (Duration, Duration) {
-        let waited = lock(&self.waited);
-        let span = waited.first().zip(waited.last()).map_or(Duration::ZERO, |(a, b)| b.1 - a.1);
-        (span, lock(&self.disk).iter().map(|d| d.1).max().unwrap_or_default())
+    /// The longest write of the disk gauge lately.
+    pub fn slowest_write(&self) -> Duration {
+        lock(&self.disk).iter().map(|d| d.1).max().unwrap_or_default()
     }
 }
 
-/// How long the threads of this process, but for those that merge, have waited for a processor in all. A
-/// thread that ends takes its share with it; the load's and the engine's live as long as the run.
-fn threads_waited() -> Duration {
+/// How long each thread of this process, but for those that merge, has waited for a processor.
+fn threads_waited() -> Vec<(u32, Duration)> {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let ns = tasks.filter_map(|task| {
+    let times = tasks.filter_map(|task| {
         let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
         if name.starts_with("azekura-merge") {
             return None;
         }
         let stat = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-        stat.split(' ').nth(1)?.parse::<u64>().ok()
+        Some((task.file_name().to_str()?.parse().ok()?, waited(&stat)?))
     });
-    Duration::from_nanos(ns.sum())
+    times.collect()
 }
 
 /// Memory that this process holds of its own, in bytes: resident, without mapped files.
@@ -146,12 +207,16 @@ mod tests {
         let machine = Machine::default();
         let t = Instant::now();
         let ms = Duration::from_millis;
-        *machine.waited.lock().unwrap() = vec![(t, ms(100)), (t + ms(5), ms(103)), (t + ms(50), ms(110))];
-        assert_eq!(machine.within(t, t + ms(4)), ms(3));
-        assert_eq!(machine.within(t + ms(1), t + ms(40)), ms(10));
-        assert_eq!(machine.within(t + ms(60), t + ms(70)), ms(0));
-        machine.disk.lock().unwrap().push((t + ms(10), ms(20)));
-        assert_eq!(machine.within(t + ms(15), t + ms(40)), ms(15));
-        assert_eq!(machine.within(t + ms(12), t + ms(20)), ms(8), "no more than there was");
+        let sample =
+            |at, one, two, stood| Sample { at: t + ms(at), waited: vec![(1, ms(one)), (2, ms(two))], stood: ms(stood) };
+        *machine.samples.lock().unwrap() =
+            vec![sample(0, 100, 0, 0), sample(5, 103, 1, 0), sample(50, 110, 30, 4)].into();
+        let taken = |own, other| Taken { own: ms(own), other: ms(other) };
+        assert_eq!(machine.within(t, t + ms(4), ms(0)), taken(0, 3));
+        assert_eq!(machine.within(t + ms(1), t + ms(40), ms(2)), taken(6, 30), "the longest wait, not the sum");
+        assert_eq!(machine.within(t + ms(60), t + ms(70), ms(0)), taken(0, 0));
+        machine.disk.lock().unwrap().push_back((t + ms(10), ms(20)));
+        assert_eq!(machine.within(t + ms(15), t + ms(40), ms(0)), taken(15, 10));
+        assert_eq!(machine.within(t + ms(12), t + ms(20), ms(0)), taken(8, 0), "no more than there was");
     }
 }

@@ -2,7 +2,7 @@
 //! in batches, durably and eventually, with large values; the number of live records stays what it is, so
 //! that memory and file must come to rest.
 
-use super::gauges::Machine;
+use super::gauges::{Machine, Taken, Waits};
 use crate::rng::Rng;
 use azekura::{Db, Durability, Kind, Table, WriteOptions};
 use std::sync::Mutex;
@@ -21,8 +21,15 @@ pub struct Slow {
     pub what: &'static str,
     /// How long it took.
     pub took: Duration,
-    /// How much of that the machine paused.
-    pub paused: Duration,
+    /// What of that the machine took.
+    pub taken: Taken,
+}
+
+impl Slow {
+    /// What no machine excuses.
+    pub fn left(&self) -> Duration {
+        self.took.saturating_sub(self.taken.own + self.taken.other)
+    }
 }
 
 /// What the threads of the load share.
@@ -86,25 +93,26 @@ impl Load {
     /// The operations that took long, longest first by what the engine has to answer for.
     pub fn slowest(&self) -> Vec<Slow> {
         let mut slow = self.slowest.lock().unwrap_or_else(|e| e.into_inner()).clone();
-        slow.sort_by_key(|s| std::cmp::Reverse(s.took.saturating_sub(s.paused)));
+        slow.sort_by_key(|s| std::cmp::Reverse(s.left()));
         slow
     }
 
     /// Works until told to stop.
     pub fn run(&self, mut rng: Rng) -> Result<(), String> {
+        let waits = Waits::of_this_thread().map_err(|e| format!("the gauge of a thread: {e}"))?;
         while !self.stop.load(Ordering::Relaxed) {
-            let began = Instant::now();
+            let (before, began) = (waits.now(), Instant::now());
             let (what, result) = self.once(&mut rng);
             result.map_err(|e| format!("{what}: {e}"))?;
-            let ended = Instant::now();
+            let (ended, own) = (Instant::now(), waits.now().saturating_sub(before));
             if self.done.fetch_add(1, Ordering::Relaxed).is_multiple_of(PACE_EVERY) {
                 std::thread::sleep(PACE);
             }
             if ended - began > SLOW {
                 // The gauges note what has happened a little later.
                 std::thread::sleep(Duration::from_millis(50));
-                let paused = self.machine.within(began, ended);
-                let slow = Slow { what, took: ended - began, paused };
+                let taken = self.machine.within(began, ended, own);
+                let slow = Slow { what, took: ended - began, taken };
                 self.slowest.lock().unwrap_or_else(|e| e.into_inner()).push(slow);
             }
         }

@@ -13,7 +13,11 @@ pub(crate) mod thread {
     }
 }
 #[cfg(shuttle)]
+pub(crate) use clock::Instant;
+#[cfg(shuttle)]
 pub(crate) use shuttle::{sync::atomic, thread};
+#[cfg(loom)]
+pub(crate) use std::time::Instant;
 
 /// A reference count whose order the checker knows.
 #[cfg(loom)]
@@ -28,7 +32,7 @@ use shuttle::sync as base;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `parking_lot::Mutex` as far as the engine uses it.
 #[derive(Default)]
@@ -100,15 +104,23 @@ impl Condvar {
         }
     }
 
-    /// Waits for a while. No clock runs in a model: the time may be over at once, or never come.
+    /// Waits for a while. In loom, which has no clock, the time never comes.
+    #[cfg(loom)]
     pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _time: Duration) {
         self.wait(guard);
     }
 
-    /// As `wait_for`. The time was never over.
-    pub(crate) fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, _until: Instant) -> Waited {
-        self.wait(guard);
-        Waited
+    /// Waits for a while: others have a turn, and then it may be over. Whoever waits with a limit looks
+    /// again in any case, so waking too early shows all that waking in time would.
+    #[cfg(shuttle)]
+    pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _time: Duration) {
+        MutexGuard::unlocked(guard, thread::yield_now);
+    }
+
+    /// As `wait_for`, and says whether the time has come.
+    pub(crate) fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) -> Waited {
+        self.wait_for(guard, Duration::ZERO);
+        Waited { over: cfg!(shuttle) && Instant::now() >= until }
     }
 
     pub(crate) fn notify_one(&self) {
@@ -121,11 +133,46 @@ impl Condvar {
 }
 
 /// How a wait with a limit ended.
-pub(crate) struct Waited;
+pub(crate) struct Waited {
+    over: bool,
+}
 
 impl Waited {
     pub(crate) fn timed_out(&self) -> bool {
-        false
+        self.over
+    }
+}
+
+/// Time as shuttle's threads have it: it goes on by their steps, so that a schedule that is run again
+/// runs through the same.
+#[cfg(shuttle)]
+mod clock {
+    use std::ops::Add;
+    use std::time::Duration;
+
+    /// What a step takes: few, so that the delays of the engine's threads fall into a schedule.
+    const STEP: Duration = Duration::from_micros(200);
+
+    /// `std::time::Instant` as far as the engine uses it.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) struct Instant(Duration);
+
+    impl Instant {
+        pub(crate) fn now() -> Instant {
+            Instant(STEP * u32::try_from(shuttle::current::context_switches()).unwrap_or(u32::MAX))
+        }
+
+        pub(crate) fn elapsed(self) -> Duration {
+            Instant::now().0.saturating_sub(self.0)
+        }
+    }
+
+    impl Add<Duration> for Instant {
+        type Output = Instant;
+
+        fn add(self, time: Duration) -> Instant {
+            Instant(self.0 + time)
+        }
     }
 }
 
@@ -203,12 +250,12 @@ impl<T> Drop for ArcSwap<T> {
 }
 
 #[cfg(loom)]
-pub(crate) use watched::{Links, Shadow};
+pub(crate) use watched::{Link, Links, Shadow};
 
 /// What loom needs to watch plain memory.
 #[cfg(loom)]
 mod watched {
-    use super::atomic::{AtomicU32, Ordering};
+    use super::atomic::Ordering;
     use loom::cell::UnsafeCell;
     use std::ops::Range;
     use std::ptr::NonNull;
@@ -238,18 +285,21 @@ mod watched {
     }
 
     /// See `sync.rs`.
-    pub(crate) struct Links(Box<[AtomicU32]>);
+    pub(crate) type Link = loom::sync::atomic::AtomicU32;
+
+    /// See `sync.rs`.
+    pub(crate) struct Links(Box<[Link]>);
 
     impl Links {
         pub(crate) fn new(arena_bytes: usize) -> Links {
-            Links((0..arena_bytes / size_of::<u32>()).map(|_| AtomicU32::new(0)).collect())
+            Links((0..arena_bytes / size_of::<u32>()).map(|_| Link::new(0)).collect())
         }
 
         /// The link at an offset of the arena.
         ///
         /// # Safety
         /// None here; see `sync.rs`.
-        pub(crate) unsafe fn at(&self, _arena: NonNull<u8>, offset: usize) -> &AtomicU32 {
+        pub(crate) unsafe fn at(&self, _arena: NonNull<u8>, offset: usize) -> &Link {
             &self.0[offset / size_of::<u32>()]
         }
 

@@ -12,7 +12,10 @@ use azekura::{Db, Error, Options};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// With room again, everything works after this at the latest.
+const GOES_ON: Duration = Duration::from_secs(20);
 
 /// A script on a simulated disk with room for so much and no more.
 pub(super) fn simulated(run: &Run, watchdog: &Watchdog, n: u64) {
@@ -29,13 +32,15 @@ fn with_room(script: &Script, room: u64, set: Setting, rng: &mut Rng) -> Result<
     let disk = Disk::seeded(rng.number());
     disk.set_bytes_max(room);
     let mut ack = Ack::default();
+    let makes_room = rng.one_in(2);
     if let Ok(db) = set.open(&disk) {
-        if let Err(e) = script.run(&db, 0, &mut ack, &|_| {}) {
-            only_full(&e)?;
-            // Half of a commit was never visible, and what is there can be read.
-            script.state_of(&db, ack.done, ack.begun).map_err(|e| format!("{ack:?}: reading on a full disk: {e}"))?;
+        let met = met_the_end(script, &db, &mut ack)?;
+        if met && makes_room {
+            disk.set_bytes_max(u64::MAX);
+            goes_on(script, db, &mut ack)?;
+        } else {
+            let _full_too = db.close();
         }
-        let _full_too = db.close();
     }
     disk.set_bytes_max(u64::MAX);
     let cut = disk.after_cut(Keep::None, rng);
@@ -45,9 +50,36 @@ fn with_room(script: &Script, room: u64, set: Setting, rng: &mut Rng) -> Result<
     Ok(())
 }
 
+/// Runs a script; true if the disk was full before its end.
+fn met_the_end(script: &Script, db: &Db, ack: &mut Ack) -> Result<bool, String> {
+    let Err(e) = script.run(db, 0, ack, &|_| {}) else { return Ok(false) };
+    only_full(&e)?;
+    // Half of a commit was never visible, and what is there can be read.
+    script.state_of(db, ack.done, ack.begun).map_err(|e| format!("{ack:?}: reading on a full disk: {e}"))?;
+    Ok(true)
+}
+
+/// There is room again: the same handle carries the script on to its end, at the latest when the background has
+/// tried again, and closes.
+fn goes_on(script: &Script, db: Db, ack: &mut Ack) -> Result<(), String> {
+    let until = Instant::now() + GOES_ON;
+    loop {
+        let k = script.state_of(&db, ack.done, ack.begun).map_err(|e| format!("{ack:?}, with room again: {e}"))?;
+        match script.run(&db, k, ack, &|_| {}) {
+            Ok(()) => break,
+            Err(Error::NoSpace { .. }) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            Err(e) => return Err(format!("{ack:?}: the handle does not go on when there is room again: {e}")),
+        }
+    }
+    script.state_of(&db, script.last(), script.last()).map_err(|e| format!("carried on with room again: {e}"))?;
+    db.close().map_err(|e| format!("{ack:?}: closing when there is room again: {e}"))?;
+    ack.durable = ack.done;
+    Ok(())
+}
+
 fn only_full(e: &Error) -> Result<(), String> {
     match e {
-        Error::NoSpace { .. } | Error::Poisoned { .. } => Ok(()),
+        Error::NoSpace { .. } => Ok(()),
         e => Err(format!("a full disk gives {e}")),
     }
 }
@@ -134,18 +166,19 @@ fn on_small(mount: &Path, rng: &mut Rng) -> Result<bool, String> {
     let mut met = true;
     match open() {
         Ok(db) => {
-            match script.run(&db, 0, &mut ack, &|_| {}) {
-                Ok(()) => met = false,
-                Err(e) => {
-                    only_full(&e)?;
-                    script.state_of(&db, ack.done, ack.begun).map_err(|e| format!("{ack:?}, on a full disk: {e}"))?;
-                }
+            met = met_the_end(&script, &db, &mut ack)?;
+            if met && rng.one_in(2) {
+                fs::remove_file(&ballast).map_err(text)?;
+                goes_on(&script, db, &mut ack)?;
+            } else {
+                met |= db.close().is_err();
             }
-            met |= db.close().is_err();
         }
         Err(e) => only_full(&e)?,
     }
-    fs::remove_file(&ballast).map_err(text)?;
+    if ballast.exists() {
+        fs::remove_file(&ballast).map_err(text)?;
+    }
     let db = open().map_err(|e| format!("{ack:?}: does not open when there is room again: {e}"))?;
     let k = script.state_of(&db, ack.durable, ack.begun)?;
     let wrong = problems(&db);
