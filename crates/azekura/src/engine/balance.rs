@@ -18,8 +18,8 @@ use crate::base::codec::usize_of64;
 use crate::base::error::Result;
 use crate::base::heap;
 use crate::base::limits::SMALL_PAGE_BYTES;
-use crate::cache::LiveBytes;
 use crate::base::sync::Instant;
+use crate::cache::LiveBytes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
