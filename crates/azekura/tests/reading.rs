@@ -2,6 +2,7 @@
 
 use azekura::{Db, Durability, Error, Kind, Options};
 use sim::disk::{Call, Disk, Effect, Fault};
+use std::ops::Bound;
 
 fn database(name: &str) -> (Db, std::path::PathBuf) {
     let path = std::env::temp_dir().join(format!("azekura-reading-{name}-{}.azk", std::process::id()));
@@ -97,6 +98,116 @@ fn a_cursor_repeats_its_error_until_it_is_sent_elsewhere() {
             assert_eq!(cursor.next().unwrap(), None);
             drop((cursor, t));
             db.close().unwrap();
+        }
+    }
+}
+
+/// How the records of `a_cursor_may_turn_anywhere` come to lie.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Lies {
+    /// In the active list.
+    List,
+    /// In a chunk, with deletes among them.
+    Chunk,
+    /// In pages of one sorted run.
+    Run,
+    /// In pages, and deletes and newer values in memory.
+    Both,
+}
+
+/// Walks of random lengths up and down, over one source (which gives records where they stand) and several
+/// (which does not), against the records in order.
+#[test]
+fn a_cursor_may_turn_anywhere() {
+    let (db, path) = database("turns");
+    let mut state = 11u64;
+    let mut below = move |n: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+        (state >> 33) as usize % n
+    };
+    for (round, lies) in [Lies::List, Lies::Chunk, Lies::Run, Lies::Both].into_iter().enumerate() {
+        for (kind, value_bytes) in [(Kind::Ordered, 8), (Kind::Ordered, 0), (Kind::Hash, 8), (Kind::Hash, 0)] {
+            let t = db.table(&format!("t{round}{kind:?}{value_bytes}"), kind).unwrap();
+            let n = if lies == Lies::List { 40u64 } else { 6000 };
+            let value = |i: u64, v: u64| {
+                let bytes = if value_bytes > 0 { value_bytes } else { (i % 90) as usize };
+                vec![(i + v) as u8; bytes]
+            };
+            let mut records: Vec<(Vec<u8>, Vec<u8>)> =
+                (0..n).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(), value(i, 0))).collect();
+            let mut write = db.write();
+            for (key, value) in &records {
+                write.put(&t, key, value).unwrap();
+            }
+            if matches!(lies, Lies::Run | Lies::Both) {
+                write.commit().unwrap();
+                db.settle().unwrap();
+                write = db.write();
+            }
+            if lies != Lies::Run {
+                for i in (0..n).filter(|i| i % 3 == 0) {
+                    let (key, kept) = &mut records[i as usize];
+                    if i % 2 == 0 {
+                        write.remove(&t, key).unwrap();
+                        key.clear();
+                    } else {
+                        *kept = value(i, 7);
+                        write.put(&t, key, kept).unwrap();
+                    }
+                }
+            }
+            write.commit().unwrap();
+            records.retain(|(key, _)| !key.is_empty());
+            records.sort();
+            let txn = db.read();
+            if kind == Kind::Hash {
+                let mut seen: Vec<_> = txn.cursor(&t).unwrap().owned().map(Result::unwrap).collect();
+                std::mem::swap(&mut seen, &mut records);
+                seen.sort();
+                let mut all = records.clone();
+                all.sort();
+                assert_eq!(all, seen);
+            } else {
+                let (low, high) = (records.len() / 5, records.len() / 2);
+                let bounds = (Bound::Included(&records[low].0[..]), Bound::Excluded(&records[high].0[..]));
+                let within = txn.range(&t, bounds.0, bounds.1).unwrap();
+                walk(
+                    within,
+                    &records[low..high],
+                    &mut below,
+                    &format!("{lies:?} {kind:?} {value_bytes} within bounds"),
+                );
+            }
+            walk(txn.cursor(&t).unwrap(), &records, &mut below, &format!("{lies:?} {kind:?} {value_bytes}"));
+        }
+    }
+    db.close().unwrap();
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Goes up and down, often beyond an end; `at` is how many records are before the cursor.
+fn walk(
+    mut cursor: azekura::Cursor,
+    records: &[(Vec<u8>, Vec<u8>)],
+    below: &mut impl FnMut(usize) -> usize,
+    what: &str,
+) {
+    let mut at = 0;
+    for _ in 0..60 {
+        let most = if below(3) == 0 { records.len() * 3 / 2 } else { 70 };
+        let (steps, up) = (below(most), below(2) == 0);
+        for _ in 0..steps {
+            let (got, expected) = if up {
+                let expected = records.get(at);
+                at = (at + 1).min(records.len());
+                (cursor.next().unwrap(), expected)
+            } else {
+                let expected = at.checked_sub(1).map(|before| &records[before]);
+                at = at.saturating_sub(1);
+                (cursor.prev().unwrap(), expected)
+            };
+            let expected = expected.map(|(key, value)| (key.as_slice(), value.as_slice()));
+            assert!(got == expected, "{what}: {} at {at}: {got:?}, not {expected:?}", if up { "up" } else { "down" });
         }
     }
 }

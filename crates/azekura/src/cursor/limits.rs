@@ -1,5 +1,6 @@
 //! The bounds within which a cursor moves.
 
+use super::Direction;
 use super::source::Source;
 use crate::base::error::Result;
 use crate::memtable::ranges::Range;
@@ -30,15 +31,15 @@ impl Limits {
         Range { start: self.start.clone(), end: self.end.clone() }
     }
 
-    /// Whether a key reached from below is inside.
+    /// Whether a key is inside that was reached from inside.
     #[inline(always)]
-    pub(super) fn allows_above(&self, key: &[u8]) -> bool {
-        self.end.as_ref().is_none_or(|e| key < e.as_slice())
-    }
-
-    /// Whether a key reached from above is inside.
-    pub(super) fn allows_below(&self, key: &[u8]) -> bool {
-        key >= self.start.as_slice()
+    pub(super) fn allows(&self, to: Direction, key: &[u8]) -> bool {
+        match to {
+            Direction::Forward => self.end.as_ref().is_none_or(|e| key < e.as_slice()),
+            // The comparison with an empty key alone took a sixth of a scan in reverse: nothing stands where
+            // an empty vector points, and the processor's masked loads are slow where no memory is.
+            Direction::Backward => self.start.is_empty() || key >= self.start.as_slice(),
+        }
     }
 
     pub(super) fn to_start(&self, source: &mut Source) -> Result<()> {

@@ -2,8 +2,9 @@
 //!
 //! Each source (own writes, active buffer, chunks, sorted runs; newest first) stands at a record.
 //! Going forward, every source stands at its first record above the cursor's place, and the
-//! smallest is next; going back, at its last record below it, and the largest is next. A change of
-//! direction seeks all sources anew. Records of older sources with the same key are stepped over,
+//! smallest is next; going back, at its last record below it, and the largest is next. The record that
+//! was given out is read where it stands, so the sources pass it only when the next one is asked for.
+//! A change of direction seeks all sources anew. Records of older sources with the same key are stepped over,
 //! deletes are skipped, and so is what a newer source's range delete covers.
 
 mod limits;
@@ -28,6 +29,16 @@ enum Direction {
     Backward,
 }
 
+impl Direction {
+    /// Where a cursor stands that has seen all records this way.
+    fn end(self) -> Place {
+        match self {
+            Direction::Forward => Place::End,
+            Direction::Backward => Place::Start,
+        }
+    }
+}
+
 /// Where the cursor stands between records.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Place {
@@ -45,9 +56,9 @@ enum Place {
 
 /// Where the record given out stands.
 enum Given {
-    /// In the cursor's own key and value.
+    /// Its value in the cursor's own.
     Copied,
-    /// At a place of the only source.
+    /// Its value where a source stands.
     InPlace(usize),
 }
 
@@ -77,8 +88,11 @@ pub struct Cursor {
     kind: Kind,
     direction: Direction,
     place: Place,
+    /// The sort key of the place, or of the record given out last.
     at: Vec<u8>,
-    /// The key and value given out last.
+    /// The sources still stand at the record given out last: they pass it when the next one is asked for.
+    owed: bool,
+    /// The key given out last, if it is not the sort key, and the value, if it stands nowhere else.
     key: Vec<u8>,
     value: Vec<u8>,
     any_ranges: bool,
@@ -112,6 +126,7 @@ impl Cursor {
             direction: Direction::Forward,
             place: Place::Start,
             at: Vec::new(),
+            owed: false,
             key: Vec::new(),
             value: Vec::new(),
             any_ranges,
@@ -157,23 +172,27 @@ impl Cursor {
     #[allow(clippy::should_implement_trait)]
     #[inline]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        self.check()?;
-        let plain = self.sources.len() == 1 && !self.any_ranges;
-        let given = if plain && self.place == Place::Ready && self.direction == Direction::Forward {
-            self.next_of_one()
-        } else {
-            self.turn(Direction::Forward).and_then(|()| self.step(Direction::Forward))
-        };
-        self.give(given)
+        self.go(Direction::Forward)
     }
 
     /// The record before, as key and value; none before the first one.
     ///
     /// # Errors
     /// As [`next`](Cursor::next).
+    #[inline]
     pub fn prev(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        self.go(Direction::Backward)
+    }
+
+    #[inline(always)]
+    fn go(&mut self, to: Direction) -> Result<Option<(&[u8], &[u8])>> {
         self.check()?;
-        let given = self.turn(Direction::Backward).and_then(|()| self.step(Direction::Backward));
+        let plain = self.sources.len() == 1 && !self.any_ranges;
+        let given = if plain && self.place == Place::Ready && self.direction == to {
+            self.step_of_one(to)
+        } else {
+            self.turn(to).and_then(|()| self.step(to))
+        };
         self.give(given)
     }
 
@@ -190,10 +209,12 @@ impl Cursor {
     fn give(&mut self, given: Result<Option<Given>>) -> Result<Option<(&[u8], &[u8])>> {
         match given {
             Ok(None) => Ok(None),
-            Ok(Some(Given::Copied)) => Ok(Some((&self.key, &self.value))),
-            Ok(Some(Given::InPlace(left))) => {
+            Ok(Some(given)) => {
                 let key = if self.kind == Kind::Hash { &self.key } else { &self.at };
-                Ok(Some((key, self.sources[0].value_at(left))))
+                match given {
+                    Given::Copied => Ok(Some((key, &self.value))),
+                    Given::InPlace(source) => Ok(Some((key, self.sources[source].value()))),
+                }
             }
             Err(e) => {
                 self.failed = Some(e.clone());
@@ -216,35 +237,36 @@ impl Cursor {
         Ok(n)
     }
 
-    /// The common case: one source, going forward, nothing but puts.
-    #[inline]
-    fn next_of_one(&mut self) -> Result<Option<Given>> {
-        self.sources[0].settle()?;
+    /// The common case: one source, the same direction as before, nothing but puts.
+    #[inline(always)]
+    fn step_of_one(&mut self, to: Direction) -> Result<Option<Given>> {
+        if std::mem::take(&mut self.owed) {
+            self.sources[0].step(to)?;
+        }
         loop {
             let source = &self.sources[0];
             if !source.valid() {
-                self.place = Place::End;
+                self.place = to.end();
                 return Ok(None);
             }
             if source.tag() == Tag::Put {
                 break;
             }
             if source.tag() == Tag::Large {
-                return self.step(Direction::Forward);
+                return self.step(to);
             }
-            self.sources[0].next()?;
+            self.sources[0].step(to)?;
         }
         self.sources[0].copy_key(&mut self.at);
-        if !self.limits.allows_above(&self.at) {
-            self.place = Place::End;
+        if !self.limits.allows(to, &self.at) {
+            self.place = to.end();
             return Ok(None);
         }
-        // The value stays where it is: the source moves on at the next call.
-        let left = self.sources[0].step_later();
+        self.owed = true;
         if self.kind == Kind::Hash {
             self.kind.user_key(&self.at, self.db.engine.hash_seed, &mut self.key)?;
         }
-        Ok(Some(Given::InPlace(left)))
+        Ok(Some(Given::InPlace(0)))
     }
 
     /// The next record's source, key in `self.key`; the source has not moved on yet.
@@ -256,13 +278,11 @@ impl Cursor {
     /// Brings all sources to where a direction wants them.
     fn turn(&mut self, to: Direction) -> Result<()> {
         if self.place == Place::Ready && self.direction == to {
-            for source in &mut self.sources {
-                source.settle()?;
-            }
-            return Ok(());
+            return if std::mem::take(&mut self.owed) { self.pass(to) } else { Ok(()) };
         }
+        self.owed = false;
         if self.place == Place::Ready {
-            // The sources stand beyond the record given out last; the key tells where that was.
+            // The sources stand at the record given out last or beyond; the key tells where that was.
             self.place = if self.direction == Direction::Forward { Place::After } else { Place::Before };
         }
         let at = std::mem::take(&mut self.at);
@@ -294,17 +314,16 @@ impl Cursor {
     /// Gives out the next record of the direction.
     fn step(&mut self, to: Direction) -> Result<Option<Given>> {
         let Some(i) = self.pick_unhidden(to)? else { return Ok(None) };
-        if self.sources[i].tag() == Tag::Large {
-            let (bytes, at) = self.ahead.read(&self.db.engine.values, self.sources[i].value())?;
-            self.value.clear();
-            self.value.extend_from_slice(&bytes[at]);
-        } else {
-            self.value.clear();
-            self.value.extend_from_slice(self.sources[i].value());
+        self.owed = true;
+        if self.kind == Kind::Hash {
+            self.kind.user_key(&self.at, self.db.engine.hash_seed, &mut self.key)?;
         }
-        self.pass(to)?;
-        let (sort, key) = (&self.at, &mut self.key);
-        self.kind.user_key(sort, self.db.engine.hash_seed, key)?;
+        if self.sources[i].tag() != Tag::Large {
+            return Ok(Some(Given::InPlace(i)));
+        }
+        let (bytes, at) = self.ahead.read(&self.db.engine.values, self.sources[i].value())?;
+        self.value.clear();
+        self.value.extend_from_slice(&bytes[at]);
         Ok(Some(Given::Copied))
     }
 
@@ -321,17 +340,12 @@ impl Cursor {
     fn pick_unhidden(&mut self, to: Direction) -> Result<Option<usize>> {
         loop {
             let Some(i) = self.best(to) else {
-                self.place = if to == Direction::Forward { Place::End } else { Place::Start };
+                self.place = to.end();
                 return Ok(None);
             };
             self.sources[i].copy_key(&mut self.at);
-            let inside = if to == Direction::Forward {
-                self.limits.allows_above(&self.at)
-            } else {
-                self.limits.allows_below(&self.at)
-            };
-            if !inside {
-                self.place = if to == Direction::Forward { Place::End } else { Place::Start };
+            if !self.limits.allows(to, &self.at) {
+                self.place = to.end();
                 return Ok(None);
             }
             let hidden = self.any_ranges && self.sources[..i].iter().any(|s| s.ranges().covers(&self.at));
@@ -364,7 +378,7 @@ impl Cursor {
     fn pass(&mut self, to: Direction) -> Result<()> {
         for source in &mut self.sources {
             if source.valid() && source.key_is(&self.at) {
-                if to == Direction::Forward { source.next()? } else { source.prev()? }
+                source.step(to)?;
             }
         }
         Ok(())

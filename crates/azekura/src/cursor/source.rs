@@ -3,6 +3,7 @@
 //! Chunks are searched where they are; pages of a sorted run are decoded as the cursor comes to
 //! them; entries of the active buffer are looked at one by one, newest visible version first.
 
+use super::Direction;
 use crate::base::error::Result;
 use crate::base::key::SortKey;
 use crate::base::sync::CountedArc;
@@ -36,20 +37,18 @@ struct ActiveFeed {
 pub(super) struct Source {
     feed: Feed,
     at: usize,
-    /// The step to the next record is still to be made: the record given out is in use.
-    owed: bool,
 }
 
 static NO_RANGES: Ranges = Ranges::none();
 
 impl Source {
     pub(super) fn chunk(chunk: Arc<Chunk>) -> Source {
-        Source { feed: Feed::Chunk(chunk), at: NOWHERE, owed: false }
+        Source { feed: Feed::Chunk(chunk), at: NOWHERE }
     }
 
     pub(super) fn level(level: Arc<SortedRun>) -> Source {
         let feed = Feed::Level { level, run: 0, page: 0, block: Block::new(None) };
-        Source { feed, at: NOWHERE, owed: false }
+        Source { feed, at: NOWHERE }
     }
 
     pub(super) fn active(owner: CountedArc<ActiveBuf>, seq: u64) -> Source {
@@ -57,7 +56,7 @@ impl Source {
         // goes while the cursor lives; entries are dropped with the feed.
         let list: &'static crate::memtable::active::Active = unsafe { &*std::ptr::from_ref(&owner.list) };
         let feed = ActiveFeed { cursor: list.cursor(), seq, entry: None, _owner: owner };
-        Source { feed: Feed::Active(feed), at: NOWHERE, owed: false }
+        Source { feed: Feed::Active(feed), at: NOWHERE }
     }
 
     pub(super) fn ranges(&self) -> &Ranges {
@@ -84,7 +83,6 @@ impl Source {
 
     pub(super) fn invalidate(&mut self) {
         self.at = NOWHERE;
-        self.owed = false;
     }
 
     #[inline(always)]
@@ -111,12 +109,27 @@ impl Source {
         out.extend_from_slice(key);
     }
 
+    /// The key as a number, if all keys of the block have eight bytes.
+    #[inline(always)]
+    fn head(&self) -> Option<u64> {
+        let block = self.block().filter(|b| b.fixed.is_some())?;
+        Some(block.heads[self.at])
+    }
+
+    #[inline(always)]
     pub(super) fn key_is(&self, key: &[u8]) -> bool {
+        if let Some(head) = self.head() {
+            return key.as_array::<8>().is_some_and(|k| u64::from_be_bytes(*k) == head);
+        }
         let mut tmp = [0; 8];
         self.key(&mut tmp) == key
     }
 
+    #[inline(always)]
     pub(super) fn compare(&self, other: &Source) -> Ordering {
+        if let (Some(a), Some(b)) = (self.head(), other.head()) {
+            return a.cmp(&b);
+        }
         let (mut a, mut b) = ([0; 8], [0; 8]);
         self.key(&mut a).cmp(other.key(&mut b))
     }
@@ -137,39 +150,15 @@ impl Source {
         }
     }
 
-    /// Moves on, but so that the record just left stays readable through `value_at`: the last
-    /// record of a block is left only by the next call (`settle`).
     #[inline(always)]
-    pub(super) fn step_later(&mut self) -> usize {
-        let here = self.at;
-        match self.block().map(Block::len) {
-            Some(len) if here + 1 < len => self.at += 1,
-            _ => self.owed = true,
-        }
-        here
-    }
-
-    /// The value of a record that `step_later` has left.
-    #[inline(always)]
-    pub(super) fn value_at(&self, at: usize) -> &[u8] {
-        match self.block() {
-            Some(block) => block.value(at),
-            None => self.entry().value,
+    pub(super) fn step(&mut self, to: Direction) -> Result<()> {
+        match to {
+            Direction::Forward => self.next(),
+            Direction::Backward => self.prev(),
         }
     }
 
-    /// Makes a step that is owed.
-    #[inline(always)]
-    pub(super) fn settle(&mut self) -> Result<()> {
-        if self.owed {
-            self.owed = false;
-            self.next()?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn next(&mut self) -> Result<()> {
-        self.owed = false;
+    fn next(&mut self) -> Result<()> {
         if let Feed::Active(feed) = &mut self.feed {
             self.at = feed.next();
             return Ok(());
@@ -187,8 +176,7 @@ impl Source {
         }
     }
 
-    pub(super) fn prev(&mut self) -> Result<()> {
-        self.owed = false;
+    fn prev(&mut self) -> Result<()> {
         if let Feed::Active(feed) = &mut self.feed {
             self.at = feed.prev();
             return Ok(());
@@ -215,7 +203,6 @@ impl Source {
     }
 
     pub(super) fn first(&mut self) -> Result<()> {
-        self.owed = false;
         match &mut self.feed {
             Feed::Chunk(chunk) => self.at = if chunk.block.is_empty() { NOWHERE } else { 0 },
             Feed::Active(feed) => self.at = feed.first(),
@@ -225,7 +212,6 @@ impl Source {
     }
 
     pub(super) fn last(&mut self) -> Result<()> {
-        self.owed = false;
         match &mut self.feed {
             Feed::Chunk(chunk) => self.at = chunk.block.len().checked_sub(1).unwrap_or(NOWHERE),
             Feed::Active(feed) => self.at = feed.last(),
@@ -239,7 +225,6 @@ impl Source {
 
     /// Goes to the first record at or above a key.
     pub(super) fn seek_ge(&mut self, key: &[u8]) -> Result<()> {
-        self.owed = false;
         match &mut self.feed {
             Feed::Chunk(chunk) => {
                 let (i, _) = chunk.block.lower_bound(SortKey::new(key));
@@ -282,7 +267,6 @@ impl Source {
 
     /// Goes to the last record below a key.
     pub(super) fn seek_lt(&mut self, key: &[u8]) -> Result<()> {
-        self.owed = false;
         match &mut self.feed {
             Feed::Chunk(chunk) => {
                 let (i, _) = chunk.block.lower_bound(SortKey::new(key));
