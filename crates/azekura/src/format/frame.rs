@@ -38,6 +38,9 @@ pub(crate) const HEADER_BYTES: usize = 64;
 pub(crate) const NO_RECORD: u32 = u32::MAX;
 const MAGIC: u32 = u32::from_le_bytes(*b"AZLF");
 
+/// What stands before key and value of a general record: its tag and both lengths.
+const GENERAL_BYTES: usize = 1 + 4 + 4;
+
 /// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frame {
@@ -143,6 +146,7 @@ pub(crate) fn write_part(w: &mut Writer, table: u32, segments: &[(u32, Extent)],
     }
     w.u8(0);
     w.u32(u32_of(block.len()));
+    w.bytes.reserve(block.len() * GENERAL_BYTES + block.heap.len());
     for i in 0..block.len() {
         let (key, value) = (block.general_key(i), block.value(i));
         w.u8(block.tag(i) as u8);

@@ -158,7 +158,9 @@ impl Log {
             _ => true,
         };
         if fresh {
-            let body = Body::Bytes(Vec::with_capacity(4096));
+            // A piece that follows another will be filled. Growing it step by step wrote fresh memory twice.
+            let room = if queue.pending.is_empty() { 4096 } else { PIECE_BYTES + PIECE_BYTES / 4 };
+            let body = Body::Bytes(Vec::with_capacity(room));
             queue.pending.push_back(Pending { last_seq: seq, body, large: false });
         }
         let Some(Pending { last_seq, body: Body::Bytes(bytes), large: any_large }) = queue.pending.back_mut() else {
