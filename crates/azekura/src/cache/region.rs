@@ -68,15 +68,17 @@ impl Region {
         Ok(region)
     }
 
-    /// Asks for huge pages where whole ones fit in the frames, so that the budget is kept.
+    /// Asks for huge pages where whole ones fit in the frames, so that the budget is kept. The first one
+    /// is left small: to fill it with zeros took 0.1 ms of the first get of every database that is opened.
     #[cfg(target_os = "linux")]
     fn advise_huge(&self) {
         let whole = self.frames * (self.frame_bytes() + size_of::<Guide>()) / HUGE_BYTES * HUGE_BYTES;
-        if whole > 0 {
-            let first = self.first.as_ptr().cast();
+        if whole > HUGE_BYTES {
+            // SAFETY: `whole` bytes from the first frame on are inside the mapping.
+            let second = unsafe { self.first.add(HUGE_BYTES) }.as_ptr().cast();
             // SAFETY: the range is inside the mapping, and the advice changes no contents. A kernel
             // without huge pages refuses it, which costs speed only.
-            let _ = unsafe { rustix::mm::madvise(first, whole, rustix::mm::Advice::LinuxHugepage) };
+            let _ = unsafe { rustix::mm::madvise(second, whole - HUGE_BYTES, rustix::mm::Advice::LinuxHugepage) };
         }
     }
 
