@@ -104,7 +104,7 @@ static int open_db(store *s, const bench_open *how, DBTYPE type, bench_error *er
   if (rc != 0) return fail(error, "db_create", rc);
   uint32_t flags = DB_AUTO_COMMIT | DB_THREAD;
   if (how->flags & BENCH_CREATE) {
-    const uint64_t record_bytes = how->raw_bytes / (how->records == 0 ? 1 : how->records);
+    const uint64_t record_bytes = bench_record_bytes(how);
     const uint32_t page_bytes = page_bytes_for(record_bytes);
     flags |= DB_CREATE | DB_EXCL;
     if ((rc = s->db->set_pagesize(s->db, page_bytes)) != 0) return fail(error, "DB->set_pagesize", rc);
@@ -121,11 +121,8 @@ static int open_db(store *s, const bench_open *how, DBTYPE type, bench_error *er
 }
 
 static void *store_open(const bench_open *how, DBTYPE type, bench_error *error) {
-  store *s = calloc(1, sizeof *s);
-  if (s == NULL) {
-    bench_fail(error, "calloc", "out of memory");
-    return NULL;
-  }
+  store *s = bench_new(sizeof *s, error);
+  if (s == NULL) return NULL;
   s->ordered = type == DB_BTREE;
   if (open_env(s, how, error) == 0 && open_db(s, how, type, error) == 0) return s;
   if (s->db != NULL) s->db->close(s->db, DB_NOSYNC);
@@ -159,9 +156,8 @@ static int store_close(void *raw, bench_error *error) {
 }
 
 static void *writer_open(void *raw, bench_error *error) {
-  writer *w = calloc(1, sizeof *w);
-  if (w == NULL) bench_fail(error, "calloc", "out of memory");
-  else w->store = raw;
+  writer *w = bench_new(sizeof *w, error);
+  if (w != NULL) w->store = raw;
   return w;
 }
 
@@ -264,12 +260,6 @@ static void *reader_open(void *raw, bench_error *error) {
   return NULL;
 }
 
-static int refresh(void *raw, bench_error *error) {
-  (void)raw;
-  (void)error;
-  return 0;
-}
-
 static int grow(reader *r, uint32_t wanted) {
   uint8_t *larger = realloc(r->value, wanted);
   if (larger == NULL) return ENOMEM;
@@ -368,7 +358,7 @@ static int range_of(void *raw, const bench_range *range, bench_seen *seen, bench
     .version = version, .configuration = words, .store_open = open, .store_sync = store_sync,             \
     .store_close = store_close, .writer_open = writer_open, .begin = begin, .put = put,                   \
     .remove = remove_key, .commit = commit, .writer_close = writer_close, .reader_open = reader_open,     \
-    .refresh = refresh, .get = get, .scan = scan, .range = range_call, .reader_close = reader_close,      \
+    .refresh = bench_refresh_nothing, .get = get, .scan = scan, .range = range_call, .reader_close = reader_close,      \
   }
 #define ENVIRONMENT                                                                                       \
   "a private transactional environment: cache of 7/8 of the budget, log buffer 4 MiB, log files 16 MiB, " \

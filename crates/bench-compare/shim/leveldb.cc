@@ -1,6 +1,6 @@
 // LevelDB: a log-structured merge tree, in a directory of files.
 //
-// A transaction is a WriteBatch, atomic and written at commit.
+// Its writer and its iterators are those of batches.h.
 
 #include "peer.h"
 
@@ -31,27 +31,18 @@ struct Store {
   ~Store() { db.reset(); }  // before what it uses
 };
 
-struct Writer {
-  Store *store;
-  leveldb::WriteBatch batch;
-};
+}  // namespace
+
+namespace library = leveldb;
+
+#include "batches.h"
+
+namespace {
 
 struct Reader {
   Store *store;
   std::string value;
 };
-
-int Fail(const leveldb::Status &status, const char *call, bench_error *error) {
-  return bench_fail(error, call, status.ToString().c_str());
-}
-
-leveldb::Slice Bytes(const uint8_t *bytes, size_t count) {
-  return leveldb::Slice(reinterpret_cast<const char *>(bytes), count);
-}
-
-const uint8_t *Pointer(const leveldb::Slice &slice) {
-  return reinterpret_cast<const uint8_t *>(slice.data());
-}
 
 const char *Version() {
   static const std::string version =
@@ -94,8 +85,7 @@ int StoreSync(void *raw, bench_error *error) {
   leveldb::WriteOptions options;
   options.sync = true;
   leveldb::WriteBatch nothing;
-  const auto status = static_cast<Store *>(raw)->db->Write(options, &nothing);
-  return status.ok() ? 0 : Fail(status, "DB::Write", error);
+  return Told(static_cast<Store *>(raw)->db->Write(options, &nothing), "DB::Write", error);
 }
 
 int StoreSettle(void *raw, bench_error *) {
@@ -108,45 +98,11 @@ int StoreClose(void *raw, bench_error *) {
   return 0;
 }
 
-void *WriterOpen(void *raw, bench_error *) {
-  auto *writer = new Writer;
-  writer->store = static_cast<Store *>(raw);
-  return writer;
-}
-
-int Begin(void *raw, bench_error *) {
-  static_cast<Writer *>(raw)->batch.Clear();
-  return 0;
-}
-
-int Put(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *value, size_t value_bytes,
-        bench_error *) {
-  static_cast<Writer *>(raw)->batch.Put(Bytes(key, key_bytes), Bytes(value, value_bytes));
-  return 0;
-}
-
-int Remove(void *raw, const uint8_t *key, size_t key_bytes, bench_error *) {
-  static_cast<Writer *>(raw)->batch.Delete(Bytes(key, key_bytes));
-  return 0;
-}
-
-int Commit(void *raw, bench_error *error) {
-  auto *writer = static_cast<Writer *>(raw);
-  leveldb::WriteOptions options;
-  options.sync = writer->store->durable;
-  const auto status = writer->store->db->Write(options, &writer->batch);
-  return status.ok() ? 0 : Fail(status, "DB::Write", error);
-}
-
-void WriterClose(void *raw) { delete static_cast<Writer *>(raw); }
-
 void *ReaderOpen(void *raw, bench_error *) {
   auto *reader = new Reader;
   reader->store = static_cast<Store *>(raw);
   return reader;
 }
-
-int Refresh(void *, bench_error *) { return 0; }
 
 int Get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **value, size_t *value_bytes,
         bench_error *error) {
@@ -163,36 +119,11 @@ int Get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **value, 
 int Scan(void *raw, bench_seen *seen, bench_error *error) {
   leveldb::ReadOptions options;
   options.fill_cache = false;
-  std::unique_ptr<leveldb::Iterator> at(static_cast<Reader *>(raw)->store->db->NewIterator(options));
-  bench_seen sum{};
-  for (at->SeekToFirst(); at->Valid(); at->Next())
-    bench_see(&sum, at->key().data(), at->key().size(), at->value().data(), at->value().size());
-  if (!at->status().ok()) return Fail(at->status(), "Iterator::Next", error);
-  *seen = sum;
-  return 0;
-}
-
-// Seek goes to the first key at or after the one asked for: on the way down that may be one too far.
-void Seek(leveldb::Iterator *at, const bench_range *range) {
-  if (range->from == nullptr) return range->down ? at->SeekToLast() : at->SeekToFirst();
-  const leveldb::Slice from = Bytes(range->from, range->from_bytes);
-  at->Seek(from);
-  if (!range->down) return;
-  if (!at->Valid()) return at->SeekToLast();
-  if (at->key() != from) at->Prev();
+  return Visit(static_cast<Reader *>(raw)->store, options, &kAll, seen, error);
 }
 
 int Range(void *raw, const bench_range *range, bench_seen *seen, bench_error *error) {
-  const leveldb::ReadOptions options;
-  std::unique_ptr<leveldb::Iterator> at(static_cast<Reader *>(raw)->store->db->NewIterator(options));
-  bench_seen sum{};
-  for (Seek(at.get(), range); at->Valid() && sum.records < range->limit;) {
-    bench_see(&sum, at->key().data(), at->key().size(), at->value().data(), at->value().size());
-    range->down ? at->Prev() : at->Next();
-  }
-  if (!at->status().ok()) return Fail(at->status(), "Iterator::Next", error);
-  *seen = sum;
-  return 0;
+  return Visit(static_cast<Reader *>(raw)->store, leveldb::ReadOptions(), range, seen, error);
 }
 
 void ReaderClose(void *raw) { delete static_cast<Reader *>(raw); }
@@ -215,7 +146,7 @@ extern "C" const bench_peer bench_leveldb = {
     Commit,
     WriterClose,
     ReaderOpen,
-    Refresh,
+    bench_refresh_nothing,
     Get,
     nullptr,
     Scan,

@@ -67,11 +67,8 @@ static int open_env(store *s, const bench_open *how, bench_error *error) {
 }
 
 static void *store_open(const bench_open *how, bench_error *error) {
-  store *s = calloc(1, sizeof *s);
-  if (s == NULL) {
-    bench_fail(error, "calloc", "out of memory");
-    return NULL;
-  }
+  store *s = bench_new(sizeof *s, error);
+  if (s == NULL) return NULL;
   s->put_flags = how->flags & BENCH_ASCENDING ? MDB_APPEND : 0;
   if (open_env(s, how, error) != 0) {
     if (s->env != NULL) mdb_env_close(s->env);
@@ -96,11 +93,8 @@ static int store_close(void *raw, bench_error *error) {
 }
 
 static void *writer_open(void *raw, bench_error *error) {
-  writer *w = calloc(1, sizeof *w);
-  if (w == NULL) {
-    bench_fail(error, "calloc", "out of memory");
-    return NULL;
-  }
+  writer *w = bench_new(sizeof *w, error);
+  if (w == NULL) return NULL;
   w->store = raw;
   return w;
 }
@@ -142,11 +136,8 @@ static void writer_close(void *raw) {
 }
 
 static void *reader_open(void *raw, bench_error *error) {
-  reader *r = calloc(1, sizeof *r);
-  if (r == NULL) {
-    bench_fail(error, "calloc", "out of memory");
-    return NULL;
-  }
+  reader *r = bench_new(sizeof *r, error);
+  if (r == NULL) return NULL;
   r->store = raw;
   int rc = mdb_txn_begin(r->store->env, NULL, MDB_RDONLY, &r->txn);
   if (rc != 0) {

@@ -133,11 +133,8 @@ static int create(const store *s, const char *engine, bench_error *error) {
 
 static void *store_open(const bench_open *how, const char *engine, int transactions, int bulk,
                         bench_error *error) {
-  store *s = calloc(1, sizeof *s);
-  if (s == NULL) {
-    bench_fail(error, "calloc", "out of memory");
-    return NULL;
-  }
+  store *s = bench_new(sizeof *s, error);
+  if (s == NULL) return NULL;
   snprintf(s->socket, sizeof s->socket, "%s", how->path);
   s->transactions = transactions;
   s->indexed = !bulk || !(how->flags & BENCH_CREATE);
@@ -220,11 +217,8 @@ static void writer_close(void *raw) {
 }
 
 static void *writer_open(void *raw, bench_error *error) {
-  writer *w = calloc(1, sizeof *w);
-  if (w == NULL) {
-    bench_fail(error, "calloc", "out of memory");
-    return NULL;
-  }
+  writer *w = bench_new(sizeof *w, error);
+  if (w == NULL) return NULL;
   w->store = raw;
   w->room = rows_bytes_max + ROW_BYTES_MAX;
   w->rows = malloc(w->room);
@@ -317,11 +311,8 @@ static void reader_close(void *raw) {
 
 static void *reader_open(void *raw, bench_error *error) {
   if (index_rows(raw, error) != 0) return NULL;
-  reader *r = calloc(1, sizeof *r);
-  if (r == NULL) {
-    bench_fail(error, "calloc", "out of memory");
-    return NULL;
-  }
+  reader *r = bench_new(sizeof *r, error);
+  if (r == NULL) return NULL;
   r->db = connect_to(raw, "bench", error);
   if (r->db != NULL) r->get = prepare(r->db, "SELECT a, b FROM t WHERE k = ?", error);
   if (r->get != NULL) {
@@ -334,12 +325,6 @@ static void *reader_open(void *raw, bench_error *error) {
   }
   reader_close(r);
   return NULL;
-}
-
-static int refresh(void *raw, bench_error *error) {
-  (void)raw;
-  (void)error;
-  return 0;
 }
 
 static int get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **value,
@@ -476,7 +461,7 @@ static int range_of(void *raw, const bench_range *range, bench_seen *seen, bench
       .commit = commit,                                                                              \
       .writer_close = writer_close,                                                                  \
       .reader_open = reader_open,                                                                    \
-      .refresh = refresh,                                                                            \
+      .refresh = bench_refresh_nothing,                                                                            \
       .get = get,                                                                                    \
       .get_many = get_many,                                                                          \
       .scan = scan,                                                                                  \

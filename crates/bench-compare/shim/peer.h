@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef __cplusplus
@@ -112,6 +113,25 @@ extern const bench_peer bench_mariadb_innodb_bulk;
 static inline int bench_fail(bench_error *error, const char *call, const char *message) {
   snprintf(error->text, sizeof error->text, "%s: %s", call, message);
   return -1;
+}
+
+/* Zeroed room for a store, a writer or a reader; NULL: there was none, and the error says so. */
+static inline void *bench_new(size_t bytes, bench_error *error) {
+  void *fresh = calloc(1, bytes);
+  if (fresh == NULL) bench_fail(error, "calloc", "out of memory");
+  return fresh;
+}
+
+/* For readers that see every commit without being told. */
+static inline int bench_refresh_nothing(void *reader, bench_error *error) {
+  (void)reader;
+  (void)error;
+  return 0;
+}
+
+/* What a record has on average. */
+static inline uint64_t bench_record_bytes(const bench_open *how) {
+  return how->raw_bytes / (how->records == 0 ? 1 : how->records);
 }
 
 /* The sum of the bytes as little-endian 64-bit words, the last one padded with zeros. */

@@ -69,16 +69,13 @@ static sqlite3 *connect(const store *s, int create, uint64_t cache_bytes, bench_
 }
 
 static void *store_open(const bench_open *how, bench_error *error) {
-  store *s = calloc(1, sizeof *s);
-  if (s == NULL) {
-    bench_fail(error, "calloc", "out of memory");
-    return NULL;
-  }
+  store *s = bench_new(sizeof *s, error);
+  if (s == NULL) return NULL;
   snprintf(s->path, sizeof s->path, "%s/data.sqlite", how->path);
   s->budget_bytes = how->budget_bytes;
   s->durable = (how->flags & BENCH_DURABLE) != 0;
   /* A record of more than about a quarter of a page spills into pages of its own. */
-  const uint64_t record_bytes = how->raw_bytes / (how->records == 0 ? 1 : how->records);
+  const uint64_t record_bytes = bench_record_bytes(how);
   s->page_bytes = record_bytes < 900 ? 4096 : record_bytes < 3600 ? 16384 : 65536;
   const int create = (how->flags & BENCH_CREATE) != 0;
   s->db = connect(s, create, UINT64_C(1) << 20, error);
@@ -114,11 +111,8 @@ static void writer_close(void *raw) {
 
 static void *writer_open(void *raw, bench_error *error) {
   store *s = raw;
-  writer *w = calloc(1, sizeof *w);
-  if (w == NULL) {
-    bench_fail(error, "calloc", "out of memory");
-    return NULL;
-  }
+  writer *w = bench_new(sizeof *w, error);
+  if (w == NULL) return NULL;
   w->db = connect(s, 0, s->budget_bytes / 2, error);
   if (w->db != NULL && prepare(w->db, "REPLACE INTO kv VALUES (?, ?)", &w->statements[PUT], error) == 0 &&
       prepare(w->db, "DELETE FROM kv WHERE k = ?", &w->statements[REMOVE], error) == 0 &&
@@ -165,11 +159,8 @@ static void reader_close(void *raw) {
 /* One read transaction from here to the first refresh; after it, one for each statement. */
 static void *reader_open(void *raw, bench_error *error) {
   store *s = raw;
-  reader *r = calloc(1, sizeof *r);
-  if (r == NULL) {
-    bench_fail(error, "calloc", "out of memory");
-    return NULL;
-  }
+  reader *r = bench_new(sizeof *r, error);
+  if (r == NULL) return NULL;
   r->db = connect(s, 0, s->budget_bytes / 8, error);
   if (r->db != NULL && prepare(r->db, "SELECT v FROM kv WHERE k = ?1", &r->get, error) == 0 &&
       prepare(r->db, "SELECT k, v FROM kv WHERE k >= ?1 ORDER BY k", &r->ranges[UP], error) == 0 &&

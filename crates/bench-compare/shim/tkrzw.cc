@@ -147,8 +147,6 @@ void *ReaderOpen(void *raw, bench_error *) {
   return reader;
 }
 
-int Refresh(void *, bench_error *) { return 0; }
-
 template <typename DBM>
 int Get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **value, size_t *value_bytes,
         bench_error *error) {
@@ -214,7 +212,7 @@ template <typename DBM>
 constexpr bench_peer Peer(const char *configuration, decltype(bench_peer::range) range) {
   return {Version,         configuration, StoreOpen<DBM>, StoreSync<DBM>, nullptr,     StoreClose<DBM>,
           WriterOpen<DBM>, Begin,         Put<DBM>,       Remove<DBM>,    Commit<DBM>, WriterClose,
-          ReaderOpen<DBM>, Refresh,       Get<DBM>,       nullptr,        Scan<DBM>,   range,
+          ReaderOpen<DBM>, bench_refresh_nothing,       Get<DBM>,       nullptr,        Scan<DBM>,   range,
           ReaderClose<DBM>};
 }
 

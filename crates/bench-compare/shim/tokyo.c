@@ -26,6 +26,61 @@ static const char *path_in(const bench_open *how, const char *name, char *room, 
 
 static int size_of(size_t bytes) { return bytes > INT_MAX ? INT_MAX : (int)bytes; }
 
+typedef struct writer {
+  void *db;
+  int open;
+} writer;
+
+static void *writer_open(void *raw, bench_error *error) {
+  writer *w = bench_new(sizeof *w, error);
+  if (w != NULL) w->db = raw;
+  return w;
+}
+
+/* Both kinds have the same calls, each under names of its own. */
+#define SHARED(kind, DB, call)                                                                              \
+  static int kind##_fail(DB *db, const char *name, bench_error *error) {                                    \
+    return bench_fail(error, name, call##errmsg(call##ecode(db)));                                          \
+  }                                                                                                         \
+  static int kind##_sync(void *raw, bench_error *error) {                                                   \
+    return call##sync(raw) ? 0 : kind##_fail(raw, #call "sync", error);                                     \
+  }                                                                                                         \
+  static int kind##_close(void *raw, bench_error *error) {                                                  \
+    const int result = call##close(raw) ? 0 : kind##_fail(raw, #call "close", error);                       \
+    call##del(raw);                                                                                         \
+    return result;                                                                                          \
+  }                                                                                                         \
+  static int kind##_begin(void *raw, bench_error *error) {                                                  \
+    writer *w = raw;                                                                                        \
+    if (!call##tranbegin(w->db)) return kind##_fail(w->db, #call "tranbegin", error);                       \
+    w->open = 1;                                                                                            \
+    return 0;                                                                                               \
+  }                                                                                                         \
+  static int kind##_put(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *value,              \
+                        size_t value_bytes, bench_error *error) {                                           \
+    writer *w = raw;                                                                                        \
+    const int done = call##put(w->db, key, size_of(key_bytes), value, size_of(value_bytes));                \
+    return done ? 0 : kind##_fail(w->db, #call "put", error);                                               \
+  }                                                                                                         \
+  static int kind##_remove(void *raw, const uint8_t *key, size_t key_bytes, bench_error *error) {           \
+    writer *w = raw;                                                                                        \
+    if (call##out(w->db, key, size_of(key_bytes)) || call##ecode(w->db) == TCENOREC) return 0;              \
+    return kind##_fail(w->db, #call "out", error);                                                          \
+  }                                                                                                         \
+  static int kind##_commit(void *raw, bench_error *error) {                                                 \
+    writer *w = raw;                                                                                        \
+    w->open = 0;                                                                                            \
+    return call##trancommit(w->db) ? 0 : kind##_fail(w->db, #call "trancommit", error);                     \
+  }                                                                                                         \
+  static void kind##_writer_close(void *raw) {                                                              \
+    writer *w = raw;                                                                                        \
+    if (w->open) call##tranabort(w->db);                                                                    \
+    free(w);                                                                                                \
+  }
+
+SHARED(hash, TCHDB, tchdb)
+SHARED(tree, TCBDB, tcbdb)
+
 /* HDB */
 
 typedef struct hash_reader {
@@ -33,10 +88,6 @@ typedef struct hash_reader {
   uint8_t *value;
   int room;
 } hash_reader;
-
-static int hash_fail(TCHDB *db, const char *call, bench_error *error) {
-  return bench_fail(error, call, tchdberrmsg(tchdbecode(db)));
-}
 
 static void *hash_open(const bench_open *how, bench_error *error) {
   TCHDB *db = tchdbnew();
@@ -56,61 +107,6 @@ static void *hash_open(const bench_open *how, bench_error *error) {
   return db;
 }
 
-static int hash_sync(void *raw, bench_error *error) {
-  return tchdbsync(raw) ? 0 : hash_fail(raw, "tchdbsync", error);
-}
-
-static int hash_close(void *raw, bench_error *error) {
-  const int result = tchdbclose(raw) ? 0 : hash_fail(raw, "tchdbclose", error);
-  tchdbdel(raw);
-  return result;
-}
-
-typedef struct writer {
-  void *db;
-  int open;
-} writer;
-
-static void *writer_open(void *raw, bench_error *error) {
-  writer *w = calloc(1, sizeof *w);
-  if (w == NULL) bench_fail(error, "calloc", "out of memory");
-  else w->db = raw;
-  return w;
-}
-
-static int hash_begin(void *raw, bench_error *error) {
-  writer *w = raw;
-  if (!tchdbtranbegin(w->db)) return hash_fail(w->db, "tchdbtranbegin", error);
-  w->open = 1;
-  return 0;
-}
-
-static int hash_put(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *value,
-                    size_t value_bytes, bench_error *error) {
-  writer *w = raw;
-  return tchdbput(w->db, key, size_of(key_bytes), value, size_of(value_bytes))
-             ? 0
-             : hash_fail(w->db, "tchdbput", error);
-}
-
-static int hash_remove(void *raw, const uint8_t *key, size_t key_bytes, bench_error *error) {
-  writer *w = raw;
-  if (tchdbout(w->db, key, size_of(key_bytes)) || tchdbecode(w->db) == TCENOREC) return 0;
-  return hash_fail(w->db, "tchdbout", error);
-}
-
-static int hash_commit(void *raw, bench_error *error) {
-  writer *w = raw;
-  w->open = 0;
-  return tchdbtrancommit(w->db) ? 0 : hash_fail(w->db, "tchdbtrancommit", error);
-}
-
-static void hash_writer_close(void *raw) {
-  writer *w = raw;
-  if (w->open) tchdbtranabort(w->db);
-  free(w);
-}
-
 static void *hash_reader_open(void *raw, bench_error *error) {
   hash_reader *r = calloc(1, sizeof *r);
   if (r != NULL) {
@@ -122,12 +118,6 @@ static void *hash_reader_open(void *raw, bench_error *error) {
   free(r);
   bench_fail(error, "malloc", "out of memory");
   return NULL;
-}
-
-static int refresh(void *raw, bench_error *error) {
-  (void)raw;
-  (void)error;
-  return 0;
 }
 
 static int hash_get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **value,
@@ -172,10 +162,6 @@ typedef struct tree_reader {
   void *value; /* the last one that was got */
 } tree_reader;
 
-static int tree_fail(TCBDB *db, const char *call, bench_error *error) {
-  return bench_fail(error, call, tcbdberrmsg(tcbdbecode(db)));
-}
-
 /* Leaves of about 8 KiB; a cache of them by number, so that they take half the budget in memory, where
  * each record is an allocation of its own; a quarter is for the mapping of the file beneath. */
 static bool tree_tune(TCBDB *db, const bench_open *how) {
@@ -207,53 +193,9 @@ static void *tree_open(const bench_open *how, bench_error *error) {
   return db;
 }
 
-static int tree_sync(void *raw, bench_error *error) {
-  return tcbdbsync(raw) ? 0 : tree_fail(raw, "tcbdbsync", error);
-}
-
-static int tree_close(void *raw, bench_error *error) {
-  const int result = tcbdbclose(raw) ? 0 : tree_fail(raw, "tcbdbclose", error);
-  tcbdbdel(raw);
-  return result;
-}
-
-static int tree_begin(void *raw, bench_error *error) {
-  writer *w = raw;
-  if (!tcbdbtranbegin(w->db)) return tree_fail(w->db, "tcbdbtranbegin", error);
-  w->open = 1;
-  return 0;
-}
-
-static int tree_put(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *value,
-                    size_t value_bytes, bench_error *error) {
-  writer *w = raw;
-  return tcbdbput(w->db, key, size_of(key_bytes), value, size_of(value_bytes))
-             ? 0
-             : tree_fail(w->db, "tcbdbput", error);
-}
-
-static int tree_remove(void *raw, const uint8_t *key, size_t key_bytes, bench_error *error) {
-  writer *w = raw;
-  if (tcbdbout(w->db, key, size_of(key_bytes)) || tcbdbecode(w->db) == TCENOREC) return 0;
-  return tree_fail(w->db, "tcbdbout", error);
-}
-
-static int tree_commit(void *raw, bench_error *error) {
-  writer *w = raw;
-  w->open = 0;
-  return tcbdbtrancommit(w->db) ? 0 : tree_fail(w->db, "tcbdbtrancommit", error);
-}
-
-static void tree_writer_close(void *raw) {
-  writer *w = raw;
-  if (w->open) tcbdbtranabort(w->db);
-  free(w);
-}
-
 static void *tree_reader_open(void *raw, bench_error *error) {
-  tree_reader *r = calloc(1, sizeof *r);
-  if (r == NULL) bench_fail(error, "calloc", "out of memory");
-  else r->db = raw;
+  tree_reader *r = bench_new(sizeof *r, error);
+  if (r != NULL) r->db = raw;
   return r;
 }
 
@@ -320,7 +262,7 @@ const bench_peer bench_tokyo_hash = {
     .commit = hash_commit,
     .writer_close = hash_writer_close,
     .reader_open = hash_reader_open,
-    .refresh = refresh,
+    .refresh = bench_refresh_nothing,
     .get = hash_get,
     .scan = hash_scan,
     .reader_close = hash_reader_close,
@@ -341,7 +283,7 @@ const bench_peer bench_tokyo_tree = {
     .commit = tree_commit,
     .writer_close = tree_writer_close,
     .reader_open = tree_reader_open,
-    .refresh = refresh,
+    .refresh = bench_refresh_nothing,
     .get = tree_get,
     .scan = tree_scan,
     .range = tree_range,
