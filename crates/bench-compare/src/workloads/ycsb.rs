@@ -14,13 +14,16 @@ use crate::measure::{Measured, Watch, latency};
 use crate::peers::{Reader, Store, Way, Writer};
 use crate::records::{KeyBuffer, mix, to_u64};
 use hdrhistogram::Histogram;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The longest scan of mix E; lengths are uniform from 1.
 const SCAN_MAX: u64 = 100;
-/// How far ahead of time a thread sleeps rather than yields.
-const SLEEP_AHEAD: Duration = Duration::from_micros(300);
+/// How far ahead of time a thread wakes: about what that takes. Until then it sleeps, as one that waits for
+/// a request does, so that the peer's own threads run meanwhile and it is let in at once when its time has
+/// come. Threads that only yield keep the processors busy, and then wait for a slice like everybody else.
+const SLEEP_AHEAD: Duration = Duration::from_micros(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -150,6 +153,11 @@ fn client(shared: &Shared<'_>, mix: &Mix, thread: usize) -> Result<Done> {
     let mut done =
         Done { operations: 0, took: Duration::ZERO, times: KINDS.iter().map(|_| latency::histogram()).collect() };
     let interval = interval(shared.bench);
+    if interval.is_some() {
+        // The system may let a sleeper wake up to 50 µs later, unless asked not to.
+        let exact = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        exact.map_err(|error| Failure::io("asking for exact sleep")(error.into()))?;
+    }
     let limit = Duration::from_secs_f64(shared.bench.case.seconds);
     let began = Instant::now();
     let mut watch = Watch::start(shared.store);
