@@ -5,6 +5,7 @@ use super::{Open, Peer, Reader, Store, Way, all};
 use crate::records::ScanSum;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 /// A new directory, removed at the end.
 pub struct TestDir(pub PathBuf);
@@ -25,14 +26,31 @@ impl Drop for TestDir {
     }
 }
 
-fn each_peer(test: impl Fn(&dyn Peer, &str)) {
-    test(&MemoryPeer::new(Lie::None), "memory");
-    for (about, peer) in all() {
-        match peer {
-            Some(peer) => test(peer.as_ref(), about.name),
-            None => eprintln!("{} is skipped: {}", about.title, about.get),
+/// Peers that are tried at a time.
+const AT_ONCE: usize = 8;
+
+/// Does something with every peer that is here, several at a time: they mostly wait, for syncs and for
+/// servers that start.
+pub fn with_peers(test: impl Fn(&dyn Peer) + Sync) {
+    let peers = Mutex::new(all().into_iter());
+    let next = || peers.lock().expect("nobody panics under the lock").next();
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((about, peer)) = next() {
+                    match peer {
+                        Some(peer) => test(peer.as_ref()),
+                        None => eprintln!("{} is skipped: {}", about.title, about.get),
+                    }
+                }
+            });
         }
-    }
+    });
+}
+
+fn each_peer(test: impl Fn(&dyn Peer, &str) + Sync) {
+    test(&MemoryPeer::new(Lie::None), "memory");
+    with_peers(|peer| test(peer, peer.about().name));
 }
 
 fn how(dir: &TestDir) -> Open {

@@ -4,9 +4,9 @@ use super::bench::Bench;
 use super::{Case, Job, Part, Workload, measure};
 use crate::failure::{Failure, Result};
 use crate::measure::Measured;
+use crate::peers::Peer;
 use crate::peers::memory::{Lie, MemoryPeer};
-use crate::peers::tests::TestDir;
-use crate::peers::{Peer, all};
+use crate::peers::tests::{TestDir, with_peers};
 use crate::report::columns;
 
 fn case(workload: Workload) -> Case {
@@ -51,18 +51,15 @@ const ALL: [Workload; 11] = [
 
 #[test]
 fn every_workload_runs_on_every_peer() {
-    for (about, peer) in all() {
-        let Some(peer) = peer else {
-            eprintln!("{} is skipped: {}", about.title, about.get);
-            continue;
-        };
+    with_peers(|peer| {
+        let about = peer.about();
         for workload in ALL {
             let case = Case { threads: if workload == Workload::Durable { 2 } else { 1 }, ..case(workload) };
-            if !case.suits(&about) {
+            if !case.suits(about) {
                 continue;
             }
             let dir = TestDir::new(&format!("run-{}-{workload:?}", about.name));
-            let measured = run_case(peer.as_ref(), case, &dir)
+            let measured = run_case(peer, case, &dir)
                 .unwrap_or_else(|failure| panic!("{workload:?} on {}: {failure}", about.name));
             assert!(measured.stopped.is_empty(), "{workload:?} on {}: {:?}", about.name, measured.stopped);
             for column in columns::of(workload).iter().filter(|column| column.headline) {
@@ -71,7 +68,7 @@ fn every_workload_runs_on_every_peer() {
                 assert!(there || optional.contains(&column.name), "{workload:?} on {}: {}", about.name, column.name);
             }
         }
-    }
+    });
 }
 
 fn lied(lie: Lie, workload: Workload) -> Option<Failure> {
