@@ -109,8 +109,10 @@ fn page_of(json: &[PathBuf], html: Option<&Path>, markdown: Option<&Path>) -> Re
 }
 
 fn write_reports(results: &Results, html: Option<&Path>, summary: Option<&Path>) -> Result<()> {
-    let write =
-        |path: &Path, text: String| fs::write(path, text).map_err(Failure::io(format!("writing {}", path.display())));
+    let write = |path: &Path, text: String| {
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        made.and_then(|()| fs::write(path, text)).map_err(Failure::io(format!("writing {}", path.display())))
+    };
     html.map(|path| write(path, page::render(results))).transpose()?;
     summary.map(|path| write(path, markdown::render(results))).transpose()?;
     Ok(())

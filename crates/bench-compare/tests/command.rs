@@ -33,7 +33,7 @@ impl Drop for TestDir {
 fn every_workload_runs_and_leaves_a_page() {
     let dir = TestDir::new("all");
     let sizes = ["--quick", "--records", "2000", "--seconds", "0.05", "--phase", "1", "--gets", "500"];
-    let files = ["--json", "r.jsonl", "--html", "r.html", "--markdown", "r.md", "--dir", "work"];
+    let files = ["--json", "r.jsonl", "--html", "docs/r.html", "--markdown", "r.md", "--dir", "work"];
     let mut words = vec!["--peers", "azekura-ordered,azekura-hash"];
     words.extend(sizes);
     words.extend(files);
@@ -55,7 +55,7 @@ fn every_workload_runs_and_leaves_a_page() {
 
     let again = run(&["page", "--json", "r.jsonl", "--html", "again.html", "--markdown", "again.md"], &dir.0);
     assert!(again.status.success(), "{}", text(&again.stderr));
-    for (made, remade) in [("r.html", "again.html"), ("r.md", "again.md")] {
+    for (made, remade) in [("docs/r.html", "again.html"), ("r.md", "again.md")] {
         let read = |name| fs::read_to_string(dir.0.join(name)).expect("a report");
         assert_eq!(read(made), read(remade), "{made}");
     }

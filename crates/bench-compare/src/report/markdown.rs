@@ -1,15 +1,15 @@
-//! The summary: for every workload Azekura's ratio to the best peer, wins and losses alike.
+//! The summary, a section of Markdown: for every workload Azekura's ratio to the best peer, wins and losses alike.
 
 use super::format::{digits, figure};
 use super::machine;
-use super::page::versions;
+use super::page::{tally, versions};
 use super::summary::End;
 use crate::results::Results;
 use std::fmt::Write as _;
 
 /// The summary of all results.
 pub fn render(results: &Results) -> String {
-    let mut text = String::from("# Azekura beside its peers\n\n");
+    let mut text = String::from("## Against every peer\n\n");
     for session in &results.sessions {
         let (date, machine) = (machine::date(session.time_s), machine::describe(session));
         let plural = if session.runs == 1 { "" } else { "s, medians" };
@@ -17,10 +17,13 @@ pub fn render(results: &Results) -> String {
     }
     let versions: Vec<String> =
         versions(&results.cases).into_iter().map(|(entrant, version)| format!("{} {version}", entrant.title)).collect();
-    let _ = writeln!(text, "- Versions: {}.\n", versions.join(", "));
+    let _ = writeln!(text, "- Versions: {}.", versions.join(", "));
+    let [won, even, lost] = tally(&results.cases);
+    let _ = writeln!(text, "- Azekura is better in {won} figures, even in {even}, worse in {lost}.\n");
     text.push_str(
         "The better of Azekura's two kinds of table against the best of all peers that took part; × says how many \
-         times better Azekura is, so below 1 it is worse (**loss**).\n\n\
+         times better Azekura is, so below 1 it is worse (**loss**). † The peer's load was stopped when its time was \
+         over, so its figure is of fewer records.\n\n\
          | workload | figure | Azekura | | best peer | | × | |\n|---|---|---|---|---|---|---|---|\n",
     );
     for result in &results.cases {
@@ -38,7 +41,7 @@ pub fn render(results: &Results) -> String {
                 cell(&duel.column.heading()),
                 cell(&duel.ours.title),
                 figure(duel.our_figure, unit),
-                cell(&duel.peer.title),
+                cell(&duel.peer_title()),
                 figure(duel.peer_figure, unit),
                 digits(duel.factor),
             );

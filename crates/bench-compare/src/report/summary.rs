@@ -101,8 +101,9 @@ impl CaseResult {
             Better::Lower => peer_figure / our_figure,
             _ => our_figure / peer_figure,
         };
+        let peer_stopped = self.row(&peer.name).is_some_and(Row::load_stopped);
         let sound = factor.is_finite() && factor > 0.0;
-        sound.then_some(Duel { column, ours, our_figure, peer, peer_figure, factor })
+        sound.then_some(Duel { column, ours, our_figure, peer, peer_stopped, peer_figure, factor })
     }
 }
 
@@ -117,6 +118,8 @@ pub struct Duel<'a> {
     pub our_figure: f64,
     /// The best peer.
     pub peer: &'a Entrant,
+    /// Its load was stopped, so its figure is of fewer records.
+    pub peer_stopped: bool,
     /// Its figure.
     pub peer_figure: f64,
     /// How many times better Azekura is; below 1 it is worse.
@@ -135,6 +138,11 @@ pub enum End {
 }
 
 impl Duel<'_> {
+    /// The best peer's title, marked where its figure is of fewer records.
+    pub fn peer_title(&self) -> String {
+        format!("{}{}", self.peer.title, if self.peer_stopped { " †" } else { "" })
+    }
+
     /// How it ended.
     pub fn end(&self) -> End {
         match self.factor {

@@ -50,7 +50,7 @@ fn line(html: &mut String, duel: &Duel<'_>) {
         "{} {}, {} {}",
         duel.ours.title,
         figure(duel.our_figure, unit),
-        duel.peer.title,
+        duel.peer_title(),
         figure(duel.peer_figure, unit)
     );
     let _ = write!(
@@ -61,6 +61,6 @@ fn line(html: &mut String, duel: &Duel<'_>) {
         escape(&told),
         escape(&duel.column.heading()),
         escape(&times),
-        escape(&duel.peer.title)
+        escape(&duel.peer_title())
     );
 }

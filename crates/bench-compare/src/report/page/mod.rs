@@ -11,6 +11,8 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use glance::tally;
+
 use super::machine;
 use super::plot::{definitions, escape, swatch};
 use crate::results::{CaseResult, Entrant, Results, Session};
@@ -82,7 +84,7 @@ pub fn versions(cases: &[CaseResult]) -> Vec<(&Entrant, &str)> {
 }
 
 fn header(html: &mut String, results: &Results) {
-    let [wins, evens, losses] = glance::tally(&results.cases);
+    let [wins, evens, losses] = tally(&results.cases);
     let peers = entrants(&results.cases).iter().filter(|entrant| !entrant.ours && !entrant.reference).count();
     let _ = write!(
         html,

@@ -2,9 +2,9 @@
 
 use super::scale::{Axis, Fitted, Scale};
 use super::svg::Svg;
+use super::{WIDTH, begin, spread};
 use crate::report::page::palette::Look;
 
-const WIDTH: f64 = 460.0;
 /// Room for the figures behind the longest bar.
 const RIGHT: f64 = 84.0;
 /// Room for names in front of the bars: at least and at most, and a letter's.
@@ -57,12 +57,10 @@ impl Bars {
         let fitted = self.axis.fit(shown.iter().map(|bar| bar.value));
         let letters = shown.iter().map(|bar| bar.title.chars().count()).max().unwrap_or(0);
         let left = (LETTER * f64::from(u32::try_from(letters).unwrap_or(u32::MAX)) + 8.0).clamp(NAME_MIN, NAME_MAX);
-        let mut svg = Svg::new(WIDTH, height, &self.label);
         let foot = height - BOTTOM + 2.0;
-        svg.open_group("axes");
-        svg.line("axis", (left, 2.0), (left, foot));
-        svg.text("name", "middle", ((left + WIDTH - RIGHT) / 2.0, height - 5.0), &self.axis.label);
-        svg.close_group();
+        let mut svg = begin(height, &self.label, (left, WIDTH - RIGHT), &self.axis, |svg| {
+            svg.line("axis", (left, 2.0), (left, foot));
+        });
         let mut middle = STEP / 2.0 + 1.0;
         for bar in shown {
             self.one(&mut svg, &fitted, bar, (left, middle));
@@ -83,7 +81,7 @@ impl Bars {
         let width = (end - left).max(1.0);
         svg.bar(&format!("bar{ours}"), (left, middle - BAR / 2.0), (width, BAR), &bar.told);
         let mut after = end;
-        if let Some((low, high)) = bar.range.filter(|(low, high)| self.axis.has(*low) && high > low) {
+        if let Some((low, high)) = spread(&self.axis, bar.range) {
             svg.line("whisker", (along(low), middle), (along(high), middle));
             after = after.max(along(high));
         }

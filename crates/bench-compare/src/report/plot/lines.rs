@@ -2,9 +2,9 @@
 
 use super::scale::{Axis, Fitted};
 use super::svg::Svg;
+use super::{WIDTH, begin, spread};
 use crate::report::page::palette::Look;
 
-const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 14.0;
@@ -58,8 +58,7 @@ impl LinePlot {
         dots().next()?;
         let x = self.x.fit(dots().map(|dot| dot.x));
         let y = self.y.fit(dots().map(|dot| dot.y));
-        let mut svg = Svg::new(WIDTH, HEIGHT, &self.label);
-        self.axes(&mut svg, &x, &y);
+        let mut svg = begin(HEIGHT, &self.label, (LEFT, WIDTH - RIGHT), &self.x, |svg| self.axes(svg, &x, &y));
         let place = |dot: &Dot| (across(&x, dot.x), up(&y, dot.y));
         for series in &self.series {
             svg.open_group(&format!("s {}", series.look.class));
@@ -69,7 +68,7 @@ impl LinePlot {
                 svg.path(&format!("line {}", series.look.dash), &points);
             }
             for dot in dots.iter().filter(|_| series.marked) {
-                if let Some((low, high)) = dot.range.filter(|(low, high)| self.y.has(*low) && high > low) {
+                if let Some((low, high)) = spread(&self.y, dot.range) {
                     let at = across(&x, dot.x);
                     svg.line("range", (at, up(&y, low)), (at, up(&y, high)));
                 }
@@ -86,7 +85,6 @@ impl LinePlot {
     }
 
     fn axes(&self, svg: &mut Svg, x: &Fitted, y: &Fitted) {
-        svg.open_group("axes");
         let mut free = f64::INFINITY;
         for (value, name) in &y.ticks {
             let at = up(y, *value);
@@ -107,9 +105,7 @@ impl LinePlot {
             }
         }
         svg.line("axis", (LEFT, bottom), (WIDTH - RIGHT, bottom));
-        svg.text("name", "middle", ((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 10.0), &self.x.label);
         svg.text_upwards("name", (12.0, (TOP + bottom) / 2.0), &self.y.label);
-        svg.close_group();
     }
 }
 
