@@ -198,3 +198,28 @@ fn a_flush_tells_only_of_attempts_that_began_after_it_was_asked_for() {
     drop(table);
     db.close().unwrap();
 }
+
+/// A commit that was refused for want of room has written nothing, and a transaction that has read what it
+/// would have written may commit; not so after one that was taken.
+#[test]
+fn a_refused_commit_conflicts_with_nobody() {
+    let _watchdog = Watchdog::start(HANG_SECONDS);
+    let disk = Disk::new();
+    let db = Db::open_on(&disk, PATH, options(Durability::Sync)).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    disk.set_bytes_max(300_000);
+    let next = fill(&table, 0, &mut BTreeSet::new(), 900);
+    let reading = || {
+        let mut txn = db.write();
+        assert_eq!(txn.get(&table, b"more").unwrap(), None);
+        txn.put(&table, b"mine", b"1").unwrap();
+        txn
+    };
+    let (early, late) = (reading(), reading());
+    assert!(matches!(table.put(b"more", &value(0, 900)), Err(Error::NoSpace { .. })));
+    disk.set_bytes_max(u64::MAX);
+    put_soon(&table, next, 900);
+    early.commit().unwrap();
+    table.put(b"more", &value(0, 900)).unwrap();
+    assert!(matches!(late.commit(), Err(Error::Conflict { .. })));
+}

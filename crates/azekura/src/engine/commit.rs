@@ -276,7 +276,11 @@ impl Engine {
                 Err(e) => ticket.done(Err(e)),
             }
         }
-        let written = logged.first().map_or(Ok(0), |&(_, first, _)| self.write_group(first));
+        let first = logged.first().map_or(u64::MAX, |&(_, first, _)| first);
+        let written = if logged.is_empty() { Ok(0) } else { self.write_group(first) };
+        if let Ok(durable) = &written {
+            commit.history.take_back(first.max(durable.saturating_add(1)));
+        }
         for (ticket, seq, ready) in logged {
             let durable = match &written {
                 Ok(durable) if *durable >= seq => Ok(()),

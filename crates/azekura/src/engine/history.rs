@@ -89,6 +89,24 @@ impl History {
         self.written.push_back(Written { seq, table, keys, ranges });
     }
 
+    /// The commits from `seq` on were taken back: they wrote nothing.
+    pub(crate) fn take_back(&mut self, seq: u64) {
+        if self.written.back().is_none_or(|w| w.seq < seq) {
+            return;
+        }
+        while let Some(gone) = self.written.pop_back_if(|w| w.seq >= seq) {
+            for key in &gone.keys {
+                self.marks.remove(&key_mark(gone.table, key));
+            }
+        }
+        // What they stood in for: the commits before them that wrote the same keys.
+        for w in &self.written {
+            for key in &w.keys {
+                self.marks.insert(key_mark(w.table, key), w.seq);
+            }
+        }
+    }
+
     /// The first table in which a commit after the snapshot has met what was read.
     pub(crate) fn conflict(&self, set: &ReadSet) -> Option<u32> {
         let newer = |w: &&Written| w.seq > set.snapshot;
@@ -139,5 +157,27 @@ mod tests {
         assert_eq!(h.conflict(&set(vec![], vec![range(b"l", b"z")])), None);
         h.leave(5);
         assert!(!h.wanted());
+    }
+
+    #[test]
+    fn what_was_taken_back_conflicts_with_nobody() {
+        let mut h = History::default();
+        h.enter(5);
+        for (seq, key) in [(6, b"k"), (7, b"k"), (8, b"l")] {
+            h.record(seq, 1, vec![key.to_vec()], Ranges::default());
+        }
+        let set = |snapshot, key: &[u8]| ReadSet {
+            snapshot,
+            reads: Reads { keys: vec![(1, key_mark(1, key))], ranges: vec![] },
+        };
+        let all = Range { start: Vec::new(), end: None };
+        h.take_back(9);
+        assert_eq!(h.conflict(&set(7, b"l")), Some(1));
+        h.take_back(7);
+        assert_eq!(h.conflict(&set(5, b"k")), Some(1), "the one before stays");
+        assert_eq!(h.conflict(&set(6, b"k")), None);
+        assert_eq!(h.conflict(&set(5, b"l")), None);
+        let ranged = ReadSet { snapshot: 6, reads: Reads { keys: vec![], ranges: vec![(1, all)] } };
+        assert_eq!(h.conflict(&ranged), None);
     }
 }
