@@ -122,7 +122,7 @@ fn is_in_order(cache: &Cache, in_slots: usize) {
 #[test]
 fn the_cache_shrinks_and_grows_while_its_pages_are_read() {
     explore_to(2, || {
-        let cache = Cache::new(2 * PAGE_BYTES).unwrap();
+        let cache = Cache::new(2 * PAGE_BYTES, PAGE_BYTES).unwrap();
         let slots = Arc::new(new_slots(&cache, 2));
         drop(slots.get(0, load(1, 0)).unwrap());
         drop(slots.get(1, load(1, 1)).unwrap());
@@ -144,7 +144,7 @@ fn the_cache_shrinks_and_grows_while_its_pages_are_read() {
 #[test]
 fn the_cache_shrinks_while_a_page_is_loaded_and_its_run_goes() {
     explore(|| {
-        let cache = Cache::new(2 * PAGE_BYTES).unwrap();
+        let cache = Cache::new(2 * PAGE_BYTES, PAGE_BYTES).unwrap();
         let slots = new_slots(&cache, 2);
         drop(slots.get(0, load(1, 0)).unwrap());
         let resized = cache.clone();
@@ -160,7 +160,7 @@ fn the_cache_shrinks_while_a_page_is_loaded_and_its_run_goes() {
 #[test]
 fn a_page_that_was_held_while_its_frame_went_is_parked_later() {
     explore(|| {
-        let cache = Cache::new(2 * PAGE_BYTES).unwrap();
+        let cache = Cache::new(2 * PAGE_BYTES, PAGE_BYTES).unwrap();
         let slots = Arc::new(new_slots(&cache, 3));
         drop(slots.get(0, load(1, 0)).unwrap());
         let held = slots.get(1, load(1, 1)).unwrap();

@@ -17,6 +17,12 @@ use crate::format::guide::Guide;
 /// The size of a huge page on x86-64 and, with 4 KiB base pages, on AArch64.
 const HUGE_BYTES: usize = 2 << 20;
 
+/// Addresses only: what a cache may not use yet is not counted as memory of the process.
+#[cfg(target_os = "linux")]
+const FLAGS: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
+#[cfg(not(target_os = "linux"))]
+const FLAGS: MapFlags = MapFlags::PRIVATE;
+
 /// A frame is watched as a whole, by as many bytes of the shadow as it watches together.
 const SHADOW_BYTES: usize = 8;
 
@@ -55,7 +61,7 @@ impl Region {
             .ok_or_else(|| refused(rustix::io::Errno::NOMEM))?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new private mapping at an address of the kernel's choice touches no other memory.
-        let mapping = unsafe { mmap_anonymous(std::ptr::null_mut(), mapping_bytes, protection, MapFlags::PRIVATE) };
+        let mapping = unsafe { mmap_anonymous(std::ptr::null_mut(), mapping_bytes, protection, FLAGS) };
         let mapping = mapping.map_err(refused)?;
         let mapping = NonNull::new(mapping).ok_or_else(|| refused(rustix::io::Errno::NOMEM))?;
         let skipped = mapping.cast::<u8>().align_offset(HUGE_BYTES);

@@ -518,11 +518,13 @@ impl Engine {
     }
 
     /// A snapshot for a transaction that reads before it writes: later commits leave a trace.
-    pub(crate) fn enter(&self) -> Arc<State> {
+    /// The number is the snapshot's, and what ends with `leave`: the state itself may show more later.
+    pub(crate) fn enter(&self) -> (Arc<State>, u64) {
         let mut commit = self.commit.lock();
         let state = self.state.load_full();
-        commit.history.enter(state.visible());
-        state
+        let seq = state.visible();
+        commit.history.enter(seq);
+        (state, seq)
     }
 
     /// Ends what `enter` began.

@@ -133,7 +133,6 @@ impl Engine {
             fresh.warm();
         }
         let installed = self.replace_levels(job.table, &inputs, next, gone)?;
-        self.share_cache();
         #[cfg(azekura_canary)]
         if crate::base::canary::sings("reuse_early") {
             return Ok(installed);

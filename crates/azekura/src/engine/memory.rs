@@ -13,7 +13,7 @@
 
 use super::Engine;
 use super::commit::Commit;
-use super::state::{ActiveBuf, State, TableState, tag_of};
+use super::state::{ActiveBuf, TableState, tag_of};
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::Result;
 use crate::base::sync::CountedArc;
@@ -32,7 +32,7 @@ const MERGED_BYTES_AT_ONCE: usize = 64 << 10;
 /// Chunks of this size are left for the flush.
 const MERGED_BYTES_MAX: usize = 2 << 20;
 /// Where somebody reads beside the writer, larger ones are merged too: each chunk costs each get.
-const MERGED_BYTES_MAX_READ: usize = 32 << 20;
+const MERGED_BYTES_MAX_READ: usize = 8 << 20;
 /// The smallest class ends here.
 const CLASS_BYTES: usize = 8 << 10;
 
@@ -144,15 +144,14 @@ impl Drop for Turn<'_> {
 
 impl Engine {
     /// Merges the chunks that have piled up, after a commit and outside its lock. Only a favour to
-    /// readers and the flush: whoever finds somebody at it goes on.
+    /// readers and the flush: whoever finds somebody at it goes on, and nobody does more than one merge
+    /// for others, of fewer of which there is need than of commits.
     pub(super) fn tidy_chunks(&self) {
         let Some(_turn) = self.tidying.take_turn() else { return };
-        let crowded = |state: &State| state.tables.iter().find(|t| t.crowded_chunks().is_some()).cloned();
-        while let Some(table) = crowded(&self.state.load()) {
-            let Some(chunks) = table.crowded_chunks() else { return };
-            let Ok(merged) = table.merge_chunks(chunks) else { return };
-            self.replace_chunks(&mut self.lock_commit(), table.id, chunks, merged);
-        }
+        let state = self.state.load_full();
+        let Some((table, chunks)) = state.tables.iter().find_map(|t| Some((t, t.crowded_chunks()?))) else { return };
+        let Ok(merged) = table.merge_chunks(chunks) else { return };
+        self.replace_chunks(&mut self.lock_commit(), table.id, chunks, merged);
     }
 
     /// Puts a chunk in the place of those that it was merged from, unless a flush has taken them or the

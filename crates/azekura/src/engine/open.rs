@@ -75,7 +75,8 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         sync_name(storage, path)?;
     }
     let found = Arc::new(found);
-    let build = |logs| build(path, config.clone(), file.clone(), io.clone(), &found, logs).map(Arc::new);
+    let gap = if config.read_only { 0 } else { ID_GAP + (random(storage)? >> 32) };
+    let build = |logs| build(path, config.clone(), file.clone(), io.clone(), &found, logs, gap).map(Arc::new);
     if config.read_only {
         return Ok((build(Logs::Leave)?, Vec::new()));
     }
@@ -333,6 +334,7 @@ fn build(
     io: Arc<IoCounters>,
     found: &Found,
     logs: Logs,
+    id_gap: u64,
 ) -> Result<Engine> {
     let replayed = read_logs(file.as_ref(), found, logs)?;
     let mut values: BTreeMap<u32, ValueInfo> = found.manifest.values.iter().map(|v| (v.id, v.clone())).collect();
@@ -356,8 +358,11 @@ fn build(
     let file_id = found.block.file_id;
     let flushed = found.manifest.flushed_seq;
     let log = Log::new(file.clone(), space.clone(), poison.clone(), values_store.clone(), file_id, flushed);
-    let caches = Caches::new(usize_of64(config.cache_bytes_reading()))?;
-    let filters = FilterBudget::new(usize_of64(config.cache_bytes_reading()) / FILTERS_PART);
+    let cache_bytes = usize_of64(config.cache_bytes_reading());
+    let filters = FilterBudget::new(cache_bytes / FILTERS_PART);
+    // Without the thread that takes from the cache what filters keep, they have a part for good.
+    let has_flusher = config.threads && !config.read_only;
+    let caches = Caches::new(if has_flusher { cache_bytes } else { cache_bytes - cache_bytes / FILTERS_PART })?;
     let engine = Engine {
         path: path.to_path_buf(),
         store: Store { file: file.clone(), space: space.clone(), caches, filters, file_id },
@@ -386,7 +391,7 @@ fn build(
             clean: found.manifest.logs.is_empty(),
         }),
         retired: Mutex::new(Vec::new()),
-        next_id: AtomicU64::new(found.manifest.next_id.saturating_add(ID_GAP)),
+        next_id: AtomicU64::new(found.manifest.next_id.saturating_add(id_gap)),
         next_table: AtomicU32::new(found.manifest.next_table.max(1)),
         pace: Pace::new(),
         balance: Balance::new(),
@@ -407,7 +412,9 @@ fn build(
 }
 
 /// Ids given out after the last checkpoint, before a crash, must not be given out again: a page of
-/// an unfinished run could otherwise pass for one of its namesake.
+/// an unfinished run could otherwise pass for one of its namesake, and a frame of a chain that no
+/// checkpoint came to name for one of the next. Whoever finds the same checkpoint skips another random
+/// number of them besides.
 const ID_GAP: u64 = 1 << 20;
 /// The part of the page cache's budget that filters may keep for themselves.
 const FILTERS_PART: usize = 8;

@@ -90,8 +90,7 @@ impl Engine {
     /// Delays a commit of `bytes` as the debts demand.
     pub(super) fn pace_writer(&self, bytes: u64) -> Result<()> {
         self.make_way();
-        let limit = self.memtable_limit();
-        let debt = self.pace.debt(limit);
+        let debt = self.pace.debt(self.memtable_limit());
         if debt <= 0.0 {
             return Ok(());
         }
@@ -100,7 +99,7 @@ impl Engine {
         if delay > Duration::ZERO {
             crate::base::sync::thread::sleep(delay);
         }
-        while self.memory_is_full(limit) && self.has_frozen() {
+        while self.memory_is_full() && self.has_frozen() {
             self.wait_for_flush(0)?;
         }
         let waited = started.elapsed();
@@ -112,7 +111,9 @@ impl Engine {
         Ok(())
     }
 
-    fn memory_is_full(&self, limit: u64) -> bool {
-        self.pace.frozen.load(Ordering::Relaxed) > 0 && self.pace.live.load(Ordering::Relaxed) >= limit * 3 / 2
+    /// Whether memtables are beyond their size whoever reads them: a first reader stops nobody.
+    fn memory_is_full(&self) -> bool {
+        self.pace.frozen.load(Ordering::Relaxed) > 0
+            && self.pace.live.load(Ordering::Relaxed) >= self.config.memtable_bytes * 3 / 2
     }
 }

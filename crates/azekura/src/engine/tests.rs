@@ -369,3 +369,19 @@ fn a_long_read_takes_over_a_merged_state_of_equal_contents() {
     read_all(&early);
     assert_eq!(levels(&early), before);
 }
+
+/// The snapshot of a transaction is the one that the history watches for it, whatever is committed between
+/// the two; else the history would grow for ever.
+#[test]
+fn a_commit_between_entering_and_reading_is_not_seen_and_nothing_stays_watched() {
+    let db = database();
+    let table = db.table("t", Kind::Ordered).unwrap();
+    table.put(b"small", b"1").unwrap();
+    let (state, seq) = db.engine.enter();
+    table.put(b"small", b"2").unwrap();
+    assert!(state.visible() > seq, "the commit went into the same state");
+    let read = crate::ReadTxn::from_state(db.clone(), state, seq);
+    assert_eq!(read.get(&table, b"small").unwrap().unwrap(), b"1");
+    db.engine.leave(read.snapshot.seq());
+    assert!(!db.engine.lock_commit().history.wanted());
+}

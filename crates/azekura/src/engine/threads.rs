@@ -21,6 +21,8 @@ const IDLE: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(250);
 /// A merge that fails again and again (a damaged page) is tried less and less often.
 const RETRY_DOUBLINGS: u32 = 8;
+/// So much that waits for the log is a bulk.
+const LOG_BULK_BYTES: usize = 8 << 20;
 /// The eventual delay is watched in this many steps.
 const LOG_TICKS: u32 = 8;
 
@@ -185,7 +187,10 @@ impl Engine {
 
     fn log_loop(&self) {
         let tick = (self.config.eventual_delay / LOG_TICKS).max(Duration::from_millis(1));
-        let mut seen: VecDeque<u64> = VecDeque::new();
+        // Commits that were there then are late at the tick after the next.
+        let late = self.config.eventual_delay.saturating_sub(tick * 2);
+        let mut seen: VecDeque<(Instant, u64)> = VecDeque::new();
+        let mut took = Duration::ZERO;
         while !self.stopping() {
             {
                 let mut work = self.work.lock();
@@ -194,15 +199,22 @@ impl Engine {
                     self.work_changed.wait_until(&mut work, until);
                 }
             }
-            seen.push_back(self.state.load().visible());
-            if seen.len() < LOG_TICKS as usize {
-                continue;
+            let (now, newest) = (Instant::now(), self.state.load().visible());
+            seen.push_back((now, newest));
+            let mut due = 0;
+            while let Some(&(at, seq)) = seen.front()
+                && now.saturating_duration_since(at) >= late
+            {
+                due = seq;
+                seen.pop_front();
             }
-            let due = seen.pop_front().unwrap_or(0);
             if due > self.log.durable_seq() && self.poison.check().is_ok() {
-                // No younger ones: a flush that is under way may save them the log. A failure poisons the
-                // handle, which is how writers learn of it.
-                let _reported_by_poison = self.sync_until(due);
+                // A bulk's younger commits wait: a flush that is under way may save them the log. A few go
+                // along, so that there is one sync for all, and so does everything where syncs are slow.
+                let all = took > tick || self.log.queued_bytes() < LOG_BULK_BYTES;
+                // A failure poisons the handle, which is how writers learn of it.
+                let _reported_by_poison = self.sync_until(if all { newest } else { due });
+                took = now.elapsed();
             }
         }
     }

@@ -64,12 +64,13 @@ struct Hint {
 impl ReadTxn {
     pub(crate) fn new(db: Db) -> ReadTxn {
         let state = db.engine.state.load_full();
-        ReadTxn::from_state(db, state)
+        let seq = state.visible();
+        ReadTxn::from_state(db, state, seq)
     }
 
-    pub(crate) fn from_state(db: Db, state: Arc<State>) -> ReadTxn {
+    /// The snapshot of the commits up to `seq`, which `state` shows.
+    pub(crate) fn from_state(db: Db, state: Arc<State>, seq: u64) -> ReadTxn {
         let (hint, last) = (RefCell::new(None), Cell::new((0, 0, 0)));
-        let seq = state.visible();
         #[cfg(azekura_canary)]
         let seq = if crate::base::canary::sings("late_snapshot") { u64::MAX } else { seq };
         ReadTxn { hint, last, ahead: RefCell::default(), snapshot: Snapshot::new(state, seq), db }

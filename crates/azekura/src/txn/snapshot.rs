@@ -55,7 +55,7 @@ impl Snapshot {
     #[inline(always)]
     pub(crate) fn table(&self, engine: &Engine, id: u32) -> Result<&Arc<TableState>> {
         let table = self.state().table(id)?;
-        if table.levels.len() <= 1 && table.chunks.is_empty() {
+        if table.levels.len() <= 1 && table.chunks.is_empty() && table.frozen.is_empty() {
             return Ok(table);
         }
         self.lookups.set(self.lookups.get().wrapping_add(1));

@@ -119,7 +119,10 @@ impl WriteTxn {
     /// The snapshot, taken at the first read.
     fn snapshot(&mut self) -> &ReadTxn {
         let db = &self.db;
-        self.read.get_or_insert_with(|| ReadTxn::from_state(db.clone(), db.engine.enter()))
+        self.read.get_or_insert_with(|| {
+            let (state, seq) = db.engine.enter();
+            ReadTxn::from_state(db.clone(), state, seq)
+        })
     }
 
     /// Sets the value of a key.
