@@ -58,6 +58,10 @@ pub(super) struct MergeOutput {
     pub(super) updates: f32,
 }
 
+/// Merges of more than this many times the memory budget write large pages whatever the records: their
+/// fences would be a tenth of the budget otherwise, and more.
+const SMALL_PAGES_DATA_TIMES: u64 = 8;
+
 /// The writing end of a merge.
 pub(super) struct Output<'a> {
     engine: &'a Engine,
@@ -66,6 +70,7 @@ pub(super) struct Output<'a> {
     filtered: bool,
     records_left: u64,
     partition_records: u64,
+    /// By which the size of pages is chosen: the mean of a record.
     record_bytes: u64,
     step_records: usize,
     block: Block,
@@ -84,16 +89,19 @@ impl<'a> Output<'a> {
         // Records may be smaller in pages than they were in memory, so a partition may hold more.
         let partition_records = PARTITION_BYTES * 11 / 10 / mean;
         let first = if filtered { records.min(partition_records) } else { 0 };
+        // Fences of small pages take four times as much memory, which very large merges cannot have.
+        let fences_fit = bytes <= engine.config.memory_bytes.saturating_mul(SMALL_PAGES_DATA_TIMES);
+        let page_mean = if fences_fit { mean } else { u64::MAX };
         Output {
             engine,
             kind,
             filtered,
             records_left: records,
             partition_records,
-            record_bytes: mean,
+            record_bytes: page_mean,
             step_records: usize_of64((STEP_BYTES / mean).clamp(64, STEP_RECORDS_MAX)),
             block: Block::new(None),
-            writer: RunWriter::new(&engine.store, engine.new_id(), kind, first, mean),
+            writer: RunWriter::new(&engine.store, engine.new_id(), kind, first, page_mean),
             done: Fresh::default(),
             held: Vec::new(),
             draining: Vec::new(),

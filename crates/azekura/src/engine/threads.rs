@@ -203,7 +203,7 @@ impl Engine {
             seen.push_back((now, newest));
             let mut due = 0;
             while let Some(&(at, seq)) = seen.front()
-                && now.saturating_duration_since(at) >= late
+                && at.elapsed() >= late
             {
                 due = seq;
                 seen.pop_front();
