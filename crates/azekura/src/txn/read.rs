@@ -104,7 +104,7 @@ impl ReadTxn {
     /// As [`get`](ReadTxn::get).
     #[inline]
     pub fn get_ref(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
-        let t = self.snapshot.table(self.engine(), table.id)?;
+        let t = self.snapshot.state().table(table.id)?;
         let mut buf = KeyBuf::new();
         let give = |tag, slot: Slot<'_>| match tag {
             Tag::Large => self.large(slot.bytes()).map(ValueRef::shared),
@@ -116,7 +116,10 @@ impl ReadTxn {
                 Some((tag, slot)) => give(tag, slot).map(Some),
                 None => Ok(None),
             },
-            None => self.find(t, t.kind.sort_key(key, self.engine().hash_seed, &mut buf), give)?.transpose(),
+            None => {
+                let t = self.snapshot.newer(t, self.engine())?;
+                self.find(t, t.kind.sort_key(key, self.engine().hash_seed, &mut buf), give)?.transpose()
+            }
         }
     }
 
@@ -126,7 +129,7 @@ impl ReadTxn {
     /// As [`get`](ReadTxn::get).
     pub fn contains(&self, table: &Table, key: &[u8]) -> Result<bool> {
         let mut buf = KeyBuf::new();
-        let t = self.snapshot.table(self.engine(), table.id)?;
+        let t = self.snapshot.newer(self.snapshot.state().table(table.id)?, self.engine())?;
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
         Ok(self.find(t, sort, |_, _| ())?.is_some())
     }
@@ -138,7 +141,7 @@ impl ReadTxn {
     /// As [`get`](ReadTxn::get).
     #[inline]
     pub fn get_with<T>(&self, table: &Table, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        let t = self.snapshot.table(self.engine(), table.id)?;
+        let t = self.snapshot.state().table(table.id)?;
         if let Some((_, place)) = self.follow_hint(t, key)? {
             // Taken out while `f` runs, for `f` may read from this transaction too.
             let Some(hint) = self.hint.take() else { return Ok(None) };
@@ -150,6 +153,7 @@ impl ReadTxn {
             self.hint.borrow_mut().get_or_insert(hint);
             return out;
         }
+        let t = self.snapshot.newer(t, self.engine())?;
         let mut buf = KeyBuf::new();
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
         self.find(t, sort, |tag, slot| match tag {
@@ -259,7 +263,7 @@ impl ReadTxn {
         keys: &[K],
         f: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        let t = self.snapshot.table(self.engine(), table.id)?;
+        let t = self.snapshot.newer(self.snapshot.state().table(table.id)?, self.engine())?;
         super::many::get_many(self.engine(), t, self.snapshot.seq(), keys, f)
     }
 

@@ -51,15 +51,14 @@ impl Snapshot {
         }
     }
 
-    /// A table, for a lookup.
+    /// A table of `state`, or what it has become in a state that was taken over, for a lookup.
     #[inline(always)]
-    pub(crate) fn table(&self, engine: &Engine, id: u32) -> Result<&Arc<TableState>> {
-        let table = self.state().table(id)?;
+    pub(crate) fn newer<'a>(&'a self, table: &'a Arc<TableState>, engine: &Engine) -> Result<&'a Arc<TableState>> {
         if table.levels.len() <= 1 && table.chunks.is_empty() && table.frozen.is_empty() {
             return Ok(table);
         }
         self.lookups.set(self.lookups.get().wrapping_add(1));
-        if self.lookups.get().is_multiple_of(LOOKS) { self.look(engine, id) } else { Ok(table) }
+        if self.lookups.get().is_multiple_of(LOOKS) { self.look(engine, table.id) } else { Ok(table) }
     }
 
     /// Takes the engine's state over if it has the same contents, and the table in half the places.
