@@ -86,12 +86,18 @@ impl Crowd {
         Crowd { pause: AtomicU32::new(0) }
     }
 
-    /// Learns from a window, and gives how long to sleep after it.
-    fn learn(&self, ran_ns: u64, waited_ns: u64) -> Duration {
-        let part = waited_ns as f64 / (ran_ns + waited_ns).max(1) as f64;
+    /// Learns from a window of `took`, and gives how long to sleep after it. Who slept for the half of it by
+    /// himself takes nobody's processor, and each of his wakings is a little wait.
+    fn learn(&self, ran_ns: u64, waited_ns: u64, took: Duration) -> Duration {
+        let wanted_ns = ran_ns + waited_ns;
+        let part = waited_ns as f64 / wanted_ns.max(1) as f64;
+        let is_busy = u128::from(wanted_ns) * 2 >= took.as_nanos();
         let pause = self.pause.load(Ordering::Relaxed);
-        let pause = if part > WAITING_MAX { (pause + PAUSE_STEP).min(PAUSE_MAX) } else { pause * 15 / 16 };
+        let pause = if is_busy && part > WAITING_MAX { (pause + PAUSE_STEP).min(PAUSE_MAX) } else { pause * 15 / 16 };
         self.pause.store(pause, Ordering::Relaxed);
+        if !is_busy {
+            return Duration::ZERO;
+        }
         let sleep = Duration::from_nanos(ran_ns / 100 * u64::from(pause)).min(SLEEP_MAX);
         if sleep < SLEEP_MIN { Duration::ZERO } else { sleep }
     }
@@ -113,16 +119,43 @@ impl Engine {
             *window = Window::open();
             return;
         };
-        if now.began.elapsed() < WINDOW {
+        let took = now.began.elapsed();
+        if took < WINDOW {
             return;
         }
         let Some(times) = Times::read(&now.file) else { return };
         let ran_ns = times.ran_ns.saturating_sub(now.times.ran_ns);
-        let sleep = self.crowd.learn(ran_ns, times.waited_ns.saturating_sub(now.times.waited_ns));
+        let sleep = self.crowd.learn(ran_ns, times.waited_ns.saturating_sub(now.times.waited_ns), took);
         if !sleep.is_zero() {
             std::thread::sleep(sleep);
         }
         now.times = Times::read(&now.file).unwrap_or(times);
         now.began = Instant::now();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const WINDOW_NS: u64 = 1_000_000;
+
+    #[test]
+    fn a_busy_writer_that_waits_pauses_longer_and_longer() {
+        let crowd = Crowd::new();
+        let pauses: Vec<_> = (0..40).map(|_| crowd.learn(WINDOW_NS, WINDOW_NS, 2 * WINDOW)).collect();
+        assert!(pauses[0] >= SLEEP_MIN && pauses.is_sorted());
+        assert_eq!(pauses[39], 3 * WINDOW, "but not for ever");
+        let later = (0..100).map(|_| crowd.learn(WINDOW_NS, 0, WINDOW)).last();
+        assert_eq!(later, Some(Duration::ZERO), "the crowd has gone");
+    }
+
+    #[test]
+    fn a_writer_that_sleeps_by_itself_never_pauses() {
+        let crowd = Crowd::new();
+        for _ in 0..100 {
+            assert_eq!(crowd.learn(WINDOW_NS / 10, WINDOW_NS / 10, WINDOW), Duration::ZERO);
+        }
+        assert!(crowd.learn(WINDOW_NS, WINDOW_NS, 2 * WINDOW) <= WINDOW / 4, "and has learned nothing");
     }
 }
