@@ -1,6 +1,6 @@
 //! The engine: everything between the public handles and the file.
 //!
-//! Lock order: `flushing`, `checkpoint`, `commit`, `work`, then the leaves (log, values, space, cache).
+//! Lock order: `flushing`, `checkpoint`, `commit`, `work`, the caches' `shares`, then the leaves (log, values, space, cache).
 
 mod balance;
 mod checkpoint;

@@ -224,7 +224,7 @@ fn the_engines_own_threads_lose_nothing() {
     explore(|| {
         let delay = Duration::from_millis(16);
         let world = World::new(options().threads(true).eventual_delay(delay));
-        // Chunks that fill the memtable, so that it is flushed and merged on the way.
+        // Values of 30 KiB, which a thread of the engine's own writes, beside its log and its flush at the end.
         let threads = vec![world.writer(0, 3, Durability::Eventual, 30 << 10), world.writer(1, 2, Durability::Sync, 8)];
         world.cut();
         join(threads);
