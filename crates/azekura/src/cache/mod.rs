@@ -47,6 +47,7 @@ use crate::base::error::{Error, Result};
 use crate::format::guide::Guide;
 
 mod frame;
+mod kept;
 #[cfg(all(test, loom))]
 mod models;
 mod page;
@@ -57,6 +58,7 @@ mod tests;
 
 use crate::base::sync::atomic::Ordering;
 use frame::{ABSENT, Frame, Slot, pin_named, publish};
+pub(crate) use kept::KeptPages;
 use page::PageBuffer;
 pub(crate) use page::PageRef;
 use region::Region;

@@ -61,12 +61,6 @@ impl Engine {
         Watch { writing: false, cache_is_small: false, since: Instant::now(), cache_bytes, held: (0, Instant::now()) }
     }
 
-    /// How much memtables fill before they are flushed: where they are read, half, so that a get has
-    /// less to look through and the page cache may keep its size.
-    pub(super) fn memtable_limit(&self) -> u64 {
-        if self.state.load().is_read() { self.config.memtable_bytes / 2 } else { self.config.memtable_bytes }
-    }
-
     fn memtables_are_small(&self) -> bool {
         self.pace.memtable_bytes() <= self.config.memtable_bytes / 16
     }

@@ -255,12 +255,9 @@ impl Engine {
         let armed = self.poison.armed("committing");
         self.lead(&mut commit, &leader.group);
         armed.disarm();
-        let chunk_added = std::mem::take(&mut commit.chunk_added);
-        drop(commit);
+        // The next leader asks for the lock that this one gives back.
         drop(leader);
-        if chunk_added {
-            self.tidy_chunks();
-        }
+        self.end_commit(commit);
         let left_behind = || Err(Error::Invalid { detail: "a commit was left behind by its group".into() });
         ticket.slot.lock().result.clone().unwrap_or_else(left_behind)
     }
@@ -479,7 +476,7 @@ impl Engine {
         // A small durable commit takes a block of the log, however little it adds to memory; the log
         // is bounded too, and with it the time that recovery takes.
         let log_full = self.log.file_bytes() >= (self.config.memtable_bytes * 2).max(LOG_BYTES_MIN);
-        if commit.live_bytes as u64 >= self.memtable_limit() || log_full {
+        if commit.live_bytes as u64 >= self.pace.memtable_limit() || log_full {
             self.rotate(commit)?;
         }
         Ok(())

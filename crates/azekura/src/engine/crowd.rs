@@ -104,12 +104,9 @@ impl Crowd {
 }
 
 impl Engine {
-    /// Pauses the calling writer if readers need its processor.
+    /// Pauses the calling writer, beside whom tables are read, if readers need its processor.
     pub(super) fn make_way(&self) {
-        if IS_UNTOLD.load(Ordering::Relaxed) {
-            return;
-        }
-        if self.state.load().is_read() {
+        if !IS_UNTOLD.load(Ordering::Relaxed) {
             WINDOW_OF_THREAD.with_borrow_mut(|window| self.look_around(window));
         }
     }

@@ -393,7 +393,7 @@ fn build(
         retired: Mutex::new(Vec::new()),
         next_id: AtomicU64::new(found.manifest.next_id.saturating_add(id_gap)),
         next_table: AtomicU32::new(found.manifest.next_table.max(1)),
-        pace: Pace::new(),
+        pace: Pace::new(config.memtable_bytes),
         balance: Balance::new(),
         crowd: Crowd::new(),
         work: Mutex::default(),

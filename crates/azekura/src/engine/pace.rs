@@ -27,17 +27,20 @@ pub(crate) struct Pace {
     live: AtomicU64,
     frozen: AtomicU64,
     levels: AtomicU64,
+    /// How much memtables fill before they are flushed.
+    limit: AtomicU64,
     /// Bytes per second that flushes have managed lately.
     rate: Mutex<f64>,
     owed: Mutex<Duration>,
 }
 
 impl Pace {
-    pub(super) fn new() -> Pace {
+    pub(super) fn new(memtable_bytes: u64) -> Pace {
         Pace {
             live: AtomicU64::new(0),
             frozen: AtomicU64::new(0),
             levels: AtomicU64::new(0),
+            limit: AtomicU64::new(memtable_bytes),
             rate: Mutex::new(RATE_FIRST),
             owed: Mutex::new(Duration::ZERO),
         }
@@ -53,6 +56,11 @@ impl Pace {
 
     pub(super) fn set_levels(&self, n: usize) {
         self.levels.store(n as u64, Ordering::Relaxed);
+    }
+
+    /// How much memtables fill before they are flushed.
+    pub(super) fn memtable_limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
     }
 
     /// Memtable bytes, live and frozen.
@@ -89,8 +97,15 @@ impl Pace {
 impl Engine {
     /// Delays a commit of `bytes` as the debts demand.
     pub(super) fn pace_writer(&self, bytes: u64) -> Result<()> {
-        self.make_way();
-        let debt = self.pace.debt(self.memtable_limit());
+        let is_read = self.state.load().is_read();
+        if is_read {
+            self.make_way();
+        }
+        // Where memtables are read, they are flushed at half their size, so that a get has less to look
+        // through and the page cache may keep its own.
+        let limit = if is_read { self.config.memtable_bytes / 2 } else { self.config.memtable_bytes };
+        self.pace.limit.store(limit, Ordering::Relaxed);
+        let debt = self.pace.debt(limit);
         if debt <= 0.0 {
             return Ok(());
         }

@@ -10,13 +10,12 @@ use super::filter::BLOCK_BYTES;
 use crate::base::codec::usize_of;
 use crate::base::error::Result;
 use crate::base::limits::PAGE_BYTES;
-use crate::cache::{Cache, PageSlots, prefetch_line};
+use crate::cache::{Cache, KeptPages, PageSlots, prefetch_line};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A line of the cache.
+/// A line of the processor's cache.
 type Line = [u8; BLOCK_BYTES];
-type Page = Box<[Line]>;
 
 /// How much memory filters may keep.
 pub(crate) struct FilterBudget {
@@ -63,7 +62,7 @@ pub(super) struct FilterPages {
 }
 
 struct Kept {
-    pages: Box<[OnceLock<Page>]>,
+    pages: KeptPages,
     _share: Share,
 }
 
@@ -77,10 +76,11 @@ impl FilterPages {
         self.kept.get_or_init(|| self.keep()).as_ref()
     }
 
+    /// None beyond the budget, or if the system refuses the addresses.
     #[cold]
     fn keep(&self) -> Option<Kept> {
         let share = self.budget.take(usize_of(self.pages) * PAGE_BYTES)?;
-        Some(Kept { pages: (0..self.pages).map(|_| OnceLock::new()).collect(), _share: share })
+        Some(Kept { pages: KeptPages::new(self.pages, PAGE_BYTES).ok()?, _share: share })
     }
 
     /// Whether the pages are kept outside the cache.
@@ -106,12 +106,8 @@ impl FilterPages {
             let bytes = self.cached.get(page, |frame, _| load(frame))?;
             return Ok(bytes.as_chunks().0.get(line).map(f));
         };
-        let Some(slot) = kept.pages.get(usize_of(page)) else { return Ok(None) };
-        let lines = match slot.get() {
-            Some(lines) => lines,
-            None => read(slot, load)?,
-        };
-        Ok(lines.get(line).map(f))
+        let bytes = kept.pages.get(page, load)?;
+        Ok(bytes.and_then(|bytes| bytes.as_chunks().0.get(line)).map(f))
     }
 
     /// Has the processor fetch a line, if it is in memory.
@@ -119,22 +115,13 @@ impl FilterPages {
     pub(super) fn prefetch(&self, page: u32, line: usize) {
         match self.kept.get() {
             Some(Some(kept)) => {
-                let lines = kept.pages.get(usize_of(page)).and_then(OnceLock::get);
-                if let Some(line) = lines.and_then(|lines| lines.get(line)) {
-                    prefetch_line(line.as_ptr());
+                if let Some(line) = kept.pages.peek(page).and_then(|bytes| bytes.get(line * BLOCK_BYTES)) {
+                    prefetch_line(line);
                 }
             }
             _ => self.cached.prefetch(page, line * BLOCK_BYTES),
         }
     }
-}
-
-#[cold]
-fn read(slot: &OnceLock<Page>, load: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<&Page> {
-    let mut lines = vec![[0; BLOCK_BYTES]; PAGE_BYTES / BLOCK_BYTES].into_boxed_slice();
-    load(lines.as_flattened_mut())?;
-    // Another thread may have been first, with the same bytes.
-    Ok(slot.get_or_init(|| lines))
 }
 
 #[cfg(all(test, not(loom)))]

@@ -152,6 +152,14 @@ impl World {
         assert!(report.problems.is_empty(), "{:?}", report.problems);
     }
 
+    /// A power cut beside the threads and one after them, then the end.
+    fn end_after(self, threads: Vec<thread::JoinHandle<()>>) {
+        self.cut();
+        join(threads);
+        self.cut();
+        self.end();
+    }
+
     /// Ends: all that was acknowledged is there, before and after the file is closed.
     fn end(self) {
         let done = Known::numbers(&self.known.done);
@@ -171,10 +179,7 @@ fn group_commits_outlive_a_power_cut() {
     explore(|| {
         let world = World::new(options());
         let threads = (0..WRITERS).map(|w| world.writer(w, 2, Durability::Sync, 8)).collect();
-        world.cut();
-        join(threads);
-        world.cut();
-        world.end();
+        world.end_after(threads);
     });
 }
 
@@ -190,10 +195,7 @@ fn durable_commits_beside_a_flush_and_a_merge_outlive_a_power_cut() {
             world.spawn(|world| world.db.flush().unwrap()),
             world.spawn(|world| world.db.settle().unwrap()),
         ];
-        world.cut();
-        join(threads);
-        world.cut();
-        world.end();
+        world.end_after(threads);
     });
 }
 
@@ -212,10 +214,7 @@ fn what_was_acknowledged_before_a_sync_outlives_a_power_cut() {
                 }
             }
         }));
-        world.cut();
-        join(threads);
-        world.cut();
-        world.end();
+        world.end_after(threads);
     });
 }
 
@@ -226,10 +225,7 @@ fn the_engines_own_threads_lose_nothing() {
         let world = World::new(options().threads(true).eventual_delay(delay));
         // Values of 30 KiB, which a thread of the engine's own writes, beside its log and its flush at the end.
         let threads = vec![world.writer(0, 3, Durability::Eventual, 30 << 10), world.writer(1, 2, Durability::Sync, 8)];
-        world.cut();
-        join(threads);
-        world.cut();
-        world.end();
+        world.end_after(threads);
     });
 }
 
@@ -324,9 +320,6 @@ fn tables_come_and_go_beside_commits() {
                 assert!(table.put(b"key", b"value").is_err(), "a table that is gone takes a record");
             }),
         ];
-        world.cut();
-        join(threads);
-        world.cut();
-        world.end();
+        world.end_after(threads);
     });
 }
