@@ -61,6 +61,10 @@ pub struct Args {
     /// Memory for each peer, such as 512M.
     #[arg(long, value_parser = parse_bytes, default_value = "512M")]
     pub budget: u64,
+    /// Memory to be touched and given back before each measurement, 2G unless it is a quick run: else
+    /// whoever is measured first may pay for what the host of a virtual machine has taken back.
+    #[arg(long, value_parser = parse_bytes)]
+    pub warm: Option<u64>,
     /// Repetitions of each measurement; the table has their median, and their range.
     #[arg(long)]
     pub runs: Option<u32>,
@@ -114,10 +118,18 @@ const PHASE_S: (f64, f64) = (0.05, 3.0);
 /// Most phases end long before they would be stopped, so they may be so much longer than their share.
 const PHASE_STRETCH: f64 = 1.3;
 
+/// What a peer needs in memory and in the system's cache, in most cases.
+const WARM_BYTES: u64 = 2 << 30;
+
 impl Args {
     /// Repetitions of each measurement.
     pub fn runs(&self) -> u32 {
         self.runs.unwrap_or(if self.quick { 1 } else { 3 }).max(1)
+    }
+
+    /// Bytes of memory to be touched before each measurement.
+    pub fn warm(&self) -> u64 {
+        self.warm.unwrap_or(if self.quick { 0 } else { WARM_BYTES })
     }
 
     /// The cases, in the order in which to run them; `takes_part` tells how many measurements a case is.

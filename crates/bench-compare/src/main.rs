@@ -7,7 +7,7 @@
 //! must reach. `bench-compare page` makes a page with plots of what was measured before.
 //!
 //! In reading order: `records` makes keys and values, `peers` drives the stores, `workloads` measures
-//! one store in this process, `child` does so in another, `presets` has the sizes, `runner` interleaves
+//! one store in this process, `child` does so in another, `warm` wakes its memory, `presets` has the sizes, `runner` interleaves
 //! the measurements, `results` keeps them, `report` prints them and draws the page.
 
 mod args;
@@ -20,6 +20,7 @@ mod records;
 mod report;
 mod results;
 mod runner;
+mod warm;
 mod workloads;
 
 use args::{Args, Command};
@@ -82,6 +83,7 @@ fn compare(args: &Args) -> Result<bool> {
 
     let end = args.quick.then(|| Instant::now() + Duration::from_secs_f64(args::QUICK_S));
     let mut runner = Runner::new(args.runs(), Duration::from_secs(args.limit), end, dir.path.clone(), lines);
+    runner.warm = args.warm();
     runner.expect(cases.iter().map(|case| entrants(case).len()).sum());
     let mut sound = true;
     for case in &cases {

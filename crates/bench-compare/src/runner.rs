@@ -8,6 +8,7 @@ use crate::child;
 use crate::failure::{Failure, Result};
 use crate::peers::{self, About, Place};
 use crate::results::{Entrant, Lines, Measurement, Results};
+use crate::warm;
 use crate::workloads::{Case, Job, Outcome, Part, RAW_FILES, Workload};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::{self, File};
@@ -107,6 +108,8 @@ pub struct Runner {
     pub dir: PathBuf,
     /// Takes every measurement, if there is a file for them.
     pub lines: Option<Lines>,
+    /// Bytes of memory to be touched before each measurement.
+    pub warm: u64,
     /// The bar, over all measurements; hidden where there is no terminal.
     bar: ProgressBar,
 }
@@ -117,7 +120,7 @@ impl Runner {
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len} [{elapsed_precise}, {eta} left] {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::new(0).with_style(style);
-        Self { runs, limit, end, dir, lines, bar }
+        Self { runs, limit, end, dir, lines, warm: 0, bar }
     }
 
     /// Announces so many measurements, for the bar.
@@ -177,6 +180,7 @@ impl Runner {
     fn in_clean_directory(&self, job: &Job) -> Result<Outcome> {
         clear(&job.dir)?;
         fs::create_dir_all(&job.dir).map_err(Failure::io(format!("creating {}", job.dir.display())))?;
+        warm::touch(self.warm)?;
         let result = child::run(job, Some(self.limit));
         clear(&job.dir)?;
         settle_disk(&self.dir)?;
