@@ -175,10 +175,7 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The system's error.
     fn random(&self) -> io::Result<u64> {
-        let mut bytes = [0; 8];
-        let n = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-        debug_assert!(n == bytes.len(), "so few random bytes come at once");
-        Ok(u64::from_le_bytes(bytes))
+        os::random()
     }
 }
 

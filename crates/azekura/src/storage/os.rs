@@ -264,6 +264,13 @@ impl File for OsFile {
     }
 }
 
+/// Eight random bytes of the system.
+pub(super) fn random() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    platform::random(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
 /// The calls that Linux has. Ranges have been checked to end at or before `OFFSET_MAX`.
 #[cfg(target_os = "linux")]
 mod platform {
@@ -323,12 +330,19 @@ mod platform {
     pub(super) fn rename_no_replace(from: &Path, to: &Path) -> Result<(), Errno> {
         rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
     }
+
+    pub(super) fn random(bytes: &mut [u8; 8]) -> std::io::Result<()> {
+        let n = rustix::rand::getrandom(bytes, rustix::rand::GetRandomFlags::empty())?;
+        debug_assert!(n == 8, "so few random bytes come at once");
+        Ok(())
+    }
 }
 
-/// Other Unixes: all of them unsupported, so that the callers above fall back.
+/// Other Unixes: what they lack is unsupported, so that the callers above fall back.
 #[cfg(not(target_os = "linux"))]
 mod platform {
     use std::fs;
+    use std::io::Read as _;
     use std::path::Path;
 
     use rustix::io::Errno;
@@ -355,6 +369,10 @@ mod platform {
 
     pub(super) fn rename_no_replace(_: &Path, _: &Path) -> Result<(), Errno> {
         Err(Errno::NOSYS)
+    }
+
+    pub(super) fn random(bytes: &mut [u8; 8]) -> std::io::Result<()> {
+        fs::File::open("/dev/urandom")?.read_exact(bytes)
     }
 }
 
