@@ -19,6 +19,7 @@ use crate::format::manifest::{LogChain, Manifest, TableInfo, ValueInfo};
 use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, Superblock};
 use crate::run::Run;
 use crate::space::Extent;
+use crate::values::Segment;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -68,6 +69,15 @@ impl Retired {
     }
 }
 
+/// Parts of a value segment that have been copied elsewhere.
+pub(super) struct ValueMove {
+    pub(super) segment: Arc<Segment>,
+    /// Where the segment's bytes stand then.
+    pub(super) extents: Vec<Extent>,
+    /// What of its former extents is free then.
+    pub(super) left: Vec<Extent>,
+}
+
 /// What the checkpoint is for.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Purpose {
@@ -84,7 +94,20 @@ pub(super) enum Purpose {
 impl Engine {
     /// Writes a checkpoint of the state as it is now.
     pub(super) fn checkpoint(&self, purpose: Purpose) -> Result<()> {
+        self.checkpoint_with(&mut self.checkpoint.lock(), purpose, None)
+    }
+
+    /// Writes a checkpoint in which a value segment stands in another place, and then moves it there. Before
+    /// that nobody else names the new place, and what is logged later may name either: the checkpoint's word
+    /// counts. An error that does not poison the handle leaves it where it is.
+    pub(super) fn checkpoint_move(&self, step: &ValueMove) -> Result<()> {
         let mut guard = self.checkpoint.lock();
+        self.checkpoint_with(&mut guard, Purpose::Plain, Some(step))?;
+        step.segment.moved(step.extents.clone(), step.left.clone());
+        Ok(())
+    }
+
+    fn checkpoint_with(&self, guard: &mut Checkpoint, purpose: Purpose, step: Option<&ValueMove>) -> Result<()> {
         self.poison.check()?;
         if purpose == Purpose::StartLog {
             self.log.begin_chain(self.new_id())?;
@@ -96,7 +119,7 @@ impl Engine {
         let mut freed = if purpose == Purpose::Close { self.log.end_chain(flushed) } else { Vec::new() };
         let chain = self.log.chain_after(flushed);
         let kept = guard.old_logs.iter().filter(|l| l.last_seq > flushed).map(|l| &l.chain);
-        let manifest = self.manifest(&state, kept.chain(&chain).cloned().collect());
+        let manifest = self.manifest(&state, kept.chain(&chain).cloned().collect(), step);
         let (at, extent) = match self.make_room(&manifest) {
             Err(e @ Error::NoSpace { .. }) if matches!(purpose, Purpose::Plain | Purpose::StartLog) => {
                 self.retired.lock().extend(retired);
@@ -105,7 +128,7 @@ impl Engine {
             placed => self.poison.guard(placed)?,
         };
         let armed = self.poison.armed("writing a checkpoint");
-        let done = self.write_checkpoint(&mut guard, at, extent);
+        let done = self.write_checkpoint(guard, at, extent);
         armed.disarm();
         self.poison.guard(done)?;
         freed.extend(chain.into_iter().flat_map(|c| self.log.release(c.first_frame)));
@@ -155,17 +178,19 @@ impl Engine {
         self.checkpoint(Purpose::StartLog)
     }
 
-    fn manifest(&self, state: &State, logs: Vec<LogChain>) -> Manifest {
+    fn manifest(&self, state: &State, logs: Vec<LogChain>, step: Option<&ValueMove>) -> Manifest {
         let tables = state.tables.iter().map(|t| TableInfo {
             id: t.id,
             kind: t.kind,
             name: t.name.to_string(),
             levels: t.levels.iter().map(|l| l.runs.iter().map(|r| r.info.clone()).collect()).collect(),
         });
-        let values = self.values.segments().into_iter().map(|s| ValueInfo {
-            id: s.id,
-            extent: s.extent(),
-            used: s.used().min(s.extent().len),
+        let values = self.values.segments().into_iter().map(|s| {
+            let moved = step.filter(|m| Arc::ptr_eq(&m.segment, &s)).map(|m| m.extents.clone());
+            let mut info =
+                ValueInfo { id: s.id, extents: moved.unwrap_or_else(|| s.place().extents().to_vec()), used: 0 };
+            info.used = s.used().min(info.bytes());
+            info
         });
         Manifest {
             next_id: self.next_id.load(Ordering::Relaxed),
