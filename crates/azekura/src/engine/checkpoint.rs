@@ -10,6 +10,7 @@
 //! poisons the handle.
 
 use super::Engine;
+use super::commit::Commit;
 use super::state::State;
 use crate::base::checksum::crc;
 use crate::base::codec::{u32_of, usize_of64};
@@ -78,13 +79,19 @@ pub(super) struct ValueMove {
     pub(super) left: Vec<Extent>,
 }
 
+/// What a checkpoint says before the state does: if there is no room for it, nothing has happened.
+#[derive(Clone, Copy)]
+enum Change<'a> {
+    Nothing,
+    Tables(&'a dyn Fn(&State) -> State),
+    Values(&'a ValueMove),
+}
+
 /// What the checkpoint is for.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Purpose {
     /// Record the state as it is.
     Plain,
-    /// The same for a change of the tables, which is not to be taken back.
-    Tables,
     /// Also name the log's chain, so that frames may be written.
     StartLog,
     /// Everything is flushed: end the chain.
@@ -94,7 +101,29 @@ pub(super) enum Purpose {
 impl Engine {
     /// Writes a checkpoint of the state as it is now.
     pub(super) fn checkpoint(&self, purpose: Purpose) -> Result<()> {
-        self.checkpoint_with(&mut self.checkpoint.lock(), purpose, None)
+        self.checkpoint_with(&mut self.checkpoint.lock(), purpose, Change::Nothing)
+    }
+
+    /// Writes a checkpoint with other tables, which are those of the state afterwards; after `NoSpace` nothing
+    /// has changed. `change` says under the checkpoint lock whether it may be made, and gives what makes it of a
+    /// state: it is made twice, since commits and merges go on meanwhile. `changed` gets the state that had it not.
+    pub(super) fn checkpoint_tables<F: Fn(&State) -> State>(
+        &self,
+        change: impl FnOnce(&State) -> Result<F>,
+        changed: impl FnOnce(&mut Commit, &State),
+    ) -> Result<()> {
+        let mut guard = self.checkpoint.lock();
+        self.check_open()?;
+        let change = change(&self.state.load())?;
+        self.checkpoint_with(&mut guard, Purpose::Plain, Change::Tables(&change))?;
+        let mut commit = self.lock_commit();
+        let before = self.state.load_full();
+        self.state.store(Arc::new(change(&before)));
+        changed(&mut commit, &before);
+        // Without the locks: a dropped table may have much memory to give back.
+        drop((commit, guard));
+        drop(before);
+        Ok(())
     }
 
     /// Writes a checkpoint in which a value segment stands in another place, and then moves it there. Before
@@ -102,26 +131,29 @@ impl Engine {
     /// counts. An error that does not poison the handle leaves it where it is.
     pub(super) fn checkpoint_move(&self, step: &ValueMove) -> Result<()> {
         let mut guard = self.checkpoint.lock();
-        self.checkpoint_with(&mut guard, Purpose::Plain, Some(step))?;
+        self.checkpoint_with(&mut guard, Purpose::Plain, Change::Values(step))?;
         step.segment.moved(step.extents.clone(), step.left.clone());
         Ok(())
     }
 
-    fn checkpoint_with(&self, guard: &mut Checkpoint, purpose: Purpose, step: Option<&ValueMove>) -> Result<()> {
+    fn checkpoint_with(&self, guard: &mut Checkpoint, purpose: Purpose, change: Change<'_>) -> Result<()> {
         self.poison.check()?;
         if purpose == Purpose::StartLog {
             self.log.begin_chain(self.new_id())?;
         }
         // Runs retired before the state is looked at are not in it.
         let retired = std::mem::take(&mut *self.retired.lock());
-        let state = self.state.load_full();
+        let mut state = self.state.load_full();
+        if let Change::Tables(change) = change {
+            state = Arc::new(change(&state));
+        }
         let flushed = state.flushed_seq;
         let mut freed = if purpose == Purpose::Close { self.log.end_chain(flushed) } else { Vec::new() };
         let chain = self.log.chain_after(flushed);
         let kept = guard.old_logs.iter().filter(|l| l.last_seq > flushed).map(|l| &l.chain);
-        let manifest = self.manifest(&state, kept.chain(&chain).cloned().collect(), step);
+        let manifest = self.manifest(&state, kept.chain(&chain).cloned().collect(), change);
         let (at, extent) = match self.make_room(&manifest) {
-            Err(e @ Error::NoSpace { .. }) if matches!(purpose, Purpose::Plain | Purpose::StartLog) => {
+            Err(e @ Error::NoSpace { .. }) if purpose != Purpose::Close => {
                 self.retired.lock().extend(retired);
                 return Err(e);
             }
@@ -178,7 +210,7 @@ impl Engine {
         self.checkpoint(Purpose::StartLog)
     }
 
-    fn manifest(&self, state: &State, logs: Vec<LogChain>, step: Option<&ValueMove>) -> Manifest {
+    fn manifest(&self, state: &State, logs: Vec<LogChain>, change: Change<'_>) -> Manifest {
         let tables = state.tables.iter().map(|t| TableInfo {
             id: t.id,
             kind: t.kind,
@@ -186,9 +218,11 @@ impl Engine {
             levels: t.levels.iter().map(|l| l.runs.iter().map(|r| r.info.clone()).collect()).collect(),
         });
         let values = self.values.segments().into_iter().map(|s| {
-            let moved = step.filter(|m| Arc::ptr_eq(&m.segment, &s)).map(|m| m.extents.clone());
-            let mut info =
-                ValueInfo { id: s.id, extents: moved.unwrap_or_else(|| s.place().extents().to_vec()), used: 0 };
+            let extents = match change {
+                Change::Values(step) if Arc::ptr_eq(&step.segment, &s) => step.extents.clone(),
+                _ => s.place().extents().to_vec(),
+            };
+            let mut info = ValueInfo { id: s.id, extents, used: 0 };
             info.used = s.used().min(info.bytes());
             info
         });

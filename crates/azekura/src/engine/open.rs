@@ -445,7 +445,6 @@ impl Engine {
         let mut tables = Vec::new();
         for info in &manifest.tables {
             let mut table = TableState::new(info.id, info.kind, &info.name);
-            table.known = Arc::new(true.into());
             let mut levels = Vec::new();
             for level in &info.levels {
                 let runs: Vec<Arc<Run>> =
