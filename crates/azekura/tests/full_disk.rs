@@ -321,3 +321,34 @@ fn tables_are_made_and_dropped_on_a_disk_that_is_nearly_full() {
         assert!(cut.check(|_| {}).unwrap().problems.is_empty());
     }
 }
+
+/// Where space cannot be reserved, a bulk of log that finds no room is refused all the same.
+#[test]
+fn a_bulk_is_refused_by_a_full_disk_that_cannot_reserve() {
+    let watchdog = Watchdog::start(HANG_SECONDS);
+    for seed in 0..6 {
+        watchdog.at(format!("seed {seed}"));
+        let disk = Disk::new();
+        disk.set_unreserving();
+        let db = Db::open_on(&disk, PATH, options(Durability::Sync).memtable_bytes(4 << 20)).unwrap();
+        let table = db.create_table("t", Kind::Ordered).unwrap();
+        let bulk = |from: u64| table.put_many((from..from + 3000).map(|k| (k.to_be_bytes(), value(k, 700))));
+        disk.set_bytes_max(3_000_000 + Rng(seed).below(3_000_000));
+        let mut keys = BTreeSet::new();
+        for round in 0..8 {
+            let from = round * 3000;
+            match bulk(from) {
+                Ok(()) => keys.extend(from..from + 3000),
+                Err(Error::NoSpace { .. }) => {}
+                Err(e) => panic!("round {round}: {e}"),
+            }
+        }
+        assert!(keys.len() < 8 * 3000, "the disk is never full");
+        disk.set_bytes_max(u64::MAX);
+        put_soon(&table, 1 << 40, 700);
+        keys.insert(1 << 40);
+        bulk(1 << 20).unwrap();
+        keys.extend(1 << 20..(1 << 20) + 3000);
+        holds(&db, &disk, &table, &keys, 700);
+    }
+}
