@@ -2,7 +2,7 @@
 //! `NoSpace` and leaves no trace, what was acknowledged stays, and the handle goes on.
 
 use azekura::{Db, Durability, Error, Kind, Options, Table};
-use sim::disk::{Disk, Keep};
+use sim::disk::{Call, Disk, Effect, Fault, Keep};
 use sim::rng::Rng;
 use sim::watchdog::Watchdog;
 use std::collections::BTreeSet;
@@ -222,4 +222,133 @@ fn a_refused_commit_conflicts_with_nobody() {
     early.commit().unwrap();
     table.put(b"more", &value(0, 900)).unwrap();
     assert!(matches!(late.commit(), Err(Error::Conflict { .. })));
+}
+
+/// A manifest that does not fit the superblock needs room. Where there is none, tables stay as they are, and so
+/// does the handle.
+#[test]
+fn tables_are_refused_while_the_disk_is_full() {
+    let watchdog = Watchdog::start(HANG_SECONDS);
+    let name = |i: u64| format!("{i:0>250}");
+    for threads in [true, false] {
+        watchdog.at(format!("threads: {threads}"));
+        let disk = Disk::new();
+        let db = Db::open_on(&disk, PATH, options(Durability::Sync).threads(threads)).unwrap();
+        let table = db.create_table("t", Kind::Ordered).unwrap();
+        (0..20).for_each(|i| drop(db.create_table(&name(i), Kind::Hash).unwrap()));
+        let mut keys = BTreeSet::new();
+        let mut put = |key: u64| {
+            table.put(&key.to_be_bytes(), &value(key, 900)).unwrap();
+            keys.insert(key);
+        };
+        (0..30).for_each(&mut put);
+        db.flush().unwrap();
+        (30..40).for_each(&mut put);
+        let names = || db.tables().into_iter().map(|t| t.name).collect::<Vec<_>>();
+        let before = names();
+        let refused = |what: &str, done: Result<(), Error>| {
+            assert!(matches!(done, Err(Error::NoSpace { .. })), "{what}: {done:?}");
+            assert_eq!(names(), before, "{what}");
+        };
+        let full = Fault { call: Call::Write, nth: 1, forever: true, effect: Effect::Error(28) };
+        disk.set_fault(Some(full));
+        for _ in 0..2 {
+            refused("creating", db.create_table(&name(20), Kind::Hash).map(drop));
+            refused("renaming", db.rename_table("t", &name(21)));
+            refused("dropping", db.drop_table("t"));
+            refused("dropping", db.drop_table(&name(3)));
+        }
+        assert!(matches!(db.open_table(&name(20)), Err(Error::NoSuchTable { .. })));
+        disk.set_fault(None);
+        (40..60).for_each(&mut put);
+        holds(&db, &disk, &table, &keys, 900);
+        // And now there is room.
+        let late = db.create_table(&name(20), Kind::Hash).unwrap();
+        late.put(b"k", b"v").unwrap();
+        db.rename_table(&name(2), &name(21)).unwrap();
+        db.drop_table(&name(3)).unwrap();
+        let cut = disk.after_cut(Keep::None, &mut Rng(1));
+        let cut = Db::open_on(&cut, PATH, options(Durability::Sync)).unwrap();
+        assert_eq!(cut.open_table(&name(20)).unwrap().count().unwrap(), 1);
+        assert_eq!(cut.tables().len(), 21);
+        let gone = |i| matches!(cut.open_table(&name(i)), Err(Error::NoSuchTable { .. }));
+        assert!(gone(2) && gone(3) && cut.open_table(&name(21)).is_ok());
+        holds(&db, &disk, &table, &keys, 900);
+        drop((table, late));
+        db.close().unwrap();
+    }
+}
+
+/// As the disk itself is full: tables are made until there is no room for the next, then some are dropped.
+#[test]
+fn tables_are_made_and_dropped_on_a_disk_that_is_nearly_full() {
+    let watchdog = Watchdog::start(HANG_SECONDS);
+    for seed in 0..4 {
+        watchdog.at(format!("seed {seed}"));
+        let disk = Disk::new();
+        let db = Db::open_on(&disk, PATH, options(Durability::Sync)).unwrap();
+        disk.set_bytes_max(200_000 + Rng(seed).below(100_000));
+        let (mut made, mut refused, mut dropped) = (Vec::new(), 0, 0);
+        for i in 0..900u64 {
+            let name = format!("{i:0>240}");
+            match db.create_table(&name, Kind::Ordered) {
+                Ok(table) => {
+                    made.push((name, table));
+                    continue;
+                }
+                Err(Error::NoSpace { .. }) => refused += 1,
+                Err(e) => panic!("table {i}: {e}"),
+            }
+            if refused % 8 == 0 {
+                let (name, table) = made.swap_remove(made.len() / 2);
+                match db.drop_table(&name) {
+                    Ok(()) => dropped += 1,
+                    Err(Error::NoSpace { .. }) => made.push((name, table)),
+                    Err(e) => panic!("dropping {name}: {e}"),
+                }
+            }
+        }
+        assert!(refused > 50 && made.len() > 50, "{} tables, {refused} refused, {dropped} dropped", made.len());
+        println!("{} tables, {refused} refused, {dropped} dropped", made.len());
+        disk.set_bytes_max(u64::MAX);
+        for (_, table) in &made {
+            put_soon(table, 7, 100);
+        }
+        let cut = disk.after_cut(Keep::None, &mut Rng(1));
+        let cut = Db::open_on(&cut, PATH, options(Durability::Sync)).unwrap();
+        assert_eq!(cut.tables().len(), made.len());
+        assert!(made.iter().all(|(name, _)| cut.open_table(name).unwrap().count().unwrap() == 1));
+        assert!(cut.check(|_| {}).unwrap().problems.is_empty());
+    }
+}
+
+/// Where space cannot be reserved, a bulk of log that finds no room is refused all the same.
+#[test]
+fn a_bulk_is_refused_by_a_full_disk_that_cannot_reserve() {
+    let watchdog = Watchdog::start(HANG_SECONDS);
+    for seed in 0..6 {
+        watchdog.at(format!("seed {seed}"));
+        let disk = Disk::new();
+        disk.set_unreserving();
+        let db = Db::open_on(&disk, PATH, options(Durability::Sync).memtable_bytes(4 << 20)).unwrap();
+        let table = db.create_table("t", Kind::Ordered).unwrap();
+        let bulk = |from: u64| table.put_many((from..from + 3000).map(|k| (k.to_be_bytes(), value(k, 700))));
+        disk.set_bytes_max(3_000_000 + Rng(seed).below(3_000_000));
+        let mut keys = BTreeSet::new();
+        for round in 0..8 {
+            let from = round * 3000;
+            match bulk(from) {
+                Ok(()) => keys.extend(from..from + 3000),
+                Err(Error::NoSpace { .. }) => {}
+                Err(e) => panic!("round {round}: {e}"),
+            }
+        }
+        assert!(keys.len() < 8 * 3000, "the disk is never full");
+        disk.set_bytes_max(u64::MAX);
+        put_soon(&table, 1 << 40, 700);
+        keys.insert(1 << 40);
+        bulk(1 << 20).unwrap();
+        keys.extend(1 << 20..(1 << 20) + 3000);
+        holds(&db, &disk, &table, &keys, 700);
+    }
 }

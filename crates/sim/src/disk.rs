@@ -94,6 +94,8 @@ struct Node {
     now: Bytes,
     safe: Bytes,
     ops: Vec<Waiting>,
+    /// Where the last byte ever written ended.
+    written: u64,
     exclusive: Option<u64>,
     shared: BTreeSet<u64>,
 }
@@ -133,6 +135,8 @@ struct Inner {
     faults_hit: u64,
     syncs_failed: u64,
     bytes_max: u64,
+    /// Space cannot be reserved: only what is written takes room.
+    unreserving: bool,
     /// How long a write takes.
     delay: std::time::Duration,
     trace: u64,
@@ -357,6 +361,12 @@ impl Disk {
     /// No file may grow beyond this.
     pub fn set_bytes_max(&self, bytes: u64) {
         self.lock().bytes_max = bytes;
+    }
+
+    /// From now on space cannot be reserved, as on some file systems: files are only extended, and a write
+    /// to what was not written before may find the disk full.
+    pub fn set_unreserving(&self) {
+        self.lock().unreserving = true;
     }
 
     /// From now on a copy of the disk is kept at every call that changes something; or once in `odds`

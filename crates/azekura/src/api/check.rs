@@ -209,10 +209,13 @@ impl Check<'_> {
     /// Every extent is in use once or free.
     fn extents(&mut self, state: &State) {
         let engine = self.engine;
-        let mut live: Vec<Extent> = engine.live_extents();
+        // While these are held, and the state is, nothing that is allocated from now on stands there.
+        let segments = engine.values.segments();
+        let places: Vec<_> = segments.iter().map(|s| s.place()).collect();
+        let mut live: Vec<Extent> = places.iter().flat_map(|p| p.extents().iter().copied()).collect();
+        live.extend(engine.live_extents());
         let runs = state.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| l.runs.iter()));
         live.extend(runs.flat_map(|r| r.info.extents.iter().copied()));
-        live.extend(engine.values.segments().iter().map(|s| s.extent()));
         self.report.extents = live.len() as u64;
         let live_bytes: u64 = live.iter().map(|e| e.len).sum();
         match Space::from_live(SUPERBLOCKS_BYTES, live) {

@@ -137,7 +137,7 @@ impl Db {
     /// `NoSuchTable`.
     pub fn open_table(&self, name: &str) -> Result<Table> {
         let state = self.engine.state.load();
-        match state.known_tables().find(|t| &*t.name == name) {
+        match state.table_named(name) {
             Some(t) => Ok(Table { db: self.clone(), id: t.id, kind: t.kind }),
             None => Err(Error::NoSuchTable { name: name.into() }),
         }
@@ -156,7 +156,7 @@ impl Db {
     pub fn tables(&self) -> Vec<TableInfo> {
         let state = self.engine.state.load();
         let mut tables: Vec<TableInfo> =
-            state.known_tables().map(|t| TableInfo { name: t.name.to_string(), kind: t.kind }).collect();
+            state.tables.iter().map(|t| TableInfo { name: t.name.to_string(), kind: t.kind }).collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         tables
     }

@@ -98,7 +98,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         free_bytes,
         memtable_bytes: engine.pace.memtable_bytes(),
         log_bytes: engine.log.queued_bytes() as u64 + engine.log.file_bytes(),
-        value_bytes: engine.values.segments().iter().map(|s| s.extent().len).sum(),
+        value_bytes: engine.values.segments().iter().map(|s| s.bytes()).sum(),
         runs: levels.iter().map(|l| l.runs as u64).sum(),
         levels,
         cache_bytes: cache.used_bytes + engine.store.filters.taken() as u64,

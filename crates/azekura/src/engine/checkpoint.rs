@@ -10,6 +10,7 @@
 //! poisons the handle.
 
 use super::Engine;
+use super::commit::Commit;
 use super::state::State;
 use crate::base::checksum::crc;
 use crate::base::codec::{u32_of, usize_of64};
@@ -19,6 +20,7 @@ use crate::format::manifest::{LogChain, Manifest, TableInfo, ValueInfo};
 use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, Superblock};
 use crate::run::Run;
 use crate::space::Extent;
+use crate::values::Segment;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -68,13 +70,28 @@ impl Retired {
     }
 }
 
+/// Parts of a value segment that have been copied elsewhere.
+pub(super) struct ValueMove {
+    pub(super) segment: Arc<Segment>,
+    /// Where the segment's bytes stand then.
+    pub(super) extents: Vec<Extent>,
+    /// What of its former extents is free then.
+    pub(super) left: Vec<Extent>,
+}
+
+/// What a checkpoint says before the state does: if there is no room for it, nothing has happened.
+#[derive(Clone, Copy)]
+enum Change<'a> {
+    Nothing,
+    Tables(&'a dyn Fn(&State) -> State),
+    Values(&'a ValueMove),
+}
+
 /// What the checkpoint is for.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Purpose {
     /// Record the state as it is.
     Plain,
-    /// The same for a change of the tables, which is not to be taken back.
-    Tables,
     /// Also name the log's chain, so that frames may be written.
     StartLog,
     /// Everything is flushed: end the chain.
@@ -84,28 +101,66 @@ pub(super) enum Purpose {
 impl Engine {
     /// Writes a checkpoint of the state as it is now.
     pub(super) fn checkpoint(&self, purpose: Purpose) -> Result<()> {
+        self.checkpoint_with(&mut self.checkpoint.lock(), purpose, Change::Nothing)
+    }
+
+    /// Writes a checkpoint with other tables, which are those of the state afterwards; after `NoSpace` nothing
+    /// has changed. `change` says under the checkpoint lock whether it may be made, and gives what makes it of a
+    /// state: it is made twice, since commits and merges go on meanwhile. `changed` gets the state that had it not.
+    pub(super) fn checkpoint_tables<F: Fn(&State) -> State>(
+        &self,
+        change: impl FnOnce(&State) -> Result<F>,
+        changed: impl FnOnce(&mut Commit, &State),
+    ) -> Result<()> {
         let mut guard = self.checkpoint.lock();
+        self.check_open()?;
+        let change = change(&self.state.load())?;
+        self.checkpoint_with(&mut guard, Purpose::Plain, Change::Tables(&change))?;
+        let mut commit = self.lock_commit();
+        let before = self.state.load_full();
+        self.state.store(Arc::new(change(&before)));
+        changed(&mut commit, &before);
+        // Without the locks: a dropped table may have much memory to give back.
+        drop((commit, guard));
+        drop(before);
+        Ok(())
+    }
+
+    /// Writes a checkpoint in which a value segment stands in another place, and then moves it there. Before
+    /// that nobody else names the new place, and what is logged later may name either: the checkpoint's word
+    /// counts. An error that does not poison the handle leaves it where it is.
+    pub(super) fn checkpoint_move(&self, step: &ValueMove) -> Result<()> {
+        let mut guard = self.checkpoint.lock();
+        self.checkpoint_with(&mut guard, Purpose::Plain, Change::Values(step))?;
+        step.segment.moved(step.extents.clone(), step.left.clone());
+        Ok(())
+    }
+
+    fn checkpoint_with(&self, guard: &mut Checkpoint, purpose: Purpose, change: Change<'_>) -> Result<()> {
         self.poison.check()?;
         if purpose == Purpose::StartLog {
             self.log.begin_chain(self.new_id())?;
         }
         // Runs retired before the state is looked at are not in it.
         let retired = std::mem::take(&mut *self.retired.lock());
-        let state = self.state.load_full();
+        let mut state = self.state.load_full();
+        if let Change::Tables(change) = change {
+            state = Arc::new(change(&state));
+        }
         let flushed = state.flushed_seq;
         let mut freed = if purpose == Purpose::Close { self.log.end_chain(flushed) } else { Vec::new() };
         let chain = self.log.chain_after(flushed);
         let kept = guard.old_logs.iter().filter(|l| l.last_seq > flushed).map(|l| &l.chain);
-        let manifest = self.manifest(&state, kept.chain(&chain).cloned().collect());
+        let manifest = self.manifest(&state, kept.chain(&chain).cloned().collect(), change);
         let (at, extent) = match self.make_room(&manifest) {
-            Err(e @ Error::NoSpace { .. }) if matches!(purpose, Purpose::Plain | Purpose::StartLog) => {
+            Err(e @ Error::NoSpace { .. }) if purpose != Purpose::Close => {
                 self.retired.lock().extend(retired);
                 return Err(e);
             }
             placed => self.poison.guard(placed)?,
         };
         let armed = self.poison.armed("writing a checkpoint");
-        let done = self.write_checkpoint(&mut guard, at, extent);
+        let done = self.write_checkpoint(guard, at, extent);
         armed.disarm();
         self.poison.guard(done)?;
         freed.extend(chain.into_iter().flat_map(|c| self.log.release(c.first_frame)));
@@ -155,17 +210,21 @@ impl Engine {
         self.checkpoint(Purpose::StartLog)
     }
 
-    fn manifest(&self, state: &State, logs: Vec<LogChain>) -> Manifest {
+    fn manifest(&self, state: &State, logs: Vec<LogChain>, change: Change<'_>) -> Manifest {
         let tables = state.tables.iter().map(|t| TableInfo {
             id: t.id,
             kind: t.kind,
             name: t.name.to_string(),
             levels: t.levels.iter().map(|l| l.runs.iter().map(|r| r.info.clone()).collect()).collect(),
         });
-        let values = self.values.segments().into_iter().map(|s| ValueInfo {
-            id: s.id,
-            extent: s.extent(),
-            used: s.used().min(s.extent().len),
+        let values = self.values.segments().into_iter().map(|s| {
+            let extents = match change {
+                Change::Values(step) if Arc::ptr_eq(&step.segment, &s) => step.extents.clone(),
+                _ => s.place().extents().to_vec(),
+            };
+            let mut info = ValueInfo { id: s.id, extents, used: 0 };
+            info.used = s.used().min(info.bytes());
+            info
         });
         Manifest {
             next_id: self.next_id.load(Ordering::Relaxed),

@@ -20,6 +20,7 @@ pub(crate) mod poison;
 mod reclaim;
 pub(crate) mod state;
 mod tables;
+mod tail;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod threads;

@@ -311,7 +311,7 @@ fn read_logs(file: &dyn File, found: &Found, logs: Logs) -> Result<Replayed> {
 /// Remembers the segments of a part, and how far its references reach into them.
 fn note_segments(segments: &mut BTreeMap<u32, ValueInfo>, part: &Part) -> Result<()> {
     for &(id, extent) in &part.segments {
-        segments.entry(id).or_insert(ValueInfo { id, extent, used: 0 });
+        segments.entry(id).or_insert(ValueInfo { id, extents: vec![extent], used: 0 });
     }
     if part.segments.is_empty() {
         return Ok(());
@@ -340,13 +340,13 @@ fn build(
     let mut values: BTreeMap<u32, ValueInfo> = found.manifest.values.iter().map(|v| (v.id, v.clone())).collect();
     for (id, seen) in &replayed.segments {
         let known = values.entry(*id).or_insert_with(|| seen.clone());
-        known.used = known.used.max(seen.used).min(known.extent.len);
+        known.used = known.used.max(seen.used).min(known.bytes());
     }
     keep_referred(&mut values, &found.manifest, &replayed);
     for value in values.values_mut() {
         // Nothing is added to it any more. What it has beyond was perhaps given back when it was
         // closed, after the log or the manifest last spoke of it, and is somebody else's now.
-        value.extent.len = align_up(value.used).max(ALIGN_BYTES).min(value.extent.len);
+        value.cut(align_up(value.used).max(ALIGN_BYTES));
     }
     let space = Arc::new(claim(found, &replayed, &values)?);
     let poison = Arc::new(Poison::default());
@@ -354,7 +354,7 @@ fn build(
     let store = ValueStore::new(file.clone(), space.clone(), poison.clone(), next_segment);
     let values_store = Arc::new(store);
     let held: Vec<Arc<Segment>> =
-        values.values().map(|v| values_store.adopt(v.id, v.extent, align_up(v.used).min(v.extent.len))).collect();
+        values.values().map(|v| values_store.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()))).collect();
     let file_id = found.block.file_id;
     let flushed = found.manifest.flushed_seq;
     let log = Log::new(file.clone(), space.clone(), poison.clone(), values_store.clone(), file_id, flushed);
@@ -433,7 +433,7 @@ fn claim(found: &Found, replayed: &Replayed, values: &BTreeMap<u32, ValueInfo>) 
     live.extend(replayed.logs.iter().flat_map(|l| l.segments.iter().copied()));
     let runs = found.manifest.tables.iter().flat_map(|t| t.levels.iter().flatten());
     live.extend(runs.flat_map(|r| r.extents.iter().copied()));
-    live.extend(values.values().map(|v| v.extent));
+    live.extend(values.values().flat_map(|v| v.extents.iter().copied()));
     Space::from_live(SUPERBLOCKS_BYTES, live).map_err(|(a, b)| {
         let detail = format!("extents {}+{} and {}+{} overlap or are impossible", a.offset, a.len, b.offset, b.len);
         Error::corrupt("manifest", 0, detail)
@@ -445,7 +445,6 @@ impl Engine {
         let mut tables = Vec::new();
         for info in &manifest.tables {
             let mut table = TableState::new(info.id, info.kind, &info.name);
-            table.known = Arc::new(true.into());
             let mut levels = Vec::new();
             for level in &info.levels {
                 let runs: Vec<Arc<Run>> =

@@ -1,13 +1,9 @@
-//! Giving space back: cutting the file's end, punching holes, and moving the tail down.
+//! Giving space back: cutting the file's end, punching holes, and moving the tail down (`tail.rs`).
 
 use super::Engine;
-use super::checkpoint::{Purpose, Retired};
-use super::state::SortedRun;
-use crate::base::codec::usize_of64;
+use super::checkpoint::Purpose;
 use crate::base::error::{Error, Result};
-use crate::base::limits::{PAGE_BYTES, SEGMENT_BYTES};
 use crate::run::Run;
-use crate::space::Extent;
 use std::sync::Arc;
 
 /// How far a long operation has come, in bytes.
@@ -41,9 +37,12 @@ impl Engine {
         self.lock_commit().clear_spares();
         self.values.close_open()?;
         self.drain_values()?;
+        let _paused = self.pause_merges();
+        // Only what is closed and written is moved.
+        self.values.close_open()?;
+        self.values.sync()?;
         let total = self.space.end();
         progress(Progress { done: 0, total });
-        let _paused = self.pause_merges();
         while self.move_tail()? {
             self.check_open()?;
             progress(Progress { done: total - self.space.end().min(total), total });
@@ -70,6 +69,9 @@ impl Engine {
     /// Moves the file's tail into its holes as long as these are many and `go_on` says so, and cuts it.
     /// REQUIRES: merges are held back.
     pub(super) fn tighten(&self, go_on: impl Fn() -> bool) -> Result<()> {
+        if self.is_loose() && go_on() && self.values.close_at(self.space.end())? {
+            self.values.sync()?;
+        }
         while self.is_loose() && go_on() && !self.stopping() && self.move_tail()? {}
         self.trim()
     }
@@ -92,84 +94,4 @@ impl Engine {
         }
         Ok(())
     }
-
-    /// Moves a part of the run that ends the file into a hole; false if none fits.
-    pub(super) fn move_tail(&self) -> Result<bool> {
-        let state = self.state.load_full();
-        let runs = state.tables.iter().flat_map(|t| {
-            t.levels.iter().flat_map(move |l| l.runs.iter().enumerate().map(move |(i, r)| (t.id, l, i, r)))
-        });
-        let last = runs
-            .filter_map(|(t, l, i, r)| {
-                let (n, e) = r.info.extents.iter().enumerate().max_by_key(|(_, e)| e.offset)?;
-                Some((t, l, i, r, n, *e))
-            })
-            .max_by_key(|x| x.5.offset);
-        let Some((table, level, place, run, n, extent)) = last else { return Ok(false) };
-        let Some((moved, to)) = self.copy_part(extent)? else { return Ok(false) };
-        let mut parts = level.runs.clone();
-        let replaced = self.open_run(moved_run(run, n, moved, to)).and_then(|next| {
-            parts[place] = Arc::new(next);
-            let fresh = Arc::new(SortedRun::new(parts.clone(), level.updates)?);
-            self.replace_levels(table, std::slice::from_ref(level), vec![fresh], Vec::new())
-        });
-        if !matches!(replaced, Ok(true)) {
-            // Somebody was faster, or the copy cannot be read; nobody has seen it.
-            self.space.free(to);
-            return replaced.map(|_| true);
-        }
-        run.succeeded_by(parts.swap_remove(place));
-        self.retired.lock().push(Retired::parts(run.clone(), vec![moved]));
-        drop(state);
-        self.checkpoint(Purpose::Plain)?;
-        Ok(true)
-    }
-
-    /// Copies the end of an extent to a lower place: what was copied, and where to.
-    fn copy_part(&self, extent: Extent) -> Result<Option<(Extent, Extent)>> {
-        let page = PAGE_BYTES as u64;
-        let mut len = extent.len;
-        loop {
-            if let Some(to) = self.space.alloc_below(len, extent.offset) {
-                let from = Extent { offset: extent.offset + extent.len - len, len };
-                let copied = self.copy(from, to);
-                if copied.is_err() {
-                    self.space.free(to);
-                }
-                return copied.map(|()| Some((from, to)));
-            }
-            if len <= page * 4 {
-                return Ok(None);
-            }
-            // Keep the parts whole pages: the last part takes what the extent has beyond them.
-            len = extent.len - (extent.len - len / 2).div_ceil(page) * page;
-        }
-    }
-
-    fn copy(&self, from: Extent, to: Extent) -> Result<()> {
-        let mut buf = vec![0; SEGMENT_BYTES.min(usize_of64(from.len))];
-        let mut at = 0;
-        while at < from.len {
-            let n = usize_of64((from.len - at).min(buf.len() as u64));
-            let part = &mut buf[..n];
-            self.file.read_at(part, from.offset + at).map_err(|e| crate::run::read_error(e, from.offset + at))?;
-            self.file.write_at(part, to.offset + at).map_err(|e| Error::io("moving a run", e))?;
-            self.file.write_back(to.offset + at, n as u64);
-            at += n as u64;
-        }
-        Ok(())
-    }
-}
-
-/// The run with the end of its extent `n` moved.
-fn moved_run(run: &Run, n: usize, moved: Extent, to: Extent) -> crate::format::manifest::RunInfo {
-    let mut info = run.info.clone();
-    let whole = info.extents[n];
-    let mut parts = Vec::new();
-    if moved.len < whole.len {
-        parts.push(Extent { offset: whole.offset, len: whole.len - moved.len });
-    }
-    parts.push(to);
-    info.extents.splice(n..=n, parts);
-    info
 }

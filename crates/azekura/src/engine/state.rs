@@ -159,8 +159,6 @@ pub(crate) struct TableState {
     pub(crate) read: Arc<AtomicBool>,
     /// Whether somebody has read the memtable before this one.
     pub(crate) was_read: bool,
-    /// A durable checkpoint knows the table; before that nobody may commit to it.
-    pub(crate) known: Arc<AtomicBool>,
 }
 
 impl TableState {
@@ -175,7 +173,6 @@ impl TableState {
             levels: Arc::default(),
             read: Arc::default(),
             was_read: false,
-            known: Arc::default(),
         }
     }
 
@@ -195,7 +192,7 @@ impl TableState {
     }
 }
 
-/// All tables at one moment.
+/// All tables at one moment. A durable checkpoint knows each of them.
 pub(crate) struct State {
     pub(crate) visible: AtomicU64,
     /// In ascending order of id.
@@ -223,12 +220,7 @@ impl State {
         }
     }
 
-    /// The tables that may be used.
-    pub(crate) fn known_tables(&self) -> impl Iterator<Item = &Arc<TableState>> {
-        self.tables.iter().filter(|t| t.known.load(Ordering::Acquire))
-    }
-
-    /// The table of a name, even if it is only being made.
+    /// The table of a name.
     pub(crate) fn table_named(&self, name: &str) -> Option<&Arc<TableState>> {
         self.tables.iter().find(|t| &*t.name == name)
     }

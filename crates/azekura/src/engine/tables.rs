@@ -1,9 +1,9 @@
 //! Creating, renaming and dropping tables: each is a checkpoint of its own, after a sync, so that
-//! what was committed before is never behind.
+//! what was committed before is never behind. The checkpoint comes first, and then the state: nobody
+//! commits to a table that a crash would take away, and a full disk has changed nothing.
 
 use super::Engine;
-use super::checkpoint::{Purpose, Retired};
-use super::state::TableState;
+use super::state::{State, TableState};
 use crate::base::error::{Error, Result};
 use crate::base::key::Kind;
 use crate::base::limits::NAME_BYTES_MAX;
@@ -16,21 +16,13 @@ impl Engine {
         self.check_writable()?;
         check_name(name)?;
         self.sync()?;
-        let (id, known);
-        {
-            let _commit = self.lock_commit();
-            self.check_open()?;
-            let state = self.state.load_full();
-            if state.table_named(name).is_some() {
-                return Err(Error::TableExists { name: name.into() });
-            }
-            id = self.next_table.fetch_add(1, Ordering::Relaxed);
-            let table = TableState::new(id, kind, name);
-            known = table.known.clone();
-            self.state.store(Arc::new(state.with_table(table)));
-        }
-        self.checkpoint(Purpose::Tables)?;
-        known.store(true, Ordering::Release);
+        let id = self.next_table.fetch_add(1, Ordering::Relaxed);
+        let table = TableState::new(id, kind, name);
+        let create = |state: &State| {
+            check_free(state, name)?;
+            Ok(|state: &State| state.with_table(table.clone()))
+        };
+        self.checkpoint_tables(create, |_, _| {})?;
         Ok(id)
     }
 
@@ -39,42 +31,48 @@ impl Engine {
         self.check_writable()?;
         check_name(to)?;
         self.sync()?;
-        {
-            let _commit = self.lock_commit();
-            self.check_open()?;
-            let state = self.state.load_full();
-            let table = state.table_named(from).ok_or_else(|| no_such(from))?;
-            if state.table_named(to).is_some() {
-                return Err(Error::TableExists { name: to.into() });
-            }
-            let mut t = TableState::clone(table);
-            t.name = to.into();
-            self.state.store(Arc::new(state.with_table(t)));
-        }
-        self.checkpoint(Purpose::Tables)
+        let rename = |state: &State| {
+            let id = state.table_named(from).ok_or_else(|| no_such(from))?.id;
+            check_free(state, to)?;
+            Ok(move |state: &State| {
+                let mut tables = state.tables.clone();
+                for table in tables.iter_mut().filter(|t| t.id == id) {
+                    Arc::make_mut(table).name = to.into();
+                }
+                state.with_tables(tables)
+            })
+        };
+        self.checkpoint_tables(rename, |_, _| {})
     }
 
     /// Removes a table; its space is free once the readers that see it are gone.
     pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
         self.check_writable()?;
         self.sync()?;
-        {
-            let mut commit = self.lock_commit();
-            self.check_open()?;
-            let state = self.state.load_full();
-            let table = state.table_named(name).ok_or_else(|| no_such(name))?;
+        let remove = |state: &State| {
+            let id = state.table_named(name).ok_or_else(|| no_such(name))?.id;
+            Ok(move |state: &State| state.with_tables(state.tables.iter().filter(|t| t.id != id).cloned().collect()))
+        };
+        self.checkpoint_tables(remove, |commit, before| {
+            let Some(table) = before.table_named(name) else { return };
             commit.live_bytes -= table.live_bytes().min(commit.live_bytes);
-            let tables = state.tables.iter().filter(|t| t.id != table.id).cloned().collect();
-            self.state.store(Arc::new(state.with_tables(tables)));
             self.pace.set_live(commit.live_bytes as u64);
-            let runs = table.levels.iter().flat_map(|l| l.runs.iter().cloned());
-            self.retired.lock().extend(runs.map(Retired::whole).chain([Retired::memory(state.clone())]));
-        }
+            // No durable checkpoint names them any more, and of the log's records those of unknown tables are
+            // passed over, so that values go too.
+            table.levels.iter().flat_map(|l| &l.runs).for_each(|run| run.doom());
+        })?;
         if !self.has_frozen() {
             self.pace.set_frozen(0);
             self.forget_flush_error();
         }
-        self.checkpoint(Purpose::Tables)
+        Ok(())
+    }
+}
+
+fn check_free(state: &State, name: &str) -> Result<()> {
+    match state.table_named(name) {
+        Some(_) => Err(Error::TableExists { name: name.into() }),
+        None => Ok(()),
     }
 }
 

@@ -114,7 +114,7 @@ fn leaked(engine: &Engine) -> u64 {
     let state = engine.state.load_full();
     let runs = state.tables.iter().flat_map(|t| t.levels.iter()).flat_map(|l| &l.runs);
     let mut live: u64 = runs.flat_map(|r| &r.info.extents).map(|e| e.len).sum();
-    live += engine.values.segments().iter().map(|s| s.extent().len).sum::<u64>();
+    live += engine.values.segments().iter().map(|s| s.bytes()).sum::<u64>();
     live += engine.live_extents().iter().map(|e| e.len).sum::<u64>();
     engine.space.end() - SUPERBLOCKS_BYTES - engine.space.free_bytes() - live
 }

@@ -313,6 +313,8 @@ impl Engine {
     /// however fast others write.
     pub(crate) fn settle(&self) -> Result<()> {
         self.flush()?;
+        // The thread that has flushed lets go of what was there before, and with it of dead values.
+        drop(self.flushing.lock());
         let _paused = self.pause_merges();
         let ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
         for id in ids {

@@ -9,7 +9,7 @@
 //! u32 n, then n logs:    u64 chain | u64 offset | u64 length | u64 first frame | u64 end frame
 //! u32 n, then n tables:  u32 id | u8 kind | blob name | u32 sorted runs, newest first, each:
 //!                        u32 partitions in key order, each a run
-//! u32 n, then n value segments: u32 id | u64 offset | u64 length | u64 used
+//! u32 n, then n parts of value segments, those of one together: u32 id | u64 offset | u64 length | u64 used
 //! run: u64 id | u32 extents, each u64 offset, u64 length | u32 units | u64 data bytes
 //!      | u64 filter blocks | u32 meta bytes | u64 records | u64 deletes | u32 range deletes
 //!      | u8 form (0 mixed, 1 fixed, 2 small pages) | u32 stride | u8 tag | blob smallest key | blob largest key
@@ -79,8 +79,27 @@ pub(crate) struct TableInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ValueInfo {
     pub(crate) id: u32,
-    pub(crate) extent: Extent,
+    /// Where its bytes are, in order; never empty.
+    pub(crate) extents: Vec<Extent>,
+    /// How many of them may be referred to by runs: all but some of the last extent.
     pub(crate) used: u64,
+}
+
+impl ValueInfo {
+    /// Bytes of the file that the segment takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.extents.iter().map(|e| e.len).sum()
+    }
+
+    /// Leaves it no more than its first `bytes`, a multiple of [`ALIGN_BYTES`] and not zero.
+    pub(crate) fn cut(&mut self, bytes: u64) {
+        let mut rest = bytes;
+        self.extents.retain_mut(|e| {
+            e.len = e.len.min(rest);
+            rest -= e.len;
+            e.len > 0
+        });
+    }
 }
 
 /// The state of the file at one checkpoint.
@@ -113,12 +132,17 @@ impl Manifest {
         for table in &self.tables {
             encode_table(&mut w, table);
         }
-        w.u32(u32_of(self.values.len()));
+        w.u32(u32_of(self.values.iter().map(|v| v.extents.len()).sum()));
         for value in &self.values {
-            w.u32(value.id);
-            w.u64(value.extent.offset);
-            w.u64(value.extent.len);
-            w.u64(value.used);
+            let mut rest = value.used;
+            for extent in &value.extents {
+                let used = rest.min(extent.len);
+                rest -= used;
+                w.u32(value.id);
+                w.u64(extent.offset);
+                w.u64(extent.len);
+                w.u64(used);
+            }
         }
         w.bytes
     }
@@ -140,7 +164,19 @@ impl Manifest {
             if used > extent.len {
                 return Err(r.bad(format!("value segment {id} uses {used} of {} bytes", extent.len)));
             }
-            m.values.push(ValueInfo { id, extent, used });
+            match m.values.last_mut().filter(|v| v.id == id) {
+                Some(v) if v.used < v.bytes() => {
+                    return Err(r.bad(format!("a part of value segment {id} is not full, and not its last")));
+                }
+                Some(v) if v.bytes() + extent.len > i64::MAX as u64 => {
+                    return Err(r.bad(format!("value segment {id} is longer than a file can be")));
+                }
+                Some(v) => {
+                    v.extents.push(extent);
+                    v.used += used;
+                }
+                None => m.values.push(ValueInfo { id, extents: vec![extent], used }),
+            }
         }
         r.finish()?;
         Ok(m)
@@ -330,7 +366,7 @@ mod tests {
                 end_frame: u64::MAX,
             }],
             tables: vec![TableInfo { id: 1, kind: Kind::Hash, name: "t".into(), levels: vec![vec![run]] }],
-            values: vec![ValueInfo { id: 1, extent: Extent { offset: 131_072, len: 8192 }, used: 5000 }],
+            values: vec![ValueInfo { id: 1, extents: vec![Extent { offset: 131_072, len: 8192 }], used: 5000 }],
         }
     }
 
@@ -363,6 +399,29 @@ mod tests {
                 assert!(Manifest::decode(&bytes, 0).is_err(), "form {unknown}");
             }
         }
+    }
+
+    #[test]
+    fn a_segment_in_several_parts_comes_back_and_all_but_its_last_are_full() {
+        let part = |n: u64| Extent { offset: n << 20, len: 8192 };
+        let mut manifest = sample();
+        manifest.values.push(ValueInfo { id: 2, extents: vec![part(3), part(1), part(2)], used: 17_000 });
+        manifest.values.push(ValueInfo { id: 3, extents: vec![part(4)], used: 8192 });
+        let bytes = manifest.encode();
+        assert_eq!(Manifest::decode(&bytes, 0).unwrap(), manifest);
+        let of = |cut_bytes: u64| {
+            let mut value = manifest.values[1].clone();
+            value.cut(cut_bytes);
+            value.extents
+        };
+        assert_eq!(of(24_576), [part(3), part(1), part(2)]);
+        assert_eq!(of(20_480), [part(3), part(1), Extent { len: 4096, ..part(2) }]);
+        assert_eq!(of(8192), [part(3)]);
+        // The used length of the second part, of four that stand at the end.
+        let mut bytes = bytes;
+        let at = bytes.len() - 2 * 28 - 8;
+        bytes[at..at + 8].copy_from_slice(&8000u64.to_le_bytes());
+        assert!(Manifest::decode(&bytes, 0).is_err());
     }
 
     /// As the fuzzer found it: merging such a run reserved a filter for all the records it claims.

@@ -1,17 +1,20 @@
-//! The writing side of the log.
+//! The writing side of the log: the queue, the segments, and what makes them durable.
 
-use crate::base::codec::{Writer, u32_of, usize_of64};
+mod frames;
+
+use crate::base::codec::{Writer, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, align_up};
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::engine::poison::Poison;
-use crate::format::frame::{Frame, HEADER_BYTES, NO_RECORD, begin_record, end_record, write_part};
+use crate::format::frame::{HEADER_BYTES, begin_record, end_record, write_part};
 use crate::format::manifest::LogChain;
 use crate::memtable::chunk::Chunk;
 use crate::space::{Extent, Space};
 use crate::storage::File;
 use crate::values::{Segment, ValueStore};
+use frames::FrameWriter;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -35,7 +38,8 @@ enum Blank {
     /// Filled with zeroes: a durable write to blocks that were written before costs half of one that
     /// must also record that they are written now (95 against 170 µs here).
     Written,
-    /// Reserved only: a bulk is written in few large writes, and zeroes would double its bytes.
+    /// Reserved only: a bulk is written in few large writes, and zeroes would double its bytes. (Where the
+    /// file system cannot reserve, as `Written`.)
     Reserved,
 }
 
@@ -263,6 +267,44 @@ impl Log {
         io.segments.iter().map(|s| s.extent).chain(io.spare).collect()
     }
 
+    /// Where the segment begins to which frames are written, or the one that is ready to follow it, if that is
+    /// higher. None while no checkpoint names the chain.
+    pub(crate) fn tail(&self) -> Option<u64> {
+        let io = self.io.lock();
+        let last = io.segments.back().filter(|_| self.published.load(Ordering::Acquire))?;
+        Some(last.extent.offset.max(io.spare.map_or(0, |s| s.offset)))
+    }
+
+    /// Goes on in a segment of the least length in a hole below, and gives back the one that was ready. The
+    /// others go like all of a chain, when a checkpoint has made them needless. False if nothing has changed.
+    pub(crate) fn move_down(&self) -> Result<bool> {
+        let mut io = self.io.lock();
+        self.poison.check()?;
+        if !self.published.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        let spare = io.spare.take();
+        if let Some(spare) = spare {
+            self.space.free(spare);
+        }
+        let Some(last) = io.segments.back() else { return Ok(spare.is_some()) };
+        let Some(extent) = self.space.alloc_below(SEGMENT_BYTES_MIN, last.extent.offset) else {
+            return Ok(spare.is_some());
+        };
+        self.write_zeroes(extent).map_err(|e| {
+            self.space.free(extent);
+            Error::io("allocating a log segment", e)
+        })?;
+        let armed = self.poison.armed("moving the log");
+        let mut out = FrameWriter::new(self, &mut io);
+        let done = out.jump_to(extent).and_then(|()| out.finish());
+        armed.disarm();
+        self.poison.guard(done)?;
+        io.durable_below = io.next_frame;
+        self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
+        Ok(true)
+    }
+
     /// Takes the segments before frame `first` out of the chain; the caller frees them when the
     /// checkpoint without them is durable. REQUIRES: the checkpoint lock.
     pub(crate) fn release(&self, first: u64) -> Vec<Extent> {
@@ -361,8 +403,7 @@ impl Log {
     }
 
     fn write_pending(&self, io: &mut Io, pending: &VecDeque<Pending>) -> Result<()> {
-        let mut out =
-            FrameWriter { log: self, io, frame: vec![0; HEADER_BYTES], first_record: NO_RECORD, unsynced: false };
+        let mut out = FrameWriter::new(self, io);
         for p in pending {
             match &p.body {
                 Body::Bytes(bytes) => out.add_records(bytes, p.last_seq)?,
@@ -413,7 +454,11 @@ impl Log {
         let extent = self.space.alloc(len);
         let made = match blank {
             Blank::Written => self.write_zeroes(extent),
-            Blank::Reserved => self.file.allocate(extent.offset, extent.len),
+            // A write to what is not reserved may find the disk full when frames before it are written.
+            Blank::Reserved => match self.file.allocate(extent.offset, extent.len) {
+                Ok(false) => self.write_zeroes(extent),
+                done => done.map(drop),
+            },
         };
         match made {
             Ok(()) => Ok(extent),
@@ -436,9 +481,10 @@ impl Log {
     }
 }
 
-/// The segments of a commit's part as they stand in its record.
+/// The segments of a commit's part as they stand in its record. Of one that was moved in parts the first
+/// will do: a checkpoint knows all of them, and its word counts.
 pub(crate) fn segment_list(segments: &[Arc<Segment>]) -> Vec<(u32, Extent)> {
-    segments.iter().map(|s| (s.id, s.extent())).collect()
+    segments.iter().map(|s| (s.id, s.place().extents()[0])).collect()
 }
 
 impl Pending {
@@ -474,123 +520,6 @@ fn part_bytes_max(chunk: &Chunk) -> u64 {
 /// The length of the segment after one.
 fn next_segment_bytes(last: u64) -> u64 {
     (last * 4).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX)
-}
-
-/// Cuts a stream of records into frames.
-struct FrameWriter<'a> {
-    log: &'a Log,
-    io: &'a mut Io,
-    frame: Vec<u8>,
-    first_record: u32,
-    /// Something was written that the next durable write does not cover.
-    unsynced: bool,
-}
-
-impl FrameWriter<'_> {
-    /// Appends whole records, the last of commit `seq`.
-    fn add_records(&mut self, mut bytes: &[u8], seq: u64) -> Result<()> {
-        if self.first_record == NO_RECORD {
-            self.first_record = u32_of(self.frame.len() - HEADER_BYTES);
-        }
-        while !bytes.is_empty() {
-            let room = HEADER_BYTES + PAYLOAD_BYTES_MAX - self.frame.len();
-            let n = room.min(bytes.len());
-            self.frame.extend_from_slice(&bytes[..n]);
-            bytes = &bytes[n..];
-            self.touch(seq);
-            if self.frame.len() == HEADER_BYTES + PAYLOAD_BYTES_MAX {
-                self.write_frame(false)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn touch(&mut self, seq: u64) {
-        if let Some(s) = self.io.segments.back_mut() {
-            s.last_seq = s.last_seq.max(seq);
-        }
-    }
-
-    fn finish(mut self) -> Result<()> {
-        if self.frame.len() > HEADER_BYTES {
-            self.write_frame(true)?;
-        }
-        if self.unsynced {
-            self.log.file.sync_data().map_err(|e| Error::io("syncing the log", e))?;
-        }
-        Ok(())
-    }
-
-    /// Writes the frame at hand; durably if it is the last and nothing else waits for a sync.
-    fn write_frame(&mut self, last: bool) -> Result<()> {
-        let need = align_up(self.frame.len() as u64);
-        self.make_room(need)?;
-        let len = u32_of(self.frame.len() - HEADER_BYTES);
-        self.frame.resize(usize_of64(need), 0);
-        self.seal(len, self.first_record, false);
-        let Some(segment) = self.io.segments.back() else { return Err(no_segment()) };
-        let offset = segment.extent.offset + self.io.at;
-        let file = &self.log.file;
-        if last && !self.unsynced {
-            file.write_durable_at(&self.frame, offset).map_err(|e| Error::io("writing the log", e))?;
-        } else {
-            file.write_at(&self.frame, offset).map_err(|e| Error::io("writing the log", e))?;
-            self.unsynced = true;
-        }
-        self.io.at += need;
-        self.io.next_frame += 1;
-        self.frame.clear();
-        self.frame.resize(HEADER_BYTES, 0);
-        self.first_record = NO_RECORD;
-        Ok(())
-    }
-
-    fn seal(&mut self, len: u32, first_record: u32, jump: bool) {
-        let frame = Frame {
-            file_id: self.log.file_id,
-            chain: self.io.chain,
-            number: self.io.next_frame,
-            len,
-            first_record,
-            jump,
-            checkpoint: self.log.checkpoint.load(Ordering::Acquire),
-            durable_below: self.io.durable_below,
-        };
-        frame.seal(&mut self.frame);
-    }
-
-    /// Sees to it that a frame of `need` bytes, and a jump behind it, fit the last segment.
-    fn make_room(&mut self, need: u64) -> Result<()> {
-        let Some(last) = self.io.segments.back() else { return Err(no_segment()) };
-        if self.io.at + need + JUMP_BYTES <= last.extent.len {
-            return Ok(());
-        }
-        let (old, touched) = (last.extent, last.last_seq);
-        let extent = match self.io.spare.take() {
-            Some(spare) if need + JUMP_BYTES <= spare.len => spare,
-            spare => {
-                spare.into_iter().for_each(|small| self.log.space.free(small));
-                let len = align_up(next_segment_bytes(old.len).max(need + 2 * JUMP_BYTES));
-                let blank = if need >= BULK_BYTES { Blank::Reserved } else { Blank::Written };
-                self.log.new_extent(len, blank)?
-            }
-        };
-        let records = std::mem::replace(&mut self.frame, vec![0; usize_of64(ALIGN_BYTES)]);
-        self.frame[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&extent.offset.to_le_bytes());
-        self.frame[HEADER_BYTES + 8..HEADER_BYTES + 16].copy_from_slice(&extent.len.to_le_bytes());
-        self.seal(16, NO_RECORD, true);
-        // Twice, for all that follows hangs on it and nothing behind it in the segment could tell.
-        self.frame.extend_from_within(..);
-        let at = old.offset + self.io.at;
-        self.log.file.write_at(&self.frame, at).map_err(|e| Error::io("writing the log", e))?;
-        self.unsynced = true;
-        self.frame = records;
-        self.io.next_frame += 1;
-        self.io.at = 0;
-        let first_frame = self.io.next_frame;
-        self.io.segments.push_back(LogSegment { extent, first_frame, last_seq: touched });
-        Ok(())
-    }
 }
 
 fn no_segment() -> Error {

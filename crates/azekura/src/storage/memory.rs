@@ -238,14 +238,14 @@ impl File for MemFile {
         Ok(())
     }
 
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
         let end = end_of(offset, len)?;
         self.check_writable()?;
         if len > 0 {
             let mut contents = self.node.contents.write();
             contents.len = contents.len.max(end);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {

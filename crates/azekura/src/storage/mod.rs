@@ -100,12 +100,12 @@ pub trait File: Send + Sync {
     fn set_len(&self, len: u64) -> io::Result<()>;
 
     /// Reserves disk space for a range, extending the file to its end if that is further. What is
-    /// there already stays; the rest reads as zeros. Where the file system cannot reserve, the file
-    /// is only extended, and a later write may still find the disk full.
+    /// there already stays; the rest reads as zeros. `false` where the file system cannot reserve: the
+    /// file is only extended, and a later write may still find the disk full.
     ///
     /// # Errors
     /// The system's error, a full disk among them; the file may have been extended in part.
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()>;
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool>;
 
     /// Gives the disk space of a range back; it reads as zeros afterwards. The length stays. Where
     /// that is not supported nothing happens, **and the bytes remain**.

@@ -228,14 +228,14 @@ impl File for OsFile {
         self.file.set_len(len)
     }
 
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
         let end = end_of(offset, len)?;
         if len == 0 {
-            return Ok(());
+            return Ok(true);
         }
         match uninterrupted(|| Ok(platform::allocate(&self.file, offset, len)?)) {
-            Err(e) if Errno::from_io_error(&e).is_some_and(is_unsupported) => self.grow_to(end),
-            done => done,
+            Err(e) if Errno::from_io_error(&e).is_some_and(is_unsupported) => self.grow_to(end).map(|()| false),
+            done => done.map(|()| true),
         }
     }
 

@@ -8,23 +8,25 @@
 //! that holds a durable value is ever written again.
 //!
 //! A segment lives as long as somebody holds it: the runs, chunks and transactions whose records
-//! refer to it. The last one to drop it frees its extent.
+//! refer to it. The last one to drop it frees its extents. A segment that is closed and written may be
+//! moved, in parts too: references name it and not its place.
 //!
 //! Lock order: `open`, then `queue`.
 
 pub(crate) mod ahead;
+mod place;
 mod writer;
 
 pub(crate) use writer::ValueStore;
 
 use crate::base::codec::{u32_at, usize_of};
 use crate::base::error::{Error, Result};
-use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::sync::{ArcSwap, Mutex};
 use crate::engine::poison::Poison;
-use crate::run::read_error;
 use crate::space::{Extent, Space};
 use crate::storage::File;
+use place::Place;
 use std::sync::Arc;
 
 /// Bytes of a reference in a record.
@@ -64,15 +66,12 @@ struct Part {
     bytes: Arc<Vec<u8>>,
 }
 
-/// A stretch of the file that holds values.
+/// Values that stand one after the other.
 pub(crate) struct Segment {
     pub(crate) id: u32,
     file: Arc<dyn File>,
-    space: Arc<Space>,
-    poison: Arc<Poison>,
-    /// The extent; it shrinks when the segment is closed.
-    extent: Mutex<Extent>,
-    offset: u64,
+    /// It shrinks when the segment is closed, and changes when it is moved.
+    place: ArcSwap<Place>,
     /// Bytes given out.
     used: AtomicU64,
     /// Bytes that stand in the file (though perhaps not on the device).
@@ -85,10 +84,8 @@ pub(crate) struct Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // After a failure nobody knows what the file names; a merge still at work must not write there.
-        if self.poison.check().is_ok() {
-            self.space.free(*self.extent.lock());
-        }
+        let place = self.place.load_full();
+        place.left(place.extents().to_vec());
     }
 }
 
@@ -98,16 +95,13 @@ impl Segment {
         file: Arc<dyn File>,
         space: Arc<Space>,
         poison: Arc<Poison>,
-        extent: Extent,
+        extents: Vec<Extent>,
         used: u64,
     ) -> Segment {
         Segment {
             id,
             file,
-            space,
-            poison,
-            offset: extent.offset,
-            extent: Mutex::new(extent),
+            place: ArcSwap::from_pointee(Place::new(extents, space, poison)),
             used: AtomicU64::new(used),
             written: AtomicU64::new(used),
             parts: Mutex::new(Vec::new()),
@@ -115,8 +109,28 @@ impl Segment {
         }
     }
 
-    pub(crate) fn extent(&self) -> Extent {
-        *self.extent.lock()
+    /// Where it stands now.
+    pub(crate) fn place(&self) -> Arc<Place> {
+        self.place.load_full()
+    }
+
+    /// Bytes of the file that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.place.load().bytes()
+    }
+
+    /// It stands in `extents` from now on; `left` are those of its former ones, or parts of them, that it has
+    /// left. REQUIRES: they hold the same bytes, and a durable checkpoint says so; nobody else moves it.
+    pub(crate) fn moved(&self, extents: Vec<Extent>, left: Vec<Extent>) {
+        let old = self.place.load_full();
+        let next = Arc::new(old.at(extents));
+        old.succeeded_by(next.clone(), left);
+        self.place.store(next);
+    }
+
+    /// Whether all that its extents hold is in the file, and will stay as it is.
+    fn is_whole(&self) -> bool {
+        self.written() == self.bytes()
     }
 
     pub(crate) fn used(&self) -> u64 {
@@ -148,7 +162,7 @@ impl Segment {
     /// Fills `out` from byte `start` on. REQUIRES: that many were given out.
     fn read_bytes(&self, start: u64, out: &mut [u8]) -> Result<()> {
         if start + out.len() as u64 <= self.written() {
-            self.file.read_at(out, self.offset + start).map_err(|e| read_error(e, self.offset + start))
+            self.place.load().read(self.file.as_ref(), start, out)
         } else {
             self.read_unwritten(start, out)
         }
@@ -165,7 +179,7 @@ impl Segment {
     }
 
     fn bad(&self, start: u64, detail: &str) -> Error {
-        Error::corrupt("value", self.offset + start, format!("segment {}: {detail}", self.id))
+        Error::corrupt("value", self.place.load().offset_of(start), format!("segment {}: {detail}", self.id))
     }
 
     /// As `read`, of bytes some of which are still in memory. A part is removed only after it is
@@ -187,7 +201,7 @@ impl Segment {
         drop(tail);
         let n = crate::base::codec::usize_of64(file_end - start);
         if n > 0 {
-            self.file.read_at(&mut out[..n], self.offset + start).map_err(|e| read_error(e, self.offset + start))?;
+            self.place.load().read(self.file.as_ref(), start, &mut out[..n])?;
         }
         Ok(())
     }

@@ -80,9 +80,9 @@ impl ValueStore {
     }
 
     /// Makes a segment of the file known, as recovery finds it.
-    pub(crate) fn adopt(&self, id: u32, extent: Extent, used: u64) -> Arc<Segment> {
+    pub(crate) fn adopt(&self, id: u32, extents: Vec<Extent>, used: u64) -> Arc<Segment> {
         let (file, space, poison) = (self.file.clone(), self.space.clone(), self.poison.clone());
-        let segment = Arc::new(Segment::new(id, file, space, poison, extent, used));
+        let segment = Arc::new(Segment::new(id, file, space, poison, extents, used));
         self.registry.write().insert(id, Arc::downgrade(&segment));
         self.next_id.fetch_max(id + 1, Ordering::Relaxed);
         segment
@@ -122,6 +122,13 @@ impl ValueStore {
         all
     }
 
+    /// Those of them that may be moved: nothing of them waits to be written.
+    pub(crate) fn whole_segments(&self) -> Vec<Arc<Segment>> {
+        let mut all = self.closed_segments();
+        all.retain(|s| s.is_whole());
+        all
+    }
+
     /// The segment of a number, if somebody holds it.
     pub(crate) fn segment(&self, id: u32) -> Option<Arc<Segment>> {
         self.registry.read().get(&id).and_then(Weak::upgrade)
@@ -139,7 +146,7 @@ impl ValueStore {
             }
         }
         let segment = match &*open {
-            Some(s) if s.used() + len <= s.extent().len => s.clone(),
+            Some(s) if s.used() + len <= s.bytes() => s.clone(),
             _ => {
                 if let Some(old) = open.take() {
                     self.close_segment(&old)?;
@@ -157,13 +164,13 @@ impl ValueStore {
         let extent = if len > VALUE_SEGMENT_BYTES {
             self.space.alloc(align_up(len))
         } else {
-            let all: u64 = self.segments().iter().map(|s| s.extent().len).sum();
+            let all: u64 = self.segments().iter().map(|s| s.bytes()).sum();
             let size = align_up((all / SEGMENTS_AIMED_AT).min(VALUE_SEGMENT_BYTES));
             let least = align_up(len.max(VALUE_SEGMENT_BYTES_MIN));
             self.space.alloc_up_to(least, least.max(size))
         };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        self.adopt(id, extent, 0)
+        self.adopt(id, vec![extent], 0)
     }
 
     /// Copies a value to the tail, handing the tail on each time that it is full.
@@ -173,7 +180,7 @@ impl ValueStore {
             let full = {
                 let mut tail = segment.tail.lock();
                 if tail.1.capacity() == 0 {
-                    let left = segment.extent().len - tail.0;
+                    let left = segment.bytes() - tail.0;
                     tail.1.reserve_exact(SEGMENT_BYTES.min(usize_of64(left)));
                 }
                 let n = rest.len().min(SEGMENT_BYTES - tail.1.len());
@@ -232,10 +239,13 @@ impl ValueStore {
 
     fn close_segment(&self, segment: &Arc<Segment>) -> Result<()> {
         self.hand_tail(segment)?;
-        let mut extent = segment.extent.lock();
+        let place = segment.place();
         let used = align_up(segment.used());
-        if used < extent.len && used > 0 {
-            *extent = self.space.shrink(*extent, used);
+        if let &[extent] = place.extents()
+            && used < extent.len
+            && used > 0
+        {
+            segment.place.store(Arc::new(place.at(vec![self.space.shrink(extent, used)])));
         }
         Ok(())
     }
@@ -246,6 +256,16 @@ impl ValueStore {
         match open.take() {
             Some(segment) => self.close_segment(&segment),
             None => Ok(()),
+        }
+    }
+
+    /// Closes the open segment if its extent ends at `end` of the file, and says whether it did.
+    pub(crate) fn close_at(&self, end: u64) -> Result<bool> {
+        let mut open = self.open.lock();
+        let ends_there = |s: &mut Arc<Segment>| s.place().extents().iter().any(|e| e.end() == end);
+        match open.take_if(ends_there) {
+            Some(segment) => self.close_segment(&segment).map(|()| true),
+            None => Ok(false),
         }
     }
 
@@ -335,7 +355,8 @@ impl ValueStore {
         if self.poison.check().is_err() {
             return true;
         }
-        let (offset, len) = (job.segment.offset + job.start, job.bytes.len() as u64);
+        // It is not moved while this is to be written, and all of it stands together until then.
+        let (offset, len) = (job.segment.place().offset_of(job.start), job.bytes.len() as u64);
         let write = || self.file.write_at(&job.bytes, offset).map_err(|e| Error::io("writing large values", e));
         let done = self.poison.catch("writing large values", write);
         if matches!(done, Err(Error::NoSpace { .. })) {

@@ -28,6 +28,8 @@ pub struct Seen {
     pub forms: [usize; 2],
     pub log_ranges: usize,
     pub large: usize,
+    /// Large values in segments that stand in several parts.
+    pub parted: usize,
     pub outside: bool,
 }
 
@@ -37,8 +39,8 @@ struct File<'a> {
     bytes: &'a [u8],
     file_id: u64,
     hash_seed: u64,
-    /// Value segments: offset and length.
-    segments: BTreeMap<u64, (u64, u64)>,
+    /// Value segments: offset and length of each part, in order.
+    segments: BTreeMap<u64, Vec<(u64, u64)>>,
     seen: Seen,
 }
 
@@ -155,7 +157,7 @@ impl<'a> File<'a> {
     fn tables(&mut self, manifest: &Node<'a>, checkpoint: u64) -> Tables {
         let doc = self.doc;
         for s in manifest.list("segments") {
-            self.segments.insert(s.num("id"), (s.num("offset"), s.num("bytes")));
+            self.segments.entry(s.num("id")).or_default().push((s.num("offset"), s.num("bytes")));
             assert!(s.num("used") <= s.num("bytes"));
         }
         let mut tables: BTreeMap<u64, Sorted> = BTreeMap::new();
@@ -210,13 +212,27 @@ impl<'a> File<'a> {
             assert_eq!(*tag, doc.constant("tag_large"));
             self.seen.large += 1;
             let at = doc.layout("reference", value);
-            let (offset, length) = self.segments[&at.num("segment")];
-            assert!(at.num("offset") + at.num("bytes") <= length);
-            let value = self.slice(offset + at.num("offset"), at.num("bytes"));
-            assert_eq!(u64::from(crc32c::crc32c(value)), at.num("checksum"));
-            (user, value.to_vec())
+            let value = self.value(at.num("segment"), at.num("offset"), at.num("bytes"));
+            assert_eq!(u64::from(crc32c::crc32c(&value)), at.num("checksum"));
+            (user, value)
         })
         .collect()
+    }
+
+    /// Bytes of a value segment, from as many of its parts as they stand in.
+    fn value(&mut self, segment: u64, offset: u64, length: u64) -> Vec<u8> {
+        let parts = &self.segments[&segment];
+        self.seen.parted += usize::from(parts.len() > 1);
+        let (mut value, mut before) = (Vec::new(), 0);
+        for &(at, bytes) in parts {
+            let (from, to) = (offset.max(before), (offset + length).min(before + bytes));
+            if from < to {
+                value.extend_from_slice(self.slice(at + from - before, to - from));
+            }
+            before += bytes;
+        }
+        assert_eq!(value.len() as u64, length, "a value that passes the end of its segment");
+        value
     }
 
     fn slice(&self, offset: u64, length: u64) -> &'a [u8] {
@@ -447,7 +463,7 @@ impl<'a> File<'a> {
             self.seen.forms[part.num("form") as usize] += 1;
             let Some(sorted) = tables.get_mut(&part.num("table")).filter(|_| apply) else { continue };
             for s in part.list("segments") {
-                self.segments.entry(s.num("id")).or_insert((s.num("offset"), s.num("bytes")));
+                self.segments.entry(s.num("id")).or_insert_with(|| vec![(s.num("offset"), s.num("bytes"))]);
             }
             let ranges = ranges_of(&part);
             self.seen.log_ranges += ranges.len();

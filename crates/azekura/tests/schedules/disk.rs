@@ -222,7 +222,7 @@ impl File for Handle {
         self.file.set_len(len)
     }
 
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
         self.below.give_way();
         self.below.note(Change::Grow(offset + len));
         self.file.allocate(offset, len)

@@ -108,12 +108,15 @@ impl Inner {
 
     /// Does an operation, or fails. `durable`: it is safe when that succeeds.
     fn change_node(&mut self, node: usize, call: Call, op: Op, durable: bool) -> io::Result<()> {
+        let sparse = self.unreserving;
         let end = match &op {
             Op::Write(at, bytes) => at + bytes.len() as u64,
+            Op::Grow(_) | Op::SetLen(_) if sparse => 0,
             Op::Grow(end) | Op::SetLen(end) => *end,
             Op::Zero(..) => 0,
         };
-        let full = end > self.bytes_max.max(self.nodes[node].now.len);
+        let has_room = if sparse { self.nodes[node].written } else { self.nodes[node].now.len };
+        let full = end > self.bytes_max.max(has_room);
         let entered = if full && !self.dead { Err(io::Error::from_raw_os_error(ENOSPC)) } else { self.enter(call) };
         let was_dead = self.dead && entered.is_err();
         let len_before = self.nodes[node].now.len;
@@ -132,6 +135,9 @@ impl Inner {
                 Err(e)
             }
             Ok(dead) => {
+                if let Op::Write(..) = op {
+                    self.nodes[node].written = self.nodes[node].written.max(end);
+                }
                 let (kind, at, len, bytes) = op.words();
                 self.note(&[node as u64, kind, at, len, u64::from(durable)]);
                 self.note_bytes(bytes);
@@ -250,8 +256,9 @@ impl File for Handle {
         self.change(Call::SetLen, &Op::SetLen(len))
     }
 
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.change(Call::Allocate, &Op::Grow(offset + len))
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
+        self.change(Call::Allocate, &Op::Grow(offset + len))?;
+        Ok(!self.disk.lock().unreserving)
     }
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {

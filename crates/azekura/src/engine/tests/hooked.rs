@@ -142,7 +142,7 @@ impl File for HookedFile {
         self.file.set_len(len)
     }
 
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
         self.file.allocate(offset, len)
     }
 

@@ -23,14 +23,18 @@ pub(super) fn simulated(run: &Run, watchdog: &Watchdog, n: u64) {
     let script = Script::new(rng.number(), 80, rng.one_in(2));
     let room = rng.pick(&[30_000, 200_000, 1 << 20, 4 << 20, 66 << 20]) + rng.below(300_000);
     let set = Setting { threads: rng.one_in(2), merges: rng.one_in(3), delay_ms: 20, ..Setting::QUIET };
-    let name = format!("full disk {n}: room for {room} bytes, {set:?}");
-    watchdog.at(&name);
-    run.outcome(&name, with_room(&script, room, set, &mut rng));
-}
-
-fn with_room(script: &Script, room: u64, set: Setting, rng: &mut Rng) -> Result<(), String> {
     let disk = Disk::seeded(rng.number());
     disk.set_bytes_max(room);
+    let reserves = !rng.one_in(3);
+    if !reserves {
+        disk.set_unreserving();
+    }
+    let name = format!("full disk {n}: room for {room} bytes, reserving {reserves}, {set:?}");
+    watchdog.at(&name);
+    run.outcome(&name, with_room(&script, disk, set, &mut rng));
+}
+
+fn with_room(script: &Script, disk: Disk, set: Setting, rng: &mut Rng) -> Result<(), String> {
     let mut ack = Ack::default();
     let makes_room = rng.one_in(2);
     if let Ok(db) = set.open(&disk) {

@@ -1,0 +1,202 @@
+//! Moving the file's tail into its holes: whatever ends highest, a run, a value segment or the log.
+//!
+//! Runs and value segments are named by their ids, so that they can stand in any number of extents, and parts
+//! of them are copied as they are. The copy is named by a checkpoint; only then may what was copied be used
+//! again, when nobody reads it any more. The log goes on in a lower segment; the others of its chain go when
+//! what is in them is in runs.
+
+use super::Engine;
+use super::checkpoint::{Purpose, Retired, ValueMove};
+use super::state::{SortedRun, State};
+use crate::base::codec::usize_of64;
+use crate::base::error::{Error, Result};
+use crate::base::limits::{PAGE_BYTES, SEGMENT_BYTES};
+use crate::format::manifest::RunInfo;
+use crate::run::Run;
+use crate::space::Extent;
+use crate::values::Segment;
+use std::sync::Arc;
+
+/// Parts that are smaller are not worth a place of their own.
+const PART_BYTES_MIN: u64 = 4 * PAGE_BYTES as u64;
+/// So much of a value segment is moved at a time, or less.
+const STEP_BYTES_MAX: u64 = 64 << 20;
+
+/// A run of the state and the highest of its extents.
+struct LastRun<'a> {
+    table: u32,
+    level: &'a Arc<SortedRun>,
+    place: usize,
+    run: &'a Arc<Run>,
+    n: usize,
+    extent: Extent,
+}
+
+/// A value segment and the highest of its extents.
+struct LastValues {
+    segment: Arc<Segment>,
+    extents: Vec<Extent>,
+    n: usize,
+}
+
+impl Engine {
+    /// Moves what ends the file, or a part of it, into a hole; false if there is none for it.
+    /// REQUIRES: merges are held back.
+    pub(super) fn move_tail(&self) -> Result<bool> {
+        let state = self.state.load_full();
+        let run = last_run(&state);
+        let values = self.last_values();
+        let log = self.log.tail();
+        let run_at = run.as_ref().map(|r| r.extent.offset);
+        let values_at = values.as_ref().map(|v| v.extents[v.n].offset);
+        match (run, values) {
+            _ if log > run_at.max(values_at) => self.move_log(),
+            (_, Some(values)) if values_at > run_at => self.move_values(values),
+            (Some(run), _) => self.move_run(&run),
+            (None, _) => Ok(false),
+        }
+    }
+
+    fn last_values(&self) -> Option<LastValues> {
+        let all = self.values.whole_segments().into_iter().map(|segment| {
+            let extents = segment.place().extents().to_vec();
+            let n = highest(&extents);
+            LastValues { segment, extents, n }
+        });
+        all.max_by_key(|v| v.extents[v.n].offset)
+    }
+
+    fn move_log(&self) -> Result<bool> {
+        let moved = self.log.move_down()?;
+        if moved {
+            self.checkpoint(Purpose::Plain)?;
+        }
+        Ok(moved)
+    }
+
+    fn move_run(&self, last: &LastRun<'_>) -> Result<bool> {
+        let &LastRun { table, level, place, run, n, extent } = last;
+        let Some((moved, to)) = self.copy_part(extent)? else { return Ok(false) };
+        let mut parts = level.runs.clone();
+        let info = RunInfo { extents: relocated(&run.info.extents, n, &[(moved, to)]), ..run.info.clone() };
+        let replaced = self.open_run(info).and_then(|next| {
+            parts[place] = Arc::new(next);
+            let fresh = Arc::new(SortedRun::new(parts.clone(), level.updates)?);
+            self.replace_levels(table, std::slice::from_ref(level), vec![fresh], Vec::new())
+        });
+        if !matches!(replaced, Ok(true)) {
+            // Somebody was faster, or the copy cannot be read; nobody has seen it.
+            self.space.free(to);
+            return replaced.map(|_| true);
+        }
+        run.succeeded_by(parts.swap_remove(place));
+        self.retired.lock().push(Retired::parts(run.clone(), vec![moved]));
+        self.checkpoint(Purpose::Plain)?;
+        Ok(true)
+    }
+
+    /// Copies the end of the segment's highest extent, or all of it, to as many holes as it takes.
+    fn move_values(&self, last: LastValues) -> Result<bool> {
+        let LastValues { segment, extents, n } = last;
+        let mut rest = extents[n];
+        let mut parts = Vec::new();
+        let mut copied = Ok(());
+        let end = |rest: Extent| {
+            let len = rest.len.min(STEP_BYTES_MAX - (extents[n].len - rest.len));
+            Extent { offset: rest.end() - len, len }
+        };
+        while end(rest).len > 0 {
+            match self.copy_part(end(rest)) {
+                Ok(Some(part)) => {
+                    rest.len -= part.0.len;
+                    parts.push(part);
+                }
+                Ok(None) => break,
+                Err(e) => {
+                    copied = Err(e);
+                    break;
+                }
+            }
+        }
+        if parts.is_empty() {
+            return copied.map(|()| false);
+        }
+        let left = parts.iter().map(|p| p.0).collect();
+        let step = ValueMove { segment, extents: relocated(&extents, n, &parts), left };
+        let done = copied.and_then(|()| self.checkpoint_move(&step));
+        if done.is_err() {
+            // Unless it is known that no checkpoint names the copy, the handle is poisoned.
+            if self.poison.check().is_ok() {
+                parts.iter().for_each(|p| self.space.free(p.1));
+            }
+            return done.map(|()| false);
+        }
+        Ok(true)
+    }
+
+    /// Copies the end of an extent to a lower place: what was copied, and where to.
+    fn copy_part(&self, extent: Extent) -> Result<Option<(Extent, Extent)>> {
+        let page = PAGE_BYTES as u64;
+        let mut len = extent.len;
+        loop {
+            if let Some(to) = self.space.alloc_below(len, extent.offset) {
+                let from = Extent { offset: extent.offset + extent.len - len, len };
+                let copied = self.copy(from, to);
+                if copied.is_err() {
+                    self.space.free(to);
+                }
+                return copied.map(|()| Some((from, to)));
+            }
+            if len <= PART_BYTES_MIN {
+                return Ok(None);
+            }
+            // Keep the parts whole pages: the last part takes what the extent has beyond them.
+            len = extent.len - (extent.len - len / 2).div_ceil(page) * page;
+        }
+    }
+
+    fn copy(&self, from: Extent, to: Extent) -> Result<()> {
+        let mut buf = vec![0; SEGMENT_BYTES.min(usize_of64(from.len))];
+        let mut at = 0;
+        while at < from.len {
+            let n = usize_of64((from.len - at).min(buf.len() as u64));
+            let part = &mut buf[..n];
+            self.file.read_at(part, from.offset + at).map_err(|e| crate::run::read_error(e, from.offset + at))?;
+            self.file.write_at(part, to.offset + at).map_err(|e| Error::io("moving the end of the file", e))?;
+            self.file.write_back(to.offset + at, n as u64);
+            at += n as u64;
+        }
+        Ok(())
+    }
+}
+
+/// The run that stands highest.
+fn last_run(state: &State) -> Option<LastRun<'_>> {
+    let levels = state.tables.iter().flat_map(|t| t.levels.iter().map(move |level| (t.id, level)));
+    let runs = levels.flat_map(|(table, level)| {
+        level.runs.iter().enumerate().map(move |(place, run)| {
+            let n = highest(&run.info.extents);
+            (table, level, place, run, n)
+        })
+    });
+    let found = runs.filter_map(|(table, level, place, run, n)| {
+        let extent = *run.info.extents.get(n)?;
+        Some(LastRun { table, level, place, run, n, extent })
+    });
+    found.max_by_key(|r| r.extent.offset)
+}
+
+/// Which of some extents stands highest.
+fn highest(extents: &[Extent]) -> usize {
+    extents.iter().enumerate().max_by_key(|(_, e)| e.offset).map_or(0, |(n, _)| n)
+}
+
+/// The extents of something of whose extent `n` these parts have moved, from its end on.
+fn relocated(extents: &[Extent], n: usize, parts: &[(Extent, Extent)]) -> Vec<Extent> {
+    let kept = extents[n].len - parts.iter().map(|p| p.0.len).sum::<u64>();
+    let kept = (kept > 0).then_some(Extent { len: kept, ..extents[n] });
+    let moved = parts.iter().rev().map(|p| p.1);
+    let mut out = extents.to_vec();
+    out.splice(n..=n, kept.into_iter().chain(moved));
+    out
+}

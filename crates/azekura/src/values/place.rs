@@ -1,0 +1,100 @@
+//! Where a segment's bytes stand in the file: in one extent, or in several once parts of it were moved.
+//!
+//! Who reads holds the place at which he reads. What was moved away from it is free when nobody holds
+//! it any more; the rest has passed to the next place, which therefore must not go before.
+
+use crate::base::codec::usize_of64;
+use crate::base::error::{Error, Result};
+use crate::base::sync::Mutex;
+use crate::engine::poison::Poison;
+use crate::run::read_error;
+use crate::space::{Extent, Space};
+use crate::storage::File;
+use std::sync::{Arc, OnceLock};
+
+/// One place of a segment; see the module.
+pub(crate) struct Place {
+    /// Never empty; the segment's bytes one after the other.
+    extents: Vec<Extent>,
+    space: Arc<Space>,
+    poison: Arc<Poison>,
+    next: OnceLock<Arc<Place>>,
+    /// What is freed when nobody holds this any more.
+    left: Mutex<Vec<Extent>>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // After a failure nobody knows what the file names; a merge still at work must not write there.
+        if self.poison.check().is_ok() {
+            self.left.get_mut().iter().for_each(|&extent| self.space.free(extent));
+        }
+    }
+}
+
+impl Place {
+    pub(super) fn new(extents: Vec<Extent>, space: Arc<Space>, poison: Arc<Poison>) -> Place {
+        debug_assert!(!extents.is_empty());
+        Place { extents, space, poison, next: OnceLock::new(), left: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn extents(&self) -> &[Extent] {
+        &self.extents
+    }
+
+    /// The bytes of its extents.
+    pub(super) fn bytes(&self) -> u64 {
+        self.extents.iter().map(|e| e.len).sum()
+    }
+
+    /// The same segment's next place.
+    pub(super) fn at(&self, extents: Vec<Extent>) -> Place {
+        Place::new(extents, self.space.clone(), self.poison.clone())
+    }
+
+    /// The segment stands at `next` now, which has taken over all but `left`.
+    pub(super) fn succeeded_by(&self, next: Arc<Place>, left: Vec<Extent>) {
+        // A place is left only once: its successor is left after that.
+        let _first = self.next.set(next);
+        self.left(left);
+    }
+
+    /// These extents are free as soon as nobody holds this.
+    pub(super) fn left(&self, extents: Vec<Extent>) {
+        *self.left.lock() = extents;
+    }
+
+    /// Where byte `start` of the segment lies in the file.
+    pub(super) fn offset_of(&self, start: u64) -> u64 {
+        let mut before = 0;
+        for e in &self.extents {
+            if start < before + e.len {
+                return e.offset + (start - before);
+            }
+            before += e.len;
+        }
+        // One byte behind the last, or further: not of the segment, but good enough for a message.
+        self.extents.last().map_or(0, Extent::end)
+    }
+
+    /// Fills `out` from byte `start` of the segment on.
+    pub(super) fn read(&self, file: &dyn File, start: u64, out: &mut [u8]) -> Result<()> {
+        let (mut at, mut rest, mut before) = (start, out, 0);
+        for e in &self.extents {
+            if at < before + e.len && !rest.is_empty() {
+                let n = usize_of64((before + e.len - at).min(rest.len() as u64));
+                let (now, later) = rest.split_at_mut(n);
+                let offset = e.offset + (at - before);
+                file.read_at(now, offset).map_err(|e| read_error(e, offset))?;
+                at += n as u64;
+                rest = later;
+            }
+            before += e.len;
+        }
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::corrupt("value", self.offset_of(at), "a read passes the end of its segment"))
+        }
+    }
+}
