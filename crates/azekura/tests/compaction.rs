@@ -157,6 +157,27 @@ fn the_log_at_the_end_moves_down() {
 
 /// Overwritten again and again: what is dead in the segments goes, and the rest moves together.
 #[test]
+fn closing_fills_holes_that_are_a_good_part_of_the_file() {
+    let disk = Disk::new();
+    let db = Db::open_on(&disk, PATH, options().memory_bytes(64 << 20).memtable_bytes(8 << 20)).unwrap();
+    fill_runs(&db, "gone", 20);
+    fill_runs(&db, "kept", 20);
+    db.drop_table("gone").unwrap();
+    let (live, before) = (check(&db), db.stats().file_bytes);
+    assert!(before > live + (16 << 20), "{live} bytes are live in a file of {before}");
+    db.close().unwrap();
+
+    let db = open(&disk);
+    let after = db.stats().file_bytes;
+    assert!(after <= live + (9 << 20), "{live} bytes are live in a file of {after}");
+    check(&db);
+    let table = db.open_table("kept").unwrap();
+    for i in (0..20 << 11).step_by(77) {
+        assert_eq!(table.get(&u64::to_be_bytes(i)).unwrap(), Some(noise(i, 512)));
+    }
+}
+
+#[test]
 fn overwritten_values_leave_a_small_file() {
     let disk = Disk::new();
     let db = open(&disk);

@@ -524,6 +524,8 @@ impl Engine {
             self.checkpoint(super::checkpoint::Purpose::Close)?;
         }
         self.end_load();
+        // All is safe, and the next handle moves what this one could not.
+        let _moved = self.tighten_for_closing();
         self.trim()
     }
 }

@@ -18,6 +18,9 @@ pub struct Progress {
 /// Idle time moves the tail down while holes take more than this part of the file, and this much.
 const LOOSE_PART: u64 = 1024;
 const LOOSE_BYTES_MIN: u64 = 8 << 20;
+/// Closing does so where they take more than this part, and moves at most so many memtables.
+const CLOSE_LOOSE_PART: u64 = 8;
+const CLOSE_MEMTABLES: u64 = 4;
 /// Holes smaller than this are not worth a call.
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
 
@@ -74,6 +77,19 @@ impl Engine {
         }
         while self.is_loose() && go_on() && !self.stopping() && self.move_tail()? {}
         self.trim()
+    }
+
+    /// The log of a load leaves holes as large as itself when the file is closed: fills them with the tail, if
+    /// they are a good part of the file. REQUIRES: merges are held back.
+    pub(super) fn tighten_for_closing(&self) -> Result<()> {
+        let free = self.space.free_bytes();
+        if free <= LOOSE_BYTES_MIN || free <= self.space.end() / CLOSE_LOOSE_PART {
+            return Ok(());
+        }
+        // What is moved fills as much of the holes.
+        let enough = free.saturating_sub(CLOSE_MEMTABLES * self.config.memtable_bytes);
+        while self.is_loose() && self.space.free_bytes() > enough && self.move_tail()? {}
+        Ok(())
     }
 
     /// Rewrites runs whose values stand in mostly dead segments, so that these go.
