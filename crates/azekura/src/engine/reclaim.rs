@@ -19,7 +19,7 @@ pub struct Progress {
 const LOOSE_PART: u64 = 1024;
 const LOOSE_BYTES_MIN: u64 = 8 << 20;
 /// Closing does so where they take more than this part, and moves at most so many memtables.
-const CLOSE_LOOSE_PART: u64 = 8;
+const CLOSE_LOOSE_PART: u64 = 32;
 const CLOSE_MEMTABLES: u64 = 4;
 /// Holes smaller than this are not worth a call.
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
