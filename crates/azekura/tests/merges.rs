@@ -164,6 +164,32 @@ fn a_snapshot_outlives_moves_and_merges_of_what_it_sees() {
     check(&db);
 }
 
+/// A memtable has references to them only, so that it would take in dead ones for long.
+#[test]
+fn overwritten_large_values_do_not_wait_for_a_full_memtable() {
+    let storage = MemStorage::default();
+    let db = open(&storage, 8);
+    let t = db.create_table("t", Kind::Hash).unwrap();
+    let noise: Vec<u8> = (0..5000).map(|i| value(i, 0)[0]).collect();
+    for round in 0..40u8 {
+        let values = (0..1000u64).map(|k| {
+            let mut value = noise.clone();
+            value[0] = round;
+            (k.to_be_bytes(), value)
+        });
+        t.put_many(values).unwrap();
+    }
+    // 5 MB are live of 200 MB.
+    let until = std::time::Instant::now() + Duration::from_secs(20);
+    while db.stats().value_bytes > 150 << 20 {
+        assert!(std::time::Instant::now() < until, "{:?}", db.stats());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(db.stats().flushes >= 2, "{:?}", db.stats());
+    assert!((0..1000u64).all(|k| t.get(&k.to_be_bytes()).unwrap().unwrap()[0] == 39));
+    check(&db);
+}
+
 #[test]
 fn memory_stays_within_its_budget_while_writers_are_fast() {
     let storage = MemStorage::default();

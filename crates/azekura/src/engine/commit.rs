@@ -33,6 +33,9 @@ const READ_TIMES: usize = 16;
 const BY_REFERENCE_BYTES_MIN: usize = 256 << 10;
 /// The log may always grow to this before it causes a flush.
 const LOG_BYTES_MIN: u64 = 64 << 20;
+/// So much may always be committed with large values before it causes a flush; or half of those that are alive. A
+/// memtable has references only, so that dead values would wait in the file until it is full.
+const UNFLUSHED_BYTES_MIN: u64 = 64 << 20;
 /// The first active buffer of a table, and the largest.
 const ACTIVE_BYTES_MIN: usize = 64 << 10;
 const ACTIVE_BYTES_MAX: usize = 2 << 20;
@@ -59,6 +62,8 @@ pub(super) struct Commit {
     pub(super) history: History,
     /// Memory of the live memtables.
     pub(super) live_bytes: usize,
+    /// Bytes of the commits with large values since the last freeze.
+    large_bytes: u64,
     /// Active buffers to be used again once no reader holds them.
     pub(super) spare: Vec<CountedArc<ActiveBuf>>,
     /// Some table has a chunk more, and may now have too many.
@@ -72,6 +77,7 @@ impl Commit {
             next_seq,
             history: History::default(),
             live_bytes: 0,
+            large_bytes: 0,
             spare: Vec::new(),
             chunk_added: false,
             active_bytes: ACTIVE_BYTES_MIN,
@@ -316,6 +322,9 @@ impl Engine {
         }
         let seq = commit.next_seq;
         commit.next_seq += 1;
+        if batch.parts.iter().any(|p| !p.segments.is_empty()) {
+            commit.large_bytes += batch.user_bytes;
+        }
         if commit.history.wanted() {
             for part in &batch.parts {
                 let mut tmp = [0; 8];
@@ -476,7 +485,9 @@ impl Engine {
         // A small durable commit takes a block of the log, however little it adds to memory; the log
         // is bounded too, and with it the time that recovery takes.
         let log_full = self.log.file_bytes() >= (self.config.memtable_bytes * 2).max(LOG_BYTES_MIN);
-        if commit.live_bytes as u64 >= self.pace.memtable_limit() || log_full {
+        let unflushed_max = UNFLUSHED_BYTES_MIN.max(self.large_bytes.load(Ordering::Relaxed) / 2);
+        let values_full = commit.large_bytes >= unflushed_max.max(self.config.memtable_bytes * 2);
+        if commit.live_bytes as u64 >= self.pace.memtable_limit() || log_full || values_full {
             self.rotate(commit)?;
         }
         Ok(())
@@ -500,6 +511,7 @@ impl Engine {
         commit.spare.truncate(4);
         self.pace.set_frozen(commit.live_bytes as u64);
         commit.live_bytes = 0;
+        commit.large_bytes = 0;
         self.pace.set_live(0);
         let mut next = state.with_tables(tables);
         next.frozen_seq = next.visible();

@@ -44,6 +44,7 @@ impl Engine {
         // Frozen is all that was committed when it was frozen; its last commit is the newest one
         // then. Nothing older is in memory elsewhere, so this number is what the file now holds.
         self.install_flush(outputs)?;
+        self.note_large_values();
         self.share_cache();
         self.checkpoint(Purpose::Plain)?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
@@ -85,6 +86,15 @@ impl Engine {
             }
         }
         Ok(if asked == 0 { 0.0 } else { found as f32 / asked as f32 })
+    }
+
+    /// What one sorted run refers to belongs to different keys, so that no more of it is dead than newer runs hide:
+    /// the one with the most of a table is near enough.
+    fn note_large_values(&self) {
+        let referred = |l: &Arc<SortedRun>| l.runs.iter().flat_map(|r| &r.info.large).map(|x| x.1).sum::<u64>();
+        let state = self.state.load_full();
+        let alive = state.tables.iter().map(|t| t.levels.iter().map(referred).max().unwrap_or(0)).sum();
+        self.large_bytes.store(alive, Ordering::Relaxed);
     }
 
     /// Puts the runs in place of the frozen chunks.

@@ -75,6 +75,8 @@ pub(crate) struct Engine {
     next_id: AtomicU64,
     next_table: AtomicU32,
     pub(crate) pace: Pace,
+    /// About how many bytes of large values are alive, as the last flush has left them.
+    large_bytes: Count,
     balance: balance::Balance,
     crowd: crowd::Crowd,
     /// What the background threads wait for.

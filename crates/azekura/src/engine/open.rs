@@ -394,6 +394,7 @@ fn build(
         next_id: AtomicU64::new(found.manifest.next_id.saturating_add(id_gap)),
         next_table: AtomicU32::new(found.manifest.next_table.max(1)),
         pace: Pace::new(config.memtable_bytes),
+        large_bytes: Default::default(),
         balance: Balance::new(),
         crowd: Crowd::new(),
         work: Mutex::default(),
