@@ -6,6 +6,7 @@ mod runner;
 mod sanitize;
 mod schedules;
 mod smoke;
+mod targets;
 mod test;
 
 use std::process::ExitCode;
@@ -17,6 +18,7 @@ Tasks:
   test        formatting, clippy, documentation, tests, the promises (crate sim), and a run of the bench
   schedules   [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps
   sanitize    address | thread [TEST...]: the engine's tests under a sanitizer
+  targets     whether engine and command line build for aarch64 Linux, FreeBSD and macOS
 ";
 
 fn main() -> ExitCode {
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["schedules", ..] => schedules::run(&arguments[1..]),
         ["sanitize", ..] => sanitize::run(&arguments[1..]),
+        ["targets"] => targets::run(),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             ExitCode::SUCCESS
