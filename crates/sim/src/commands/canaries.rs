@@ -23,10 +23,12 @@ const CRASH_SMALL: &[&str] = &["crash", "--only", "small", "--count", "150000"];
 const CRASH_LONG: &[&str] = &["crash", "--only", "long", "--count", "20000", "--seconds", "60"];
 const ERRORS: &[&str] = &["errors", "--count", "4000", "--seconds", "60"];
 const FLIPS: &[&str] = &["flips", "--count", "4000"];
-const EVERY_BIT: &[&str] = &["flips", "--every-bit", "--part", "30/100", "--count", "4000"];
+/// Bits of pages, and of large values.
+const EVERY_BIT: &[&str] = &["flips", "--every-bit", "--part", "10/100", "--count", "2000"];
+const EVERY_BIT_OF_VALUES: &[&str] = &["flips", "--every-bit", "--part", "85/100", "--count", "2000"];
 const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60"];
 
-const CANARIES: [Canary; 13] = [
+const CANARIES: [Canary; 14] = [
     Canary { name: "skip_sync", broken: "a checkpoint is written without syncing what it names", command: CRASH_SMALL },
     Canary {
         name: "publish_first",
@@ -53,6 +55,7 @@ const CANARIES: [Canary; 13] = [
     Canary { name: "skip_page_checksum", broken: "checksums of pages are not verified", command: FLIPS },
     Canary { name: "skip_page_checksum", broken: "checksums of pages are not verified", command: EVERY_BIT },
     Canary { name: "blind_check", broken: "check does not read large values", command: FLIPS },
+    Canary { name: "blind_check", broken: "check does not read large values", command: EVERY_BIT_OF_VALUES },
     Canary { name: "forget_failure", broken: "a failed sync does not poison the handle", command: ERRORS },
     Canary { name: "late_snapshot", broken: "snapshots see later commits", command: METAMORPHIC },
     Canary { name: "drop_record", broken: "flushes and merges lose a record", command: METAMORPHIC },
