@@ -129,6 +129,8 @@ struct Inner {
     handles: u64,
     /// Calls that change something, so far.
     calls: u64,
+    /// Of them those that reserved space.
+    reservations: u64,
     cut_at: u64,
     dead: bool,
     fault: Option<Fault>,
@@ -192,6 +194,7 @@ impl Inner {
             return Ok(false);
         }
         self.calls += 1;
+        self.reservations += u64::from(call == Call::Allocate);
         self.note(&[call as u64]);
         self.dead = self.calls == self.cut_at;
         Ok(self.dead)
@@ -312,6 +315,11 @@ impl Disk {
     /// Calls so far that changed something.
     pub fn calls(&self) -> u64 {
         self.lock().calls
+    }
+
+    /// Calls so far that reserved space: only segments of the log that are to take a bulk are reserved.
+    pub fn reservations(&self) -> u64 {
+        self.lock().reservations
     }
 
     /// A hash over all calls so far that changed something, with their arguments and bytes.

@@ -11,6 +11,7 @@ mod seeds;
 pub use mutate::mutate;
 pub use seeds::seeds;
 
+use crate::memory;
 use azekura::storage::{MemStorage, OpenMode, Storage};
 use azekura::{Db, Error, Kind, Options};
 use std::path::Path;
@@ -22,6 +23,25 @@ pub struct Target {
     pub name: &'static str,
     /// Takes any bytes. `Err`, or a panic: a promise is broken.
     pub run: fn(&[u8]) -> Result<(), String>,
+}
+
+/// What a target may allocate at once beyond eight times its input: buffers and caches of fixed size.
+const ALLOWANCE_BYTES: usize = 9 << 20;
+
+impl Target {
+    /// Takes one input, and watches what is allocated for it.
+    ///
+    /// # Errors
+    /// What was promised otherwise. A panic passes through.
+    pub fn trial(&self, input: &[u8]) -> Result<(), String> {
+        memory::forget_largest();
+        (self.run)(input)?;
+        let largest = memory::largest();
+        if largest > 8 * input.len() + ALLOWANCE_BYTES {
+            return Err(format!("{largest} bytes were allocated at once for {} of input", input.len()));
+        }
+        Ok(())
+    }
 }
 
 /// All targets of this build.

@@ -35,7 +35,7 @@ impl Setting {
     /// The options.
     pub fn options(self) -> Options {
         Options::new()
-            .memory_bytes(8 << 20)
+            .memory_bytes(self.memtable_bytes.saturating_mul(4).max(8 << 20))
             .memtable_bytes(self.memtable_bytes)
             .large_value_bytes(self.large_value_bytes)
             .background_merges(self.merges)

@@ -1,6 +1,7 @@
 //! The project's own tasks. `cargo xtask test` is the test command: everything that has to be
 //! right before a change lands, in order, stopping at the first thing that is not.
 
+mod fuzz;
 mod promises;
 mod runner;
 mod sanitize;
@@ -17,6 +18,7 @@ Usage: cargo xtask <task>
 Tasks:
   test        formatting, clippy, documentation, tests, the promises (crate sim), and a run of the bench
   schedules   [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps
+  fuzz        TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, log, page, manifest, parts, import)
   sanitize    address | thread [TEST...]: the engine's tests under a sanitizer
   targets     whether engine and command line build for aarch64 Linux, FreeBSD and macOS
 ";
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test::run(),
         ["schedules", ..] => schedules::run(&arguments[1..]),
+        ["fuzz", ..] => fuzz::run(&arguments[1..]),
         ["sanitize", ..] => sanitize::run(&arguments[1..]),
         ["targets"] => targets::run(),
         ["help" | "--help" | "-h"] => {

@@ -23,7 +23,8 @@ pub fn cargo() -> Command {
 /// The command as one would type it.
 fn shown(command: &Command) -> String {
     let arguments = command.get_args().map(|part| part.to_string_lossy().into_owned());
-    format!("cargo {}", arguments.collect::<Vec<_>>().join(" "))
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy();
+    format!("{program} {}", arguments.collect::<Vec<_>>().join(" "))
 }
 
 /// Runs a command whose output is shown as it comes.

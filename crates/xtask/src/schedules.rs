@@ -12,10 +12,11 @@ const GATE_EACH: u64 = 150;
 /// As many must be enough to notice a canary.
 const CANARY_EACH: u64 = 300;
 /// Breaks of the engine that exist in these builds, and the test that must notice each.
-const CANARIES: [(&str, &str); 3] = [
+const CANARIES: [(&str, &str); 4] = [
     ("publish_first", "group_commits"),
     ("late_snapshot", "snapshots"),
     ("skip_sync", "durable_commits_beside_a_flush"),
+    ("replace_blindly", "chunks_that_are_merged"),
 ];
 /// What the line of a test's schedules has behind their number.
 const COUNTED: &str = " schedules from seed ";

@@ -4,6 +4,7 @@
 //! read from the input is checked against what remains.
 
 use super::error::{Error, Result};
+use super::limits::{COUNT_END, SHORT_COUNT_END};
 
 /// Appends little-endian fields to a byte vector.
 #[derive(Debug, Default)]
@@ -76,6 +77,18 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn u64(&mut self) -> Result<u64> {
         self.take(8).map(|b| u64_at(b, 0))
+    }
+
+    /// A number that was counted up to: there must be room to count on.
+    pub(crate) fn counted(&mut self) -> Result<u64> {
+        let n = self.u64()?;
+        if n < COUNT_END { Ok(n) } else { Err(self.bad(format!("nobody has counted to {n}"))) }
+    }
+
+    /// The same of 32 bits.
+    pub(crate) fn counted_short(&mut self) -> Result<u32> {
+        let n = self.u32()?;
+        if n < SHORT_COUNT_END { Ok(n) } else { Err(self.bad(format!("nobody has counted to {n}"))) }
     }
 
     /// A length (u32), then that many bytes; the length is checked before anything is copied.

@@ -42,6 +42,13 @@ pub(crate) const SUPERBLOCKS_BYTES: u64 = 2 * ALIGN_BYTES;
 /// it goes and a filter under construction stays small (12 MB at 10 bits a key).
 pub(crate) const PARTITION_BYTES: u64 = 128 << 20;
 
+/// What is counted in a file (checkpoints, commits, runs, log chains and frames) stays below this: at a thousand million a
+/// second for 146 years. A file with a larger number was not written by us, and counting on might wrap.
+pub(crate) const COUNT_END: u64 = 1 << 62;
+
+/// The same for the ids of tables and value segments.
+pub(crate) const SHORT_COUNT_END: u32 = 1 << 31;
+
 /// Rounds up to whole `ALIGN_BYTES`.
 pub(crate) const fn align_up(bytes: u64) -> u64 {
     bytes.div_ceil(ALIGN_BYTES) * ALIGN_BYTES

@@ -212,6 +212,8 @@ impl<'a> Output<'a> {
 
     fn relocate(&mut self, at: ValueRef) -> Result<ValueRef> {
         let old = self.engine.values.segment(at.segment).ok_or_else(|| missing_segment(at.segment))?;
+        // Before its length is believed.
+        old.check(at)?;
         let mut value = vec![0; crate::base::codec::usize_of(at.len)];
         old.read(at, &mut value)?;
         let (moved, segment) = self.engine.values.append(&value)?;

@@ -159,11 +159,15 @@ impl Engine {
     pub(super) fn replace_chunks(&self, commit: &mut Commit, table: u32, old: &[Arc<Chunk>], merged: Arc<Chunk>) {
         let state = self.state.load();
         let Ok(current) = state.table(table) else { return };
-        let Some(from) = place_of(&current.chunks, old) else { return };
+        let place = place_of(&current.chunks, old);
+        #[cfg(azekura_canary)]
+        let place = place.or_else(|| crate::base::canary::sings("replace_blindly").then_some(0));
+        let Some(from) = place else { return };
         let mut t = TableState::clone(current);
         let before: usize = old.iter().map(|c| c.bytes()).sum();
         commit.live_bytes = (commit.live_bytes + merged.bytes()).saturating_sub(before);
-        t.chunks.splice(from..from + old.len(), [merged]);
+        let until = (from + old.len()).min(t.chunks.len());
+        t.chunks.splice(from..until, [merged]);
         self.state.store(Arc::new(state.with_table(t)));
     }
 }

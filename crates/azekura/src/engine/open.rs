@@ -343,7 +343,10 @@ fn build(
         known.used = known.used.max(seen.used).min(known.bytes());
     }
     keep_referred(&mut values, &found.manifest, &replayed);
+    let file_len = file.len().map_err(|e| Error::io("reading the file's length", e))?;
     for value in values.values_mut() {
+        // What the file has lost is not there to be referred to, nor is memory to be taken for it.
+        value.used = value.used.min(value.bytes_inside(file_len));
         // Nothing is added to it any more. What it has beyond was perhaps given back when it was
         // closed, after the log or the manifest last spoke of it, and is somebody else's now.
         value.cut(align_up(value.used).max(ALIGN_BYTES));

@@ -160,7 +160,7 @@ pub(crate) fn write_part(w: &mut Writer, table: u32, segments: &[(u32, Extent)],
 /// Reads a record without its length: the sequence number and the parts.
 pub(crate) fn read_record(bytes: &[u8], at: u64) -> Result<(u64, Vec<Part>)> {
     let mut r = Reader::new(bytes, "log record", at);
-    let seq = r.u64()?;
+    let seq = r.counted()?;
     let mut parts = Vec::new();
     for _ in 0..r.count(13)? {
         parts.push(read_part(&mut r)?);
@@ -173,7 +173,7 @@ fn read_part(r: &mut Reader<'_>) -> Result<Part> {
     let table = r.u32()?;
     let mut segments = Vec::new();
     for _ in 0..r.count(20)? {
-        segments.push((r.u32()?, Extent { offset: r.u64()?, len: r.u64()? }));
+        segments.push((r.counted_short()?, Extent { offset: r.u64()?, len: r.u64()? }));
     }
     let ranges = Ranges::decode(r)?;
     let block = match r.u8()? {

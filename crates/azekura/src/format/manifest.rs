@@ -91,6 +91,19 @@ impl ValueInfo {
         self.extents.iter().map(|e| e.len).sum()
     }
 
+    /// How many of its bytes stand in a file of this length, up to the first that does not.
+    pub(crate) fn bytes_inside(&self, file_len: u64) -> u64 {
+        let mut inside = 0;
+        for e in &self.extents {
+            let there = e.len.min(file_len.saturating_sub(e.offset));
+            inside += there;
+            if there < e.len {
+                break;
+            }
+        }
+        inside
+    }
+
     /// Leaves it no more than its first `bytes`, a multiple of [`ALIGN_BYTES`] and not zero.
     pub(crate) fn cut(&mut self, bytes: u64) {
         let mut rest = bytes;
@@ -150,17 +163,18 @@ impl Manifest {
     /// Reads a manifest that stands at `at` of the file.
     pub(crate) fn decode(bytes: &[u8], at: u64) -> Result<Manifest> {
         let mut r = Reader::new(bytes, "manifest", at);
-        let mut m = Manifest { next_id: r.u64()?, next_table: r.u32()?, flushed_seq: r.u64()?, ..Manifest::default() };
+        let (next_id, next_table, flushed_seq) = (r.counted()?, r.counted_short()?, r.counted()?);
+        let mut m = Manifest { next_id, next_table, flushed_seq, ..Manifest::default() };
         for _ in 0..r.count(40)? {
-            let chain = r.u64()?;
+            let chain = r.counted()?;
             let first = decode_extent(&mut r)?;
-            m.logs.push(LogChain { chain, first, first_frame: r.u64()?, end_frame: r.u64()? });
+            m.logs.push(LogChain { chain, first, first_frame: r.counted()?, end_frame: r.u64()? });
         }
         for _ in 0..r.count(13)? {
             m.tables.push(decode_table(&mut r)?);
         }
         for _ in 0..r.count(28)? {
-            let (id, extent, used) = (r.u32()?, decode_extent(&mut r)?, r.u64()?);
+            let (id, extent, used) = (r.counted_short()?, decode_extent(&mut r)?, r.u64()?);
             if used > extent.len {
                 return Err(r.bad(format!("value segment {id} uses {used} of {} bytes", extent.len)));
             }
@@ -207,7 +221,7 @@ fn encode_table(w: &mut Writer, table: &TableInfo) {
 }
 
 fn decode_table(r: &mut Reader<'_>) -> Result<TableInfo> {
-    let id = r.u32()?;
+    let id = r.counted_short()?;
     let code = r.u8()?;
     let kind = Kind::from_code(code).ok_or_else(|| r.bad(format!("table {id} is of unknown kind {code}")))?;
     let name = std::str::from_utf8(r.blob()?).map_err(|_| r.bad(format!("table {id}: name is not UTF-8")))?.to_owned();
@@ -263,7 +277,7 @@ fn encode_run(w: &mut Writer, run: &RunInfo) {
 }
 
 fn decode_run(r: &mut Reader<'_>) -> Result<RunInfo> {
-    let id = r.u64()?;
+    let id = r.counted()?;
     let mut extents = Vec::new();
     for _ in 0..r.count(16)? {
         extents.push(decode_extent(r)?);
@@ -337,6 +351,7 @@ impl RunInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::limits::{COUNT_END, SHORT_COUNT_END};
 
     fn sample() -> Manifest {
         let run = RunInfo {
@@ -380,6 +395,30 @@ mod tests {
         }
     }
 
+    /// As the fuzzer found it: whoever counts on from such a number overflows.
+    #[test]
+    fn numbers_to_which_nobody_has_counted_are_refused() {
+        let of = |change: fn(&mut Manifest, u64)| {
+            let decode = |n| {
+                let mut manifest = sample();
+                change(&mut manifest, n);
+                Manifest::decode(&manifest.encode(), 0).is_ok()
+            };
+            let short = u64::from(SHORT_COUNT_END);
+            [decode(short - 1), decode(short), decode(COUNT_END - 1), decode(COUNT_END), decode(u64::MAX)]
+        };
+        let long = [true, true, true, false, false];
+        assert_eq!(of(|m, n| m.next_id = n), long);
+        assert_eq!(of(|m, n| m.flushed_seq = n), long);
+        assert_eq!(of(|m, n| m.logs[0].chain = n), long);
+        assert_eq!(of(|m, n| m.logs[0].first_frame = n), long);
+        assert_eq!(of(|m, n| m.tables[0].levels[0][0].id = n), long);
+        let short = [true, false, false, false, false];
+        assert_eq!(of(|m, n| m.next_table = u32::try_from(n).unwrap_or(u32::MAX)), short);
+        assert_eq!(of(|m, n| m.tables[0].id = u32::try_from(n).unwrap_or(u32::MAX)), short);
+        assert_eq!(of(|m, n| m.values[0].id = u32::try_from(n).unwrap_or(u32::MAX)), short);
+    }
+
     #[test]
     fn runs_of_every_form_come_back_and_others_are_refused() {
         let fixed = Fixed { stride: 8, tag: Tag::Put };
@@ -417,6 +456,8 @@ mod tests {
         assert_eq!(of(24_576), [part(3), part(1), part(2)]);
         assert_eq!(of(20_480), [part(3), part(1), Extent { len: 4096, ..part(2) }]);
         assert_eq!(of(8192), [part(3)]);
+        let inside = |file_len| manifest.values[1].bytes_inside(file_len);
+        assert_eq!([3 << 20, (3 << 20) + 100, (3 << 20) + 8192].map(inside), [0, 100, 24_576]);
         // The used length of the second part, of four that stand at the end.
         let mut bytes = bytes;
         let at = bytes.len() - 2 * 28 - 8;

@@ -20,7 +20,7 @@
 use crate::base::checksum::crc;
 use crate::base::codec::{u32_at, u32_of, u64_at, usize_of};
 use crate::base::error::{Error, Result};
-use crate::base::limits::ALIGN_BYTES;
+use crate::base::limits::{ALIGN_BYTES, COUNT_END};
 
 /// The version this library writes.
 pub(crate) const VERSION: u32 = 1;
@@ -97,6 +97,9 @@ impl Superblock {
         if version > VERSION {
             return Err(Error::NewerVersion { found: version, supported: VERSION });
         }
+        if u64_at(b, 24) >= COUNT_END {
+            return Ok(Parsed::Damaged);
+        }
         let (offset, len) = (u64_at(b, 40), u32_at(b, 48));
         let manifest = if offset == 0 {
             let len = usize_of(len);
@@ -119,6 +122,16 @@ impl Superblock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As the fuzzer found it: the next checkpoint's number overflowed.
+    #[test]
+    fn a_number_to_which_nobody_has_counted_is_damage() {
+        let of = |number| Superblock { file_id: 5, number, hash_seed: 77, manifest: ManifestAt::Inline(vec![1]) };
+        let parse = |number| Superblock::parse(&of(number).encode()).unwrap();
+        assert!(matches!(parse(COUNT_END - 1), Parsed::Valid(b) if b == of(COUNT_END - 1)));
+        assert!(matches!(parse(COUNT_END), Parsed::Damaged));
+        assert!(matches!(parse(u64::MAX), Parsed::Damaged));
+    }
 
     #[test]
     fn every_flipped_bit_is_noticed() {

@@ -115,10 +115,26 @@ impl Run {
     #[cold]
     fn load_meta(&self) -> Result<&Meta> {
         let at = self.info.meta_at();
+        // Before its length is believed.
+        self.check_inside(at, u64::from(self.info.meta_bytes))?;
         let mut bytes = vec![0; usize_of(self.info.meta_bytes)];
         self.read(at, &mut bytes)?;
         let meta = Meta::decode(&bytes, self.seed, self.file_offset(at), self.info.units)?;
         Ok(self.meta.get_or_init(|| meta))
+    }
+
+    /// An error if the file ends before some of `len` bytes of the run, from its byte `at` on.
+    fn check_inside(&self, at: u64, len: u64) -> Result<()> {
+        let file_len = self.store.file.len().map_err(|e| Error::io("reading the file's length", e))?;
+        let mut before = 0;
+        for e in &self.info.extents {
+            let (from, until) = (at.max(before), (at + len).min(before + e.len));
+            if from < until && e.offset + (until - before) > file_len {
+                return Err(read_error(std::io::ErrorKind::UnexpectedEof.into(), e.offset + (from - before)));
+            }
+            before += e.len;
+        }
+        Ok(())
     }
 
     /// Where byte `at` of the run lies in the file.

@@ -12,6 +12,7 @@ use azekura::{Db, Durability, Error, Kind, Options, ReadTxn, Table, WriteOptions
 use disk::{Disk, PATH};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, Runner, thread};
+use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -196,6 +197,62 @@ fn durable_commits_beside_a_flush_and_a_merge_outlive_a_power_cut() {
             world.spawn(|world| world.db.settle().unwrap()),
         ];
         world.end_after(threads);
+    });
+}
+
+/// The keys of a writer's bulk: its number, which is the key of every commit, and one of two behind it.
+fn bulk_keys(w: usize, n: u64) -> [Vec<u8>; 3] {
+    let (w, twin) = (w as u8, (n % 2) as u8);
+    [vec![w], vec![w, twin], vec![w, twin, 1]]
+}
+
+impl World {
+    /// As `commit`, of 24 KiB, which stand in a chunk of their own as the writer's other keys are removed by a range:
+    /// four of them in a row are merged outside the commit lock.
+    fn commit_bulk(&self, w: usize, n: u64) {
+        let mut txn =
+            self.db.write_with(WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() });
+        let mut value = n.to_be_bytes().to_vec();
+        value.resize(8000, w as u8);
+        let (from, to) = ([w as u8, 0], [w as u8 + 1]);
+        txn.remove_range(&self.ordered, Bound::Included(&from[..]), Bound::Excluded(&to[..])).unwrap();
+        bulk_keys(w, n).iter().for_each(|key| txn.put(&self.ordered, key, &value).unwrap());
+        txn.put(&self.hash, &[w as u8; 8], &value).unwrap();
+        self.known.begun[w].store(n, Ordering::Relaxed);
+        txn.commit().unwrap();
+        self.known.done[w].store(n, Ordering::Relaxed);
+    }
+
+    /// What a snapshot shows of writers of bulks is what `seen` gives, and nothing of their older commits.
+    fn bulks(&self, snapshot: &ReadTxn) -> [u64; WRITERS] {
+        let seen = self.seen(snapshot);
+        let there: Vec<_> = snapshot.cursor(&self.ordered).unwrap().owned().map(Result::unwrap).collect();
+        let expected =
+            (0..WRITERS).filter(|&w| seen[w] > 0).flat_map(|w| bulk_keys(w, seen[w]).map(|key| (key, seen[w])));
+        let found = there.iter().map(|(key, v)| (key.clone(), u64::from_be_bytes(v[..8].try_into().unwrap())));
+        assert!(found.eq(expected), "{seen:?}, but there is {:?}", there.iter().map(|r| &r.0).collect::<Vec<_>>());
+        seen
+    }
+}
+
+#[test]
+fn chunks_that_are_merged_while_a_flush_takes_them_are_there_once() {
+    explore(|| {
+        // Two writers' eight commits fill it once; a flush may freeze it at any other moment.
+        let world = World::new(options().memtable_bytes(160 << 10).large_value_bytes(8192));
+        (1..=3).for_each(|n| world.commit_bulk(0, n));
+        let writer = |w, from: u64| world.spawn(move |world| (from..from + 2).for_each(|n| world.commit_bulk(w, n)));
+        let threads = vec![writer(0, 4), writer(1, 1), world.spawn(|world| world.db.flush().unwrap())];
+        let done = Known::numbers(&world.known.done);
+        let snapshot = world.db.read();
+        let first = world.bulks(&snapshot);
+        assert!((0..WRITERS).all(|w| done[w] <= first[w]), "{done:?} {first:?}");
+        world.cut();
+        assert_eq!(world.bulks(&snapshot), first, "the snapshot has changed");
+        join(threads);
+        drop(snapshot);
+        world.bulks(&world.db.read());
+        world.end();
     });
 }
 

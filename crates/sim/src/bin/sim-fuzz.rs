@@ -1,23 +1,34 @@
-//! The coverage-guided fuzzer: libFuzzer around the targets of `sim fuzz`, on the stable toolchain. The
-//! target is named by `AZEKURA_TARGET`; arguments are libFuzzer's. How to build it is in RELIABILITY.md.
+//! The coverage-guided fuzzer: libFuzzer around the targets of `sim fuzz`, on the stable toolchain. `cargo xtask fuzz`
+//! builds and runs it. The target is named by `AZEKURA_TARGET`; into the folder `AZEKURA_SEEDS` it first writes the inputs
+//! to begin with, unless they are there; arguments are libFuzzer's.
 
 #![no_main]
 
-use sim::fuzz::TARGETS;
-use std::sync::OnceLock;
+use sim::fuzz::{TARGETS, Target, seeds};
+use std::path::Path;
+use std::sync::LazyLock;
 
 /// The largest allocation that an input may cause.
 #[global_allocator]
 static ALLOCATOR: sim::memory::Measured = sim::memory::Measured;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    static TARGET: OnceLock<sim::fuzz::Target> = OnceLock::new();
-    let target = TARGET.get_or_init(|| {
-        let name = std::env::var("AZEKURA_TARGET").unwrap_or_default();
-        let found = TARGETS.iter().find(|t| t.name == name);
-        *found.unwrap_or_else(|| panic!("AZEKURA_TARGET names no target: {name:?}"))
-    });
-    if let Err(e) = (target.run)(data) {
+static TARGET: LazyLock<Target> = LazyLock::new(|| {
+    let name = std::env::var("AZEKURA_TARGET").unwrap_or_default();
+    let found = TARGETS.iter().find(|t| t.name == name);
+    let names: Vec<&str> = TARGETS.iter().map(|t| t.name).collect();
+    *found.unwrap_or_else(|| panic!("AZEKURA_TARGET is {name:?}, not one of {names:?}"))
+});
+
+fn write_seeds() {
+    let Some(folder) = std::env::var_os("AZEKURA_SEEDS") else { return };
+    for (n, seed) in seeds(TARGET.name).iter().enumerate() {
+        let path = Path::new(&folder).join(format!("seed-{n}"));
+        std::fs::write(&path, seed).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+}
+
+libfuzzer_sys::fuzz_target!(init: write_seeds(), |data: &[u8]| {
+    if let Err(e) = TARGET.trial(data) {
         panic!("{e}");
     }
 });

@@ -23,9 +23,12 @@ const CRASH_SMALL: &[&str] = &["crash", "--only", "small", "--count", "150000"];
 const CRASH_LONG: &[&str] = &["crash", "--only", "long", "--count", "20000", "--seconds", "60"];
 const ERRORS: &[&str] = &["errors", "--count", "4000", "--seconds", "60"];
 const FLIPS: &[&str] = &["flips", "--count", "4000"];
+/// Bits of pages, and of large values.
+const EVERY_BIT: &[&str] = &["flips", "--every-bit", "--part", "10/100", "--count", "2000"];
+const EVERY_BIT_OF_VALUES: &[&str] = &["flips", "--every-bit", "--part", "85/100", "--count", "2000"];
 const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60"];
 
-const CANARIES: [Canary; 12] = [
+const CANARIES: [Canary; 14] = [
     Canary { name: "skip_sync", broken: "a checkpoint is written without syncing what it names", command: CRASH_SMALL },
     Canary {
         name: "publish_first",
@@ -50,18 +53,21 @@ const CANARIES: [Canary; 12] = [
     },
     Canary { name: "drop_record", broken: "flushes and merges lose a record", command: CRASH_LONG },
     Canary { name: "skip_page_checksum", broken: "checksums of pages are not verified", command: FLIPS },
+    Canary { name: "skip_page_checksum", broken: "checksums of pages are not verified", command: EVERY_BIT },
     Canary { name: "blind_check", broken: "check does not read large values", command: FLIPS },
+    Canary { name: "blind_check", broken: "check does not read large values", command: EVERY_BIT_OF_VALUES },
     Canary { name: "forget_failure", broken: "a failed sync does not poison the handle", command: ERRORS },
     Canary { name: "late_snapshot", broken: "snapshots see later commits", command: METAMORPHIC },
     Canary { name: "drop_record", broken: "flushes and merges lose a record", command: METAMORPHIC },
 ];
 
 /// The commands that must find nothing in the same build when no canary is picked.
-const CONTROLS: [(&[&str], &str); 5] = [
+const CONTROLS: [(&[&str], &str); 6] = [
     (&["crash", "--only", "small", "--count", "20000"], "crash, small"),
     (&["crash", "--only", "long", "--count", "500", "--seconds", "20"], "crash, long"),
     (&["errors", "--count", "500", "--seconds", "20"], "errors"),
     (&["flips", "--count", "1000"], "flips"),
+    (EVERY_BIT, "flips, every bit"),
     (&["metamorphic", "--count", "20", "--seconds", "20"], "metamorphic"),
 ];
 

@@ -5,6 +5,7 @@
 //! What is counted is a crash image: one distinct choice of what is kept, at one call to the disk, in
 //! one workload, that was opened again and judged.
 
+mod bulk;
 mod long;
 mod small;
 
@@ -29,19 +30,21 @@ pub struct Arguments {
 pub enum Workloads {
     /// All of up to three transactions.
     Small,
-    /// Long ones, at random.
+    /// Long ones, at random; one in eight is a bulk.
     Long,
+    /// Long ones with so much waiting for the log that its segments are reserved.
+    Bulk,
 }
 
 /// Cuts the power everywhere.
 pub fn run(arguments: &Arguments) -> Verdict {
     let run = Run::new(&arguments.limits, "crash images");
     let watchdog = Watchdog::start(HANG_SECONDS);
-    if arguments.only != Some(Workloads::Long) {
+    if matches!(arguments.only, None | Some(Workloads::Small)) {
         small::run(&run, &watchdog);
     }
     if arguments.only != Some(Workloads::Small) {
-        long::run(&run, &watchdog);
+        long::run(&run, &watchdog, arguments.only == Some(Workloads::Bulk));
     }
     run.verdict()
 }

@@ -7,17 +7,19 @@
 //! such answers there were is printed.
 //!
 //! `--every-bit` flips each bit of a database of 1 MiB, one after the other, or with `--part 3/100` the third of a
-//! hundred parts of them. Every record is scanned after each flip; of the lookups one in sixteen is made, other ones
-//! for the next bit.
+//! hundred parts of them (`every.rs`).
 
+mod every;
 mod sample;
+mod view;
 
 use crate::disk::Disk;
 use crate::judge::PATH;
 use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;
 use crate::watchdog::Watchdog;
-use sample::{Look, Outcome, Sample};
+use every::Every;
+use sample::{Outcome, Sample};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -72,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Verdict {
         every_bit(&run, &watchdog, &tally, part);
     } else {
         let samples = sample::all();
-        let whole = samples.iter().all(|s| match s.look(&s.disk.after_kill(), Look { read_only: true, thin: None }) {
+        let whole = samples.iter().all(|s| match s.look(&s.disk.after_kill(), true) {
             Ok(out) => out.is_whole(),
             Err(e) => {
                 run.violation(format!("{} before any damage: {e}", s.name));
@@ -87,7 +89,7 @@ pub fn run(arguments: &Arguments) -> Verdict {
             let mut rng = Rng::of(run.seed, n);
             let disk = sample.disk.after_kill();
             let what = damage(sample, &disk, &mut rng);
-            look(&run, &watchdog, &tally, sample, &disk, Look { read_only: rng.one_in(3), thin: None }, &what);
+            look(&run, &watchdog, &tally, sample, &disk, rng.one_in(3), &what);
         });
     }
     for ((sample, kind), n) in tally.lock().unwrap_or_else(|e| e.into_inner()).iter() {
@@ -97,36 +99,46 @@ pub fn run(arguments: &Arguments) -> Verdict {
 }
 
 fn every_bit(run: &Run, watchdog: &Watchdog, tally: &Tally, part: Part) {
-    let sample = Sample::of_a_mebibyte();
-    let (len, _) = sample.disk.used_blocks(PATH);
-    let bits = part.range(len * 8);
-    run.note(format!("a database of {len} bytes; bits {} to {}", bits.start, bits.end));
+    let every = match Every::new() {
+        Ok(every) => every,
+        Err(e) => {
+            run.violation(e);
+            return;
+        }
+    };
+    let bits = part.range(every.bits());
+    run.note(format!("a database of {} bytes; bits {} to {}", every.bits() / 8, bits.start, bits.end));
     let all = run.each(bits.end - bits.start, |n| {
         let bit = bits.start + n;
-        let disk = sample.disk.after_kill();
-        let what = flip(&disk, bit);
-        look(run, watchdog, tally, &sample, &disk, Look { read_only: true, thin: Some(bit) }, &what);
+        watchdog.at(format!("bit {} of byte {}", bit % 8, bit / 8));
+        found(run, tally, &every.sample, every.flip(bit), || format!("bit {} of byte {}", bit % 8, bit / 8));
     });
     if all {
         run.note(format!("all bits from {} to {} were flipped", bits.start, bits.end));
     }
 }
 
-fn look(run: &Run, watchdog: &Watchdog, tally: &Tally, sample: &Sample, disk: &Disk, how: Look, what: &str) {
+fn look(run: &Run, watchdog: &Watchdog, tally: &Tally, sample: &Sample, disk: &Disk, read_only: bool, what: &str) {
     watchdog.at(format!("{}, {what}", sample.name));
-    let found = sample.look(disk, how);
+    let to_write = if read_only { "" } else { ", opened to write" };
+    found(run, tally, sample, sample.look(disk, read_only), || format!("{what}{to_write}"));
+}
+
+/// Counts what was found.
+fn found(run: &Run, tally: &Tally, sample: &Sample, found: Result<Outcome, String>, what: impl Fn() -> String) {
     run.tried(1);
     match found {
         Ok(out) => {
             let mut tally = tally.lock().unwrap_or_else(|e| e.into_inner());
             *tally.entry((sample.name, kind(&out, sample))).or_insert(0) += 1;
         }
-        Err(e) => run.violation(format!("{}, {what}, {how:?}: {e}", sample.name)),
+        Err(e) => run.violation(format!("{}, {}: {e}", sample.name, what())),
     }
 }
 
 fn kind(out: &Outcome, sample: &Sample) -> &'static str {
     match out {
+        Outcome { unread: true, .. } => "read by nobody",
         Outcome { refused: true, .. } => "refused",
         Outcome { errors: 1.., .. } => "errors on reading, reported by check",
         Outcome { problems: 1.., .. } => "reported by check only",

@@ -5,7 +5,6 @@
 //! RELIABILITY.md), whose finds are in the corpus.
 
 use crate::fuzz::{TARGETS, Target, mutate, seeds};
-use crate::memory;
 use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;
 use crate::watchdog::Watchdog;
@@ -14,8 +13,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The largest input that is tried.
 const INPUT_BYTES_MAX: usize = 256 << 10;
-/// What a target may allocate at once beyond eight times its input: buffers and caches of fixed size.
-const ALLOWANCE_BYTES: usize = 9 << 20;
 
 /// What the command is told.
 #[derive(clap::Args, Clone, Debug)]
@@ -64,13 +61,7 @@ pub fn run(arguments: &Arguments) -> Verdict {
 
 /// One input. The panic itself is printed where it happens.
 fn trial(target: &Target, input: &[u8]) -> Result<(), String> {
-    memory::forget_largest();
-    let result = catch_unwind(AssertUnwindSafe(|| (target.run)(input))).unwrap_or_else(|_| Err("a panic".into()));
-    let largest = memory::largest();
-    if largest > 8 * input.len() + ALLOWANCE_BYTES {
-        return Err(format!("{largest} bytes were allocated at once for {} of input", input.len()));
-    }
-    result
+    catch_unwind(AssertUnwindSafe(|| target.trial(input))).unwrap_or_else(|_| Err("a panic".into()))
 }
 
 /// Keeps an input for whoever looks into it, and says where.

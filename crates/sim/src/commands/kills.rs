@@ -28,9 +28,13 @@ use std::time::{Duration, Instant};
 const LIVES: u64 = 25;
 /// How long a silent child is left alone beyond its delay: the machine may be busy.
 const SILENCE: Duration = Duration::from_millis(400);
-/// How often the disk is timed meanwhile, and how many times the longest write the child gets besides.
+/// How often, and how many times, the disk is timed meanwhile, and how many times the longest write the child gets
+/// besides.
 const PROBE: Duration = Duration::from_millis(20);
+const PROBES: u128 = (QUIET_DELAY.as_millis() + SILENCE.as_millis()).div_ceil(PROBE.as_millis());
 const PROBE_TIMES: u32 = 6;
+/// No disk is that slow: we were stopped during the write.
+const PROBED_MAX: Duration = Duration::from_secs(10);
 /// An opening that takes longer is a hang: at least half a minute.
 const HANG_LOOKS: u32 = 100_000;
 const LOOK: Duration = Duration::from_micros(300);
@@ -168,15 +172,15 @@ impl Victim {
     fn silence(&self, child: &mut Child) -> Result<(), String> {
         let text = |e: std::io::Error| format!("timing the disk: {e}");
         let mut probe = std::fs::File::create(self.folder.join("probe")).map_err(text)?;
-        let until = Instant::now() + QUIET_DELAY + SILENCE;
         let mut longest = Duration::ZERO;
-        while Instant::now() < until {
+        // Waits are counted, not the clock's time: while all of us are stopped, the child can do nothing either.
+        for _ in 0..PROBES {
             wait(child, PROBE)?;
             let began = Instant::now();
             probe.write_all(&[1; 4096]).and_then(|()| probe.sync_data()).map_err(text)?;
             longest = longest.max(began.elapsed());
         }
-        wait(child, longest * PROBE_TIMES)
+        wait(child, (longest * PROBE_TIMES).min(PROBED_MAX))
     }
 
     /// Beside a child that has the file open nobody else opens it. (One that is not silent may be

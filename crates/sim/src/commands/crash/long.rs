@@ -5,25 +5,34 @@
 //! of the images are only opened and judged; the others carry the workload on to its end, or are cut
 //! again in doing so, twice.
 
+use super::bulk;
 use crate::disk::{Disk, Keep, Moment};
 use crate::judge::{PATH, Setting, finish, go, recovered};
 use crate::report::Run;
 use crate::rng::Rng;
 use crate::script::{Ack, Script};
 use crate::watchdog::Watchdog;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const KEEPS: [Keep; 6] = [Keep::None, Keep::All, Keep::Prefix, Keep::Blocks(512), Keep::Blocks(4096), Keep::Wild];
 
 /// Images of one workload, about.
 const MOMENTS: u64 = 24;
+/// One workload in so many is a bulk (`bulk.rs`).
+const BULK_ONE_IN: u64 = 8;
 
-/// Tries them until the run ends.
-pub(super) fn run(run: &Run, watchdog: &Watchdog) {
+/// Tries them until the run ends; `bulk`: only those.
+pub(super) fn run(run: &Run, watchdog: &Watchdog, bulk: bool) {
+    let reserved = AtomicU64::new(0);
     run.on_all_processors(|n| {
         watchdog.at(format!("long workload {n}"));
         let mut rng = Rng::of(run.seed, n);
-        let script = Script::new(rng.number(), 10 + rng.below(150) as usize, rng.one_in(2));
-        let set = setting(&mut rng);
+        let (script, set) = if bulk || n % BULK_ONE_IN == BULK_ONE_IN - 1 {
+            (bulk::script(&mut rng), bulk::setting(&mut rng))
+        } else {
+            let script = Script::new(rng.number(), 10 + rng.below(150) as usize, rng.one_in(2));
+            (script, setting(&mut rng))
+        };
         let long = Long { run, script, set, n };
         let disk = Disk::seeded(rng.number());
         let mut ack = Ack::default();
@@ -31,6 +40,7 @@ pub(super) fn run(run: &Run, watchdog: &Watchdog) {
         if let Err(e) = go(set, &disk, &long.script, 0, &mut ack) {
             return run.violation(format!("{}: {e}", long.name()));
         }
+        reserved.fetch_add(disk.reservations(), Ordering::Relaxed);
         let moments = disk.moments();
         for _ in 0..MOMENTS {
             if run.goes_on() {
@@ -38,6 +48,7 @@ pub(super) fn run(run: &Run, watchdog: &Watchdog) {
             }
         }
     });
+    run.note(format!("long workloads reserved {} segments for a bulk of the log", reserved.into_inner()));
 }
 
 fn setting(rng: &mut Rng) -> Setting {

@@ -6,7 +6,7 @@ use crate::memory;
 use crate::report;
 use crate::script::{Ack, Script, Stamp, Step, Write, bytes_of, problems};
 use azekura::{Durability, Error, Kind, Table};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// No allocation may be larger than the file and this.
 const ALLOCATION_SLACK: usize = 8 << 20;
@@ -25,24 +25,6 @@ pub(super) struct Sample {
     pub(super) earlier: Vec<Moment>,
 }
 
-/// How a damaged database is looked at.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
-    pub(super) read_only: bool,
-    /// Only one lookup in sixteen is made; which ones follows from the number.
-    pub(super) thin: Option<u64>,
-}
-
-/// See [`Look::thin`].
-const THIN: usize = 16;
-
-impl Look {
-    /// Whether the lookup of a number is made.
-    fn asks(self, n: usize) -> bool {
-        self.thin.is_none_or(|from| n % THIN == usize::try_from(from).unwrap_or(0) % THIN)
-    }
-}
-
 /// What became of a damaged database.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
@@ -50,6 +32,8 @@ pub(super) struct Outcome {
     pub(super) errors: usize,
     pub(super) problems: usize,
     pub(super) state: Option<usize>,
+    /// Nobody reads what is damaged.
+    pub(super) unread: bool,
 }
 
 impl Outcome {
@@ -57,6 +41,22 @@ impl Outcome {
     pub(super) fn is_whole(&self) -> bool {
         !self.refused && self.errors == 0 && self.problems == 0 && self.state.is_some()
     }
+}
+
+/// Looks at a damaged file of `len` bytes. A panic is something wrong, and so is an allocation out of proportion.
+pub(super) fn guarded<T>(len: u64, look: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    memory::forget_largest();
+    let looked = report::catch(look)?;
+    let largest = memory::largest();
+    if largest > usize::try_from(len).unwrap_or(usize::MAX).saturating_add(ALLOCATION_SLACK) {
+        return Err(format!("{largest} bytes were allocated at once for a file of {len}"));
+    }
+    looked
+}
+
+/// Whether opening may say this of a damaged file.
+pub(super) fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. } | Error::NotADatabase { .. } | Error::NewerVersion { .. })
 }
 
 /// Closed ones and ones left open, with small records only and with large values and batches.
@@ -112,25 +112,27 @@ impl Sample {
         Sample::new("1 MiB", Script::of(steps), true)
     }
 
-    /// Looks at a damaged copy in every way. `Err`: it gave something wrong.
-    pub(super) fn look(&self, disk: &Disk, how: Look) -> Result<Outcome, String> {
-        let (len, _) = disk.used_blocks(PATH);
-        memory::forget_largest();
-        let looked = report::catch(|| self.look_inside(disk, how))?;
-        let largest = memory::largest();
-        if largest > usize::try_from(len).unwrap_or(usize::MAX).saturating_add(ALLOCATION_SLACK) {
-            return Err(format!("{largest} bytes were allocated at once for a file of {len}"));
-        }
-        looked
+    /// Whether these are a table's records in its last state, in the order of their keys unless it is a hash table.
+    pub(super) fn holds(&self, table: &str, records: &[(Vec<u8>, Vec<u8>)]) -> bool {
+        let Some((hash, model)) = self.script.models[self.last].get(table) else { return false };
+        let right = |(key, value): &(Vec<u8>, Vec<u8>)| self.value(self.last, table, key) == Some(value);
+        records.len() == model.len()
+            && records.iter().all(right)
+            && (records.iter().map(|r| &r.0).eq(model.keys())
+                || *hash && records.iter().map(|r| &r.0).collect::<BTreeSet<_>>().len() == model.len())
     }
 
-    fn look_inside(&self, disk: &Disk, how: Look) -> Result<Outcome, String> {
-        let options = Setting::QUIET.options().read_only(how.read_only);
+    /// Looks at a damaged copy in every way, by a handle that only reads or not. `Err`: it gave something wrong.
+    pub(super) fn look(&self, disk: &Disk, read_only: bool) -> Result<Outcome, String> {
+        let (len, _) = disk.used_blocks(PATH);
+        guarded(len, || self.look_inside(disk, read_only))
+    }
+
+    fn look_inside(&self, disk: &Disk, read_only: bool) -> Result<Outcome, String> {
+        let options = Setting::QUIET.options().read_only(read_only);
         let db = match azekura::Db::open_on(disk, PATH, options) {
             Ok(db) => db,
-            Err(Error::Corrupt { .. } | Error::NotADatabase { .. } | Error::NewerVersion { .. }) => {
-                return Ok(Outcome { refused: true, ..Outcome::default() });
-            }
+            Err(e) if is_refusal(&e) => return Ok(Outcome { refused: true, ..Outcome::default() }),
             Err(e) => return Err(format!("opening gives {e}")),
         };
         let mut out = Outcome { problems: problems(&db).len(), ..Outcome::default() };
@@ -141,7 +143,7 @@ impl Sample {
             let table = db.open_table(name).map_err(|e| e.to_string())?;
             let read = self.scan(&table, name, &mut states, &mut out)?;
             let keys = self.script.models[self.last].get(name).into_iter().flat_map(|m| m.1.keys());
-            for key in keys.enumerate().filter(|(n, _)| how.asks(*n)).map(|(_, key)| key) {
+            for key in keys {
                 match table.get(key) {
                     Ok(found) => states.retain(|&k| self.value(k, name, key) == found.as_ref()),
                     Err(Error::Corrupt { .. }) => out.errors += 1,
