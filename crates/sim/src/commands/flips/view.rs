@@ -129,7 +129,7 @@ impl File for View {
         refused()
     }
 
-    fn allocate(&self, _: u64, _: u64) -> io::Result<()> {
+    fn allocate(&self, _: u64, _: u64) -> io::Result<bool> {
         refused()
     }
 
