@@ -155,7 +155,6 @@ fn the_log_at_the_end_moves_down() {
     }
 }
 
-/// Overwritten again and again: what is dead in the segments goes, and the rest moves together.
 #[test]
 fn closing_fills_holes_that_are_a_good_part_of_the_file() {
     let disk = Disk::new();
@@ -177,6 +176,7 @@ fn closing_fills_holes_that_are_a_good_part_of_the_file() {
     }
 }
 
+/// Overwritten again and again: what is dead in the segments goes, and the rest moves together.
 #[test]
 fn overwritten_values_leave_a_small_file() {
     let disk = Disk::new();

@@ -191,6 +191,29 @@ fn overwritten_large_values_do_not_wait_for_a_full_memtable() {
 }
 
 #[test]
+fn idle_time_moves_large_values_out_of_segments_that_are_mostly_dead() {
+    let storage = MemStorage::default();
+    let db = open(&storage, 8);
+    let t = db.create_table("t", Kind::Hash).unwrap();
+    let put = |keys: std::ops::Range<u64>, round: u8| {
+        t.put_many(keys.map(|k| (k.to_be_bytes(), vec![round; 5000]))).unwrap();
+        db.flush().unwrap();
+    };
+    // One sorted run, which keeps a quarter of what the first segments hold.
+    put(0..8000, 0);
+    put(0..6000, 1);
+    db.settle().unwrap();
+    put(8000..8001, 1);
+    let until = std::time::Instant::now() + Duration::from_secs(20);
+    while db.stats().value_bytes > 50 << 20 {
+        assert!(std::time::Instant::now() < until, "40 MB are live in {:?}", db.stats());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!((0..8001u64).all(|k| t.get(&k.to_be_bytes()).unwrap().unwrap() == [u8::from(k < 6000 || k == 8000); 5000]));
+    check(&db);
+}
+
+#[test]
 fn memory_stays_within_its_budget_while_writers_are_fast() {
     let storage = MemStorage::default();
     let db = open(&storage, 1);

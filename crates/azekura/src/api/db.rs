@@ -4,7 +4,7 @@ use super::{CheckReport, Config, Options, Stats, Table};
 use crate::base::error::{Error, Result};
 use crate::base::key::Kind;
 use crate::base::sync::Mutex;
-use crate::base::sync::thread::{self, JoinHandle};
+use crate::base::sync::thread::JoinHandle;
 use crate::engine::{self, Engine, Progress};
 use crate::storage::{OsStorage, Storage};
 use crate::txn::{ReadTxn, WriteOptions, WriteTxn};
@@ -119,8 +119,8 @@ impl Db {
                 other => break other?,
             }
             match self.create_table(name, kind) {
-                // Another thread is making it; it can be opened when it is durable.
-                Err(Error::TableExists { .. }) => thread::sleep(std::time::Duration::from_micros(200)),
+                // Another thread was faster.
+                Err(Error::TableExists { .. }) => {}
                 other => return other,
             }
         };

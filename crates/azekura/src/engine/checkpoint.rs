@@ -115,11 +115,16 @@ impl Engine {
         let mut guard = self.checkpoint.lock();
         self.check_open()?;
         let change = change(&self.state.load())?;
-        self.checkpoint_with(&mut guard, Purpose::Plain, Change::Tables(&change))?;
+        let armed = self.poison.armed("changing the tables");
+        if let Err(e) = self.checkpoint_with(&mut guard, Purpose::Plain, Change::Tables(&change)) {
+            armed.disarm();
+            return Err(e);
+        }
         let mut commit = self.lock_commit();
         let before = self.state.load_full();
         self.state.store(Arc::new(change(&before)));
         changed(&mut commit, &before);
+        armed.disarm();
         // Without the locks: a dropped table may have much memory to give back.
         drop((commit, guard));
         drop(before);
@@ -131,9 +136,13 @@ impl Engine {
     /// counts. An error that does not poison the handle leaves it where it is.
     pub(super) fn checkpoint_move(&self, step: &ValueMove) -> Result<()> {
         let mut guard = self.checkpoint.lock();
-        self.checkpoint_with(&mut guard, Purpose::Plain, Change::Values(step))?;
-        step.segment.moved(step.extents.clone(), step.left.clone());
-        Ok(())
+        let armed = self.poison.armed("moving large values");
+        let done = self.checkpoint_with(&mut guard, Purpose::Plain, Change::Values(step));
+        if done.is_ok() {
+            step.segment.moved(step.extents.clone(), step.left.clone());
+        }
+        armed.disarm();
+        done
     }
 
     fn checkpoint_with(&self, guard: &mut Checkpoint, purpose: Purpose, change: Change<'_>) -> Result<()> {

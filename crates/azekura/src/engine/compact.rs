@@ -22,6 +22,15 @@ use std::time::Instant;
 /// A bottom partition under way is ended at a partition boundary from this size on.
 const CUT_BYTES: u64 = PARTITION_BYTES / 2;
 
+/// So much of a value segment must be dead before its values are moved: more than what stands between them.
+const SPARSE_BYTES_MIN: u64 = 64 << 10;
+
+/// A value segment of which less than half is alive.
+pub(super) struct Sparse {
+    pub(super) id: u32,
+    pub(super) dead_bytes: u64,
+}
+
 impl Engine {
     /// Does a merge. False: the table is gone, or the engine is stopping.
     pub(super) fn run_job(&self, job: &Job) -> Result<bool> {
@@ -75,12 +84,12 @@ impl Engine {
             job.inputs.iter().flat_map(|l| &l.runs).flat_map(|r| &r.info.large).map(|l| l.0).collect();
         found.sort_unstable();
         found.dedup();
-        found.retain(|id| sparse.contains(id));
+        found.retain(|id| sparse.iter().any(|s| s.id == *id));
         found
     }
 
-    /// Segments of which less than half is referred to by runs.
-    pub(super) fn sparse_segments(&self) -> Vec<u32> {
+    /// Segments of which less than half is referred to by runs, and more than a little is not.
+    pub(super) fn sparse_segments(&self) -> Vec<Sparse> {
         let mut live = std::collections::HashMap::new();
         for table in &self.state.load().tables {
             for run in table.levels.iter().flat_map(|l| &l.runs) {
@@ -90,7 +99,12 @@ impl Engine {
             }
         }
         let segments = self.values.closed_segments();
-        segments.iter().filter(|s| live.get(&s.id).is_some_and(|&l| l * 2 < s.used())).map(|s| s.id).collect()
+        let sparse = segments.iter().filter_map(|s| {
+            let (live, used) = (*live.get(&s.id)?, s.used());
+            let dead_bytes = used.saturating_sub(live);
+            (live < dead_bytes && dead_bytes >= SPARSE_BYTES_MIN).then_some(Sparse { id: s.id, dead_bytes })
+        });
+        sparse.collect()
     }
 
     /// Replaces the partitions of the bottom that have been read up, as a merge goes on.

@@ -28,7 +28,7 @@ impl Engine {
         // One at a time: without the engine's threads, callers flush, and they may be several.
         let _flushing = self.flushing.lock();
         let state = self.state.load_full();
-        if state.tables.iter().all(|t| t.frozen.is_empty()) {
+        if !state.has_frozen() {
             return Ok(());
         }
         let started = std::time::Instant::now();
@@ -42,8 +42,9 @@ impl Engine {
             outputs.push((table.id, table.frozen.clone(), output));
         }
         // Frozen is all that was committed when it was frozen; its last commit is the newest one
-        // then. Nothing older is in memory elsewhere, so this number is what the file now holds.
-        self.install_flush(outputs)?;
+        // then. Nothing older is in memory elsewhere, so this number is what the file now holds. (Not the newest
+        // state's: where all the tables were dropped meanwhile, others may have been frozen since.)
+        self.install_flush(outputs, state.frozen_seq)?;
         self.note_large_values();
         self.share_cache();
         self.checkpoint(Purpose::Plain)?;
@@ -98,7 +99,7 @@ impl Engine {
     }
 
     /// Puts the runs in place of the frozen chunks.
-    fn install_flush(&self, outputs: Vec<Flushed>) -> Result<()> {
+    fn install_flush(&self, outputs: Vec<Flushed>, flushed_seq: u64) -> Result<()> {
         let mut commit = self.lock_commit();
         // Held until the state is stored: no merge takes a bottom that is about to be replaced.
         let work = self.lock_work();
@@ -116,12 +117,15 @@ impl Engine {
             placed.push(output.runs);
         }
         let mut next = state.with_tables(tables);
-        next.flushed_seq = next.frozen_seq;
+        next.flushed_seq = next.flushed_seq.max(flushed_seq);
+        let all = !next.has_frozen();
         commit.clear_spares();
         self.state.store(Arc::new(next));
         placed.into_iter().for_each(Fresh::installed);
         self.retired.lock().push(Retired::memory(state));
-        self.pace.set_frozen(0);
+        if all {
+            self.pace.set_frozen(0);
+        }
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The engine: everything between the public handles and the file.
 //!
-//! Lock order: `flushing`, `checkpoint`, `commit`, `work`, the caches' `shares`, then the leaves (log, values, space, cache).
+//! Lock order: `flushing`, `checkpoint`, `commit`, `waiting`, `work`, the log's `io`, the values' `open` and `queue`,
+//! the caches' `shares`, then the leaves (the log's `queue`, space, the caches' clocks).
 
 mod balance;
 mod checkpoint;

@@ -343,10 +343,7 @@ fn build(
         known.used = known.used.max(seen.used).min(known.bytes());
     }
     keep_referred(&mut values, &found.manifest, &replayed);
-    let file_len = file.len().map_err(|e| Error::io("reading the file's length", e))?;
     for value in values.values_mut() {
-        // What the file has lost is not there to be referred to, nor is memory to be taken for it.
-        value.used = value.used.min(value.bytes_inside(file_len));
         // Nothing is added to it any more. What it has beyond was perhaps given back when it was
         // closed, after the log or the manifest last spoke of it, and is somebody else's now.
         value.cut(align_up(value.used).max(ALIGN_BYTES));
@@ -524,12 +521,12 @@ impl Engine {
         let _paused = self.pause_merges();
         self.values.close_open()?;
         let clean = self.checkpoint.lock().clean && self.retired.lock().is_empty();
+        self.end_load();
         if !clean {
             self.checkpoint(super::checkpoint::Purpose::Close)?;
+            // All is safe, and the next handle moves what this one could not.
+            let _moved = self.tighten_for_closing();
         }
-        self.end_load();
-        // All is safe, and the next handle moves what this one could not.
-        let _moved = self.tighten_for_closing();
         self.trim()
     }
 }

@@ -6,6 +6,7 @@
 //! the table is overwritten, and loads of new keys never rewrite the bottom before its turn. When
 //! nothing happens, everything is merged into one run, so that reads find one.
 
+use super::compact::Sparse;
 use super::state::{SortedRun, TableState};
 use std::sync::Arc;
 
@@ -76,12 +77,20 @@ pub(super) fn pick(
     None
 }
 
-/// The merge that idle time does: everything into one run, unless little would be gained.
-pub(super) fn pick_idle(table: &TableState, force: bool, busy: impl Fn(&Arc<SortedRun>) -> bool) -> Option<Job> {
+/// The merge that idle time does: everything into one run, unless little would be gained; and a run once more
+/// through which much of `sparse` value segments can be given back.
+pub(super) fn pick_idle(
+    table: &TableState,
+    force: bool,
+    sparse: &[Sparse],
+    busy: impl Fn(&Arc<SortedRun>) -> bool,
+) -> Option<Job> {
     let levels = &table.levels;
     let bottom = levels.last()?;
     let above: u64 = levels[..levels.len() - 1].iter().map(|l| l.bytes()).sum();
-    let purge = levels.len() == 1 && (bottom.deletes() > 0 || !bottom.ranges.is_empty());
+    let dead: u64 = sparse.iter().filter(|s| bottom.refers_to(s.id)).map(|s| s.dead_bytes).sum();
+    let drain = dead > 0 && dead * 16 >= bottom.bytes();
+    let purge = levels.len() == 1 && (bottom.deletes() > 0 || !bottom.ranges.is_empty() || drain);
     let worth = force || levels.len() > FAN_IN || above * 16 >= bottom.bytes() || bottom.bytes() < 1 << 30;
     let due = levels.len() > 1 && worth || purge;
     (due && !levels.iter().any(busy)).then(|| Job { table: table.id, bottom: true, inputs: levels.to_vec() })
@@ -103,18 +112,19 @@ fn full_tier(levels: &[Arc<SortedRun>], flush_bytes: u64, fan_in: usize) -> Opti
 
 fn hides_the_bottom(levels: &[Arc<SortedRun>], bottom_min: u64) -> bool {
     let Some((bottom, above)) = levels.split_last() else { return false };
-    if above.is_empty() || bottom.bytes() < bottom_min {
+    // A record of a large value is short, but as long as it is there the value stays.
+    if above.is_empty() || bottom.kept_bytes() < bottom_min {
         return false;
     }
     let hidden: f64 = above
         .iter()
         .map(|l| {
             let deletes = l.deletes() as f64 / l.records().max(1) as f64;
-            l.bytes() as f64 * f64::from(l.updates).max(deletes)
+            l.kept_bytes() as f64 * f64::from(l.updates).max(deletes)
         })
         .sum();
     let ranges = above.iter().any(|l| !l.ranges.is_empty());
-    hidden >= bottom.bytes() as f64 * GARBAGE_PART || ranges && above.len() >= 2
+    hidden >= bottom.kept_bytes() as f64 * GARBAGE_PART || ranges && above.len() >= 2
 }
 
 /// A single run that is mostly deletes has nothing left to hide.

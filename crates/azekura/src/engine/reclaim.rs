@@ -2,9 +2,8 @@
 
 use super::Engine;
 use super::checkpoint::Purpose;
+use super::tail::Allowance;
 use crate::base::error::{Error, Result};
-use crate::run::Run;
-use std::sync::Arc;
 
 /// How far a long operation has come, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +40,14 @@ impl Engine {
         self.values.close_open()?;
         self.drain_values()?;
         let _paused = self.pause_merges();
+        self.check_open()?;
         // Only what is closed and written is moved.
         self.values.close_open()?;
         self.values.sync()?;
         let total = self.space.end();
         progress(Progress { done: 0, total });
-        while self.move_tail()? {
+        let mut left = Allowance::new(total);
+        while self.move_tail(&mut left)? {
             self.check_open()?;
             progress(Progress { done: total - self.space.end().min(total), total });
         }
@@ -75,7 +76,8 @@ impl Engine {
         if self.is_loose() && go_on() && self.values.close_at(self.space.end())? {
             self.values.sync()?;
         }
-        while self.is_loose() && go_on() && !self.stopping() && self.move_tail()? {}
+        let mut left = Allowance::new(self.space.end());
+        while self.is_loose() && go_on() && !self.stopping() && self.move_tail(&mut left)? {}
         self.trim()
     }
 
@@ -86,9 +88,8 @@ impl Engine {
         if free <= LOOSE_BYTES_MIN || free <= self.space.end() / CLOSE_LOOSE_PART {
             return Ok(());
         }
-        // What is moved fills as much of the holes.
-        let enough = free.saturating_sub(CLOSE_MEMTABLES * self.config.memtable_bytes);
-        while self.is_loose() && self.space.free_bytes() > enough && self.move_tail()? {}
+        let mut left = Allowance::new(CLOSE_MEMTABLES * self.config.memtable_bytes);
+        while self.is_loose() && self.move_tail(&mut left)? {}
         Ok(())
     }
 
@@ -101,8 +102,7 @@ impl Engine {
         let state = self.state.load_full();
         for table in &state.tables {
             let [level] = table.levels.as_slice() else { continue };
-            let refers = |r: &Arc<Run>| r.info.large.iter().any(|l| sparse.contains(&l.0));
-            if level.runs.iter().any(refers) {
+            if sparse.iter().any(|s| level.refers_to(s.id)) {
                 let inputs = vec![level.clone()];
                 let _paused = self.pause_merges();
                 self.run_job(&super::pick::Job { table: table.id, inputs, bottom: true })?;

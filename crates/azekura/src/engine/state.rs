@@ -120,6 +120,16 @@ impl SortedRun {
         self.runs.iter().map(|r| r.info.bytes()).sum()
     }
 
+    /// Bytes of the file that it keeps: its own, and the large values to which it refers.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.bytes() + self.runs.iter().flat_map(|r| &r.info.large).map(|l| l.1).sum::<u64>()
+    }
+
+    /// Whether it refers to a value segment.
+    pub(crate) fn refers_to(&self, segment: u32) -> bool {
+        self.runs.iter().flat_map(|r| &r.info.large).any(|l| l.0 == segment)
+    }
+
     pub(crate) fn records(&self) -> u64 {
         self.runs.iter().map(|r| r.info.records).sum()
     }
@@ -223,6 +233,11 @@ impl State {
     /// The table of a name.
     pub(crate) fn table_named(&self, name: &str) -> Option<&Arc<TableState>> {
         self.tables.iter().find(|t| &*t.name == name)
+    }
+
+    /// Whether memtables wait for a flush, or are being flushed.
+    pub(crate) fn has_frozen(&self) -> bool {
+        self.tables.iter().any(|t| !t.frozen.is_empty())
     }
 
     /// Whether somebody has looked into the memtables of any table lately.

@@ -60,12 +60,11 @@ impl Engine {
             // No durable checkpoint names them any more, and of the log's records those of unknown tables are
             // passed over, so that values go too.
             table.levels.iter().flat_map(|l| &l.runs).for_each(|run| run.doom());
-        })?;
-        if !self.has_frozen() {
-            self.pace.set_frozen(0);
-            self.forget_flush_error();
-        }
-        Ok(())
+            if !self.has_frozen() {
+                self.pace.set_frozen(0);
+                self.forget_flush_error();
+            }
+        })
     }
 }
 

@@ -22,6 +22,21 @@ const PART_BYTES_MIN: u64 = 4 * PAGE_BYTES as u64;
 /// So much of a value segment is moved at a time, or less.
 const STEP_BYTES_MAX: u64 = 64 << 20;
 
+/// What may be moved, so that moving ends however fast others write, and whoever holds what was moved.
+pub(super) struct Allowance {
+    bytes: u64,
+    logs: u32,
+}
+
+/// The log is written to meanwhile, and may stand at the end again at once.
+const LOG_MOVES_MAX: u32 = 3;
+
+impl Allowance {
+    pub(super) fn new(bytes: u64) -> Allowance {
+        Allowance { bytes, logs: LOG_MOVES_MAX }
+    }
+}
+
 /// A run of the state and the highest of its extents.
 struct LastRun<'a> {
     table: u32,
@@ -40,9 +55,9 @@ struct LastValues {
 }
 
 impl Engine {
-    /// Moves what ends the file, or a part of it, into a hole; false if there is none for it.
-    /// REQUIRES: merges are held back.
-    pub(super) fn move_tail(&self) -> Result<bool> {
+    /// Moves what ends the file, or a part of it, into a hole; false if there is none for it, or as much was moved
+    /// as may be. REQUIRES: merges are held back.
+    pub(super) fn move_tail(&self, left: &mut Allowance) -> Result<bool> {
         let state = self.state.load_full();
         let run = last_run(&state);
         let values = self.last_values();
@@ -50,9 +65,9 @@ impl Engine {
         let run_at = run.as_ref().map(|r| r.extent.offset);
         let values_at = values.as_ref().map(|v| v.extents[v.n].offset);
         match (run, values) {
-            _ if log > run_at.max(values_at) => self.move_log(),
-            (_, Some(values)) if values_at > run_at => self.move_values(values),
-            (Some(run), _) => self.move_run(&run),
+            _ if log > run_at.max(values_at) => self.move_log(left),
+            (_, Some(values)) if values_at > run_at => self.move_values(values, left),
+            (Some(run), _) => self.move_run(&run, left),
             (None, _) => Ok(false),
         }
     }
@@ -66,7 +81,9 @@ impl Engine {
         all.max_by_key(|v| v.extents[v.n].offset)
     }
 
-    fn move_log(&self) -> Result<bool> {
+    fn move_log(&self, left: &mut Allowance) -> Result<bool> {
+        let Some(logs) = left.logs.checked_sub(1) else { return Ok(false) };
+        left.logs = logs;
         let moved = self.log.move_down()?;
         if moved {
             self.checkpoint(Purpose::Plain)?;
@@ -74,9 +91,9 @@ impl Engine {
         Ok(moved)
     }
 
-    fn move_run(&self, last: &LastRun<'_>) -> Result<bool> {
+    fn move_run(&self, last: &LastRun<'_>, left: &mut Allowance) -> Result<bool> {
         let &LastRun { table, level, place, run, n, extent } = last;
-        let Some((moved, to)) = self.copy_part(extent)? else { return Ok(false) };
+        let Some((moved, to)) = self.copy_part(extent, left)? else { return Ok(false) };
         let mut parts = level.runs.clone();
         let info = RunInfo { extents: relocated(&run.info.extents, n, &[(moved, to)]), ..run.info.clone() };
         let replaced = self.open_run(info).and_then(|next| {
@@ -96,7 +113,7 @@ impl Engine {
     }
 
     /// Copies the end of the segment's highest extent, or all of it, to as many holes as it takes.
-    fn move_values(&self, last: LastValues) -> Result<bool> {
+    fn move_values(&self, last: LastValues, left: &mut Allowance) -> Result<bool> {
         let LastValues { segment, extents, n } = last;
         let mut rest = extents[n];
         let mut parts = Vec::new();
@@ -106,7 +123,7 @@ impl Engine {
             Extent { offset: rest.end() - len, len }
         };
         while end(rest).len > 0 {
-            match self.copy_part(end(rest)) {
+            match self.copy_part(end(rest), left) {
                 Ok(Some(part)) => {
                     rest.len -= part.0.len;
                     parts.push(part);
@@ -121,8 +138,8 @@ impl Engine {
         if parts.is_empty() {
             return copied.map(|()| false);
         }
-        let left = parts.iter().map(|p| p.0).collect();
-        let step = ValueMove { segment, extents: relocated(&extents, n, &parts), left };
+        let from = parts.iter().map(|p| p.0).collect();
+        let step = ValueMove { segment, extents: relocated(&extents, n, &parts), left: from };
         let done = copied.and_then(|()| self.checkpoint_move(&step));
         if done.is_err() {
             // Unless it is known that no checkpoint names the copy, the handle is poisoned.
@@ -135,24 +152,24 @@ impl Engine {
     }
 
     /// Copies the end of an extent to a lower place: what was copied, and where to.
-    fn copy_part(&self, extent: Extent) -> Result<Option<(Extent, Extent)>> {
+    fn copy_part(&self, extent: Extent, left: &mut Allowance) -> Result<Option<(Extent, Extent)>> {
         let page = PAGE_BYTES as u64;
-        let mut len = extent.len;
-        loop {
+        // Keeps the parts whole pages: the last part takes what the extent has beyond them.
+        let at_most = |bytes: u64| extent.len - (extent.len - bytes.min(extent.len)).div_ceil(page) * page;
+        let mut len = at_most(left.bytes);
+        while len > 0 {
             if let Some(to) = self.space.alloc_below(len, extent.offset) {
                 let from = Extent { offset: extent.offset + extent.len - len, len };
                 let copied = self.copy(from, to);
                 if copied.is_err() {
                     self.space.free(to);
                 }
+                left.bytes -= len;
                 return copied.map(|()| Some((from, to)));
             }
-            if len <= PART_BYTES_MIN {
-                return Ok(None);
-            }
-            // Keep the parts whole pages: the last part takes what the extent has beyond them.
-            len = extent.len - (extent.len - len / 2).div_ceil(page) * page;
+            len = if len > PART_BYTES_MIN { at_most(len / 2) } else { 0 };
         }
+        Ok(None)
     }
 
     fn copy(&self, from: Extent, to: Extent) -> Result<()> {

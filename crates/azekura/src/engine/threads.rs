@@ -101,7 +101,7 @@ impl Engine {
     }
 
     pub(super) fn has_frozen(&self) -> bool {
-        self.state.load().tables.iter().any(|t| !t.frozen.is_empty())
+        self.state.load().has_frozen()
     }
 
     /// What the last flush met may be over.
@@ -229,29 +229,35 @@ impl Engine {
                 quiet = (commits, Instant::now());
             }
             let idle = class == CLASSES - 1 && quiet.1.elapsed() >= IDLE;
-            match self.take_job(class, idle) {
+            let failed = match self.take_job(class, idle) {
                 Some(job) => {
                     let done = self.run_job(&job);
                     self.end_job(class);
                     self.note_levels();
-                    failures = if done.is_err() { failures + 1 } else { 0 };
-                    if failures > 0 {
-                        if self.poison.check().is_err() {
-                            return;
-                        }
-                        self.pause(RETRY * (1 << failures.min(RETRY_DOUBLINGS)));
-                    }
+                    Some(done.is_err())
                 }
                 None => {
+                    let mut failed = None;
                     if idle && self.is_loose() && self.poison.check().is_ok() {
                         let _paused = self.pause_merges();
                         // What fails here is tried again, and is nobody's loss.
-                        let _moved = self.tighten(|| self.counters.commits.load(Ordering::Relaxed) == quiet.0);
+                        let moved = self.tighten(|| self.counters.commits.load(Ordering::Relaxed) == quiet.0);
+                        failed = Some(moved.is_err());
                     }
                     let mut work = self.work.lock();
                     if !self.stopping() {
                         self.work_changed.wait_for(&mut work, Duration::from_millis(100));
                     }
+                    failed
+                }
+            };
+            match failed {
+                None => {}
+                Some(false) => failures = 0,
+                Some(true) if self.poison.check().is_err() => return,
+                Some(true) => {
+                    failures += 1;
+                    self.pause(RETRY * (1 << failures.min(RETRY_DOUBLINGS)));
                 }
             }
         }
@@ -267,6 +273,7 @@ impl Engine {
     }
 
     fn take_job(&self, class: usize, idle: bool) -> Option<Job> {
+        let sparse = if idle { self.sparse_segments() } else { Vec::new() };
         let mut work = self.work.lock();
         // Looked at under the lock, so that what is picked is not replaced before it is busy.
         let state = self.state.load_full();
@@ -274,11 +281,9 @@ impl Engine {
             return None;
         }
         let busy = |l: &Arc<SortedRun>| work.busy.iter().any(|(_, b)| Arc::ptr_eq(b, l));
-        let job = state
-            .tables
-            .iter()
-            .find_map(|t| pick(t, class, self.config.memtable_bytes, busy))
-            .or_else(|| state.tables.iter().find_map(|t| if idle { pick_idle(t, false, busy) } else { None }))?;
+        let job = state.tables.iter().find_map(|t| pick(t, class, self.config.memtable_bytes, busy)).or_else(|| {
+            state.tables.iter().find_map(|t| if idle { pick_idle(t, false, &sparse, busy) } else { None })
+        })?;
         work.busy.extend(job.inputs.iter().map(|l| (class, l.clone())));
         work.jobs_running += 1;
         Some(job)
@@ -321,7 +326,10 @@ impl Engine {
             loop {
                 self.check_open()?;
                 let state = self.state.load_full();
-                let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, |_| false)) else { break };
+                let sparse = self.sparse_segments();
+                let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, &sparse, |_| false)) else {
+                    break;
+                };
                 drop(state);
                 if self.run_job(&job)? {
                     break;

@@ -91,19 +91,6 @@ impl ValueInfo {
         self.extents.iter().map(|e| e.len).sum()
     }
 
-    /// How many of its bytes stand in a file of this length, up to the first that does not.
-    pub(crate) fn bytes_inside(&self, file_len: u64) -> u64 {
-        let mut inside = 0;
-        for e in &self.extents {
-            let there = e.len.min(file_len.saturating_sub(e.offset));
-            inside += there;
-            if there < e.len {
-                break;
-            }
-        }
-        inside
-    }
-
     /// Leaves it no more than its first `bytes`, a multiple of [`ALIGN_BYTES`] and not zero.
     pub(crate) fn cut(&mut self, bytes: u64) {
         let mut rest = bytes;
@@ -173,23 +160,29 @@ impl Manifest {
         for _ in 0..r.count(13)? {
             m.tables.push(decode_table(&mut r)?);
         }
+        // Bytes of the last segment so far: to add them up for each of its parts would take for ever.
+        let mut bytes = 0;
         for _ in 0..r.count(28)? {
             let (id, extent, used) = (r.counted_short()?, decode_extent(&mut r)?, r.u64()?);
             if used > extent.len {
                 return Err(r.bad(format!("value segment {id} uses {used} of {} bytes", extent.len)));
             }
             match m.values.last_mut().filter(|v| v.id == id) {
-                Some(v) if v.used < v.bytes() => {
+                Some(v) if v.used < bytes => {
                     return Err(r.bad(format!("a part of value segment {id} is not full, and not its last")));
                 }
-                Some(v) if v.bytes() + extent.len > i64::MAX as u64 => {
+                Some(_) if bytes + extent.len > i64::MAX as u64 => {
                     return Err(r.bad(format!("value segment {id} is longer than a file can be")));
                 }
                 Some(v) => {
                     v.extents.push(extent);
                     v.used += used;
+                    bytes += extent.len;
                 }
-                None => m.values.push(ValueInfo { id, extents: vec![extent], used }),
+                None => {
+                    m.values.push(ValueInfo { id, extents: vec![extent], used });
+                    bytes = extent.len;
+                }
             }
         }
         r.finish()?;
@@ -456,8 +449,6 @@ mod tests {
         assert_eq!(of(24_576), [part(3), part(1), part(2)]);
         assert_eq!(of(20_480), [part(3), part(1), Extent { len: 4096, ..part(2) }]);
         assert_eq!(of(8192), [part(3)]);
-        let inside = |file_len| manifest.values[1].bytes_inside(file_len);
-        assert_eq!([3 << 20, (3 << 20) + 100, (3 << 20) + 8192].map(inside), [0, 100, 24_576]);
         // The used length of the second part, of four that stand at the end.
         let mut bytes = bytes;
         let at = bytes.len() - 2 * 28 - 8;

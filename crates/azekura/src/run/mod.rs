@@ -63,6 +63,11 @@ impl Drop for Run {
         for &extent in self.doomed.get_mut().iter() {
             self.store.space.free(extent);
         }
+        // One after the other: a long chain of runs would be a deep recursion.
+        let mut next = self.successor.take().and_then(Arc::into_inner);
+        while let Some(mut run) = next {
+            next = run.successor.take().and_then(Arc::into_inner);
+        }
     }
 }
 

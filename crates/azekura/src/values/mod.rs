@@ -11,7 +11,7 @@
 //! refer to it. The last one to drop it frees its extents. A segment that is closed and written may be
 //! moved, in parts too: references name it and not its place.
 //!
-//! Lock order: `open`, then `queue`.
+//! Lock order: `open`, then `queue`, then the leaves (`registry`, a segment's `tail`, a place's `left`).
 
 pub(crate) mod ahead;
 mod place;
@@ -31,6 +31,8 @@ use std::sync::Arc;
 
 /// Bytes of a reference in a record.
 pub(crate) const VALUE_REF_BYTES: usize = 16;
+/// A length from here on is believed only if the file is as long.
+const BELIEVED_BYTES_MAX: u32 = 1 << 20;
 
 /// Where a large value is. It is stored as it stands here, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,13 +139,17 @@ impl Segment {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Whether a reference lies within the segment.
+    /// Whether a reference lies within the segment, and, if much memory is to be taken for its value, in the file.
     pub(crate) fn check(&self, at: ValueRef) -> Result<()> {
         let start = u64::from(at.offset);
-        if start + u64::from(at.len) > self.used() {
+        let end = start + u64::from(at.len);
+        if end > self.used() {
             return Err(self.bad(start, "the reference passes the end of its segment"));
         }
-        Ok(())
+        if at.len < BELIEVED_BYTES_MAX {
+            return Ok(());
+        }
+        self.place.load().check_inside(self.file.as_ref(), start, end.min(self.written()))
     }
 
     /// Reads a value into `out`, whose length is the value's, and verifies it.

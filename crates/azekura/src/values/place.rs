@@ -29,6 +29,11 @@ impl Drop for Place {
         if self.poison.check().is_ok() {
             self.left.get_mut().iter().for_each(|&extent| self.space.free(extent));
         }
+        // One after the other: a long chain of places would be a deep recursion.
+        let mut next = self.next.take().and_then(Arc::into_inner);
+        while let Some(mut place) = next {
+            next = place.next.take().and_then(Arc::into_inner);
+        }
     }
 }
 
@@ -75,6 +80,20 @@ impl Place {
         }
         // One byte behind the last, or further: not of the segment, but good enough for a message.
         self.extents.last().map_or(0, Extent::end)
+    }
+
+    /// An error if the file ends before some of the segment's bytes from `start` to `end`.
+    pub(super) fn check_inside(&self, file: &dyn File, start: u64, end: u64) -> Result<()> {
+        let file_len = file.len().map_err(|e| Error::io("reading the file's length", e))?;
+        let mut before = 0;
+        for e in &self.extents {
+            let (from, until) = (start.max(before), end.min(before + e.len));
+            if from < until && e.offset + (until - before) > file_len {
+                return Err(read_error(std::io::ErrorKind::UnexpectedEof.into(), e.offset + (from - before)));
+            }
+            before += e.len;
+        }
+        Ok(())
     }
 
     /// Fills `out` from byte `start` of the segment on.

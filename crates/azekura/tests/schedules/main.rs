@@ -376,6 +376,7 @@ fn tables_come_and_go_beside_commits() {
                 world.db.drop_table("passing").unwrap();
                 assert!(table.put(b"key", b"value").is_err(), "a table that is gone takes a record");
             }),
+            world.spawn(|world| world.db.flush().unwrap()),
         ];
         world.end_after(threads);
     });
