@@ -524,6 +524,8 @@ impl Engine {
         self.end_load();
         if !clean {
             self.checkpoint(super::checkpoint::Purpose::Close)?;
+        }
+        if self.counters.commits.load(Ordering::Relaxed) > 0 {
             // All is safe, and the next handle moves what this one could not.
             let _moved = self.tighten_for_closing();
         }
