@@ -9,8 +9,8 @@ use std::process::{Command, ExitCode, Stdio};
 const KINDS: u64 = 2;
 /// Schedules of each kind and test in the test command.
 const GATE_EACH: u64 = 150;
-/// As many must be enough to notice a canary.
-const CANARY_EACH: u64 = 300;
+/// As many must be enough to notice a canary, which ends the run.
+const CANARY_EACH: u64 = 3000;
 /// Breaks of the engine that exist in these builds, and the test that must notice each.
 const CANARIES: [(&str, &str); 4] = [
     ("publish_first", "group_commits"),
