@@ -9,12 +9,13 @@ use crate::api::{Db, Durability, Options};
 use crate::base::error::Error;
 use crate::base::key::Kind;
 use crate::base::limits::SUPERBLOCKS_BYTES;
-use crate::storage::MemStorage;
+use crate::storage::{MemStorage, OpenMode, Storage};
 use hooked::{Call, Hooked};
 use std::io;
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A database with one table of one sorted run, and no merges of its own.
@@ -384,4 +385,65 @@ fn a_commit_between_entering_and_reading_is_not_seen_and_nothing_stays_watched()
     assert_eq!(read.get(&table, b"small").unwrap().unwrap(), b"1");
     db.engine.leave(read.snapshot.seq());
     assert!(!db.engine.lock_commit().history.wanted());
+}
+
+/// The bytes of the file as they are, as after a kill.
+fn copy_of(disk: &Hooked, path: &str) -> Hooked {
+    let copy = Hooked::default();
+    let old = disk.open(Path::new(path), OpenMode::ReadWrite).unwrap();
+    let mut bytes = vec![0; usize::try_from(old.len().unwrap()).unwrap()];
+    old.read_at(&mut bytes, 0).unwrap();
+    copy.open(Path::new(path), OpenMode::CreateNew).unwrap().write_at(&bytes, 0).unwrap();
+    copy
+}
+
+#[test]
+fn a_flush_of_a_dropped_table_says_nothing_of_what_was_frozen_since() {
+    // What the flushing thread writes: it waits while the gate is shut, and shuts it after a checkpoint when told to.
+    const OPEN: u32 = 0;
+    const SHUT: u32 = 1;
+    const ONE_CHECKPOINT: u32 = 2;
+    let disk = Hooked::default();
+    let (gate, waits) = (Arc::new(AtomicU32::new(OPEN)), Arc::new(AtomicU32::new(0)));
+    let options = || Options::new().background_merges(false).durability(Durability::Sync);
+    let db = Db::open_on(&disk, "engine.azk", options()).unwrap();
+    let gone = db.create_table("gone", Kind::Ordered).unwrap();
+    let kept = db.create_table("kept", Kind::Ordered).unwrap();
+    gone.put_many((0..100_000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
+    gate.store(SHUT, Ordering::SeqCst);
+    let (at, waiting) = (gate.clone(), waits.clone());
+    disk.hook(move |call| {
+        if std::thread::current().name() != Some("azekura-flush") {
+            return Ok(());
+        }
+        if call == Call::WriteDurable {
+            let _other = at.compare_exchange(ONE_CHECKPOINT, SHUT, Ordering::SeqCst, Ordering::SeqCst);
+        }
+        if call == Call::Write && at.load(Ordering::SeqCst) == SHUT {
+            waiting.fetch_add(1, Ordering::SeqCst);
+            wait_until(|| at.load(Ordering::SeqCst) != SHUT);
+        }
+        Ok(())
+    });
+    let flush = || {
+        let db = db.clone();
+        std::thread::spawn(move || db.flush())
+    };
+    let first = flush();
+    wait_until(|| waits.load(Ordering::SeqCst) == 1);
+    db.drop_table("gone").unwrap();
+    kept.put(b"key", b"acknowledged").unwrap();
+    let second = flush();
+    wait_until(|| db.engine.has_frozen());
+    // The first flush's checkpoint is durable when the second comes to its run.
+    gate.store(ONE_CHECKPOINT, Ordering::SeqCst);
+    wait_until(|| waits.load(Ordering::SeqCst) == 2);
+    let after = Db::open_on(&copy_of(&disk, "engine.azk"), "engine.azk", options()).unwrap();
+    let found = after.open_table("kept").unwrap().get(b"key").unwrap();
+    gate.store(OPEN, Ordering::SeqCst);
+    disk.heal();
+    first.join().unwrap().unwrap();
+    second.join().unwrap().unwrap();
+    assert_eq!(found.as_deref(), Some(&b"acknowledged"[..]));
+    assert!(db.check(|_| {}).unwrap().problems.is_empty());
 }
