@@ -447,3 +447,40 @@ fn a_flush_of_a_dropped_table_says_nothing_of_what_was_frozen_since() {
     assert_eq!(found.as_deref(), Some(&b"acknowledged"[..]));
     assert!(db.check(|_| {}).unwrap().problems.is_empty());
 }
+
+/// A bulk of log is written in slices, and between two of them a checkpoint gets what it needs of the log: a
+/// flush does not wait for all that it has just made needless.
+#[test]
+fn a_bulk_of_log_lets_a_checkpoint_through() {
+    const SLICES: u32 = 8;
+    let disk = Hooked::default();
+    let options = Options::new().durability(Durability::Eventual).eventual_delay(Duration::from_secs(60));
+    let db = Db::open_on(&disk, "engine.azk", options.memtable_bytes(1 << 30)).unwrap();
+    let table = db.create_table("t", Kind::Hash).unwrap();
+    // The log begins.
+    table.put(b"first", b"").unwrap();
+    db.sync().unwrap();
+    for slice in 0..u64::from(SLICES) {
+        // As much as a slice is, each.
+        table.put_many((0..300_000u64).map(|i| ((i * 8 + slice).to_be_bytes(), i.to_be_bytes()))).unwrap();
+    }
+    let syncs = Arc::new(AtomicU32::new(0));
+    let counted = syncs.clone();
+    disk.hook(move |call| {
+        if call == Call::Sync && std::thread::current().name() == Some("bulk") {
+            counted.fetch_add(1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    });
+    let bulk = {
+        let db = db.clone();
+        std::thread::Builder::new().name("bulk".into()).spawn(move || db.sync()).unwrap()
+    };
+    wait_until(|| syncs.load(Ordering::SeqCst) > 0);
+    assert!(db.engine.log.chain_after(0).is_some());
+    let written_by_then = syncs.load(Ordering::SeqCst);
+    bulk.join().unwrap().unwrap();
+    assert!(syncs.load(Ordering::SeqCst) >= SLICES, "the test wants a bulk of several slices");
+    assert!(written_by_then < SLICES / 2, "the log was held for {written_by_then} slices");
+}

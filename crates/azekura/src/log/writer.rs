@@ -5,8 +5,8 @@ mod frames;
 use crate::base::codec::{Writer, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, align_up};
-use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::base::sync::{Mutex, MutexGuard};
 use crate::engine::poison::Poison;
 use crate::format::frame::{HEADER_BYTES, begin_record, end_record, write_part};
 use crate::format::manifest::LogChain;
@@ -365,7 +365,10 @@ impl Log {
 
     /// Writes what waits now, a slice at a time, so that no segment is as large as a long queue: the last
     /// one of a chain is kept. What a slice has made durable stays so if there is no room for the next.
-    fn write_queue(&self, io: &mut Io, goal: u64) -> Result<()> {
+    ///
+    /// Between slices others have the log: the checkpoint of a flush, above all, which makes the rest of a
+    /// bulk needless. (Holding on to it kept a flush from ending for 1.7 s, and the writers with it.)
+    fn write_queue(&self, io: &mut MutexGuard<'_, Io>, goal: u64) -> Result<()> {
         let Some(newest) = self.queue.lock().pending.back().map(|p| p.last_seq) else { return Ok(()) };
         let goal = goal.min(newest);
         while self.durable_seq() < goal {
@@ -384,6 +387,10 @@ impl Log {
             io.durable_below = io.next_frame;
             self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
             self.durable_seq.fetch_max(last_seq, Ordering::AcqRel);
+            if last_seq < goal {
+                MutexGuard::bump(io);
+                self.poison.check()?;
+            }
         }
         Ok(())
     }
