@@ -5,7 +5,8 @@
 //! (`memtable/pool.rs`) keep it from growing further; only the allocator itself can hand it back.
 
 /// Gives back what the allocator holds and nobody uses. It takes some milliseconds, in which other
-/// threads may have to wait for memory; so it is for the moment when a load has ended.
+/// threads may have to wait for memory; so it is for the moment when a load has ended, and for now and then
+/// while one goes on.
 pub(crate) fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
     {
@@ -15,5 +16,29 @@ pub(crate) fn give_back() {
         // SAFETY: the C library's own function, which may be called at any time from any thread. If
         // the process has another allocator, there is nothing to give back here.
         let _given = unsafe { malloc_trim(0) };
+    }
+}
+
+/// Memory that the process has of its own, in bytes, where the system tells.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        let status = std::fs::read_to_string("/proc/self/status").ok()?;
+        let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_process_has_some_memory() {
+        let taken = vec![1u8; 64 << 20];
+        if let Some(bytes) = super::resident_bytes() {
+            assert!(bytes >= 64 << 20, "{bytes}");
+        }
+        assert_eq!(taken[taken.len() / 2], 1);
     }
 }

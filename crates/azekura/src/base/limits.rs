@@ -38,9 +38,13 @@ pub(crate) const MERGE_READ_BYTES: usize = 1 << 20;
 /// Two superblocks of `ALIGN_BYTES` each stand at the start of the file.
 pub(crate) const SUPERBLOCKS_BYTES: u64 = 2 * ALIGN_BYTES;
 
-/// A partition of a sorted run is closed at about this size, so that a merge frees its inputs as
-/// it goes and a filter under construction stays small (12 MB at 10 bits a key).
-pub(crate) const PARTITION_BYTES: u64 = 128 << 20;
+/// The largest partition of a sorted run is as large as two memtables, but not above this, so that a
+/// merge frees its inputs as it goes and a filter under construction stays small (12 MB at 10 bits a key).
+pub(crate) const PARTITION_BYTES_MAX: u64 = 128 << 20;
+
+/// Partitions below the largest size grow with a merge, so that it makes no more than about this many: each
+/// checkpoint names them all.
+pub(crate) const PARTITIONS: u64 = 256;
 
 /// What is counted in a file (checkpoints, commits, runs, log chains and frames) stays below this: at a thousand million a
 /// second for 146 years. A file with a larger number was not written by us, and counting on might wrap.

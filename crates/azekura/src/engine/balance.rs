@@ -10,6 +10,10 @@
 //! Where memtables are read, they are flushed at half of their size, and the page cache gives way by less:
 //! readers need the runs in memory, new ones and those that they replace.
 //!
+//! While a load goes on, what the allocator has gathered is given back now and then, if the process holds more than
+//! the budget: 39 MiB of a budget of 48 after some minutes. Less and less often where that gives little, since the
+//! memory may be the host program's.
+//!
 //! The page cache is two, one for each size of page; `cache/shares.rs` divides between them what they
 //! get here, and is told by `share_cache` what there is to be cached.
 
@@ -31,6 +35,12 @@ const CACHE_STEP_PART: u64 = 64;
 /// Memtables that grow by less than this part of their size in that time are hardly written to.
 const TRICKLE_PART: u64 = 64;
 
+/// How often memory is given back while a load goes on, at most and at least.
+const GIVE_BACK_MIN: Duration = Duration::from_secs(5);
+const GIVE_BACK_MAX: Duration = Duration::from_secs(320);
+/// Giving back less than this part of the budget was not worth it.
+const GIVEN_PART: u64 = 16;
+
 /// Who the budget is for.
 pub(super) struct Balance {
     /// Memtables may need it.
@@ -47,6 +57,10 @@ pub(super) struct Watch {
     cache_bytes: u64,
     /// What memtables held, and when.
     held: (u64, Instant),
+    /// When memory was last given back, and how long until the next time.
+    given: (Instant, Duration),
+    /// What the process held when the database was opened.
+    host_bytes: u64,
 }
 
 impl Balance {
@@ -58,7 +72,16 @@ impl Balance {
 impl Engine {
     pub(super) fn new_watch(&self) -> Watch {
         let cache_bytes = self.config.cache_bytes_reading();
-        Watch { writing: false, cache_is_small: false, since: Instant::now(), cache_bytes, held: (0, Instant::now()) }
+        let now = Instant::now();
+        Watch {
+            writing: false,
+            cache_is_small: false,
+            since: now,
+            cache_bytes,
+            held: (0, now),
+            given: (now, GIVE_BACK_MIN),
+            host_bytes: heap::resident_bytes().unwrap_or(0),
+        }
     }
 
     fn memtables_are_small(&self) -> bool {
@@ -90,6 +113,9 @@ impl Engine {
             watch.writing = false;
             self.end_load();
         }
+        if watch.writing && watch.given.0.elapsed() >= watch.given.1 {
+            self.give_back(watch);
+        }
         self.size_cache(watch);
         self.share_cache();
     }
@@ -100,6 +126,20 @@ impl Engine {
             self.pool.clear();
             heap::give_back();
         }
+    }
+
+    /// Gives back what the allocator has gathered in a load that goes on, if the budget is exceeded.
+    fn give_back(&self, watch: &mut Watch) {
+        let over = |bytes: u64| bytes > watch.host_bytes.saturating_add(self.config.memory_bytes);
+        let mut wait = GIVE_BACK_MIN;
+        if let Some(before) = heap::resident_bytes().filter(|&bytes| over(bytes)) {
+            heap::give_back();
+            let given = before.saturating_sub(heap::resident_bytes().unwrap_or(before));
+            if given < self.config.memory_bytes / GIVEN_PART {
+                wait = (watch.given.1 * 2).min(GIVE_BACK_MAX);
+            }
+        }
+        watch.given = (Instant::now(), wait);
     }
 
     /// Gives the page cache what is its due, without the filters that are kept beside it.

@@ -1,9 +1,10 @@
 //! Carrying out merges in the background, and putting their results in place.
 //!
-//! A merge into the bottom installs its output partition by partition: the old partitions that have
-//! been read up go as their replacements come, so that the file grows by little meanwhile. The
-//! runs above stay until the end; what they still say of keys already merged is what the bottom
-//! says too, so readers cannot tell.
+//! A merge installs its output partition by partition, as part of its oldest input: the partitions of all
+//! inputs that have been read up go as their replacements come, so that the file grows by little meanwhile.
+//! What stays of newer inputs says of those keys what the output says too, or is hidden by what does (`Passing`),
+//! so readers cannot tell. (A merge that is not into the bottom and carries range deletes on waits until its
+//! end: only there are they written.)
 
 use super::Engine;
 use super::checkpoint::Purpose;
@@ -12,15 +13,11 @@ use super::job::{Fresh, Output};
 use super::pick::Job;
 use super::state::{SortedRun, TableState};
 use crate::base::error::Result;
-use crate::base::limits::PARTITION_BYTES;
 use crate::merge::{Merger, Source};
 use crate::run::Run;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-
-/// A bottom partition under way is ended at a partition boundary from this size on.
-const CUT_BYTES: u64 = PARTITION_BYTES / 2;
 
 /// So much of a value segment must be dead before its values are moved: more than what stands between them.
 const SPARSE_BYTES_MIN: u64 = 64 << 10;
@@ -33,25 +30,27 @@ pub(super) struct Sparse {
 
 impl Engine {
     /// Does a merge. False: the table is gone, or the engine is stopping.
-    pub(super) fn run_job(&self, job: &Job) -> Result<bool> {
+    pub(super) fn run_job(&self, job: Job) -> Result<bool> {
         self.poison.catch("merging", || self.merge(job))
     }
 
-    fn merge(&self, job: &Job) -> Result<bool> {
+    /// The job is consumed, since what holds its inputs keeps their place in the file.
+    fn merge(&self, Job { table, inputs, bottom }: Job) -> Result<bool> {
         let started = Instant::now();
-        let records: u64 = job.inputs.iter().map(|l| l.records()).sum();
-        let bytes: u64 = job.inputs.iter().map(|l| l.bytes()).sum();
-        let filtered = job.inputs.iter().flat_map(|l| &l.runs).any(|r| r.info.filter_blocks > 0);
-        let sources = job.inputs.iter().map(|l| Source::runs(l.runs.clone())).collect::<Result<Vec<_>>>()?;
-        let mut merger = Merger::new(sources, job.bottom)?;
-        let kind = self.state.load().table(job.table)?.kind;
+        let records: u64 = inputs.iter().map(|l| l.records()).sum();
+        let bytes: u64 = inputs.iter().map(|l| l.bytes()).sum();
+        let filtered = inputs.iter().flat_map(|l| &l.runs).any(|r| r.info.filter_blocks > 0);
+        let sources = inputs.iter().map(|l| Source::runs(l.runs.clone())).collect::<Result<Vec<_>>>()?;
+        let mut merger = Merger::new(sources, bottom)?;
+        let kind = self.state.load().table(table)?.kind;
         let mut output = Output::new(self, kind, filtered || !merger.is_chain(), records, bytes);
-        output.drain(self.draining_segments(job));
-        let stepwise = job.bottom && job.inputs.last().is_some_and(|b| b.runs.len() > 1) && !merger.is_chain();
+        output.drain(self.draining_segments(&inputs));
+        let stepwise = inputs.last().is_some_and(|l| l.runs.len() > 1) && merger.ranges().is_empty();
         if stepwise {
             merger.stop_at_partitions();
+            output.ends_with_inputs();
         }
-        let mut steps = Steps { bottom: job.inputs.last().cloned(), written: 0, passed: 0 };
+        let mut steps = Steps { levels: inputs, written: 0, passed: 0 };
         let mut before = merger.partitions_done();
         while !output.step(&mut merger)? {
             if self.stopping() {
@@ -61,15 +60,15 @@ impl Engine {
             let done = merger.partitions_done();
             let at_end = done > before && done != usize::MAX;
             before = done;
-            if stepwise && at_end && output.open_bytes() >= CUT_BYTES {
+            if stepwise && at_end && output.may_end() {
                 output.cut()?;
-                if !self.install_step(job.table, &mut steps, done, output.take_done())? {
+                if !self.install_step(table, &mut steps, done, output.take_done())? {
                     return Ok(false);
                 }
             }
         }
         let done = output.finish(&merger.ranges())?;
-        let installed = self.install_job(job, &steps, done.runs)?;
+        let installed = self.install_job(table, bottom, steps, done.runs)?;
         self.counters.merges.fetch_add(1, Ordering::Relaxed);
         self.counters.merged_records.fetch_add(records, Ordering::Relaxed);
         let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -77,11 +76,11 @@ impl Engine {
         Ok(installed)
     }
 
-    /// Value segments that are mostly dead and to which the job's records refer.
-    fn draining_segments(&self, job: &Job) -> Vec<u32> {
+    /// Value segments that are mostly dead and to which the inputs' records refer.
+    fn draining_segments(&self, inputs: &[Arc<SortedRun>]) -> Vec<u32> {
         let sparse = self.sparse_segments();
         let mut found: Vec<u32> =
-            job.inputs.iter().flat_map(|l| &l.runs).flat_map(|r| &r.info.large).map(|l| l.0).collect();
+            inputs.iter().flat_map(|l| &l.runs).flat_map(|r| &r.info.large).map(|l| l.0).collect();
         found.sort_unstable();
         found.dedup();
         found.retain(|id| sparse.iter().any(|s| s.id == *id));
@@ -107,46 +106,47 @@ impl Engine {
         sparse.collect()
     }
 
-    /// Replaces the partitions of the bottom that have been read up, as a merge goes on.
+    /// Replaces the partitions that have been read up, as a merge goes on: `passed` of the oldest input's, and of
+    /// the others those that end before.
     fn install_step(&self, table: u32, steps: &mut Steps, passed: usize, fresh: Fresh) -> Result<bool> {
-        let Some(old) = steps.bottom.clone() else { return Ok(false) };
+        let Some((oldest, newer)) = steps.levels.split_last() else { return Ok(false) };
         // What earlier steps have written stands before what is left of the old partitions.
         let end = steps.written + (passed - steps.passed);
-        let gone = old.runs[steps.written..end].to_vec();
-        let mut runs = old.runs[..steps.written].to_vec();
+        let Some(last) = oldest.runs[..end].last() else { return Ok(false) };
+        let (mut next, mut gone) = Passing::new(newer, &last.info.max).levels(newer)?;
+        gone.extend_from_slice(&oldest.runs[steps.written..end]);
+        let mut runs = oldest.runs[..steps.written].to_vec();
         runs.extend_from_slice(fresh.runs());
         let written = runs.len();
-        runs.extend_from_slice(&old.runs[end..]);
-        let next = Arc::new(SortedRun::new(runs, old.updates)?);
+        runs.extend_from_slice(&oldest.runs[end..]);
+        next.push(Some(Arc::new(SortedRun::new(runs, oldest.updates)?)));
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
-        let installed = self.replace_levels(table, std::slice::from_ref(&old), vec![next.clone()], gone)?;
+        let installed = self.replace_levels(table, &steps.levels, &next, gone)?;
         if installed {
             fresh.installed();
-            *steps = Steps { bottom: Some(next), written, passed };
+            *steps = Steps { levels: next.into_iter().flatten().collect(), written, passed };
             self.checkpoint(Purpose::Plain)?;
         }
         Ok(installed)
     }
 
-    /// Puts the output of a whole merge in place of its inputs.
-    fn install_job(&self, job: &Job, steps: &Steps, fresh: Fresh) -> Result<bool> {
-        let mut inputs = job.inputs.clone();
-        if let (Some(slot), Some(bottom)) = (inputs.last_mut(), &steps.bottom) {
-            *slot = bottom.clone();
-        }
-        let Some((bottom, above)) = inputs.split_last() else { return Ok(false) };
-        let mut runs = bottom.runs[..steps.written].to_vec();
-        let mut gone = bottom.runs[steps.written..].to_vec();
-        gone.extend(above.iter().flat_map(|l| l.runs.iter().cloned()));
+    /// Puts the output of a whole merge in place of what is left of its inputs.
+    fn install_job(&self, table: u32, bottom: bool, steps: Steps, fresh: Fresh) -> Result<bool> {
+        let Some((oldest, newer)) = steps.levels.split_last() else { return Ok(false) };
+        let mut runs = oldest.runs[..steps.written].to_vec();
+        let mut gone = oldest.runs[steps.written..].to_vec();
+        gone.extend(newer.iter().flat_map(|l| l.runs.iter().cloned()));
         runs.extend_from_slice(fresh.runs());
-        let updates = if job.bottom { 0.0 } else { inputs.iter().map(|l| l.updates).fold(0.0, f32::max) };
-        let next = if runs.is_empty() { vec![] } else { vec![Arc::new(SortedRun::new(runs, updates)?)] };
+        let updates = if bottom { 0.0 } else { steps.levels.iter().map(|l| l.updates).fold(0.0, f32::max) };
+        let mut next = vec![None; newer.len()];
+        next.push(if runs.is_empty() { None } else { Some(Arc::new(SortedRun::new(runs, updates)?)) });
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
-        let installed = self.replace_levels(job.table, &inputs, next, gone)?;
+        let installed = self.replace_levels(table, &steps.levels, &next, gone)?;
+        drop(steps);
         #[cfg(azekura_canary)]
         if crate::base::canary::sings("reuse_early") {
             return Ok(installed);
@@ -158,14 +158,14 @@ impl Engine {
         Ok(installed)
     }
 
-    /// Swaps contiguous levels of a table for others; the runs in `gone` are retired. One level in the
-    /// place of another is as busy as that was. False if the table was dropped meanwhile, or the
+    /// Swaps contiguous levels of a table, each for another or none; the runs in `gone` are retired. A level in
+    /// the place of another is as busy as that was. False if the table was dropped meanwhile, or the
     /// levels are not there any more.
     pub(super) fn replace_levels(
         &self,
         table: u32,
         old: &[Arc<SortedRun>],
-        new: Vec<Arc<SortedRun>>,
+        new: &[Option<Arc<SortedRun>>],
         gone: Vec<Arc<Run>>,
     ) -> Result<bool> {
         let commit = self.lock_commit();
@@ -180,10 +180,10 @@ impl Engine {
         }
         // Held until both say the same: no flush joins, and no merge takes, a level that is being read.
         let mut work = self.lock_work();
-        if let ([old], [new]) = (old, new.as_slice()) {
-            work.pass_on(old, new);
+        for (old, new) in old.iter().zip(new) {
+            work.pass_on(old, new.as_ref());
         }
-        levels.splice(from..from + old.len(), new);
+        levels.splice(from..from + old.len(), new.iter().flatten().cloned());
         t.levels = Arc::new(levels);
         self.state.store(Arc::new(state.with_table(t)));
         drop((work, commit));
@@ -197,11 +197,57 @@ impl Engine {
     }
 }
 
-/// How far a merge into the bottom has been installed.
+/// Which partitions of the newer inputs may go when the output has all keys up to `end`.
+///
+/// A partition may go only if no input between it and the output keeps any of its keys: what that one says of
+/// them is older than the output, and would hide it. So this goes from the oldest input to the newest, and each
+/// may let go only of what is below all that those before have kept. Range deletes hide keys of other
+/// partitions too; where there are any, all stays.
+struct Passing<'a> {
+    end: &'a [u8],
+    /// The smallest key that an older input keeps.
+    kept_from: Option<Vec<u8>>,
+    any_ranges: bool,
+}
+
+impl<'a> Passing<'a> {
+    fn new(newer: &[Arc<SortedRun>], end: &'a [u8]) -> Passing<'a> {
+        Passing { end, kept_from: None, any_ranges: newer.iter().any(|l| !l.ranges.is_empty()) }
+    }
+
+    /// What is left of each, newest first, and the partitions that go.
+    fn levels(mut self, newer: &[Arc<SortedRun>]) -> Result<(Vec<Option<Arc<SortedRun>>>, Vec<Arc<Run>>)> {
+        let (mut next, mut gone) = (Vec::with_capacity(newer.len() + 1), Vec::new());
+        for level in newer.iter().rev() {
+            let passed = level.runs.iter().take_while(|r| self.may_go(r)).count();
+            gone.extend_from_slice(&level.runs[..passed]);
+            let left = &level.runs[passed..];
+            if let Some(first) = left.first()
+                && self.kept_from.as_ref().is_none_or(|k| first.info.min < *k)
+            {
+                self.kept_from = Some(first.info.min.clone());
+            }
+            next.push(match (passed, left) {
+                (0, _) => Some(level.clone()),
+                (_, []) => None,
+                (_, left) => Some(Arc::new(SortedRun::new(left.to_vec(), level.updates)?)),
+            });
+        }
+        next.reverse();
+        Ok((next, gone))
+    }
+
+    fn may_go(&self, run: &Run) -> bool {
+        let max = &run.info.max;
+        !self.any_ranges && max.as_slice() <= self.end && self.kept_from.as_ref().is_none_or(|k| max < k)
+    }
+}
+
+/// How far a merge has been installed.
 struct Steps {
-    /// The bottom as the state has it now.
-    bottom: Option<Arc<SortedRun>>,
-    /// How many partitions at its front are output of this merge.
+    /// Its inputs as the state has them now, newest first.
+    levels: Vec<Arc<SortedRun>>,
+    /// How many partitions at the front of the oldest are output of this merge.
     written: usize,
     /// How many of its former partitions have been read up.
     passed: usize,

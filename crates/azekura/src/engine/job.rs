@@ -4,7 +4,7 @@ use super::Engine;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::key::Kind;
-use crate::base::limits::PARTITION_BYTES;
+use crate::base::limits::{PARTITION_BYTES_MAX, PARTITIONS};
 use crate::format::block::{Block, Tag};
 use crate::format::manifest::RunInfo;
 use crate::memtable::ranges::Ranges;
@@ -69,6 +69,10 @@ pub(super) struct Output<'a> {
     /// Whether runs get filters, and for how many records at most.
     filtered: bool,
     records_left: u64,
+    /// No partition is larger than this by much.
+    partition_bytes: u64,
+    /// A partition is ended at this size wherever that is.
+    end_bytes: u64,
     partition_records: u64,
     /// By which the size of pages is chosen: the mean of a record.
     record_bytes: u64,
@@ -86,8 +90,9 @@ impl<'a> Output<'a> {
     /// For up to `records` records of `bytes` in all.
     pub(super) fn new(engine: &'a Engine, kind: Kind, filtered: bool, records: u64, bytes: u64) -> Output<'a> {
         let mean = (bytes / records.max(1)).max(1);
+        let partition_bytes = (engine.config.memtable_bytes * 2).max(bytes / PARTITIONS).min(PARTITION_BYTES_MAX);
         // Records may be smaller in pages than they were in memory, so a partition may hold more.
-        let partition_records = PARTITION_BYTES * 11 / 10 / mean;
+        let partition_records = (partition_bytes * 11 / 10 / mean).max(1);
         let first = if filtered { records.min(partition_records) } else { 0 };
         // Fences of small pages take four times as much memory, which very large merges cannot have.
         let fences_fit = bytes <= engine.config.memory_bytes.saturating_mul(SMALL_PAGES_DATA_TIMES);
@@ -97,9 +102,11 @@ impl<'a> Output<'a> {
             kind,
             filtered,
             records_left: records,
+            partition_bytes,
+            end_bytes: partition_bytes / 4 * 3,
             partition_records,
             record_bytes: page_mean,
-            step_records: usize_of64((STEP_BYTES / mean).clamp(64, STEP_RECORDS_MAX)),
+            step_records: usize_of64((STEP_BYTES.min(partition_bytes / 4) / mean).clamp(64, STEP_RECORDS_MAX)),
             block: Block::new(None),
             writer: RunWriter::new(&engine.store, engine.new_id(), kind, first, page_mean),
             done: Fresh::default(),
@@ -121,7 +128,7 @@ impl<'a> Output<'a> {
         self.lose_a_record();
         self.settle_values()?;
         self.writer.append(&self.block)?;
-        if self.writer.bytes() >= PARTITION_BYTES {
+        if self.writer.bytes() >= self.end_bytes {
             self.cut()?;
         }
         Ok(end)
@@ -142,9 +149,20 @@ impl<'a> Output<'a> {
         self.block = fewer;
     }
 
-    /// Bytes of the partition under way.
-    pub(super) fn open_bytes(&self) -> u64 {
-        self.writer.bytes()
+    /// Partitions are ended where those of the inputs end, if that comes in time: what replaces a partition of
+    /// three quarters of the largest size mostly ends where that one did.
+    pub(super) fn ends_with_inputs(&mut self) {
+        self.end_bytes = self.partition_bytes;
+    }
+
+    /// Whether the partition under way may be ended where one of the inputs has: it is large enough, or small,
+    /// but two others wait to take the place of what they were made of, or it has just been ended.
+    pub(super) fn may_end(&self) -> bool {
+        match (self.writer.bytes(), self.done.0.len()) {
+            (0, done) => done > 0,
+            (bytes, 0 | 1) => bytes >= self.partition_bytes / 3,
+            (bytes, _) => bytes >= self.partition_bytes / 16,
+        }
     }
 
     /// Ends the partition under way.

@@ -15,8 +15,8 @@ pub(super) const FAN_IN: usize = 8;
 const FAN_IN_READ: usize = 4;
 /// The bottom takes in the rest when this part of it is estimated to be hidden.
 const GARBAGE_PART: f64 = 0.5;
-/// Partitions smaller than this are joined when many stand side by side.
-const SMALL_PARTITION_BYTES: u64 = 8 << 20;
+/// Partitions smaller than this part of a memtable are joined when many stand side by side.
+const SMALL_PARTITION_PART: u64 = 8;
 const SMALL_PARTITIONS: usize = 16;
 
 /// A merge to be done.
@@ -71,7 +71,7 @@ pub(super) fn pick(
         return Some(job);
     }
     let bottom_min = if table.is_read() { flush_bytes } else { flush_bytes * 4 };
-    if hides_the_bottom(levels, bottom_min) || needs_purge(levels) || has_small_partitions(levels) {
+    if hides_the_bottom(levels, bottom_min) || needs_purge(levels) || has_small_partitions(levels, flush_bytes) {
         return make(0, levels.len());
     }
     None
@@ -133,7 +133,7 @@ fn needs_purge(levels: &[Arc<SortedRun>]) -> bool {
 }
 
 /// Many small partitions side by side in the bottom, as many short sessions leave them.
-fn has_small_partitions(levels: &[Arc<SortedRun>]) -> bool {
+fn has_small_partitions(levels: &[Arc<SortedRun>], flush_bytes: u64) -> bool {
     let [only] = levels else { return false };
-    only.runs.iter().filter(|r| r.info.bytes() < SMALL_PARTITION_BYTES).count() > SMALL_PARTITIONS
+    only.runs.iter().filter(|r| r.info.bytes() < flush_bytes / SMALL_PARTITION_PART).count() > SMALL_PARTITIONS
 }

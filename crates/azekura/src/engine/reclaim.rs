@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::checkpoint::Purpose;
+use super::pick::Job;
 use super::tail::Allowance;
 use crate::base::error::{Error, Result};
 
@@ -99,14 +100,14 @@ impl Engine {
         if sparse.is_empty() {
             return Ok(());
         }
-        let state = self.state.load_full();
-        for table in &state.tables {
-            let [level] = table.levels.as_slice() else { continue };
-            if sparse.iter().any(|s| level.refers_to(s.id)) {
-                let inputs = vec![level.clone()];
-                let _paused = self.pause_merges();
-                self.run_job(&super::pick::Job { table: table.id, inputs, bottom: true })?;
-            }
+        let ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
+        for table in ids {
+            let _paused = self.pause_merges();
+            let inputs = match self.state.load().table(table) {
+                Ok(t) if t.levels.len() == 1 && sparse.iter().any(|s| t.levels[0].refers_to(s.id)) => t.levels.to_vec(),
+                _ => continue,
+            };
+            self.run_job(Job { table, inputs, bottom: true })?;
         }
         Ok(())
     }

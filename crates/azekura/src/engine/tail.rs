@@ -99,7 +99,7 @@ impl Engine {
         let replaced = self.open_run(info).and_then(|next| {
             parts[place] = Arc::new(next);
             let fresh = Arc::new(SortedRun::new(parts.clone(), level.updates)?);
-            self.replace_levels(table, std::slice::from_ref(level), vec![fresh], Vec::new())
+            self.replace_levels(table, std::slice::from_ref(level), &[Some(fresh)], Vec::new())
         });
         if !matches!(replaced, Ok(true)) {
             // Somebody was faster, or the copy cannot be read; nobody has seen it.

@@ -46,7 +46,7 @@ fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
     let work = engine.lock_work();
     let step = {
         let (engine, old, new) = (engine.clone(), old.clone(), new.clone());
-        std::thread::spawn(move || engine.replace_levels(id, &[old], vec![new], Vec::new()).unwrap())
+        std::thread::spawn(move || engine.replace_levels(id, &[old], &[Some(new)], Vec::new()).unwrap())
     };
     std::thread::sleep(Duration::from_millis(100));
     assert!(!work.bottom_is_free(&engine.state.load().tables[0].levels), "the new run may be taken");
@@ -483,4 +483,67 @@ fn a_bulk_of_log_lets_a_checkpoint_through() {
     bulk.join().unwrap().unwrap();
     assert!(syncs.load(Ordering::SeqCst) >= SLICES, "the test wants a bulk of several slices");
     assert!(written_by_then < SLICES / 2, "the log was held for {written_by_then} slices");
+}
+
+/// While a merge replaces its inputs partition by partition, what is left of the newer ones never hides what
+/// the output says: after each step every key has its newest value.
+#[test]
+fn a_merge_under_way_shows_the_newest_of_each_key() {
+    const KEYS: u64 = 100_000;
+    let disk = Hooked::default();
+    let options = Options::new().memtable_bytes(64 << 10).durability(Durability::Eventual).background_merges(false);
+    let db = Db::open_on(&disk, "engine.azk", options).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    // Eight sorted runs of many partitions each; half of the keys, but of the oldest, which has all. One in
+    // nine of a run's records is a delete.
+    let mut model = std::collections::BTreeMap::new();
+    let mixed = |key: u64, generation: u64| (key ^ generation << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+    for generation in 0..8u64 {
+        let mut write = db.write();
+        for key in (0..KEYS).filter(|&k| generation == 0 || mixed(k, generation) % 2 == 0) {
+            if mixed(key, generation) % 9 == 0 {
+                write.remove(&table, &key.to_be_bytes()).unwrap();
+                model.remove(&key);
+            } else {
+                let noise = mixed(key, generation).pow(2).to_be_bytes();
+                let value = [generation.to_be_bytes(), noise, noise, noise].concat();
+                write.put(&table, &key.to_be_bytes(), &value).unwrap();
+                model.insert(key, generation);
+            }
+        }
+        write.commit().unwrap();
+        db.flush().unwrap();
+    }
+    assert!(db.engine.state.load().tables[0].levels.iter().all(|l| l.runs.len() > 1));
+    let (steps, end) = (Arc::new(AtomicU32::new(0)), disk.open(Path::new("engine.azk"), OpenMode::ReadWrite).unwrap());
+    let before = end.len().unwrap();
+    let (seen, reader) = (steps.clone(), table.clone());
+    disk.hook(move |call| {
+        if call == Call::WriteDurable {
+            seen.fetch_add(1, Ordering::SeqCst);
+            let mut expected = model.iter();
+            let mut cursor = reader.iter().unwrap();
+            while let Some((key, value)) = cursor.next().unwrap() {
+                let of = |b: &[u8]| u64::from_be_bytes(b[..8].try_into().unwrap());
+                assert_eq!(expected.next(), Some((&of(key), &of(value))));
+            }
+            assert_eq!(expected.next(), None);
+        }
+        Ok(())
+    });
+    let engine = db.engine.clone();
+    let levels = engine.state.load().tables[0].levels.to_vec();
+    let job = |inputs, bottom| super::pick::Job { table: engine.state.load().tables[0].id, inputs, bottom };
+    // Three in the middle, then all.
+    assert!(engine.run_job(job(levels[2..5].to_vec(), false)).unwrap());
+    let in_the_middle = steps.load(Ordering::SeqCst);
+    drop(levels);
+    let levels = engine.state.load().tables[0].levels.to_vec();
+    assert!(engine.run_job(job(levels, true)).unwrap());
+    let into_the_bottom = steps.load(Ordering::SeqCst) - in_the_middle;
+    assert!(in_the_middle > 3 && into_the_bottom > 3, "the test wants many steps: {in_the_middle}, {into_the_bottom}");
+    let grown = end.len().unwrap() - before;
+    assert!(grown <= before / 3, "the file grew by {grown} of {before} bytes");
+    disk.heal();
+    assert!(db.check(|_| {}).unwrap().problems.is_empty());
 }

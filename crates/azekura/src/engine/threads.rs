@@ -52,12 +52,12 @@ impl Work {
         self.paused == 0 && levels.last().is_none_or(|bottom| !self.busy.iter().any(|(_, b)| Arc::ptr_eq(b, bottom)))
     }
 
-    /// Another sorted run stands in the place of one that a merge may be reading: it is as busy.
-    pub(super) fn pass_on(&mut self, old: &Arc<SortedRun>, new: &Arc<SortedRun>) {
-        for (_, b) in &mut self.busy {
-            if Arc::ptr_eq(b, old) {
-                *b = new.clone();
-            }
+    /// Another sorted run, or none, stands in the place of one that a merge may be reading: it is as busy.
+    pub(super) fn pass_on(&mut self, old: &Arc<SortedRun>, new: Option<&Arc<SortedRun>>) {
+        let Some(at) = self.busy.iter().position(|(_, b)| Arc::ptr_eq(b, old)) else { return };
+        match new {
+            Some(new) => self.busy[at].1 = new.clone(),
+            None => drop(self.busy.swap_remove(at)),
         }
     }
 }
@@ -231,7 +231,7 @@ impl Engine {
             let idle = class == CLASSES - 1 && quiet.1.elapsed() >= IDLE;
             let failed = match self.take_job(class, idle) {
                 Some(job) => {
-                    let done = self.run_job(&job);
+                    let done = self.run_job(job);
                     self.end_job(class);
                     self.note_levels();
                     Some(done.is_err())
@@ -331,7 +331,7 @@ impl Engine {
                     break;
                 };
                 drop(state);
-                if self.run_job(&job)? {
+                if self.run_job(job)? {
                     break;
                 }
             }

@@ -7,13 +7,16 @@ use crate::base::limits::MERGE_READ_BYTES;
 use crate::format::block::Block;
 use crate::format::guide::Guide;
 use crate::format::page::{Page, check, corrupt_page, units_of};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Walks the pages of a list of runs, which must follow each other in key order.
 pub(crate) struct RunReader {
-    runs: Vec<Arc<Run>>,
-    /// The run being read, and the next unit to bring in.
-    run: usize,
+    /// The run being read and those after it; what has been read is let go.
+    runs: VecDeque<Arc<Run>>,
+    /// How many have been read.
+    read: usize,
+    /// The next unit to bring in.
     unit: u32,
     buf: Vec<u8>,
     at: usize,
@@ -21,12 +24,12 @@ pub(crate) struct RunReader {
 
 impl RunReader {
     pub(crate) fn new(runs: Vec<Arc<Run>>) -> RunReader {
-        RunReader { runs, run: 0, unit: 0, buf: Vec::new(), at: 0 }
+        RunReader { runs: runs.into(), read: 0, unit: 0, buf: Vec::new(), at: 0 }
     }
 
     /// The run that the last block came from, counted in the list.
     pub(crate) fn run_index(&self) -> usize {
-        self.run
+        self.read
     }
 
     /// Decodes the next page into `out`; false at the end.
@@ -34,7 +37,7 @@ impl RunReader {
         if self.at == self.buf.len() && !self.refill()? {
             return Ok(false);
         }
-        let run = &self.runs[self.run];
+        let Some(run) = self.runs.front() else { return Ok(false) };
         let unit_bytes = run.info.page_bytes;
         let first = self.unit - u32_of((self.buf.len() - self.at).div_ceil(unit_bytes));
         let offset = run.unit_offset(first);
@@ -62,11 +65,12 @@ impl RunReader {
 
     /// Brings in the next stretch of units, of the next run if this one is read.
     fn refill(&mut self) -> Result<bool> {
-        while self.runs.get(self.run).is_some_and(|r| self.unit == r.info.units) {
-            self.run += 1;
+        while self.runs.front().is_some_and(|r| self.unit == r.info.units) {
+            self.runs.pop_front();
+            self.read += 1;
             self.unit = 0;
         }
-        let Some(run) = self.runs.get(self.run) else { return Ok(false) };
+        let Some(run) = self.runs.front() else { return Ok(false) };
         let unit_bytes = run.info.page_bytes;
         let units = (run.info.units - self.unit).min(u32_of(MERGE_READ_BYTES / unit_bytes));
         self.buf.resize(usize_of(units) * unit_bytes, 0);
