@@ -1,7 +1,10 @@
 //! Options of a database: what is to be decided when it is opened. None needs tuning for speed.
 
 use super::Db;
+use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
+use crate::base::limits::SEGMENT_BYTES;
+use crate::run::Buffers;
 use std::path::Path;
 use std::time::Duration;
 
@@ -76,6 +79,13 @@ impl Config {
     /// For the buffers of merges and of large values.
     fn buffer_bytes(&self) -> u64 {
         (self.memory_bytes / 8).min(48 << 20)
+    }
+
+    /// The buffers of merges: each reads some ten or twenty runs and writes one.
+    pub(crate) fn buffers(&self) -> Buffers {
+        let write = 1 << (self.buffer_bytes() / 8).max(1).ilog2();
+        let write = usize_of64(write).clamp(SEGMENT_BYTES / 16, SEGMENT_BYTES);
+        Buffers { read: write / 4, write }
     }
 }
 

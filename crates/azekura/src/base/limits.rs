@@ -25,15 +25,12 @@ pub(crate) const SMALL_RECORD_BYTES_MAX: u64 = 256;
 /// Every extent is a multiple of this, and so is every write to the file.
 pub(crate) const ALIGN_BYTES: u64 = 4_096;
 
-/// How much of a run is written by one call.
+/// How much of a value segment is written by one call, and of a run at most.
 pub(crate) const SEGMENT_BYTES: usize = 4 << 20;
 
 /// How far writeback may lag behind the writer of a run before the writer waits for it. It keeps
 /// the kernel's dirty pages bounded, so that nobody else's sync waits for ours.
 pub(crate) const WRITEBACK_WINDOW_BYTES: u64 = 64 << 20;
-
-/// How much of a run one read of a merge brings in.
-pub(crate) const MERGE_READ_BYTES: usize = 1 << 20;
 
 /// Two superblocks of `ALIGN_BYTES` each stand at the start of the file.
 pub(crate) const SUPERBLOCKS_BYTES: u64 = 2 * ALIGN_BYTES;

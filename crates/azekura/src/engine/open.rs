@@ -363,9 +363,10 @@ fn build(
     // Without the thread that takes from the cache what filters keep, they have a part for good.
     let has_flusher = config.threads && !config.read_only;
     let caches = Caches::new(if has_flusher { cache_bytes } else { cache_bytes - cache_bytes / FILTERS_PART })?;
+    let buffers = config.buffers();
     let engine = Engine {
         path: path.to_path_buf(),
-        store: Store { file: file.clone(), space: space.clone(), caches, filters, file_id },
+        store: Store { file: file.clone(), space: space.clone(), caches, filters, file_id, buffers },
         file,
         io,
         space,

@@ -39,6 +39,14 @@ pub(crate) struct Store {
     pub(crate) caches: Arc<Caches>,
     pub(crate) filters: Arc<FilterBudget>,
     pub(crate) file_id: u64,
+    pub(crate) buffers: Buffers,
+}
+
+/// How much of a run one call reads or writes, in bytes: whole pages, and smaller where the memory budget is.
+#[derive(Clone, Copy)]
+pub(crate) struct Buffers {
+    pub(crate) read: usize,
+    pub(crate) write: usize,
 }
 
 /// An open run. Dropping the last reference to a doomed run frees its extents.

@@ -3,7 +3,6 @@
 use super::Run;
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::Result;
-use crate::base::limits::MERGE_READ_BYTES;
 use crate::format::block::Block;
 use crate::format::guide::Guide;
 use crate::format::page::{Page, check, corrupt_page, units_of};
@@ -72,7 +71,7 @@ impl RunReader {
         }
         let Some(run) = self.runs.front() else { return Ok(false) };
         let unit_bytes = run.info.page_bytes;
-        let units = (run.info.units - self.unit).min(u32_of(MERGE_READ_BYTES / unit_bytes));
+        let units = (run.info.units - self.unit).min(u32_of(run.store.buffers.read / unit_bytes));
         self.buf.resize(usize_of(units) * unit_bytes, 0);
         run.read_units(self.unit, &mut self.buf)?;
         self.unit += units;

@@ -1,6 +1,6 @@
 //! Writing a run: blocks of sorted records in, pages out, in few large writes.
 //!
-//! Pages gather in a buffer of 4 MiB; each full buffer is written by one call and handed to
+//! Pages gather in a buffer of 4 MiB (less under a small budget); each full buffer is written by one call and handed to
 //! writeback at once, and the writer waits only for what it wrote 64 MiB ago. So the kernel never
 //! holds many dirty pages of ours, and a log sync does not wait behind a compaction. A run that
 //! fits the buffer is written by a single call to an extent of exactly its size, unless it is over
@@ -16,7 +16,7 @@ use crate::base::error::{Error, Result};
 use crate::base::hash::filter_hash8;
 use crate::base::key::{Kind, SortKey, common_prefix};
 use crate::base::limits::{
-    ALIGN_BYTES, PAGE_BYTES, SEGMENT_BYTES, SMALL_PAGE_BYTES, SMALL_RECORD_BYTES_MAX, WRITEBACK_WINDOW_BYTES, align_up,
+    ALIGN_BYTES, PAGE_BYTES, SMALL_PAGE_BYTES, SMALL_RECORD_BYTES_MAX, WRITEBACK_WINDOW_BYTES, align_up,
 };
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::manifest::RunInfo;
@@ -199,8 +199,9 @@ impl RunWriter {
             let (n, used) = self.build_page();
             self.pending_from += n;
             self.note_page(first, before, used);
-            if self.buf.len() >= SEGMENT_BYTES {
-                self.write_buffer(SEGMENT_BYTES)?;
+            let full = self.store.buffers.write;
+            if self.buf.len() >= full {
+                self.write_buffer(full)?;
             }
         }
         if self.pending_from > start {
@@ -226,7 +227,8 @@ impl RunWriter {
     /// Room for a full buffer, or for all that a small run will have.
     fn expected_bytes(&self) -> usize {
         let all = self.pending.bytes() * 2 + PAGE_BYTES;
-        if all < SEGMENT_BYTES / 8 { all } else { SEGMENT_BYTES + 2 * PAGE_BYTES }
+        let full = self.store.buffers.write;
+        if all < full / 8 { all } else { full + 2 * PAGE_BYTES }
     }
 
     fn build_page(&mut self) -> (usize, usize) {
@@ -296,7 +298,7 @@ impl RunWriter {
             let left = (bytes.len() - from) as u64;
             // Parts are whole units, so that none of the data is split between extents. (Filter pages
             // may be: they begin behind a last data page that is cut short.)
-            let least = left.min(SEGMENT_BYTES as u64 / 4);
+            let least = left.min(self.store.buffers.write as u64 / 4);
             let extent = self.store.space.alloc_up_to(align_up(least), align_up(left));
             let extent = self.whole_pages(extent, left);
             self.extents.push(extent);
@@ -396,7 +398,7 @@ impl RunWriter {
             seal(page, self.seed, FILTER_PAGE_BASE + u32_of(i));
         }
         let bytes = filter.pages_mut().as_flattened();
-        if self.buf.len() + bytes.len() <= SEGMENT_BYTES {
+        if self.buf.len() + bytes.len() <= self.store.buffers.write {
             self.buf.extend_from_slice(bytes);
         } else {
             let len = self.buf.len();
