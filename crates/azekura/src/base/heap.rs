@@ -35,10 +35,10 @@ pub(crate) fn resident_bytes() -> Option<u64> {
 mod tests {
     #[test]
     fn the_process_has_some_memory() {
-        let taken = vec![1u8; 64 << 20];
+        let taken = std::hint::black_box(vec![1u8; 64 << 20]);
         if let Some(bytes) = super::resident_bytes() {
             assert!(bytes >= 64 << 20, "{bytes}");
         }
-        assert_eq!(taken[taken.len() / 2], 1);
+        drop(taken);
     }
 }

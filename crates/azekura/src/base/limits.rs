@@ -35,13 +35,15 @@ pub(crate) const WRITEBACK_WINDOW_BYTES: u64 = 64 << 20;
 /// Two superblocks of `ALIGN_BYTES` each stand at the start of the file.
 pub(crate) const SUPERBLOCKS_BYTES: u64 = 2 * ALIGN_BYTES;
 
-/// The largest partition of a sorted run is as large as two memtables, but not above this, so that a
-/// merge frees its inputs as it goes and a filter under construction stays small (12 MB at 10 bits a key).
+/// No partition of a sorted run is larger than this by much, so that a merge frees its inputs as it goes and a
+/// filter under construction stays small (12 MB at 10 bits a key).
 pub(crate) const PARTITION_BYTES_MAX: u64 = 128 << 20;
 
-/// Partitions below the largest size grow with a merge, so that it makes no more than about this many: each
-/// checkpoint names them all.
+/// A merge makes no more than about this many partitions, unless they would be larger than that.
 pub(crate) const PARTITIONS: u64 = 256;
+
+/// The same of a merge whose output will be merged again.
+pub(crate) const PASSING_PARTITIONS: u64 = 32;
 
 /// What is counted in a file (checkpoints, commits, runs, log chains and frames) stays below this: at a thousand million a
 /// second for 146 years. A file with a larger number was not written by us, and counting on might wrap.

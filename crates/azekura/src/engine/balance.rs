@@ -59,7 +59,7 @@ pub(super) struct Watch {
     held: (u64, Instant),
     /// When memory was last given back, and how long until the next time.
     given: (Instant, Duration),
-    /// What the process held when the database was opened.
+    /// What the process held when the engine's threads began.
     host_bytes: u64,
 }
 

@@ -4,7 +4,7 @@
 //! inputs that have been read up go as their replacements come, so that the file grows by little meanwhile.
 //! What stays of newer inputs says of those keys what the output says too, or is hidden by what does (`Passing`),
 //! so readers cannot tell. (A merge that is not into the bottom and carries range deletes on waits until its
-//! end: only there are they written.)
+//! end: only there are they written. So does what lies above all keys of the oldest input.)
 
 use super::Engine;
 use super::checkpoint::Purpose;
@@ -43,14 +43,15 @@ impl Engine {
         let sources = inputs.iter().map(|l| Source::runs(l.runs.clone())).collect::<Result<Vec<_>>>()?;
         let mut merger = Merger::new(sources, bottom)?;
         let kind = self.state.load().table(table)?.kind;
-        let mut output = Output::new(self, kind, filtered || !merger.is_chain(), records, bytes);
+        let mut output = Output::new(self, kind, filtered || !merger.is_chain(), !bottom, records, bytes);
         output.drain(self.draining_segments(&inputs));
         let stepwise = inputs.last().is_some_and(|l| l.runs.len() > 1) && merger.ranges().is_empty();
         if stepwise {
             merger.stop_at_partitions();
             output.ends_with_inputs();
         }
-        let mut steps = Steps { levels: inputs, written: 0, passed: 0 };
+        let updates = if bottom { 0.0 } else { inputs.iter().map(|l| l.updates).fold(0.0, f32::max) };
+        let mut steps = Steps { levels: inputs, updates, written: 0, passed: 0 };
         let mut before = merger.partitions_done();
         while !output.step(&mut merger)? {
             if self.stopping() {
@@ -68,7 +69,7 @@ impl Engine {
             }
         }
         let done = output.finish(&merger.ranges())?;
-        let installed = self.install_job(table, bottom, steps, done.runs)?;
+        let installed = self.install_job(table, steps, done.runs)?;
         self.counters.merges.fetch_add(1, Ordering::Relaxed);
         self.counters.merged_records.fetch_add(records, Ordering::Relaxed);
         let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -119,29 +120,28 @@ impl Engine {
         runs.extend_from_slice(fresh.runs());
         let written = runs.len();
         runs.extend_from_slice(&oldest.runs[end..]);
-        next.push(Some(Arc::new(SortedRun::new(runs, oldest.updates)?)));
+        next.push(Some(Arc::new(SortedRun::new(runs, steps.updates)?)));
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
         let installed = self.replace_levels(table, &steps.levels, &next, gone)?;
         if installed {
             fresh.installed();
-            *steps = Steps { levels: next.into_iter().flatten().collect(), written, passed };
+            *steps = Steps { levels: next.into_iter().flatten().collect(), updates: steps.updates, written, passed };
             self.checkpoint(Purpose::Plain)?;
         }
         Ok(installed)
     }
 
     /// Puts the output of a whole merge in place of what is left of its inputs.
-    fn install_job(&self, table: u32, bottom: bool, steps: Steps, fresh: Fresh) -> Result<bool> {
+    fn install_job(&self, table: u32, steps: Steps, fresh: Fresh) -> Result<bool> {
         let Some((oldest, newer)) = steps.levels.split_last() else { return Ok(false) };
         let mut runs = oldest.runs[..steps.written].to_vec();
         let mut gone = oldest.runs[steps.written..].to_vec();
         gone.extend(newer.iter().flat_map(|l| l.runs.iter().cloned()));
         runs.extend_from_slice(fresh.runs());
-        let updates = if bottom { 0.0 } else { steps.levels.iter().map(|l| l.updates).fold(0.0, f32::max) };
         let mut next = vec![None; newer.len()];
-        next.push(if runs.is_empty() { None } else { Some(Arc::new(SortedRun::new(runs, updates)?)) });
+        next.push(if runs.is_empty() { None } else { Some(Arc::new(SortedRun::new(runs, steps.updates)?)) });
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
@@ -247,6 +247,8 @@ impl<'a> Passing<'a> {
 struct Steps {
     /// Its inputs as the state has them now, newest first.
     levels: Vec<Arc<SortedRun>>,
+    /// What part of the output's records likely replaces older ones.
+    updates: f32,
     /// How many partitions at the front of the oldest are output of this merge.
     written: usize,
     /// How many of its former partitions have been read up.

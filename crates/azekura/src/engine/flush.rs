@@ -60,7 +60,7 @@ impl Engine {
         let bytes: u64 = table.frozen.iter().map(|c| c.block.bytes() as u64).sum();
         let mut merger = Merger::new(sources, table.levels.is_empty())?;
         let apart = merger.is_chain() && stands_apart(table, &table.frozen);
-        let mut output = Output::new(self, table.kind, !apart, records, bytes);
+        let mut output = Output::new(self, table.kind, !apart, false, records, bytes);
         while !output.step(&mut merger)? {}
         let mut done = output.finish(&merger.ranges())?;
         // Only an estimate: an older run that cannot be read must not hold up the flush.
@@ -212,6 +212,7 @@ fn place(levels: &[Arc<SortedRun>], output: &MergeOutput, free: bool) -> Result<
     let mut runs = bottom.runs.clone();
     runs.extend_from_slice(fresh);
     runs.sort_by(|a, b| a.info.min.cmp(&b.info.min));
-    levels.push(Arc::new(SortedRun::new(runs, bottom.updates)?));
+    let joined = bottom.joined + fresh.len();
+    levels.push(Arc::new(SortedRun::new(runs, bottom.updates)?.joined_by(joined)));
     Ok(levels)
 }

@@ -4,7 +4,7 @@ use super::Engine;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::key::Kind;
-use crate::base::limits::{PARTITION_BYTES_MAX, PARTITIONS};
+use crate::base::limits::{PAGE_BYTES, PARTITION_BYTES_MAX, PARTITIONS, PASSING_PARTITIONS};
 use crate::format::block::{Block, Tag};
 use crate::format::manifest::RunInfo;
 use crate::memtable::ranges::Ranges;
@@ -62,6 +62,16 @@ pub(super) struct MergeOutput {
 /// fences would be a tenth of the budget otherwise, and more.
 const SMALL_PAGES_DATA_TIMES: u64 = 8;
 
+/// The size of the largest partitions of a sorted run of `bytes`.
+///
+/// Two memtables, and no less than a part of the whole, since each checkpoint names them all, unless that is very
+/// large. What will be merged again (`passes`) has smaller ones: of what a merge has read up it can let go only as
+/// far as older inputs do, so that with coarse partitions each input keeps more than the one before (`Passing`).
+pub(super) fn partition_bytes(memtable_bytes: u64, bytes: u64, passes: bool) -> u64 {
+    let least = if passes { (memtable_bytes / 4).max(PAGE_BYTES as u64 * 4) } else { memtable_bytes * 2 };
+    least.max(bytes / if passes { PASSING_PARTITIONS } else { PARTITIONS }).min(PARTITION_BYTES_MAX)
+}
+
 /// The writing end of a merge.
 pub(super) struct Output<'a> {
     engine: &'a Engine,
@@ -69,7 +79,7 @@ pub(super) struct Output<'a> {
     /// Whether runs get filters, and for how many records at most.
     filtered: bool,
     records_left: u64,
-    /// No partition is larger than this by much.
+    /// See `partition_bytes`.
     partition_bytes: u64,
     /// A partition is ended at this size wherever that is.
     end_bytes: u64,
@@ -87,10 +97,17 @@ pub(super) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// For up to `records` records of `bytes` in all.
-    pub(super) fn new(engine: &'a Engine, kind: Kind, filtered: bool, records: u64, bytes: u64) -> Output<'a> {
+    /// For up to `records` records of `bytes` in all, which older runs may hold too if it `passes`.
+    pub(super) fn new(
+        engine: &'a Engine,
+        kind: Kind,
+        filtered: bool,
+        passes: bool,
+        records: u64,
+        bytes: u64,
+    ) -> Output<'a> {
         let mean = (bytes / records.max(1)).max(1);
-        let partition_bytes = (engine.config.memtable_bytes * 2).max(bytes / PARTITIONS).min(PARTITION_BYTES_MAX);
+        let partition_bytes = partition_bytes(engine.config.memtable_bytes, bytes, passes);
         // Records may be smaller in pages than they were in memory, so a partition may hold more.
         let partition_records = (partition_bytes * 11 / 10 / mean).max(1);
         let first = if filtered { records.min(partition_records) } else { 0 };
@@ -165,8 +182,11 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Ends the partition under way.
+    /// Ends the partition under way, if anything is in it.
     pub(super) fn cut(&mut self) -> Result<()> {
+        if self.writer.records() == 0 {
+            return Ok(());
+        }
         self.records_left = self.records_left.saturating_sub(self.writer.records());
         let keys = if self.filtered { self.records_left.clamp(1, self.partition_records) } else { 0 };
         let fresh = RunWriter::new(&self.engine.store, self.engine.new_id(), self.kind, keys, self.record_bytes);

@@ -454,7 +454,8 @@ impl Engine {
                 if runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
                     return Err(Error::corrupt("manifest", 0, format!("table {}: partitions overlap", info.name)));
                 }
-                levels.push(Arc::new(SortedRun::new(runs, 1.0)?));
+                let joined = runs.len();
+                levels.push(Arc::new(SortedRun::new(runs, 1.0)?.joined_by(joined)));
             }
             table.levels = Arc::new(levels);
             tables.push(Arc::new(table));

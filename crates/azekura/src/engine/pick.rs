@@ -7,6 +7,7 @@
 //! nothing happens, everything is merged into one run, so that reads find one.
 
 use super::compact::Sparse;
+use super::job::partition_bytes;
 use super::state::{SortedRun, TableState};
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ pub(super) const FAN_IN: usize = 8;
 const FAN_IN_READ: usize = 4;
 /// The bottom takes in the rest when this part of it is estimated to be hidden.
 const GARBAGE_PART: f64 = 0.5;
-/// Partitions smaller than this part of a memtable are joined when many stand side by side.
-const SMALL_PARTITION_PART: u64 = 8;
+/// Partitions smaller than this part of what a merge would make are joined when many have come side by side.
+const SMALL_PARTITION_PART: u64 = 16;
 const SMALL_PARTITIONS: usize = 16;
 
 /// A merge to be done.
@@ -65,9 +66,8 @@ pub(super) fn pick(
         fits.then(|| Job { table: table.id, bottom: to == levels.len(), inputs })
     };
     let fan_in = if table.is_read() { FAN_IN_READ } else { FAN_IN };
-    if let Some((from, to)) = full_tier(levels, flush_bytes, fan_in)
-        && let Some(job) = make(from, to)
-    {
+    let full = full_tiers(levels, flush_bytes, fan_in, &busy);
+    if let Some(job) = full.into_iter().find_map(|(from, to)| make(from, to)) {
         return Some(job);
     }
     let bottom_min = if table.is_read() { flush_bytes } else { flush_bytes * 4 };
@@ -96,18 +96,33 @@ pub(super) fn pick_idle(
     (due && !levels.iter().any(busy)).then(|| Job { table: table.id, bottom: true, inputs: levels.to_vec() })
 }
 
-/// The oldest `fan_in` or more contiguous runs of one tier (smaller ones among them are taken along).
-fn full_tier(levels: &[Arc<SortedRun>], flush_bytes: u64, fan_in: usize) -> Option<(usize, usize)> {
-    let tiers: Vec<u32> = levels.iter().map(|l| tier_of(l.bytes(), flush_bytes)).collect();
-    let highest = tiers.iter().copied().max()?;
-    for tier in 0..=highest {
-        let Some(from) = tiers.iter().position(|&t| t == tier) else { continue };
-        let to = tiers[from..].iter().position(|&t| t > tier).map_or(tiers.len(), |n| from + n);
-        if tiers[from..to].iter().filter(|&&t| t == tier).count() >= fan_in {
-            return Some((from, to));
+/// Where `fan_in` or more contiguous runs of one tier stand (smaller ones among them are taken along), the lowest
+/// tier first. A run that is being merged ends such a stretch: it gets smaller as it is read up, and would else
+/// seem to belong to what has come since.
+fn full_tiers(
+    levels: &[Arc<SortedRun>],
+    flush_bytes: u64,
+    fan_in: usize,
+    busy: impl Fn(&Arc<SortedRun>) -> bool,
+) -> Vec<(usize, usize)> {
+    let tiers: Vec<Option<u32>> = levels.iter().map(|l| (!busy(l)).then(|| tier_of(l.bytes(), flush_bytes))).collect();
+    stretches(&tiers, fan_in)
+}
+
+/// As `full_tiers`, by the tiers of runs that are not busy.
+fn stretches(tiers: &[Option<u32>], fan_in: usize) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for tier in 0..=tiers.iter().flatten().copied().max().unwrap_or(0) {
+        let mut at = 0;
+        while let Some(from) = (at..tiers.len()).find(|&i| tiers[i] == Some(tier)) {
+            let to = (from..tiers.len()).find(|&i| tiers[i].is_none_or(|t| t > tier)).unwrap_or(tiers.len());
+            if tiers[from..to].iter().filter(|&&t| t == Some(tier)).count() >= fan_in {
+                found.push((from, to));
+            }
+            at = to;
         }
     }
-    None
+    found
 }
 
 fn hides_the_bottom(levels: &[Arc<SortedRun>], bottom_min: u64) -> bool {
@@ -132,8 +147,32 @@ fn needs_purge(levels: &[Arc<SortedRun>]) -> bool {
     levels.len() == 1 && levels[0].deletes() * 4 > levels[0].records()
 }
 
-/// Many small partitions side by side in the bottom, as many short sessions leave them.
+/// Many small partitions side by side in the bottom, as many short sessions leave them. What a merge has made
+/// counts only when as many have joined it since, so that none is made of its own result.
 fn has_small_partitions(levels: &[Arc<SortedRun>], flush_bytes: u64) -> bool {
     let [only] = levels else { return false };
-    only.runs.iter().filter(|r| r.info.bytes() < flush_bytes / SMALL_PARTITION_PART).count() > SMALL_PARTITIONS
+    let small = partition_bytes(flush_bytes, only.bytes(), false) / SMALL_PARTITION_PART;
+    only.joined > SMALL_PARTITIONS && only.runs.iter().filter(|r| r.info.bytes() < small).count() > SMALL_PARTITIONS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stretches;
+
+    #[test]
+    fn a_merge_under_way_does_not_hide_what_has_come_since() {
+        let (flushed, busy, large) = ([Some(0); 8], [None; 7], [None]);
+        assert_eq!(stretches(&[flushed.as_slice(), &busy, &large].concat(), 8), [(0, 8)]);
+        assert_eq!(stretches(&[busy.as_slice(), &flushed, &[Some(2)]].concat(), 8), [(7, 15)]);
+        assert!(stretches(&[&flushed[..4], &[None], &flushed[..4]].concat(), 8).is_empty());
+    }
+
+    #[test]
+    fn the_lowest_full_tier_comes_first_and_smaller_ones_go_along() {
+        let tiers = [1, 1, 0, 1, 1, 2].map(Some);
+        assert_eq!(stretches(&tiers, 4), [(0, 5)]);
+        let tiers = [0, 0, 1, 1].map(Some);
+        assert_eq!(stretches(&tiers, 2), [(0, 2), (2, 4)]);
+        assert!(stretches(&[], 2).is_empty());
+    }
 }

@@ -43,6 +43,8 @@ pub(crate) struct SortedRun {
     pub(crate) ranges: Ranges,
     /// The part of its records that likely replace older ones, 0 to 1; sampled when it was written.
     pub(crate) updates: f32,
+    /// How many of its partitions have joined it since it was merged, as far as this handle knows.
+    pub(crate) joined: usize,
     /// How often lookups have found their keys lately: 0 = never, `MOOD_MAX` = always.
     mood: AtomicU8,
 }
@@ -113,7 +115,12 @@ impl SortedRun {
             bounds.push(&run.info.min, Tag::Put, &[]);
         }
         bounds.index();
-        Ok(SortedRun { runs, bounds, ranges, updates, mood: AtomicU8::new(MOOD_MAX) })
+        Ok(SortedRun { runs, bounds, ranges, updates, joined: 0, mood: AtomicU8::new(MOOD_MAX) })
+    }
+
+    /// The same, of whose partitions so many have joined it.
+    pub(crate) fn joined_by(self, joined: usize) -> SortedRun {
+        SortedRun { joined, ..self }
     }
 
     pub(crate) fn bytes(&self) -> u64 {

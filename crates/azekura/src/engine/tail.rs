@@ -98,7 +98,7 @@ impl Engine {
         let info = RunInfo { extents: relocated(&run.info.extents, n, &[(moved, to)]), ..run.info.clone() };
         let replaced = self.open_run(info).and_then(|next| {
             parts[place] = Arc::new(next);
-            let fresh = Arc::new(SortedRun::new(parts.clone(), level.updates)?);
+            let fresh = Arc::new(SortedRun::new(parts.clone(), level.updates)?.joined_by(level.joined));
             self.replace_levels(table, std::slice::from_ref(level), &[Some(fresh)], Vec::new())
         });
         if !matches!(replaced, Ok(true)) {

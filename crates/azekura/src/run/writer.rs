@@ -25,6 +25,9 @@ use crate::memtable::ranges::Ranges;
 use crate::space::Extent;
 use std::collections::{BTreeMap, VecDeque};
 
+/// A buffer is not split between holes smaller than this.
+const PART_BYTES_MIN: u64 = 1 << 20;
+
 /// Separators longer than this are cut to what tells two pages apart.
 const SEPARATOR_FULL_BYTES: usize = 8;
 
@@ -298,7 +301,7 @@ impl RunWriter {
             let left = (bytes.len() - from) as u64;
             // Parts are whole units, so that none of the data is split between extents. (Filter pages
             // may be: they begin behind a last data page that is cut short.)
-            let least = left.min(self.store.buffers.write as u64 / 4);
+            let least = left.min(PART_BYTES_MIN);
             let extent = self.store.space.alloc_up_to(align_up(least), align_up(left));
             let extent = self.whole_pages(extent, left);
             self.extents.push(extent);
