@@ -226,3 +226,29 @@ fn memory_stays_within_its_budget_while_writers_are_fast() {
     }
     assert!(most < 5 << 20, "memtables of {most} bytes where 1 MiB was allowed to fill");
 }
+
+/// Many small partitions side by side, as short sessions leave them, become few, and that is the end of it: no
+/// merge is made of a merge's own result.
+#[test]
+fn small_partitions_are_joined_once() {
+    common::watch(Duration::from_secs(60));
+    let storage = MemStorage::default();
+    let options = || Options::new().memory_bytes(32 << 20).memtable_bytes(1 << 20).durability(Durability::Eventual);
+    let t = |db: &Db| db.create_table("t", Kind::Ordered).or_else(|_| db.open_table("t")).unwrap();
+    for session in 0..40u64 {
+        let db = Db::open_on(&storage, "/small.azk", options().background_merges(false)).unwrap();
+        put(&t(&db), session * 200..session * 200 + 200, 0);
+        db.close().unwrap();
+    }
+    let db = Db::open_on(&storage, "/small.azk", options()).unwrap();
+    assert_eq!(db.stats().runs, 40);
+    while db.stats().runs > 2 {
+        common::doing(format!("{} runs", db.stats().runs));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let merges = db.stats().merges;
+    std::thread::sleep(Duration::from_millis(700));
+    assert_eq!(db.stats().merges, merges, "what a merge has made was merged again");
+    expect(&db.read(), &t(&db), 0..8000, |_| 0);
+    check(&db);
+}

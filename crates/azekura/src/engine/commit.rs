@@ -62,6 +62,9 @@ pub(super) struct Commit {
     pub(super) history: History,
     /// Memory of the live memtables.
     pub(super) live_bytes: usize,
+    /// Bytes of the commits since the last freeze that may wait for the log. Where keys are overwritten it is more
+    /// than is in the memtables.
+    pub(super) queued_bytes: usize,
     /// Bytes of the commits with large values since the last freeze.
     large_bytes: u64,
     /// Active buffers to be used again once no reader holds them.
@@ -77,11 +80,17 @@ impl Commit {
             next_seq,
             history: History::default(),
             live_bytes: 0,
+            queued_bytes: 0,
             large_bytes: 0,
             spare: Vec::new(),
             chunk_added: false,
             active_bytes: ACTIVE_BYTES_MIN,
         }
+    }
+
+    /// Memory that a flush would free: the memtables, or what waits for the log, which knows every version.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.live_bytes.max(self.queued_bytes) as u64
     }
 
     /// Lets go of the value segments that buffers of the past refer to.
@@ -325,6 +334,9 @@ impl Engine {
         if batch.parts.iter().any(|p| !p.segments.is_empty()) {
             commit.large_bytes += batch.user_bytes;
         }
+        if !batch.durable {
+            commit.queued_bytes += batch.parts.iter().map(|p| p.block.bytes()).sum::<usize>();
+        }
         if commit.history.wanted() {
             for part in &batch.parts {
                 let mut tmp = [0; 8];
@@ -480,14 +492,14 @@ impl Engine {
 
     /// Freezes the memtables for a flush, if they are full and no flush is under way.
     fn rotate_if_full(&self, commit: &mut Commit) -> Result<()> {
-        self.pace.set_live(commit.live_bytes as u64);
+        self.pace.set_live(commit.held_bytes());
         self.claim_memory();
         // A small durable commit takes a block of the log, however little it adds to memory; the log
         // is bounded too, and with it the time that recovery takes.
         let log_full = self.log.file_bytes() >= (self.config.memtable_bytes * 2).max(LOG_BYTES_MIN);
         let unflushed_max = UNFLUSHED_BYTES_MIN.max(self.large_bytes.load(Ordering::Relaxed) / 2);
         let values_full = commit.large_bytes >= unflushed_max.max(self.config.memtable_bytes * 2);
-        if commit.live_bytes as u64 >= self.pace.memtable_limit() || log_full || values_full {
+        if commit.held_bytes() >= self.pace.memtable_limit() || log_full || values_full {
             self.rotate(commit)?;
         }
         Ok(())
@@ -509,8 +521,9 @@ impl Engine {
             tables.push(Arc::new(t));
         }
         commit.spare.truncate(4);
-        self.pace.set_frozen(commit.live_bytes as u64);
+        self.pace.set_frozen(commit.held_bytes());
         commit.live_bytes = 0;
+        commit.queued_bytes = 0;
         commit.large_bytes = 0;
         self.pace.set_live(0);
         let mut next = state.with_tables(tables);

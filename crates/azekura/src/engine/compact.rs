@@ -19,6 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+/// A merge of no more than this is done in milliseconds: closing does not stop it, and makes it for tables of which
+/// that is all.
+pub(super) const SHORT_BYTES_MAX: u64 = 1 << 20;
+
 /// So much of a value segment must be dead before its values are moved: more than what stands between them.
 const SPARSE_BYTES_MIN: u64 = 64 << 10;
 
@@ -54,7 +58,7 @@ impl Engine {
         let mut steps = Steps { levels: inputs, updates, written: 0, passed: 0 };
         let mut before = merger.partitions_done();
         while !output.step(&mut merger)? {
-            if self.stopping() {
+            if self.stopping() && bytes > SHORT_BYTES_MAX {
                 return Ok(false);
             }
             // Only where the step has just come to the end of a partition does the output end there.

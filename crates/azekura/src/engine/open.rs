@@ -522,12 +522,17 @@ impl Engine {
         // Whoever settles or compacts notices at his next step.
         let _paused = self.pause_merges();
         self.values.close_open()?;
+        let written = self.counters.commits.load(Ordering::Relaxed) > 0;
+        if written && self.config.background_merges {
+            // All is safe as it is: on a full disk, say, it stays so.
+            let _merged = self.settle_small_tables();
+        }
         let clean = self.checkpoint.lock().clean && self.retired.lock().is_empty();
         self.end_load();
         if !clean {
             self.checkpoint(super::checkpoint::Purpose::Close)?;
         }
-        if self.counters.commits.load(Ordering::Relaxed) > 0 {
+        if written {
             // All is safe, and the next handle moves what this one could not.
             let _moved = self.tighten_for_closing();
         }

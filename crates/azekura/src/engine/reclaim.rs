@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::checkpoint::Purpose;
+use super::compact::SHORT_BYTES_MAX;
 use super::pick::Job;
 use super::tail::Allowance;
 use crate::base::error::{Error, Result};
@@ -18,9 +19,11 @@ pub struct Progress {
 /// Idle time moves the tail down while holes take more than this part of the file, and this much.
 const LOOSE_PART: u64 = 1024;
 const LOOSE_BYTES_MIN: u64 = 8 << 20;
-/// Closing does so where they take more than this part, and moves at most so many memtables.
+/// Closing does so where they take more than this part, and moves at most so many memtables. Where they are most
+/// of a file, less will do: a few keys that were overwritten for long leave the log's last segment before them.
 const CLOSE_LOOSE_PART: u64 = 32;
 const CLOSE_MEMTABLES: u64 = 4;
+const CLOSE_HOLES_MIN: u64 = 64 << 10;
 /// Holes smaller than this are not worth a call.
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
 
@@ -82,15 +85,33 @@ impl Engine {
         self.trim()
     }
 
+    /// Merges what small tables have been flushed to, if it may be mostly of the same keys: a file of a few keys that
+    /// were overwritten for long is small when it is closed. REQUIRES: merges are held back.
+    pub(super) fn settle_small_tables(&self) -> Result<()> {
+        let ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
+        for table in ids {
+            let state = self.state.load_full();
+            let Ok(t) = state.table(table) else { continue };
+            let Some((bottom, above)) = t.levels.split_last() else { continue };
+            let above: u64 = above.iter().map(|l| l.bytes()).sum();
+            if above * 2 < bottom.bytes().max(1) || above + bottom.bytes() > SHORT_BYTES_MAX {
+                continue;
+            }
+            let inputs = t.levels.to_vec();
+            drop(state);
+            self.run_job(Job { table, inputs, bottom: true })?;
+        }
+        Ok(())
+    }
+
     /// The log of a load leaves holes as large as itself when the file is closed: fills them with the tail, if
     /// they are a good part of the file. REQUIRES: merges are held back.
     pub(super) fn tighten_for_closing(&self) -> Result<()> {
-        let free = self.space.free_bytes();
-        if free <= LOOSE_BYTES_MIN || free <= self.space.end() / CLOSE_LOOSE_PART {
-            return Ok(());
-        }
+        let (free, end) = (self.space.free_bytes(), self.space.end());
+        let begin = free > LOOSE_BYTES_MIN && free > end / CLOSE_LOOSE_PART;
+        let holes = || self.space.free_bytes() > (self.space.end() / 2).max(CLOSE_HOLES_MIN);
         let mut left = Allowance::new(CLOSE_MEMTABLES * self.config.memtable_bytes);
-        while self.is_loose() && self.move_tail(&mut left)? {}
+        while (begin && self.is_loose() || holes()) && self.move_tail(&mut left)? {}
         Ok(())
     }
 

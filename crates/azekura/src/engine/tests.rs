@@ -547,3 +547,28 @@ fn a_merge_under_way_shows_the_newest_of_each_key() {
     disk.heal();
     assert!(db.check(|_| {}).unwrap().problems.is_empty());
 }
+
+/// A few keys overwritten again and again: the log knows every version, and yet no more of them wait in memory than
+/// memtables may hold, nor does the file keep the room that they had in the log.
+#[test]
+fn a_few_keys_overwritten_for_long_take_little() {
+    const MEMTABLE_BYTES: u64 = 1 << 20;
+    let disk = Hooked::default();
+    let options = Options::new().memtable_bytes(MEMTABLE_BYTES).eventual_delay(Duration::from_secs(60));
+    let db = Db::open_on(&disk, "engine.azk", options.durability(Durability::Eventual)).unwrap();
+    let table = db.create_table("t", Kind::Hash).unwrap();
+    let mut most = 0;
+    for round in 0..3000u64 {
+        table.put_many((0..10u64).map(|key| (key.to_be_bytes(), round.to_be_bytes().repeat(90)))).unwrap();
+        most = most.max(db.engine.log.queued_bytes() as u64);
+        if round % 500 == 0 {
+            db.sync().unwrap();
+        }
+    }
+    assert!(most <= 4 * MEMTABLE_BYTES, "{most} bytes waited for the log");
+    assert_eq!(table.get(&7u64.to_be_bytes()).unwrap().unwrap(), 2999u64.to_be_bytes().repeat(90));
+    drop(table);
+    db.close().unwrap();
+    let file = disk.open(Path::new("engine.azk"), OpenMode::ReadWrite).unwrap();
+    assert!(file.len().unwrap() <= 128 << 10, "{} bytes for 7 KB", file.len().unwrap());
+}
