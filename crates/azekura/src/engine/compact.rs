@@ -26,6 +26,9 @@ pub(super) const SHORT_BYTES_MAX: u64 = 1 << 20;
 /// So much of a value segment must be dead before its values are moved: more than what stands between them.
 const SPARSE_BYTES_MIN: u64 = 64 << 10;
 
+/// What comes to stand in a level's place, if anything does.
+type Successor = Option<Arc<SortedRun>>;
+
 /// A value segment of which less than half is alive.
 pub(super) struct Sparse {
     pub(super) id: u32,
@@ -169,7 +172,7 @@ impl Engine {
         &self,
         table: u32,
         old: &[Arc<SortedRun>],
-        new: &[Option<Arc<SortedRun>>],
+        new: &[Successor],
         gone: Vec<Arc<Run>>,
     ) -> Result<bool> {
         let commit = self.lock_commit();
@@ -220,7 +223,7 @@ impl<'a> Passing<'a> {
     }
 
     /// What is left of each, newest first, and the partitions that go.
-    fn levels(mut self, newer: &[Arc<SortedRun>]) -> Result<(Vec<Option<Arc<SortedRun>>>, Vec<Arc<Run>>)> {
+    fn levels(mut self, newer: &[Arc<SortedRun>]) -> Result<(Vec<Successor>, Vec<Arc<Run>>)> {
         let (mut next, mut gone) = (Vec::with_capacity(newer.len() + 1), Vec::new());
         for level in newer.iter().rev() {
             let passed = level.runs.iter().take_while(|r| self.may_go(r)).count();
