@@ -62,9 +62,8 @@ pub(super) struct Commit {
     pub(super) history: History,
     /// Memory of the live memtables.
     pub(super) live_bytes: usize,
-    /// Bytes of the commits since the last freeze that may wait for the log. Where keys are overwritten it is more
-    /// than is in the memtables.
-    pub(super) queued_bytes: usize,
+    /// What the log had been given at the last freeze.
+    queued_before: u64,
     /// Bytes of the commits with large values since the last freeze.
     large_bytes: u64,
     /// Active buffers to be used again once no reader holds them.
@@ -80,17 +79,12 @@ impl Commit {
             next_seq,
             history: History::default(),
             live_bytes: 0,
-            queued_bytes: 0,
+            queued_before: 0,
             large_bytes: 0,
             spare: Vec::new(),
             chunk_added: false,
             active_bytes: ACTIVE_BYTES_MIN,
         }
-    }
-
-    /// Memory that a flush would free: the memtables, or what waits for the log, which knows every version.
-    pub(super) fn held_bytes(&self) -> u64 {
-        self.live_bytes.max(self.queued_bytes) as u64
     }
 
     /// Lets go of the value segments that buffers of the past refer to.
@@ -334,9 +328,6 @@ impl Engine {
         if batch.parts.iter().any(|p| !p.segments.is_empty()) {
             commit.large_bytes += batch.user_bytes;
         }
-        if !batch.durable {
-            commit.queued_bytes += batch.parts.iter().map(|p| p.block.bytes()).sum::<usize>();
-        }
         if commit.history.wanted() {
             for part in &batch.parts {
                 let mut tmp = [0; 8];
@@ -490,16 +481,23 @@ impl Engine {
         self.log.write(seq)
     }
 
+    /// Memory that a flush of the live memtables would free: they, or what of the same commits waits for the log,
+    /// which knows every version of a key.
+    pub(super) fn held_bytes(&self, commit: &Commit) -> u64 {
+        self.log.queued_bytes_from(commit.queued_before).max(commit.live_bytes as u64)
+    }
+
     /// Freezes the memtables for a flush, if they are full and no flush is under way.
     fn rotate_if_full(&self, commit: &mut Commit) -> Result<()> {
-        self.pace.set_live(commit.held_bytes());
+        let held_bytes = self.held_bytes(commit);
+        self.pace.set_live(held_bytes);
         self.claim_memory();
         // A small durable commit takes a block of the log, however little it adds to memory; the log
         // is bounded too, and with it the time that recovery takes.
         let log_full = self.log.file_bytes() >= (self.config.memtable_bytes * 2).max(LOG_BYTES_MIN);
         let unflushed_max = UNFLUSHED_BYTES_MIN.max(self.large_bytes.load(Ordering::Relaxed) / 2);
         let values_full = commit.large_bytes >= unflushed_max.max(self.config.memtable_bytes * 2);
-        if commit.held_bytes() >= self.pace.memtable_limit() || log_full || values_full {
+        if held_bytes >= self.pace.memtable_limit() || log_full || values_full {
             self.rotate(commit)?;
         }
         Ok(())
@@ -521,9 +519,9 @@ impl Engine {
             tables.push(Arc::new(t));
         }
         commit.spare.truncate(4);
-        self.pace.set_frozen(commit.held_bytes());
+        self.pace.set_frozen(self.held_bytes(commit));
         commit.live_bytes = 0;
-        commit.queued_bytes = 0;
+        commit.queued_before = self.log.added_bytes();
         commit.large_bytes = 0;
         self.pace.set_live(0);
         let mut next = state.with_tables(tables);

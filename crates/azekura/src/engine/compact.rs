@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// A merge of no more than this is done in milliseconds: closing does not stop it, and makes it for tables of which
-/// that is all.
+/// A merge of no more than this, large values included, is done in milliseconds: closing does not stop it, and makes
+/// it for tables of which that is all.
 pub(super) const SHORT_BYTES_MAX: u64 = 1 << 20;
 
 /// So much of a value segment must be dead before its values are moved: more than what stands between them.
@@ -46,12 +46,16 @@ impl Engine {
         let started = Instant::now();
         let records: u64 = inputs.iter().map(|l| l.records()).sum();
         let bytes: u64 = inputs.iter().map(|l| l.bytes()).sum();
+        let short = inputs.iter().map(|l| l.kept_bytes()).sum::<u64>() <= SHORT_BYTES_MAX;
         let filtered = inputs.iter().flat_map(|l| &l.runs).any(|r| r.info.filter_blocks > 0);
         let sources = inputs.iter().map(|l| Source::runs(l.runs.clone())).collect::<Result<Vec<_>>>()?;
         let mut merger = Merger::new(sources, bottom)?;
         let kind = self.state.load().table(table)?.kind;
         let mut output = Output::new(self, kind, filtered || !merger.is_chain(), !bottom, records, bytes);
-        output.drain(self.draining_segments(&inputs));
+        // (The thread that writes large values ends before the last merges of a closing.)
+        if !self.stopping() {
+            output.drain(self.draining_segments(&inputs));
+        }
         let stepwise = inputs.last().is_some_and(|l| l.runs.len() > 1) && merger.ranges().is_empty();
         if stepwise {
             merger.stop_at_partitions();
@@ -61,7 +65,7 @@ impl Engine {
         let mut steps = Steps { levels: inputs, updates, written: 0, passed: 0 };
         let mut before = merger.partitions_done();
         while !output.step(&mut merger)? {
-            if self.stopping() && bytes > SHORT_BYTES_MAX {
+            if self.stopping() && !short {
                 return Ok(false);
             }
             // Only where the step has just come to the end of a partition does the output end there.

@@ -523,11 +523,10 @@ impl Engine {
         let _paused = self.pause_merges();
         self.values.close_open()?;
         let written = self.counters.commits.load(Ordering::Relaxed) > 0;
-        if written && self.config.background_merges {
-            // All is safe as it is: on a full disk, say, it stays so.
-            let _merged = self.settle_small_tables();
-        }
-        let clean = self.checkpoint.lock().clean && self.retired.lock().is_empty();
+        let was_clean = self.checkpoint.lock().clean && self.retired.lock().is_empty();
+        // What the file says is enough if there is no room for more.
+        let merged = if written && self.config.background_merges { self.settle_small_tables() } else { Ok(0) };
+        let clean = was_clean && matches!(merged, Ok(0) | Err(Error::NoSpace { .. }));
         self.end_load();
         if !clean {
             self.checkpoint(super::checkpoint::Purpose::Close)?;

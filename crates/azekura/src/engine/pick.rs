@@ -151,13 +151,29 @@ fn needs_purge(levels: &[Arc<SortedRun>]) -> bool {
 /// counts only when as many have joined it since, so that none is made of its own result.
 fn has_small_partitions(levels: &[Arc<SortedRun>], flush_bytes: u64) -> bool {
     let [only] = levels else { return false };
-    let small = partition_bytes(flush_bytes, only.bytes(), false) / SMALL_PARTITION_PART;
-    only.joined > SMALL_PARTITIONS && only.runs.iter().filter(|r| r.info.bytes() < small).count() > SMALL_PARTITIONS
+    are_small(only.runs.iter().map(|r| r.info.bytes()), only.joined, flush_bytes)
+}
+
+/// As `has_small_partitions`, by the partitions' sizes.
+fn are_small(sizes: impl Iterator<Item = u64> + Clone, joined: usize, flush_bytes: u64) -> bool {
+    let small = partition_bytes(flush_bytes, sizes.clone().sum(), false) / SMALL_PARTITION_PART;
+    joined > SMALL_PARTITIONS && sizes.filter(|&bytes| bytes < small).count() > SMALL_PARTITIONS
 }
 
 #[cfg(test)]
 mod tests {
-    use super::stretches;
+    use super::{are_small, stretches};
+
+    #[test]
+    fn what_a_merge_has_made_is_not_joined_again() {
+        // A merge ends partitions from a third of the largest on, 128 MiB with the largest memtables.
+        let made = [43u64, 60, 97, 100].map(|mib| mib << 20).repeat(10);
+        for flush_bytes in [64 << 10, 1 << 20, 64 << 20, 512 << 20, 1 << 30] {
+            assert!(!are_small(made.iter().copied(), made.len(), flush_bytes), "{flush_bytes}");
+            assert!(!are_small([4096; 40].into_iter(), 0, flush_bytes), "none has joined");
+            assert!(are_small([4096; 40].into_iter(), 40, flush_bytes.max(1 << 20)));
+        }
+    }
 
     #[test]
     fn a_merge_under_way_does_not_hide_what_has_come_since() {

@@ -4,8 +4,10 @@ use super::Engine;
 use super::checkpoint::Purpose;
 use super::compact::SHORT_BYTES_MAX;
 use super::pick::Job;
+use super::state::SortedRun;
 use super::tail::Allowance;
 use crate::base::error::{Error, Result};
+use std::sync::Arc;
 
 /// How far a long operation has come, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,8 @@ const LOOSE_BYTES_MIN: u64 = 8 << 20;
 const CLOSE_LOOSE_PART: u64 = 32;
 const CLOSE_MEMTABLES: u64 = 4;
 const CLOSE_HOLES_MIN: u64 = 64 << 10;
+/// Closing merges so many small tables at most.
+const CLOSE_TABLES: usize = 16;
 /// Holes smaller than this are not worth a call.
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
 
@@ -86,22 +90,23 @@ impl Engine {
     }
 
     /// Merges what small tables have been flushed to, if it may be mostly of the same keys: a file of a few keys that
-    /// were overwritten for long is small when it is closed. REQUIRES: merges are held back.
-    pub(super) fn settle_small_tables(&self) -> Result<()> {
-        let ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
-        for table in ids {
-            let state = self.state.load_full();
-            let Ok(t) = state.table(table) else { continue };
-            let Some((bottom, above)) = t.levels.split_last() else { continue };
-            let above: u64 = above.iter().map(|l| l.bytes()).sum();
-            if above * 2 < bottom.bytes().max(1) || above + bottom.bytes() > SHORT_BYTES_MAX {
-                continue;
-            }
-            let inputs = t.levels.to_vec();
-            drop(state);
+    /// were overwritten for long is small when it is closed. Some tables at most, for each is a checkpoint. Gives how
+    /// many were merged. REQUIRES: merges are held back.
+    pub(super) fn settle_small_tables(&self) -> Result<usize> {
+        let is_due = |levels: &[Arc<SortedRun>]| {
+            let Some((bottom, above)) = levels.split_last() else { return false };
+            let above: u64 = above.iter().map(|l| l.kept_bytes()).sum();
+            above > 0 && above * 2 >= bottom.kept_bytes() && above + bottom.kept_bytes() <= SHORT_BYTES_MAX
+        };
+        let state = self.state.load_full();
+        let due: Vec<u32> =
+            state.tables.iter().filter(|t| is_due(&t.levels)).map(|t| t.id).take(CLOSE_TABLES).collect();
+        drop(state);
+        for &table in &due {
+            let inputs = self.state.load().table(table)?.levels.to_vec();
             self.run_job(Job { table, inputs, bottom: true })?;
         }
-        Ok(())
+        Ok(due.len())
     }
 
     /// The log of a load leaves holes as large as itself when the file is closed: fills them with the tail, if

@@ -56,9 +56,7 @@ impl Engine {
         self.checkpoint_tables(remove, |commit, before| {
             let Some(table) = before.table_named(name) else { return };
             commit.live_bytes -= table.live_bytes().min(commit.live_bytes);
-            // What waited for the log was written before.
-            commit.queued_bytes = 0;
-            self.pace.set_live(commit.held_bytes());
+            self.pace.set_live(self.held_bytes(commit));
             // No durable checkpoint names them any more, and of the log's records those of unknown tables are
             // passed over, so that values go too.
             table.levels.iter().flat_map(|l| &l.runs).for_each(|run| run.doom());

@@ -61,7 +61,10 @@ enum Body {
 #[derive(Default)]
 struct Queue {
     pending: VecDeque<Pending>,
+    /// Of what waits.
     bytes: usize,
+    /// Of all that ever was queued.
+    added: u64,
     /// The next commit begins a piece, so that it can be taken back by itself.
     apart: bool,
 }
@@ -144,6 +147,17 @@ impl Log {
         self.queue.lock().bytes
     }
 
+    /// Bytes that have ever been queued.
+    pub(crate) fn added_bytes(&self) -> u64 {
+        self.queue.lock().added
+    }
+
+    /// Bytes waiting to be written of those that were queued after the first `from`.
+    pub(crate) fn queued_bytes_from(&self, from: u64) -> u64 {
+        let queue = self.queue.lock();
+        (queue.added - from).min(queue.bytes as u64)
+    }
+
     /// Bytes of the file that log segments take.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.file_bytes.load(Ordering::Relaxed)
@@ -180,6 +194,7 @@ impl Log {
         let grown = w.bytes.len() - before;
         *bytes = w.bytes;
         queue.bytes += grown;
+        queue.added += grown as u64;
     }
 
     /// Queues a large commit by reference to its chunks. REQUIRES: the commit lock.
@@ -188,6 +203,7 @@ impl Log {
         let large = chunks.iter().any(|(_, c)| !c.segments.is_empty());
         let mut queue = self.queue.lock();
         queue.bytes += bytes;
+        queue.added += bytes as u64;
         queue.pending.push_back(Pending { last_seq: seq, body: Body::Chunks(chunks), large });
     }
 
