@@ -153,9 +153,7 @@ impl Engine {
 
     /// Copies the end of an extent to a lower place: what was copied, and where to.
     fn copy_part(&self, extent: Extent, left: &mut Allowance) -> Result<Option<(Extent, Extent)>> {
-        let page = PAGE_BYTES as u64;
-        // Keeps the parts whole pages: the last part takes what the extent has beyond them.
-        let at_most = |bytes: u64| extent.len - (extent.len - bytes.min(extent.len)).div_ceil(page) * page;
+        let at_most = |bytes| part_of(extent.len, bytes);
         let mut len = at_most(left.bytes);
         while len > 0 {
             if let Some(to) = self.space.alloc_below(len, extent.offset) {
@@ -187,6 +185,13 @@ impl Engine {
     }
 }
 
+/// How much of an extent's end may be moved if that is to be no more than `bytes`: what is left is whole pages, and
+/// the last part takes what the extent has beyond them.
+fn part_of(extent_len: u64, bytes: u64) -> u64 {
+    let page = PAGE_BYTES as u64;
+    extent_len.saturating_sub(extent_len.saturating_sub(bytes).div_ceil(page) * page)
+}
+
 /// The run that stands highest.
 fn last_run(state: &State) -> Option<LastRun<'_>> {
     let levels = state.tables.iter().flat_map(|t| t.levels.iter().map(move |level| (t.id, level)));
@@ -216,4 +221,21 @@ fn relocated(extents: &[Extent], n: usize, parts: &[(Extent, Extent)]) -> Vec<Ex
     let mut out = extents.to_vec();
     out.splice(n..=n, kept.into_iter().chain(moved));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PAGE_BYTES, part_of};
+
+    #[test]
+    fn a_part_leaves_whole_pages_and_is_never_more_than_allowed() {
+        let page = PAGE_BYTES as u64;
+        for extent_len in [4096, page, page + 4096, 7 * 4096, 10 * page + 8192] {
+            for bytes in [0, 1, 4096, 8192, page - 4096, page, 3 * page, extent_len, u64::MAX] {
+                let part = part_of(extent_len, bytes);
+                assert!(part <= bytes.min(extent_len) && (extent_len - part).is_multiple_of(page) || part == 0);
+            }
+            assert_eq!(part_of(extent_len, extent_len), extent_len);
+        }
+    }
 }
