@@ -9,9 +9,9 @@
 //!
 //! # A miss
 //!
-//! 1. Under the clock's mutex take a free frame, or one that was never used, or let the clock's hand
-//!    find one that is not pinned and was not read since it last passed, and clear the slot that
-//!    named it.
+//! 1. Under the clock's mutex take a free frame (`stock.rs` sees to it that there are some that have
+//!    their memory already), or one that was never used, or let the clock's hand find one that is not
+//!    pinned and was not read since it last passed, and clear the slot that named it.
 //! 2. Without any lock, let the caller fill it. An error or a panic gives the frame back.
 //! 3. Publish it in the page's slot. Two threads may load the same page at once; the second to publish
 //!    gives its frame back and uses the first one's.
@@ -53,6 +53,7 @@ mod models;
 mod page;
 mod region;
 mod shares;
+mod stock;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -64,6 +65,7 @@ pub(crate) use page::PageRef;
 use region::Region;
 pub(crate) use shares::{Caches, LiveBytes};
 use std::sync::atomic::AtomicU64;
+use stock::Stocker;
 
 /// Memory that is given back under one holding of the mutex: a huge page.
 const SHRINK_BYTES: usize = 2 << 20;
@@ -105,6 +107,8 @@ pub(crate) struct Cache {
 #[repr(align(128))]
 struct SlowPath {
     clock: Mutex<Clock>,
+    /// The thread that touches frames in advance, if there may be one.
+    stocker: Option<Stocker>,
     misses: AtomicU64,
     evictions: AtomicU64,
 }
@@ -115,28 +119,46 @@ struct Clock {
     hand: usize,
     /// Frames from here on were never used.
     untouched: usize,
-    /// Frames that were given back. They are `CLAIMED`, and no slot names them.
+    /// Frames that were given back or touched in advance. They are `CLAIMED`, and no slot names them.
     free: Vec<usize>,
+    /// Frames that were parked and may be used again. They too are `CLAIMED`, and have no memory.
+    cold: Vec<usize>,
+    /// Whether a thread adds to the free ones, and how many it is touching.
+    stocking: bool,
+    touching: usize,
     /// Frames at and after this one may not be used.
     limit: usize,
     /// Frames from `limit` on that were used before. They too are `CLAIMED`, and have no memory.
     parked: Vec<usize>,
 }
 
+impl Clock {
+    fn new(frames: usize) -> Clock {
+        let (free, cold, parked) = (Vec::new(), Vec::new(), Vec::new());
+        Clock { hand: 0, untouched: 0, free, cold, stocking: false, touching: 0, limit: frames, parked }
+    }
+
+    /// Frames that hold a page, or are being filled.
+    fn frames_used(&self) -> usize {
+        self.untouched - self.free.len() - self.cold.len() - self.parked.len() - self.touching
+    }
+}
+
 impl Cache {
     /// A cache of as many frames of `frame_bytes` as `bytes` hold, and at least one. The memory is
-    /// reserved now, and taken as it is used.
+    /// reserved now, and taken as it is used, or by a thread a little before that if it may `stock` frames.
     ///
     /// # Errors
     /// `Io` or `NoSpace` if the system refuses the addresses.
-    pub(crate) fn new(bytes: usize, frame_bytes: usize) -> Result<Arc<Cache>> {
+    pub(crate) fn new(bytes: usize, frame_bytes: usize, stock: bool) -> Result<Arc<Cache>> {
         // Names are 32 bits with one reserved, and positive so that sums with them do not wrap.
         let frames = (bytes / frame_bytes).clamp(1, usize_of(u32::MAX >> 1));
         Ok(Arc::new(Cache {
             region: Region::new(frames, frame_bytes)?,
             frames: (0..frames).map(|_| Frame::new()).collect(),
             slow: SlowPath {
-                clock: Mutex::new(Clock { hand: 0, untouched: 0, free: Vec::new(), limit: frames, parked: Vec::new() }),
+                clock: Mutex::new(Clock::new(frames)),
+                stocker: stock.then(Stocker::default),
                 misses: AtomicU64::new(0),
                 evictions: AtomicU64::new(0),
             },
@@ -145,10 +167,7 @@ impl Cache {
 
     /// What the cache has done so far.
     pub(crate) fn stats(&self) -> CacheStats {
-        let frames_used = {
-            let clock = self.slow.clock.lock();
-            clock.untouched - clock.free.len() - clock.parked.len()
-        };
+        let frames_used = self.slow.clock.lock().frames_used();
         CacheStats {
             misses: self.slow.misses.load(Ordering::Relaxed),
             evictions: self.slow.evictions.load(Ordering::Relaxed),
@@ -158,9 +177,9 @@ impl Cache {
     }
 
     /// Takes a frame that the caller then owns alone; `None` if all are pinned.
-    fn claim(&self) -> Option<Claim<'_>> {
+    fn claim(self: &Arc<Cache>) -> Option<Claim<'_>> {
         let mut clock = self.slow.clock.lock();
-        let index = match clock.free.pop() {
+        let index = match clock.free.pop().or_else(|| clock.cold.pop()) {
             Some(index) => index,
             None if clock.untouched < clock.limit => {
                 clock.untouched += 1;
@@ -168,6 +187,11 @@ impl Cache {
             }
             None => self.evict(&mut clock)?,
         };
+        let wants_stock = self.slow.stocker.is_some() && clock.wants_stock(self.frame_bytes());
+        drop(clock);
+        if wants_stock {
+            self.start_stocking();
+        }
         Some(Claim { cache: self, index })
     }
 
@@ -213,7 +237,7 @@ impl Cache {
             let (back, parked) = std::mem::take(&mut clock.parked).into_iter().partition(|&index| index < wanted);
             clock.parked = parked;
             let back: Vec<usize> = back;
-            clock.free.extend(back);
+            clock.cold.extend(back);
             return;
         }
         while clock.limit > wanted {
@@ -230,12 +254,14 @@ impl Cache {
         clock.limit = from;
         // Only frames that are ours now may lose their memory: a loader may be filling another.
         let mut ours = vec![false; end - from];
-        clock.free.retain(|&index| {
+        let mut keep = |&index: &usize| {
             if index >= from {
                 ours[index - from] = true;
             }
             index < from
-        });
+        };
+        clock.free.retain(&mut keep);
+        clock.cold.retain(&mut keep);
         for index in from..end.min(clock.untouched) {
             if self.frames[index].try_claim_read() {
                 self.drive_out(index);
@@ -272,7 +298,7 @@ impl Cache {
     /// See `PageSlots::has_room`.
     fn has_room(&self) -> bool {
         let clock = self.slow.clock.lock();
-        !clock.free.is_empty() || clock.untouched < clock.limit
+        !clock.free.is_empty() || !clock.cold.is_empty() || clock.untouched < clock.limit || clock.touching > 0
     }
 
     /// Frees the frames of the slots of a run that nobody can reach any more.

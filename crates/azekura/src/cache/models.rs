@@ -48,7 +48,7 @@ fn read(slots: &PageSlots, run: u8, page: u32) {
 #[test]
 fn two_pages_share_one_frame() {
     explore(|| {
-        let cache = Cache::new(PAGE_BYTES, PAGE_BYTES).unwrap();
+        let cache = Cache::new(PAGE_BYTES, PAGE_BYTES, false).unwrap();
         let slots = Arc::new(new_slots(&cache, 2));
         let other = slots.clone();
         let evictor = thread::spawn(move || read(&other, 1, 1));
@@ -61,7 +61,7 @@ fn two_pages_share_one_frame() {
 #[test]
 fn a_page_is_evicted_while_two_read_it() {
     explore(|| {
-        let cache = Cache::new(PAGE_BYTES, PAGE_BYTES).unwrap();
+        let cache = Cache::new(PAGE_BYTES, PAGE_BYTES, false).unwrap();
         let slots = Arc::new(new_slots(&cache, 2));
         drop(slots.get(0, load(1, 0)).unwrap());
         let (one, two) = (slots.clone(), slots.clone());
@@ -84,7 +84,7 @@ fn a_page_is_evicted_while_two_read_it() {
 #[test]
 fn two_load_the_same_page() {
     explore(|| {
-        let cache = Cache::new(2 * PAGE_BYTES, PAGE_BYTES).unwrap();
+        let cache = Cache::new(2 * PAGE_BYTES, PAGE_BYTES, false).unwrap();
         let slots = Arc::new(new_slots(&cache, 1));
         let other = slots.clone();
         let twin = thread::spawn(move || read(&other, 1, 0));
@@ -97,7 +97,7 @@ fn two_load_the_same_page() {
 #[test]
 fn a_run_goes_while_its_frame_is_wanted() {
     explore(|| {
-        let cache = Cache::new(PAGE_BYTES, PAGE_BYTES).unwrap();
+        let cache = Cache::new(PAGE_BYTES, PAGE_BYTES, false).unwrap();
         let gone = new_slots(&cache, 1);
         drop(gone.get(0, load(2, 0)).unwrap());
         let stays = Arc::new(new_slots(&cache, 1));
@@ -114,15 +114,16 @@ fn a_run_goes_while_its_frame_is_wanted() {
 /// Nothing is lost: what is in no slot is free or parked, and parked is what lies beyond the limit.
 fn is_in_order(cache: &Cache, in_slots: usize) {
     let clock = cache.slow.clock.lock();
-    assert_eq!(clock.untouched, in_slots + clock.free.len() + clock.parked.len(), "a frame is lost");
+    assert_eq!(clock.frames_used(), in_slots, "a frame is lost");
     assert!(clock.parked.iter().all(|&index| index >= clock.limit), "a frame within the limit is parked");
-    assert!(clock.free.iter().all(|&index| index < clock.limit), "a frame beyond the limit is free");
+    let free = || clock.free.iter().chain(&clock.cold);
+    assert!(free().all(|&index| index < clock.limit), "a frame beyond the limit is free");
 }
 
 #[test]
 fn the_cache_shrinks_and_grows_while_its_pages_are_read() {
     explore_to(2, || {
-        let cache = Cache::new(2 * PAGE_BYTES, PAGE_BYTES).unwrap();
+        let cache = Cache::new(2 * PAGE_BYTES, PAGE_BYTES, false).unwrap();
         let slots = Arc::new(new_slots(&cache, 2));
         drop(slots.get(0, load(1, 0)).unwrap());
         drop(slots.get(1, load(1, 1)).unwrap());
@@ -144,7 +145,7 @@ fn the_cache_shrinks_and_grows_while_its_pages_are_read() {
 #[test]
 fn the_cache_shrinks_while_a_page_is_loaded_and_its_run_goes() {
     explore(|| {
-        let cache = Cache::new(2 * PAGE_BYTES, PAGE_BYTES).unwrap();
+        let cache = Cache::new(2 * PAGE_BYTES, PAGE_BYTES, false).unwrap();
         let slots = new_slots(&cache, 2);
         drop(slots.get(0, load(1, 0)).unwrap());
         let resized = cache.clone();
@@ -160,7 +161,7 @@ fn the_cache_shrinks_while_a_page_is_loaded_and_its_run_goes() {
 #[test]
 fn a_page_that_was_held_while_its_frame_went_is_parked_later() {
     explore(|| {
-        let cache = Cache::new(2 * PAGE_BYTES, PAGE_BYTES).unwrap();
+        let cache = Cache::new(2 * PAGE_BYTES, PAGE_BYTES, false).unwrap();
         let slots = Arc::new(new_slots(&cache, 3));
         drop(slots.get(0, load(1, 0)).unwrap());
         let held = slots.get(1, load(1, 1)).unwrap();
@@ -173,5 +174,26 @@ fn a_page_that_was_held_while_its_frame_went_is_parked_later() {
         evictor.join().unwrap();
         drop(slots);
         is_in_order(&cache, 0);
+    });
+}
+
+#[test]
+fn frames_are_touched_in_advance_while_pages_are_read_and_the_cache_shrinks() {
+    explore_to(2, || {
+        let cache = Cache::new(4 * PAGE_BYTES, PAGE_BYTES, false).unwrap();
+        let slots = Arc::new(new_slots(&cache, 2));
+        drop(slots.get(0, load(1, 0)).unwrap());
+        let (resized, stocked) = (cache.clone(), cache.clone());
+        let resizer = thread::spawn(move || {
+            resized.set_bytes(2 * PAGE_BYTES);
+            resized.set_bytes(3 * PAGE_BYTES);
+        });
+        let stocker = thread::spawn(move || while stocked.stock_step() {});
+        read(&slots, 1, 1);
+        read(&slots, 1, 0);
+        resizer.join().unwrap();
+        stocker.join().unwrap();
+        read(&slots, 1, 1);
+        is_in_order(&cache, 2);
     });
 }

@@ -17,6 +17,9 @@ use crate::format::guide::Guide;
 /// The size of a huge page on x86-64 and, with 4 KiB base pages, on AArch64.
 const HUGE_BYTES: usize = 2 << 20;
 
+/// The smallest page that systems have.
+const SYSTEM_PAGE_BYTES: usize = 4 << 10;
+
 /// Addresses only: what a cache may not use yet is not counted as memory of the process.
 #[cfg(target_os = "linux")]
 const FLAGS: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
@@ -124,6 +127,23 @@ impl Region {
             // zeros. A refusal keeps the memory, which is only a matter of the budget.
             let _ = unsafe { rustix::mm::madvise(first, count << self.frame_bits, rustix::mm::Advice::LinuxDontNeed) };
         }
+    }
+
+    /// Has the system give a frame and its guide their memory, without changing what is in them.
+    ///
+    /// # Safety
+    /// The caller owns the frame alone.
+    pub(super) unsafe fn touch(&self, index: usize) {
+        self.note_write(index);
+        for offset in (0..self.frame_bytes()).step_by(SYSTEM_PAGE_BYTES) {
+            // SAFETY: a frame has `frame_bytes` bytes.
+            let byte = unsafe { self.frame(index).add(offset) };
+            // SAFETY: the caller owns the byte, which is initialised, as mappings begin as zeros.
+            unsafe { byte.write_volatile(byte.read_volatile()) };
+        }
+        let guide = self.guide(index).cast::<u8>();
+        // SAFETY: as above; a guide goes with its frame.
+        unsafe { guide.write_volatile(guide.read_volatile()) };
     }
 
     /// The guide of the page in frame `index`.

@@ -51,6 +51,8 @@ pub(crate) struct Caches {
     large: Arc<Cache>,
     small: OnceLock<Arc<Cache>>,
     bytes_max: usize,
+    /// Whether threads may touch frames in advance.
+    stock: bool,
     shares: Mutex<Shares>,
 }
 
@@ -70,9 +72,9 @@ impl Caches {
     ///
     /// # Errors
     /// As `Cache::new`.
-    pub(crate) fn new(bytes: usize) -> Result<Arc<Caches>> {
-        let (large, shares) = (Cache::new(bytes, PAGE_BYTES)?, Mutex::new(Shares::new(bytes)));
-        Ok(Arc::new(Caches { large, small: OnceLock::new(), bytes_max: bytes, shares }))
+    pub(crate) fn new(bytes: usize, stock: bool) -> Result<Arc<Caches>> {
+        let (large, shares) = (Cache::new(bytes, PAGE_BYTES, stock)?, Mutex::new(Shares::new(bytes)));
+        Ok(Arc::new(Caches { large, small: OnceLock::new(), bytes_max: bytes, stock, shares }))
     }
 
     /// The cache of pages of that size.
@@ -89,12 +91,19 @@ impl Caches {
         }
         let mut shares = self.shares.lock();
         if self.small.get().is_none() {
-            let small = Cache::new(self.bytes_max, SMALL_PAGE_BYTES)?;
+            let small = Cache::new(self.bytes_max, SMALL_PAGE_BYTES, self.stock)?;
             small.set_bytes(0);
             let _ours = self.small.set(small);
             self.divide(&mut shares);
         }
         Ok(self.small.get().unwrap_or(&self.large).clone())
+    }
+
+    /// Ends the threads that touch frames in advance, for good.
+    pub(crate) fn stop(&self) {
+        for cache in std::iter::once(&self.large).chain(self.small.get()) {
+            cache.stop_stocking();
+        }
     }
 
     /// Lets both caches together have `bytes`.
@@ -265,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_caches_get_their_shares() {
-        let caches = Caches::new(16 << 20).unwrap();
+        let caches = Caches::new(16 << 20, false).unwrap();
         let frames = |page_bytes| caches.of(page_bytes).unwrap().limit();
         assert_eq!(frames(PAGE_BYTES), 1024);
         caches.share(LiveBytes { large: 64 << 20, small: 64 << 20 });

@@ -8,7 +8,7 @@ use super::*;
 use crate::base::limits::PAGE_BYTES;
 
 fn cache(frames: usize) -> Arc<Cache> {
-    Cache::new(frames * PAGE_BYTES, PAGE_BYTES).unwrap()
+    Cache::new(frames * PAGE_BYTES, PAGE_BYTES, false).unwrap()
 }
 
 /// The contents of a page, from the number of its run and its own: every byte differs from its
@@ -180,6 +180,62 @@ fn the_second_to_publish_uses_the_first_ones_frame() {
     let first = slots.peek(0).unwrap();
     assert_eq!(page.as_ptr(), first.as_ptr());
     assert_eq!((cache.stats().misses, cache.stats().frames_used), (2, 1));
+}
+
+/// As the thread does it, at moments that the test knows.
+#[test]
+fn frames_are_touched_before_they_are_needed() {
+    let cache = cache(2048);
+    let slots = PageSlots::new(Arc::clone(&cache), 2048);
+    let free = || cache.slow.clock.lock().free.len();
+    let read = |pages: std::ops::Range<u32>| pages.for_each(|page| check(&get(&slots, 1, page), 1, page));
+    read(0..255);
+    assert!(!cache.stock_step(), "a small cache has no stock");
+    read(255..256);
+    assert!(cache.slow.clock.lock().wants_stock(PAGE_BYTES));
+    // The rest of a huge page, which is more than an eighth.
+    assert!(cache.stock_step() && !cache.stock_step());
+    assert_eq!((free(), cache.stats().frames_used), (128, 256));
+    read(256..384);
+    assert_eq!(free(), 0);
+    read(384..1536);
+    while cache.stock_step() {}
+    assert_eq!((free(), cache.stats().frames_used), (256, 1536), "an eighth is 192");
+    // Frames that went back to the system are touched again, but for the last.
+    cache.set_bytes(1600 * PAGE_BYTES);
+    assert_eq!(free(), 64);
+    cache.set_bytes(2000 * PAGE_BYTES);
+    while cache.stock_step() {}
+    assert_eq!((free(), cache.stats().frames_used), (192, 1536));
+    read(1536..2000);
+    assert!(!cache.stock_step());
+    assert_eq!((cache.stats().frames_used, cache.stats().evictions), (2000, 0));
+    for page in 0..2000 {
+        check(&slots.get(page, never).unwrap(), 1, page);
+    }
+    drop(slots);
+    assert_eq!(free(), 2000);
+}
+
+#[test]
+fn a_thread_stocks_frames_until_it_is_stopped() {
+    let cache = Cache::new(2048 * PAGE_BYTES, PAGE_BYTES, true).unwrap();
+    let slots = PageSlots::new(Arc::clone(&cache), 2048);
+    for page in 0..1024 {
+        check(&get(&slots, 1, page), 1, page);
+    }
+    let until = Instant::now() + Duration::from_secs(60);
+    while cache.slow.clock.lock().free.len() < 64 {
+        assert!(Instant::now() < until, "no frame was touched");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    cache.stop_stocking();
+    assert_eq!(Arc::strong_count(&cache), 2, "the thread has let go of the cache");
+    for page in 1024..2048 {
+        check(&get(&slots, 1, page), 1, page);
+    }
+    assert_eq!(Arc::strong_count(&cache), 2, "and none was started again");
+    assert_eq!(cache.stats().frames_used, 2048);
 }
 
 /// xorshift64.

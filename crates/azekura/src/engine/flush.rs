@@ -176,8 +176,7 @@ fn in_levels(table: &TableState, key: SortKey<'_>) -> Result<bool> {
     for level in table.levels.iter() {
         if let Some(run) = level.run_for(key)
             && run.may_contain(hash)?
-            && let Some(page) = run.meta()?.page_of(key)
-            && run.find_in(page, key, |_| ())?.is_some()
+            && run.has(key)?
         {
             return Ok(true);
         }

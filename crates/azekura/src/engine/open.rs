@@ -37,7 +37,7 @@ use crate::log::recovery::replay;
 use crate::memtable::pool::Pool;
 use crate::run::{FilterBudget, Run, Store, read_error};
 use crate::space::{Extent, Space};
-use crate::storage::{File, IoCounters, Metered, OpenMode, Storage};
+use crate::storage::{BulkWrites, File, IoCounters, Metered, OpenMode, Storage};
 use crate::values::{Segment, ValueRef, ValueStore};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -351,22 +351,25 @@ fn build(
     let space = Arc::new(claim(found, &replayed, &values)?);
     let poison = Arc::new(Poison::default());
     let next_segment = values.keys().next_back().map_or(1, |id| id + 1);
-    let store = ValueStore::new(file.clone(), space.clone(), poison.clone(), next_segment);
+    let bulk = BulkWrites::new(file.clone(), config.threads);
+    let store = ValueStore::new(file.clone(), bulk.clone(), space.clone(), poison.clone(), next_segment);
     let values_store = Arc::new(store);
     let held: Vec<Arc<Segment>> =
         values.values().map(|v| values_store.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()))).collect();
     let file_id = found.block.file_id;
     let flushed = found.manifest.flushed_seq;
-    let log = Log::new(file.clone(), space.clone(), poison.clone(), values_store.clone(), file_id, flushed);
+    let log =
+        Log::new(file.clone(), bulk.clone(), space.clone(), poison.clone(), values_store.clone(), file_id, flushed);
     let cache_bytes = usize_of64(config.cache_bytes_reading());
     let filters = FilterBudget::new(cache_bytes / FILTERS_PART);
     // Without the thread that takes from the cache what filters keep, they have a part for good.
     let has_flusher = config.threads && !config.read_only;
-    let caches = Caches::new(if has_flusher { cache_bytes } else { cache_bytes - cache_bytes / FILTERS_PART })?;
+    let caches =
+        Caches::new(if has_flusher { cache_bytes } else { cache_bytes - cache_bytes / FILTERS_PART }, config.threads)?;
     let buffers = config.buffers();
     let engine = Engine {
         path: path.to_path_buf(),
-        store: Store { file: file.clone(), space: space.clone(), caches, filters, file_id, buffers },
+        store: Store { file: file.clone(), bulk, space: space.clone(), caches, filters, file_id, buffers },
         file,
         io,
         space,
@@ -509,6 +512,7 @@ impl Engine {
     /// Flushes, ends the log and cuts the file to its length.
     pub(crate) fn close(&self, threads: Vec<JoinHandle<()>>) -> Result<()> {
         if self.config.read_only {
+            self.store.caches.stop();
             return Ok(());
         }
         // Every commit is before this, and flushed, or refused.

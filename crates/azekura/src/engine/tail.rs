@@ -177,7 +177,7 @@ impl Engine {
             let n = usize_of64((from.len - at).min(buf.len() as u64));
             let part = &mut buf[..n];
             self.file.read_at(part, from.offset + at).map_err(|e| crate::run::read_error(e, from.offset + at))?;
-            self.file.write_at(part, to.offset + at).map_err(|e| Error::io("moving the end of the file", e))?;
+            self.store.bulk.write_at(part, to.offset + at).map_err(|e| Error::io("moving the end of the file", e))?;
             self.file.write_back(to.offset + at, n as u64);
             at += n as u64;
         }

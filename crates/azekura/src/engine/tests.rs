@@ -5,6 +5,7 @@ mod hooked;
 
 use super::Engine;
 use super::state::{SortedRun, State};
+use crate::WriteOptions;
 use crate::api::{Db, Durability, Options};
 use crate::base::error::Error;
 use crate::base::key::Kind;
@@ -55,6 +56,52 @@ fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
     let state = engine.state.load_full();
     assert!(Arc::ptr_eq(&bottom(&state), &new));
     assert!(!engine.lock_work().bottom_is_free(&state.tables[0].levels));
+}
+
+/// A flush looks up some of its keys, to estimate how many replace older ones. That reads pages, but not for
+/// anybody: a merge would take all that it writes into the cache.
+#[test]
+fn a_load_that_nobody_reads_takes_no_cache() {
+    let db = database();
+    let table = db.open_table("t").unwrap();
+    table.put_many((500..1500u64).map(|i| (i.to_be_bytes(), [1; 8]))).unwrap();
+    db.flush().unwrap();
+    let is_read = || db.engine.state.load().tables[0].levels.iter().flat_map(|l| &l.runs).any(|r| r.is_read());
+    let updates = db.engine.state.load().tables[0].levels[0].updates;
+    assert!((0.3..0.7).contains(&updates), "half of the keys were there: {updates}");
+    assert!(!is_read());
+    db.settle().unwrap();
+    assert!(!is_read());
+    assert_eq!((db.stats().cache_misses, db.stats().cache_bytes), (0, 0));
+    assert_eq!(table.get(&700u64.to_be_bytes()).unwrap().as_deref(), Some(&[1; 8][..]));
+    assert!(is_read());
+}
+
+/// A flush that is written while durable commits are expected lets them through: the system has a file written
+/// by one at a time.
+#[test]
+fn flushes_are_written_in_pieces_beside_durable_commits() {
+    let calls_of_a_flush = |durable: bool| {
+        let options = Options::new().background_merges(false).durability(Durability::Eventual);
+        let db = Db::open_on(&MemStorage::default(), "engine.azk", options).unwrap();
+        let table = db.create_table("t", Kind::Hash).unwrap();
+        let mix = |i: u64| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ i << 40).to_be_bytes();
+        table.put_many((0..100_000u64).map(|i| (mix(i), mix(!i)))).unwrap();
+        db.sync().unwrap();
+        if durable {
+            let sync = WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() };
+            let mut txn = db.write_with(sync);
+            txn.put(&table, b"a", b"b").unwrap();
+            txn.commit().unwrap();
+        }
+        let before = db.stats();
+        db.flush().unwrap();
+        let after = db.stats();
+        assert!(after.written_bytes - before.written_bytes > 1 << 20);
+        after.write_calls - before.write_calls
+    };
+    let (alone, beside) = (calls_of_a_flush(false), calls_of_a_flush(true));
+    assert!(alone <= 16 && beside >= 32, "{alone} calls, and beside commits {beside}");
 }
 
 /// Chunks merged outside the commit lock take the place of those they were made of, whatever came before

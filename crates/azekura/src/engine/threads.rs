@@ -351,6 +351,7 @@ impl Engine {
             // A thread that panicked has already said so on standard error.
             let _panicked = thread.join();
         }
+        self.store.caches.stop();
     }
 }
 

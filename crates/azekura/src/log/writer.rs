@@ -12,7 +12,7 @@ use crate::format::frame::{HEADER_BYTES, begin_record, end_record, write_part};
 use crate::format::manifest::LogChain;
 use crate::memtable::chunk::Chunk;
 use crate::space::{Extent, Space};
-use crate::storage::File;
+use crate::storage::{BulkWrites, File};
 use crate::values::{Segment, ValueStore};
 use frames::FrameWriter;
 use std::collections::VecDeque;
@@ -97,6 +97,7 @@ pub(crate) enum LogStart {
 /// The log of an open database.
 pub(crate) struct Log {
     file: Arc<dyn File>,
+    bulk: Arc<BulkWrites>,
     space: Arc<Space>,
     poison: Arc<Poison>,
     values: Arc<ValueStore>,
@@ -119,6 +120,7 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn new(
         file: Arc<dyn File>,
+        bulk: Arc<BulkWrites>,
         space: Arc<Space>,
         poison: Arc<Poison>,
         values: Arc<ValueStore>,
@@ -128,6 +130,7 @@ impl Log {
         let io = Io { chain: 0, segments: VecDeque::new(), spare: None, at: 0, next_frame: 1, durable_below: 0 };
         Log {
             file,
+            bulk,
             space,
             poison,
             values,

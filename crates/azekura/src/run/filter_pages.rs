@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn filters_beyond_the_budget_are_pages_of_the_cache() {
-        let cache = Cache::new(4 * PAGE_BYTES, PAGE_BYTES).unwrap();
+        let cache = Cache::new(4 * PAGE_BYTES, PAGE_BYTES, false).unwrap();
         let budget = FilterBudget::new(3 * PAGE_BYTES);
         let (first, second) = (pages(&cache, &budget, 2), pages(&cache, &budget, 2));
         let mut loads = 0;
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_page_that_cannot_be_read_is_asked_for_again() {
-        let cache = Cache::new(PAGE_BYTES, PAGE_BYTES).unwrap();
+        let cache = Cache::new(PAGE_BYTES, PAGE_BYTES, false).unwrap();
         let pages = pages(&cache, &FilterBudget::new(PAGE_BYTES), 1);
         let refuse = |_: &mut [u8]| Err(crate::Error::ReadOnly);
         assert!(pages.line(0, 5, refuse, |_| ()).is_err());

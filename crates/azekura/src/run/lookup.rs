@@ -1,7 +1,7 @@
 //! Finding one key in a run: filter, fence, page, record.
 
 use super::filter::{block_contains, block_of, block_place};
-use super::{Run, read_error};
+use super::{Meta, Run, read_error};
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::key::SortKey;
@@ -138,13 +138,23 @@ impl Run {
     /// As `page`, in a run where some page has several units. Those are not cached.
     fn page_of_units(&self, page: usize) -> Result<PageHold<'_>> {
         let meta = self.meta()?;
-        let unit = meta.unit_of(page);
-        let end = if page + 1 < meta.pages() { meta.unit_of(page + 1) } else { self.info.units };
-        if end - unit == 1 {
+        let (unit, units) = self.place_of(meta, page);
+        if units == 1 {
             return self.data.get(unit, |frame, guide| self.load_unit(unit, frame, guide)).map(PageHold::Cached);
         }
+        self.page_apart(unit, units)
+    }
+
+    /// The first unit of the fence's entry `page`, and how many there are.
+    fn place_of(&self, meta: &Meta, page: usize) -> (u32, usize) {
+        let unit = meta.unit_of(page);
+        let end = if page + 1 < meta.pages() { meta.unit_of(page + 1) } else { self.info.units };
+        (unit, usize_of(end - unit))
+    }
+
+    /// A page of some units, read into a buffer of its own.
+    fn page_apart(&self, unit: u32, units: usize) -> Result<PageHold<'_>> {
         let offset = self.unit_offset(unit);
-        let units = usize_of(end - unit);
         let bad = |detail: &str| corrupt_page(offset, self.info.id, unit, detail);
         if units > units_max(self.info.page_bytes) {
             return Err(bad("impossible number of units"));
@@ -152,7 +162,7 @@ impl Run {
         let mut bytes = vec![0; units * self.info.page_bytes].into_boxed_slice();
         self.read_units(unit, &mut bytes)?;
         check(&bytes, self.seed, self.info.id, unit, offset)?;
-        if units_of(&bytes, self.info.page_bytes) != Some(units) {
+        if units > 1 && units_of(&bytes, self.info.page_bytes) != Some(units) {
             return Err(bad("impossible number of units"));
         }
         let guide = Guide::read_marked(&bytes).map_err(bad)?;
@@ -176,6 +186,20 @@ impl Run {
             let _loaded = self.page(page)?;
         }
         Ok(())
+    }
+
+    /// Whether the key is in the run. Nobody's reading: a page that is not in the cache does not come into it.
+    pub(crate) fn has(&self, key: SortKey<'_>) -> Result<bool> {
+        let meta = self.meta()?;
+        let Some(page) = meta.page_of(key) else { return Ok(false) };
+        let (unit, units) = self.place_of(meta, page);
+        let cached = if units == 1 { self.data.peek(unit).map(PageHold::Cached) } else { None };
+        let hold = match cached {
+            Some(hold) => hold,
+            None => self.page_apart(unit, units)?,
+        };
+        let guess = hold.send_for(key);
+        Ok(find_held(page, hold, guess, key, |_| ()).is_some())
     }
 
     /// The error of a page whose bytes do not make sense.

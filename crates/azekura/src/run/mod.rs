@@ -25,7 +25,7 @@ use crate::base::sync::Mutex;
 use crate::cache::{Caches, PageSlots};
 use crate::format::manifest::RunInfo;
 use crate::space::{Extent, Space};
-use crate::storage::File;
+use crate::storage::{BulkWrites, File};
 use crate::values::Segment;
 use filter_pages::FilterPages;
 use meta::Meta;
@@ -35,6 +35,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) file: Arc<dyn File>,
+    pub(crate) bulk: Arc<BulkWrites>,
     pub(crate) space: Arc<Space>,
     pub(crate) caches: Arc<Caches>,
     pub(crate) filters: Arc<FilterBudget>,

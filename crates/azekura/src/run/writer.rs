@@ -323,7 +323,7 @@ impl RunWriter {
 
     fn write_part(&mut self, bytes: &[u8], extent: Extent) -> Result<()> {
         let file = &self.store.file;
-        file.write_at(bytes, extent.offset).map_err(|e| Error::io("writing a run", e))?;
+        self.store.bulk.write_at(bytes, extent.offset).map_err(|e| Error::io("writing a run", e))?;
         file.write_back(extent.offset, bytes.len() as u64);
         self.unsettled.push_back(extent);
         self.unsettled_bytes += extent.len;

@@ -22,6 +22,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+mod bulk;
 mod memory;
 mod metered;
 mod os;
@@ -29,6 +30,7 @@ mod retry;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bulk::BulkWrites;
 pub use memory::MemStorage;
 pub use metered::{IoCounters, Metered};
 pub use os::OsStorage;

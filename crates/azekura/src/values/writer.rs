@@ -9,7 +9,7 @@ use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::base::sync::{Condvar, Instant, Mutex, MutexGuard, RwLock};
 use crate::engine::poison::Poison;
 use crate::space::{Extent, Space};
-use crate::storage::File;
+use crate::storage::{BulkWrites, File};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -50,6 +50,7 @@ fn no_space() -> Error {
 /// All value segments of a database.
 pub(crate) struct ValueStore {
     file: Arc<dyn File>,
+    bulk: Arc<BulkWrites>,
     space: Arc<Space>,
     poison: Arc<Poison>,
     open: Mutex<Option<Arc<Segment>>>,
@@ -64,9 +65,16 @@ pub(crate) struct ValueStore {
 }
 
 impl ValueStore {
-    pub(crate) fn new(file: Arc<dyn File>, space: Arc<Space>, poison: Arc<Poison>, next_id: u32) -> ValueStore {
+    pub(crate) fn new(
+        file: Arc<dyn File>,
+        bulk: Arc<BulkWrites>,
+        space: Arc<Space>,
+        poison: Arc<Poison>,
+        next_id: u32,
+    ) -> ValueStore {
         ValueStore {
             file,
+            bulk,
             space,
             poison,
             open: Mutex::new(None),
@@ -357,7 +365,7 @@ impl ValueStore {
         }
         // It is not moved while this is to be written, and all of it stands together until then.
         let (offset, len) = (job.segment.place().offset_of(job.start), job.bytes.len() as u64);
-        let write = || self.file.write_at(&job.bytes, offset).map_err(|e| Error::io("writing large values", e));
+        let write = || self.bulk.write_at(&job.bytes, offset).map_err(|e| Error::io("writing large values", e));
         let done = self.poison.catch("writing large values", write);
         if matches!(done, Err(Error::NoSpace { .. })) {
             return false;

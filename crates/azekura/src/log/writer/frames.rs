@@ -68,6 +68,7 @@ impl<'a> FrameWriter<'a> {
         let offset = segment.extent.offset + self.io.at;
         let file = &self.log.file;
         if last && !self.unsynced {
+            self.log.bulk.note_durable(self.frame.len());
             file.write_durable_at(&self.frame, offset).map_err(|e| Error::io("writing the log", e))?;
         } else {
             file.write_at(&self.frame, offset).map_err(|e| Error::io("writing the log", e))?;
