@@ -15,12 +15,15 @@
 
 pub(crate) mod ahead;
 mod place;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod writer;
 
 pub(crate) use writer::ValueStore;
 
 use crate::base::codec::{u32_at, usize_of};
 use crate::base::error::{Error, Result};
+use crate::base::limits::align_up;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
 use crate::engine::poison::Poison;
@@ -121,8 +124,22 @@ impl Segment {
         self.place.load().bytes()
     }
 
+    /// It ends behind the bytes given out: the rest of its extent is free. REQUIRES: nothing more is given out.
+    fn cut(&self, space: &Space) {
+        let (place, used) = (self.place(), align_up(self.used()));
+        if let &[extent] = place.extents()
+            && used < extent.len
+            && used > 0
+        {
+            // Nobody reads what goes, so it is free at once. The former place may still be read, and therefore
+            // keeps this one alive.
+            self.moved(vec![space.shrink(extent, used)], Vec::new());
+        }
+    }
+
     /// It stands in `extents` from now on; `left` are those of its former ones, or parts of them, that it has
-    /// left. REQUIRES: they hold the same bytes, and a durable checkpoint says so; nobody else moves it.
+    /// left. REQUIRES: they hold the same bytes, and a durable checkpoint says so if they are elsewhere; nobody
+    /// else moves it.
     pub(crate) fn moved(&self, extents: Vec<Extent>, left: Vec<Extent>) {
         let old = self.place.load_full();
         let next = Arc::new(old.at(extents));

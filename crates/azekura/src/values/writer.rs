@@ -247,14 +247,7 @@ impl ValueStore {
 
     fn close_segment(&self, segment: &Arc<Segment>) -> Result<()> {
         self.hand_tail(segment)?;
-        let place = segment.place();
-        let used = align_up(segment.used());
-        if let &[extent] = place.extents()
-            && used < extent.len
-            && used > 0
-        {
-            segment.place.store(Arc::new(place.at(vec![self.space.shrink(extent, used)])));
-        }
+        segment.cut(&self.space);
         Ok(())
     }
 
