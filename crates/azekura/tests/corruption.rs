@@ -67,3 +67,42 @@ fn files_that_are_no_databases() {
     let opened = Options::new().open(&dir).err();
     assert!(opened.is_some() && dir.is_dir(), "a directory: {opened:?}");
 }
+
+/// The coverage of a forged file: what is written behind the end that it claims makes it as long as it claims.
+#[test]
+fn what_a_file_was_cut_of_is_not_believed_once_it_has_grown_again() {
+    let sample = Disk::new();
+    let db = Db::open_on(&sample, PATH, Setting::STEADY.options()).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let key = |i: u32| i.to_be_bytes();
+    table.put(b"large", &vec![7; 3 << 20]).unwrap();
+    db.flush().unwrap();
+    (0..5000).for_each(|i| table.put(&key(i), &[1; 100]).unwrap());
+    drop(table);
+    db.close().unwrap();
+    let whole = sample.bytes(PATH);
+
+    let is_cut = |db: &Db, key: &[u8]| {
+        let found = db.table("t", Kind::Ordered).unwrap().get(key);
+        let Err(Error::Corrupt { detail, .. }) = &found else { return false };
+        detail.contains("the file ends before this place")
+    };
+    let grow = |db: &Db| {
+        let other = db.create_table("other", Kind::Ordered).unwrap();
+        (0..5000).for_each(|i| other.put(&key(i), &[2; 100]).unwrap());
+        db.flush().unwrap();
+        (0..5000).for_each(|i| assert_eq!(other.get(&key(i)).unwrap().unwrap(), [2; 100]));
+    };
+    let mut cut = 0;
+    for len in [whole.len() / 4 * 3, whole.len() / 2, 64 << 10] {
+        let disk = Disk::with_file(PATH, &whole[..len]);
+        let db = Db::open_on(&disk, PATH, Setting::STEADY.options()).unwrap();
+        let before = [is_cut(&db, b"large"), is_cut(&db, &key(9))];
+        grow(&db);
+        assert!(disk.bytes(PATH).len() > whole.len(), "the test wants the file to grow");
+        assert_eq!([is_cut(&db, b"large"), is_cut(&db, &key(9))], before, "cut at {len} of {}", whole.len());
+        assert!(before.contains(&true), "cut at {len} of {}", whole.len());
+        cut += before.iter().filter(|&&b| b).count();
+    }
+    assert!(cut >= 4, "both kinds of loss are met");
+}

@@ -30,7 +30,7 @@ use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{ArcSwap, Condvar, Mutex};
 use crate::cache::Caches;
 use crate::format::frame::Part;
-use crate::format::manifest::{LogChain, Manifest, ValueInfo};
+use crate::format::manifest::{LogChain, Manifest, RunInfo, ValueInfo};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::log::Log;
 use crate::log::recovery::replay;
@@ -336,6 +336,8 @@ fn build(
     logs: Logs,
     id_gap: u64,
 ) -> Result<Engine> {
+    // Before anything is written behind what the manifest names.
+    let file_len = file.len().map_err(|e| Error::io("reading the file's length", e))?;
     let replayed = read_logs(file.as_ref(), found, logs)?;
     let mut values: BTreeMap<u32, ValueInfo> = found.manifest.values.iter().map(|v| (v.id, v.clone())).collect();
     for (id, seen) in &replayed.segments {
@@ -354,8 +356,12 @@ fn build(
     let bulk = BulkWrites::new(file.clone(), config.threads);
     let store = ValueStore::new(file.clone(), bulk.clone(), space.clone(), poison.clone(), next_segment);
     let values_store = Arc::new(store);
-    let held: Vec<Arc<Segment>> =
-        values.values().map(|v| values_store.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()))).collect();
+    let adopt = |v: &ValueInfo| {
+        let segment = values_store.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()));
+        segment.found_in(file_len);
+        segment
+    };
+    let held: Vec<Arc<Segment>> = values.values().map(adopt).collect();
     let file_id = found.block.file_id;
     let flushed = found.manifest.flushed_seq;
     let log =
@@ -409,7 +415,7 @@ fn build(
         pool: Pool::new(usize_of64(config.memtable_bytes)),
         config,
     };
-    engine.load_tables(&found.manifest)?;
+    engine.load_tables(&found.manifest, file_len)?;
     engine.apply_replayed(replayed.commits)?;
     engine.share_cache();
     drop(held);
@@ -446,14 +452,14 @@ fn claim(found: &Found, replayed: &Replayed, values: &BTreeMap<u32, ValueInfo>) 
 }
 
 impl Engine {
-    fn load_tables(&self, manifest: &Manifest) -> Result<()> {
+    fn load_tables(&self, manifest: &Manifest, file_len: u64) -> Result<()> {
         let mut tables = Vec::new();
         for info in &manifest.tables {
             let mut table = TableState::new(info.id, info.kind, &info.name);
             let mut levels = Vec::new();
             for level in &info.levels {
-                let runs: Vec<Arc<Run>> =
-                    level.iter().map(|r| self.open_run(r.clone()).map(Arc::new)).collect::<Result<_>>()?;
+                let open = |r: &RunInfo| Ok(Arc::new(self.open_run(r.clone())?.found_in(file_len)));
+                let runs: Vec<Arc<Run>> = level.iter().map(open).collect::<Result<_>>()?;
                 if runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
                     return Err(Error::corrupt("manifest", 0, format!("table {}: partitions overlap", info.name)));
                 }

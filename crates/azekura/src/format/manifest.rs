@@ -22,6 +22,7 @@ use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
 use crate::base::key::Kind;
 use crate::base::limits::{ALIGN_BYTES, PAGE_BYTES, SMALL_PAGE_BYTES, SUPERBLOCKS_BYTES};
+use crate::run::FILTER_PAGE_BASE;
 use crate::space::Extent;
 
 /// A chain of log segments, followed from its first.
@@ -337,7 +338,9 @@ impl RunInfo {
         let filter = u128::from(self.filter_blocks).div_ceil(255) * PAGE_BYTES as u128;
         // A page counts its records in 16 bits; merges reserve memory by these numbers.
         let counts = self.records <= u64::from(self.units) * u64::from(u16::MAX) && self.deletes <= self.records;
-        data && counts && u128::from(self.data_bytes) + filter + u128::from(self.meta_bytes) <= sum
+        // Pages of data and of the filter are numbered apart, in 31 bits each.
+        let numbers = self.units < FILTER_PAGE_BASE && self.filter_pages() < u64::from(FILTER_PAGE_BASE);
+        data && counts && numbers && u128::from(self.data_bytes) + filter + u128::from(self.meta_bytes) <= sum
     }
 }
 
@@ -468,5 +471,20 @@ mod tests {
         assert!(of(|_| {}).is_ok());
         assert!(of(|run| run.records = u64::from(run.units) * 65_535 + 1).is_err());
         assert!(of(|run| run.deletes = run.records + 1).is_err());
+    }
+
+    /// By reading: the numbers of such pages overflowed.
+    #[test]
+    fn a_run_with_more_pages_than_there_are_numbers_is_refused() {
+        let of = |filter_pages: u64| {
+            let mut manifest = sample();
+            let run = manifest.tables.iter_mut().flat_map(|t| t.levels.iter_mut().flatten()).next().unwrap();
+            run.filter_blocks = filter_pages * crate::run::filter::BLOCKS_PER_PAGE;
+            run.extents = vec![Extent { offset: 8192, len: 1 << 62 }];
+            Manifest::decode(&manifest.encode(), 0)
+        };
+        assert!(of((1 << 31) - 1).is_ok());
+        assert!(of(1 << 31).is_err());
+        assert!(of(1 << 40).is_err());
     }
 }

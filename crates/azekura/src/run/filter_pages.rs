@@ -71,6 +71,11 @@ impl FilterPages {
         FilterPages { kept: OnceLock::new(), cached: PageSlots::new(cache, pages), budget, pages }
     }
 
+    /// Leaves it without pages. REQUIRES: none was asked for yet.
+    pub(super) fn clear(&mut self) {
+        self.pages = 0;
+    }
+
     #[inline(always)]
     fn kept(&self) -> Option<&Kept> {
         self.kept.get_or_init(|| self.keep()).as_ref()
@@ -103,6 +108,9 @@ impl FilterPages {
         f: impl FnOnce(&Line) -> R,
     ) -> Result<Option<R>> {
         let Some(kept) = self.kept() else {
+            if page >= self.pages {
+                return Ok(None);
+            }
             let bytes = self.cached.get(page, |frame, _| load(frame))?;
             return Ok(bytes.as_chunks().0.get(line).map(f));
         };

@@ -15,7 +15,7 @@ pub(crate) mod reader;
 pub(crate) mod writer;
 
 pub(crate) use filter_pages::FilterBudget;
-pub(crate) use lookup::{Hit, PageHold, find_held};
+pub(crate) use lookup::{FILTER_PAGE_BASE, Hit, PageHold, find_held};
 
 use crate::base::checksum::seed;
 use crate::base::codec::{u32_of, usize_of, usize_of64};
@@ -65,6 +65,9 @@ pub(crate) struct Run {
     successor: OnceLock<Arc<Run>>,
     /// What is freed when nobody holds the run any more.
     doomed: Mutex<Vec<Extent>>,
+    /// The file ended before the run did when it was opened. Then nothing of the run is believed: what is written
+    /// behind it makes the file long enough for whatever lengths a forged manifest may name.
+    cut: Option<Error>,
 }
 
 impl Drop for Run {
@@ -97,7 +100,19 @@ impl Run {
             _segments: segments,
             successor: OnceLock::new(),
             doomed: Mutex::new(Vec::new()),
+            cut: None,
         })
+    }
+
+    /// The run as it was found in a file of `file_len` bytes.
+    pub(crate) fn found_in(mut self, file_len: u64) -> Run {
+        let end = self.info.meta_at() + u64::from(self.info.meta_bytes);
+        self.cut = self.check_inside(0, end, file_len).err();
+        if self.cut.is_some() {
+            // Lookups ask the filter before all else: it lets them pass.
+            self.filter.clear();
+        }
+        self
     }
 
     /// From now on its extents are free as soon as nobody holds it. REQUIRES: the newest durable
@@ -128,18 +143,21 @@ impl Run {
 
     #[cold]
     fn load_meta(&self) -> Result<&Meta> {
+        if let Some(cut) = &self.cut {
+            return Err(cut.clone());
+        }
         let at = self.info.meta_at();
         // Before its length is believed.
-        self.check_inside(at, u64::from(self.info.meta_bytes))?;
+        let file_len = self.store.file.len().map_err(|e| Error::io("reading the file's length", e))?;
+        self.check_inside(at, u64::from(self.info.meta_bytes), file_len)?;
         let mut bytes = vec![0; usize_of(self.info.meta_bytes)];
         self.read(at, &mut bytes)?;
         let meta = Meta::decode(&bytes, self.seed, self.file_offset(at), self.info.units)?;
         Ok(self.meta.get_or_init(|| meta))
     }
 
-    /// An error if the file ends before some of `len` bytes of the run, from its byte `at` on.
-    fn check_inside(&self, at: u64, len: u64) -> Result<()> {
-        let file_len = self.store.file.len().map_err(|e| Error::io("reading the file's length", e))?;
+    /// An error if a file of `file_len` bytes ends before some of `len` bytes of the run, from its byte `at` on.
+    fn check_inside(&self, at: u64, len: u64, file_len: u64) -> Result<()> {
         let mut before = 0;
         for e in &self.info.extents {
             let (from, until) = (at.max(before), (at + len).min(before + e.len));

@@ -30,7 +30,7 @@ use crate::engine::poison::Poison;
 use crate::space::{Extent, Space};
 use crate::storage::File;
 use place::Place;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of a reference in a record.
 pub(crate) const VALUE_REF_BYTES: usize = 16;
@@ -85,6 +85,9 @@ pub(crate) struct Segment {
     parts: Mutex<Vec<Part>>,
     /// Bytes given out and not in a part yet: the open buffer and where it starts.
     tail: Mutex<(u64, Vec<u8>)>,
+    /// How long the file was when it was opened, if it ended before the segment did: long values behind that are
+    /// not believed, however long the file has become since.
+    cut_at: OnceLock<u64>,
 }
 
 impl Drop for Segment {
@@ -111,6 +114,7 @@ impl Segment {
             written: AtomicU64::new(used),
             parts: Mutex::new(Vec::new()),
             tail: Mutex::new((used, Vec::new())),
+            cut_at: OnceLock::new(),
         }
     }
 
@@ -166,7 +170,18 @@ impl Segment {
         if at.len < BELIEVED_BYTES_MAX {
             return Ok(());
         }
-        self.place.load().check_inside(self.file.as_ref(), start, end.min(self.written()))
+        let file_len = match self.cut_at.get() {
+            Some(&file_len) => file_len,
+            None => self.file.len().map_err(|e| Error::io("reading the file's length", e))?,
+        };
+        self.place.load().check_inside(start, end.min(self.written()), file_len)
+    }
+
+    /// The segment was found in a file of `file_len` bytes.
+    pub(crate) fn found_in(&self, file_len: u64) {
+        if self.place.load().check_inside(0, self.used(), file_len).is_err() {
+            let _first = self.cut_at.set(file_len);
+        }
     }
 
     /// Reads a value into `out`, whose length is the value's, and verifies it.

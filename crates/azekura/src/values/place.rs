@@ -82,9 +82,8 @@ impl Place {
         self.extents.last().map_or(0, Extent::end)
     }
 
-    /// An error if the file ends before some of the segment's bytes from `start` to `end`.
-    pub(super) fn check_inside(&self, file: &dyn File, start: u64, end: u64) -> Result<()> {
-        let file_len = file.len().map_err(|e| Error::io("reading the file's length", e))?;
+    /// An error if a file of `file_len` bytes ends before some of the segment's bytes from `start` to `end`.
+    pub(super) fn check_inside(&self, start: u64, end: u64, file_len: u64) -> Result<()> {
         let mut before = 0;
         for e in &self.extents {
             let (from, until) = (start.max(before), end.min(before + e.len));
