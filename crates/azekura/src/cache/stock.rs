@@ -83,6 +83,10 @@ impl Cache {
         let Some(stocker) = &self.slow.stocker else { return };
         let mut thread = stocker.thread.lock();
         if !stocker.stop.load(Ordering::Acquire) {
+            // The last one, if there was one, is at its end.
+            if let Some(ended) = thread.take() {
+                let _panicked = ended.join();
+            }
             let cache = self.clone();
             *thread = thread::Builder::new().name("azekura-stock".into()).spawn(move || cache.fill_stock()).ok();
         }

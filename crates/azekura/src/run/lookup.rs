@@ -22,7 +22,7 @@ pub(crate) enum PageHold<'a> {
     Large(Arc<LargePage>),
 }
 
-/// A page of several units, which the cache does not keep.
+/// A page that the cache does not keep: of several units, or one that nobody's reading has met (`has`).
 pub(crate) struct LargePage {
     bytes: Box<[u8]>,
     guide: Guide,
@@ -188,7 +188,8 @@ impl Run {
         Ok(())
     }
 
-    /// Whether the key is in the run. Nobody's reading: a page that is not in the cache does not come into it.
+    /// Whether the key is in the run. Nobody's reading: a page of records that is not in the cache does not come
+    /// into it. (Those of the filter do.)
     pub(crate) fn has(&self, key: SortKey<'_>) -> Result<bool> {
         let meta = self.meta()?;
         let Some(page) = meta.page_of(key) else { return Ok(false) };

@@ -128,8 +128,8 @@ impl Run {
 
     /// Names the run that has all of its extents but those that were moved.
     pub(crate) fn succeeded_by(&self, successor: Arc<Run>) {
-        // A run is moved from only once: its successor is moved from after that.
-        let _first = self.successor.set(successor);
+        let is_first = self.successor.set(successor).is_ok();
+        debug_assert!(is_first, "a run is moved from only once: its successor is moved from after that");
     }
 
     /// The fence and range deletes, read at first use.

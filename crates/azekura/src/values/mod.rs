@@ -129,7 +129,7 @@ impl Segment {
     }
 
     /// It ends behind the bytes given out: the rest of its extent is free. REQUIRES: nothing more is given out.
-    fn cut(&self, space: &Space) {
+    fn cut(&self) {
         let (place, used) = (self.place(), align_up(self.used()));
         if let &[extent] = place.extents()
             && used < extent.len
@@ -137,13 +137,13 @@ impl Segment {
         {
             // Nobody reads what goes, so it is free at once. The former place may still be read, and therefore
             // keeps this one alive.
-            self.moved(vec![space.shrink(extent, used)], Vec::new());
+            self.moved(vec![place.shrunk(extent, used)], Vec::new());
         }
     }
 
     /// It stands in `extents` from now on; `left` are those of its former ones, or parts of them, that it has
     /// left. REQUIRES: they hold the same bytes, and a durable checkpoint says so if they are elsewhere; nobody
-    /// else moves it.
+    /// else moves it. (Only what is whole is moved, and that is not cut any more.)
     pub(crate) fn moved(&self, extents: Vec<Extent>, left: Vec<Extent>) {
         let old = self.place.load_full();
         let next = Arc::new(old.at(extents));

@@ -1,7 +1,8 @@
 //! Where a segment's bytes stand in the file: in one extent, or in several once parts of it were moved.
 //!
 //! Who reads holds the place at which he reads. What was moved away from it is free when nobody holds
-//! it any more; the rest has passed to the next place, which therefore must not go before.
+//! it any more (what was cut off its end, where nobody reads, is free at once); the rest has passed to the next
+//! place, which therefore must not go before.
 
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
@@ -57,10 +58,16 @@ impl Place {
         Place::new(extents, self.space.clone(), self.poison.clone())
     }
 
-    /// The segment stands at `next` now, which has taken over all but `left`.
+    /// Frees an extent's end, which nobody reads, at once; gives what is left of it, for the next place.
+    pub(super) fn shrunk(&self, extent: Extent, len: u64) -> Extent {
+        self.space.shrink(extent, len)
+    }
+
+    /// The segment stands at `next` now, which has taken over all but `left` (and what was freed at once).
     pub(super) fn succeeded_by(&self, next: Arc<Place>, left: Vec<Extent>) {
-        // A place is left only once: its successor is left after that.
-        let _first = self.next.set(next);
+        // Else what the next place leaves would be free while this one is read.
+        let is_first = self.next.set(next).is_ok();
+        debug_assert!(is_first, "a place is left only once: its successor is left after that");
         self.left(left);
     }
 

@@ -246,9 +246,10 @@ impl ValueStore {
     }
 
     fn close_segment(&self, segment: &Arc<Segment>) -> Result<()> {
-        self.hand_tail(segment)?;
-        segment.cut(&self.space);
-        Ok(())
+        let handed = self.hand_tail(segment);
+        // Also if there is no room for the tail now: it waits for it, and nothing is added behind it.
+        segment.cut();
+        handed
     }
 
     /// Closes the open segment, so that its extent is no larger than it needs.
@@ -356,7 +357,7 @@ impl ValueStore {
         if self.poison.check().is_err() {
             return true;
         }
-        // It is not moved while this is to be written, and all of it stands together until then.
+        // It stays where it is while this is to be written (only its end may be cut), and all of it stands together.
         let (offset, len) = (job.segment.place().offset_of(job.start), job.bytes.len() as u64);
         let write = || self.bulk.write_at(&job.bytes, offset).map_err(|e| Error::io("writing large values", e));
         let done = self.poison.catch("writing large values", write);
