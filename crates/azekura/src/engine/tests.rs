@@ -9,7 +9,7 @@ use crate::WriteOptions;
 use crate::api::{Db, Durability, Options};
 use crate::base::error::Error;
 use crate::base::key::Kind;
-use crate::base::limits::SUPERBLOCKS_BYTES;
+use crate::base::limits::{SEGMENT_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::storage::{MemStorage, OpenMode, Storage};
 use hooked::{Call, Hooked};
 use std::io;
@@ -625,4 +625,38 @@ fn a_few_keys_overwritten_for_long_take_little() {
     db.close().unwrap();
     let file = disk.open(Path::new("engine.azk"), OpenMode::ReadWrite).unwrap();
     assert!(file.len().unwrap() <= 128 << 10, "{} bytes for 7 KB", file.len().unwrap());
+}
+
+/// By reading: a value segment whose tail found no room when it was closed kept all of the extent that it was opened
+/// with, and was never moved.
+#[test]
+fn a_value_segment_that_is_closed_on_a_full_disk_takes_what_it_needs() {
+    /// As many parts as may wait for room.
+    const PARTS: usize = 8;
+    let until = Instant::now() + Duration::from_secs(60);
+    let patient = || {
+        assert!(Instant::now() < until, "waited in vain");
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "engine.azk", Options::new()).unwrap();
+    let values = &db.engine.values;
+    // A new segment is a part of all there are: with this one it has room behind the value.
+    let others = values.adopt(1000, vec![db.engine.space.alloc(256 << 20)], 0);
+    disk.fill_at(1);
+    let (_, segment) = values.append(&vec![7; PARTS * SEGMENT_BYTES + 100]).unwrap();
+    while values.append(&[1]).is_ok() {
+        patient();
+    }
+    let opened = segment.bytes();
+    assert!(matches!(values.close_open(), Err(Error::NoSpace { .. })), "the tail finds no room");
+    assert_eq!(segment.bytes(), align_up(segment.used()));
+    assert!(segment.bytes() < opened, "the test wants room behind the value");
+    disk.heal();
+    while values.sync().is_err() {
+        patient();
+    }
+    assert!(values.whole_segments().iter().any(|s| Arc::ptr_eq(s, &segment)), "and it may be moved");
+    drop((others, segment));
+    db.close().unwrap();
 }
