@@ -64,6 +64,7 @@ pub(crate) struct Mark {
     heap_bytes: usize,
     last_head: u64,
     ascending: bool,
+    segments: usize,
     user_bytes: u64,
 }
 
@@ -190,11 +191,13 @@ impl TableBuffer {
             heap_bytes: self.ops.heap.len(),
             last_head: self.last_head,
             ascending: self.ascending,
+            segments: self.segments.len(),
             user_bytes: self.user_bytes,
         }
     }
 
-    /// Forgets what came after a mark.
+    /// Forgets what came after a mark. REQUIRES: the buffer was not brought back to an older one since, for then
+    /// it may have been made anew in another form.
     pub(crate) fn back_to(&mut self, mark: &Mark) {
         if let Some(i) = self.before.iter().position(|b| b.generation >= mark.generation) {
             let mut kept = std::mem::take(&mut self.before);
@@ -208,6 +211,7 @@ impl TableBuffer {
         self.ops.heap.truncate(mark.heap_bytes);
         self.last_head = mark.last_head;
         self.ascending = mark.ascending;
+        self.segments.truncate(mark.segments);
         self.user_bytes = mark.user_bytes;
         self.index = None;
     }

@@ -5,12 +5,14 @@ pub(crate) mod get;
 pub(crate) mod many;
 mod own;
 mod read;
+mod savepoint;
 mod snapshot;
 mod value;
 mod write;
 
 pub use read::ReadTxn;
+pub use savepoint::Savepoint;
 pub use value::ValueRef;
-pub use write::{Isolation, Savepoint, WriteOptions, WriteTxn};
+pub use write::{Isolation, WriteOptions, WriteTxn};
 
 pub(crate) use write::{check_key, range_of};

@@ -1,8 +1,9 @@
 //! The write transaction.
 
-use super::buffer::{Mark, TableBuffer};
+use super::buffer::TableBuffer;
 use super::own::{Own, own};
 use super::read::ReadTxn;
+use super::savepoint::Savepoints;
 use crate::api::{Db, Durability, Table};
 use crate::base::error::{Error, Result};
 use crate::base::hash::mix;
@@ -36,11 +37,6 @@ pub struct WriteOptions {
     pub isolation: Isolation,
 }
 
-/// A place in a transaction to which it can return.
-pub struct Savepoint {
-    marks: Vec<(u32, Mark)>,
-}
-
 /// A transaction over any number of tables: nothing is visible to others until it is committed,
 /// and then everything is. Dropping it rolls it back.
 ///
@@ -62,12 +58,13 @@ pub struct Savepoint {
 /// # Ok::<(), azekura::Error>(())
 /// ```
 pub struct WriteTxn {
-    db: Db,
+    pub(super) db: Db,
     options: WriteOptions,
-    buffers: Vec<TableBuffer>,
+    pub(super) buffers: Vec<TableBuffer>,
     /// The snapshot, once something was read.
     read: Option<ReadTxn>,
     reads: Reads,
+    pub(super) savepoints: Savepoints,
     /// A write failed half-way (out of space for a large value): it can only be rolled back.
     broken: Option<Error>,
 }
@@ -97,7 +94,15 @@ fn check_value(value: &[u8]) -> Result<()> {
 
 impl WriteTxn {
     pub(crate) fn new(db: Db, options: WriteOptions) -> WriteTxn {
-        WriteTxn { db, options, buffers: Vec::new(), read: None, reads: Reads::default(), broken: None }
+        WriteTxn {
+            db,
+            options,
+            buffers: Vec::new(),
+            read: None,
+            reads: Reads::default(),
+            savepoints: Savepoints::default(),
+            broken: None,
+        }
     }
 
     /// Tells the engine that this snapshot needs no more watching.
@@ -425,21 +430,6 @@ impl WriteTxn {
         let (db, state, seq) = (read.db.clone(), read.snapshot.state().clone(), read.snapshot.seq());
         let t = state.table(table.id)?.clone();
         Cursor::new(db, state, t, seq, own, limits)
-    }
-
-    /// Remembers the writes so far, to return to them.
-    pub fn savepoint(&mut self) -> Savepoint {
-        Savepoint { marks: self.buffers.iter_mut().map(|b| (b.table, b.mark())).collect() }
-    }
-
-    /// Undoes the writes since a savepoint of this transaction; it can be used again.
-    pub fn rollback_to(&mut self, savepoint: &Savepoint) {
-        for buffer in &mut self.buffers {
-            match savepoint.marks.iter().find(|(table, _)| *table == buffer.table) {
-                Some((_, mark)) => buffer.back_to(mark),
-                None => *buffer = TableBuffer::new(buffer.table, self.db.engine.pool.clone()),
-            }
-        }
     }
 
     /// Makes all writes visible at once, and durable as was chosen.

@@ -174,7 +174,7 @@ impl World {
                 2 if !points.is_empty() => {
                     let at = self.rng.below(points.len() as u64) as usize;
                     points.truncate(at + 1);
-                    txn.rollback_to(&points[at].0);
+                    txn.rollback_to(&points[at].0).unwrap();
                     maps.clone_from(&points[at].1);
                     said += &format!(" back to {at}");
                 }

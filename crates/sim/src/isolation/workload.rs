@@ -188,7 +188,7 @@ impl Shared<'_> {
                     // What is undone must leave no trace; the history does not have it either.
                     let place = txn.savepoint();
                     self.append(&mut txn, key, rng, &mut Vec::new())?;
-                    txn.rollback_to(&place);
+                    txn.rollback_to(&place)?;
                 }
                 5..=6 => self.scan(&mut Reader::Write(&mut txn), rng, ops)?,
                 _ => {

@@ -278,7 +278,7 @@ impl Session {
             });
         }
         if let Some(mark) = mark {
-            txn.rollback_to(&mark);
+            txn.rollback_to(&mark)?;
         }
         if back {
             txn.rollback();

@@ -1,0 +1,103 @@
+//! Savepoints: places in a write transaction to which it can return.
+//!
+//! A savepoint holds how far each buffer had come. It is good as long as the buffers' history leads through it:
+//! rolling back to an earlier one ends those that were set after that, since what they describe may have been
+//! made anew in another form since. The transaction knows the serial numbers of the good ones.
+
+use super::buffer::{Mark, TableBuffer};
+use super::write::WriteTxn;
+use crate::base::error::{Error, Result};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A place in a transaction to which it can return. See [`WriteTxn::rollback_to`].
+pub struct Savepoint {
+    /// The transaction's number, and its own within that.
+    txn: u64,
+    serial: u64,
+    marks: Vec<(u32, Mark)>,
+}
+
+/// Which savepoints of a transaction are good.
+#[derive(Default)]
+pub(super) struct Savepoints {
+    /// What tells this transaction from all others; drawn with the first savepoint.
+    txn: u64,
+    /// The serial number of the next one; none is given twice.
+    next: u64,
+    /// The serial numbers of those that were not rolled past, as ranges in ascending order.
+    good: Vec<Range<u64>>,
+}
+
+impl Savepoints {
+    /// The transaction and the serial number of a new savepoint.
+    fn add(&mut self) -> (u64, u64) {
+        static TXNS: AtomicU64 = AtomicU64::new(1);
+        if self.txn == 0 {
+            self.txn = TXNS.fetch_add(1, Ordering::Relaxed);
+        }
+        let serial = self.next;
+        self.next += 1;
+        match self.good.last_mut() {
+            Some(last) if last.end == serial => last.end = self.next,
+            _ => self.good.push(serial..self.next),
+        }
+        (self.txn, serial)
+    }
+
+    /// Forgets those that were set after this one; an error if it is not good itself.
+    fn back_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        let refuse = |detail: &str| Err(Error::Invalid { detail: detail.into() });
+        if savepoint.txn != self.txn {
+            return refuse("the savepoint is of another transaction");
+        }
+        let Some(i) = self.good.iter().position(|r| r.contains(&savepoint.serial)) else {
+            return refuse("the savepoint is not there any more: the transaction was rolled back to an earlier one");
+        };
+        self.good.truncate(i + 1);
+        self.good[i].end = savepoint.serial + 1;
+        Ok(())
+    }
+}
+
+impl WriteTxn {
+    /// Remembers the writes so far, to return to them with [`rollback_to`](WriteTxn::rollback_to).
+    pub fn savepoint(&mut self) -> Savepoint {
+        let (txn, serial) = self.savepoints.add();
+        Savepoint { txn, serial, marks: self.buffers.iter_mut().map(|b| (b.table, b.mark())).collect() }
+    }
+
+    /// Undoes the writes since a savepoint, which can be used again. Savepoints set after it are gone.
+    ///
+    /// # Errors
+    /// `Invalid` if the savepoint is of another transaction, or gone since the transaction was rolled back to an
+    /// earlier one. Nothing is undone then.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-savepoint-{}.azk", std::process::id()));
+    /// use azekura::{Db, Error, Kind, Options};
+    /// let db = Db::open(&path, Options::new())?;
+    /// let t = db.table("t", Kind::Ordered)?;
+    /// let mut txn = db.write();
+    /// txn.put(&t, b"a", b"1")?;
+    /// let first = txn.savepoint();
+    /// txn.put(&t, b"b", b"2")?;
+    /// let second = txn.savepoint();
+    /// txn.rollback_to(&first)?;
+    /// assert_eq!(txn.get(&t, b"b")?, None);
+    /// assert!(matches!(txn.rollback_to(&second), Err(Error::Invalid { .. })));
+    /// txn.commit()?;
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        self.savepoints.back_to(savepoint)?;
+        for buffer in &mut self.buffers {
+            match savepoint.marks.iter().find(|(table, _)| *table == buffer.table) {
+                Some((_, mark)) => buffer.back_to(mark),
+                None => *buffer = TableBuffer::new(buffer.table, self.db.engine.pool.clone()),
+            }
+        }
+        Ok(())
+    }
+}
