@@ -50,7 +50,7 @@ impl Engine {
         let filtered = inputs.iter().flat_map(|l| &l.runs).any(|r| r.info.filter_blocks > 0);
         let sources = inputs.iter().map(|l| Source::runs(l.runs.clone())).collect::<Result<Vec<_>>>()?;
         let mut merger = Merger::new(sources, bottom)?;
-        let kind = self.state.load().table(table)?.kind;
+        let Ok(kind) = self.state.load().table(table).map(|t| t.kind) else { return Ok(false) };
         let mut output = Output::new(self, kind, filtered || !merger.is_chain(), !bottom, records, bytes);
         // (The thread that writes large values ends before the last merges of a closing.)
         if !self.stopping() {

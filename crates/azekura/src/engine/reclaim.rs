@@ -40,24 +40,26 @@ impl Engine {
         })
     }
 
-    /// Rewrites and moves what is needed so that the file is no larger than its contents.
+    /// Rewrites and moves what is needed so that the file is no larger than its contents. `progress` is called
+    /// without a lock, and may call whatever there is.
     pub(crate) fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
         self.check_writable()?;
         self.settle()?;
         self.lock_commit().clear_spares();
         self.values.close_open()?;
         self.drain_values()?;
-        let _paused = self.pause_merges();
+        let paused = self.pause_merges();
         self.check_open()?;
         // Only what is closed and written is moved.
         self.values.close_open()?;
         self.values.sync()?;
         let total = self.space.end();
-        progress(Progress { done: 0, total });
+        paused.step_aside(|| progress(Progress { done: 0, total }));
         let mut left = Allowance::new(total);
         while self.move_tail(&mut left)? {
+            let done = total - self.space.end().min(total);
+            paused.step_aside(|| progress(Progress { done, total }));
             self.check_open()?;
-            progress(Progress { done: total - self.space.end().min(total), total });
         }
         self.checkpoint(Purpose::Plain)?;
         self.checkpoint(Purpose::Plain)?;
@@ -68,6 +70,7 @@ impl Engine {
             }
             self.file.punch(hole.offset, hole.len).map_err(|e| Error::io("punching a hole", e))
         })?;
+        drop(paused);
         progress(Progress { done: total, total });
         Ok(())
     }
@@ -103,7 +106,8 @@ impl Engine {
             state.tables.iter().filter(|t| is_due(&t.levels)).map(|t| t.id).take(CLOSE_TABLES).collect();
         drop(state);
         for &table in &due {
-            let inputs = self.state.load().table(table)?.levels.to_vec();
+            // One that was dropped meanwhile needs no merging.
+            let Ok(inputs) = self.state.load().table(table).map(|t| t.levels.to_vec()) else { continue };
             self.run_job(Job { table, inputs, bottom: true })?;
         }
         Ok(due.len())

@@ -1,6 +1,7 @@
 //! What only the engine's inside can show: moments between two locks, extents that nobody names, and
 //! panics in the middle.
 
+mod dropped;
 mod hooked;
 
 use super::Engine;

@@ -10,6 +10,7 @@ use super::state::SortedRun;
 use crate::base::error::{Error, Result};
 use crate::base::sync::thread::{self, JoinHandle};
 use crate::base::sync::{Instant, MutexGuard};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -306,7 +307,7 @@ impl Engine {
             self.work_changed.wait_for(&mut work, Duration::from_millis(50));
         }
         work.reordering = true;
-        Paused(self)
+        Paused { engine: self, has_turn: Cell::new(true) }
     }
 
     fn note_levels(&self) {
@@ -355,15 +356,42 @@ impl Engine {
     }
 }
 
-/// Merges are held back while this lives.
-pub(super) struct Paused<'a>(&'a Engine);
+/// Merges are held back while this lives, and nobody else reorders the runs.
+pub(super) struct Paused<'a> {
+    engine: &'a Engine,
+    /// Somebody else may be at it while this one has stepped aside.
+    has_turn: Cell<bool>,
+}
+
+impl Paused<'_> {
+    /// Calls out. Merges stay held back, but others may reorder the runs meanwhile: `f` may be the caller's code,
+    /// which may want to compact or to close, or wait for a thread that does. Nothing that was known of the runs
+    /// before holds afterwards.
+    pub(super) fn step_aside(&self, f: impl FnOnce()) {
+        self.has_turn.set(false);
+        self.end_turn();
+        f();
+        let mut work = self.engine.work.lock();
+        while work.reordering {
+            self.engine.work_changed.wait_for(&mut work, Duration::from_millis(50));
+        }
+        work.reordering = true;
+        self.has_turn.set(true);
+    }
+
+    fn end_turn(&self) {
+        self.engine.work.lock().reordering = false;
+        self.engine.work_changed.notify_all();
+    }
+}
 
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
-        let mut work = self.0.work.lock();
-        work.paused -= 1;
-        work.reordering = false;
-        self.0.work_changed.notify_all();
+        if self.has_turn.get() {
+            self.end_turn();
+        }
+        self.engine.work.lock().paused -= 1;
+        self.engine.work_changed.notify_all();
     }
 }
 

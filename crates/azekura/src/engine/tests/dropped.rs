@@ -1,0 +1,99 @@
+//! Tables that are dropped while somebody else is at work on them.
+
+use super::hooked::{Call, Hooked};
+use crate::api::{Db, Options};
+use crate::base::error::Result;
+use crate::base::key::Kind;
+use crate::storage::MemStorage;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Two tables of two sorted runs each, which a merge makes one.
+fn two_tables(disk: &Hooked) -> Db {
+    let db = Db::open_on(disk, "dropped.azk", Options::new().background_merges(false)).unwrap();
+    for name in ["first", "second"] {
+        let table = db.create_table(name, Kind::Ordered).unwrap();
+        for round in 0..2u64 {
+            table.put_many((0..2000u64).map(|i| (i.to_be_bytes(), (i + round).to_be_bytes()))).unwrap();
+            db.flush().unwrap();
+        }
+    }
+    db
+}
+
+#[test]
+fn a_table_that_is_dropped_while_its_merge_begins_stops_nobody() {
+    type Operation = fn(&Db) -> Result<()>;
+    let operations: [(&str, Operation); 2] =
+        [("settle", |db| db.settle()), ("compact", |db| db.compact(|_| {}).map(|_| ()))];
+    for dropped in ["first", "second"] {
+        for (name, operation) in operations {
+            let disk = Hooked::default();
+            let db = two_tables(&disk);
+            // The first read of this thread is the merge's, of its first input.
+            let (worker, other) = (std::thread::current().id(), Arc::new(Mutex::new(Some(db.clone()))));
+            disk.hook(move |call| {
+                if call == Call::Read && std::thread::current().id() == worker {
+                    let once = other.lock().take();
+                    once.into_iter().for_each(|db| db.drop_table(dropped).unwrap());
+                }
+                Ok(())
+            });
+            operation(&db).unwrap_or_else(|e| panic!("{name} while {dropped} is dropped: {e}"));
+            disk.heal();
+            let left = db.tables();
+            assert_eq!(left.len(), 1);
+            assert_ne!(left[0].name, dropped);
+            assert_eq!(db.engine.state.load().tables[0].levels.len(), 1, "{name} has merged the other table");
+            assert_eq!(db.open_table(&left[0].name).unwrap().count().unwrap(), 2000);
+            assert!(db.check(|_| {}).unwrap().problems.is_empty());
+        }
+    }
+}
+
+/// However the threads meet, nobody is told of a table that he did not name.
+#[test]
+fn tables_come_and_go_while_others_settle_compact_flush_and_check() {
+    const CYCLES: u64 = 120;
+    let options = Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10);
+    let db = Db::open_on(&MemStorage::default(), "come-and-go.azk", options.clone()).unwrap();
+    let working = AtomicU32::new(2);
+    let kept = db.create_table("kept", Kind::Hash).unwrap();
+    std::thread::scope(|s| {
+        for n in 0..2u64 {
+            let (db, kept, working) = (&db, &kept, &working);
+            s.spawn(move || {
+                for cycle in 0..CYCLES {
+                    let name = format!("table {n}.{}", cycle % 3);
+                    let t = db.create_table(&name, [Kind::Ordered, Kind::Hash][(cycle % 2) as usize]).unwrap();
+                    for round in 0..1 + cycle % 3 {
+                        let value = vec![7; if cycle % 4 == 0 { 1500 } else { 20 }];
+                        t.put_many((0..40u64).map(|i| ((i * (round + 1)).to_be_bytes(), &value))).unwrap();
+                    }
+                    kept.put(&[n, cycle].map(u64::to_be_bytes).concat(), b"kept").unwrap();
+                    db.drop_table(&name).unwrap();
+                }
+                working.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        for n in 0..2 {
+            let (db, working) = (&db, &working);
+            s.spawn(move || {
+                for turn in n.. {
+                    match turn % 4 {
+                        0 => db.settle().unwrap(),
+                        1 => db.flush().unwrap(),
+                        2 => db.compact(|_| {}).map(|_| ()).unwrap(),
+                        _ => assert_eq!(db.check(|_| {}).unwrap().problems, [""; 0]),
+                    }
+                    if working.load(Ordering::Relaxed) == 0 {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(kept.count().unwrap(), 2 * CYCLES);
+    assert_eq!(db.tables().len(), 1);
+}
