@@ -39,6 +39,16 @@ impl Output {
         self.bytes(b"\n")
     }
 
+    /// Writes labelled figures, the labels as wide as the widest.
+    pub fn labelled(&mut self, rows: &[(&str, String)]) -> Outcome {
+        let paint = Paint::stdout();
+        let width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+        for (label, value) in rows {
+            self.line(&format!("{}  {value}", paint.dim(&format!("{label:width$}"))))?;
+        }
+        Ok(())
+    }
+
     /// Hands everything so far to the reader, for output that appears as the work goes on.
     pub fn flush(&mut self) -> Outcome {
         self.stream.flush().map_err(|error| Failure::stdout(&error))
@@ -64,13 +74,9 @@ pub fn print_json(value: &impl Serialize) -> Outcome {
     output.finish()
 }
 
-/// Writes labelled figures, the labels as wide as the widest.
+/// Writes labelled figures and ends.
 pub fn print_labelled(rows: &[(&str, String)]) -> Outcome {
-    let paint = Paint::stdout();
-    let width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
     let mut output = Output::new();
-    for (label, value) in rows {
-        output.line(&format!("{}  {value}", paint.dim(&format!("{label:width$}"))))?;
-    }
+    output.labelled(rows)?;
     output.finish()
 }

@@ -90,6 +90,12 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
+/// What a log holds: `1 commit, 1,200 records`.
+pub fn log(commits: u64, records: u64) -> String {
+    let counted = |number, one: &str| format!("{} {one}{}", grouped(number), if number == 1 { "" } else { "s" });
+    format!("{}, {}", counted(commits, "commit"), counted(records, "record"))
+}
+
 /// Bytes in the decimal unit that fits, three figures: `12.6 MB`.
 pub fn bytes(number: u64) -> String {
     let (figure, prefix) = scaled(as_f64(number));
@@ -163,6 +169,7 @@ mod tests {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(log(1, 1_200), "1 commit, 1,200 records");
         assert_eq!(bytes(999), "999 B");
         assert_eq!(bytes(999_999), "1.00 MB");
         assert_eq!(bytes(12_582_912), "12.6 MB");

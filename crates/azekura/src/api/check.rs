@@ -1,9 +1,14 @@
 //! The check: everything in the file is read and compared with everything that refers to it.
+//!
+//! Runs, memtables and log hold versions: records, deletes, and what those hide. How many records there are says a
+//! walk over all of a table's sources at once, as a scan takes it, so that no set of keys is needed.
 
+use super::Db;
 use crate::base::codec::usize_of;
 use crate::base::error::{Error, Result};
 use crate::base::key::SortKey;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES};
+use crate::cursor::{Cursor, Limits};
 use crate::engine::state::{State, TableState, tag_of};
 use crate::engine::{Engine, Progress};
 use crate::format::block::{Block, Tag};
@@ -21,12 +26,22 @@ use std::sync::Arc;
 pub struct CheckReport {
     /// Tables checked.
     pub tables: u64,
-    /// Records read in runs, older versions and deletes included.
+    /// Records, as counting them gives: in runs, memtables and the log together.
     pub records: u64,
+    /// Deletes that are kept, since something older may have their keys.
+    pub deletes: u64,
+    /// Older versions of records, still in runs and memtables, that a newer one, a delete or a range delete hides.
+    pub hidden: u64,
     /// Pages read.
     pub pages: u64,
     /// Large values read.
     pub values: u64,
+    /// Commits in the file's log, read there once more, that are in no run yet.
+    pub log_commits: u64,
+    /// Records of those commits, deletes included.
+    pub log_records: u64,
+    /// Bytes of the log that were read.
+    pub log_bytes: u64,
     /// Extents in use.
     pub extents: u64,
     /// Bytes in use.
@@ -43,7 +58,13 @@ const PROBLEMS_MAX: usize = 1000;
 const OVERLAP_LOOKS: usize = 3;
 
 struct Check<'a> {
+    db: &'a Db,
     engine: &'a Engine,
+    state: Arc<State>,
+    /// Commits up to this one are looked at.
+    seq: u64,
+    /// Versions of the table at hand that are no deletes.
+    puts: u64,
     report: CheckReport,
     done: u64,
     total: u64,
@@ -51,14 +72,18 @@ struct Check<'a> {
     referred: BTreeMap<u32, u64>,
 }
 
-pub(super) fn check(engine: &Engine, mut progress: impl FnMut(Progress)) -> Result<CheckReport> {
+pub(super) fn check(db: &Db, mut progress: impl FnMut(Progress)) -> Result<CheckReport> {
+    let engine = &*db.engine;
     let state = engine.state.load_full();
+    let seq = state.visible();
     let total = state.tables.iter().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();
-    let mut check = Check { engine, report: CheckReport::default(), done: 0, total, referred: BTreeMap::new() };
+    let (report, referred) = (CheckReport::default(), BTreeMap::new());
+    let mut check = Check { db, engine, state: state.clone(), seq, puts: 0, report, done: 0, total, referred };
     for table in &state.tables {
         check.report.tables += 1;
         check.table(table, &mut progress);
     }
+    check.log();
     check.superblocks()?;
     check.extents(&state);
     progress(Progress { done: total, total });
@@ -72,7 +97,9 @@ impl Check<'_> {
         }
     }
 
-    fn table(&mut self, table: &TableState, progress: &mut impl FnMut(Progress)) {
+    fn table(&mut self, table: &Arc<TableState>, progress: &mut impl FnMut(Progress)) {
+        let sound = self.report.problems.len();
+        self.puts = 0;
         self.memory(table);
         for level in table.levels.iter() {
             if level.runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
@@ -86,11 +113,36 @@ impl Check<'_> {
                 progress(Progress { done: self.done.min(self.total), total: self.total });
             }
         }
+        self.count(table, sound);
     }
 
-    /// Reads the large values to which the memtable refers.
+    /// Counts what a scan of the table would give; the other versions are hidden. `sound`: how many problems there
+    /// were before the table.
+    fn count(&mut self, table: &Arc<TableState>, sound: usize) {
+        let counted = match table.levels.as_slice() {
+            [one] if table.memtable_is_empty() && one.deletes() == 0 => Ok(one.records()),
+            _ => Cursor::new(self.db.clone(), self.state.clone(), table.clone(), self.seq, None, Limits::none())
+                .and_then(|mut cursor| cursor.count_rest()),
+        };
+        match counted {
+            Ok(records) => {
+                self.report.records += records;
+                self.report.hidden += self.puts.saturating_sub(records);
+            }
+            // What stops a scan is mostly known by now.
+            Err(e) if self.report.problems.len() == sound => {
+                self.problem(format!("table {:?}: {e}", table.name));
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Counts the records of the memtable, and reads the large values to which it refers.
     fn memory(&mut self, table: &TableState) {
+        let seq = self.seq;
         let mut refer = |tag: Tag, reference: &[u8]| {
+            self.puts += u64::from(tag != Tag::Delete);
+            self.report.deletes += u64::from(tag == Tag::Delete);
             if tag == Tag::Large
                 && let Err(e) = self.value(reference, &mut BTreeMap::new())
             {
@@ -101,7 +153,9 @@ impl Check<'_> {
             let mut cursor = active.list.cursor();
             cursor.seek_first();
             while let Some(entry) = cursor.entry() {
-                refer(tag_of(entry.kind), entry.value);
+                if entry.seq <= seq {
+                    refer(tag_of(entry.kind), entry.value);
+                }
                 cursor.next();
             }
         }
@@ -145,7 +199,8 @@ impl Check<'_> {
             records += block.len() as u64;
             page += 1;
         }
-        self.report.records += records;
+        self.puts += records - deletes;
+        self.report.deletes += deletes;
         self.report.pages += page as u64;
         for (id, bytes) in &large {
             *self.referred.entry(*id).or_default() += bytes;
@@ -178,6 +233,18 @@ impl Check<'_> {
         *large.entry(at.segment).or_default() += u64::from(at.len);
         self.report.values += 1;
         Ok(())
+    }
+
+    /// The log, as the file has it.
+    fn log(&mut self) {
+        match self.engine.read_log() {
+            Ok(found) => {
+                self.report.log_commits = found.commits;
+                self.report.log_records = found.records;
+                self.report.log_bytes = found.bytes;
+            }
+            Err(e) => self.problem(e.to_string()),
+        }
     }
 
     /// Both superblocks, and the manifest that the newer one names.

@@ -235,13 +235,14 @@ impl Db {
         self.engine.file.len().map_err(|e| Error::io("reading the file's length", e))
     }
 
-    /// Reads everything and checks it: checksums, order, counts, filters, large values, and that
-    /// each part of the file is either in use once or free. What is wrong is in the report.
+    /// Reads everything and checks it: checksums, order, counts, filters, large values, the log, and that
+    /// each part of the file is either in use once or free. What is wrong is in the report. Memory stays
+    /// within the budget, however many records there are.
     ///
     /// # Errors
     /// `Io` if the file cannot be read at all.
     pub fn check(&self, progress: impl FnMut(Progress)) -> Result<CheckReport> {
-        super::check::check(&self.engine, progress)
+        super::check::check(self, progress)
     }
 
     /// The database in figures.

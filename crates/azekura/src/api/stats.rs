@@ -34,6 +34,10 @@ pub struct Stats {
     pub memtable_bytes: u64,
     /// Log waiting in memory, and in the file.
     pub log_bytes: u64,
+    /// Commits that opening found in the file's log, in no run yet, and the records in them, deletes included.
+    pub log_commits: u64,
+    /// See `log_commits`.
+    pub log_records: u64,
     /// Value segments in the file.
     pub value_bytes: u64,
     /// Partitions of sorted runs, of all tables.
@@ -97,7 +101,9 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         live_bytes: engine.space.end() - free_bytes,
         free_bytes,
         memtable_bytes: engine.pace.memtable_bytes(),
-        log_bytes: engine.log.queued_bytes() as u64 + engine.log.file_bytes(),
+        log_bytes: engine.log.queued_bytes() as u64 + engine.log_file_bytes(),
+        log_commits: get(&counters.log_commits),
+        log_records: get(&counters.log_records),
         value_bytes: engine.values.segments().iter().map(|s| s.bytes()).sum(),
         runs: levels.iter().map(|l| l.runs as u64).sum(),
         levels,

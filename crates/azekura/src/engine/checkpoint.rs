@@ -45,6 +45,11 @@ pub(super) struct OldLog {
     pub(super) last_seq: u64,
 }
 
+/// Bytes of the file that chains take.
+pub(super) fn old_log_bytes(logs: &[OldLog]) -> u64 {
+    logs.iter().flat_map(|l| &l.segments).map(|s| s.len).sum()
+}
+
 /// What the state has dropped and the newest checkpoint, or the log after it, may still name.
 pub(super) enum Retired {
     /// A run, and what of it is free once no checkpoint names it.
@@ -176,6 +181,7 @@ impl Engine {
         let (needless, kept): (Vec<_>, _) =
             std::mem::take(&mut guard.old_logs).into_iter().partition(|l| l.last_seq <= flushed);
         guard.old_logs = kept;
+        self.counters.old_log_bytes.store(old_log_bytes(&guard.old_logs), Ordering::Relaxed);
         freed.extend(needless.into_iter().flat_map(|l| l.segments));
         for extent in freed {
             self.space.free(extent);

@@ -11,6 +11,7 @@ mod crowd;
 mod flush;
 mod history;
 mod job;
+mod logs;
 mod memory;
 #[cfg(all(test, loom))]
 mod models;
@@ -104,6 +105,11 @@ pub(crate) struct Counters {
     pub(crate) merge_ns: Count,
     pub(crate) stalls: Count,
     pub(crate) stall_ns: Count,
+    /// What opening found in the log: commits, and the records in them.
+    pub(crate) log_commits: Count,
+    pub(crate) log_records: Count,
+    /// Bytes of the segments of earlier handles' chains, as the newest checkpoint has left them.
+    pub(crate) old_log_bytes: Count,
 }
 
 impl Engine {

@@ -12,7 +12,7 @@
 //! Only if there is no room for that are they written again where they stand.
 
 use super::balance::Balance;
-use super::checkpoint::{Checkpoint, OldLog};
+use super::checkpoint::{Checkpoint, OldLog, old_log_bytes};
 use super::commit::{BatchPart, Commit};
 use super::crowd::Crowd;
 use super::memory::Tidying;
@@ -271,6 +271,13 @@ struct Replayed {
     segments: BTreeMap<u32, ValueInfo>,
 }
 
+impl Replayed {
+    /// Records of its commits, deletes included.
+    fn records(&self) -> u64 {
+        self.commits.iter().flat_map(|c| &c.parts).map(|p| p.block.len() as u64).sum()
+    }
+}
+
 fn read_logs(file: &dyn File, found: &Found, logs: Logs) -> Result<Replayed> {
     let mut out = Replayed::default();
     let flushed = found.manifest.flushed_seq;
@@ -373,6 +380,10 @@ fn build(
     let caches =
         Caches::new(if has_flusher { cache_bytes } else { cache_bytes - cache_bytes / FILTERS_PART }, config.threads)?;
     let buffers = config.buffers();
+    let counters = Counters::default();
+    counters.log_commits.store(replayed.commits.len() as u64, Ordering::Relaxed);
+    counters.log_records.store(replayed.records(), Ordering::Relaxed);
+    counters.old_log_bytes.store(old_log_bytes(&replayed.logs), Ordering::Relaxed);
     let engine = Engine {
         path: path.to_path_buf(),
         store: Store { file: file.clone(), bulk, space: space.clone(), caches, filters, file_id, buffers },
@@ -411,7 +422,7 @@ fn build(
         work_changed: Condvar::new(),
         stop: AtomicBool::new(false),
         closed: AtomicBool::new(false),
-        counters: Counters::default(),
+        counters,
         pool: Pool::new(usize_of64(config.memtable_bytes)),
         config,
     };

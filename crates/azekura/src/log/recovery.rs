@@ -24,6 +24,8 @@ pub(crate) struct Recovered {
     /// Frames below this number are durable: a later one, or the manifest, says so. The others were read
     /// from a system that may have them in its cache only.
     pub(crate) safe_below: u64,
+    /// Bytes of its frames.
+    pub(crate) bytes: u64,
     /// Where that would begin in the last segment.
     end_at: u64,
 }
@@ -62,6 +64,8 @@ struct Walk<'a> {
     end: u64,
     /// The largest `durable_below` of a frame so far.
     durable_below: u64,
+    /// Bytes of the frames so far.
+    bytes: u64,
 }
 
 /// Reads a chain, handing each commit's sequence number and parts to `apply` in order, with the number of
@@ -85,6 +89,7 @@ pub(crate) fn replay(
         number: log.first_frame,
         end: log.end_frame,
         durable_below: 0,
+        bytes: 0,
     };
     let mut segments = vec![log.first];
     let mut stream = Stream::default();
@@ -113,14 +118,14 @@ pub(crate) fn replay(
     }
     let known = if walk.end == u64::MAX { walk.durable_below } else { walk.end };
     let safe_below = known.clamp(log.first_frame, walk.number);
-    Ok(Recovered { segments, end_frame: walk.number, safe_below, end_at: walk.at })
+    Ok(Recovered { segments, end_frame: walk.number, safe_below, bytes: walk.bytes, end_at: walk.at })
 }
 
 impl Walk<'_> {
     /// The next frame and its bytes, or none where the chain ends. A jump stands twice: if the
     /// first is damaged, the second is taken.
     fn next_frame(&mut self) -> Result<Option<(Frame, Vec<u8>)>> {
-        let at = self.at;
+        let (at, number, bytes) = (self.at, self.number, self.bytes);
         if let Some(found) = self.frame_here()? {
             return Ok(Some(found));
         }
@@ -132,7 +137,9 @@ impl Walk<'_> {
         match self.frame_here()? {
             Some(found) if found.0.jump => Ok(Some(found)),
             other => {
-                self.number -= u64::from(other.is_some());
+                if other.is_some() {
+                    (self.number, self.bytes) = (number, bytes);
+                }
                 self.at = at;
                 Ok(None)
             }
@@ -187,6 +194,7 @@ impl Walk<'_> {
         self.durable_below = self.durable_below.max(frame.durable_below);
         self.number += 1;
         self.at += size;
+        self.bytes += size;
         bytes.truncate(HEADER_BYTES + usize_of(frame.len));
         Ok(Some((frame, bytes)))
     }

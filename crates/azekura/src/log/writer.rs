@@ -276,6 +276,14 @@ impl Log {
         })
     }
 
+    /// The chain up to the last frame that is durable, for `check`. REQUIRES: as `chain_after`.
+    pub(crate) fn written_chain(&self) -> Option<LogChain> {
+        let io = self.io.lock();
+        let first = io.segments.front().filter(|s| s.first_frame < io.durable_below)?;
+        let (chain, end_frame) = (io.chain, io.durable_below);
+        Some(LogChain { chain, first: first.extent, first_frame: first.first_frame, end_frame })
+    }
+
     pub(crate) fn set_checkpoint(&self, number: u64) {
         self.checkpoint.store(number, Ordering::Release);
     }

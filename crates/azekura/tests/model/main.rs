@@ -336,6 +336,7 @@ impl World {
     fn check(&mut self, contents: bool) {
         let report = self.db().check(|_| {}).unwrap();
         assert!(report.problems.is_empty(), "check: {:?}", report.problems);
+        assert_eq!(report.records, self.tables.iter().map(|m| m.map.len() as u64).sum::<u64>(), "records of the check");
         let mut names: Vec<_> = self.tables.iter().map(|m| m.name.clone()).collect();
         names.sort();
         assert_eq!(self.db().tables().into_iter().map(|t| t.name).collect::<Vec<_>>(), names);

@@ -45,8 +45,13 @@ fn json(report: &CheckReport) -> serde_json::Value {
         "ok": report.problems.is_empty(),
         "tables": report.tables,
         "records": report.records,
+        "deletes": report.deletes,
+        "hidden": report.hidden,
         "pages": report.pages,
         "values": report.values,
+        "log_commits": report.log_commits,
+        "log_records": report.log_records,
+        "log_bytes": report.log_bytes,
         "extents": report.extents,
         "live_bytes": report.live_bytes,
         "free_bytes": report.free_bytes,
@@ -61,13 +66,22 @@ fn print(report: &CheckReport, output: &mut Output) -> Outcome {
     }
     if report.problems.is_empty() {
         output.line(&format!(
-            "{}: {} records in {} tables, {} live, {} free",
+            "{}: {} records in {} {}, {} live, {} free",
             paint.green("sound"),
             units::grouped(report.records),
-            report.tables,
+            units::grouped(report.tables),
+            if report.tables == 1 { "table" } else { "tables" },
             units::bytes(report.live_bytes),
             units::bytes(report.free_bytes),
         ))?;
+        let log = units::log(report.log_commits, report.log_records);
+        output.labelled(&[
+            ("deletes", units::grouped(report.deletes)),
+            ("hidden", units::grouped(report.hidden)),
+            ("values", units::grouped(report.values)),
+            ("pages", units::grouped(report.pages)),
+            ("log", format!("{log}, {} read", units::bytes(report.log_bytes))),
+        ])?;
     }
     Ok(())
 }

@@ -30,6 +30,8 @@ pub fn run(args: &Args) -> Outcome {
             "live_bytes": stats.live_bytes,
             "free_bytes": stats.free_bytes,
             "log_bytes": stats.log_bytes,
+            "log_commits": stats.log_commits,
+            "log_records": stats.log_records,
             "runs": stats.runs,
             "levels": stats.levels.len(),
             "tables": tables.iter().map(named).collect::<Vec<_>>(),
@@ -45,7 +47,7 @@ pub fn run(args: &Args) -> Outcome {
         ("file", size(stats.file_bytes)),
         ("live", size(stats.live_bytes)),
         ("free", size(stats.free_bytes)),
-        ("log", size(stats.log_bytes)),
+        ("log", format!("{}: {}", size(stats.log_bytes), units::log(stats.log_commits, stats.log_records))),
         ("runs", format!("{} in {} levels", stats.runs, stats.levels.len())),
         ("tables", if names.is_empty() { "none".to_owned() } else { names.join(", ") }),
     ])
