@@ -2,6 +2,7 @@
 //! right before a change lands, in order, stopping at the first thing that is not.
 
 mod fuzz;
+mod peers;
 mod promises;
 mod runner;
 mod sanitize;
@@ -16,17 +17,19 @@ const USAGE: &str = "\
 Usage: cargo xtask <task>
 
 Tasks:
-  test        formatting, clippy, documentation, tests, the promises (crate sim), and a run of the bench
-  schedules   [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps
-  fuzz        TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, log, page, manifest, parts, import)
-  sanitize    address | thread [TEST...]: the engine's tests under a sanitizer
-  targets     whether engine and command line build for aarch64 Linux, FreeBSD and macOS
+  test          formatting, clippy, documentation, tests, the promises (crate sim), and a run of the bench
+  peers         installs what is missing of the packages that the peers of bench-compare need (Debian, Ubuntu)
+  schedules     [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps
+  fuzz          TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, log, page, manifest, parts, import)
+  sanitize      address | thread [TEST...]: the engine's tests under a sanitizer
+  targets       whether engine and command line build for aarch64 Linux, FreeBSD and macOS
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test::run(),
+        ["peers"] => peers::run(),
         ["schedules", ..] => schedules::run(&arguments[1..]),
         ["fuzz", ..] => fuzz::run(&arguments[1..]),
         ["sanitize", ..] => sanitize::run(&arguments[1..]),

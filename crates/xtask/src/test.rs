@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use crate::peers;
 use crate::promises;
 use crate::runner::{self, Failure, cargo};
 use crate::schedules;
@@ -32,7 +33,8 @@ const STEPS: [Step; 8] = [
 /// Runs every step until one fails.
 pub fn run() -> ExitCode {
     let started = Instant::now();
-    let mut closing = Vec::new();
+    let mut closing: Vec<String> = peers::left_out().into_iter().collect();
+    closing.iter().for_each(|line| println!("{line}"));
     for (number, step) in (1..).zip(&STEPS) {
         header(&format!("{number}/{} {}", STEPS.len(), step.name));
         let step_started = Instant::now();

@@ -2,6 +2,7 @@
 //! a network. It is driven through shim/mariadb.c.
 
 use super::helper::process::Process;
+use super::libraries;
 use super::shim::{self, RawPeer, ShimPeer};
 use super::{About, Open, Peer, Place, Reader, Store, Writer};
 use crate::failure::{Failure, Result};
@@ -58,7 +59,7 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
     ]
     .into_iter()
     .map(|(engine, bulk, about)| {
-        let about = About { place: Place::Server, get: "apt install mariadb-server libmariadb-dev", ..about };
+        let about = About { place: Place::Server, get: libraries::get("mariadb"), ..about };
         let there = shim::mariadb(engine, bulk).zip(program());
         let peer =
             there.map(|(raw, program)| -> Box<dyn Peer> { Box::new(ServerPeer { about, engine, bulk, raw, program }) });
@@ -67,15 +68,10 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
     .collect()
 }
 
-/// The server's program: on the path, or where a user's path does not lead.
+/// The server's program, looked for once.
 fn program() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let find = || {
-        let path = env::var_os("PATH").unwrap_or_default();
-        let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/libexec"].map(PathBuf::from);
-        env::split_paths(&path).chain(usual).map(|dir| dir.join("mariadbd")).find(|program| program.is_file())
-    };
-    PROGRAM.get_or_init(find).as_deref()
+    PROGRAM.get_or_init(libraries::mariadb_server).as_deref()
 }
 
 struct ServerPeer {

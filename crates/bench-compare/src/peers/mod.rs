@@ -10,6 +10,8 @@
 mod azekura;
 mod crates;
 mod helper;
+#[expect(dead_code, reason = "what the build needs of it")]
+mod libraries;
 pub mod listing;
 mod mariadb;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Peers behind the C ABI of shim/peer.h.
 
+use super::libraries;
 use super::mariadb::Engine;
 use super::{About, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
@@ -155,12 +156,12 @@ fn kyoto_and_tkrzw() -> Vec<Known> {
     let none = "a batch is a loop of puts";
     let forward =
         "a batch is a loop of puts; not asked to go backward, since after reopening 1.0.25 misses most records so";
-    let kyoto = |name, title| About { caveat: one, get: "apt install libkyotocabinet-dev", ..About::new(name, title) };
+    let kyoto = |name, title| About { caveat: one, get: libraries::get("kyoto"), ..About::new(name, title) };
     let tkrzw = |name, title| About {
         transactions: false,
         bounded: false,
         caveat: none,
-        get: "apt install libtkrzw-dev",
+        get: libraries::get("tkrzw"),
         ..About::new(name, title)
     };
     vec![
@@ -174,26 +175,26 @@ fn kyoto_and_tkrzw() -> Vec<Known> {
 fn trees() -> Vec<Known> {
     let told = "is told that keys ascend, with MDB_APPEND at every put";
     let mapped = "its tables are mapped outside the budget";
-    let lmdb_about = |name, title| About { bounded: false, get: "apt install liblmdb-dev", ..About::new(name, title) };
+    let lmdb_about = |name, title| About { bounded: false, get: libraries::get("lmdb"), ..About::new(name, title) };
     let append = About { ascending_only: true, caveat: told, ..lmdb_about("lmdb-append", "LMDB, append") };
     let leveldb_about =
-        About { bounded: false, caveat: mapped, get: "apt install libleveldb-dev", ..About::new("leveldb", "LevelDB") };
+        About { bounded: false, caveat: mapped, get: libraries::get("leveldb"), ..About::new("leveldb", "LevelDB") };
     let plain = |name, title, get| About { get, ..About::new(name, title) };
-    let rocks = plain("rocksdb", "RocksDB", "apt install librocksdb-dev");
+    let rocks = plain("rocksdb", "RocksDB", libraries::get("rocksdb"));
     vec![
         (lmdb_about("lmdb", "LMDB"), lmdb()),
         (append, lmdb()),
         (leveldb_about, leveldb()),
         (rocks, rocksdb()),
-        (plain("sqlite", "SQLite", "apt install libsqlite3-dev"), sqlite()),
+        (plain("sqlite", "SQLite", libraries::get("sqlite")), sqlite()),
     ]
 }
 
 fn tokyo_and_berkeley() -> Vec<Known> {
     let one = "one transaction at a time, whose changes readers see before it commits";
     let locks = "readers wait for a transaction that changes their page";
-    let tokyo = |name, title| About { caveat: one, get: "apt install libtokyocabinet-dev", ..About::new(name, title) };
-    let berkeley = |name, title| About { caveat: locks, get: "apt install libdb5.3-dev", ..About::new(name, title) };
+    let tokyo = |name, title| About { caveat: one, get: libraries::get("tokyo"), ..About::new(name, title) };
+    let berkeley = |name, title| About { caveat: locks, get: libraries::get("berkeley"), ..About::new(name, title) };
     vec![
         (About { ordered: false, ..tokyo("tokyo-hash", "Tokyo HDB") }, tokyo_hash()),
         (tokyo("tokyo-tree", "Tokyo BDB"), tokyo_tree()),
