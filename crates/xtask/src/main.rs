@@ -8,6 +8,7 @@ mod runner;
 mod sanitize;
 mod schedules;
 mod smoke;
+mod stress;
 mod targets;
 mod test;
 
@@ -19,6 +20,8 @@ Usage: cargo xtask <task>
 Tasks:
   test          formatting, clippy, documentation, tests, the promises (crate sim), and a run of the bench
   peers         installs what is missing of the packages that the peers of bench-compare need (Debian, Ubuntu)
+  stress-tests  [--count N] [--minutes M] [--busy LOOPS] [--package P] [NAME]: every test 100 times, alone and beside
+                busy loops, an hour each at most; what failing tests print is kept in target/stress-tests
   schedules     [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps
   fuzz          TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, log, page, manifest, parts, import)
   sanitize      address | thread [TEST...]: the engine's tests under a sanitizer
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         ["schedules", ..] => schedules::run(&arguments[1..]),
         ["fuzz", ..] => fuzz::run(&arguments[1..]),
         ["sanitize", ..] => sanitize::run(&arguments[1..]),
+        ["stress-tests", ..] => stress::run(&arguments[1..]),
         ["targets"] => targets::run(),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
