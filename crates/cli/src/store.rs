@@ -1,10 +1,12 @@
 //! Opening a database and a table, with messages that say what to do.
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use azekura::{Db, Durability, Error, Kind, Options, Table};
 
 use crate::failure::{Failure, Outcome};
+use crate::output_file::is_same;
 
 /// The database file.
 #[derive(Debug, Clone, clap::Args)]
@@ -34,15 +36,25 @@ pub fn open_to_write(path: &Path, durability: Durability) -> Outcome<Db> {
     Ok(Db::open(path, Options::new().create(false).durability(durability))?)
 }
 
+/// Refuses what is not there, and the database that the shell has made standard output (`>>`): whatever
+/// the command prints would damage it.
 fn must_exist(path: &Path) -> Outcome {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(Failure::Usage(format!("{} is a directory", path.display()))),
+        Ok(metadata) if stdout_metadata().is_some_and(|stdout| is_same(&stdout, &metadata)) => {
+            Err(Failure::Usage(format!("{}: standard output is the database itself", path.display())))
+        }
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(Failure::Usage(format!("{0}: no such database (create it with: azekura create {0})", path.display())))
         }
         Err(error) => Err(Failure::io("opening", path, &error)),
     }
+}
+
+fn stdout_metadata() -> Option<std::fs::Metadata> {
+    let stdout = std::io::stdout().as_fd().try_clone_to_owned().ok()?;
+    std::fs::File::from(stdout).metadata().ok()
 }
 
 /// Opens an existing table.

@@ -91,6 +91,29 @@ fn each_batch_has_a_line_of_csv() {
     assert!(lines[11].starts_with("10,1050,"));
 }
 
+/// Neither the times of the batches nor the scratch file of the raw appends goes over what is there.
+#[test]
+fn a_bench_leaves_other_files_alone() {
+    let place = Place::new();
+    let random =
+        |options: &str| place.run(format!("bench --order random --records 50 --path b.azk{options}").split(' '));
+    for name in ["b.csv", "t.csv", "t.8.csv", "b.raw"] {
+        place.write(name, "mine");
+    }
+    random("").fails(2, "b.csv exists already");
+    random(" --csv t.csv").fails(2, "t.csv exists already");
+    random(" --csv t.csv --value-size 4,8").fails(2, "t.8.csv exists already");
+    assert!(!place.path("t.4.csv").exists());
+    place.run("bench --order durable --seconds 0.1 --path b.azk".split(' ')).fails(2, "b.raw");
+    for name in ["b.csv", "t.csv", "t.8.csv", "b.raw"] {
+        assert_eq!(place.read(name), b"mine", "{name}");
+    }
+    random(" --csv t.csv --force").succeeds();
+    assert!(place.read("t.csv").starts_with(b"batch,"));
+    place.run(["create", "other.azk"]).succeeds();
+    random(" --csv other.azk --force").fails(2, "other.azk is a database");
+}
+
 #[test]
 fn mixed_and_durable_rows_are_complete() {
     let mixed = rows("--order mixed --records 5000 --seconds 0.3");

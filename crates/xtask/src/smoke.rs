@@ -67,13 +67,13 @@ const RUNS: [Run; 7] = [
         fields: &[&FIELDS],
     },
     Run {
-        arguments: "--order random --table hash --records 100k --batch 4096 --cache 64MiB",
+        arguments: "--order random --table hash --records 100k --batch 4096 --cache 64MiB --force",
         rows: 1,
         records: 100_000,
         fields: &[&FIELDS, &RANDOM_FIELDS],
     },
     Run {
-        arguments: "--order random --keys text --records 50k --batch 5k",
+        arguments: "--order random --keys text --records 50k --batch 5k --force",
         rows: 1,
         records: 50_000,
         fields: &[&FIELDS, &RANDOM_FIELDS],

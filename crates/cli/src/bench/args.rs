@@ -114,6 +114,9 @@ pub struct Args {
     /// The time of each batch, as CSV (random) [default: beside the database file]
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    /// Replace the CSV file if it exists (random)
+    #[arg(long)]
+    pub force: bool,
     /// Random gets of present and of absent keys (random) [default: 2M, or the records if fewer]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     gets: Option<u64>,
@@ -137,6 +140,7 @@ impl Args {
             ("--keys text", self.keys == Keys::Text, &[Order::Random]),
             ("--key-bytes 16", self.key_bytes == "16", &[Order::Random]),
             ("--csv", self.csv.is_some(), &[Order::Random]),
+            ("--force", self.force, &[Order::Random]),
             ("--gets", self.gets.is_some(), &[Order::Random]),
             ("--seconds", self.seconds.is_some(), &[Order::Mixed, Order::Durable]),
             ("--settle", self.settle, &[Order::Sequential, Order::Random]),

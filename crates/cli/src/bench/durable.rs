@@ -18,12 +18,13 @@ use serde::Serialize;
 use super::args::Args;
 use super::data::{Dataset, KeyBuf};
 use super::mixed::{latencies, wait};
-use super::place::{Place, Scratch};
+use super::place::Place;
 use super::process::{self, Writes};
 use super::report;
 use super::sequential::TABLE;
 use super::verify;
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::Scratch;
 use crate::output::Output;
 use crate::units::as_f64;
 
@@ -175,8 +176,9 @@ fn run_size(args: &Args, place: &Place, value_bytes: u64) -> Outcome<(Run, Vec<R
 /// Appends and syncs for some seconds; adds to what the slices before measured.
 fn append_raw(path: &Path, seconds: f64, raw: &mut Run) -> Outcome {
     let failed = |error: std::io::Error| Failure::io("writing", path, &error);
-    let _scratch = Scratch::new(path);
+    // A file that is there already is not ours to remove.
     let mut file = OpenOptions::new().create_new(true).append(true).open(path).map_err(failed)?;
+    let _scratch = Scratch::new(path);
     let block = vec![0xa5; index_of(RAW_BYTES)];
     file.write_all(&block).and_then(|()| file.sync_all()).map_err(failed)?;
     let started = Instant::now();

@@ -2,54 +2,10 @@
 //! when it is interrupted, because they may have taken gigabytes.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use super::args::Args;
 use crate::failure::{Failure, Outcome};
-
-/// The exit status of a program that a signal ended, as shells give it for an interrupt.
-const EXIT_INTERRUPTED: i32 = 130;
-
-/// Files to remove should the program be interrupted.
-static SCRATCH: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// The list, also when a thread died with it in hand: it is whole at any time.
-fn scratch() -> MutexGuard<'static, Vec<PathBuf>> {
-    SCRATCH.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A file that is removed when this is dropped, and when the program is interrupted.
-pub struct Scratch {
-    path: PathBuf,
-}
-
-impl Scratch {
-    /// Takes charge of a file that does not exist yet.
-    pub fn new(path: &Path) -> Scratch {
-        static HANDLER: Once = Once::new();
-        // Without a handler an interrupt leaves the file behind, which is no reason not to run.
-        HANDLER.call_once(|| drop(ctrlc::set_handler(interrupted)));
-        scratch().push(path.to_path_buf());
-        Scratch { path: path.to_path_buf() }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Nothing can be done about a file that stays, and nothing depends on it.
-        let _ = std::fs::remove_file(&self.path);
-        scratch().retain(|path| *path != self.path);
-    }
-}
-
-/// Runs on a thread of its own when the user has had enough.
-fn interrupted() {
-    for path in scratch().iter() {
-        let _ = std::fs::remove_file(path);
-    }
-    crate::failure::write_stderr("\n");
-    std::process::exit(EXIT_INTERRUPTED);
-}
+use crate::interrupt::Scratch;
 
 /// The database file of a bench, removed afterwards unless it is to be kept.
 pub struct Place {

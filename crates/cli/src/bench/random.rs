@@ -9,8 +9,7 @@
 //! present keys, of absent keys, of present keys 100 at a time, then a scan of everything.
 //! `read_s` is the reopening and the gets of present keys.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -26,6 +25,7 @@ use super::sequential::TABLE;
 use super::verify;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
+use crate::output_file::{Target, check_target};
 use crate::progress::{Progress, Unit};
 use crate::units::as_f64;
 
@@ -102,6 +102,10 @@ pub struct Row {
 /// Runs the job, a row for each size of value.
 pub fn run(args: &Args) -> Outcome {
     let place = Place::new(args)?;
+    for &value_bytes in args.value_sizes() {
+        // Before the work, which may take hours.
+        csv_target(args, &csv_path(args, &place, value_bytes))?;
+    }
     let mut output = Output::new();
     if !args.json {
         report::print_heading(args, &place, &mut output)?;
@@ -263,15 +267,19 @@ fn csv_path(args: &Args, place: &Place, value_bytes: u64) -> PathBuf {
     }
 }
 
+fn csv_target(args: &Args, path: &Path) -> Outcome<Target> {
+    check_target(path, &[], args.force)
+}
+
 fn write_csv(path: &Path, batch_ns: &[u64], args: &Args) -> Outcome {
     let failed = |error: std::io::Error| Failure::io("writing", path, &error);
-    let mut file = BufWriter::new(File::create(path).map_err(failed)?);
+    let mut file = csv_target(args, path)?.create()?;
     writeln!(file, "batch,records,ms").map_err(failed)?;
     for (number, (&ns, batch)) in batch_ns.iter().zip(1u64..).enumerate() {
         let records = args.records.min(batch * args.batch());
         writeln!(file, "{number},{records},{:.4}", as_f64(ns) / 1e6).map_err(failed)?;
     }
-    file.flush().map_err(failed)
+    file.finish()
 }
 
 /// What looking up took.

@@ -2,7 +2,6 @@
 //!
 //! A line is the key, a tab and the value, escaped (see [`crate::bytes`]).
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use crate::bytes::{Form, FormArg};
 use crate::commands::scan::write_line;
 use crate::failure::{Failure, Outcome};
 use crate::output;
+use crate::output_file::check_target;
 use crate::progress::{Progress, Unit};
 use crate::store::{self, FileArg, TableArg};
 use crate::units;
@@ -20,6 +20,9 @@ use crate::units;
 const BUFFER_BYTES: usize = 256 << 10;
 /// Records between two looks at the progress bar.
 const PROGRESS_RECORDS: u64 = 1024;
+
+/// The names of standard output, which is written where it stands: it may be a file to which is added.
+const STDOUT_NAMES: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
 /// Arguments of `export`.
 #[derive(Debug, clap::Args)]
@@ -35,6 +38,9 @@ pub struct Args {
     table: TableArg,
     #[command(flatten)]
     form: FormArg,
+    /// Replace OUTPUT if it exists (never a database)
+    #[arg(long)]
+    force: bool,
     /// Print a summary as JSON (with a file as OUTPUT)
     #[arg(long)]
     json: bool,
@@ -42,23 +48,24 @@ pub struct Args {
 
 /// Runs `export`.
 pub fn run(args: &Args) -> Outcome {
-    let to_stdout = args.output == Path::new("-");
+    let to_stdout = STDOUT_NAMES.iter().any(|name| args.output == Path::new(name));
     if to_stdout && args.json {
         let text = "--json prints a summary, so it needs a file as OUTPUT (see scan --json)";
         return Err(Failure::Usage(text.to_owned()));
     }
-    let db = store::open_to_read(&args.file.path)?;
+    let database = &args.file.path;
+    let db = store::open_to_read(database)?;
     let table = store::open_table(&db, &args.table.table)?;
     let form = args.form.form();
     if to_stdout {
-        let stream = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
-        copy(&db, &table, form, stream, &|error| Failure::stdout(&error))?;
+        let mut stream = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
+        copy(&db, &table, form, &mut stream, &|error| Failure::stdout(&error))?;
         return Ok(());
     }
+    let mut file = check_target(&args.output, &[database], args.force)?.create()?;
     let failed = |error: io::Error| Failure::io("writing", &args.output, &error);
-    let file = File::create(&args.output).map_err(failed)?;
-    let stream = BufWriter::with_capacity(BUFFER_BYTES, file);
-    let (records, bytes) = copy(&db, &table, form, stream, &failed)?;
+    let (records, bytes) = copy(&db, &table, form, &mut file, &failed)?;
+    file.finish()?;
     if args.json {
         return output::print_json(&serde_json::json!({ "records": records, "bytes": bytes }));
     }
@@ -71,7 +78,7 @@ fn copy(
     db: &Db,
     table: &Table,
     form: Form,
-    mut stream: impl Write,
+    stream: &mut dyn Write,
     failed: &dyn Fn(io::Error) -> Failure,
 ) -> Outcome<(u64, u64)> {
     let txn = db.read();

@@ -49,6 +49,14 @@ impl Place {
         command
     }
 
+    /// The same, with signals as on a terminal, whatever the tests were started by has done to them.
+    pub fn interruptible<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT,HUP,TERM").arg(env!("CARGO_BIN_EXE_azekura"));
+        command.current_dir(self.folder.path()).args(arguments).env_remove("NO_COLOR");
+        command
+    }
+
     /// Runs the binary without input.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ran {
         let mut command = self.command(arguments);
@@ -66,6 +74,12 @@ impl Place {
         drop(stdin);
         Ran(child.wait_with_output().expect("the binary ends"))
     }
+}
+
+/// Sends a signal to a process, which may have ended.
+pub fn signal(child: &std::process::Child, name: &str) {
+    let kill = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).stderr(Stdio::null()).status();
+    kill.expect("kill runs");
 }
 
 /// What a command did.

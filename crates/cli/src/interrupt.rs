@@ -1,0 +1,83 @@
+//! What happens on Ctrl-C, or when the system asks the program to end.
+//!
+//! Half-written files are removed ([`Scratch`]), and the program ends with the status that shells give
+//! for an interrupt. A command that has something to finish first says so with [`Deferred`]; a second
+//! Ctrl-C ends it all the same. There is one handler for the process, set when it is first needed; a
+//! program that `nohup` started is left alone, because the handler would undo that.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+/// The exit status of a program that a signal ended, as shells give it for an interrupt.
+pub const EXIT_INTERRUPTED: u8 = 130;
+
+/// What the handler has to do.
+struct Duties {
+    scratch: Vec<PathBuf>,
+    finish: Option<Box<dyn FnOnce() + Send>>,
+}
+
+static DUTIES: Mutex<Duties> = Mutex::new(Duties { scratch: Vec::new(), finish: None });
+
+/// The duties, also when a thread died with them in hand: they are whole at any time.
+fn duties() -> MutexGuard<'static, Duties> {
+    static HANDLER: Once = Once::new();
+    HANDLER.call_once(|| {
+        if !hangups_are_ignored() {
+            // Without a handler an interrupt leaves files behind, which is no reason not to run.
+            drop(ctrlc::set_handler(interrupted));
+        }
+    });
+    DUTIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether whoever started the program wants it to outlive the terminal, as `nohup` does.
+fn hangups_are_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // SIGHUP is the first signal.
+    mask.is_some_and(|mask| mask & 1 == 1)
+}
+
+/// Runs on a thread of its own when the user has had enough.
+fn interrupted() {
+    let mut duties = duties();
+    if let Some(finish) = duties.finish.take() {
+        // On another thread: this one waits for the next signal.
+        drop(std::thread::spawn(finish));
+        return;
+    }
+    for path in &duties.scratch {
+        let _ = std::fs::remove_file(path);
+    }
+    crate::failure::write_stderr("\n");
+    std::process::exit(i32::from(EXIT_INTERRUPTED));
+}
+
+/// A file that is removed when this is dropped, and when the program is interrupted: it may have taken
+/// gigabytes.
+pub struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    /// Takes charge of a file that does not exist yet.
+    pub fn new(path: &Path) -> Scratch {
+        duties().scratch.push(path.to_path_buf());
+        Scratch { path: path.to_path_buf() }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Nothing can be done about a file that stays, and nothing depends on it.
+        let _ = std::fs::remove_file(&self.path);
+        duties().scratch.retain(|path| *path != self.path);
+    }
+}

@@ -1,0 +1,179 @@
+//! Files that commands write: what they may not go over, and how a file comes to its name.
+//!
+//! A target is refused if it is a database, or one of the command's own inputs by whatever name; and if
+//! it is there already, without `--force`. What is written has a name of its own beside the target, and
+//! gets the target's when it is whole and durable; until then a failure or an interrupt removes it, and
+//! what was there before stays. What is no regular file (a pipe, `/dev/null`) is written as it is.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use azekura::storage::{OsStorage, Storage};
+
+use crate::failure::{Failure, Outcome};
+use crate::interrupt::Scratch;
+
+/// Bytes gathered before they are written.
+const BUFFER_BYTES: usize = 256 << 10;
+/// What a database begins with, and the second copy of its superblock.
+const MAGIC: &[u8; 8] = b"AZEKURA\0";
+/// Where the two copies of the superblock stand, in bytes.
+const SUPERBLOCKS_AT: [usize; 2] = [0, 4096];
+
+/// A file that a command may write.
+#[derive(Debug)]
+pub struct Target {
+    /// As the user has named it.
+    named: PathBuf,
+    /// The file itself, at the end of symbolic links.
+    path: PathBuf,
+    inputs: Vec<PathBuf>,
+    force: bool,
+    /// It is no regular file, and written as it is.
+    direct: bool,
+}
+
+/// Whether a command that reads `inputs` may write `path`; `force` lets it replace a file.
+pub fn check_target(path: &Path, inputs: &[&Path], force: bool) -> Outcome<Target> {
+    let inputs = inputs.iter().map(|&input| input.to_path_buf()).collect();
+    let mut target = Target { named: path.to_path_buf(), path: path.to_path_buf(), inputs, force, direct: false };
+    if let Some(metadata) = target.check()? {
+        target.direct = !metadata.is_file();
+        target.path = fs::canonicalize(path).map_err(|error| Failure::io("writing", path, &error))?;
+    } else if path.is_symlink() {
+        return Err(target.refused("is a symbolic link to nothing"));
+    }
+    Ok(target)
+}
+
+impl Target {
+    /// Refuses what may not be written; gives what is there now.
+    fn check(&self) -> Outcome<Option<Metadata>> {
+        let metadata = match fs::metadata(&self.named) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|error| Failure::io("writing", &self.named, &error))?,
+        };
+        if metadata.is_dir() {
+            return Err(self.refused("is a directory"));
+        }
+        let is_input = |input: &PathBuf| fs::metadata(input).is_ok_and(|input| is_same(&input, &metadata));
+        let is_database = metadata.is_file() && is_database(&self.named)?;
+        match (self.inputs.iter().any(is_input), is_database) {
+            (true, true) => return Err(self.refused("is the database itself")),
+            (true, false) => return Err(self.refused("is what is being read")),
+            (false, true) => return Err(self.refused("is a database, which is never written over")),
+            (false, false) => {}
+        }
+        if !self.force && metadata.is_file() {
+            return Err(self.refused("exists already (--force replaces it)"));
+        }
+        if !self.force && metadata.file_type().is_block_device() {
+            return Err(self.refused("is a disk (--force writes to it)"));
+        }
+        Ok(Some(metadata))
+    }
+
+    fn refused(&self, reason: &str) -> Failure {
+        Failure::Usage(format!("{} {reason}", self.named.display()))
+    }
+
+    /// A name beside the target for a file that becomes it: nothing has that name yet.
+    ///
+    /// What is no regular file cannot be replaced by one and is refused.
+    pub fn unfinished(self) -> Outcome<Unfinished> {
+        if self.direct {
+            return Err(self.refused("is no regular file"));
+        }
+        let failed = |error: io::Error| Failure::io("writing", &self.named, &error);
+        let name = format!(".azekura-{}-{:016x}.new", std::process::id(), OsStorage.random().map_err(failed)?);
+        let scratch = Scratch::new(&self.path.with_file_name(name));
+        Ok(Unfinished { scratch, target: self })
+    }
+
+    /// Begins to write the target.
+    pub fn create(self) -> Outcome<OutputFile> {
+        let named = self.named.clone();
+        let failed = |error: io::Error| Failure::io("writing", &named, &error);
+        let (file, unfinished) = if self.direct {
+            (File::options().write(true).open(&self.named).map_err(failed)?, None)
+        } else {
+            let unfinished = self.unfinished()?;
+            (File::create_new(unfinished.path()).map_err(failed)?, Some(unfinished))
+        };
+        Ok(OutputFile { stream: BufWriter::with_capacity(BUFFER_BYTES, file), named, unfinished })
+    }
+}
+
+/// A file on its way to be the target. Dropping it removes it.
+pub struct Unfinished {
+    scratch: Scratch,
+    target: Target,
+}
+
+impl Unfinished {
+    /// Where it is to be written.
+    pub fn path(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// Gives the file, which is whole and synced, the target's name, durably. A file that it replaces
+    /// hands on its rights.
+    pub fn publish(self) -> Outcome {
+        let target = &self.target;
+        let failed = |error: io::Error| Failure::io("writing", &target.named, &error);
+        // Much may have happened since the first look.
+        if let Some(metadata) = target.check()? {
+            fs::set_permissions(self.path(), metadata.permissions()).map_err(failed)?;
+        }
+        OsStorage.rename(self.path(), &target.path, target.force).map_err(failed)?;
+        OsStorage.sync_dir_of(&target.path).map_err(failed)
+    }
+}
+
+/// A target that is being written. [`OutputFile::finish`] makes it the target's.
+pub struct OutputFile {
+    stream: BufWriter<File>,
+    named: PathBuf,
+    unfinished: Option<Unfinished>,
+}
+
+impl OutputFile {
+    /// Ends the file and gives it its name.
+    pub fn finish(self) -> Outcome {
+        let failed = |error: io::Error| Failure::io("writing", &self.named, &error);
+        let file = self.stream.into_inner().map_err(|error| failed(error.into_error()))?;
+        match self.unfinished {
+            Some(unfinished) => {
+                file.sync_all().map_err(failed)?;
+                unfinished.publish()
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Whether two are the same file, whatever their names.
+pub fn is_same(a: &Metadata, b: &Metadata) -> bool {
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+/// Whether a regular file is a database, be it a damaged one.
+fn is_database(path: &Path) -> Outcome<bool> {
+    let mut head = Vec::new();
+    let most = u64::try_from(SUPERBLOCKS_AT[1] + MAGIC.len()).unwrap_or(u64::MAX);
+    let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut head));
+    read.map_err(|error| Failure::io("reading", path, &error))?;
+    Ok(SUPERBLOCKS_AT.iter().any(|&at| head.get(at..).is_some_and(|bytes| bytes.starts_with(MAGIC))))
+}
