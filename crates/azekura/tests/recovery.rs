@@ -424,3 +424,32 @@ fn an_empty_file_becomes_a_database_whole_or_not_at_all() {
         assert_eq!(disk.bytes(PATH), bytes);
     }
 }
+
+/// Only who wants a database to be made gets one of an empty file; for others it is no database.
+#[test]
+fn an_empty_file_stays_empty_if_nothing_is_to_be_made() {
+    for bytes in [&[][..], &[0; 8192]] {
+        let disk = Disk::with_file(PATH, bytes);
+        for read_only in [false, true] {
+            let opened = Db::open_on(&disk, PATH, small().create(false).read_only(read_only));
+            assert!(matches!(opened.err(), Some(Error::NotADatabase { .. })), "{} bytes", bytes.len());
+            assert_eq!(disk.bytes(PATH), bytes);
+        }
+        Db::open_on(&disk, PATH, small()).unwrap();
+    }
+}
+
+/// What the system refuses is said with the file's name.
+#[test]
+fn an_error_of_the_system_while_opening_names_the_file() {
+    let path = std::env::temp_dir().join(format!("azekura-no-such-folder-{}/db.azk", std::process::id()));
+    let refused = |opened: azekura::Result<Db>| match opened.err() {
+        Some(Error::Open { path: named, detail }) => assert!(named == path.display().to_string(), "{named}: {detail}"),
+        other => panic!("{other:?}"),
+    };
+    refused(Db::open(&path, Options::new()));
+    let disk = Disk::new();
+    disk.set_fault(Some(Fault { call: Call::Name, nth: 1, forever: false, effect: Effect::Error(13) }));
+    let opened = Db::open_on(&disk, PATH, small());
+    assert!(matches!(opened.err(), Some(Error::Open { path, .. }) if path == PATH));
+}

@@ -114,7 +114,7 @@ impl Options {
         }
     }
 
-    /// Whether to make the file if it does not exist. Default: true.
+    /// Whether to make a database if the file does not exist, or is empty. Default: true.
     pub fn create(mut self, yes: bool) -> Options {
         self.config.create = yes;
         self

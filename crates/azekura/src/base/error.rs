@@ -110,7 +110,8 @@ pub enum Error {
         /// Which, and why.
         detail: String,
     },
-    /// The file does not exist and was not to be created, or exists and was to be new.
+    /// The file does not exist and was not to be created, or exists and was to be new, or the system
+    /// lets nobody open, lock or create it here.
     #[error("{path}: {detail}")]
     Open {
         /// The file.

@@ -59,12 +59,12 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     let raw = open_file(storage, path, &config)?;
     let file: Arc<dyn File> = Arc::new(Metered::new(raw, io.clone()));
     let name = || path.display().to_string();
-    let lock = file.try_lock(!config.read_only).map_err(|e| Error::io("locking the database file", e))?;
+    let lock = file.try_lock(!config.read_only).map_err(|e| named(path, "locking the database file", e))?;
     if !lock {
         return Err(Error::Locked { path: name(), exclusive: !config.read_only });
     }
     if is_empty(file.as_ref())? {
-        if config.read_only {
+        if config.read_only || !config.create {
             return Err(Error::NotADatabase { path: name(), reason: "the file is empty".into() });
         }
         fill_empty(storage, file.as_ref())?;
@@ -92,6 +92,16 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     Ok((engine, threads))
 }
 
+/// An error of the system on the file itself, which says which file. A full disk stays what it is.
+fn named(path: &Path, during: &'static str, source: io::Error) -> Error {
+    match Error::io(during, source) {
+        Error::Io { source, .. } => {
+            Error::Open { path: path.display().to_string(), detail: format!("{during}: {source}") }
+        }
+        other => other,
+    }
+}
+
 /// What happens to the frames of a log of which nobody knows whether they are durable.
 #[derive(Clone, Copy, PartialEq)]
 enum Logs {
@@ -107,7 +117,7 @@ enum Logs {
 /// leaves a whole database or none.
 fn open_file(storage: &dyn Storage, path: &Path, config: &Config) -> Result<Arc<dyn File>> {
     let refuse = |detail: &str| Error::Open { path: path.display().to_string(), detail: detail.into() };
-    let exists = storage.exists(path).map_err(|e| Error::io("looking for the database file", e))?;
+    let exists = storage.exists(path).map_err(|e| named(path, "looking for the database file", e))?;
     if exists && config.exclusive {
         return Err(refuse("the file exists already"));
     }
@@ -118,7 +128,7 @@ fn open_file(storage: &dyn Storage, path: &Path, config: &Config) -> Result<Arc<
         create(storage, path)?;
     }
     let mode = if config.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
-    storage.open(path, mode).map_err(|e| Error::io("opening the database file", e))
+    storage.open(path, mode).map_err(|e| named(path, "opening the database file", e))
 }
 
 fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
@@ -127,17 +137,17 @@ fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
     name.push(format!(".new-{}-{:016x}", std::process::id(), random(storage)?));
     let fresh = path.with_file_name(name);
     let made = (|| {
-        let file = storage.open(&fresh, OpenMode::CreateNew).map_err(|e| Error::io(during, e))?;
+        let file = storage.open(&fresh, OpenMode::CreateNew).map_err(|e| named(path, during, e))?;
         let block = first_superblock(storage)?;
-        file.write_at(&[&*block, &*block].concat(), 0).map_err(|e| Error::io(during, e))?;
-        file.sync_all().map_err(|e| Error::io(during, e))?;
+        file.write_at(&[&*block, &*block].concat(), 0).map_err(|e| named(path, during, e))?;
+        file.sync_all().map_err(|e| named(path, during, e))?;
         storage
             .rename(&fresh, path, false)
             .or_else(|e| {
                 // Somebody else was faster: theirs is as good as ours.
                 if e.kind() == io::ErrorKind::AlreadyExists { storage.remove(&fresh) } else { Err(e) }
             })
-            .map_err(|e| Error::io(during, e))?;
+            .map_err(|e| named(path, during, e))?;
         sync_name(storage, path)
     })();
     if made.is_err() && storage.exists(&fresh).unwrap_or(false) {
@@ -153,7 +163,7 @@ fn sync_name(storage: &dyn Storage, path: &Path) -> Result<()> {
     if crate::base::canary::sings("forget_name") {
         return Ok(());
     }
-    storage.sync_dir_of(path).map_err(|e| Error::io("making the file's name durable", e))
+    storage.sync_dir_of(path).map_err(|e| named(path, "making the file's name durable", e))
 }
 
 fn random(storage: &dyn Storage) -> Result<u64> {
