@@ -1,7 +1,8 @@
 //! Keys and values as arguments, as text and as JSON.
 //!
 //! Arguments are taken as they are, or as hexadecimal digits with `--hex`; `-` stands for all of
-//! standard input, which at most one argument of a call can be. Text output is escaped so that it stays on one line, holds no tab and does no harm to a terminal:
+//! standard input, which at most one argument of a call can be. Text output is escaped so that it stays on one line,
+//! holds no tab and does no harm to a terminal:
 //!
 //! ```text
 //! \t  tab      \n  line feed      \r  carriage return      \0  zero byte      \\  backslash
@@ -19,6 +20,7 @@ use std::io::Read;
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
+use crate::units;
 
 /// How bytes are written in arguments and in text output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +65,7 @@ pub fn argument(text: &OsStr, form: Form) -> Outcome<Vec<u8>> {
     match form {
         _ if text == STDIN => stdin(form),
         Form::Text => Ok(raw.to_vec()),
-        Form::Hex => from_hex(raw).map_err(|reason| Failure::Usage(format!("{}: {reason}", text.to_string_lossy()))),
+        Form::Hex => from_hex(raw).map_err(|reason| Failure::Usage(format!("{}: {reason}", shown(raw, Form::Text)))),
     }
 }
 
@@ -194,6 +196,71 @@ fn unescape_one<'a>(tail: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], Strin
     Ok(&tail[used..])
 }
 
+/// Columns that a key or a name may take in a message or a list.
+const SHOWN_COLUMNS: usize = 80;
+/// Bytes that are enough to fill them: no character has more.
+const SHOWN_BYTES: usize = 4 * SHOWN_COLUMNS;
+
+/// A key as people see it in messages: escaped, and cut with its length if it is long.
+pub fn shown(bytes: &[u8], form: Form) -> String {
+    let head = &bytes[..bytes.len().min(SHOWN_BYTES)];
+    let mut text = Vec::new();
+    write_form(head, form, &mut text);
+    let text = harmless(&String::from_utf8_lossy(&text));
+    if head.len() == bytes.len() && text.chars().map(columns).sum::<usize>() <= SHOWN_COLUMNS {
+        return text;
+    }
+    let length = format!("\u{2026} ({} bytes)", units::grouped(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
+    let mut room = SHOWN_COLUMNS.saturating_sub(length.chars().map(columns).sum());
+    let fits = |&character: &char| {
+        let fits = columns(character) <= room;
+        room = room.saturating_sub(columns(character));
+        fits
+    };
+    text.chars().take_while(fits).chain(length.chars()).collect()
+}
+
+/// A table's name as lists show it: as [`shown`].
+pub fn shown_name(name: &str) -> String {
+    shown(name.as_bytes(), Form::Text)
+}
+
+/// A table's name in a sentence.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", shown_name(name))
+}
+
+/// Columns that a terminal gives to a character, at most.
+fn columns(character: char) -> usize {
+    // Scripts with wide characters begin here.
+    if character < '\u{1100}' { 1 } else { 2 }
+}
+
+/// Text with every character escaped that acts on a terminal instead of being seen there; line feeds stay.
+pub fn harmless(text: &str) -> String {
+    let acts = |character: char| (character.is_control() && character != '\n') || turns_text(character);
+    if !text.chars().any(acts) {
+        return text.to_owned();
+    }
+    let mut out = Vec::new();
+    for character in text.chars() {
+        let mut buffer = [0; 4];
+        let encoded = character.encode_utf8(&mut buffer).as_bytes();
+        if acts(character) {
+            encoded.iter().for_each(|&byte| escape_byte(byte, &mut out));
+        } else {
+            out.extend_from_slice(encoded);
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Whether a character is invisible and changes the direction or the lines of the text around it.
+fn turns_text(character: char) -> bool {
+    matches!(character, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(character, '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
 /// A record as JSON. Either part may be left out.
 #[derive(Debug, Default, Serialize)]
 pub struct JsonRecord<'a> {
@@ -249,6 +316,22 @@ mod tests {
             let text = escaped(&bytes);
             assert!(!text.contains(['\t', '\n', '\r']));
             assert_eq!(unescape(text.as_bytes()).as_deref(), Ok(&bytes[..]));
+        }
+    }
+
+    #[test]
+    fn what_people_see_is_short_and_harmless() {
+        assert_eq!(shown(b"a\x1b[31m\tb\\", Form::Text), "a\\x1b[31m\\tb\\\\");
+        assert_eq!(shown("a\u{202e}b".as_bytes(), Form::Text), "a\\xe2\\x80\\xaeb");
+        assert_eq!(shown_name("crème brûlée"), "crème brûlée");
+        assert_eq!(shown(&[b'k'; 80], Form::Text), "k".repeat(80));
+        assert_eq!(shown(&[b'k'; 65_000], Form::Text), format!("{}… (65,000 bytes)", "k".repeat(63)));
+        assert_eq!(shown(&[0xab; 41], Form::Hex), format!("{}a… (41 bytes)", "ab".repeat(33)));
+        for long in ["鍵".repeat(50), "\u{9b}".repeat(50), "é".repeat(81), "\u{1f511}".repeat(1_000)] {
+            let shown = shown_name(&long);
+            assert!(shown.chars().map(columns).sum::<usize>() <= SHOWN_COLUMNS, "{shown}");
+            assert!(shown.ends_with(&format!("… ({} bytes)", units::grouped(long.len() as u64))), "{shown}");
+            assert_eq!(shown, harmless(&shown));
         }
     }
 

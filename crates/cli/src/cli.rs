@@ -9,7 +9,10 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::bench;
-use crate::commands::{check, compact, count, create, export, get, import, info, remove, scan, set, tables};
+use crate::commands::{
+    check, clear, compact, copy_table, count, create, drop, export, get, import, info, remove, remove_range, rename,
+    scan, set, tables,
+};
 use crate::failure::EXIT_USAGE;
 
 /// The colours of `--help`, on a terminal: those of cargo.
@@ -27,7 +30,7 @@ const STYLES: Styles = Styles::styled()
     version,
     styles = STYLES,
     max_term_width = 100,
-    after_help = "Exit status: 0 ok, 1 not found, 2 usage or I/O error, 3 corrupt.\n\n\
+    after_help = "Exit status: 0 ok, 1 not found, 2 usage or I/O error, 3 corrupt, 130 interrupted.\n\n\
                   Example:\n  \
                   azekura create fruit.azk\n  \
                   azekura set fruit.azk apple red\n  \
@@ -51,6 +54,8 @@ pub enum Command {
     Set(set::Args),
     /// Remove a key
     Remove(remove::Args),
+    /// Remove the keys of a range, or those with a prefix
+    RemoveRange(remove_range::Args),
     /// Print records: all of them, a range of keys, or those with a prefix
     Scan(scan::Args),
     /// Print the exact number of records of a table
@@ -59,6 +64,14 @@ pub enum Command {
     Info(info::Args),
     /// List the tables of a database
     Tables(tables::Args),
+    /// Remove a table with all its records
+    Drop(drop::Args),
+    /// Give a table another name
+    Rename(rename::Args),
+    /// Remove all records of a table
+    Clear(clear::Args),
+    /// Copy a table, within a database or into another
+    CopyTable(copy_table::Args),
     /// Store the records of a TSV file or stream
     Import(import::Args),
     /// Write the records of a table as TSV
@@ -89,7 +102,11 @@ fn report(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(EXIT_USAGE);
     }
-    let text = if crate::style::on_stderr() { error.render().ansi().to_string() } else { error.render().to_string() };
+    let plain = error.render().to_string();
+    let harmless = crate::bytes::harmless(&plain);
+    // What the user has typed is quoted; with colours it could not be told from them.
+    let in_colour = crate::style::on_stderr() && harmless == plain;
+    let text = if in_colour { error.render().ansi().to_string() } else { harmless };
     crate::failure::write_stderr(&text.replacen("error:", "azekura:", 1));
     ExitCode::from(EXIT_USAGE)
 }

@@ -5,6 +5,7 @@
 //! Ctrl-C ends it all the same. There is one handler for the process, set when it is first needed; a
 //! program that `nohup` started is left alone, because the handler would undo that.
 
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
@@ -43,6 +44,10 @@ fn hangups_are_ignored() -> bool {
 /// Runs on a thread of its own when the user has had enough.
 fn interrupted() {
     let mut duties = duties();
+    if io::stderr().is_terminal() {
+        // After the `^C` that terminals show.
+        crate::failure::write_stderr("\n");
+    }
     if let Some(finish) = duties.finish.take() {
         // On another thread: this one waits for the next signal.
         drop(std::thread::spawn(finish));
@@ -51,7 +56,6 @@ fn interrupted() {
     for path in &duties.scratch {
         let _ = std::fs::remove_file(path);
     }
-    crate::failure::write_stderr("\n");
     std::process::exit(i32::from(EXIT_INTERRUPTED));
 }
 
@@ -79,5 +83,22 @@ impl Drop for Scratch {
         // Nothing can be done about a file that stays, and nothing depends on it.
         let _ = std::fs::remove_file(&self.path);
         duties().scratch.retain(|path| *path != self.path);
+    }
+}
+
+/// Something that a command has to finish when it is interrupted, as long as this lives.
+pub struct Deferred;
+
+impl Deferred {
+    /// `finish` runs once, on a thread of its own; the program goes on unless it ends it.
+    pub fn new(finish: impl FnOnce() + Send + 'static) -> Deferred {
+        duties().finish = Some(Box::new(finish));
+        Deferred
+    }
+}
+
+impl Drop for Deferred {
+    fn drop(&mut self) {
+        duties().finish = None;
     }
 }

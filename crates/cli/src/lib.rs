@@ -1,7 +1,7 @@
 //! The command line of the Azekura storage engine; the binary `azekura` is [`main`] and nothing else.
 //!
 //! [`main`] parses the arguments, runs one command and turns its outcome into an exit status:
-//! 0 done, 1 not found, 2 usage or I/O error, 3 corrupt. Everything a command prints goes
+//! 0 done, 1 not found, 2 usage or I/O error, 3 corrupt, 130 interrupted. Everything a command prints goes
 //! through `output`, every complaint through `failure`, so that a closed pipe ends the
 //! program quietly and an error always reads `azekura: …`.
 
@@ -10,7 +10,9 @@ mod bytes;
 mod cli;
 mod commands;
 mod failure;
+mod foreign;
 mod interrupt;
+mod keys;
 mod output;
 mod output_file;
 mod progress;

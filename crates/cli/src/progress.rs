@@ -18,6 +18,8 @@ use crate::units;
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// Columns of the bar itself, when the terminal has room.
 const BAR_COLUMNS: usize = 30;
+/// Columns below which a bar says nothing.
+const BAR_COLUMNS_LEAST: usize = 5;
 /// The terminal's columns when it does not tell.
 const DEFAULT_COLUMNS: usize = 80;
 
@@ -109,22 +111,26 @@ impl Bar {
         write_counted(&format!("\r\x1b[2K{}", self.line(done, elapsed_s, columns)));
     }
 
-    /// The line for a terminal of so many columns. The bar shrinks first, then goes.
+    /// The line for a terminal of so many columns. Where there is no room the bar shrinks, then goes, and
+    /// after it the figures that matter least; none is cut.
     fn line(&self, done: u64, elapsed_s: f64, columns: usize) -> String {
         let paint = Paint::stderr();
-        let figures = self.figures(done, elapsed_s);
-        let fixed = 2 + self.label.chars().count() + 2 + 2 + figures.chars().count();
-        let room = columns.saturating_sub(fixed + 1).min(BAR_COLUMNS);
-        if self.total == 0 || room < 5 {
-            let text = format!("  {}  {figures}", self.label);
-            return text.chars().take(columns.saturating_sub(1)).collect();
+        let room = columns.saturating_sub(1);
+        let lines = self.figures(done, elapsed_s).map(|figures| format!("  {}  {figures}", self.label));
+        let width = |line: &str| line.chars().count();
+        let left = room.saturating_sub(width(&lines[0]) + 2).min(BAR_COLUMNS);
+        if self.total == 0 || left < BAR_COLUMNS_LEAST {
+            let fits = lines.iter().find(|line| width(line) <= room);
+            return fits.map_or_else(|| self.label.chars().take(room).collect(), String::clone);
         }
         let done_share = units::as_f64(done.min(self.total)) / units::as_f64(self.total);
-        let (filled, rest) = strip(done_share, room);
-        format!("  {}  {}{}  {figures}", self.label, paint.green(&filled), paint.dim(&rest))
+        let (filled, rest) = strip(done_share, left);
+        let figures = &lines[0][2 + self.label.len()..];
+        format!("  {}  {}{}{figures}", self.label, paint.green(&filled), paint.dim(&rest))
     }
 
-    fn figures(&self, done: u64, elapsed_s: f64) -> String {
+    /// The figures, all of them first, then ever fewer.
+    fn figures(&self, done: u64, elapsed_s: f64) -> [String; 4] {
         let per_second = units::as_f64(done) / elapsed_s.max(1e-9);
         let amount = |number: u64| match self.unit {
             Unit::Bytes => units::bytes(number),
@@ -137,16 +143,23 @@ impl Bar {
             Unit::Time => String::new(),
         };
         if self.total == 0 {
-            return format!("{}{speed}", amount(done));
+            let done = amount(done);
+            return [format!("{done}{speed}"), done.clone(), done.clone(), done];
         }
-        let percent = done.min(self.total) * 100 / self.total;
+        let percent = format!("{} %", done.min(self.total) * 100 / self.total);
         let left_s = units::as_f64(self.total.saturating_sub(done)) / per_second.max(1e-9);
         let left = match self.unit {
             Unit::Time => String::new(),
             _ if done == 0 => String::new(),
             _ => format!("  {left_s:.0} s left"),
         };
-        format!("{percent:3} %  {} of {}{speed}{left}", amount(done), amount(self.total))
+        let amounts = format!("  {} of {}", amount(done), amount(self.total));
+        [
+            format!("{percent:>5}{amounts}{speed}{left}"),
+            format!("{percent}{speed}{left}"),
+            format!("{percent}{left}"),
+            percent,
+        ]
     }
 }
 
@@ -186,6 +199,24 @@ mod tests {
                 let line = bar(total).line(total / 3, 2.5, columns);
                 let plain: String = strip_colours(&line);
                 assert!(plain.chars().count() < columns.max(2), "{columns}: {plain}");
+            }
+        }
+    }
+
+    /// Nothing that is cut, and the share and the time that is left at least.
+    #[test]
+    fn thirty_columns_are_enough() {
+        for label in ["importing", "exporting", "checking", "compacting", "copying", "counting"] {
+            for unit in [Unit::Bytes, Unit::Records] {
+                let bar = Bar { label: label.to_owned(), unit, ..bar(123_456_789_000) };
+                for done in [1, 123_456_789_000 / 3] {
+                    let line = strip_colours(&bar.line(done, 2.5, 30));
+                    assert!(line.contains(" % ") && line.ends_with(" s left") || done == 1, "{line}");
+                    assert!(line.starts_with(&format!("  {label}")) && line.contains('%'), "{line}");
+                }
+                let unknown = Bar { total: 0, label: label.to_owned(), unit, ..bar };
+                let line = unknown.line(123_456_789, 2.5, 30);
+                assert!(line.ends_with("123 MB") || line.ends_with("123,456,789") || line.ends_with("/s"), "{line}");
             }
         }
     }

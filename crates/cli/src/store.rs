@@ -3,10 +3,12 @@
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use azekura::{Db, Durability, Error, Kind, Options, Table};
+use azekura::{Db, Durability, Error, Kind, NAME_BYTES_MAX, Options, Table};
 
-use crate::failure::{Failure, Outcome};
+use crate::bytes::quoted;
+use crate::failure::{self, Failure, Outcome};
 use crate::output_file::is_same;
+use crate::{foreign, units};
 
 /// The database file.
 #[derive(Debug, Clone, clap::Args)]
@@ -30,17 +32,26 @@ pub fn open_to_read(path: &Path) -> Outcome<Db> {
     Ok(Db::open(path, Options::new().create(false).read_only(true))?)
 }
 
-/// Opens an existing database for writing.
-pub fn open_to_write(path: &Path, durability: Durability) -> Outcome<Db> {
-    must_exist(path)?;
+/// Opens an existing database for writing, when `look` has found nothing against it in what there is to
+/// read: opening for writing may change the file, and a command that fails must not.
+pub fn open_to_write(path: &Path, durability: Durability, look: impl FnOnce(&Db) -> Outcome) -> Outcome<Db> {
+    look(&open_to_read(path)?)?;
     Ok(Db::open(path, Options::new().create(false).durability(durability))?)
+}
+
+/// Closes a database whose changes are durable. What closing could not do is no failure of the command.
+pub fn close(db: Db) {
+    let path = db.path().display().to_string();
+    if let Err(error) = db.close() {
+        failure::warn(&format!("{path}: {error}; the change is stored, and the next opening tidies up"));
+    }
 }
 
 /// Refuses what is not there, and the database that the shell has made standard output (`>>`): whatever
 /// the command prints would damage it.
 fn must_exist(path: &Path) -> Outcome {
     match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Err(Failure::Usage(format!("{} is a directory", path.display()))),
+        Ok(metadata) if !metadata.is_file() => Err(foreign::no_database(path)),
         Ok(metadata) if stdout_metadata().is_some_and(|stdout| is_same(&stdout, &metadata)) => {
             Err(Failure::Usage(format!("{}: standard output is the database itself", path.display())))
         }
@@ -66,13 +77,49 @@ pub fn open_table(db: &Db, name: &str) -> Outcome<Table> {
 }
 
 fn missing_table(db: &Db, name: &str) -> String {
-    let names: Vec<String> = db.tables().iter().map(|table| format!("{:?}", table.name)).collect();
+    let names: Vec<String> = db.tables().iter().map(|table| quoted(&table.name)).collect();
     let there = match names.len() {
         0 => "it has none".to_owned(),
         1..=8 => format!("it has {}", names.join(", ")),
         count => format!("it has {count} others"),
     };
-    format!("no table named {name:?} in {} ({there})", db.path().display())
+    format!("no table named {} in {} ({there})", quoted(name), db.path().display())
+}
+
+/// Refuses a name that no table can have, before anything is made.
+pub fn check_name(name: &str) -> Outcome {
+    if name.is_empty() {
+        return Err(Failure::Usage("a table's name cannot be empty".to_owned()));
+    }
+    if name.len() > NAME_BYTES_MAX {
+        let bytes = name.len();
+        let text = format!("the table's name {} has {bytes} bytes, at most {NAME_BYTES_MAX} are allowed", quoted(name));
+        return Err(Failure::Usage(text));
+    }
+    Ok(())
+}
+
+/// Refuses a name that a table has.
+pub fn must_be_free(db: &Db, name: &str) -> Outcome {
+    match db.open_table(name) {
+        Ok(_) => Err(Failure::Usage(format!("table {} in {} exists already", quoted(name), db.path().display()))),
+        Err(_) => Ok(()),
+    }
+}
+
+/// How many records a table has, or none where damage keeps them from being counted.
+pub fn records(table: &Table) -> Option<u64> {
+    table.count().ok()
+}
+
+/// A number of records in words.
+pub fn number_of_records(number: u64) -> String {
+    format!("{} {}", units::grouped(number), if number == 1 { "record" } else { "records" })
+}
+
+/// How many records went, as the end of a sentence.
+pub fn with_records(records: Option<u64>) -> String {
+    records.map_or(String::new(), |records| format!(" ({})", number_of_records(records)))
 }
 
 /// The word for a table's kind.

@@ -1,4 +1,4 @@
-//! Files that are not what they should be, and readers that go away.
+//! Databases that are damaged, and readers that go away.
 
 mod common;
 
@@ -13,18 +13,6 @@ fn filled() -> Place {
     let lines: String = (0..20_000).map(|n| format!("key{n:06}\tthe value of {n}\n")).collect();
     place.run_with_input(["import", "db.azk"], lines.as_bytes()).succeeds();
     place
-}
-
-#[test]
-fn a_file_that_is_no_database_gives_3() {
-    let place = Place::new();
-    place.write("db.azk", "A shopping list.\n".repeat(1_000));
-    for command in [&["get", "db.azk", "k"][..], &["check", "db.azk"], &["info", "db.azk"]] {
-        place.run(command).fails(3, "");
-    }
-    place.run(["set", "db.azk", "k", "v"]).fails(3, "");
-    place.run(["create", "db.azk"]).fails(3, "");
-    assert_eq!(place.read("db.azk"), "A shopping list.\n".repeat(1_000).as_bytes());
 }
 
 #[test]

@@ -63,7 +63,23 @@ fn help_and_version_have_status_0() {
     let place = Place::new();
     assert!(place.run(["--version"]).succeeds().stdout().starts_with("azekura "));
     let commands = [
-        "bench", "create", "get", "set", "remove", "scan", "count", "info", "tables", "import", "export", "check",
+        "bench",
+        "create",
+        "get",
+        "set",
+        "remove",
+        "remove-range",
+        "scan",
+        "count",
+        "info",
+        "tables",
+        "drop",
+        "rename",
+        "clear",
+        "copy-table",
+        "import",
+        "export",
+        "check",
         "compact",
     ];
     let overview = place.run(["--help"]).succeeds();
@@ -108,7 +124,7 @@ fn a_key_comes_from_standard_input() {
     assert_eq!(place.run_with_input(["get", "db.azk", "-"], key).succeeds().stdout(), "red\n");
     assert_eq!(place.run(["scan", "db.azk"]).succeeds().stdout(), "two\\nlines\\xff\\0\tred\n");
     // Every byte counts, and the key is not `-` itself.
-    place.run_with_input(["get", "db.azk", "-"], b"two\nlines").fails(1, "no key two\\nlines");
+    place.run_with_input(["get", "db.azk", "-"], b"two\nlines").fails(1, "no key two\\nlines in table \"main\"");
     place.run(["get", "--hex", "db.azk", "2d"]).fails(1, "no key 2d");
     place.run_with_input(["remove", "db.azk", "-"], key).succeeds();
     place.run_with_input(["remove", "db.azk", "-"], key).fails(1, "no key");

@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::io::Write;
+use std::process::Stdio;
+
 use common::Place;
 
 /// Every byte, alone and beside others, in keys and values.
@@ -93,11 +96,23 @@ fn a_bad_line_is_numbered_and_nothing_before_it_is_lost() {
         place.write("bad.tsv", format!("{good}{line}\nafter\tit\n"));
         let ran = place.run(["import", "db.azk", "bad.tsv"]).fails(2, reason);
         assert!(ran.stderr().contains("bad.tsv: line 12346: "), "{}", ran.stderr());
-        assert!(ran.stderr().contains("the 12,345 rows before it are stored"), "{}", ran.stderr());
+        let stored = "; 12,345 rows are stored; go on with --from-line 12346\n";
+        assert!(ran.stderr().ends_with(stored), "{}", ran.stderr());
         assert_eq!(place.run(["count", "db.azk"]).succeeds().stdout(), "12346\n");
         assert_eq!(place.run(["get", "db.azk", "k12344"]).succeeds().stdout(), "v12344\n");
         assert_eq!(place.run(["get", "db.azk", "old"]).succeeds().stdout(), "record\n");
         place.run(["get", "db.azk", "after"]).fails(1, "no key after");
+        // The line is put right, and the rest follows.
+        place.write(
+            "bad.tsv",
+            format!(
+                "a bad line that is passed over\n{}better\tline\nafter\tit\n",
+                &good[good.find('\n').map_or(0, |end| end + 1)..]
+            ),
+        );
+        let arguments = ["import", "db.azk", "bad.tsv", "--from-line", "12346"];
+        assert!(place.run(arguments).succeeds().stdout().starts_with("imported 2 records"));
+        assert_eq!(place.run(["count", "db.azk"]).succeeds().stdout(), "12348\n");
     }
 }
 
@@ -109,6 +124,41 @@ fn a_key_that_is_too_large_is_a_bad_line() {
     let ran = ran.fails(2, "standard input: line 2: ");
     assert!(ran.stderr().contains("too large"));
     assert_eq!(place.run(["count", "db.azk"]).succeeds().stdout(), "1\n");
+}
+
+/// Interrupted while it reads or waits for more, it says how many rows are stored, which is true, and the
+/// line that it names goes on after them.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_import_says_where_to_go_on() {
+    let place = Place::with_database();
+    let lines: String = (0..45_000).map(|n| format!("k{n:05}\tv{n}\n")).collect();
+    place.write("all.tsv", &lines);
+    for signal in ["INT", "TERM"] {
+        place.run(["clear", "db.azk", "main"]).succeeds();
+        let mut command = place.interruptible(["import", "db.azk"]);
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let mut input = child.stdin.take().expect("a pipe");
+        // More than a pipe holds: once it is written, import is reading, so the handler is set.
+        input.write_all(lines.as_bytes()).expect("import reads");
+        common::signal(&child, signal);
+        let ended = child.wait_with_output().expect("it ends");
+        drop(input);
+        assert_eq!(ended.status.code(), Some(130));
+        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let rows = place.run(["count", "db.azk"]).succeeds().stdout().trim_end().to_owned();
+        let rows: u64 = rows.parse().expect("a number");
+        let stored = match rows {
+            0 => "no row is stored".to_owned(),
+            1 => "1 row is stored".to_owned(),
+            1_000.. => format!("{},{:03} rows are stored", rows / 1_000, rows % 1_000),
+            _ => format!("{rows} rows are stored"),
+        };
+        let line = (rows + 1).to_string();
+        assert_eq!(message, format!("azekura: interrupted; {stored}; go on with --from-line {line}\n"));
+        place.run(["import", "db.azk", "all.tsv", "--from-line", &line]).succeeds();
+        assert_eq!(place.run(["export", "db.azk"]).succeeds().stdout(), lines);
+    }
 }
 
 #[test]

@@ -37,12 +37,13 @@ use crate::failure::Outcome;
 /// Runs `bench`.
 pub fn run(mut args: Args) -> Outcome {
     args.validate()?;
-    match args.order {
+    let outcome = match args.order {
         Order::Sequential => sequential::run(&args),
         Order::Random => random::run(&args),
         Order::Mixed => mixed::run(&args),
         Order::Durable => durable::run(&args),
-    }
+    };
+    outcome.map_err(|failure| failure.at(&args.path.unwrap_or_else(std::env::temp_dir)))
 }
 
 /// Waits until background merging has nothing left to do, if that is asked for; returns the

@@ -7,6 +7,7 @@ use super::args::{Args, Order};
 use super::place::Place;
 use super::table::{Column, Layout};
 use super::{durable, mixed, random, sequential};
+use crate::bytes::harmless;
 use crate::failure::Outcome;
 use crate::output::Output;
 use crate::style::Paint;
@@ -38,7 +39,7 @@ pub fn print_heading(args: &Args, place: &Place, output: &mut Output) -> Outcome
     let (table, durability) = (args.table_name(), args.durability_name());
     output.line(&format!("{}  {what}", paint.bold(args.order_name())))?;
     output.line(&format!("{table} table, {durability} commits{cache}"))?;
-    output.line(&paint.dim(&place.path().display().to_string()))?;
+    output.line(&paint.dim(&harmless(&place.path().display().to_string())))?;
     output.line("")?;
     output.flush()
 }
@@ -47,7 +48,7 @@ pub fn print_heading(args: &Args, place: &Place, output: &mut Output) -> Outcome
 pub fn print_kept(place: &Place, output: &mut Output) -> Outcome {
     if place.is_kept() {
         output.line("")?;
-        output.line(&format!("kept {}", place.path().display()))?;
+        output.line(&harmless(&format!("kept {}", place.path().display())))?;
     }
     Ok(())
 }
@@ -226,7 +227,7 @@ fn lookup_lines(row: &random::Row) -> Vec<Line> {
         ("get_many", rate(row.get_many_per_s), "present keys, 100 at a time".into()),
         ("scan", rate(row.scan_per_s), "all records".into()),
         ("memory", known(row.peak_rss_bytes, bytes), "at the peak".into()),
-        ("times", String::new(), row.csv.display().to_string()),
+        ("times", String::new(), harmless(&row.csv.display().to_string())),
     ]
 }
 

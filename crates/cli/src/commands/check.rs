@@ -2,6 +2,7 @@
 
 use azekura::CheckReport;
 
+use crate::bytes;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::progress::{Progress, Unit};
@@ -14,7 +15,7 @@ use crate::units;
 #[command(after_help = "Exit status 3 when anything is wrong.\n\nExample:\n  azekura check fruit.azk && echo sound")]
 pub struct Args {
     #[command(flatten)]
-    file: FileArg,
+    pub file: FileArg,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -62,7 +63,7 @@ fn json(report: &CheckReport) -> serde_json::Value {
 fn print(report: &CheckReport, output: &mut Output) -> Outcome {
     let paint = Paint::stdout();
     for problem in &report.problems {
-        output.line(&format!("{} {problem}", paint.red("problem:")))?;
+        output.line(&format!("{} {}", paint.red("problem:"), bytes::harmless(problem)))?;
     }
     if report.problems.is_empty() {
         output.line(&format!(

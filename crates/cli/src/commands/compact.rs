@@ -13,7 +13,7 @@ use crate::units;
 #[command(after_help = "Example:\n  azekura compact fruit.azk")]
 pub struct Args {
     #[command(flatten)]
-    file: FileArg,
+    pub file: FileArg,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -25,11 +25,11 @@ pub fn run(args: &Args) -> Outcome {
     let path = &args.file.path;
     let size = || std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let before = size();
-    let db = store::open_to_write(path, Durability::Sync)?;
+    let db = store::open_to_write(path, Durability::Sync, |_| Ok(()))?;
     let mut progress = Progress::new("compacting", Unit::Bytes, 0);
     db.compact(|step| progress.set_of(step.done, step.total))?;
     drop(progress);
-    db.close()?;
+    store::close(db);
     let after = size();
     if args.json {
         let report = serde_json::json!({ "before_bytes": before, "after_bytes": after });

@@ -9,7 +9,7 @@ use crate::store::{self, FileArg, TableArg};
 #[command(after_help = "Example:\n  azekura count fruit.azk --table prices")]
 pub struct Args {
     #[command(flatten)]
-    file: FileArg,
+    pub file: FileArg,
     #[command(flatten)]
     table: TableArg,
     /// Print JSON

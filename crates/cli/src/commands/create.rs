@@ -1,16 +1,19 @@
 //! `azekura create`: a new database with one table, or one more table in a database.
 
-use azekura::{Db, Kind, Options};
+use std::path::Path;
 
-use crate::failure::Outcome;
-use crate::store::{FileArg, TableArg, kind_name};
+use azekura::{Db, Durability, Error, Kind, Options};
+
+use crate::failure::{Failure, Outcome};
+use crate::output_file::check_target;
+use crate::store::{self, FileArg, TableArg, kind_name};
 
 /// Arguments of `create`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  azekura create fruit.azk\n  azekura create fruit.azk --table prices --hash")]
 pub struct Args {
     #[command(flatten)]
-    file: FileArg,
+    pub file: FileArg,
     #[command(flatten)]
     table: TableArg,
     /// A table in hash order: the fastest for single keys, without ranges
@@ -24,15 +27,53 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs `create`. An existing table is an error, whatever its kind.
+/// Runs `create`. An existing table is an error, whatever its kind. A new database is made beside its
+/// name, table and all, so that a failure leaves nothing.
 pub fn run(args: &Args) -> Outcome {
     let kind = if args.hash { Kind::Hash } else { Kind::Ordered };
-    let db = Db::open(&args.file.path, Options::new())?;
-    db.create_table(&args.table.table, kind)?;
-    db.close()?;
+    let (path, name) = (&args.file.path, &args.table.table);
+    store::check_name(name)?;
+    if !path.exists() {
+        make(path, name, kind)?;
+    } else {
+        let db = if is_blank(path) {
+            Db::open(path, Options::new())?
+        } else {
+            store::open_to_write(path, Durability::Sync, |db| store::must_be_free(db, name))?
+        };
+        db.create_table(name, kind)?;
+        store::close(db);
+    }
     if args.json {
-        let report = serde_json::json!({ "table": args.table.table, "kind": kind_name(kind) });
+        let report = serde_json::json!({ "table": name, "kind": kind_name(kind) });
         return crate::output::print_json(&report);
     }
     Ok(())
+}
+
+/// Makes a new database.
+fn make(path: &Path, name: &str, kind: Kind) -> Outcome {
+    let unfinished = check_target(path, &[], false)?.unfinished()?;
+    // Nobody knows the file by the name that the engine does.
+    let failed = |error: azekura::Error| match error {
+        Error::Open { detail, .. } => Failure::Usage(format!("{}: {detail}", path.display())),
+        other => Failure::from(other).at(path),
+    };
+    let db = Db::open(unfinished.path(), Options::new()).map_err(failed)?;
+    db.create_table(name, kind).map_err(failed)?;
+    store::close(db);
+    unfinished.publish()
+}
+
+/// Whether a file is there and waits to become a database: it is empty, or has the room for superblocks
+/// only, as a creation that was cut off leaves it.
+fn is_blank(path: &Path) -> bool {
+    const ROOM_BYTES: u64 = 8192;
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() && metadata.len() == ROOM_BYTES => {
+            std::fs::read(path).is_ok_and(|bytes| bytes.iter().all(|&byte| byte == 0))
+        }
+        Ok(metadata) => metadata.is_file() && metadata.len() == 0,
+        Err(_) => false,
+    }
 }

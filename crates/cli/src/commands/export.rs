@@ -30,7 +30,7 @@ const STDOUT_NAMES: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd
                   Example:\n  azekura export fruit.azk fruit.tsv\n  azekura export fruit.azk | gzip > fruit.tsv.gz")]
 pub struct Args {
     #[command(flatten)]
-    file: FileArg,
+    pub file: FileArg,
     /// The TSV file to write, or - for standard output
     #[arg(value_name = "OUTPUT", default_value = "-")]
     output: PathBuf,

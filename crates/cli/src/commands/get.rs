@@ -16,7 +16,7 @@ use crate::store::{self, FileArg, TableArg};
                   printf 'two\\nlines' | azekura get fruit.azk -")]
 pub struct Args {
     #[command(flatten)]
-    file: FileArg,
+    pub file: FileArg,
     /// The key, or - for standard input (a key that is - itself: --hex 2d)
     #[arg(allow_hyphen_values = true)]
     key: OsString,
@@ -62,8 +62,5 @@ pub fn run(args: &Args) -> Outcome {
 
 /// The failure of a key that is not there.
 pub fn not_found(key: &[u8], table: &str, form: Form) -> Failure {
-    let mut shown = Vec::new();
-    bytes::write_form(key, form, &mut shown);
-    let shown = String::from_utf8_lossy(&shown).into_owned();
-    Failure::NotFound(format!("no key {shown} in table {table:?}"))
+    Failure::NotFound(format!("no key {} in table {}", bytes::shown(key, form), bytes::quoted(table)))
 }

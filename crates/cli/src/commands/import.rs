@@ -1,19 +1,28 @@
 //! `azekura import`: the records of a TSV file or stream. The twin of `export`.
 //!
-//! Rows are committed in batches, eventually durable, and all are made durable at the end. A
-//! line that cannot be read ends the import with its number; every row before it is stored, so
-//! that the rest can be imported once the line is put right. A carriage return before the line
-//! feed is taken off: files from Windows have one, and one that belongs to a value is escaped.
+//! Rows are committed in batches, eventually durable, and made durable every second and at the end. What
+//! ends an import early, be it a line that cannot be read, a full disk or an interrupt, is reported with
+//! the number of rows that are durable by then, all from the first on, and the line to go on from. A
+//! carriage return before the line feed is taken off: files from Windows have one, and one that belongs
+//! to a value is escaped.
+//!
+//! An interrupt may come while the import waits for input, so it is another thread that then commits and
+//! reports. The import is behind a lock for that, which nobody holds while he waits.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use azekura::{Db, Durability, Table, WriteTxn};
 
 use crate::bytes::{self, Form, FormArg};
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::{Deferred, EXIT_INTERRUPTED};
 use crate::output;
+use crate::output_file::is_same;
 use crate::progress::{Progress, Unit};
 use crate::store::{self, FileArg, TableArg};
 use crate::units;
@@ -22,6 +31,8 @@ use crate::units;
 const BATCH_ROWS: u64 = 10_000;
 /// Bytes in one transaction, which is held in memory until it commits.
 const BATCH_BYTES: u64 = 16 << 20;
+/// The time after which rows are made durable: as long as the engine itself lets commits wait.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -29,12 +40,13 @@ const BUFFER_BYTES: usize = 256 << 10;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Each line is a key, a tab and a value, with \\t \\n \\r \\\\ \\0 and \\xNN escapes. A key that is\n\
-                  there already gets the new value. A bad line ends the import; those before it are stored.\n\n\
-                  Example:\n  azekura create fruit.azk\n  azekura import fruit.azk fruit.tsv\n  zcat fruit.tsv.gz | azekura import fruit.azk -"
+                  there already gets the new value. What ends the import early is said with the\n\
+                  number of rows that are stored, and --from-line goes on after them.\n\n\
+                  Example:\n  azekura create fruit.azk\n  azekura import fruit.azk fruit.tsv\n  zcat fruit.tsv.gz | azekura import fruit.azk -\n  azekura import fruit.azk fruit.tsv --from-line 10001"
 )]
 pub struct Args {
     #[command(flatten)]
-    file: FileArg,
+    pub file: FileArg,
     /// The TSV file to read, or - for standard input
     #[arg(value_name = "INPUT", default_value = "-")]
     input: PathBuf,
@@ -42,6 +54,9 @@ pub struct Args {
     table: TableArg,
     #[command(flatten)]
     form: FormArg,
+    /// Pass over the lines before this one
+    #[arg(long, value_name = "N", default_value = "1", value_parser = crate::units::parse_positive)]
+    from_line: u64,
     /// Print a summary as JSON
     #[arg(long)]
     json: bool,
@@ -49,30 +64,54 @@ pub struct Args {
 
 /// Runs `import`.
 pub fn run(args: &Args) -> Outcome {
-    let (mut input, total) = open_input(&args.input)?;
-    let db = store::open_to_write(&args.file.path, Durability::Eventual)?;
+    let (mut input, total) = open_input(&args.input, &args.file.path)?;
+    let look = |db: &Db| store::open_table(db, &args.table.table).map(drop);
+    let db = store::open_to_write(&args.file.path, Durability::Eventual, look)?;
     let table = store::open_table(&db, &args.table.table)?;
-    let mut batch = Batch::new(&db, &table, args.form.form());
-    let progress = Progress::new("importing", Unit::Bytes, total);
-    let read = batch.read_lines(&mut *input, &name(&args.input), progress);
-    // Whatever ended the reading, the rows before it are kept, and durable.
-    let stored = batch.finish().and_then(|counts| {
-        db.close()?;
-        Ok(counts)
+    let mut import = Import::new(&db, &table, args.form.form());
+    (import.name, import.from_line) = (name(&args.input), args.from_line);
+    import.progress = Some(Progress::new("importing", Unit::Bytes, total));
+    drop(table);
+    let import = Arc::new(Mutex::new(import));
+    let stop = Arc::new(AtomicBool::new(false));
+    let _deferred = Deferred::new({
+        let (import, stop) = (import.clone(), stop.clone());
+        move || interrupted(&import, &stop)
     });
-    let (rows, bytes) = match (read, stored) {
-        (Ok(()), stored) => stored?,
-        (Err(Failure::Usage(reason)), Ok((rows, _))) => {
-            let stored = format!("the {} rows before it are stored", units::grouped(rows));
-            return Err(Failure::Usage(format!("{reason}; {stored}")));
-        }
-        (Err(failure), _) => return Err(failure),
-    };
+    let read = read_lines(&import, &mut *input, &stop);
+    let ended = locked(&import).end(read);
+    store::close(db);
+    let (rows, bytes) = ended?;
     if args.json {
         return output::print_json(&serde_json::json!({ "records": rows, "bytes": bytes }));
     }
     let rows = units::grouped(rows);
     output::print_line(&format!("imported {rows} records ({})", units::bytes(bytes)))
+}
+
+/// Ends the program with what is read so far, unless the import ends by itself.
+fn interrupted(import: &Mutex<Import>, stop: &AtomicBool) {
+    // If lines come, their reader ends the import; if none come, nobody holds the lock.
+    stop.store(true, Ordering::Relaxed);
+    let mut import = locked(import);
+    if import.has_ended {
+        return;
+    }
+    let db = import.db.clone();
+    if let Err(failure) = import.end(Err(stopped())) {
+        let _status = failure.report();
+        store::close(db);
+    }
+    std::process::exit(i32::from(EXIT_INTERRUPTED));
+}
+
+fn stopped() -> Failure {
+    Failure::Interrupted("interrupted".to_owned())
+}
+
+/// The import, also when a thread died with it in hand: what is committed is whole.
+fn locked(import: &Mutex<Import>) -> MutexGuard<'_, Import> {
+    import.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Imports the records of a stream into a table, in text form, and gives how many rows there were before
@@ -81,29 +120,54 @@ pub fn run(args: &Args) -> Outcome {
 /// # Errors
 /// What the database meets.
 pub fn import_from(db: &Db, table: &Table, input: &mut dyn BufRead) -> azekura::Result<(u64, Option<String>)> {
-    let mut batch = Batch::new(db, table, Form::Text);
-    let read = batch.read_lines(input, "input", Progress::new("importing", Unit::Bytes, 0));
+    let import = Mutex::new(Import::new(db, table, Form::Text));
+    let read = read_lines(&import, input, &AtomicBool::new(false));
     let bad = match read {
         Ok(()) => None,
         Err(Failure::Engine(error)) => return Err(error),
         Err(failure) => Some(failure.to_string()),
     };
-    match batch.finish() {
-        Ok((rows, _)) => Ok((rows, bad)),
+    match locked(&import).finish() {
+        Ok(()) => Ok((locked(&import).durable_rows, bad)),
         Err(Failure::Engine(error)) => Err(error),
         Err(failure) => Ok((0, Some(failure.to_string()))),
     }
 }
 
+/// Reads lines until the input ends, one is bad, or somebody wants it to stop.
+fn read_lines(import: &Mutex<Import>, input: &mut dyn BufRead, stop: &AtomicBool) -> Outcome {
+    let mut line = Vec::new();
+    for number in 1u64.. {
+        line.clear();
+        let read = input.read_until(b'\n', &mut line);
+        if stop.load(Ordering::Relaxed) {
+            return Err(stopped());
+        }
+        let mut import = locked(import);
+        let read = read.map_err(|error| import.bad_line(number, &error.to_string()))?;
+        if read == 0 {
+            break;
+        }
+        import.take_line(&line, number)?;
+    }
+    Ok(())
+}
+
 /// The input, and its size in bytes or 0 when nobody knows.
-fn open_input(path: &Path) -> Outcome<(Box<dyn BufRead>, u64)> {
+fn open_input(path: &Path, database: &Path) -> Outcome<(Box<dyn BufRead>, u64)> {
     if path == Path::new("-") {
         return Ok((Box::new(BufReader::with_capacity(BUFFER_BYTES, io::stdin().lock())), 0));
     }
     let failed = |error: io::Error| Failure::io("reading", path, &error);
     let file = File::open(path).map_err(failed)?;
-    let total = file.metadata().map_err(failed)?.len();
-    Ok((Box::new(BufReader::with_capacity(BUFFER_BYTES, file)), total))
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(Failure::Usage(format!("{} is a directory", path.display())));
+    }
+    if std::fs::metadata(database).is_ok_and(|database| is_same(&database, &metadata)) {
+        return Err(Failure::Usage(format!("{} is the database itself", path.display())));
+    }
+    Ok((Box::new(BufReader::with_capacity(BUFFER_BYTES, file)), metadata.len()))
 }
 
 fn name(path: &Path) -> String {
@@ -111,75 +175,119 @@ fn name(path: &Path) -> String {
 }
 
 /// Rows on their way into the table, in one transaction after the other.
-struct Batch<'a> {
-    db: &'a Db,
-    table: &'a Table,
+struct Import {
+    db: Db,
+    table: Table,
     form: Form,
+    /// What the input is called, and its first line that counts.
+    name: String,
+    from_line: u64,
+    progress: Option<Progress>,
     txn: Option<WriteTxn>,
     batch_rows: u64,
     batch_bytes: u64,
+    /// Rows that are committed, and those of them that are durable.
     rows: u64,
+    durable_rows: u64,
+    synced: Instant,
     bytes: u64,
+    has_ended: bool,
 }
 
-impl<'a> Batch<'a> {
-    fn new(db: &'a Db, table: &'a Table, form: Form) -> Batch<'a> {
-        let (batch_rows, batch_bytes, rows, bytes) = (0, 0, 0, 0);
-        Batch { db, table, form, txn: None, batch_rows, batch_bytes, rows, bytes }
+impl Import {
+    fn new(db: &Db, table: &Table, form: Form) -> Import {
+        Import {
+            db: db.clone(),
+            table: table.clone(),
+            form,
+            name: "input".to_owned(),
+            from_line: 1,
+            progress: None,
+            txn: None,
+            batch_rows: 0,
+            batch_bytes: 0,
+            rows: 0,
+            durable_rows: 0,
+            synced: Instant::now(),
+            bytes: 0,
+            has_ended: false,
+        }
     }
 
-    /// Reads lines until the input ends or one is bad.
-    fn read_lines(&mut self, input: &mut dyn BufRead, name: &str, mut progress: Progress) -> Outcome {
-        let mut line = Vec::new();
-        for number in 1u64.. {
-            line.clear();
-            let read = input
-                .read_until(b'\n', &mut line)
-                .map_err(|error| Failure::Usage(format!("{name}: line {number}: {error}")))?;
-            if read == 0 {
-                break;
+    fn bad_line(&self, number: u64, reason: &str) -> Failure {
+        Failure::Usage(format!("{}: line {number}: {reason}", self.name))
+    }
+
+    /// Puts the row of a line into the transaction, and commits that when it is large enough.
+    fn take_line(&mut self, line: &[u8], number: u64) -> Outcome {
+        let line_bytes = u64::try_from(line.len()).unwrap_or(0);
+        self.bytes += line_bytes;
+        if number >= self.from_line {
+            self.put_line(strip_line_end(line), number)?;
+            self.batch_rows += 1;
+            self.batch_bytes += line_bytes;
+            if self.batch_rows >= BATCH_ROWS || self.batch_bytes >= BATCH_BYTES {
+                self.commit()?;
             }
-            self.put_line(strip_line_end(&line), name, number)?;
-            self.count(u64::try_from(read).unwrap_or(0))?;
+        }
+        if let Some(progress) = &mut self.progress {
             progress.set(self.bytes);
         }
         Ok(())
     }
 
-    fn put_line(&mut self, line: &[u8], name: &str, number: u64) -> Outcome {
-        let bad = |reason: String| Failure::Usage(format!("{name}: line {number}: {reason}"));
-        let (key, value) = split_line(line).map_err(bad)?;
-        let key = bytes::read_form(key, self.form).map_err(bad)?;
-        let value = bytes::read_form(value, self.form).map_err(bad)?;
+    fn put_line(&mut self, line: &[u8], number: u64) -> Outcome {
+        let (key, value) = split_line(line).map_err(|reason| self.bad_line(number, &reason))?;
+        let key = bytes::read_form(key, self.form).map_err(|reason| self.bad_line(number, &reason))?;
+        let value = bytes::read_form(value, self.form).map_err(|reason| self.bad_line(number, &reason))?;
         let txn = self.txn.get_or_insert_with(|| self.db.write());
-        match txn.put(self.table, &key, &value) {
-            Err(error @ azekura::Error::TooLarge { .. }) => Err(bad(error.to_string())),
+        match txn.put(&self.table, &key, &value) {
+            Err(error @ azekura::Error::TooLarge { .. }) => Err(self.bad_line(number, &error.to_string())),
             other => Ok(other?),
         }
     }
 
-    /// Counts a row that is in the transaction, and commits when that is large enough.
-    fn count(&mut self, line_bytes: u64) -> Outcome {
-        self.rows += 1;
-        self.bytes += line_bytes;
-        self.batch_rows += 1;
-        self.batch_bytes += line_bytes;
-        if self.batch_rows >= BATCH_ROWS || self.batch_bytes >= BATCH_BYTES {
-            self.commit()?;
+    fn commit(&mut self) -> Outcome {
+        let rows = std::mem::take(&mut self.batch_rows);
+        self.batch_bytes = 0;
+        if let Some(txn) = self.txn.take() {
+            txn.commit()?;
+            self.rows += rows;
         }
+        if self.synced.elapsed() >= SYNC_INTERVAL { self.sync() } else { Ok(()) }
+    }
+
+    fn sync(&mut self) -> Outcome {
+        self.synced = Instant::now();
+        self.db.sync()?;
+        self.durable_rows = self.rows;
         Ok(())
     }
 
-    fn commit(&mut self) -> Outcome {
-        (self.batch_rows, self.batch_bytes) = (0, 0);
-        self.txn.take().map_or(Ok(()), |txn| Ok(txn.commit()?))
+    /// Commits what is left and makes everything durable.
+    fn finish(&mut self) -> Outcome {
+        let committed = self.commit();
+        self.sync()?;
+        committed
     }
 
-    /// Commits what is left and makes everything durable; returns the numbers of rows and bytes.
-    fn finish(mut self) -> Outcome<(u64, u64)> {
-        self.commit()?;
-        self.db.sync()?;
-        Ok((self.rows, self.bytes))
+    /// Ends the import, which went so far without a failure or with one: gives the numbers of rows and of
+    /// bytes, or says how many rows are stored.
+    fn end(&mut self, read: Outcome) -> Outcome<(u64, u64)> {
+        self.has_ended = true;
+        let finished = self.finish();
+        self.progress = None;
+        let Err(failure) = read.and(finished) else {
+            return Ok((self.rows, self.bytes));
+        };
+        let rows = self.durable_rows;
+        let stored = match rows {
+            0 => "no row is stored".to_owned(),
+            1 => "1 row is stored".to_owned(),
+            _ => format!("{} rows are stored", units::grouped(rows)),
+        };
+        let next = self.from_line.saturating_add(rows);
+        Err(failure.at(self.db.path()).noted(&format!("{stored}; go on with --from-line {next}")))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `azekura info`: the size and the state of a database, from its manifest: no data is read.
 
+use crate::bytes::{harmless, shown_name};
 use crate::failure::Outcome;
 use crate::output;
 use crate::store::{self, FileArg, kind_name};
@@ -10,7 +11,7 @@ use crate::units;
 #[command(after_help = "Example:\n  azekura info fruit.azk")]
 pub struct Args {
     #[command(flatten)]
-    file: FileArg,
+    pub file: FileArg,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -41,9 +42,10 @@ pub fn run(args: &Args) -> Outcome {
         0..1_000 => units::bytes(bytes),
         _ => format!("{} ({} bytes)", units::bytes(bytes), units::grouped(bytes)),
     };
-    let names: Vec<String> = tables.iter().map(|table| format!("{} ({})", table.name, kind_name(table.kind))).collect();
+    let names: Vec<String> =
+        tables.iter().map(|table| format!("{} ({})", shown_name(&table.name), kind_name(table.kind))).collect();
     output::print_labelled(&[
-        ("database", args.file.path.display().to_string()),
+        ("database", harmless(&args.file.path.display().to_string())),
         ("file", size(stats.file_bytes)),
         ("live", size(stats.live_bytes)),
         ("free", size(stats.free_bytes)),

@@ -1,36 +1,52 @@
 //! The commands, one file for each.
 
 pub mod check;
+pub mod clear;
 pub mod compact;
+pub mod copy_table;
 pub mod count;
 pub mod create;
+pub mod drop;
 pub mod export;
 pub mod get;
 pub mod import;
 pub mod info;
 pub mod remove;
+pub mod remove_range;
+pub mod rename;
 pub mod scan;
 pub mod set;
 pub mod tables;
 
 use crate::cli::Command;
 use crate::failure::Outcome;
+use crate::store::FileArg;
 
 /// Runs one command.
 pub fn run(command: Command) -> Outcome {
     match command {
         Command::Bench(args) => crate::bench::run(args),
-        Command::Create(args) => create::run(&args),
-        Command::Get(args) => get::run(&args),
-        Command::Set(args) => set::run(&args),
-        Command::Remove(args) => remove::run(&args),
-        Command::Scan(args) => scan::run(&args),
-        Command::Count(args) => count::run(&args),
-        Command::Info(args) => info::run(&args),
-        Command::Tables(args) => tables::run(&args),
-        Command::Import(args) => import::run(&args),
-        Command::Export(args) => export::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Compact(args) => compact::run(&args),
+        Command::Create(args) => named(&args.file, create::run(&args)),
+        Command::Get(args) => named(&args.file, get::run(&args)),
+        Command::Set(args) => named(&args.file, set::run(&args)),
+        Command::Remove(args) => named(&args.file, remove::run(&args)),
+        Command::RemoveRange(args) => named(&args.file, remove_range::run(&args)),
+        Command::Scan(args) => named(&args.file, scan::run(&args)),
+        Command::Count(args) => named(&args.file, count::run(&args)),
+        Command::Info(args) => named(&args.file, info::run(&args)),
+        Command::Tables(args) => named(&args.file, tables::run(&args)),
+        Command::Drop(args) => named(&args.file, drop::run(&args)),
+        Command::Rename(args) => named(&args.file, rename::run(&args)),
+        Command::Clear(args) => named(&args.file, clear::run(&args)),
+        Command::CopyTable(args) => named(&args.file, copy_table::run(&args)),
+        Command::Import(args) => named(&args.file, import::run(&args)),
+        Command::Export(args) => named(&args.file, export::run(&args)),
+        Command::Check(args) => named(&args.file, check::run(&args)),
+        Command::Compact(args) => named(&args.file, compact::run(&args)),
     }
+}
+
+/// The outcome of a command on a file, which every failure of the engine then names.
+fn named(file: &FileArg, outcome: Outcome) -> Outcome {
+    outcome.map_err(|failure| failure.at(&file.path))
 }

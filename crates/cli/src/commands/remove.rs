@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use azekura::Durability;
+use azekura::{Db, Durability};
 
 use crate::bytes::{self, FormArg};
 use crate::commands::get::not_found;
@@ -15,7 +15,7 @@ use crate::store::{self, FileArg, TableArg};
                   Example:\n  azekura remove fruit.azk apple\n  printf 'two\\nlines' | azekura remove fruit.azk -")]
 pub struct Args {
     #[command(flatten)]
-    file: FileArg,
+    pub file: FileArg,
     /// The key, or - for standard input (a key that is - itself: --hex 2d)
     #[arg(allow_hyphen_values = true)]
     key: OsString,
@@ -25,20 +25,19 @@ pub struct Args {
     form: FormArg,
 }
 
-/// Runs `remove`: looks and removes in one transaction, without reading the value.
+/// Runs `remove`.
 pub fn run(args: &Args) -> Outcome {
     let form = args.form.form();
     let key = bytes::argument(&args.key, form)?;
-    let db = store::open_to_write(&args.file.path, Durability::Sync)?;
-    let table = store::open_table(&db, &args.table.table)?;
-    let mut txn = db.write();
-    let present = txn.contains(&table, &key)?;
-    if present {
-        txn.remove(&table, &key)?;
-        txn.commit()?;
-    } else {
-        drop(txn);
-    }
-    db.close()?;
-    if present { Ok(()) } else { Err(not_found(&key, &args.table.table, form)) }
+    let name = &args.table.table;
+    let look = |db: &Db| match store::open_table(db, name)?.contains(&key) {
+        Ok(false) => Err(not_found(&key, name, form)),
+        // What cannot be read can be removed.
+        Ok(true) | Err(azekura::Error::Corrupt { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    };
+    let db = store::open_to_write(&args.file.path, Durability::Sync, look)?;
+    store::open_table(&db, name)?.remove(&key)?;
+    store::close(db);
+    Ok(())
 }

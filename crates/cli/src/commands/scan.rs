@@ -2,13 +2,9 @@
 //!
 //! A text line is the key, a tab and the value, escaped as in `export`.
 
-use std::ffi::OsString;
-use std::ops::Bound;
-
-use azekura::{Cursor, Kind, ReadTxn, Table};
-
 use crate::bytes::{self, Form, FormArg, JsonRecord};
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
+use crate::keys::{Keys, KeysArg};
 use crate::output::Output;
 use crate::store::{self, FileArg, TableArg};
 
@@ -19,18 +15,11 @@ use crate::store::{self, FileArg, TableArg};
 )]
 pub struct Args {
     #[command(flatten)]
-    file: FileArg,
+    pub file: FileArg,
     #[command(flatten)]
     table: TableArg,
-    /// First key, included, or - for standard input (ordered tables)
-    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
-    from: Option<OsString>,
-    /// Last key, not included, or - for standard input (ordered tables)
-    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
-    to: Option<OsString>,
-    /// Only keys that begin so, or - for standard input (ordered tables)
-    #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
-    prefix: Option<OsString>,
+    #[command(flatten)]
+    keys: KeysArg,
     /// From the last to the first
     #[arg(long)]
     reverse: bool,
@@ -50,7 +39,7 @@ pub struct Args {
 /// Runs `scan` over one snapshot. Standard input is read before the database is opened: a slow pipe
 /// locks nobody out.
 pub fn run(args: &Args) -> Outcome {
-    let keys = Keys::of(args)?;
+    let keys = Keys::of(&args.keys, args.form.form())?;
     let db = store::open_to_read(&args.file.path)?;
     let table = store::open_table(&db, &args.table.table)?;
     let txn = db.read();
@@ -68,50 +57,6 @@ pub fn run(args: &Args) -> Outcome {
         left -= 1;
     }
     output.finish()
-}
-
-/// The keys to which a scan is limited.
-struct Keys {
-    from: Option<Vec<u8>>,
-    to: Option<Vec<u8>>,
-    prefix: Option<Vec<u8>>,
-}
-
-impl Keys {
-    fn of(args: &Args) -> Outcome<Keys> {
-        if let (Some(from), Some(to)) = (&args.from, &args.to) {
-            bytes::one_from_stdin(("--from", from), ("--to", to))?;
-        }
-        let form = args.form.form();
-        let parse = |key: &Option<OsString>| key.as_ref().map(|key| bytes::argument(key, form)).transpose();
-        let keys = Keys { from: parse(&args.from)?, to: parse(&args.to)?, prefix: parse(&args.prefix)? };
-        if let (Some(from), Some(to)) = (&keys.from, &keys.to)
-            && from > to
-        {
-            return Err(Failure::Usage("--from is after --to".to_owned()));
-        }
-        Ok(keys)
-    }
-
-    /// A cursor over them.
-    fn cursor(&self, txn: &ReadTxn, table: &Table) -> Outcome<Cursor> {
-        let limited = self.from.is_some() || self.to.is_some() || self.prefix.is_some();
-        if limited && table.kind() == Kind::Hash {
-            return Err(Failure::Usage(format!(
-                "table {:?} is in hash order: --from, --to and --prefix need an ordered table",
-                table.name()
-            )));
-        }
-        if let Some(prefix) = &self.prefix {
-            return Ok(txn.prefix(table, prefix)?);
-        }
-        if !limited {
-            return Ok(txn.cursor(table)?);
-        }
-        let low = self.from.as_deref().map_or(Bound::Unbounded, Bound::Included);
-        let high = self.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        Ok(txn.range(table, low, high)?)
-    }
 }
 
 /// Writes one record. `line` is a buffer, reused from record to record.

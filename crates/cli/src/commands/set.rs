@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 
-use azekura::Durability;
+use azekura::{Db, Durability, KEY_BYTES_MAX};
 
 use crate::bytes::{self, FormArg};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::store::{self, FileArg, TableArg};
+use crate::units;
 
 /// Arguments of `set`.
 #[derive(Debug, clap::Args)]
@@ -18,7 +19,7 @@ use crate::store::{self, FileArg, TableArg};
 )]
 pub struct Args {
     #[command(flatten)]
-    file: FileArg,
+    pub file: FileArg,
     /// The key, or - for standard input (a key that is - itself: --hex 2d)
     #[arg(allow_hyphen_values = true)]
     key: OsString,
@@ -37,7 +38,14 @@ pub fn run(args: &Args) -> Outcome {
     bytes::one_from_stdin(("KEY", &args.key), ("VALUE", &args.value))?;
     let key = bytes::argument(&args.key, form)?;
     let value = bytes::argument(&args.value, form)?;
-    let db = store::open_to_write(&args.file.path, Durability::Sync)?;
-    store::open_table(&db, &args.table.table)?.put(&key, &value)?;
-    Ok(db.close()?)
+    if key.len() > KEY_BYTES_MAX {
+        let bytes = units::grouped(u64::try_from(key.len()).unwrap_or(u64::MAX));
+        return Err(Failure::Usage(format!("the key has {bytes} bytes, at most {KEY_BYTES_MAX} are allowed")));
+    }
+    let name = &args.table.table;
+    let look = |db: &Db| store::open_table(db, name).map(drop);
+    let db = store::open_to_write(&args.file.path, Durability::Sync, look)?;
+    store::open_table(&db, name)?.put(&key, &value)?;
+    store::close(db);
+    Ok(())
 }

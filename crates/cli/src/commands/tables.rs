@@ -3,6 +3,7 @@
 use azekura::{Db, TableInfo};
 use serde::Serialize;
 
+use crate::bytes::shown_name;
 use crate::failure::Outcome;
 use crate::output::Output;
 use crate::store::{self, FileArg, kind_name};
@@ -14,7 +15,7 @@ use crate::units;
 #[command(after_help = "Example:\n  azekura tables fruit.azk --count")]
 pub struct Args {
     #[command(flatten)]
-    file: FileArg,
+    pub file: FileArg,
     /// Count the records of each as well
     #[arg(long)]
     count: bool,
@@ -43,7 +44,7 @@ pub fn run(args: &Args) -> Outcome {
         }
         return output.finish();
     }
-    let width = tables.iter().map(|table| shown(&table.name).chars().count()).max();
+    let width = tables.iter().map(|table| shown_name(&table.name).chars().count()).max();
     let width = width.unwrap_or(0).max("table".len());
     let paint = Paint::stdout();
     let count_head = if args.count { "           records" } else { "" };
@@ -53,7 +54,7 @@ pub fn run(args: &Args) -> Outcome {
     for table in &tables {
         let row = row(&db, table, args.count)?;
         let records = row.records.map(|count| format!("{:>18}", units::grouped(count)));
-        let name = shown(row.table);
+        let name = shown_name(row.table);
         let records = records.unwrap_or_default();
         output.line(format!("{name:width$}  {:7}{records}", row.kind).trim_end())?;
     }
@@ -63,11 +64,4 @@ pub fn run(args: &Args) -> Outcome {
 fn row<'a>(db: &Db, table: &'a TableInfo, count: bool) -> Outcome<Row<'a>> {
     let records = if count { Some(store::open_table(db, &table.name)?.count()?) } else { None };
     Ok(Row { table: &table.name, kind: kind_name(table.kind), records })
-}
-
-/// A table's name as it can be printed: names may hold any characters.
-fn shown(name: &str) -> String {
-    let mut out = Vec::new();
-    crate::bytes::escape(name.as_bytes(), &mut out);
-    String::from_utf8_lossy(&out).into_owned()
 }

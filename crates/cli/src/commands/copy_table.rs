@@ -1,0 +1,194 @@
+//! `azekura copy-table`: a table under another name, or in another database.
+//!
+//! The records of one snapshot go, in batches, into a table with a name of its own; when all are there
+//! and durable, it gets the name that was asked for. So there is a whole copy or none under that name.
+//! A copy that fails or is interrupted removes what it has made; one that is killed leaves it, and the
+//! next says so.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use azekura::{Db, Durability, NAME_BYTES_MAX, Table};
+
+use crate::bytes;
+use crate::failure::{Failure, Outcome};
+use crate::interrupt::Deferred;
+use crate::output;
+use crate::output_file::is_same;
+use crate::progress::{Progress, Unit};
+use crate::store::{self, FileArg};
+use crate::units;
+
+/// Records in one transaction: enough that a commit costs nothing beside them.
+const BATCH_RECORDS: u64 = 10_000;
+/// Bytes in one transaction, which is held in memory until it commits.
+const BATCH_BYTES: usize = 16 << 20;
+/// What the name of a table ends with that is not whole yet.
+const UNFINISHED: &str = ".copying";
+
+/// Arguments of `copy-table`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The copy is of the same kind, and there under its name only when it is whole. Until then it is\n\
+                  a table whose name ends in .copying.\n\n\
+                  Example:\n  azekura copy-table fruit.azk prices prices-2025\n  \
+                  azekura copy-table fruit.azk prices prices --to-file archive.azk"
+)]
+pub struct Args {
+    #[command(flatten)]
+    pub file: FileArg,
+    /// The table
+    #[arg(value_name = "FROM")]
+    from: String,
+    /// The name of the copy, which no table has
+    #[arg(value_name = "TO")]
+    to: String,
+    /// The database for the copy, which exists [default: the same]
+    #[arg(long, value_name = "FILE")]
+    to_file: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `copy-table`.
+pub fn run(args: &Args) -> Outcome {
+    store::check_name(&args.to)?;
+    let unfinished = unfinished_name(&args.to);
+    let target = args.to_file.as_deref().unwrap_or(&args.file.path);
+    if args.to_file.is_some() {
+        must_differ(&args.file.path, target)?;
+    }
+    let look = |db: &Db| {
+        store::must_be_free(db, &args.to)?;
+        must_not_be_left(db, &unfinished, args.to_file.is_none() && args.from == unfinished)
+    };
+    let (from, to) = if args.to_file.is_some() {
+        let from = store::open_to_read(&args.file.path)?;
+        store::open_table(&from, &args.from)?;
+        (from, store::open_to_write(target, Durability::Eventual, look).map_err(|failure| failure.at(target))?)
+    } else {
+        let db = store::open_to_write(target, Durability::Eventual, |db| {
+            store::open_table(db, &args.from)?;
+            look(db)
+        })?;
+        (db.clone(), db)
+    };
+    let source = store::open_table(&from, &args.from)?;
+    let copied = copy(&from, &source, &to, &unfinished, &args.to);
+    drop(source);
+    let (records, bytes) = copied?;
+    store::close(to);
+    if args.json {
+        let report = serde_json::json!({ "from": args.from, "to": args.to, "records": records, "bytes": bytes });
+        return output::print_json(&report);
+    }
+    let (from, to) = (bytes::quoted(&args.from), bytes::quoted(&args.to));
+    let records = store::number_of_records(records);
+    output::print_line(&format!("copied {records} ({}) from table {from} to {to}", units::bytes(bytes)))
+}
+
+/// The name of a copy that is not whole yet: that of the copy, cut if it would be too long.
+fn unfinished_name(name: &str) -> String {
+    let room = NAME_BYTES_MAX - UNFINISHED.len();
+    let mut end = name.len().min(room);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{UNFINISHED}", &name[..end])
+}
+
+fn must_not_be_left(db: &Db, unfinished: &str, is_source: bool) -> Outcome {
+    let name = bytes::quoted(unfinished);
+    match db.open_table(unfinished) {
+        Err(_) => Ok(()),
+        Ok(_) if is_source => Err(Failure::Usage(format!(
+            "{name} is the name that the copy needs until it is whole; rename the table first"
+        ))),
+        Ok(_) => {
+            let text = format!("table {name} is there, as a copy that was cut off leaves it (azekura drop removes it)");
+            Err(Failure::Usage(text))
+        }
+    }
+}
+
+fn must_differ(a: &Path, b: &Path) -> Outcome {
+    match (std::fs::metadata(a), std::fs::metadata(b)) {
+        (Ok(a_is), Ok(b_is)) if is_same(&a_is, &b_is) => {
+            Err(Failure::Usage(format!("--to-file: {} is the same database", b.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Copies a table, all or nothing; gives the numbers of records and of bytes.
+fn copy(from: &Db, source: &Table, to: &Db, unfinished: &str, name: &str) -> Outcome<(u64, u64)> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let deferred = Deferred::new({
+        let stop = stop.clone();
+        move || stop.store(true, Ordering::Relaxed)
+    });
+    let at_target = |error: azekura::Error| Failure::from(error).at(to.path());
+    let target = to.create_table(unfinished, source.kind()).map_err(at_target)?;
+    let copied = copy_records(from, source, to, &target, &stop).and_then(|counts| {
+        to.rename_table(unfinished, name).map_err(at_target)?;
+        Ok(counts)
+    });
+    drop(deferred);
+    copied.map_err(|failure| match to.drop_table(unfinished) {
+        Ok(()) => failure.noted("nothing was copied"),
+        Err(error) => {
+            let name = bytes::quoted(unfinished);
+            failure.noted(&format!("a part of the copy is left as table {name}, which could not be removed: {error}"))
+        }
+    })
+}
+
+fn copy_records(from: &Db, source: &Table, to: &Db, target: &Table, stop: &AtomicBool) -> Outcome<(u64, u64)> {
+    let at_source = |error: azekura::Error| Failure::from(error).at(from.path());
+    let at_target = |error: azekura::Error| Failure::from(error).at(to.path());
+    let snapshot = from.read();
+    let mut progress = Progress::new("copying", Unit::Records, 0);
+    if progress.is_visible() {
+        progress.set_of(0, snapshot.count(source).map_err(at_source)?);
+    }
+    let mut cursor = snapshot.cursor(source).map_err(at_source)?;
+    let (mut records, mut bytes) = (0u64, 0u64);
+    let mut is_more = true;
+    while is_more {
+        let mut txn = to.write();
+        let (mut in_batch, mut batch_bytes) = (0u64, 0usize);
+        while in_batch < BATCH_RECORDS && batch_bytes < BATCH_BYTES {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Failure::Interrupted("interrupted".to_owned()));
+            }
+            let Some((key, value)) = cursor.next().map_err(at_source)? else {
+                is_more = false;
+                break;
+            };
+            txn.put(target, key, value).map_err(at_target)?;
+            in_batch += 1;
+            batch_bytes += key.len() + value.len();
+        }
+        txn.commit().map_err(at_target)?;
+        records += in_batch;
+        bytes += u64::try_from(batch_bytes).unwrap_or(0);
+        progress.set(records);
+    }
+    Ok((records, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_unfinished_copy_is_never_too_long() {
+        assert_eq!(unfinished_name("a"), "a.copying");
+        for name in ["é".repeat(127), "x".repeat(NAME_BYTES_MAX), "鍵".repeat(85)] {
+            let unfinished = unfinished_name(&name);
+            assert!(unfinished.len() <= NAME_BYTES_MAX && unfinished.ends_with(UNFINISHED), "{unfinished}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! `azekura drop`: removes a table with all its records.
+
+use azekura::Durability;
+
+use crate::bytes;
+use crate::failure::Outcome;
+use crate::output;
+use crate::store::{self, FileArg};
+
+/// Arguments of `drop`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "It does not ask, and what was there is gone; an export keeps it.\n\n\
+                  Example:\n  azekura export fruit.azk old.tsv --table old\n  azekura drop fruit.azk old")]
+pub struct Args {
+    #[command(flatten)]
+    pub file: FileArg,
+    /// The table
+    #[arg(value_name = "TABLE")]
+    table: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `drop`.
+pub fn run(args: &Args) -> Outcome {
+    let mut records = None;
+    let db = store::open_to_write(&args.file.path, Durability::Sync, |db| {
+        records = store::records(&store::open_table(db, &args.table)?);
+        Ok(())
+    })?;
+    db.drop_table(&args.table)?;
+    store::close(db);
+    if args.json {
+        return output::print_json(&serde_json::json!({ "table": args.table, "records": records }));
+    }
+    output::print_line(&format!("dropped table {}{}", bytes::quoted(&args.table), store::with_records(records)))
+}

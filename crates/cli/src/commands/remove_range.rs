@@ -1,0 +1,72 @@
+//! `azekura remove-range`: removes the keys of a range, or those with a prefix, in one transaction.
+
+use azekura::{Db, Durability, Table};
+
+use crate::bytes::{self, FormArg};
+use crate::failure::{Failure, Outcome};
+use crate::keys::{Keys, KeysArg};
+use crate::output;
+use crate::progress::{Progress, Unit};
+use crate::store::{self, FileArg, TableArg};
+
+/// Records between two looks at the progress bar.
+const PROGRESS_RECORDS: u64 = 1024;
+
+/// Arguments of `remove-range`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "It does not ask, and needs --from, --to or --prefix; scan with the same options shows what would go.\n\n\
+                  Example:\n  azekura remove-range fruit.azk --prefix app\n  azekura remove-range fruit.azk --from a --to c"
+)]
+pub struct Args {
+    #[command(flatten)]
+    pub file: FileArg,
+    #[command(flatten)]
+    table: TableArg,
+    #[command(flatten)]
+    keys: KeysArg,
+    #[command(flatten)]
+    form: FormArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `remove-range`. Nobody writes between counting and removing: the file is locked.
+pub fn run(args: &Args) -> Outcome {
+    let keys = Keys::of(&args.keys, args.form.form())?;
+    // An empty prefix is more likely a variable that was not set than a wish.
+    if keys.are_all() {
+        let text = "remove-range needs --from, --to or --prefix, and not an empty one (clear removes all records)";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let name = &args.table.table;
+    let db =
+        store::open_to_write(&args.file.path, Durability::Sync, |db| keys.check_table(&store::open_table(db, name)?))?;
+    let table = store::open_table(&db, name)?;
+    // Where a page is damaged nobody can count, and the records can be removed all the same.
+    let removed = count(&db, &table, &keys).ok();
+    if removed != Some(0) {
+        keys.with_bounds(|low, high| table.remove_range(low, high))?;
+    }
+    drop(table);
+    store::close(db);
+    if args.json {
+        return output::print_json(&serde_json::json!({ "table": name, "records": removed }));
+    }
+    let removed = removed.map_or("an unknown number of records".to_owned(), store::number_of_records);
+    output::print_line(&format!("removed {removed} from table {}", bytes::quoted(name)))
+}
+
+fn count(db: &Db, table: &Table, keys: &Keys) -> Outcome<u64> {
+    let mut cursor = keys.cursor(&db.read(), table)?;
+    let mut progress = Progress::new("counting", Unit::Records, 0);
+    let mut count = 0u64;
+    while cursor.next()?.is_some() {
+        count += 1;
+        if count.is_multiple_of(PROGRESS_RECORDS) {
+            progress.set(count);
+        }
+    }
+    Ok(count)
+}
