@@ -7,7 +7,7 @@
 //! be seen to, and calls to the system go through the C library, whose mappings the sanitizer knows of.
 //!
 //! The model test runs [`MODEL_ROUNDS`] rounds here unless `AZEKURA_ROUNDS` says otherwise, and tests that watch for hangs
-//! have more patience. [`UNTIMELY`] is left out, since it fails wherever the engine is slow.
+//! have more patience.
 
 use crate::runner::{self, cargo};
 use std::process::ExitCode;
@@ -20,8 +20,6 @@ const MODEL_ROUNDS: &str = "12";
 
 /// How many times as long a test may say nothing.
 const PATIENCE: &str = "10";
-/// Expects the file to be copied before an idle memtable is flushed, a second after the load.
-const UNTIMELY: &str = "an_independent_reader_finds_every_record";
 
 /// Runs the tests whose names contain one of the words behind the sanitizer's, or all.
 pub fn run(arguments: &[String]) -> ExitCode {
@@ -36,8 +34,6 @@ pub fn run(arguments: &[String]) -> ExitCode {
     command.arg("--target-dir").arg(format!("target/sanitize-{sanitizer}"));
     command.args(threads.then_some("-Zbuild-std"));
     command.arg("--").args(names);
-    println!("left out, as it fails wherever the engine is slow: {UNTIMELY}");
-    command.args(["--skip", UNTIMELY]);
     let more = if threads { "--cfg rustix_use_libc" } else { "-Cunsafe-allow-abi-mismatch=sanitizer" };
     command
         .env("AZEKURA_PATIENCE", PATIENCE)
