@@ -134,9 +134,12 @@ fn run_all(plan: &Plan, tests: &[Test], kept: &Path, title: &str) -> Result<Vec<
     let mut tallies = vec![Tally::default(); tests.len()];
     let end = Instant::now() + plan.time;
     let mut runs = 0;
+    let phase = title.replace(' ', "-");
     while let Some(at) = next(&tallies, plan.count).filter(|_| Instant::now() < end) {
         let (test, tally) = (&tests[at], &mut tallies[at]);
-        let output = kept.join(format!("{}-{}-{}.txt", test.file_name(), std::process::id(), tally.runs + 1));
+        // A name that no other run has, of this call or another: what passes removes its own file.
+        let name = format!("{}-{}-{phase}-{}.txt", test.file_name(), std::process::id(), tally.runs + 1);
+        let output = kept.join(name);
         let began = Instant::now();
         let verdict = run_one(test, &output)?;
         tally.time += began.elapsed();
