@@ -25,7 +25,9 @@ fn files_that_are_no_databases() {
         assert_eq!(disk.bytes(PATH) == bytes, write.is_some(), "a refused file is left alone");
         (read, write)
     };
-    let refused = |e: &Option<Error>| matches!(e, Some(Error::NotADatabase { .. } | Error::Corrupt { .. }));
+    let refused = |e: &Option<Error>| {
+        matches!(e, Some(Error::NotADatabase { .. } | Error::Corrupt { .. } | Error::Truncated { .. }))
+    };
     let mut rng = Rng(3);
     let mut files: Vec<Vec<u8>> = vec![
         b"SQLite format 3\0".repeat(1000),

@@ -77,7 +77,11 @@ impl Failure {
             Failure::NotFound(_) => EXIT_NOT_FOUND,
             Failure::Usage(_) => EXIT_USAGE,
             Failure::Corrupt(_) => EXIT_CORRUPT,
-            Failure::Engine(Error::Corrupt { .. }) | Failure::File(_, Error::Corrupt { .. }) => EXIT_CORRUPT,
+            Failure::Engine(error) | Failure::File(_, error)
+                if matches!(error, Error::Corrupt { .. } | Error::Truncated { .. }) =>
+            {
+                EXIT_CORRUPT
+            }
             Failure::Engine(_) | Failure::File(..) => EXIT_USAGE,
             Failure::Interrupted(_) => EXIT_INTERRUPTED,
             Failure::Noted(status, _) => *status,
@@ -107,6 +111,7 @@ fn names_file(error: &azekura::Error) -> bool {
         error,
         Error::Locked { .. }
             | Error::Open { .. }
+            | Error::Truncated { .. }
             | Error::TooLarge { .. }
             | Error::WrongType { .. }
             | Error::Invalid { .. }
@@ -139,6 +144,9 @@ fn fmt_engine(error: &azekura::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result
     match error {
         Error::NoSuchTable { name } => write!(f, "no table named {}", bytes::quoted(name)),
         Error::TableExists { name } => write!(f, "a table named {} exists already", bytes::quoted(name)),
+        Error::Truncated { path, .. } => {
+            write!(f, "{error}: get, scan and export give what is there, and azekura salvage {path} OUT saves it")
+        }
         other => fmt::Display::fmt(other, f),
     }
 }

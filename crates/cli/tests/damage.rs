@@ -35,6 +35,34 @@ fn a_truncated_file_gives_3() {
 }
 
 #[test]
+fn a_cut_file_is_read_and_not_written() {
+    let place = filled();
+    let whole = place.read("db.azk");
+    for len in [whole.len() - 1, whole.len() / 2, 20_000, 8_191, 4_096] {
+        let cut = &whole[..len];
+        place.write("db.azk", cut);
+        for command in [&["set", "db.azk", "k", "v"][..], &["remove", "db.azk", "key000001"], &["compact", "db.azk"]] {
+            let said = place.run(command).fails(3, "was cut").stderr();
+            for part in ["db.azk", &format!("{len} bytes"), "salvage", "export"] {
+                assert!(said.contains(part), "{part:?} is not in {said}");
+            }
+            assert!(place.read("db.azk") == cut, "{command:?} has written to a file of {len} bytes");
+        }
+        place.run(["check", "db.azk"]).fails(3, "");
+        if len <= 20_000 {
+            place.run(["get", "db.azk", "key019999"]).fails(3, "");
+        }
+    }
+    for len in [100, 4_095] {
+        place.write("db.azk", &whole[..len]);
+        for command in [&["set", "db.azk", "k", "v"][..], &["remove", "db.azk", "key000001"], &["get", "db.azk", "k"]] {
+            place.run(command).fails(3, "cut");
+            assert!(place.read("db.azk") == whole[..len], "{command:?} has written to a file of {len} bytes");
+        }
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_program_quietly() {
     let place = filled();
     for arguments in [&["scan", "db.azk"][..], &["export", "db.azk"], &["scan", "db.azk", "--json"]] {

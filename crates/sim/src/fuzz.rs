@@ -111,7 +111,9 @@ fn open(bytes: &[u8]) -> Result<(), String> {
 /// What a hostile file may be answered with.
 fn expected(error: &Error) -> Result<(), String> {
     match error {
-        Error::Corrupt { .. } | Error::NotADatabase { .. } | Error::NewerVersion { .. } => Ok(()),
+        Error::Corrupt { .. } | Error::NotADatabase { .. } | Error::NewerVersion { .. } | Error::Truncated { .. } => {
+            Ok(())
+        }
         // Lengths and offsets near the ends of their types reach the storage, which refuses them.
         Error::Io { .. } | Error::NoSpace { .. } | Error::Invalid { .. } | Error::Poisoned { .. } => Ok(()),
         e => Err(format!("a hostile file gives {e:?}")),

@@ -83,6 +83,7 @@ pub(super) fn check(db: &Db, mut progress: impl FnMut(Progress)) -> Result<Check
         check.report.tables += 1;
         check.table(table, &mut progress);
     }
+    check.length()?;
     check.log();
     check.superblocks()?;
     check.extents(&state);
@@ -235,6 +236,18 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// The file's end. Who writes was refused if it was cut, and may have shortened it since.
+    fn length(&mut self) -> Result<()> {
+        let file_bytes = self.engine.file.len().map_err(|e| Error::io("reading the file's length", e))?;
+        let least_bytes = self.engine.least_bytes;
+        if self.engine.config.read_only && file_bytes < least_bytes {
+            self.problem(format!(
+                "the file was cut: it has {file_bytes} bytes, its contents need {least_bytes} at least"
+            ));
+        }
+        Ok(())
+    }
+
     /// The log, as the file has it.
     fn log(&mut self) {
         match self.engine.read_log() {
@@ -254,7 +267,11 @@ impl Check<'_> {
         let mut newest: Option<Superblock> = None;
         for (name, at) in [("A", 0), ("B", ALIGN_BYTES)] {
             let mut bytes = vec![0; superblock::BYTES];
-            file.read_at(&mut bytes, at).map_err(|e| Error::io("reading a superblock", e))?;
+            match file.read_at(&mut bytes, at) {
+                // That the file was cut has been said.
+                Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => continue,
+                read => read.map_err(|e| Error::io("reading a superblock", e))?,
+            }
             match Superblock::parse(&bytes)? {
                 Parsed::Valid(b) => {
                     if newest.as_ref().is_none_or(|n| b.number > n.number) {

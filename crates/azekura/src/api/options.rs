@@ -127,7 +127,8 @@ impl Options {
     }
 
     /// Whether to open for reading only. Several processes may, as long as none writes. Nothing is
-    /// written then, not even to recover: the log is replayed in memory. Default: false.
+    /// written then, not even to recover: the log is replayed in memory. A file that was cut can be opened
+    /// only so. Default: false.
     pub fn read_only(mut self, yes: bool) -> Options {
         self.config.read_only = yes;
         self
@@ -188,7 +189,7 @@ impl Options {
     /// Opens the database.
     ///
     /// # Errors
-    /// `Open`, `NotADatabase`, `NewerVersion`, `Locked`, `Corrupt`, `Io`, or `Invalid` options.
+    /// `Open`, `NotADatabase`, `NewerVersion`, `Locked`, `Corrupt`, `Truncated`, `Io`, or `Invalid` options.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         Db::open(path, self)
     }

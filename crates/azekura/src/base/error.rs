@@ -45,6 +45,17 @@ pub enum Error {
         /// What was expected and what was found.
         detail: String,
     },
+    /// The file ends before what it names does: it was cut, or not copied whole. It is not opened for writing, so that
+    /// what is there stays as it is; opened read-only it gives what is there, and errors for the rest.
+    #[error("{path} was cut: it has {file_bytes} bytes, its contents need {least_bytes} at least; it can only be read")]
+    Truncated {
+        /// The file.
+        path: String,
+        /// Its length.
+        file_bytes: u64,
+        /// The length that is needed, or more.
+        least_bytes: u64,
+    },
     /// A key, value, name or transaction is over its limit.
     #[error("{what} too large: {found} bytes, at most {limit} are allowed")]
     TooLarge {
@@ -159,6 +170,7 @@ impl Error {
             Error::WrongType { .. } => 13,
             Error::Invalid { .. } => 14,
             Error::Open { .. } => 15,
+            Error::Truncated { .. } => 18,
         }
     }
 }

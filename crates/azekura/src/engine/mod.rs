@@ -11,6 +11,7 @@ mod crowd;
 mod flush;
 mod history;
 mod job;
+mod length;
 mod logs;
 mod memory;
 #[cfg(all(test, loom))]
@@ -54,6 +55,8 @@ use std::sync::atomic::AtomicU64 as Count;
 /// An open database.
 pub(crate) struct Engine {
     pub(crate) path: PathBuf,
+    /// How long the file had to be when it was opened.
+    pub(crate) least_bytes: u64,
     pub(crate) config: Config,
     pub(crate) file: Arc<dyn File>,
     pub(crate) io: Arc<IoCounters>,

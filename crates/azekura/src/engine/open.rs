@@ -15,6 +15,7 @@ use super::balance::Balance;
 use super::checkpoint::{Checkpoint, OldLog, old_log_bytes};
 use super::commit::{BatchPart, Commit};
 use super::crowd::Crowd;
+use super::length::{Length, named_bytes, value_end};
 use super::memory::Tidying;
 use super::pace::Pace;
 use super::poison::Poison;
@@ -69,14 +70,17 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         }
         fill_empty(storage, file.as_ref())?;
     }
-    let found = read_superblocks(file.as_ref(), path)?;
+    let file_bytes = file.len().map_err(|e| Error::io("reading the file's length", e))?;
+    let length = Length { path, file_bytes, read_only: config.read_only };
+    let found = read_superblocks(file.as_ref(), &length)?;
+    length.expect(named_bytes(&found.manifest, found.extent))?;
     if found.block.number == 1 && !config.read_only {
         // Whoever made the file may have died before its name was durable.
         sync_name(storage, path)?;
     }
     let found = Arc::new(found);
     let gap = if config.read_only { 0 } else { ID_GAP + (random(storage)? >> 32) };
-    let build = |logs| build(path, config.clone(), file.clone(), io.clone(), &found, logs, gap).map(Arc::new);
+    let build = |logs| build(&length, config.clone(), file.clone(), io.clone(), &found, logs, gap).map(Arc::new);
     if config.read_only {
         return Ok((build(Logs::Leave)?, Vec::new()));
     }
@@ -206,8 +210,8 @@ fn first_superblock(storage: &dyn Storage) -> Result<Vec<u8>> {
     Ok(block.encode())
 }
 
-fn read_superblocks(file: &dyn File, path: &Path) -> Result<Found> {
-    let len = file.len().map_err(|e| Error::io("reading the file's length", e))?;
+fn read_superblocks(file: &dyn File, length: &Length<'_>) -> Result<Found> {
+    let len = length.file_bytes;
     let mut best: Option<Superblock> = None;
     let mut copies = 0;
     let (mut damaged, mut newer) = (false, None);
@@ -233,23 +237,36 @@ fn read_superblocks(file: &dyn File, path: &Path) -> Result<Found> {
         return Err(e);
     }
     let Some(block) = best else {
+        if len < ALIGN_BYTES && begins_as_superblock(file, len)? {
+            length.expect(SUPERBLOCKS_BYTES)?;
+            return Err(Error::corrupt("superblock", 0, format!("the file was cut within it, after {len} bytes")));
+        }
         return Err(if damaged {
             Error::corrupt("superblock", 0, "neither copy is whole")
         } else {
-            Error::NotADatabase { path: path.display().to_string(), reason: "no superblock at its start".into() }
+            let path = length.path.display().to_string();
+            Error::NotADatabase { path, reason: "no superblock at its start".into() }
         });
     };
-    let (manifest, extent) = read_manifest(file, &block.manifest, len)?;
+    let (manifest, extent) = read_manifest(file, &block.manifest, length)?;
     let stale_copy = (copies < 2).then_some(ALIGN_BYTES - best_at);
     Ok(Found { block, stale_copy, manifest, extent })
 }
 
-fn read_manifest(file: &dyn File, at: &ManifestAt, file_len: u64) -> Result<(Manifest, Option<Extent>)> {
+/// Whether what there is of a first superblock begins as one.
+fn begins_as_superblock(file: &dyn File, len: u64) -> Result<bool> {
+    let mut bytes = vec![0; usize_of64(len.min(superblock::MAGIC.len() as u64))];
+    file.read_at(&mut bytes, 0).map_err(|e| read_error(e, 0))?;
+    Ok(bytes == superblock::MAGIC)
+}
+
+fn read_manifest(file: &dyn File, at: &ManifestAt, length: &Length<'_>) -> Result<(Manifest, Option<Extent>)> {
     match at {
         ManifestAt::Inline(bytes) => Ok((Manifest::decode(bytes, 64)?, None)),
         ManifestAt::Extent { offset, len, crc: expected } => {
             let extent = Extent { offset: *offset, len: align_up(u64::from(*len)) };
-            if extent.offset.checked_add(extent.len).is_none_or(|e| e > file_len) || offset % ALIGN_BYTES != 0 {
+            length.expect(extent.end())?;
+            if extent.end() > length.file_bytes || offset % ALIGN_BYTES != 0 {
                 return Err(Error::corrupt("superblock", 0, format!("manifest at {offset}+{len} is outside the file")));
             }
             let mut bytes = vec![0; usize_of(*len)];
@@ -288,7 +305,7 @@ impl Replayed {
     }
 }
 
-fn read_logs(file: &dyn File, found: &Found, logs: Logs) -> Result<Replayed> {
+fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> Result<Replayed> {
     let mut out = Replayed::default();
     let flushed = found.manifest.flushed_seq;
     let tables: BTreeSet<u32> = found.manifest.tables.iter().map(|t| t.id).collect();
@@ -311,7 +328,8 @@ fn read_logs(file: &dyn File, found: &Found, logs: Logs) -> Result<Replayed> {
             }
             commits.push(Replay { seq, parts, in_doubt: false });
             Ok(())
-        })?;
+        });
+        let done = done.map_err(|e| length.or_cut(e))?;
         let end_frame = if logs == Logs::Copy { done.safe_below } else { done.end_frame };
         if logs == Logs::Rewrite {
             done.rewrite(file)?;
@@ -345,7 +363,7 @@ fn note_segments(segments: &mut BTreeMap<u32, ValueInfo>, part: &Part) -> Result
 }
 
 fn build(
-    path: &Path,
+    length: &Length<'_>,
     config: Config,
     file: Arc<dyn File>,
     io: Arc<IoCounters>,
@@ -354,8 +372,8 @@ fn build(
     id_gap: u64,
 ) -> Result<Engine> {
     // Before anything is written behind what the manifest names.
-    let file_len = file.len().map_err(|e| Error::io("reading the file's length", e))?;
-    let replayed = read_logs(file.as_ref(), found, logs)?;
+    let file_len = length.file_bytes;
+    let replayed = read_logs(file.as_ref(), length, found, logs)?;
     let mut values: BTreeMap<u32, ValueInfo> = found.manifest.values.iter().map(|v| (v.id, v.clone())).collect();
     for (id, seen) in &replayed.segments {
         let known = values.entry(*id).or_insert_with(|| seen.clone());
@@ -367,6 +385,8 @@ fn build(
         // closed, after the log or the manifest last spoke of it, and is somebody else's now.
         value.cut(align_up(value.used).max(ALIGN_BYTES));
     }
+    let least_bytes = values.values().map(value_end).fold(named_bytes(&found.manifest, found.extent), u64::max);
+    length.expect(least_bytes)?;
     let space = Arc::new(claim(found, &replayed, &values)?);
     let poison = Arc::new(Poison::default());
     let next_segment = values.keys().next_back().map_or(1, |id| id + 1);
@@ -395,7 +415,8 @@ fn build(
     counters.log_records.store(replayed.records(), Ordering::Relaxed);
     counters.old_log_bytes.store(old_log_bytes(&replayed.logs), Ordering::Relaxed);
     let engine = Engine {
-        path: path.to_path_buf(),
+        path: length.path.to_path_buf(),
+        least_bytes,
         store: Store { file: file.clone(), bulk, space: space.clone(), caches, filters, file_id, buffers },
         file,
         io,

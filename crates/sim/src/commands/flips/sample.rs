@@ -56,7 +56,8 @@ pub(super) fn guarded<T>(len: u64, look: impl FnOnce() -> Result<T, String>) -> 
 
 /// Whether opening may say this of a damaged file.
 pub(super) fn is_refusal(error: &Error) -> bool {
-    matches!(error, Error::Corrupt { .. } | Error::NotADatabase { .. } | Error::NewerVersion { .. })
+    use Error::{Corrupt, NewerVersion, NotADatabase, Truncated};
+    matches!(error, Corrupt { .. } | NotADatabase { .. } | NewerVersion { .. } | Truncated { .. })
 }
 
 /// Closed ones and ones left open, with small records only and with large values and batches.
