@@ -98,7 +98,7 @@ fn a_file_that_was_cut_within_its_log_is_refused_for_writing() {
     let is_frame = |block: &[u8]| block[4..8] == *b"AZLF";
     let frames: Vec<usize> = (0..whole.len() / 4096).filter(|i| is_frame(&whole[i * 4096..][..4096])).collect();
     assert!(frames.len() > 150);
-    for at in [frames[0], frames[1], frames[14]] {
+    for at in [frames[0], frames[1], frames[9]] {
         for len in [at * 4096, at * 4096 + 5, (at + 1) * 4096 - 1] {
             assert!(matches!(refused(&whole[..len]), Error::Truncated { .. }), "{len} of {}", whole.len());
         }

@@ -465,7 +465,12 @@ impl Engine {
 
     /// Makes every commit so far durable.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.sync_until(self.state.load().visible())
+        self.sync_until(self.state.load().visible())?;
+        if !self.config.threads {
+            // Else the log's thread does it when the log rests.
+            self.log.vouch();
+        }
+        Ok(())
     }
 
     /// Makes every commit up to `seq` durable.

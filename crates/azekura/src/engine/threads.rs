@@ -24,6 +24,8 @@ const RETRY: Duration = Duration::from_millis(250);
 const RETRY_DOUBLINGS: u32 = 8;
 /// So much that waits for the log is a bulk.
 const LOG_BULK_BYTES: usize = 8 << 20;
+/// A log to which nothing was written for so long, and up to twice that, rests.
+const LOG_REST: Duration = Duration::from_millis(100);
 /// The eventual delay is watched in this many steps.
 const LOG_TICKS: u32 = 8;
 
@@ -192,13 +194,15 @@ impl Engine {
         let late = self.config.eventual_delay.saturating_sub(tick * 2);
         let mut seen: VecDeque<(Instant, u64)> = VecDeque::new();
         let mut took = Duration::ZERO;
+        let (mut looked, mut frames) = (Instant::now(), 0);
+        let mut begun = Instant::now();
         while !self.stopping() {
-            {
-                let mut work = self.work.lock();
-                let until = Instant::now() + tick;
-                while !self.stopping() && Instant::now() < until {
-                    self.work_changed.wait_until(&mut work, until);
-                }
+            self.pause(LOG_REST.min(tick.saturating_sub(begun.elapsed())));
+            if looked.elapsed() >= LOG_REST {
+                (looked, frames) = (Instant::now(), self.log.vouch_at_rest(frames));
+            }
+            if begun.elapsed() < tick {
+                continue;
             }
             let (now, newest) = (Instant::now(), self.state.load().visible());
             seen.push_back((now, newest));
@@ -217,6 +221,7 @@ impl Engine {
                 let _reported_by_poison = self.sync_until(if all { newest } else { due });
                 took = now.elapsed();
             }
+            begun = Instant::now();
         }
     }
 

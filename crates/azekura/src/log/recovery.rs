@@ -66,6 +66,8 @@ struct Walk<'a> {
     durable_below: u64,
     /// Bytes of the frames so far.
     bytes: u64,
+    /// The file ended where the next frame would be, or within it.
+    past_end: bool,
 }
 
 /// Reads a chain, handing each commit's sequence number and parts to `apply` in order, with the number of
@@ -90,11 +92,13 @@ pub(crate) fn replay(
         end: log.end_frame,
         durable_below: 0,
         bytes: 0,
+        past_end: false,
     };
     let mut segments = vec![log.first];
     let mut stream = Stream::default();
     #[cfg(azekura_canary)]
     let mut expected = log.first_frame;
+    let mut segment_begins = log.first_frame;
     while let Some((frame, bytes)) = walk.next_frame()? {
         #[cfg(azekura_canary)]
         if frame.number != std::mem::replace(&mut expected, frame.number + 1) {
@@ -103,6 +107,7 @@ pub(crate) fn replay(
         if frame.jump {
             let next = walk.jump(&bytes, &segments)?;
             segments.push(next);
+            segment_begins = walk.number;
             continue;
         }
         let mut apply = |seq, parts| apply(frame.number, seq, parts);
@@ -114,6 +119,12 @@ pub(crate) fn replay(
         return Err(Error::corrupt("log", at, detail));
     }
     if walk.end == u64::MAX {
+        // A segment of which a frame is durable is in the file, as is the one that the manifest names.
+        let is_whole = segments.len() == 1 || walk.durable_below > segment_begins;
+        if walk.past_end && is_whole {
+            let at = walk.segment.offset + walk.at;
+            return Err(Error::corrupt("log", at, format!("chain {}: the file was cut within a segment", walk.chain)));
+        }
         walk.check_end()?;
     }
     let known = if walk.end == u64::MAX { walk.durable_below } else { walk.end };
@@ -127,8 +138,10 @@ impl Walk<'_> {
     fn next_frame(&mut self) -> Result<Option<(Frame, Vec<u8>)>> {
         let (at, number, bytes) = (self.at, self.number, self.bytes);
         if let Some(found) = self.frame_here()? {
+            self.hear_twin(&found.0)?;
             return Ok(Some(found));
         }
+        let past_end = self.past_end;
         #[cfg(azekura_canary)]
         if let Some(found) = self.behind_gap()? {
             return Ok(Some(found));
@@ -137,6 +150,7 @@ impl Walk<'_> {
         match self.frame_here()? {
             Some(found) if found.0.jump => Ok(Some(found)),
             other => {
+                self.past_end = past_end;
                 if other.is_some() {
                     (self.number, self.bytes) = (number, bytes);
                 }
@@ -144,6 +158,23 @@ impl Walk<'_> {
                 Ok(None)
             }
         }
+    }
+
+    /// After the first copy of a jump: the second may have been written later, and know of frames in the next segment
+    /// that were durable then.
+    fn hear_twin(&mut self, jump: &Frame) -> Result<()> {
+        let offset = self.segment.offset + self.at;
+        if !jump.jump || self.at + ALIGN_BYTES > self.segment.len || offset + ALIGN_BYTES > self.file_len {
+            return Ok(());
+        }
+        let mut bytes = vec![0; usize_of64(ALIGN_BYTES)];
+        self.file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
+        let Some(twin) = Frame::parse(&bytes) else { return Ok(()) };
+        let is_twin = Frame { checkpoint: jump.checkpoint, durable_below: jump.durable_below, ..twin } == *jump;
+        if is_twin && HEADER_BYTES + usize_of(twin.len) <= bytes.len() && twin.verify(&bytes) {
+            self.durable_below = self.durable_below.max(twin.durable_below);
+        }
+        Ok(())
     }
 
     /// The next whole frame of the segment, whatever is missing before it, if the canary for that was picked.
@@ -168,7 +199,8 @@ impl Walk<'_> {
             return Ok(None);
         }
         let offset = self.segment.offset + self.at;
-        if offset.checked_add(ALIGN_BYTES).is_none_or(|e| e > self.file_len) {
+        self.past_end = offset.checked_add(ALIGN_BYTES).is_none_or(|e| e > self.file_len);
+        if self.past_end {
             return Ok(None);
         }
         let mut bytes = vec![0; usize_of64(ALIGN_BYTES)];
@@ -178,7 +210,8 @@ impl Walk<'_> {
             return Ok(None);
         }
         let size = align_up(HEADER_BYTES as u64 + u64::from(frame.len));
-        if self.at + size > self.segment.len || offset + size > self.file_len {
+        self.past_end = self.at + size <= self.segment.len && offset + size > self.file_len;
+        if self.at + size > self.segment.len || self.past_end {
             return Ok(None);
         }
         bytes.resize(usize_of64(size), 0);
@@ -199,15 +232,21 @@ impl Walk<'_> {
         Ok(Some((frame, bytes)))
     }
 
-    /// Where the chain seems to end: a later frame of the segment may know that the one missing was
-    /// durable once. Then it is damaged, and the commits in it must not be forgotten in silence.
-    fn check_end(&mut self) -> Result<()> {
+    /// Where the chain seems to end: a later frame of the segment, or the jump to it, may know that the one missing
+    /// was durable once. Then it is damaged, and the commits in it must not be forgotten in silence.
+    fn check_end(&self) -> Result<()> {
         let (at, number) = (self.at, self.number);
+        let damaged = || {
+            let detail = format!("chain {}: frame {number} is damaged; it was durable", self.chain);
+            Err(Error::corrupt("log", self.segment.offset + at, detail))
+        };
+        if self.durable_below > number {
+            return damaged();
+        }
         let mut later = at + ALIGN_BYTES;
         while later + ALIGN_BYTES <= self.segment.len && self.segment.offset + later + ALIGN_BYTES <= self.file_len {
             if self.knows_of(later, number)? {
-                let detail = format!("chain {}: frame {number} is damaged; it was durable", self.chain);
-                return Err(Error::corrupt("log", self.segment.offset + at, detail));
+                return damaged();
             }
             later += ALIGN_BYTES;
         }

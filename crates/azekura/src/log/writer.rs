@@ -1,6 +1,7 @@
 //! The writing side of the log: the queue, the segments, and what makes them durable.
 
 mod frames;
+mod vouch;
 
 use crate::base::codec::{Writer, usize_of64};
 use crate::base::error::{Error, Result};
@@ -14,7 +15,7 @@ use crate::memtable::chunk::Chunk;
 use crate::space::{Extent, Space};
 use crate::storage::{BulkWrites, File};
 use crate::values::{Segment, ValueStore};
-use frames::FrameWriter;
+use frames::{FrameWriter, Jump};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -86,6 +87,10 @@ struct Io {
     next_frame: u64,
     /// Frames below this number are durable.
     durable_below: u64,
+    /// And of those below this one a frame in the file says so.
+    vouched_below: u64,
+    /// Those of the group that is being written.
+    jumps: Vec<Jump>,
 }
 
 /// What must happen before the first frame of a chain: its start in the manifest.
@@ -115,6 +120,8 @@ pub(crate) struct Log {
     file_bytes: AtomicU64,
     /// The newest checkpoint's number, for the frames.
     checkpoint: AtomicU64,
+    /// Frames have become durable since the last one that vouches for others. Changed under `io`.
+    unvouched: AtomicBool,
 }
 
 impl Log {
@@ -127,7 +134,16 @@ impl Log {
         file_id: u64,
         seq: u64,
     ) -> Log {
-        let io = Io { chain: 0, segments: VecDeque::new(), spare: None, at: 0, next_frame: 1, durable_below: 0 };
+        let io = Io {
+            chain: 0,
+            segments: VecDeque::new(),
+            spare: None,
+            at: 0,
+            next_frame: 1,
+            durable_below: 0,
+            vouched_below: 0,
+            jumps: Vec::new(),
+        };
         Log {
             file,
             bulk,
@@ -142,6 +158,7 @@ impl Log {
             durable_seq: AtomicU64::new(seq),
             file_bytes: AtomicU64::new(0),
             checkpoint: AtomicU64::new(0),
+            unvouched: AtomicBool::new(false),
         }
     }
 
@@ -251,6 +268,7 @@ impl Log {
             let extent = self.new_extent(SEGMENT_BYTES_MIN, Blank::Written)?;
             io.chain = chain;
             io.at = 0;
+            io.vouched_below = io.durable_below;
             let first_frame = io.next_frame;
             io.segments.push_back(LogSegment { extent, first_frame, last_seq: 0 });
         }
@@ -327,7 +345,7 @@ impl Log {
         let done = out.jump_to(extent).and_then(|()| out.finish());
         armed.disarm();
         self.poison.guard(done)?;
-        io.durable_below = io.next_frame;
+        self.group_is_durable(&mut io);
         self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
         Ok(true)
     }
@@ -411,7 +429,7 @@ impl Log {
             let done = self.write_pending(io, &pending);
             self.poison.guard(done)?;
             self.full.store(false, Ordering::Release);
-            io.durable_below = io.next_frame;
+            self.group_is_durable(io);
             self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
             self.durable_seq.fetch_max(last_seq, Ordering::AcqRel);
             if last_seq < goal {

@@ -24,6 +24,9 @@ pub struct Seen {
     pub chains: usize,
     pub ended: usize,
     pub skipped: usize,
+    /// Frames without records, and jumps whose second copy says more than the first.
+    pub empty: usize,
+    pub vouching_jumps: usize,
     pub jumps: usize,
     pub forms: [usize; 2],
     pub log_ranges: usize,
@@ -383,6 +386,7 @@ impl<'a> File<'a> {
         let (doc, align) = (self.doc, self.doc.constant("alignment"));
         let (mut offset, mut length) = (log.num("offset"), log.num("bytes"));
         let (mut at, mut number, mut inside) = (0, log.num("first_frame"), false);
+        let mut durable = 0;
         let mut stream = Vec::new();
         let header = doc.offset("frame", "payload") as u64;
         let open = log.num("end_frame") == doc.constant("no_end");
@@ -406,12 +410,18 @@ impl<'a> File<'a> {
             (at, number) = (at + size.next_multiple_of(align), number + 1);
             if frame.num("kind") == doc.constant("frame_kind_jump") {
                 self.seen.jumps += 1;
+                // A reader must see whether the second copy is whole; here it is.
+                let twin = doc.layout("frame", self.slice(offset + at, align));
+                assert_eq!((twin.num("number"), twin.num("kind")), (number - 1, frame.num("kind")));
+                self.seen.vouching_jumps += usize::from(twin.num("durable_below") > number);
+                durable = durable.max(twin.num("durable_below"));
                 let jump = doc.layout("jump", payload);
                 (offset, length, at) = (jump.num("offset"), jump.num("bytes"), 0);
                 continue;
             }
             assert_eq!(frame.num("kind"), doc.constant("frame_kind_records"));
             let first = frame.num("first_record");
+            self.seen.empty += usize::from(payload.is_empty());
             if inside {
                 stream.extend_from_slice(payload);
                 continue;
@@ -423,6 +433,7 @@ impl<'a> File<'a> {
             }
         }
         self.seen.ended += usize::from(!open);
+        assert!(!open || durable <= number, "frame {number} is missing");
         assert!(open || number == log.num("end_frame"));
         for later in (at + align..length).step_by(align as usize).filter(|_| open) {
             let block = self.slice(offset + later, align);

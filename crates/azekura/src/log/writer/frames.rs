@@ -8,6 +8,13 @@ use crate::base::sync::atomic::Ordering;
 use crate::format::frame::{Frame, HEADER_BYTES, NO_RECORD};
 use crate::space::Extent;
 
+/// A jump that was written: the place of its second copy, its number, and where it leads.
+pub(super) struct Jump {
+    twin_at: u64,
+    number: u64,
+    goal: Extent,
+}
+
 /// Cuts a stream of records into frames.
 pub(super) struct FrameWriter<'a> {
     log: &'a Log,
@@ -63,7 +70,8 @@ impl<'a> FrameWriter<'a> {
         self.make_room(need)?;
         let len = u32_of(self.frame.len() - HEADER_BYTES);
         self.frame.resize(usize_of64(need), 0);
-        self.seal(len, self.first_record, false);
+        let number = self.io.next_frame;
+        self.log.seal(self.io, number, &mut self.frame, Payload { len, first_record: self.first_record, jump: false });
         let Some(segment) = self.io.segments.back() else { return Err(no_segment()) };
         let offset = segment.extent.offset + self.io.at;
         let file = &self.log.file;
@@ -76,24 +84,11 @@ impl<'a> FrameWriter<'a> {
         }
         self.io.at += need;
         self.io.next_frame += 1;
+        self.io.vouched_below = self.io.durable_below;
         self.frame.clear();
         self.frame.resize(HEADER_BYTES, 0);
         self.first_record = NO_RECORD;
         Ok(())
-    }
-
-    fn seal(&mut self, len: u32, first_record: u32, jump: bool) {
-        let frame = Frame {
-            file_id: self.log.file_id,
-            chain: self.io.chain,
-            number: self.io.next_frame,
-            len,
-            first_record,
-            jump,
-            checkpoint: self.log.checkpoint.load(Ordering::Acquire),
-            durable_below: self.io.durable_below,
-        };
-        frame.seal(&mut self.frame);
     }
 
     /// Sees to it that a frame of `need` bytes, and a jump behind it, fit the last segment.
@@ -119,20 +114,71 @@ impl<'a> FrameWriter<'a> {
     pub(super) fn jump_to(&mut self, extent: Extent) -> Result<()> {
         let Some(last) = self.io.segments.back() else { return Err(no_segment()) };
         let (old, touched) = (last.extent, last.last_seq);
-        let records = std::mem::replace(&mut self.frame, vec![0; usize_of64(ALIGN_BYTES)]);
-        self.frame[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&extent.offset.to_le_bytes());
-        self.frame[HEADER_BYTES + 8..HEADER_BYTES + 16].copy_from_slice(&extent.len.to_le_bytes());
-        self.seal(16, NO_RECORD, true);
+        let number = self.io.next_frame;
         // Twice, for all that follows hangs on it and nothing behind it in the segment could tell.
-        self.frame.extend_from_within(..);
+        let twins = self.log.jump_block(self.io, number, extent).repeat(2);
         let at = old.offset + self.io.at;
-        self.log.file.write_at(&self.frame, at).map_err(|e| Error::io("writing the log", e))?;
+        self.log.file.write_at(&twins, at).map_err(|e| Error::io("writing the log", e))?;
+        self.io.jumps.push(Jump { twin_at: at + ALIGN_BYTES, number, goal: extent });
         self.unsynced = true;
-        self.frame = records;
         self.io.next_frame += 1;
         self.io.at = 0;
         let first_frame = self.io.next_frame;
         self.io.segments.push_back(LogSegment { extent, first_frame, last_seq: touched });
+        Ok(())
+    }
+}
+
+/// What a frame's header says of what follows it.
+struct Payload {
+    len: u32,
+    first_record: u32,
+    jump: bool,
+}
+
+impl Log {
+    /// Completes a frame whose payload stands in place.
+    fn seal(&self, io: &Io, number: u64, block: &mut [u8], Payload { len, first_record, jump }: Payload) {
+        let frame = Frame {
+            file_id: self.file_id,
+            chain: io.chain,
+            number,
+            len,
+            first_record,
+            jump,
+            checkpoint: self.checkpoint.load(Ordering::Acquire),
+            durable_below: io.durable_below,
+        };
+        frame.seal(block);
+    }
+
+    fn jump_block(&self, io: &Io, number: u64, goal: Extent) -> Vec<u8> {
+        let mut block = vec![0; usize_of64(ALIGN_BYTES)];
+        block[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&goal.offset.to_le_bytes());
+        block[HEADER_BYTES + 8..HEADER_BYTES + 16].copy_from_slice(&goal.len.to_le_bytes());
+        self.seal(io, number, &mut block, Payload { len: 16, first_record: NO_RECORD, jump: true });
+        block
+    }
+
+    /// Writes a frame without records, unsynced, where the next one goes, whose number it has: it says that those before
+    /// it are durable. There is always room for it, where a jump would go. It is not counted, for a later frame is
+    /// made durable by itself, and could be reached no more if this one were lost before it.
+    pub(super) fn vouch_by_frame(&self, io: &mut Io) -> Result<()> {
+        let Some(segment) = io.segments.back() else { return Err(no_segment()) };
+        let mut block = vec![0; usize_of64(ALIGN_BYTES)];
+        self.seal(io, io.next_frame, &mut block, Payload { len: 0, first_record: NO_RECORD, jump: false });
+        let at = segment.extent.offset + io.at;
+        self.file.write_at(&block, at).map_err(|e| Error::io("writing the log", e))?;
+        io.vouched_below = io.durable_below;
+        Ok(())
+    }
+
+    /// Writes the second copy of a jump once more, unsynced: it says now that what follows it is durable, up to all that
+    /// is. The first copy stays as it is, so a write that is torn does no harm.
+    pub(super) fn vouch_in_jump(&self, io: &mut Io, jump: &Jump) -> Result<()> {
+        let block = self.jump_block(io, jump.number, jump.goal);
+        self.file.write_at(&block, jump.twin_at).map_err(|e| Error::io("writing the log", e))?;
+        io.vouched_below = io.durable_below;
         Ok(())
     }
 }
