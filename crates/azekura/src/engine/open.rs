@@ -503,7 +503,7 @@ impl Engine {
                 let open = |r: &RunInfo| Ok(Arc::new(self.open_run(r.clone())?.found_in(file_len)));
                 let runs: Vec<Arc<Run>> = level.iter().map(open).collect::<Result<_>>()?;
                 if runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
-                    return Err(Error::corrupt("manifest", 0, format!("table {}: partitions overlap", info.name)));
+                    return Err(Error::corrupt("manifest", 0, format!("table {:?}: partitions overlap", info.name)));
                 }
                 let joined = runs.len();
                 levels.push(Arc::new(SortedRun::new(runs, 1.0)?.joined_by(joined)));

@@ -21,7 +21,7 @@ use super::block::{Fixed, Tag};
 use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
 use crate::base::key::Kind;
-use crate::base::limits::{ALIGN_BYTES, PAGE_BYTES, SMALL_PAGE_BYTES, SUPERBLOCKS_BYTES};
+use crate::base::limits::{ALIGN_BYTES, NAME_BYTES_MAX, PAGE_BYTES, SMALL_PAGE_BYTES, SUPERBLOCKS_BYTES};
 use crate::run::FILTER_PAGE_BASE;
 use crate::space::Extent;
 
@@ -219,6 +219,9 @@ fn decode_table(r: &mut Reader<'_>) -> Result<TableInfo> {
     let code = r.u8()?;
     let kind = Kind::from_code(code).ok_or_else(|| r.bad(format!("table {id} is of unknown kind {code}")))?;
     let name = std::str::from_utf8(r.blob()?).map_err(|_| r.bad(format!("table {id}: name is not UTF-8")))?.to_owned();
+    if name.len() > NAME_BYTES_MAX {
+        return Err(r.bad(format!("table {id}: a name of {} bytes", name.len())));
+    }
     let mut levels = Vec::new();
     for _ in 0..r.count(4)? {
         let mut level = Vec::new();
@@ -347,6 +350,7 @@ impl RunInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::error::Error;
     use crate::base::limits::{COUNT_END, SHORT_COUNT_END};
 
     fn sample() -> Manifest {
@@ -379,6 +383,16 @@ mod tests {
             tables: vec![TableInfo { id: 1, kind: Kind::Hash, name: "t".into(), levels: vec![vec![run]] }],
             values: vec![ValueInfo { id: 1, extents: vec![Extent { offset: 131_072, len: 8192 }], used: 5000 }],
         }
+    }
+
+    /// Whoever prints a name relies on its length.
+    #[test]
+    fn a_name_over_the_limit_is_refused() {
+        let mut m = sample();
+        m.tables[0].name = "n".repeat(NAME_BYTES_MAX);
+        assert_eq!(Manifest::decode(&m.encode(), 0).unwrap(), m);
+        m.tables[0].name.push('n');
+        assert!(matches!(Manifest::decode(&m.encode(), 0), Err(Error::Corrupt { .. })));
     }
 
     #[test]
