@@ -53,13 +53,7 @@ fn helpers_dir() -> PathBuf {
 fn build(library: &Library) -> Result<String, String> {
     let cpp = library.is_cpp();
     let mut build = cc::Build::new();
-    build
-        .cpp(cpp)
-        .std(if cpp { "c++17" } else { "c11" })
-        .opt_level(3)
-        .include("shim")
-        .file(library.shim)
-        .cargo_warnings(false);
+    build.cpp(cpp).std(if cpp { "c++17" } else { "c11" }).include("shim").file(library.shim).cargo_warnings(false);
     let compiler = build.try_get_compiler().map_err(|error| error.to_string())?;
     let header = library.header_at(compiler.to_command()).ok_or_else(|| format!("{} was not found", library.header))?;
     build

@@ -49,17 +49,18 @@ pub const TARGETS: &[Target] = &[
     Target { name: "open", run: open },
     Target { name: "import", run: import },
     #[cfg(any(fuzzing, azekura_canary))]
-    Target { name: "log", run: |b| whole(azekura::fuzzing::log(b)) },
+    Target { name: "log", run: |b| whole(azekura::fuzzing::log, b) },
     #[cfg(any(fuzzing, azekura_canary))]
-    Target { name: "page", run: |b| whole(azekura::fuzzing::page(b)) },
+    Target { name: "page", run: |b| whole(azekura::fuzzing::page, b) },
     #[cfg(any(fuzzing, azekura_canary))]
-    Target { name: "manifest", run: |b| whole(azekura::fuzzing::manifest(b)) },
+    Target { name: "manifest", run: |b| whole(azekura::fuzzing::manifest, b) },
     #[cfg(any(fuzzing, azekura_canary))]
-    Target { name: "parts", run: |b| whole(azekura::fuzzing::parts(b)) },
+    Target { name: "parts", run: |b| whole(azekura::fuzzing::parts, b) },
 ];
 
 #[cfg(any(fuzzing, azekura_canary))]
-fn whole((): ()) -> Result<(), String> {
+fn whole(take: fn(&[u8]), input: &[u8]) -> Result<(), String> {
+    take(input);
     Ok(())
 }
 

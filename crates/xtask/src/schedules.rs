@@ -129,6 +129,7 @@ fn test(verbosity: &str) -> Command {
     let mut command = cargo();
     command.args(["test", verbosity, "--package", "azekura", "--test", "schedules", "--target-dir", "target/shuttle"]);
     command.args(["--", "--nocapture"]).env("RUSTFLAGS", "--cfg shuttle --cfg azekura_canary");
+    command.env("CARGO_INCREMENTAL", "0");
     command.env_remove("AZEKURA_REPLAY").env("RUST_BACKTRACE", "0");
     command
 }

@@ -83,20 +83,20 @@ fn formatting(_: &mut Vec<String>) -> Result<(), Failure> {
 
 fn clippy(_: &mut Vec<String>) -> Result<(), Failure> {
     needs("clippy", "clippy")?;
-    let mut command = cargo();
-    command.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    let mut command = promises::built(&["clippy"]);
+    command.args(["--workspace", "--all-targets", "--", "-D", "warnings"]);
     runner::run(command)
 }
 
 fn documentation(_: &mut Vec<String>) -> Result<(), Failure> {
-    let mut command = cargo();
-    command.args(["doc", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings");
+    let mut command = promises::built(&["doc"]);
+    command.args(["--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings");
     runner::run(command)
 }
 
 fn tests(closing: &mut Vec<String>) -> Result<(), Failure> {
-    let mut command = cargo();
-    command.args(["test", "--workspace"]).env("RUSTFLAGS", promises::FLAGS).env("AZEKURA_CANARY", "");
+    let mut command = promises::built(&["test"]);
+    command.arg("--workspace").env("AZEKURA_CANARY", "");
     let (results, outcome) = runner::run_keeping(command, |line| line.starts_with(RESULT));
     let total: u64 = results.iter().filter_map(|line| passed(line)).sum();
     closing.extend(results);

@@ -1,7 +1,7 @@
 //! The test binaries of the workspace and the tests in them. (Tests in documentation have no binary.)
 
 use crate::promises;
-use crate::runner::{self, Failure, cargo};
+use crate::runner::{self, Failure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,13 +39,12 @@ struct Binary {
 
 /// Builds, as the test command does, and lists the tests of each binary.
 pub fn tests(package: Option<&str>) -> Result<Vec<Test>, Failure> {
-    let mut command = cargo();
-    command.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]);
+    let mut command = promises::built(&["test"]);
+    command.args(["--no-run", "--message-format", "json-render-diagnostics"]);
     match package {
         Some(package) => command.args(["--package", package]),
         None => command.arg("--workspace"),
     };
-    command.env("RUSTFLAGS", promises::FLAGS);
     let messages = runner::capture(command)?;
     let mut tests = Vec::new();
     for binary in messages.lines().filter_map(binary) {
