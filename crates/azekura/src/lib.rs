@@ -30,6 +30,22 @@
 //!
 //! Start at [`Db`] and [`Table`]; transactions are [`ReadTxn`] and [`WriteTxn`]; [`Options`] has
 //! the few choices there are, of which [`Durability`] is the one that matters.
+//!
+//! # Handles
+//!
+//! A [`Table`] belongs to the [`Db`] that it was opened with and that one's clones; with any other it is
+//! [`Error::Invalid`]. [`Db::close`] closes the database for all who have handles of it: what they call later is
+//! [`Error::Closed`]. Callbacks (of [`Db::compact`], [`Table::get_with`], [`Table::update`] and others) may call
+//! whatever they like of the same database.
+//!
+//! # Forks
+//!
+//! A handle belongs to the process that has made it. In a forked child every call that reads or writes through an
+//! inherited handle, transaction or cursor is [`Error::Forked`], and dropping them does nothing: the parent
+//! goes on, and loses nothing. The child may open databases of its own. Until it ends or calls exec it shares the
+//! parent's lock of the file: when the parent closes the database others can open the file, when it is killed they
+//! must wait for the child. (As after every fork of a process with threads, the child should do little
+//! before it calls exec.)
 
 #![deny(missing_docs)]
 

@@ -154,7 +154,8 @@ fn phantoms_conflict_and_others_do_not() {
     let mut counting = db.write();
     counting.count(&t).unwrap();
     t.put(b"phantom", b"").unwrap();
-    assert!(conflicts(counting.commit()), "a transaction without writes that read what has changed");
+    counting.put(&t, b"counted", b"").unwrap();
+    assert!(conflicts(counting.commit()));
 }
 
 #[test]
@@ -175,6 +176,56 @@ fn those_who_only_write_never_conflict() {
         assert!(!conflicts(two.commit()));
         assert!(!conflicts(reader.commit()));
         assert_eq!(t.get(b"a").unwrap().unwrap(), b"2");
+    });
+}
+
+#[test]
+fn those_who_only_read_never_conflict() {
+    everywhere(|db, t| {
+        for isolation in [Isolation::Serializable, Isolation::Snapshot] {
+            let mut reader = db.write_with(WriteOptions { isolation, ..WriteOptions::default() });
+            reader.get(t, b"a").unwrap();
+            reader.count(t).unwrap();
+            let undone = reader.savepoint();
+            reader.put(t, b"a", b"undone").unwrap();
+            reader.rollback_to(&undone).unwrap();
+            t.put(b"a", b"changed").unwrap();
+            t.clear().unwrap();
+            reader.commit().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_snapshot_begins_with_its_transaction_and_a_serializable_one_with_its_first_read() {
+    everywhere(|db, t| {
+        // Two that write without looking.
+        let (mut one, mut two) = (snapshot_isolation(db), snapshot_isolation(db));
+        one.put(t, b"a", b"one").unwrap();
+        two.put(t, b"a", b"two").unwrap();
+        assert!(!conflicts(two.commit()));
+        assert!(conflicts(one.commit()), "the second committer has overwritten the first");
+        assert_eq!(t.get(b"a").unwrap().unwrap(), b"two");
+        // What is committed between the beginning and the first read.
+        for (mut txn, seen) in [(snapshot_isolation(db), &b"two"[..]), (db.write(), b"between")] {
+            t.put(b"a", b"between").unwrap();
+            assert_eq!(txn.get(t, b"a").unwrap().unwrap(), seen);
+            txn.put(t, b"b", b"").unwrap();
+            assert!(!conflicts(txn.commit()), "nobody has changed what it wrote, or what it read since it read");
+            t.put(b"a", b"two").unwrap();
+        }
+        // One that is older than the other's commit, but wrote elsewhere.
+        let mut elsewhere = snapshot_isolation(db);
+        elsewhere.put(t, b"c", b"").unwrap();
+        t.put(b"a", b"x").unwrap();
+        assert!(!conflicts(elsewhere.commit()));
+        // A range that was removed without looking.
+        if t.kind() == Kind::Ordered {
+            let mut ranging = snapshot_isolation(db);
+            ranging.remove_range(t, Bound::Included(b"a"), Bound::Excluded(b"b")).unwrap();
+            t.put(b"a", b"y").unwrap();
+            assert!(conflicts(ranging.commit()));
+        }
     });
 }
 

@@ -54,6 +54,8 @@ pub struct CheckReport {
 
 /// Problems beyond this many are not listed.
 const PROBLEMS_MAX: usize = 1000;
+/// Such a record no lookup can find.
+const NO_SORT_KEY: &str = "a record of a hash table stands under what is the mix of no key";
 /// What overlaps so many times is no accident of the moment.
 const OVERLAP_LOOKS: usize = 3;
 
@@ -82,6 +84,8 @@ pub(super) fn check(db: &Db, mut progress: impl FnMut(Progress)) -> Result<Check
     for table in &state.tables {
         check.report.tables += 1;
         check.table(table, &mut progress);
+        // What cannot be read since somebody has closed the database is no damage.
+        engine.life.check()?;
     }
     check.length()?;
     check.log();
@@ -140,8 +144,11 @@ impl Check<'_> {
 
     /// Counts the records of the memtable, and reads the large values to which it refers.
     fn memory(&mut self, table: &TableState) {
-        let seq = self.seq;
-        let mut refer = |tag: Tag, reference: &[u8]| {
+        let (seq, seed) = (self.seq, self.engine.hash_seed);
+        let mut refer = |key: &[u8], tag: Tag, reference: &[u8]| {
+            if !table.kind.makes(key, seed) {
+                self.problem(format!("table {:?}, in memory: {NO_SORT_KEY}", table.name));
+            }
             self.puts += u64::from(tag != Tag::Delete);
             self.report.deletes += u64::from(tag == Tag::Delete);
             if tag == Tag::Large
@@ -155,7 +162,7 @@ impl Check<'_> {
             cursor.seek_first();
             while let Some(entry) = cursor.entry() {
                 if entry.seq <= seq {
-                    refer(tag_of(entry.kind), entry.value);
+                    refer(entry.key, tag_of(entry.kind), entry.value);
                 }
                 cursor.next();
             }
@@ -163,7 +170,7 @@ impl Check<'_> {
         for chunk in table.chunks.iter().chain(table.frozen.iter()) {
             for i in 0..chunk.block.len() {
                 let (tag, value) = chunk.record(i);
-                refer(tag, value);
+                refer(chunk.block.key(i, &mut [0; 8]), tag, value);
             }
         }
     }
@@ -182,6 +189,9 @@ impl Check<'_> {
                 let key = block.key(i, &mut tmp);
                 if last.as_ref().is_some_and(|l| l.as_slice() >= key) {
                     return Err(bad(run, format!("page {page}: keys out of order")));
+                }
+                if !table.kind.makes(key, self.engine.hash_seed) {
+                    return Err(bad(run, format!("page {page}: {NO_SORT_KEY}")));
                 }
                 if run.meta()?.page_of(SortKey::new(key)) != Some(page) {
                     return Err(bad(run, format!("page {page}: the fence leads elsewhere")));

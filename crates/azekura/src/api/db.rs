@@ -39,15 +39,21 @@ struct Closer {
 
 impl Closer {
     fn close(&self) -> Result<()> {
-        match self.threads.lock().take() {
-            Some(threads) => self.engine.close(threads),
-            None => Ok(()),
-        }
+        // First, for in a forked child nobody may be there who would let go of the lock.
+        self.engine.life.check()?;
+        let threads = self.threads.lock().take();
+        self.engine.close(threads.ok_or(Error::Closed)?)
     }
 }
 
 impl Drop for Closer {
     fn drop(&mut self) {
+        if self.engine.life.is_forked() {
+            // All of it belongs to the parent: the threads are not here, the file and its lock are shared. What
+            // this process has of it is a copy, which goes with the process.
+            std::mem::forget((self.engine.clone(), self.threads.get_mut().take()));
+            return;
+        }
         // Whoever wants to know closes the database himself; nothing durable is lost either way.
         let _unreported = self.close();
     }
@@ -94,11 +100,18 @@ impl Db {
         Ok(Db { engine, closer })
     }
 
-    /// Flushes everything, ends the threads and gives the file its final length. Other clones of
-    /// the handle can still read, but not write.
+    /// Closes the database for all who have a handle of it: flushes everything, ends the threads, gives the file
+    /// its final length, and gives its lock up, so that this process or another can open it at once.
+    ///
+    /// Clones of the handle, tables, transactions and cursors may outlive this. Each of their calls that reads or
+    /// writes is [`Error::Closed`] from then on, and so is one that is under way and needs the file after that;
+    /// none gives a wrong value. Calls that were faster are complete: a commit is in the file, or was
+    /// refused. Only what tells of memory stays: [`tables`](Db::tables), [`stats`](Db::stats), names, and values that
+    /// were read already ([`ValueRef`](crate::ValueRef)).
     ///
     /// # Errors
-    /// What flushing meets; everything durable is safe all the same, and reopening recovers it.
+    /// What flushing meets; everything durable is safe all the same, and reopening recovers it. `Closed` if
+    /// somebody else has closed it, or is at it. `Forked` in a forked child, where nothing is done.
     pub fn close(self) -> Result<()> {
         self.closer.close()
     }
@@ -134,11 +147,12 @@ impl Db {
     /// The table of a name.
     ///
     /// # Errors
-    /// `NoSuchTable`.
+    /// `NoSuchTable`, `Closed`, `Forked`.
     pub fn open_table(&self, name: &str) -> Result<Table> {
+        self.engine.life.check()?;
         let state = self.engine.state.load();
         match state.table_named(name) {
-            Some(t) => Ok(Table { db: self.clone(), id: t.id, kind: t.kind }),
+            Some(t) => Ok(Table { db: self.clone(), id: t.id, kind: t.kind, name: t.name.clone() }),
             None => Err(Error::NoSuchTable { name: name.into() }),
         }
     }
@@ -149,7 +163,7 @@ impl Db {
     /// `TableExists`, `TooLarge` for a name over 255 bytes, `ReadOnly`, or what writing meets.
     pub fn create_table(&self, name: &str, kind: Kind) -> Result<Table> {
         let id = self.engine.create_table(name, kind)?;
-        Ok(Table { db: self.clone(), id, kind })
+        Ok(Table { db: self.clone(), id, kind, name: name.into() })
     }
 
     /// All tables, by name.
@@ -183,12 +197,14 @@ impl Db {
         ReadTxn::new(self.clone())
     }
 
-    /// Begins a write transaction with the default durability, serializable.
+    /// Begins a write transaction with the default durability, serializable: its snapshot begins with its first
+    /// read, and what it has only written never conflicts.
     pub fn write(&self) -> WriteTxn {
         self.write_with(WriteOptions::default())
     }
 
-    /// Begins a write transaction.
+    /// Begins a write transaction. Under [`Isolation::Snapshot`](crate::Isolation::Snapshot) its snapshot begins
+    /// here, which waits for the commits under way.
     pub fn write_with(&self, options: WriteOptions) -> WriteTxn {
         WriteTxn::new(self.clone(), options)
     }
@@ -240,14 +256,33 @@ impl Db {
     /// within the budget, however many records there are.
     ///
     /// # Errors
-    /// `Io` if the file cannot be read at all.
+    /// `Io` if the file cannot be read at all; `Closed`.
     pub fn check(&self, progress: impl FnMut(Progress)) -> Result<CheckReport> {
+        self.engine.life.check()?;
         super::check::check(self, progress)
     }
 
-    /// The database in figures.
+    /// The database in figures; none in a forked child.
     pub fn stats(&self) -> Stats {
-        super::stats::stats(&self.engine)
+        // What a fork has left locked stays so in the child.
+        if self.engine.life.is_forked() { Stats::default() } else { super::stats::stats(&self.engine) }
+    }
+
+    /// An error if a table is of another database, or this one is not to be used any more.
+    #[inline(always)]
+    pub(crate) fn expect(&self, table: &Table) -> Result<()> {
+        if Arc::ptr_eq(&self.engine, &table.db.engine) { self.engine.life.check() } else { Err(self.foreign(table)) }
+    }
+
+    #[cold]
+    fn foreign(&self, table: &Table) -> Error {
+        let (ours, theirs) = (self.path().display(), table.db.path().display());
+        let detail = if ours.to_string() == theirs.to_string() {
+            format!("table {:?} was opened with another handle of {ours}", table.name)
+        } else {
+            format!("table {:?} is of the database {theirs}, not of {ours}", table.name)
+        };
+        Error::Invalid { detail }
     }
 }
 

@@ -4,12 +4,14 @@ use super::Db;
 use crate::base::error::{Error, Result};
 use crate::base::key::{KeyBuf, Kind};
 use crate::cursor::Cursor;
-use crate::engine::{Batch, BatchPart};
+use crate::engine::state::{State, TableState};
+use crate::engine::{Batch, BatchPart, within};
 use crate::format::block::Tag;
 use crate::txn::get::lookup;
 use crate::txn::{ValueRef, WriteTxn, check_key};
 use crate::values::ahead::Ahead;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// A table of an open database. Clones are cheap; any thread may use one.
 ///
@@ -20,6 +22,8 @@ pub struct Table {
     pub(crate) db: Db,
     pub(crate) id: u32,
     pub(crate) kind: Kind,
+    /// As it was called when the handle was made.
+    pub(crate) name: Arc<str>,
 }
 
 impl Table {
@@ -32,6 +36,21 @@ impl Table {
     /// The table's kind.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// What a state says of it.
+    #[inline(always)]
+    pub(crate) fn of<'a>(&self, state: &'a State) -> Result<&'a Arc<TableState>> {
+        state.table(self.id).map_err(|e| self.named(e))
+    }
+
+    /// An error of this table, which the engine knows by its number only.
+    #[cold]
+    pub(crate) fn named(&self, e: Error) -> Error {
+        match e {
+            Error::NoSuchTable { .. } => Error::NoSuchTable { name: self.name.to_string() },
+            other => other,
+        }
     }
 
     pub(crate) fn expect_ordered(&self, what: &str) -> Result<()> {
@@ -51,9 +70,10 @@ impl Table {
     #[inline]
     pub fn get_with<T>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         let engine = &self.db.engine;
+        engine.life.check()?;
         let state = engine.state.load();
         let seq = state.visible();
-        let t = state.table(self.id)?;
+        let t = self.of(&state)?;
         let mut buf = KeyBuf::new();
         lookup(t, seq, t.kind.sort_key(key, engine.hash_seed, &mut buf), |tag, slot| match tag {
             Tag::Large => engine.read_large(slot.bytes()).map(|v| f(&v)),
@@ -65,7 +85,7 @@ impl Table {
     /// The value of a key.
     ///
     /// # Errors
-    /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped.
+    /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped, `Closed`, `Forked`.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.get_with(key, <[u8]>::to_vec)
     }
@@ -86,9 +106,10 @@ impl Table {
     /// As [`get`](Table::get).
     pub fn get_ref(&self, key: &[u8]) -> Result<Option<ValueRef<'static>>> {
         let engine = &self.db.engine;
+        engine.life.check()?;
         let state = engine.state.load_full();
         let mut buf = KeyBuf::new();
-        let t = state.table(self.id)?;
+        let t = self.of(&state)?;
         let sort = t.kind.sort_key(key, engine.hash_seed, &mut buf);
         lookup(t, state.visible(), sort, |tag, slot| match tag {
             Tag::Large => Ahead::default().read(&engine.values, slot.bytes()).map(ValueRef::shared),
@@ -125,7 +146,7 @@ impl Table {
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// `TooLarge`, `ReadOnly`, `NoSpace`, `Io`, `Poisoned`, `NoSuchTable`.
+    /// `TooLarge`, `ReadOnly`, `NoSpace`, `Io`, `Poisoned`, `NoSuchTable`, `Closed`, `Forked`.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
         if value.len() >= self.db.engine.config.large_value_bytes {
@@ -143,7 +164,8 @@ impl Table {
         let part = BatchPart::single(self.id, sort.bytes, tag, value);
         let durable = engine.config.durability == super::Durability::Sync;
         let user_bytes = (key.len() + value.len()) as u64;
-        engine.commit(Batch { parts: vec![part], durable, reads: None, user_bytes }).map(|_| ())
+        let done = engine.commit(Batch { parts: vec![part], durable, reads: None, user_bytes });
+        done.map(|_| ()).map_err(|e| self.named(e))
     }
 
     /// Sets the values of many keys in one transaction.
@@ -221,12 +243,18 @@ impl Table {
     }
 
     /// Replaces the value of a key by what `f` makes of it; none = absent, before and after. `f`
-    /// is run again if another commit comes between.
+    /// is run again if another commit comes between. It may use the database, but not write to what it is asked to
+    /// change.
     ///
     /// # Errors
-    /// As [`put`](Table::put).
+    /// As [`put`](Table::put); `Invalid` if `f` has itself committed a change to the key.
     pub fn update(&self, key: &[u8], mut f: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>) -> Result<()> {
-        self.retry(|w| w.update(self, key, &mut f))
+        let engine = &*self.db.engine;
+        self.retry(|w| {
+            let (done, own) = within::watch(engine, || w.update(self, key, &mut f));
+            w.set_own_commits(own);
+            done
+        })
     }
 
     /// Removes a key and gives its value.

@@ -130,11 +130,21 @@ pub enum Error {
         /// Why it could not be opened.
         detail: String,
     },
+    /// The database was closed, through another handle of it.
+    #[error("the database is closed")]
+    Closed,
+    /// The handle was opened before a fork, and this is the child: it can open databases of its own, but use none
+    /// of its parent's.
+    #[error("the database was opened by the parent of this process: it cannot be used in a forked child")]
+    Forked,
 }
 
 impl Error {
-    /// Wraps an error of the operating system, telling a full disk from the rest.
+    /// Wraps an error of the operating system, telling a full disk from the rest, and what the gate said (`storage/gate.rs`).
     pub(crate) fn io(during: &'static str, source: io::Error) -> Error {
+        if let Some(error) = source.get_ref().and_then(|cause| cause.downcast_ref::<Error>()) {
+            return error.clone();
+        }
         let no_space = rustix::io::Errno::NOSPC.raw_os_error();
         let over_quota = rustix::io::Errno::DQUOT.raw_os_error();
         match source.raw_os_error() {
@@ -170,6 +180,8 @@ impl Error {
             Error::WrongType { .. } => 13,
             Error::Invalid { .. } => 14,
             Error::Open { .. } => 15,
+            Error::Closed => 16,
+            Error::Forked => 17,
             Error::Truncated { .. } => 18,
         }
     }

@@ -110,6 +110,17 @@ impl Kind {
         Ok(())
     }
 
+    /// Whether a sort key is one that `sort_key` makes, of whatever key it is.
+    pub(crate) fn makes(self, sort_key: &[u8], seed: u64) -> bool {
+        match (self, sort_key.len()) {
+            // Every number is the mix of one.
+            (Kind::Ordered, _) | (Kind::Hash, 8) => true,
+            (Kind::Hash, 16) => sort_key[8..] == [0; 8] && head_of(sort_key) == hash_bytes(&[], seed),
+            (Kind::Hash, 9..) => head_of(sort_key) == hash_bytes(&sort_key[8..], seed),
+            (Kind::Hash, _) => false,
+        }
+    }
+
     /// The number that stands for the kind in the file.
     pub(crate) fn code(self) -> u8 {
         match self {
@@ -173,8 +184,25 @@ mod tests {
                 let sort = kind.sort_key(&key, 99, &mut buf);
                 assert_eq!(sort.head, head_of(sort.bytes));
                 kind.user_key(sort.bytes, 99, &mut out).unwrap();
+                assert!(kind.makes(sort.bytes, 99));
                 assert_eq!(out, key, "{kind:?} {n}");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_no_sort_key_is_known() {
+        for n in [0usize, 1, 9, 16, 17, 72] {
+            let key: Vec<u8> = (0..n).map(|i| (i * 7) as u8).collect();
+            let mut buf = KeyBuf::new();
+            let sort = Kind::Hash.sort_key(&key, 99, &mut buf).bytes.to_vec();
+            assert!(!Kind::Hash.makes(&sort, 98) && Kind::Ordered.makes(&sort, 98));
+            for i in 0..sort.len() {
+                let mut other = sort.clone();
+                other[i] ^= 1;
+                assert!(!Kind::Hash.makes(&other, 99), "{n} bytes, byte {i} is another");
+            }
+            assert!(!Kind::Hash.makes(&key, 99) || n == 8, "a key as it is");
         }
     }
 

@@ -8,5 +8,7 @@ pub(crate) mod error;
 pub(crate) mod hash;
 pub(crate) mod heap;
 pub(crate) mod key;
+pub(crate) mod life;
 pub(crate) mod limits;
+pub(crate) mod process;
 pub(crate) mod sync;

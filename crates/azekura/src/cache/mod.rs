@@ -57,6 +57,7 @@ mod stock;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use crate::base::process::Process;
 use crate::base::sync::atomic::Ordering;
 use frame::{ABSENT, Frame, Slot, pin_named, publish};
 pub(crate) use kept::KeptPages;
@@ -101,6 +102,7 @@ pub(crate) struct Cache {
     region: Region,
     frames: Box<[Frame]>,
     slow: SlowPath,
+    process: Process,
 }
 
 /// What only misses touch, on cache lines of its own so that they do not disturb hits.
@@ -162,6 +164,7 @@ impl Cache {
                 misses: AtomicU64::new(0),
                 evictions: AtomicU64::new(0),
             },
+            process: Process::current(),
         }))
     }
 
@@ -462,6 +465,12 @@ impl Drop for PageSlots {
         let Some(slots) = self.slots.get() else {
             return;
         };
+        if !self.cache.process.is_current() {
+            // Frames name the slots, and who held the mutex when this process was forked is not here to let go
+            // of it: so they stay.
+            std::mem::forget(slots.clone());
+            return;
+        }
         for slots in slots.chunks(RELEASE_SLOTS) {
             // Acquire: an evictor's clearing of the slot, its last use, happens before we free it.
             let is_used = |slot: &Slot| slot.load(Ordering::Acquire) != ABSENT;

@@ -168,7 +168,7 @@ impl Cursor {
     /// The next record, as key and value; none after the last one (and again from then on).
     ///
     /// # Errors
-    /// `Corrupt` or `Io` if it cannot be read.
+    /// `Corrupt` or `Io` if it cannot be read, `Closed`, `Forked`.
     #[allow(clippy::should_implement_trait)]
     #[inline]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
@@ -196,9 +196,11 @@ impl Cursor {
         self.give(given)
     }
 
-    /// After an error the sources may stand anywhere, so it is repeated until the next seek.
+    /// An error once the database is closed. After another one the sources may stand anywhere, so it is repeated
+    /// until the next seek.
     #[inline(always)]
     fn check(&self) -> Result<()> {
+        self.db.engine.life.check()?;
         match &self.failed {
             None => Ok(()),
             Some(e) => Err(e.clone()),
@@ -230,6 +232,7 @@ impl Cursor {
 
     /// Counts the records from here on.
     pub(crate) fn count_rest(&mut self) -> Result<u64> {
+        self.check()?;
         let mut n = 0;
         while self.next_raw()?.is_some() {
             n += 1;

@@ -7,8 +7,9 @@
 //! before it is durable.
 
 use super::Engine;
-use super::history::{History, ReadSet, conflict_error, key_mark};
+use super::history::{History, ReadSet, conflict_error, key_mark, own_error};
 use super::state::{ActiveBuf, State, TableState, publish};
+use super::within;
 use crate::base::error::{Error, Result};
 use crate::base::sync::{Condvar, CountedArc, Mutex, MutexGuard};
 use crate::format::block::{Block, Tag};
@@ -197,16 +198,19 @@ impl Engine {
     /// Commits a batch and gives its sequence number.
     pub(crate) fn commit(&self, batch: Batch) -> Result<u64> {
         self.check_writable()?;
-        if batch.parts.is_empty() {
-            return self.commit_nothing(&batch);
-        }
         self.check_open()?;
         self.pace_writer(batch.user_bytes)?;
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);
-        if batch.durable {
-            return self.commit_durable(batch);
+        let durable = batch.durable;
+        let done = if durable { self.commit_durable(batch) } else { self.commit_eventual(batch) };
+        if let Ok(seq) = done {
+            within::note(self, seq);
         }
+        done
+    }
+
+    fn commit_eventual(&self, batch: Batch) -> Result<u64> {
         if self.log.is_full() {
             // Nothing more is promised to be durable soon before what waits is.
             self.sync()?;
@@ -235,13 +239,6 @@ impl Engine {
         self.apply(commit, seq, ready)?;
         self.rotate_if_full(commit)?;
         Ok(seq)
-    }
-
-    /// A transaction that wrote nothing still fails if what it read has changed.
-    fn commit_nothing(&self, batch: &Batch) -> Result<u64> {
-        let commit = self.commit.lock();
-        self.check_reads(&commit, batch)?;
-        Ok(commit.next_seq - 1)
     }
 
     /// Joins the group that waits, and leads it if nobody is at a sync; else waits to be committed
@@ -342,9 +339,10 @@ impl Engine {
         let Some(set) = &batch.reads else { return Ok(()) };
         match commit.history.conflict(set) {
             None => Ok(()),
-            Some(table) => {
+            Some((table, seq)) => {
                 let state = self.state.load();
-                Err(conflict_error(state.table(table).map_or("", |t| &*t.name)))
+                let name = state.table(table).map_or("", |t| &*t.name);
+                Err(if set.own.iter().any(|own| own.contains(&seq)) { own_error(name) } else { conflict_error(name) })
             }
         }
     }
@@ -465,6 +463,7 @@ impl Engine {
 
     /// Makes every commit so far durable.
     pub(crate) fn sync(&self) -> Result<()> {
+        self.life.check()?;
         self.sync_until(self.state.load().visible())?;
         if !self.config.threads {
             // Else the log's thread does it when the log rests.

@@ -22,6 +22,8 @@ pub(crate) struct Reads {
 pub(crate) struct ReadSet {
     pub(crate) snapshot: u64,
     pub(crate) reads: Reads,
+    /// Commits that the transaction's own closure has made: to run it again would meet them again.
+    pub(crate) own: Vec<std::ops::Range<u64>>,
 }
 
 /// The hash under which a key of a table is remembered.
@@ -107,31 +109,40 @@ impl History {
         }
     }
 
-    /// The first table in which a commit after the snapshot has met what was read.
-    pub(crate) fn conflict(&self, set: &ReadSet) -> Option<u32> {
+    /// A table in which a commit after the snapshot has met what was read, and the commit.
+    pub(crate) fn conflict(&self, set: &ReadSet) -> Option<(u32, u64)> {
         let newer = |w: &&Written| w.seq > set.snapshot;
-        let met = |&(_, mark): &&(u32, u64)| self.marks.get(mark).is_some_and(|&seq| seq > set.snapshot);
-        if let Some(&(table, _)) = set.reads.keys.iter().find(met) {
-            return Some(table);
+        let met = |&(table, mark): &(u32, u64)| {
+            let &seq = self.marks.get(&mark)?;
+            (seq > set.snapshot).then_some((table, seq))
+        };
+        if let Some(found) = set.reads.keys.iter().find_map(met) {
+            return Some(found);
         }
         for (table, range) in &set.reads.ranges {
-            let meets = |w: &Written| {
+            let meets = |w: &&Written| {
                 w.table == *table
                     && (w.keys.iter().any(|k| range.covers(k)) || w.ranges.iter().any(|r| overlap(r, range)))
             };
-            if self.written.iter().rev().take_while(newer).any(meets) {
-                return Some(*table);
+            if let Some(w) = self.written.iter().rev().take_while(newer).find(meets) {
+                return Some((*table, w.seq));
             }
         }
         // Reads of single keys are kept as hashes, so any range delete in their table counts.
         let ranged = |w: &&Written| !w.ranges.is_empty() && set.reads.keys.iter().any(|&(t, _)| t == w.table);
-        self.written.iter().rev().take_while(newer).find(ranged).map(|w| w.table)
+        self.written.iter().rev().take_while(newer).find(ranged).map(|w| (w.table, w.seq))
     }
 }
 
 fn overlap(a: &Range, b: &Range) -> bool {
     let before = |x: &Range, y: &Range| x.end.as_ref().is_some_and(|e| *e <= y.start);
     !before(a, b) && !before(b, a)
+}
+
+/// The error of a transaction that lost against the code that it called.
+pub(crate) fn own_error(name: &str) -> Error {
+    let detail = format!("the closure of an update has itself changed what the update depends on, in table {name:?}");
+    Error::Invalid { detail }
 }
 
 /// The error of a transaction that lost.
@@ -148,12 +159,12 @@ mod tests {
         let mut h = History::default();
         h.enter(5);
         h.record(6, 1, vec![b"k".to_vec()], Ranges::default());
-        let set = |keys: Vec<(u32, u64)>, ranges| ReadSet { snapshot: 5, reads: Reads { keys, ranges } };
-        assert_eq!(h.conflict(&set(vec![(1, key_mark(1, b"k"))], vec![])), Some(1));
+        let set = |keys: Vec<(u32, u64)>, ranges| ReadSet { snapshot: 5, reads: Reads { keys, ranges }, own: vec![] };
+        assert_eq!(h.conflict(&set(vec![(1, key_mark(1, b"k"))], vec![])), Some((1, 6)));
         assert_eq!(h.conflict(&set(vec![(2, key_mark(2, b"k"))], vec![])), None);
         assert_eq!(h.conflict(&set(vec![(1, key_mark(1, b"j"))], vec![])), None);
         let range = |a: &[u8], b: &[u8]| (1, Range { start: a.to_vec(), end: Some(b.to_vec()) });
-        assert_eq!(h.conflict(&set(vec![], vec![range(b"a", b"z")])), Some(1));
+        assert_eq!(h.conflict(&set(vec![], vec![range(b"a", b"z")])), Some((1, 6)));
         assert_eq!(h.conflict(&set(vec![], vec![range(b"l", b"z")])), None);
         h.leave(5);
         assert!(!h.wanted());
@@ -169,15 +180,16 @@ mod tests {
         let set = |snapshot, key: &[u8]| ReadSet {
             snapshot,
             reads: Reads { keys: vec![(1, key_mark(1, key))], ranges: vec![] },
+            own: vec![],
         };
         let all = Range { start: Vec::new(), end: None };
         h.take_back(9);
-        assert_eq!(h.conflict(&set(7, b"l")), Some(1));
+        assert_eq!(h.conflict(&set(7, b"l")), Some((1, 8)));
         h.take_back(7);
-        assert_eq!(h.conflict(&set(5, b"k")), Some(1), "the one before stays");
+        assert_eq!(h.conflict(&set(5, b"k")), Some((1, 6)), "the one before stays");
         assert_eq!(h.conflict(&set(6, b"k")), None);
         assert_eq!(h.conflict(&set(5, b"l")), None);
-        let ranged = ReadSet { snapshot: 6, reads: Reads { keys: vec![], ranges: vec![(1, all)] } };
+        let ranged = ReadSet { snapshot: 6, reads: Reads { keys: vec![], ranges: vec![(1, all)] }, own: vec![] };
         assert_eq!(h.conflict(&ranged), None);
     }
 }

@@ -27,6 +27,7 @@ mod tail;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod threads;
+pub(crate) mod within;
 
 pub(crate) use commit::{Batch, BatchPart};
 pub(crate) use history::{ReadSet, Reads, key_mark};
@@ -35,6 +36,7 @@ pub use reclaim::Progress;
 
 use crate::api::Config;
 use crate::base::error::Result;
+use crate::base::life::Life;
 use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Condvar, Mutex};
 use crate::log::Log;
@@ -59,6 +61,8 @@ pub(crate) struct Engine {
     pub(crate) least_bytes: u64,
     pub(crate) config: Config,
     pub(crate) file: Arc<dyn File>,
+    /// Whether handles may still be used.
+    pub(crate) life: Arc<Life>,
     pub(crate) io: Arc<IoCounters>,
     pub(crate) store: Store,
     pub(crate) space: Arc<Space>,
@@ -122,6 +126,7 @@ impl Engine {
 
     /// An error if the handle cannot write.
     pub(crate) fn check_writable(&self) -> Result<()> {
+        self.life.check()?;
         if self.config.read_only { Err(crate::Error::ReadOnly) } else { self.poison.check() }
     }
 
@@ -132,7 +137,7 @@ impl Engine {
 
     /// An error once closing has begun. REQUIRES: the commit lock, else a commit may still follow.
     fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) { Err(crate::Error::ReadOnly) } else { Ok(()) }
+        if self.closed.load(Ordering::Acquire) { Err(crate::Error::Closed) } else { Ok(()) }
     }
 
     pub(crate) fn stopping(&self) -> bool {

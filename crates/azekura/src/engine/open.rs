@@ -25,6 +25,7 @@ use crate::api::Config;
 use crate::base::checksum::crc;
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::error::{Error, Result};
+use crate::base::life::Life;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::base::sync::thread::JoinHandle;
@@ -38,7 +39,7 @@ use crate::log::recovery::replay;
 use crate::memtable::pool::Pool;
 use crate::run::{FilterBudget, Run, Store, read_error};
 use crate::space::{Extent, Space};
-use crate::storage::{BulkWrites, File, IoCounters, Metered, OpenMode, Storage};
+use crate::storage::{BulkWrites, File, Gate, IoCounters, Metered, OpenMode, Storage};
 use crate::values::{Segment, ValueRef, ValueStore};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -58,7 +59,9 @@ struct Found {
 pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result<(Arc<Engine>, Vec<JoinHandle<()>>)> {
     let io = Arc::new(IoCounters::default());
     let raw = open_file(storage, path, &config)?;
-    let file: Arc<dyn File> = Arc::new(Metered::new(raw, io.clone()));
+    let life = Arc::new(Life::new());
+    let metered = Arc::new(Metered::new(raw, io.clone()));
+    let file: Arc<dyn File> = Arc::new(Gate::new(metered, life.clone()));
     let name = || path.display().to_string();
     let lock = file.try_lock(!config.read_only).map_err(|e| named(path, "locking the database file", e))?;
     if !lock {
@@ -80,7 +83,8 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     }
     let found = Arc::new(found);
     let gap = if config.read_only { 0 } else { ID_GAP + (random(storage)? >> 32) };
-    let build = |logs| build(&length, config.clone(), file.clone(), io.clone(), &found, logs, gap).map(Arc::new);
+    let gate = || (file.clone(), life.clone());
+    let build = |logs| build(&length, config.clone(), gate(), io.clone(), &found, logs, gap).map(Arc::new);
     if config.read_only {
         return Ok((build(Logs::Leave)?, Vec::new()));
     }
@@ -365,7 +369,7 @@ fn note_segments(segments: &mut BTreeMap<u32, ValueInfo>, part: &Part) -> Result
 fn build(
     length: &Length<'_>,
     config: Config,
-    file: Arc<dyn File>,
+    (file, life): (Arc<dyn File>, Arc<Life>),
     io: Arc<IoCounters>,
     found: &Found,
     logs: Logs,
@@ -419,6 +423,7 @@ fn build(
         least_bytes,
         store: Store { file: file.clone(), bulk, space: space.clone(), caches, filters, file_id, buffers },
         file,
+        life,
         io,
         space,
         hash_seed: found.block.hash_seed,
@@ -557,8 +562,17 @@ impl Engine {
         self.publish_log()
     }
 
-    /// Flushes, ends the log and cuts the file to its length.
+    /// Closes, and lets others open the file: whoever still has a handle gets `Closed` from it, and no read that
+    /// is under way believes what comes after this (`storage/gate.rs`).
     pub(crate) fn close(&self, threads: Vec<JoinHandle<()>>) -> Result<()> {
+        let closed = self.finish(threads);
+        self.life.close();
+        let unlocked = self.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
+        closed.and(unlocked)
+    }
+
+    /// Flushes, ends the log and cuts the file to its length.
+    fn finish(&self, threads: Vec<JoinHandle<()>>) -> Result<()> {
         if self.config.read_only {
             self.store.caches.stop();
             return Ok(());

@@ -54,12 +54,15 @@ impl Engine {
         self.values.close_open()?;
         self.values.sync()?;
         let total = self.space.end();
-        paused.step_aside(|| progress(Progress { done: 0, total }));
+        let mut say = |done| {
+            paused.step_aside(|| progress(Progress { done, total }));
+            // It may have closed the database, or waited for somebody who did.
+            self.check_open()
+        };
+        say(0)?;
         let mut left = Allowance::new(total);
         while self.move_tail(&mut left)? {
-            let done = total - self.space.end().min(total);
-            paused.step_aside(|| progress(Progress { done, total }));
-            self.check_open()?;
+            say(total - self.space.end().min(total))?;
         }
         self.checkpoint(Purpose::Plain)?;
         self.checkpoint(Purpose::Plain)?;

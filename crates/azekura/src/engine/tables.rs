@@ -54,6 +54,7 @@ impl Engine {
             Ok(move |state: &State| state.with_tables(state.tables.iter().filter(|t| t.id != id).cloned().collect()))
         };
         self.checkpoint_tables(remove, |commit, before| {
+            self.life.note_dropped();
             let Some(table) = before.table_named(name) else { return };
             commit.live_bytes -= table.live_bytes().min(commit.live_bytes);
             self.pace.set_live(self.held_bytes(commit));

@@ -2,6 +2,7 @@
 //! panics in the middle.
 
 mod dropped;
+mod forged;
 mod hooked;
 
 use super::Engine;

@@ -16,6 +16,7 @@
 use crate::base::sync::Mutex;
 
 use crate::base::limits::{ALIGN_BYTES, align_up};
+use crate::base::process::Process;
 
 mod holes;
 #[cfg(test)]
@@ -54,6 +55,7 @@ impl Extent {
 /// The allocator of one file.
 pub(crate) struct Space {
     map: Mutex<Map>,
+    process: Process,
 }
 
 /// What the mutex guards. Offsets below `start` are never handed out.
@@ -93,7 +95,7 @@ impl Space {
             before = Some(extent);
         }
         let map = Mutex::new(Map { start, end, holes });
-        Ok(Space { map })
+        Ok(Space { map, process: Process::current() })
     }
 
     /// Takes `len` bytes: of the lowest hole that fits, else at the end of the file.
@@ -153,6 +155,10 @@ impl Space {
     /// Gives an allocated extent back. Any part of it that was not allocated is left as it was; in
     /// debug builds that panics, as it is an error of the caller.
     pub(crate) fn free(&self, extent: Extent) {
+        if !self.process.is_current() {
+            // Who held the lock when this process was forked is not here to let go of it.
+            return;
+        }
         let was_allocated = self.free_allocated_part(extent);
         debug_assert!(was_allocated, "{extent:?} was not wholly allocated");
     }

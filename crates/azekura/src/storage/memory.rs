@@ -273,6 +273,11 @@ impl File for MemFile {
         }
         Ok(true)
     }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.node.holders.lock().release(self.handle);
+        Ok(())
+    }
 }
 
 impl Drop for MemFile {

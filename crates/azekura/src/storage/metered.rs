@@ -118,4 +118,8 @@ impl File for Metered {
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
         self.file.try_lock(exclusive)
     }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
+    }
 }

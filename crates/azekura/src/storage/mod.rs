@@ -23,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 mod bulk;
+mod gate;
 mod memory;
 mod metered;
 mod os;
@@ -31,6 +32,7 @@ mod retry;
 mod tests;
 
 pub(crate) use bulk::BulkWrites;
+pub(crate) use gate::Gate;
 pub use memory::MemStorage;
 pub use metered::{IoCounters, Metered};
 pub use os::OsStorage;
@@ -124,6 +126,15 @@ pub trait File: Send + Sync {
     /// # Errors
     /// The system's error, for example where the file system has no locks.
     fn try_lock(&self, exclusive: bool) -> io::Result<bool>;
+
+    /// Gives the lock up, if this handle has it, though others may still hold the handle. Files that are locked
+    /// by nothing else than their handles may leave it to the drop, which is what happens by default.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn unlock(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// How [`Storage::open`] opens a file.

@@ -107,10 +107,8 @@ struct OsFile {
 /// it, until they call exec and perhaps much longer. So it is taken back here, by the process that took it.
 impl Drop for OsFile {
     fn drop(&mut self) {
-        if *self.locked_by.get_mut() == std::process::id() {
-            // Closing the file, which follows, unlocks it too if nobody shares it.
-            let _closed_next = rustix::fs::flock(&self.file, FlockOperation::Unlock);
-        }
+        // Closing the file, which follows, unlocks it too if nobody shares it.
+        let _closed_next = self.unlock();
     }
 }
 
@@ -261,6 +259,14 @@ impl File for OsFile {
                 Ok(true)
             }
         }
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        if self.locked_by.load(Ordering::Relaxed) == std::process::id() {
+            self.locked_by.store(0, Ordering::Relaxed);
+            rustix::fs::flock(&self.file, FlockOperation::Unlock)?;
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::hash::hash_bytes;
 use crate::base::key::{common_prefix, head_after};
+use crate::base::life::Moment;
 use crate::engine::BatchPart;
 use crate::format::block::{Block, Fixed, Tag};
 use crate::memtable::pool::Pool;
@@ -21,6 +22,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct TableBuffer {
     pub(crate) table: u32,
+    /// When the table was there.
+    pub(crate) seen: Moment,
     /// The writes in order; keys may repeat. `block.fixed` tells which form.
     ops: Block,
     last_head: u64,
@@ -72,6 +75,7 @@ impl TableBuffer {
     pub(crate) fn new(table: u32, pool: Arc<Pool>) -> TableBuffer {
         TableBuffer {
             table,
+            seen: Moment::default(),
             ops: Block::default(),
             last_head: 0,
             ascending: true,

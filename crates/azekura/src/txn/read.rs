@@ -80,10 +80,18 @@ impl ReadTxn {
         &self.db.engine
     }
 
+    /// The table as this snapshot shows it: an error if it is of another database or not there.
+    #[inline(always)]
+    fn state_of(&self, table: &Table) -> Result<&Arc<TableState>> {
+        self.db.expect(table)?;
+        table.of(self.snapshot.state())
+    }
+
     /// The value of a key.
     ///
     /// # Errors
-    /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped.
+    /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped or made later, `Invalid` if
+    /// it is of another database, `Closed`, `Forked`.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.get_with(table, key, <[u8]>::to_vec)
     }
@@ -104,7 +112,7 @@ impl ReadTxn {
     /// As [`get`](ReadTxn::get).
     #[inline]
     pub fn get_ref(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
-        let t = self.snapshot.state().table(table.id)?;
+        let t = self.state_of(table)?;
         let mut buf = KeyBuf::new();
         let give = |tag, slot: Slot<'_>| match tag {
             Tag::Large => self.large(slot.bytes()).map(ValueRef::shared),
@@ -129,7 +137,7 @@ impl ReadTxn {
     /// As [`get`](ReadTxn::get).
     pub fn contains(&self, table: &Table, key: &[u8]) -> Result<bool> {
         let mut buf = KeyBuf::new();
-        let t = self.snapshot.newer(self.snapshot.state().table(table.id)?, self.engine())?;
+        let t = self.snapshot.newer(self.state_of(table)?, self.engine())?;
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
         Ok(self.find(t, sort, |_, _| ())?.is_some())
     }
@@ -141,7 +149,7 @@ impl ReadTxn {
     /// As [`get`](ReadTxn::get).
     #[inline]
     pub fn get_with<T>(&self, table: &Table, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        let t = self.snapshot.state().table(table.id)?;
+        let t = self.state_of(table)?;
         if let Some((_, place)) = self.follow_hint(t, key)? {
             // Taken out while `f` runs, for `f` may read from this transaction too.
             let Some(hint) = self.hint.take() else { return Ok(None) };
@@ -263,7 +271,7 @@ impl ReadTxn {
         keys: &[K],
         f: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        let t = self.snapshot.newer(self.snapshot.state().table(table.id)?, self.engine())?;
+        let t = self.snapshot.newer(self.state_of(table)?, self.engine())?;
         super::many::get_many(self.engine(), t, self.snapshot.seq(), keys, f)
     }
 
@@ -298,7 +306,7 @@ impl ReadTxn {
     /// # Errors
     /// As [`get`](ReadTxn::get).
     pub fn count(&self, table: &Table) -> Result<u64> {
-        let t = self.snapshot.state().table(table.id)?;
+        let t = self.state_of(table)?;
         match t.levels.as_slice() {
             [] if t.memtable_is_empty() => Ok(0),
             [one] if t.memtable_is_empty() && one.deletes() == 0 => Ok(one.records()),
@@ -307,8 +315,8 @@ impl ReadTxn {
     }
 
     fn limited(&self, table: &Table, limits: Limits) -> Result<Cursor> {
+        let t = self.state_of(table)?.clone();
         let state = self.snapshot.state();
-        let t = state.table(table.id)?.clone();
         Cursor::new(self.db.clone(), state.clone(), t, self.snapshot.seq(), None, limits)
     }
 }

@@ -91,6 +91,7 @@ impl WriteTxn {
     /// # Ok::<(), azekura::Error>(())
     /// ```
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        self.db.engine.life.check()?;
         self.savepoints.back_to(savepoint)?;
         for buffer in &mut self.buffers {
             match savepoint.marks.iter().find(|(table, _)| *table == buffer.table) {

@@ -13,18 +13,22 @@ use crate::cursor::{Cursor, Limits};
 use crate::engine::{Batch, ReadSet, Reads, key_mark};
 use crate::format::block::Tag;
 use crate::memtable::chunk::Chunk;
-use crate::memtable::ranges::Range;
-use std::ops::Bound;
+use crate::memtable::ranges::Range as KeyRange;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-/// What a transaction that reads and writes is protected from.
+/// What a transaction that reads and writes is protected from. One that has written nothing never conflicts, for
+/// what it has read was true at one moment, that of its snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Isolation {
     /// As if transactions had run one after the other: the commit fails if anything that this one
-    /// has read was changed meanwhile.
+    /// has read was changed since. Its snapshot begins with its first read; one that only writes has none, and
+    /// never fails for others' sake.
     #[default]
     Serializable,
-    /// The commit fails only if a key that this one has written was changed meanwhile.
+    /// The commit fails only if a key that this one has written (or one of a range that it has removed) was changed
+    /// since the transaction began. Its snapshot begins with it, whether it reads or not: so of two that write one
+    /// key at the same time, without looking, only the first to commit succeeds.
     Snapshot,
 }
 
@@ -40,10 +44,11 @@ pub struct WriteOptions {
 /// A transaction over any number of tables: nothing is visible to others until it is committed,
 /// and then everything is. Dropping it rolls it back.
 ///
-/// Several may be open at once, in any threads; none waits for another. One that only writes never
-/// fails for another's sake; one that has also read may get [`Error::Conflict`] from its commit
-/// and should then be run again. It sees its own writes, and otherwise the database as it was at
-/// its first read.
+/// Several may be open at once, in any threads; none waits for another. It sees its own writes, and otherwise the
+/// database as it was when its snapshot began: at its first read, or, under [`Isolation::Snapshot`], when it
+/// began itself. From then on others may change what it depends on, and its commit may get [`Error::Conflict`]: it
+/// should then be run again. A serializable transaction that only writes never does, and neither does any that
+/// has written nothing.
 ///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-write-{}.azk", std::process::id()));
@@ -61,9 +66,13 @@ pub struct WriteTxn {
     pub(super) db: Db,
     options: WriteOptions,
     pub(super) buffers: Vec<TableBuffer>,
-    /// The snapshot, once something was read.
+    /// The snapshot, once something was read, or from the beginning.
     read: Option<ReadTxn>,
     reads: Reads,
+    /// See `ReadSet::own`.
+    own_commits: Vec<Range<u64>>,
+    /// What the tables of the buffers are called.
+    names: Vec<(u32, Arc<str>)>,
     pub(super) savepoints: Savepoints,
     /// A write failed half-way (out of space for a large value): it can only be rolled back.
     broken: Option<Error>,
@@ -94,12 +103,16 @@ fn check_value(value: &[u8]) -> Result<()> {
 
 impl WriteTxn {
     pub(crate) fn new(db: Db, options: WriteOptions) -> WriteTxn {
+        let forked = db.engine.life.is_forked();
+        let read = (options.isolation == Isolation::Snapshot && !forked).then(|| begin_snapshot(&db));
         WriteTxn {
             db,
             options,
             buffers: Vec::new(),
-            read: None,
+            read,
             reads: Reads::default(),
+            own_commits: Vec::new(),
+            names: Vec::new(),
             savepoints: Savepoints::default(),
             broken: None,
         }
@@ -107,51 +120,79 @@ impl WriteTxn {
 
     /// Tells the engine that this snapshot needs no more watching.
     fn end(&mut self) {
-        if let Some(read) = self.read.take() {
+        // In a forked child nobody watches, and nobody may be there to let go of the lock.
+        if let Some(read) = self.read.take()
+            && !self.db.engine.life.is_forked()
+        {
             self.db.engine.leave(read.snapshot.seq());
         }
     }
 
-    fn buffer(&mut self, table: &Table) -> &mut TableBuffer {
-        if let Some(i) = self.buffers.iter().position(|b| b.table == table.id) {
-            return &mut self.buffers[i];
+    /// The buffer of a table, which is of this database and there.
+    #[inline(always)]
+    fn buffer(&mut self, table: &Table) -> Result<&mut TableBuffer> {
+        if Arc::ptr_eq(&self.db.engine, &table.db.engine)
+            && let Some(i) = self.buffers.iter().position(|b| b.table == table.id)
+            && self.db.engine.life.is_still(self.buffers[i].seen)
+        {
+            return Ok(&mut self.buffers[i]);
         }
-        self.buffers.push(TableBuffer::new(table.id, self.db.engine.pool.clone()));
-        let last = self.buffers.len() - 1;
-        &mut self.buffers[last]
+        self.look_for(table)
     }
 
-    /// The snapshot, taken at the first read.
+    /// As `buffer`, for the first write to a table, or the first since a table was dropped.
+    #[cold]
+    fn look_for(&mut self, table: &Table) -> Result<&mut TableBuffer> {
+        self.db.expect(table)?;
+        // Before the look: what is dropped after it is noticed by the next write.
+        let seen = self.db.engine.life.now()?;
+        table.of(&self.db.engine.state.load())?;
+        let i = match self.buffers.iter().position(|b| b.table == table.id) {
+            Some(i) => i,
+            None => {
+                self.buffers.push(TableBuffer::new(table.id, self.db.engine.pool.clone()));
+                self.names.push((table.id, table.name.clone()));
+                self.buffers.len() - 1
+            }
+        };
+        self.buffers[i].seen = seen;
+        Ok(&mut self.buffers[i])
+    }
+
+    /// The snapshot, taken at the first read at the latest.
     fn snapshot(&mut self) -> &ReadTxn {
         let db = &self.db;
-        self.read.get_or_insert_with(|| {
-            let (state, seq) = db.engine.enter();
-            ReadTxn::from_state(db.clone(), state, seq)
-        })
+        self.read.get_or_insert_with(|| begin_snapshot(db))
+    }
+
+    /// Commits that were made by the caller's code while this transaction was open.
+    pub(crate) fn set_own_commits(&mut self, own: Vec<Range<u64>>) {
+        self.own_commits = own;
     }
 
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// `TooLarge`, `ReadOnly`, or what storing a large value meets.
+    /// `TooLarge`, `ReadOnly`, `NoSuchTable` if the table was dropped, `Invalid` if it is of another database,
+    /// `Closed`, `Forked`, or what storing a large value meets.
     #[inline]
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
         if value.len() >= self.db.engine.config.large_value_bytes {
             return self.put_large(table, key, value);
         }
-        self.write(table, key, Tag::Put, value);
-        Ok(())
+        self.write(table, key, Tag::Put, value)
     }
 
     #[cold]
     fn put_large(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
         check_value(value)?;
+        self.buffer(table)?;
         self.db.engine.check_writable()?;
         match self.db.engine.values.append(value) {
             Ok((at, segment)) => {
-                self.write(table, key, Tag::Large, &at.encode());
-                let buffer = self.buffer(table);
+                self.write(table, key, Tag::Large, &at.encode())?;
+                let buffer = self.buffer(table)?;
                 buffer.hold(segment);
                 buffer.user_bytes += value.len() as u64 - 16;
                 Ok(())
@@ -164,33 +205,34 @@ impl WriteTxn {
     }
 
     #[inline(always)]
-    fn write(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) {
+    fn write(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         let seed = self.db.engine.hash_seed;
-        let buffer = self.buffer(table);
+        let buffer = self.buffer(table)?;
         if let Ok(b) = <[u8; 8]>::try_from(key) {
             let number = u64::from_be_bytes(b);
             let head = if table.kind == Kind::Hash { mix(number ^ seed) } else { number };
-            return buffer.push8(head, tag, value);
+            buffer.push8(head, tag, value);
+            return Ok(());
         }
         let mut buf = KeyBuf::new();
         buffer.push(table.kind.sort_key(key, seed, &mut buf).bytes, tag, value);
+        Ok(())
     }
 
     /// Removes a key, whether it is there or not.
     ///
     /// # Errors
-    /// `TooLarge`.
+    /// As [`put`](WriteTxn::put).
     pub fn remove(&mut self, table: &Table, key: &[u8]) -> Result<()> {
         check_key(key)?;
-        self.write(table, key, Tag::Delete, &[]);
-        Ok(())
+        self.write(table, key, Tag::Delete, &[])
     }
 
     /// Removes all keys between two bounds. Ordered tables only. It costs the same however many
     /// there are.
     ///
     /// # Errors
-    /// `WrongType` for a hash table, `TooLarge`.
+    /// `WrongType` for a hash table; as [`put`](WriteTxn::put).
     pub fn remove_range(&mut self, table: &Table, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
         table.expect_ordered("a range")?;
         for bound in [start, end] {
@@ -199,8 +241,9 @@ impl WriteTxn {
             }
         }
         let range = range_of(start, end);
+        let buffer = self.buffer(table)?;
         if !range.is_empty() {
-            self.buffer(table).remove_range(range);
+            buffer.remove_range(range);
         }
         Ok(())
     }
@@ -208,14 +251,15 @@ impl WriteTxn {
     /// Removes all records of a table.
     ///
     /// # Errors
-    /// None at present.
+    /// As [`remove`](WriteTxn::remove).
     pub fn clear(&mut self, table: &Table) -> Result<()> {
-        self.buffer(table).remove_range(Range { start: Vec::new(), end: None });
+        self.buffer(table)?.remove_range(KeyRange { start: Vec::new(), end: None });
         Ok(())
     }
 
     /// Calls `f` with the value of a key as this transaction sees it.
     fn with<T>(&mut self, table: &Table, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        self.db.expect(table)?;
         let mut buf = KeyBuf::new();
         let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
         let engine = self.db.engine.clone();
@@ -419,6 +463,7 @@ impl WriteTxn {
     }
 
     fn limited(&mut self, table: &Table, limits: Limits) -> Result<Cursor> {
+        self.db.expect(table)?;
         if self.options.isolation == Isolation::Serializable {
             self.reads.ranges.push((table.id, limits.as_range()));
         }
@@ -428,7 +473,7 @@ impl WriteTxn {
         });
         let read = self.snapshot();
         let (db, state, seq) = (read.db.clone(), read.snapshot.state().clone(), read.snapshot.seq());
-        let t = state.table(table.id)?.clone();
+        let t = table.of(&state)?.clone();
         Cursor::new(db, state, t, seq, own, limits)
     }
 
@@ -436,8 +481,10 @@ impl WriteTxn {
     ///
     /// # Errors
     /// `Conflict` if another transaction has changed what this one depends on (nothing was
-    /// written); `NoSpace`, `Io`, `Poisoned` if the log cannot be written.
+    /// written); `NoSuchTable` if a table was dropped since it was written to; `NoSpace`, `Io`, `Poisoned` if the
+    /// log cannot be written; `Closed`, `Forked`.
     pub fn commit(mut self) -> Result<()> {
+        self.db.engine.life.check()?;
         if let Some(e) = &self.broken {
             return Err(e.clone());
         }
@@ -449,7 +496,7 @@ impl WriteTxn {
             user_bytes += sorted.user_bytes;
             parts.push(sorted.into_part());
         }
-        if parts.is_empty() && self.read.is_none() {
+        if parts.is_empty() {
             return Ok(());
         }
         let durability = self.options.durability.unwrap_or(self.db.engine.config.durability);
@@ -458,9 +505,20 @@ impl WriteTxn {
             self.reads.keys = parts.iter().flat_map(crate::engine::BatchPart::marks).collect();
             self.reads.ranges = parts.iter().flat_map(crate::engine::BatchPart::range_marks).collect();
         }
-        let reads = snapshot.map(|snapshot| ReadSet { snapshot, reads: std::mem::take(&mut self.reads) });
+        let (reads, own) = (std::mem::take(&mut self.reads), std::mem::take(&mut self.own_commits));
+        let reads = snapshot.map(|snapshot| ReadSet { snapshot, reads, own });
         let batch = Batch { parts, durable: durability == Durability::Sync, reads, user_bytes };
-        self.db.engine.commit(batch).map(|_| ())
+        self.db.engine.commit(batch).map(|_| ()).map_err(|e| self.named(e))
+    }
+
+    /// The name of the table that the engine has not found.
+    #[cold]
+    fn named(&self, e: Error) -> Error {
+        let state = self.db.engine.state.load();
+        match (&e, self.names.iter().find(|(id, _)| state.table(*id).is_err())) {
+            (Error::NoSuchTable { .. }, Some((_, name))) => Error::NoSuchTable { name: name.to_string() },
+            _ => e,
+        }
     }
 
     /// Forgets all writes.
@@ -469,8 +527,14 @@ impl WriteTxn {
     }
 }
 
+/// A snapshot of what there is; later commits leave a trace until `WriteTxn::end`.
+fn begin_snapshot(db: &Db) -> ReadTxn {
+    let (state, seq) = db.engine.enter();
+    ReadTxn::from_state(db.clone(), state, seq)
+}
+
 /// The range of sort keys between two bounds.
-pub(crate) fn range_of(start: Bound<&[u8]>, end: Bound<&[u8]>) -> Range {
+pub(crate) fn range_of(start: Bound<&[u8]>, end: Bound<&[u8]>) -> KeyRange {
     let after = |k: &[u8]| [k, &[0]].concat();
     let start = match start {
         Bound::Included(k) => k.to_vec(),
@@ -482,5 +546,5 @@ pub(crate) fn range_of(start: Bound<&[u8]>, end: Bound<&[u8]>) -> Range {
         Bound::Excluded(k) => Some(k.to_vec()),
         Bound::Unbounded => None,
     };
-    Range { start, end }
+    KeyRange { start, end }
 }

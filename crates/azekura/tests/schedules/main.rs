@@ -346,7 +346,7 @@ fn closing_under_writers_keeps_what_was_acknowledged() {
                 for n in 1..=2 {
                     match world.commit(w, n, durability, 100) {
                         Ok(()) => {}
-                        Err(Error::ReadOnly) => return,
+                        Err(Error::Closed) => return,
                         Err(e) => panic!("{e}"),
                     }
                 }

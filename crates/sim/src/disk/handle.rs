@@ -282,15 +282,21 @@ impl File for Handle {
         }
         Ok(true)
     }
-}
 
-impl Drop for Handle {
-    fn drop(&mut self) {
+    fn unlock(&self) -> io::Result<()> {
         let mut d = self.disk.lock();
         let node = &mut d.nodes[self.node];
         node.shared.remove(&self.id);
         if node.exclusive == Some(self.id) {
             node.exclusive = None;
         }
+        Ok(())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // It cannot fail.
+        let _given_up = self.unlock();
     }
 }

@@ -153,4 +153,8 @@ impl File for HookedFile {
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
         self.file.try_lock(exclusive)
     }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
+    }
 }
