@@ -266,8 +266,8 @@ fn a_power_cut_at_any_call_loses_nothing() {
     let quiet = || options().threads(false);
     let disk = Disk::seeded(3);
     let db = Db::open_on(&disk, PATH, quiet()).unwrap();
-    fill_runs(&db, "gone", 1);
     let table = db.create_table("t", Kind::Ordered).unwrap();
+    fill_runs(&db, "gone", 1);
     put_values(&table, 0..40, 0);
     db.flush().unwrap();
     fill_runs(&db, "gone too", 1);

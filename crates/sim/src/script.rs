@@ -35,6 +35,8 @@ pub enum Step {
     Abandon,
     /// Makes a table.
     Create(&'static str, Kind),
+    /// Makes so many small tables at once.
+    CreateSmall(usize),
     /// Drops a table.
     Drop(&'static str),
     /// Makes everything durable.
@@ -49,6 +51,19 @@ pub enum Step {
 
 /// The tables that writes name by number.
 pub const TABLES: [(&str, Kind); 3] = [("ordered", Kind::Ordered), ("hash", Kind::Hash), ("extra", Kind::Ordered)];
+
+/// The number of a small table's table, of those that a script makes at once.
+const SMALL: usize = TABLES.len();
+
+/// The name and kind of a small table, by the number that writes give it.
+fn small(table: usize) -> (String, Kind) {
+    (format!("small {table}"), if table.is_multiple_of(2) { Kind::Ordered } else { Kind::Hash })
+}
+
+/// The name of a table, by the number that writes give it.
+fn name_of(table: usize) -> String {
+    TABLES.get(table).map_or_else(|| small(table).0, |t| t.0.into())
+}
 
 /// A workload and its states.
 pub struct Script {
@@ -156,6 +171,7 @@ impl Script {
                     true => Step::Drop("extra"),
                     false => Step::Create("extra", Kind::Ordered),
                 },
+                14 if !model.contains_key(&name_of(SMALL)) => Step::CreateSmall(5 + rng.below(40) as usize),
                 _ => s.commit(&mut rng, &model, u32::try_from(i).unwrap() + 1, rich),
             };
             apply(&mut model, &step);
@@ -165,7 +181,8 @@ impl Script {
     }
 
     fn push(&mut self, model: &Model, step: Option<Step>) {
-        let changes = matches!(step, None | Some(Step::Commit(..) | Step::Create(..) | Step::Drop(..)));
+        let changes =
+            matches!(step, None | Some(Step::Commit(..) | Step::Create(..) | Step::CreateSmall(_) | Step::Drop(..)));
         if changes {
             self.digests.push(digest(model));
             self.models.push(model.clone());
@@ -177,7 +194,7 @@ impl Script {
         let durability = if rng.below(3) == 0 { Durability::Sync } else { Durability::Eventual };
         let mut writes = Vec::new();
         // Every commit changes every table, so that no two states are alike.
-        let tables = model.len();
+        let tables = TABLES.iter().filter(|t| model.contains_key(t.0)).count();
         let stamp = |rng: &mut Rng, n: u32| {
             let len = match rng.below(24) {
                 0 => 1024 + rng.below(3000),
@@ -218,6 +235,16 @@ impl Script {
             writes.push(match rng.below(6) {
                 0 => Write::Remove(table, k),
                 _ => Write::Put(table, k, stamp(rng, 1500 + n)),
+            });
+        }
+        let small_tables = (model.len() - tables) as u64;
+        for n in 0..if small_tables > 0 { rng.below(5) as u32 } else { 0 } {
+            let table = SMALL + rng.below(small_tables) as usize;
+            // Mostly a record or two, sometimes more than the manifest takes.
+            let k = rng.below(3).to_be_bytes().to_vec();
+            writes.push(match rng.below(6) {
+                0 => Write::Remove(table, k),
+                _ => Write::Put(table, k, stamp(rng, 1900 + n)),
             });
         }
         Step::Commit(durability, writes)
@@ -287,6 +314,10 @@ fn apply(model: &mut Model, step: &Step) {
     let Step::Commit(_, writes) = step else {
         match step {
             Step::Create(name, kind) => drop(model.insert((*name).into(), (*kind == Kind::Hash, BTreeMap::new()))),
+            Step::CreateSmall(n) => model.extend((SMALL..SMALL + n).map(|table| {
+                let (name, kind) = small(table);
+                (name, (kind == Kind::Hash, BTreeMap::new()))
+            })),
             Step::Drop(name) => drop(model.remove(*name)),
             _ => {}
         }
@@ -294,7 +325,7 @@ fn apply(model: &mut Model, step: &Step) {
     };
     for write in writes {
         let (Write::Put(t, ..) | Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t)) = write;
-        let records = &mut model.get_mut(TABLES[*t].0).unwrap().1;
+        let records = &mut model.get_mut(&name_of(*t)).unwrap().1;
         match write {
             Write::Put(_, k, v) => drop(records.insert(k.clone(), *v)),
             Write::Remove(_, k) => drop(records.remove(k)),
@@ -307,14 +338,20 @@ fn apply(model: &mut Model, step: &Step) {
 fn take(db: &Db, step: &Step) -> Result<(), Error> {
     match step {
         Step::Commit(durability, writes) => {
-            let tables: Vec<Table> = TABLES.iter().filter_map(|(name, _)| db.open_table(name).ok()).collect();
+            let mut tables: BTreeMap<usize, Table> = BTreeMap::new();
+            for write in writes {
+                let (Write::Put(t, ..) | Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t)) = write;
+                if !tables.contains_key(t) {
+                    tables.insert(*t, db.open_table(&name_of(*t))?);
+                }
+            }
             let mut txn = db.write_with(WriteOptions { durability: Some(*durability), ..WriteOptions::default() });
             for write in writes {
                 match write {
-                    Write::Put(t, k, v) => txn.put(&tables[*t], k, &bytes_of(*v))?,
-                    Write::Remove(t, k) => txn.remove(&tables[*t], k)?,
-                    Write::Range(t, a, b) => txn.remove_range(&tables[*t], Bound::Included(a), Bound::Excluded(b))?,
-                    Write::Clear(t) => txn.clear(&tables[*t])?,
+                    Write::Put(t, k, v) => txn.put(&tables[t], k, &bytes_of(*v))?,
+                    Write::Remove(t, k) => txn.remove(&tables[t], k)?,
+                    Write::Range(t, a, b) => txn.remove_range(&tables[t], Bound::Included(a), Bound::Excluded(b))?,
+                    Write::Clear(t) => txn.clear(&tables[t])?,
                 }
             }
             txn.commit()
@@ -325,6 +362,11 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
             txn.put(&table, b"abandoned", &[7; 5000])
         }
         Step::Create(name, kind) => db.create_table(name, *kind).map(drop),
+        Step::CreateSmall(n) => {
+            let names: Vec<(String, Kind)> = (SMALL..SMALL + n).map(small).collect();
+            let wanted: Vec<(&str, Kind)> = names.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+            db.create_tables(&wanted).map(drop)
+        }
         Step::Drop(name) => db.drop_table(name),
         Step::Sync => db.sync(),
         Step::Flush => db.flush(),

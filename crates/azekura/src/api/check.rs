@@ -78,10 +78,10 @@ pub(super) fn check(db: &Db, mut progress: impl FnMut(Progress)) -> Result<Check
     let engine = &*db.engine;
     let state = engine.state.load_full();
     let seq = state.visible();
-    let total = state.tables.iter().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();
+    let total = state.tables.with_runs().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();
     let (report, referred) = (CheckReport::default(), BTreeMap::new());
     let mut check = Check { db, engine, state: state.clone(), seq, puts: 0, report, done: 0, total, referred };
-    for table in &state.tables {
+    for table in state.tables.iter() {
         check.report.tables += 1;
         check.table(table, &mut progress);
         // What cannot be read since somebody has closed the database is no damage.
@@ -106,6 +106,7 @@ impl Check<'_> {
         let sound = self.report.problems.len();
         self.puts = 0;
         self.memory(table);
+        self.puts += table.few.as_ref().map_or(0, |few| few.records());
         for level in table.levels.iter() {
             if level.runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
                 self.problem(format!("table {:?}: partitions overlap", table.name));
@@ -125,6 +126,7 @@ impl Check<'_> {
     /// were before the table.
     fn count(&mut self, table: &Arc<TableState>, sound: usize) {
         let counted = match table.levels.as_slice() {
+            [] if table.memtable_is_empty() => Ok(table.few.as_ref().map_or(0, |few| few.records())),
             [one] if table.memtable_is_empty() && one.deletes() == 0 => Ok(one.records()),
             _ => Cursor::new(self.db.clone(), self.state.clone(), table.clone(), self.seq, None, Limits::none())
                 .and_then(|mut cursor| cursor.count_rest()),
@@ -312,7 +314,7 @@ impl Check<'_> {
             let places: Vec<_> = segments.iter().map(|s| s.place()).collect();
             let mut live: Vec<Extent> = places.iter().flat_map(|p| p.extents().iter().copied()).collect();
             live.extend(engine.live_extents());
-            let runs = state.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| l.runs.iter()));
+            let runs = state.tables.with_runs().flat_map(|t| t.levels.iter().flat_map(|l| l.runs.iter()));
             live.extend(runs.flat_map(|r| r.info.extents.iter().copied()));
             let (extents, bytes) = (live.len() as u64, live.iter().map(|e| e.len).sum::<u64>());
             (extents, bytes, Space::from_live(SUPERBLOCKS_BYTES, live))

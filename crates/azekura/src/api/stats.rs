@@ -32,6 +32,8 @@ pub struct Stats {
     pub free_bytes: u64,
     /// Memory of the memtables.
     pub memtable_bytes: u64,
+    /// Memory of the tables themselves, the records of small ones included.
+    pub table_bytes: u64,
     /// Log waiting in memory, and in the file.
     pub log_bytes: u64,
     /// Commits that opening found in the file's log, in no run yet, and the records in them, deletes included.
@@ -80,7 +82,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
     let state = engine.state.load();
     let levels: Vec<LevelStats> = state
         .tables
-        .iter()
+        .with_runs()
         .flat_map(|t| {
             t.levels.iter().enumerate().map(|(level, l)| LevelStats {
                 table: t.name.to_string(),
@@ -101,6 +103,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         live_bytes: engine.space.end() - free_bytes,
         free_bytes,
         memtable_bytes: engine.pace.memtable_bytes(),
+        table_bytes: engine.table_bytes(),
         log_bytes: engine.log.queued_bytes() as u64 + engine.log_file_bytes(),
         log_commits: get(&counters.log_commits),
         log_records: get(&counters.log_records),

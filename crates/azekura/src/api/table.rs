@@ -164,7 +164,7 @@ impl Table {
         let part = BatchPart::single(self.id, sort.bytes, tag, value);
         let durable = engine.config.durability == super::Durability::Sync;
         let user_bytes = (key.len() + value.len()) as u64;
-        let done = engine.commit(Batch { parts: vec![part], durable, reads: None, user_bytes });
+        let done = engine.commit(Batch { parts: vec![part], durable, user_bytes, ..Batch::default() });
         done.map(|_| ()).map_err(|e| self.named(e))
     }
 

@@ -117,6 +117,7 @@ impl Cursor {
             sources.push(Source::active(active.clone(), seq));
         }
         sources.extend(table.chunks.iter().chain(table.frozen.iter()).map(|c| Source::chunk(c.clone())));
+        sources.extend(table.few_chunk().map(Source::chunk));
         sources.extend(table.levels.iter().map(|l| Source::level(l.clone())));
         let any_ranges = sources.iter().any(|s| !s.ranges().is_empty());
         Ok(Cursor {

@@ -30,6 +30,8 @@ use std::time::Duration;
 /// Memtables must have held little for so long before the cache grows.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// What filters and tables take is the cache's, but for this part of it.
+const CACHE_LEFT_PART: u64 = 4;
 /// A change of the page cache by a smaller part than this is not worth driving pages out.
 const CACHE_STEP_PART: u64 = 64;
 /// Memtables that grow by less than this part of their size in that time are hardly written to.
@@ -142,7 +144,7 @@ impl Engine {
         watch.given = (Instant::now(), wait);
     }
 
-    /// Gives the page cache what is its due, without the filters that are kept beside it.
+    /// Gives the page cache what is its due, without the filters that are kept beside it, and the tables.
     fn size_cache(&self, watch: &mut Watch) {
         watch.cache_is_small = watch.writing && !self.readers_keep_the_cache(watch);
         let due = match (watch.writing, watch.cache_is_small) {
@@ -150,7 +152,8 @@ impl Engine {
             (true, false) => self.config.cache_bytes_both(),
             (false, false) => self.config.cache_bytes_reading(),
         };
-        let due = due.saturating_sub(self.store.filters.taken() as u64);
+        let taken = self.store.filters.taken() as u64 + self.table_bytes();
+        let due = due.saturating_sub(taken).max(due / CACHE_LEFT_PART);
         if due.abs_diff(watch.cache_bytes) > due / CACHE_STEP_PART {
             self.store.caches.set_bytes(usize_of64(due));
             watch.cache_bytes = due;
@@ -160,13 +163,13 @@ impl Engine {
     /// Whether memtables are read, and what they held before that is gone.
     fn readers_keep_the_cache(&self, watch: &Watch) -> bool {
         let held_before = watch.cache_is_small && self.pace.memtable_bytes() > self.config.memtable_bytes;
-        self.state.load().is_read() && !held_before
+        self.memtables_are_read() && !held_before
     }
 
     /// Divides the page cache's memory between the sizes of pages.
     pub(super) fn share_cache(&self) {
         let mut live = LiveBytes::default();
-        for run in self.state.load().tables.iter().flat_map(|t| t.levels.iter()).flat_map(|l| &l.runs) {
+        for run in self.state.load().tables.with_runs().flat_map(|t| t.levels.iter()).flat_map(|l| &l.runs) {
             if run.info.page_bytes == SMALL_PAGE_BYTES {
                 live.small += run.info.data_bytes;
                 live.large += run.info.meta_at() - run.info.data_bytes;

@@ -229,7 +229,7 @@ impl Engine {
         let tables = state.tables.iter().map(|t| TableInfo {
             id: t.id,
             kind: t.kind,
-            name: t.name.to_string(),
+            name: t.name.clone(),
             levels: t.levels.iter().map(|l| l.runs.iter().map(|r| r.info.clone()).collect()).collect(),
         });
         let values = self.values.segments().into_iter().map(|s| {
@@ -243,11 +243,12 @@ impl Engine {
         });
         Manifest {
             next_id: self.next_id.load(Ordering::Relaxed),
-            next_table: self.next_table.load(Ordering::Relaxed),
+            next_table: state.next_table,
             flushed_seq: state.flushed_seq,
             logs,
             tables: tables.collect(),
             values: values.collect(),
+            few: state.tables.iter().filter_map(|t| Some((t.id, t.few.clone()?))).collect(),
         }
     }
 

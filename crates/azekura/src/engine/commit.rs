@@ -10,10 +10,11 @@ use super::Engine;
 use super::history::{History, ReadSet, conflict_error, key_mark, own_error};
 use super::state::{ActiveBuf, State, TableState, publish};
 use super::within;
+use crate::base::codec::usize_of;
 use crate::base::error::{Error, Result};
 use crate::base::sync::{Condvar, CountedArc, Mutex, MutexGuard};
 use crate::format::block::{Block, Tag};
-use crate::format::frame::write_part;
+use crate::format::frame::{NewTable, write_new_table, write_part};
 use crate::log::LogStart;
 use crate::log::segment_list;
 use crate::memtable::chunk::Chunk;
@@ -32,14 +33,10 @@ const CHUNK_BYTES_MIN: usize = 64 << 10;
 const READ_TIMES: usize = 16;
 /// A chunk of this size is logged by reference: if a flush overtakes the log it is never copied.
 const BY_REFERENCE_BYTES_MIN: usize = 256 << 10;
-/// The log may always grow to this before it causes a flush.
-const LOG_BYTES_MIN: u64 = 64 << 20;
-/// So much may always be committed with large values before it causes a flush; or half of those that are alive. A
-/// memtable has references only, so that dead values would wait in the file until it is full.
-const UNFLUSHED_BYTES_MIN: u64 = 64 << 20;
-/// The first active buffer of a table, and the largest.
-const ACTIVE_BYTES_MIN: usize = 64 << 10;
-const ACTIVE_BYTES_MAX: usize = 2 << 20;
+/// Active buffers that wait to be used again.
+const SPARES_MAX: usize = 4;
+/// One of more than this many times the size wanted waits for a table that needs it.
+const SPARE_TIMES_MAX: usize = 4;
 
 /// One table's writes, sorted, one record a key.
 pub(crate) struct BatchPart {
@@ -50,8 +47,11 @@ pub(crate) struct BatchPart {
 }
 
 /// A transaction's writes, ready to be committed.
+#[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) parts: Vec<BatchPart>,
+    /// Tables that the commit makes. It writes no records then.
+    pub(crate) created: Vec<NewTable>,
     pub(crate) durable: bool,
     pub(crate) reads: Option<ReadSet>,
     pub(crate) user_bytes: u64,
@@ -64,14 +64,19 @@ pub(super) struct Commit {
     /// Memory of the live memtables.
     pub(super) live_bytes: usize,
     /// What the log had been given at the last freeze.
-    queued_before: u64,
+    pub(super) queued_before: u64,
     /// Bytes of the commits with large values since the last freeze.
-    large_bytes: u64,
+    pub(super) large_bytes: u64,
     /// Active buffers to be used again once no reader holds them.
     pub(super) spare: Vec<CountedArc<ActiveBuf>>,
-    /// Some table has a chunk more, and may now have too many.
-    chunk_added: bool,
-    active_bytes: usize,
+    /// Tables that have a chunk more, and may now have too many.
+    chunk_added: Vec<u32>,
+    /// Tables whose memtables were empty at the last freeze and are not now.
+    pub(super) touched: Vec<u32>,
+    /// Tables of which is known whether their memtables were read.
+    pub(super) noted: Vec<u32>,
+    /// A table was made since the last freeze: the log before it is needed until a manifest names it.
+    pub(super) created: bool,
 }
 
 impl Commit {
@@ -83,8 +88,10 @@ impl Commit {
             queued_before: 0,
             large_bytes: 0,
             spare: Vec::new(),
-            chunk_added: false,
-            active_bytes: ACTIVE_BYTES_MIN,
+            chunk_added: Vec::new(),
+            touched: Vec::new(),
+            noted: Vec::new(),
+            created: false,
         }
     }
 
@@ -99,20 +106,29 @@ impl Commit {
         self.spare.retain(|a| CountedArc::strong_count(a) == 1);
     }
 
-    /// An empty active buffer with room for `bytes` in `records`.
-    pub(super) fn new_active(&mut self, records: usize, bytes: usize) -> CountedArc<ActiveBuf> {
-        if let Some(i) = self.spare.iter_mut().position(|a| CountedArc::get_mut(a).is_some()) {
+    /// Keeps a buffer to be used again.
+    pub(super) fn keep_spare(&mut self, spare: Option<CountedArc<ActiveBuf>>) {
+        self.spare.extend(spare);
+        if self.spare.len() > SPARES_MAX
+            && let Some((smallest, _)) = self.spare.iter().enumerate().min_by_key(|(_, a)| a.list.capacity_bytes())
+        {
+            self.spare.swap_remove(smallest);
+        }
+    }
+
+    /// An empty active buffer of about `size` bytes, with room for `bytes` in `records`.
+    pub(super) fn new_active(&mut self, size: usize, records: usize, bytes: usize) -> CountedArc<ActiveBuf> {
+        let size = size.max((bytes + records * 64 + 256) * 2);
+        let suits = |a: &ActiveBuf| (size..=size * SPARE_TIMES_MAX).contains(&a.list.capacity_bytes());
+        let found = self.spare.iter_mut().position(|a| CountedArc::get_mut(a).is_some_and(|a| suits(a)));
+        if let Some(i) = found {
             let mut spare = self.spare.swap_remove(i);
             if let Some(buf) = CountedArc::get_mut(&mut spare) {
                 buf.list.reset();
                 buf.segments.get_mut().clear();
-                if buf.list.fits(records, bytes) {
-                    return spare;
-                }
+                return spare;
             }
         }
-        let size = self.active_bytes.max((bytes + records * 64 + 4096) * 2);
-        self.active_bytes = (self.active_bytes * 4).min(ACTIVE_BYTES_MAX);
         CountedArc::new(ActiveBuf::new(size))
     }
 }
@@ -192,6 +208,7 @@ impl Drop for Leader<'_> {
 enum Ready {
     Small(BatchPart),
     Chunk(u32, Arc<Chunk>),
+    Tables(Vec<NewTable>),
 }
 
 impl Engine {
@@ -228,8 +245,8 @@ impl Engine {
     fn end_commit(&self, mut commit: MutexGuard<'_, Commit>) {
         let chunk_added = std::mem::take(&mut commit.chunk_added);
         drop(commit);
-        if chunk_added {
-            self.tidy_chunks();
+        if !chunk_added.is_empty() {
+            self.tidy_chunks(&chunk_added);
         }
     }
 
@@ -356,14 +373,17 @@ impl Engine {
     fn log_batch(&self, seq: u64, batch: Batch) -> Vec<Ready> {
         let bytes: usize = batch.parts.iter().map(|p| p.block.bytes()).sum();
         let as_chunks = batch.parts.iter().any(|p| p.is_chunk(self.is_read(p.table)));
-        if as_chunks && bytes >= BY_REFERENCE_BYTES_MIN {
+        if as_chunks && bytes >= BY_REFERENCE_BYTES_MIN && batch.created.is_empty() {
             let chunks: Vec<(u32, Arc<Chunk>)> =
                 batch.parts.into_iter().map(|p| (p.table, Arc::new(p.into_chunk(&self.pool)))).collect();
             self.log.add_chunks(seq, chunks.clone());
             return chunks.into_iter().map(|(table, chunk)| Ready::Chunk(table, chunk)).collect();
         }
         let large = batch.parts.iter().any(|p| !p.segments.is_empty());
-        self.log.add_small(seq, large, batch.parts.len(), |w| {
+        self.log.add_small(seq, large, batch.created.len() + batch.parts.len(), |w| {
+            for table in &batch.created {
+                write_new_table(w, table);
+            }
             for p in &batch.parts {
                 write_part(w, p.table, &segment_list(&p.segments), &p.ranges, &p.block);
             }
@@ -371,7 +391,8 @@ impl Engine {
         let ready = |p: BatchPart| {
             if as_chunks { Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool))) } else { Ready::Small(p) }
         };
-        batch.parts.into_iter().map(ready).collect()
+        let created = (!batch.created.is_empty()).then_some(Ready::Tables(batch.created));
+        created.into_iter().chain(batch.parts.into_iter().map(ready)).collect()
     }
 
     /// Puts a commit's parts into the memtable and makes them visible.
@@ -381,46 +402,67 @@ impl Engine {
         for part in ready {
             match part {
                 Ready::Chunk(table, chunk) => {
-                    let state = next.take().unwrap_or_else(|| state_now.with_tables(state_now.tables.clone()));
-                    let mut t = TableState::clone(state.table(table)?);
-                    commit.live_bytes -= t.live_bytes().min(commit.live_bytes);
-                    commit.spare.extend(t.seal_active(&self.pool)?);
+                    let state = next.get_or_insert_with(|| state_now.copy());
+                    let mut t = self.seal_for(commit, state.table(table)?)?;
                     t.push_chunk(chunk)?;
-                    commit.chunk_added = true;
                     commit.live_bytes += t.live_bytes();
-                    next = Some(state.with_table(t));
+                    state.tables.set(t);
                 }
-                Ready::Small(part) => self.apply_small(commit, seq, part, &mut next)?,
+                Ready::Tables(created) if created.is_empty() => {}
+                Ready::Tables(created) => {
+                    let state = next.get_or_insert_with(|| state_now.copy());
+                    commit.created = true;
+                    created.into_iter().for_each(|table| self.add_table(state, table));
+                }
+                Ready::Small(part) => self.apply_small(commit, seq, part, &state_now, &mut next)?,
             }
         }
         publish(&self.state, seq, next);
         Ok(())
     }
 
-    fn apply_small(&self, commit: &mut Commit, seq: u64, part: BatchPart, next: &mut Option<State>) -> Result<()> {
+    /// A table whose active buffer is sealed, so that something newer may come; its bytes are not among the live ones.
+    fn seal_for(&self, commit: &mut Commit, table: &TableState) -> Result<TableState> {
+        let mut t = TableState::clone(table);
+        commit.live_bytes -= t.live_bytes().min(commit.live_bytes);
+        if t.active.is_none() && t.chunks.is_empty() {
+            commit.touched.push(t.id);
+            t.begin_memtable();
+        }
+        commit.keep_spare(t.seal_active(&self.pool)?);
+        commit.chunk_added.push(t.id);
+        Ok(t)
+    }
+
+    fn apply_small(
+        &self,
+        commit: &mut Commit,
+        seq: u64,
+        part: BatchPart,
+        state_now: &State,
+        next: &mut Option<State>,
+    ) -> Result<()> {
         let (records, bytes) = (part.block.len(), part.block.bytes());
-        let current = self.state.load();
-        let state = next.as_ref().unwrap_or(&current);
-        let has_room = |t: &TableState| t.active.as_ref().filter(|a| a.list.fits(records, bytes)).cloned();
-        let active = match has_room(state.table(part.table)?) {
+        let table = next.as_ref().unwrap_or(state_now).table(part.table)?;
+        let active = match table.active.as_ref().filter(|a| a.list.fits(records, bytes)).cloned() {
             Some(active) => active,
             None => {
-                let mut t = TableState::clone(state.table(part.table)?);
-                commit.live_bytes -= t.live_bytes().min(commit.live_bytes);
-                commit.spare.extend(t.seal_active(&self.pool)?);
-                commit.spare.truncate(4);
-                commit.chunk_added = true;
-                let active = commit.new_active(records, bytes);
+                let was_full = table.active.is_some();
+                let mut t = self.seal_for(commit, table)?;
+                if was_full {
+                    t.active_is_full();
+                }
+                let active = commit.new_active(usize_of(t.active_bytes), records, bytes);
                 t.active = Some(active.clone());
                 commit.live_bytes += t.live_bytes();
-                *next = Some(state.with_table(t));
+                next.get_or_insert_with(|| state_now.copy()).tables.set(t);
                 active
             }
         };
         if !part.segments.is_empty() {
             hold(&mut active.segments.lock(), part.segments);
         }
-        let before = active.list.used_bytes();
+        let before = active.bytes();
         let mut tmp = [0; 8];
         for i in 0..records {
             let (key, tag) = (part.block.key(i, &mut tmp), part.block.tag(i));
@@ -429,24 +471,24 @@ impl Engine {
             let fitted = unsafe { active.list.insert(key, seq, tag as u8, part.block.value(i)) };
             debug_assert!(fitted, "`fits` promised room");
         }
-        commit.live_bytes += active.list.used_bytes() - before;
+        commit.live_bytes += active.bytes() - before;
         Ok(())
     }
 
     /// Applies a commit that recovery found in the log. `relog`: and queues it for the log once more.
-    pub(super) fn apply_recovered(&self, seq: u64, parts: Vec<BatchPart>, relog: bool) -> Result<()> {
+    pub(super) fn apply_recovered(&self, seq: u64, batch: Batch, relog: bool) -> Result<()> {
         let mut commit = self.commit.lock();
         if relog {
-            let ready = self.log_batch(seq, Batch { parts, durable: true, reads: None, user_bytes: 0 });
+            let ready = self.log_batch(seq, batch);
             self.apply(&mut commit, seq, ready)?;
             commit.next_seq = seq + 1;
             self.end_commit(commit);
             return Ok(());
         }
-        let ready = parts.into_iter().map(|p| {
+        let parts = batch.parts.into_iter().map(|p| {
             if p.is_chunk(false) { Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool))) } else { Ready::Small(p) }
         });
-        let ready: Vec<Ready> = ready.collect();
+        let ready: Vec<Ready> = std::iter::once(Ready::Tables(batch.created)).chain(parts).collect();
         self.apply(&mut commit, seq, ready)?;
         commit.next_seq = seq + 1;
         self.end_commit(commit);
@@ -483,58 +525,6 @@ impl Engine {
         }
         self.start_log()?;
         self.log.write(seq)
-    }
-
-    /// Memory that a flush of the live memtables would free: they, or what of the same commits waits for the log,
-    /// which knows every version of a key.
-    pub(super) fn held_bytes(&self, commit: &Commit) -> u64 {
-        self.log.queued_bytes_from(commit.queued_before).max(commit.live_bytes as u64)
-    }
-
-    /// Freezes the memtables for a flush, if they are full and no flush is under way.
-    fn rotate_if_full(&self, commit: &mut Commit) -> Result<()> {
-        let held_bytes = self.held_bytes(commit);
-        self.pace.set_live(held_bytes);
-        self.claim_memory();
-        // A small durable commit takes a block of the log, however little it adds to memory; the log
-        // is bounded too, and with it the time that recovery takes.
-        let log_full = self.log.file_bytes() >= (self.config.memtable_bytes * 2).max(LOG_BYTES_MIN);
-        let unflushed_max = UNFLUSHED_BYTES_MIN.max(self.large_bytes.load(Ordering::Relaxed) / 2);
-        let values_full = commit.large_bytes >= unflushed_max.max(self.config.memtable_bytes * 2);
-        if held_bytes >= self.pace.memtable_limit() || log_full || values_full {
-            self.rotate(commit)?;
-        }
-        Ok(())
-    }
-
-    /// Freezes the memtables; false if a flush is under way or nothing is in them.
-    pub(super) fn rotate(&self, commit: &mut Commit) -> Result<bool> {
-        let state = self.state.load();
-        if state.tables.iter().any(|t| !t.frozen.is_empty()) || state.tables.iter().all(|t| t.memtable_is_empty()) {
-            return Ok(false);
-        }
-        let mut tables = Vec::with_capacity(state.tables.len());
-        for table in &state.tables {
-            let mut t = TableState::clone(table);
-            commit.spare.extend(t.seal_active(&self.pool)?);
-            t.frozen = Arc::new(std::mem::take(&mut t.chunks));
-            t.was_read = t.read.load(Ordering::Relaxed);
-            t.read = Arc::default();
-            tables.push(Arc::new(t));
-        }
-        commit.spare.truncate(4);
-        self.pace.set_frozen(self.held_bytes(commit));
-        commit.live_bytes = 0;
-        commit.queued_before = self.log.added_bytes();
-        commit.large_bytes = 0;
-        self.pace.set_live(0);
-        let mut next = state.with_tables(tables);
-        next.frozen_seq = next.visible();
-        self.state.store(Arc::new(next));
-        // What the last flush met says nothing of this one.
-        self.forget_flush_error();
-        self.wake();
-        Ok(true)
     }
 
     pub(super) fn lock_commit(&self) -> MutexGuard<'_, Commit> {

@@ -102,7 +102,7 @@ impl Engine {
     /// Segments of which less than half is referred to by runs, and more than a little is not.
     pub(super) fn sparse_segments(&self) -> Vec<Sparse> {
         let mut live = std::collections::HashMap::new();
-        for table in &self.state.load().tables {
+        for table in self.state.load().tables.with_runs() {
             for run in table.levels.iter().flat_map(|l| &l.runs) {
                 for &(id, bytes) in &run.info.large {
                     *live.entry(id).or_insert(0u64) += bytes;

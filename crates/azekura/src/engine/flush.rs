@@ -2,12 +2,13 @@
 
 use super::Engine;
 use super::checkpoint::{Purpose, Retired};
-use super::job::{Fresh, MergeOutput, Output};
+use super::job::{self, Fresh, MergeOutput};
 use super::state::{SortedRun, TableState};
 use crate::base::error::Result;
 use crate::base::key::SortKey;
+use crate::format::few::Few;
 use crate::memtable::chunk::Chunk;
-use crate::merge::{Merger, Source};
+use crate::merge::Merger;
 use crate::run::Run;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,8 +16,15 @@ use std::sync::atomic::Ordering;
 /// Keys looked up in older runs to learn how many of a flush's records replace others.
 const SAMPLE_KEYS: u64 = 64;
 
-/// A table, what was frozen of it, and the runs that this has become.
-type Flushed = (u32, Arc<Vec<Arc<Chunk>>>, MergeOutput);
+/// A table, what was frozen of it, and what this has become.
+type Flushed = (u32, Arc<Vec<Arc<Chunk>>>, Output);
+
+/// What a memtable becomes, with what a small table had before.
+enum Output {
+    Runs(MergeOutput),
+    /// So little that it stands in the manifest.
+    Few(Option<Few>),
+}
 
 impl Engine {
     /// Flushes what is frozen, if anything is.
@@ -32,11 +40,16 @@ impl Engine {
             return Ok(());
         }
         let started = std::time::Instant::now();
-        let frozen_bytes: u64 = state.tables.iter().flat_map(|t| t.frozen.iter()).map(|c| c.bytes() as u64).sum();
+        let frozen_bytes: u64 = state.frozen_tables().flat_map(|t| t.frozen.iter()).map(|c| c.bytes() as u64).sum();
         let mut outputs = Vec::new();
-        for table in state.tables.iter().filter(|t| !t.frozen.is_empty()) {
-            let output = self.flush_table(table)?;
-            if self.state.load().table(table.id).is_ok_and(|t| t.is_read()) {
+        for table in state.frozen_tables() {
+            let output = match self.few_of(table)? {
+                Some(few) => Output::Few(few),
+                None => Output::Runs(self.flush_table(table)?),
+            };
+            if let Output::Runs(output) = &output
+                && self.state.load().table(table.id).is_ok_and(|t| t.is_read())
+            {
                 output.runs.warm();
             }
             outputs.push((table.id, table.frozen.clone(), output));
@@ -55,12 +68,13 @@ impl Engine {
     }
 
     fn flush_table(&self, table: &TableState) -> Result<MergeOutput> {
-        let sources: Vec<Source> = table.frozen.iter().map(|c| Source::chunk(c.clone())).collect();
-        let records: u64 = table.frozen.iter().map(|c| c.block.len() as u64).sum();
+        let sources = table.flush_sources();
+        let few = table.few.as_ref().map_or(0, |few| few.records());
+        let records = table.frozen.iter().map(|c| c.block.len() as u64).sum::<u64>() + few;
         let bytes: u64 = table.frozen.iter().map(|c| c.block.bytes() as u64).sum();
         let mut merger = Merger::new(sources, table.levels.is_empty())?;
         let apart = merger.is_chain() && stands_apart(table, &table.frozen);
-        let mut output = Output::new(self, table.kind, !apart, false, records, bytes);
+        let mut output = job::Output::new(self, table.kind, !apart, false, records, bytes);
         while !output.step(&mut merger)? {}
         let mut done = output.finish(&merger.ranges())?;
         // Only an estimate: an older run that cannot be read must not hold up the flush.
@@ -94,7 +108,7 @@ impl Engine {
     fn note_large_values(&self) {
         let referred = |l: &Arc<SortedRun>| l.runs.iter().flat_map(|r| &r.info.large).map(|x| x.1).sum::<u64>();
         let state = self.state.load_full();
-        let alive = state.tables.iter().map(|t| t.levels.iter().map(referred).max().unwrap_or(0)).sum();
+        let alive = state.tables.with_runs().map(|t| t.levels.iter().map(referred).max().unwrap_or(0)).sum();
         self.large_bytes.store(alive, Ordering::Relaxed);
     }
 
@@ -104,19 +118,29 @@ impl Engine {
         // Held until the state is stored: no merge takes a bottom that is about to be replaced.
         let work = self.lock_work();
         let state = self.state.load_full();
-        let mut tables = state.tables.clone();
+        let mut next = state.copy();
         let mut placed = Vec::new();
         for (id, frozen, output) in outputs {
             // A table dropped meanwhile needs its runs no more.
-            let Ok(i) = tables.binary_search_by_key(&id, |t| t.id) else { continue };
-            let mut t = TableState::clone(&tables[i]);
+            let Some(table) = state.tables.get(id) else { continue };
+            let mut t = TableState::clone(table);
             debug_assert!(Arc::ptr_eq(&t.frozen, &frozen), "only the flush changes what is frozen");
-            t.frozen = Arc::default();
-            t.levels = Arc::new(place(&t.levels, &output, work.bottom_is_free(&t.levels))?);
-            tables[i] = Arc::new(t);
-            placed.push(output.runs);
+            t.thaw();
+            match output {
+                Output::Few(few) => t.few = few,
+                Output::Runs(output) => {
+                    t.few = None;
+                    t.levels = Arc::new(place(&t.levels, &output, work.bottom_is_free(&t.levels))?);
+                    placed.push(output.runs);
+                }
+            }
+            self.count_few(Some(table), Some(&t));
+            next.tables.set(t);
         }
-        let mut next = state.with_tables(tables);
+        // (Where all these tables were dropped meanwhile, others may have been frozen since.)
+        if next.frozen_seq == flushed_seq {
+            next.frozen = None;
+        }
         next.flushed_seq = next.flushed_seq.max(flushed_seq);
         let all = !next.has_frozen();
         commit.clear_spares();
@@ -140,8 +164,8 @@ impl Engine {
             let mut commit = self.lock_commit();
             let rotated = self.rotate(&mut commit)?;
             drop(commit);
-            if !rotated && self.state.load().tables.iter().all(|t| t.memtable_is_empty()) {
-                return self.flush_nothing();
+            if !rotated && !self.has_frozen() && self.flush_nothing()? {
+                return Ok(());
             }
             self.wait_for_flush(before)?;
         }
@@ -154,19 +178,22 @@ impl Engine {
 }
 
 impl Engine {
-    /// Nothing is in memory, though commits were made (to tables since dropped): the file holds all.
-    fn flush_nothing(&self) -> Result<()> {
+    /// Where nothing is in memory, though commits were made (to tables since dropped), the file holds all.
+    fn flush_nothing(&self) -> Result<bool> {
         let commit = self.lock_commit();
         let state = self.state.load_full();
-        if state.tables.iter().all(|t| t.memtable_is_empty()) && state.flushed_seq < state.visible() {
-            let mut next = state.with_tables(state.tables.clone());
+        if state.has_frozen() || !self.nothing_is_live(&commit, &state) {
+            return Ok(false);
+        }
+        if state.flushed_seq < state.visible() {
+            let mut next = state.copy();
             next.flushed_seq = next.visible();
             next.frozen_seq = next.visible();
             self.state.store(Arc::new(next));
             drop(commit);
-            return self.checkpoint(Purpose::Plain);
+            self.checkpoint(Purpose::Plain)?;
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -143,13 +143,14 @@ impl Drop for Turn<'_> {
 }
 
 impl Engine {
-    /// Merges the chunks that have piled up, after a commit and outside its lock. Only a favour to
+    /// Merges the chunks that have piled up in one of some tables, after a commit and outside its lock. Only a favour to
     /// readers and the flush: whoever finds somebody at it goes on, and nobody does more than one merge
     /// for others, of fewer of which there is need than of commits.
-    pub(super) fn tidy_chunks(&self) {
+    pub(super) fn tidy_chunks(&self, tables: &[u32]) {
         let Some(_turn) = self.tidying.take_turn() else { return };
         let state = self.state.load_full();
-        let Some((table, chunks)) = state.tables.iter().find_map(|t| Some((t, t.crowded_chunks()?))) else { return };
+        let crowded = |&id: &u32| state.tables.get(id).and_then(|t| Some((t, t.crowded_chunks()?)));
+        let Some((table, chunks)) = tables.iter().find_map(crowded) else { return };
         let Ok(merged) = table.merge_chunks(chunks) else { return };
         self.replace_chunks(&mut self.lock_commit(), table.id, chunks, merged);
     }

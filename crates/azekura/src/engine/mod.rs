@@ -1,6 +1,6 @@
 //! The engine: everything between the public handles and the file.
 //!
-//! Lock order: `flushing`, `checkpoint`, `commit`, `waiting`, `work`, the log's `io`, the values' `open` and `queue`,
+//! Lock order: `changing_tables`, `flushing`, `checkpoint`, `commit`, `waiting`, `work`, the log's `io`, the values' `open` and `queue`,
 //! the caches' `shares`, then the leaves (the log's `queue`, space, the caches' clocks).
 
 mod balance;
@@ -8,7 +8,9 @@ mod checkpoint;
 mod commit;
 mod compact;
 mod crowd;
+mod few;
 mod flush;
+mod freeze;
 mod history;
 mod job;
 mod length;
@@ -23,6 +25,7 @@ pub(crate) mod poison;
 mod reclaim;
 pub(crate) mod state;
 mod tables;
+mod tableset;
 mod tail;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -37,7 +40,7 @@ pub use reclaim::Progress;
 use crate::api::Config;
 use crate::base::error::Result;
 use crate::base::life::Life;
-use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Condvar, Mutex};
 use crate::log::Log;
 use crate::memtable::pool::Pool;
@@ -82,10 +85,14 @@ pub(crate) struct Engine {
     retired: Mutex<Vec<checkpoint::Retired>>,
     /// Unique numbers for runs and log chains.
     next_id: AtomicU64,
-    next_table: AtomicU32,
+    /// Held by whoever makes, renames or drops tables.
+    changing_tables: Mutex<()>,
+    names: tables::Names,
     pub(crate) pace: Pace,
     /// About how many bytes of large values are alive, as the last flush has left them.
     large_bytes: Count,
+    /// Bytes of the records of small tables, which stand in the manifest and in memory.
+    few_bytes: Count,
     balance: balance::Balance,
     crowd: crowd::Crowd,
     /// What the background threads wait for.

@@ -9,7 +9,6 @@
 use super::commit::Commit;
 use super::state::{ActiveBuf, State, TableState, publish};
 use crate::base::key::{Kind, SortKey};
-use crate::base::sync::atomic::AtomicU64;
 use crate::base::sync::{ArcSwap, CountedArc};
 use crate::format::block::Tag;
 use crate::memtable::pool::Pool;
@@ -28,10 +27,9 @@ fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
 }
 
 fn new_cell() -> Arc<ArcSwap<State>> {
-    let mut table = TableState::new(1, Kind::Ordered, "t");
+    let mut table = TableState::new(1, Kind::Ordered, "t".into());
     table.active = Some(CountedArc::new(ActiveBuf::new(ACTIVE_BYTES)));
-    let tables = vec![Arc::new(table)];
-    Arc::new(ArcSwap::from_pointee(State { visible: AtomicU64::new(0), tables, flushed_seq: 0, frozen_seq: 0 }))
+    Arc::new(ArcSwap::from_pointee(State::new(0).with_table(table)))
 }
 
 fn insert(active: &ActiveBuf, key: &[u8], seq: u64) {
@@ -52,7 +50,8 @@ fn commit_sealing(cell: &ArcSwap<State>, commit: &mut Commit, key: &[u8], seq: u
     let mut table = TableState::clone(&state.tables[0]);
     commit.spare.extend(table.seal_active(&Pool::new(0)).unwrap());
     let free = commit.spare.iter_mut().any(|a| CountedArc::get_mut(a).is_some());
-    table.active = Some(if free { commit.new_active(1, 16) } else { CountedArc::new(ActiveBuf::new(ACTIVE_BYTES)) });
+    table.active =
+        Some(if free { commit.new_active(ACTIVE_BYTES, 1, 16) } else { CountedArc::new(ActiveBuf::new(ACTIVE_BYTES)) });
     insert(table.active.as_ref().unwrap(), key, seq);
     let next = state.with_table(table);
     drop(state);

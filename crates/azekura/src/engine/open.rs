@@ -13,13 +13,14 @@
 
 use super::balance::Balance;
 use super::checkpoint::{Checkpoint, OldLog, old_log_bytes};
-use super::commit::{BatchPart, Commit};
+use super::commit::{Batch, BatchPart, Commit};
 use super::crowd::Crowd;
 use super::length::{Length, named_bytes, value_end};
 use super::memory::Tidying;
 use super::pace::Pace;
 use super::poison::Poison;
 use super::state::{SortedRun, State, TableState};
+use super::tables::Names;
 use super::{Counters, Engine};
 use crate::api::Config;
 use crate::base::checksum::crc;
@@ -27,7 +28,7 @@ use crate::base::codec::{usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::life::Life;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
-use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{ArcSwap, Condvar, Mutex};
 use crate::cache::Caches;
@@ -312,7 +313,8 @@ impl Replayed {
 fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> Result<Replayed> {
     let mut out = Replayed::default();
     let flushed = found.manifest.flushed_seq;
-    let tables: BTreeSet<u32> = found.manifest.tables.iter().map(|t| t.id).collect();
+    let mut tables: BTreeSet<u32> = found.manifest.tables.iter().map(|t| t.id).collect();
+    let mut next_table = found.manifest.next_table;
     let mut last = flushed;
     for log in &found.manifest.logs {
         let mut ends = Vec::new();
@@ -325,8 +327,16 @@ fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) ->
             }
             last = seq;
             // A table that the manifest does not know was dropped after the commit, and the values
-            // that the commit stored for it may have made room for others.
-            parts.retain(|p| tables.contains(&p.table));
+            // that the commit stored for it may have made room for others. So was one that was made by a commit
+            // and whose id the manifest counts.
+            parts.retain(|p| match p.created {
+                Some(_) if p.table >= next_table => {
+                    next_table = p.table + 1;
+                    tables.insert(p.table)
+                }
+                Some(_) => false,
+                None => tables.contains(&p.table),
+            });
             for part in &parts {
                 note_segments(segments, part)?;
             }
@@ -429,12 +439,7 @@ fn build(
         hash_seed: found.block.hash_seed,
         values: values_store,
         log,
-        state: ArcSwap::from_pointee(State {
-            visible: AtomicU64::new(flushed),
-            tables: Vec::new(),
-            flushed_seq: flushed,
-            frozen_seq: flushed,
-        }),
+        state: ArcSwap::from_pointee(State::new(flushed)),
         poison,
         commit: Mutex::new(Commit::new(flushed + 1)),
         tidying: Tidying::default(),
@@ -449,9 +454,11 @@ fn build(
         }),
         retired: Mutex::new(Vec::new()),
         next_id: AtomicU64::new(found.manifest.next_id.saturating_add(id_gap)),
-        next_table: AtomicU32::new(found.manifest.next_table.max(1)),
+        changing_tables: Mutex::default(),
+        names: Names::default(),
         pace: Pace::new(config.memtable_bytes),
         large_bytes: Default::default(),
+        few_bytes: Default::default(),
         balance: Balance::new(),
         crowd: Crowd::new(),
         work: Mutex::default(),
@@ -500,9 +507,10 @@ fn claim(found: &Found, replayed: &Replayed, values: &BTreeMap<u32, ValueInfo>) 
 
 impl Engine {
     fn load_tables(&self, manifest: &Manifest, file_len: u64) -> Result<()> {
-        let mut tables = Vec::new();
+        let mut next = self.state.load().copy();
+        next.next_table = manifest.next_table.max(1);
         for info in &manifest.tables {
-            let mut table = TableState::new(info.id, info.kind, &info.name);
+            let mut table = TableState::new(info.id, info.kind, info.name.clone());
             let mut levels = Vec::new();
             for level in &info.levels {
                 let open = |r: &RunInfo| Ok(Arc::new(self.open_run(r.clone())?.found_in(file_len)));
@@ -513,25 +521,41 @@ impl Engine {
                 let joined = runs.len();
                 levels.push(Arc::new(SortedRun::new(runs, 1.0)?.joined_by(joined)));
             }
-            table.levels = Arc::new(levels);
-            tables.push(Arc::new(table));
+            if !levels.is_empty() {
+                table.levels = Arc::new(levels);
+            }
+            if self.names.insert(table.name.clone(), table.id) || next.tables.get(table.id).is_some() {
+                return Err(Error::corrupt("manifest", 0, "two tables have the same name or id"));
+            }
+            next.next_table = next.next_table.max(table.id + 1);
+            next.tables.set(table);
         }
-        tables.sort_by_key(|t| t.id);
-        if tables.windows(2).any(|w| w[0].id == w[1].id) {
-            return Err(Error::corrupt("manifest", 0, "two tables have the same id"));
+        for (id, few) in &manifest.few {
+            let found = next.tables.get(*id).filter(|t| t.levels.is_empty() && t.few.is_none());
+            let bad =
+                || Error::corrupt("manifest", 0, format!("records of table {id}, which is not there or has runs"));
+            let table = TableState { few: Some(few.clone()), ..TableState::clone(found.ok_or_else(bad)?) };
+            self.count_few(None, Some(&table));
+            next.tables.set(table);
         }
-        let state = self.state.load_full();
-        self.state.store(Arc::new(state.with_tables(tables)));
+        self.state.store(Arc::new(next));
         Ok(())
     }
 
     fn apply_replayed(&self, commits: Vec<Replay>) -> Result<()> {
         for Replay { seq, parts, in_doubt } in commits {
-            let mut batch = Vec::with_capacity(parts.len());
+            let mut batch = Batch { durable: true, ..Batch::default() };
             for part in parts {
+                if let Some(table) = part.created {
+                    if self.names.get(&table.name).is_some() {
+                        return Err(Error::corrupt("log", 0, format!("two tables have the name {:?}", table.name)));
+                    }
+                    batch.created.push(table);
+                    continue;
+                }
                 let find = |(id, _): &(u32, Extent)| self.values.segment(*id);
                 let segments = part.segments.iter().filter_map(find).collect();
-                batch.push(BatchPart { table: part.table, block: part.block, ranges: part.ranges, segments });
+                batch.parts.push(BatchPart { table: part.table, block: part.block, ranges: part.ranges, segments });
             }
             self.apply_recovered(seq, batch, in_doubt)?;
             if !in_doubt {

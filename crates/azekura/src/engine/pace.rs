@@ -9,7 +9,7 @@
 use super::Engine;
 use crate::base::error::Result;
 use crate::base::sync::{Instant, Mutex};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Sorted runs of one table beyond which writers are slowed, and over how many more.
@@ -19,6 +19,8 @@ const LEVELS_SPAN: f64 = 40.0;
 const RATE_FIRST: f64 = 300e6;
 /// Delays are gathered until a sleep is worth it.
 const SLEEP_MIN: Duration = Duration::from_micros(300);
+/// So few tables are all looked at by each commit.
+const TABLES_FEW: usize = 8;
 /// No single delay is longer.
 const SLEEP_MAX: Duration = Duration::from_millis(40);
 
@@ -32,6 +34,9 @@ pub(crate) struct Pace {
     /// Bytes per second that flushes have managed lately.
     rate: Mutex<f64>,
     owed: Mutex<Duration>,
+    /// Whether memtables were read when they were last looked at, and how many calls ago that was.
+    is_read: AtomicBool,
+    calls: AtomicU64,
 }
 
 impl Pace {
@@ -43,6 +48,8 @@ impl Pace {
             limit: AtomicU64::new(memtable_bytes),
             rate: Mutex::new(RATE_FIRST),
             owed: Mutex::new(Duration::ZERO),
+            is_read: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
         }
     }
 
@@ -97,7 +104,7 @@ impl Pace {
 impl Engine {
     /// Delays a commit of `bytes` as the debts demand.
     pub(super) fn pace_writer(&self, bytes: u64) -> Result<()> {
-        let is_read = self.state.load().is_read();
+        let is_read = self.memtables_are_read();
         if is_read {
             self.make_way();
         }
@@ -124,6 +131,21 @@ impl Engine {
             self.counters.stall_ns.fetch_add(ns, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Whether somebody has looked into the memtables of any table lately. Of many tables all are looked at once in
+    /// as many calls, so that a call costs as much as with one.
+    pub(super) fn memtables_are_read(&self) -> bool {
+        let state = self.state.load();
+        let calls = self.pace.calls.load(Ordering::Relaxed);
+        if calls < state.tables.len() as u64 && state.tables.len() > TABLES_FEW {
+            self.pace.calls.store(calls + 1, Ordering::Relaxed);
+            return self.pace.is_read.load(Ordering::Relaxed);
+        }
+        let is_read = state.is_read();
+        self.pace.is_read.store(is_read, Ordering::Relaxed);
+        self.pace.calls.store(0, Ordering::Relaxed);
+        is_read
     }
 
     /// Whether memtables are beyond their size whoever reads them: a first reader stops nobody.

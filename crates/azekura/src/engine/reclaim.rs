@@ -106,7 +106,7 @@ impl Engine {
         };
         let state = self.state.load_full();
         let due: Vec<u32> =
-            state.tables.iter().filter(|t| is_due(&t.levels)).map(|t| t.id).take(CLOSE_TABLES).collect();
+            state.tables.with_runs().filter(|t| is_due(&t.levels)).map(|t| t.id).take(CLOSE_TABLES).collect();
         drop(state);
         for &table in &due {
             // One that was dropped meanwhile needs no merging.
@@ -133,7 +133,7 @@ impl Engine {
         if sparse.is_empty() {
             return Ok(());
         }
-        let ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
+        let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
         for table in ids {
             let _paused = self.pause_merges();
             let inputs = match self.state.load().table(table) {

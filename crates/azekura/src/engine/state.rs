@@ -5,17 +5,19 @@
 //! structure makes a new state with a `visible` of its own, under the commit lock, so an old state
 //! stays at the snapshot that its readers took: no chunk and no run needs sequence numbers.
 
+use super::tableset::Tables;
 use crate::base::error::{Error, Result};
 use crate::base::key::{Kind, SortKey};
 use crate::base::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, CountedArc, Mutex};
 use crate::format::block::{Block, Fixed, Tag};
+use crate::format::few::Few;
 use crate::memtable::active::Active;
 use crate::memtable::chunk::Chunk;
 use crate::memtable::ranges::Ranges;
 use crate::run::Run;
 use crate::values::Segment;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The buffer of small commits of one table.
 pub(crate) struct ActiveBuf {
@@ -28,7 +30,15 @@ impl ActiveBuf {
     pub(crate) fn new(capacity_bytes: usize) -> ActiveBuf {
         ActiveBuf { list: Active::new(capacity_bytes), segments: Mutex::new(Vec::new()) }
     }
+
+    /// The memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.list.memory_bytes() + size_of::<ActiveBuf>() + ACTIVE_OVERHEAD_BYTES
+    }
 }
+
+/// What the allocator adds to an active buffer, and the state to a table that has one.
+const ACTIVE_OVERHEAD_BYTES: usize = 128;
 
 /// The tag of an entry of the active buffer.
 pub(crate) fn tag_of(kind: u8) -> Tag {
@@ -172,25 +182,78 @@ pub(crate) struct TableState {
     pub(crate) frozen: Arc<Vec<Arc<Chunk>>>,
     /// Newest first, older than `frozen`.
     pub(crate) levels: Arc<Vec<Arc<SortedRun>>>,
-    /// Whether somebody reads the memtable, so that filters pay; noted anew for each.
-    pub(crate) read: Arc<AtomicBool>,
+    /// What there is instead of runs in a small table, older than `frozen`.
+    pub(crate) few: Option<Few>,
+    /// Whether somebody reads the memtable, so that filters pay; noted anew for each. None before the first.
+    pub(crate) read: Option<Arc<AtomicBool>>,
     /// Whether somebody has read the memtable before this one.
     pub(crate) was_read: bool,
+    /// How large the next active buffer is to be, by what has come so far.
+    pub(crate) active_bytes: u32,
 }
 
+/// The first active buffer of a table: of many tables most get a record now and then.
+const ACTIVE_BYTES_MIN: u32 = 1 << 10;
+/// The largest: it stays in the processor's caches.
+const ACTIVE_BYTES_MAX: u32 = 2 << 20;
+/// How much larger the buffer after a full one is.
+const ACTIVE_GROWTH: u32 = 8;
+
+/// The lists of all tables that have nothing in them: an allocation of its own would be a good part of a table.
+fn nothing<T>(shared: &'static LazyLock<Arc<Vec<T>>>) -> Arc<Vec<T>> {
+    (**shared).clone()
+}
+
+static NO_CHUNKS: LazyLock<Arc<Vec<Arc<Chunk>>>> = LazyLock::new(Arc::default);
+static NO_LEVELS: LazyLock<Arc<Vec<Arc<SortedRun>>>> = LazyLock::new(Arc::default);
+
 impl TableState {
-    pub(crate) fn new(id: u32, kind: Kind, name: &str) -> TableState {
+    pub(crate) fn new(id: u32, kind: Kind, name: Arc<str>) -> TableState {
         TableState {
             id,
             kind,
-            name: name.into(),
+            name,
             active: None,
             chunks: Vec::new(),
-            frozen: Arc::default(),
-            levels: Arc::default(),
-            read: Arc::default(),
+            frozen: nothing(&NO_CHUNKS),
+            levels: nothing(&NO_LEVELS),
+            few: None,
+            read: None,
             was_read: false,
+            active_bytes: ACTIVE_BYTES_MIN,
         }
+    }
+
+    /// The active buffer was too small: the next is larger.
+    pub(super) fn active_is_full(&mut self) {
+        self.active_bytes = (self.active_bytes * ACTIVE_GROWTH).min(ACTIVE_BYTES_MAX);
+    }
+
+    /// A table that is about to get something into a memtable that was empty.
+    pub(super) fn begin_memtable(&mut self) {
+        self.read.get_or_insert_default();
+    }
+
+    /// Freezes the sealed memtable of a table in which `live_bytes` were.
+    pub(super) fn freeze(&mut self, live_bytes: usize) {
+        // Empty, if it is there at all: whoever writes next must find that nothing is live.
+        self.active = None;
+        self.frozen = Arc::new(std::mem::take(&mut self.chunks));
+        self.was_read = self.read.as_ref().is_some_and(|r| r.load(Ordering::Relaxed));
+        self.read = Some(Arc::default());
+        let enough = u32::try_from(live_bytes.next_power_of_two()).unwrap_or(ACTIVE_BYTES_MAX);
+        self.active_bytes = self.active_bytes.min(enough).max(ACTIVE_BYTES_MIN);
+    }
+
+    /// A freeze of others: what is known of the readers of an empty memtable is that of the one before, or nothing.
+    pub(super) fn pass_freeze(&mut self) {
+        self.was_read = self.read.as_ref().is_some_and(|r| r.load(Ordering::Relaxed));
+        self.read = self.was_read.then(Arc::default);
+    }
+
+    /// What was frozen is in runs.
+    pub(super) fn thaw(&mut self) {
+        self.frozen = nothing(&NO_CHUNKS);
     }
 
     /// Whether nothing is in memory.
@@ -200,27 +263,42 @@ impl TableState {
 
     /// Whether somebody has looked into the table's memtables lately.
     pub(crate) fn is_read(&self) -> bool {
-        self.was_read || self.read.load(Ordering::Relaxed)
+        self.was_read || self.read.as_ref().is_some_and(|r| r.load(Ordering::Relaxed))
     }
 
     /// Memory of the live part of the memtable.
     pub(crate) fn live_bytes(&self) -> usize {
-        self.active.as_ref().map_or(0, |a| a.list.used_bytes()) + self.chunks.iter().map(|c| c.bytes()).sum::<usize>()
+        self.active.as_ref().map_or(0, |a| a.bytes()) + self.chunks.iter().map(|c| c.bytes()).sum::<usize>()
     }
 }
 
-/// All tables at one moment. A durable checkpoint knows each of them.
+/// All tables at one moment.
 pub(crate) struct State {
     pub(crate) visible: AtomicU64,
-    /// In ascending order of id.
-    pub(crate) tables: Vec<Arc<TableState>>,
+    pub(crate) tables: Tables,
     /// Every commit up to here is in runs.
     pub(crate) flushed_seq: u64,
     /// Every commit up to here is in runs or frozen.
     pub(crate) frozen_seq: u64,
+    /// The tables whose memtables wait for a flush, or are being flushed; none if nothing does.
+    pub(crate) frozen: Option<Arc<[u32]>>,
+    /// Never given to two tables: those of all tables that ever were are below.
+    pub(crate) next_table: u32,
 }
 
 impl State {
+    /// No tables yet, and everything up to a commit in runs.
+    pub(crate) fn new(flushed_seq: u64) -> State {
+        State {
+            visible: AtomicU64::new(flushed_seq),
+            tables: Tables::default(),
+            flushed_seq,
+            frozen_seq: flushed_seq,
+            frozen: None,
+            next_table: 1,
+        }
+    }
+
     pub(crate) fn visible(&self) -> u64 {
         self.visible.load(Ordering::Acquire)
     }
@@ -228,23 +306,17 @@ impl State {
     /// The table of an id, unless it was dropped.
     #[inline(always)]
     pub(crate) fn table(&self, id: u32) -> Result<&Arc<TableState>> {
-        match self.tables.as_slice() {
-            [one] if one.id == id => Ok(one),
-            tables => match tables.binary_search_by_key(&id, |t| t.id) {
-                Ok(i) => Ok(&tables[i]),
-                Err(_) => Err(Error::NoSuchTable { name: format!("(dropped table {id})") }),
-            },
-        }
-    }
-
-    /// The table of a name.
-    pub(crate) fn table_named(&self, name: &str) -> Option<&Arc<TableState>> {
-        self.tables.iter().find(|t| &*t.name == name)
+        self.tables.get(id).ok_or_else(|| dropped(id))
     }
 
     /// Whether memtables wait for a flush, or are being flushed.
     pub(crate) fn has_frozen(&self) -> bool {
-        self.tables.iter().any(|t| !t.frozen.is_empty())
+        self.frozen.is_some()
+    }
+
+    /// The tables whose memtables wait for a flush, or are being flushed.
+    pub(crate) fn frozen_tables(&self) -> impl Iterator<Item = &Arc<TableState>> {
+        self.frozen.iter().flat_map(|ids| ids.iter()).filter_map(|&id| self.tables.get(id))
     }
 
     /// Whether somebody has looked into the memtables of any table lately.
@@ -254,19 +326,36 @@ impl State {
 
     /// A copy with one table replaced.
     pub(crate) fn with_table(&self, table: TableState) -> State {
-        let mut tables = self.tables.clone();
-        match tables.binary_search_by_key(&table.id, |t| t.id) {
-            Ok(i) => tables[i] = Arc::new(table),
-            Err(i) => tables.insert(i, Arc::new(table)),
-        }
-        self.with_tables(tables)
+        let mut next = self.copy();
+        next.tables.set(table);
+        next
     }
 
-    /// A copy with other tables.
-    pub(crate) fn with_tables(&self, tables: Vec<Arc<TableState>>) -> State {
-        let visible = AtomicU64::new(self.visible());
-        State { visible, tables, flushed_seq: self.flushed_seq, frozen_seq: self.frozen_seq }
+    /// A copy without a table.
+    pub(crate) fn without_table(&self, id: u32) -> State {
+        let mut next = self.copy();
+        next.tables.remove(id);
+        let left: Vec<u32> = self.frozen.iter().flat_map(|ids| ids.iter().copied()).filter(|&f| f != id).collect();
+        next.frozen = (!left.is_empty()).then(|| left.into());
+        next
     }
+
+    /// A copy, to be changed before anybody sees it.
+    pub(crate) fn copy(&self) -> State {
+        State {
+            visible: AtomicU64::new(self.visible()),
+            tables: self.tables.clone(),
+            flushed_seq: self.flushed_seq,
+            frozen_seq: self.frozen_seq,
+            frozen: self.frozen.clone(),
+            next_table: self.next_table,
+        }
+    }
+}
+
+#[cold]
+fn dropped(id: u32) -> Error {
+    Error::NoSuchTable { name: format!("(dropped table {id})") }
 }
 
 /// Makes commit `seq` visible, all of it at once: by a new state, or in the one there is, whose active

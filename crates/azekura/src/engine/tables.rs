@@ -1,61 +1,96 @@
-//! Creating, renaming and dropping tables: each is a checkpoint of its own, after a sync, so that
-//! what was committed before is never behind. The checkpoint comes first, and then the state: nobody
-//! commits to a table that a crash would take away, and a full disk has changed nothing.
+//! Making, renaming and dropping tables.
+//!
+//! A commit makes tables, any number at once: the log has their names until a manifest does, so that making one
+//! costs what a durable commit costs, however many there are. Which tables of the log are known to a manifest its
+//! `next_table` says.
+//!
+//! Renaming and dropping are a checkpoint each, after a sync, so that what was committed before is never behind.
+//! The checkpoint comes first, and then the state: a full disk has changed nothing.
 
 use super::Engine;
+use super::commit::Batch;
 use super::state::{State, TableState};
 use crate::base::error::{Error, Result};
 use crate::base::key::Kind;
-use crate::base::limits::NAME_BYTES_MAX;
+use crate::base::limits::{NAME_BYTES_MAX, SHORT_COUNT_END};
+use crate::base::sync::Mutex;
+use crate::format::frame::NewTable;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl Engine {
-    /// Makes a table and gives its id.
-    pub(crate) fn create_table(&self, name: &str, kind: Kind) -> Result<u32> {
+    /// Makes tables, all or none, and gives the id of the first; the others' follow.
+    pub(crate) fn create_tables(&self, wanted: &[(&str, Kind)]) -> Result<u32> {
         self.check_writable()?;
-        check_name(name)?;
-        self.sync()?;
-        let id = self.next_table.fetch_add(1, Ordering::Relaxed);
-        let table = TableState::new(id, kind, name);
-        let create = |state: &State| {
-            check_free(state, name)?;
-            Ok(|state: &State| state.with_table(table.clone()))
-        };
-        self.checkpoint_tables(create, |_, _| {})?;
-        Ok(id)
+        let _changing = self.changing_tables.lock();
+        let first = self.state.load().next_table;
+        let mut seen = HashSet::with_capacity(wanted.len());
+        let mut created = Vec::with_capacity(wanted.len());
+        for (id, &(name, kind)) in (first..SHORT_COUNT_END - 1).zip(wanted) {
+            check_name(name)?;
+            self.check_free(name)?;
+            if !seen.insert(name) {
+                return Err(Error::TableExists { name: name.into() });
+            }
+            created.push(NewTable { id, kind, name: name.into() });
+        }
+        if created.len() < wanted.len() {
+            let (found, limit) = (u64::from(first) + wanted.len() as u64, u64::from(SHORT_COUNT_END));
+            return Err(Error::TooLarge { what: "number of tables ever made", found, limit });
+        }
+        if !created.is_empty() {
+            let make = || self.commit(Batch { created: created.clone(), durable: true, ..Batch::default() });
+            self.store.bulk.unnoted(|| match make() {
+                // With what the log has in the manifest, the log has room again.
+                Err(Error::NoSpace { .. }) => self.flush().and_then(|()| make()),
+                done => done,
+            })?;
+        }
+        Ok(first)
+    }
+
+    /// Adds a table to the state that comes next. REQUIRES: the commit lock.
+    pub(super) fn add_table(&self, state: &mut State, table: NewTable) {
+        state.next_table = state.next_table.max(table.id + 1);
+        self.names.insert(table.name.clone(), table.id);
+        state.tables.set(TableState::new(table.id, table.kind, table.name));
     }
 
     /// Gives a table another name.
     pub(crate) fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         self.check_writable()?;
         check_name(to)?;
+        let _changing = self.changing_tables.lock();
         self.sync()?;
         let rename = |state: &State| {
-            let id = state.table_named(from).ok_or_else(|| no_such(from))?.id;
-            check_free(state, to)?;
-            Ok(move |state: &State| {
-                let mut tables = state.tables.clone();
-                for table in tables.iter_mut().filter(|t| t.id == id) {
-                    Arc::make_mut(table).name = to.into();
-                }
-                state.with_tables(tables)
+            let id = self.table_named(state, from)?.id;
+            self.check_free(to)?;
+            Ok(move |state: &State| match state.tables.get(id) {
+                Some(table) => state.with_table(TableState { name: to.into(), ..TableState::clone(table) }),
+                None => state.copy(),
             })
         };
-        self.checkpoint_tables(rename, |_, _| {})
+        self.checkpoint_tables(rename, |_, _| {
+            if let Some(id) = self.names.get(from) {
+                self.names.insert(to.into(), id);
+                self.names.remove(from);
+            }
+        })
     }
 
     /// Removes a table; its space is free once the readers that see it are gone.
     pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
         self.check_writable()?;
+        let _changing = self.changing_tables.lock();
         self.sync()?;
         let remove = |state: &State| {
-            let id = state.table_named(name).ok_or_else(|| no_such(name))?.id;
-            Ok(move |state: &State| state.with_tables(state.tables.iter().filter(|t| t.id != id).cloned().collect()))
+            let id = self.table_named(state, name)?.id;
+            Ok(move |state: &State| state.without_table(id))
         };
         self.checkpoint_tables(remove, |commit, before| {
             self.life.note_dropped();
-            let Some(table) = before.table_named(name) else { return };
+            let Some(table) = self.names.remove(name).and_then(|id| before.tables.get(id)) else { return };
+            self.count_few(Some(table), None);
             commit.live_bytes -= table.live_bytes().min(commit.live_bytes);
             self.pace.set_live(self.held_bytes(commit));
             // No durable checkpoint names them any more, and of the log's records those of unknown tables are
@@ -69,15 +104,39 @@ impl Engine {
     }
 }
 
-fn check_free(state: &State, name: &str) -> Result<()> {
-    match state.table_named(name) {
-        Some(_) => Err(Error::TableExists { name: name.into() }),
-        None => Ok(()),
+impl Engine {
+    /// The table of a name in a state.
+    pub(crate) fn table_named<'a>(&self, state: &'a State, name: &str) -> Result<&'a Arc<TableState>> {
+        let found = self.names.get(name).and_then(|id| state.tables.get(id)).filter(|t| &*t.name == name);
+        found.ok_or_else(|| Error::NoSuchTable { name: name.into() })
+    }
+
+    fn check_free(&self, name: &str) -> Result<()> {
+        match self.names.get(name) {
+            Some(_) => Err(Error::TableExists { name: name.into() }),
+            None => Ok(()),
+        }
     }
 }
 
-fn no_such(name: &str) -> Error {
-    Error::NoSuchTable { name: name.into() }
+/// Which tables the newest state has, by name: it changes with the state, under the commit lock, and whoever asks
+/// compares with the state that he has.
+#[derive(Default)]
+pub(super) struct Names(Mutex<HashMap<Arc<str>, u32>>);
+
+impl Names {
+    pub(super) fn get(&self, name: &str) -> Option<u32> {
+        self.0.lock().get(name).copied()
+    }
+
+    /// Gives a table a name; true if another had it.
+    pub(super) fn insert(&self, name: Arc<str>, id: u32) -> bool {
+        self.0.lock().insert(name, id).is_some()
+    }
+
+    fn remove(&self, name: &str) -> Option<u32> {
+        self.0.lock().remove(name)
+    }
 }
 
 fn check_name(name: &str) -> Result<()> {

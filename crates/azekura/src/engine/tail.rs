@@ -194,7 +194,7 @@ fn part_of(extent_len: u64, bytes: u64) -> u64 {
 
 /// The run that stands highest.
 fn last_run(state: &State) -> Option<LastRun<'_>> {
-    let levels = state.tables.iter().flat_map(|t| t.levels.iter().map(move |level| (t.id, level)));
+    let levels = state.tables.with_runs().flat_map(|t| t.levels.iter().map(move |level| (t.id, level)));
     let runs = levels.flat_map(|(table, level)| {
         level.runs.iter().enumerate().map(move |(place, run)| {
             let n = highest(&run.info.extents);

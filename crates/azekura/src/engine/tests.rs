@@ -339,7 +339,7 @@ fn a_frozen_table_that_is_dropped_is_forgotten() {
     db.drop_table("t").unwrap();
     assert_eq!(db.stats().memtable_bytes, 0);
     disk.heal();
-    other.put(b"a", b"1").unwrap();
+    other.put(b"a", &[b'1'; 1000]).unwrap();
     db.flush().unwrap();
     assert!(db.stats().runs == 1 && db.stats().memtable_bytes == 0);
 }
@@ -481,7 +481,8 @@ fn a_flush_of_a_dropped_table_says_nothing_of_what_was_frozen_since() {
     let first = flush();
     wait_until(|| waits.load(Ordering::SeqCst) == 1);
     db.drop_table("gone").unwrap();
-    kept.put(b"key", b"acknowledged").unwrap();
+    // Enough for a run.
+    kept.put(b"key", &[b'a'; 1000]).unwrap();
     let second = flush();
     wait_until(|| db.engine.has_frozen());
     // The first flush's checkpoint is durable when the second comes to its run.
@@ -493,7 +494,7 @@ fn a_flush_of_a_dropped_table_says_nothing_of_what_was_frozen_since() {
     disk.heal();
     first.join().unwrap().unwrap();
     second.join().unwrap().unwrap();
-    assert_eq!(found.as_deref(), Some(&b"acknowledged"[..]));
+    assert_eq!(found.as_deref(), Some(&[b'a'; 1000][..]));
     assert!(db.check(|_| {}).unwrap().problems.is_empty());
 }
 

@@ -287,9 +287,10 @@ impl Engine {
             return None;
         }
         let busy = |l: &Arc<SortedRun>| work.busy.iter().any(|(_, b)| Arc::ptr_eq(b, l));
-        let job = state.tables.iter().find_map(|t| pick(t, class, self.config.memtable_bytes, busy)).or_else(|| {
-            state.tables.iter().find_map(|t| if idle { pick_idle(t, false, &sparse, busy) } else { None })
-        })?;
+        let job =
+            state.tables.with_runs().find_map(|t| pick(t, class, self.config.memtable_bytes, busy)).or_else(|| {
+                state.tables.with_runs().find_map(|t| if idle { pick_idle(t, false, &sparse, busy) } else { None })
+            })?;
         work.busy.extend(job.inputs.iter().map(|l| (class, l.clone())));
         work.jobs_running += 1;
         Some(job)
@@ -316,7 +317,7 @@ impl Engine {
     }
 
     fn note_levels(&self) {
-        let most = self.state.load().tables.iter().map(|t| t.levels.len()).max().unwrap_or(0);
+        let most = self.state.load().tables.with_runs().map(|t| t.levels.len()).max().unwrap_or(0);
         self.pace.set_levels(most);
     }
 
@@ -327,7 +328,7 @@ impl Engine {
         // The thread that has flushed lets go of what was there before, and with it of dead values.
         drop(self.flushing.lock());
         let _paused = self.pause_merges();
-        let ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
+        let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
         for id in ids {
             loop {
                 self.check_open()?;

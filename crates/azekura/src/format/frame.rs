@@ -15,6 +15,7 @@
 //!         range deletes: u32 count, each blob start, u8 bounded, blob end
 //!         u8 form:  0 rows:  u32 n, each u8 tag, u32 key length, u32 value length, key, value
 //!                   1 fixed: u32 n, u32 value length, u8 tag, n keys as u64, n values
+//!                   2 table: the commit makes it: u8 kind, blob name
 //! ```
 //!
 //! Recovery that starts at a frame starts at the record named there; those that begin before it in
@@ -26,11 +27,12 @@ use super::block::{Block, Fixed, Tag};
 use crate::base::checksum::crc;
 use crate::base::codec::{Reader, Writer, u32_at, u32_of, u64_at, usize_of};
 use crate::base::error::Result;
-use crate::base::key::SortKey;
-use crate::base::limits::KEY_BYTES_MAX;
+use crate::base::key::{Kind, SortKey};
+use crate::base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, SHORT_COUNT_END};
 use crate::memtable::ranges::Ranges;
 use crate::space::Extent;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// Bytes before a frame's payload.
 pub(crate) const HEADER_BYTES: usize = 64;
@@ -38,8 +40,13 @@ pub(crate) const HEADER_BYTES: usize = 64;
 pub(crate) const NO_RECORD: u32 = u32::MAX;
 const MAGIC: u32 = u32::from_le_bytes(*b"AZLF");
 
-/// What stands before key and value of a general record: its tag and both lengths.
-const GENERAL_BYTES: usize = 1 + 4 + 4;
+/// The forms of a part.
+const FORM_ROWS: u8 = 0;
+const FORM_FIXED: u8 = 1;
+const FORM_TABLE: u8 = 2;
+
+/// What stands before key and value of a row: its tag and both lengths.
+pub(crate) const ROW_BYTES: usize = 1 + 4 + 4;
 
 /// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,10 +105,20 @@ impl Frame {
     }
 }
 
+/// A table that a commit makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewTable {
+    pub(crate) id: u32,
+    pub(crate) kind: Kind,
+    pub(crate) name: Arc<str>,
+}
+
 /// One table's part of a commit.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) table: u32,
+    /// The commit makes the table, and writes nothing to it.
+    pub(crate) created: Option<NewTable>,
     pub(crate) segments: Vec<(u32, Extent)>,
     pub(crate) ranges: Ranges,
     pub(crate) block: Block,
@@ -133,7 +150,7 @@ pub(crate) fn write_part(w: &mut Writer, table: u32, segments: &[(u32, Extent)],
     }
     ranges.encode(w);
     if let Some(f) = block.fixed {
-        w.u8(1);
+        w.u8(FORM_FIXED);
         w.u32(u32_of(block.len()));
         w.u32(f.stride);
         w.u8(f.tag as u8);
@@ -144,17 +161,33 @@ pub(crate) fn write_part(w: &mut Writer, table: u32, segments: &[(u32, Extent)],
         w.bytes.extend_from_slice(&block.heap);
         return;
     }
-    w.u8(0);
+    w.u8(FORM_ROWS);
+    write_rows(w, block);
+}
+
+/// Writes the records of a block of any form as rows.
+pub(crate) fn write_rows(w: &mut Writer, block: &Block) {
     w.u32(u32_of(block.len()));
-    w.bytes.reserve(block.len() * GENERAL_BYTES + block.heap.len());
+    w.bytes.reserve(block.len() * ROW_BYTES + block.bytes());
+    let mut tmp = [0; 8];
     for i in 0..block.len() {
-        let (key, value) = (block.general_key(i), block.value(i));
+        let (key, value) = (block.key(i, &mut tmp), block.value(i));
         w.u8(block.tag(i) as u8);
         w.u32(u32_of(key.len()));
         w.u32(u32_of(value.len()));
         w.bytes.extend_from_slice(key);
         w.bytes.extend_from_slice(value);
     }
+}
+
+/// Writes the part of a table that the commit makes.
+pub(crate) fn write_new_table(w: &mut Writer, table: &NewTable) {
+    w.u32(table.id);
+    w.u32(0);
+    Ranges::none().encode(w);
+    w.u8(FORM_TABLE);
+    w.u8(table.kind.code());
+    w.blob(table.name.as_bytes());
 }
 
 /// Reads a record without its length: the sequence number and the parts.
@@ -176,15 +209,27 @@ fn read_part(r: &mut Reader<'_>) -> Result<Part> {
         segments.push((r.counted_short()?, Extent { offset: r.u64()?, len: r.u64()? }));
     }
     let ranges = Ranges::decode(r)?;
-    let block = match r.u8()? {
-        0 => read_rows(r)?,
-        1 => read_fixed(r)?,
+    let (created, block) = match r.u8()? {
+        FORM_ROWS => (None, read_rows(r)?),
+        FORM_FIXED => (None, read_fixed(r)?),
+        FORM_TABLE => (Some(read_new_table(r, table)?), Block::new(None)),
         form => return Err(r.bad(format!("unknown form {form}"))),
     };
-    Ok(Part { table, segments, ranges, block })
+    Ok(Part { table, created, segments, ranges, block })
 }
 
-fn read_rows(r: &mut Reader<'_>) -> Result<Block> {
+fn read_new_table(r: &mut Reader<'_>, id: u32) -> Result<NewTable> {
+    let code = r.u8()?;
+    let kind = Kind::from_code(code).ok_or_else(|| r.bad(format!("table {id} is of unknown kind {code}")))?;
+    let name = std::str::from_utf8(r.blob()?).map_err(|_| r.bad(format!("table {id}: name is not UTF-8")))?;
+    if id >= SHORT_COUNT_END - 1 || name.is_empty() || name.len() > NAME_BYTES_MAX {
+        return Err(r.bad(format!("table {id} is impossible")));
+    }
+    Ok(NewTable { id, kind, name: name.into() })
+}
+
+/// Reads what `write_rows` has written.
+pub(crate) fn read_rows(r: &mut Reader<'_>) -> Result<Block> {
     let n = r.count(9)?;
     let mut block = Block::with_capacity(None, n, r.remaining().min(n * 64));
     for i in 0..n {

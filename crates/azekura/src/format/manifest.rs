@@ -10,6 +10,7 @@
 //! u32 n, then n tables:  u32 id | u8 kind | blob name | u32 sorted runs, newest first, each:
 //!                        u32 partitions in key order, each a run
 //! u32 n, then n parts of value segments, those of one together: u32 id | u64 offset | u64 length | u64 used
+//! u32 n, then n small tables, which have no runs: u32 id | u32 n, then n rows as in the log
 //! run: u64 id | u32 extents, each u64 offset, u64 length | u32 units | u64 data bytes
 //!      | u64 filter blocks | u32 meta bytes | u64 records | u64 deletes | u32 range deletes
 //!      | u8 form (0 mixed, 1 fixed, 2 small pages) | u32 stride | u8 tag | blob smallest key | blob largest key
@@ -18,12 +19,17 @@
 //! ```
 
 use super::block::{Fixed, Tag};
+use super::few::Few;
 use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
 use crate::base::key::Kind;
 use crate::base::limits::{ALIGN_BYTES, NAME_BYTES_MAX, PAGE_BYTES, SMALL_PAGE_BYTES, SUPERBLOCKS_BYTES};
 use crate::run::FILTER_PAGE_BASE;
 use crate::space::Extent;
+use std::sync::Arc;
+
+/// What a table without runs takes, but for its name.
+const TABLE_BYTES: usize = 4 + 1 + 4 + 4;
 
 /// A chain of log segments, followed from its first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +77,7 @@ pub(crate) struct RunInfo {
 pub(crate) struct TableInfo {
     pub(crate) id: u32,
     pub(crate) kind: Kind,
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     /// Sorted runs, newest first, each a list of partitions in key order.
     pub(crate) levels: Vec<Vec<RunInfo>>,
 }
@@ -113,11 +119,16 @@ pub(crate) struct Manifest {
     pub(crate) logs: Vec<LogChain>,
     pub(crate) tables: Vec<TableInfo>,
     pub(crate) values: Vec<ValueInfo>,
+    /// The records of small tables, which have no runs.
+    pub(crate) few: Vec<(u32, Few)>,
 }
 
 impl Manifest {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::default();
+        // Grown step by step it would take twice the memory while it is copied.
+        let tables: usize = self.tables.iter().map(|t| TABLE_BYTES + t.name.len()).sum();
+        let few: usize = self.few.iter().map(|f| 4 + f.1.bytes().len()).sum();
+        let mut w = Writer { bytes: Vec::with_capacity(tables + few + ALIGN_BYTES as usize) };
         w.u64(self.next_id);
         w.u32(self.next_table);
         w.u64(self.flushed_seq);
@@ -144,6 +155,11 @@ impl Manifest {
                 w.u64(extent.len);
                 w.u64(used);
             }
+        }
+        w.u32(u32_of(self.few.len()));
+        for (table, few) in &self.few {
+            w.u32(*table);
+            w.bytes.extend_from_slice(few.bytes());
         }
         w.bytes
     }
@@ -186,6 +202,11 @@ impl Manifest {
                 }
             }
         }
+        // (A manifest from before there were small tables ends here.)
+        let few = if r.remaining() > 0 { r.count(8)? } else { 0 };
+        for _ in 0..few {
+            m.few.push((r.counted_short()?, Few::decode(&mut r)?));
+        }
         r.finish()?;
         Ok(m)
     }
@@ -218,10 +239,11 @@ fn decode_table(r: &mut Reader<'_>) -> Result<TableInfo> {
     let id = r.counted_short()?;
     let code = r.u8()?;
     let kind = Kind::from_code(code).ok_or_else(|| r.bad(format!("table {id} is of unknown kind {code}")))?;
-    let name = std::str::from_utf8(r.blob()?).map_err(|_| r.bad(format!("table {id}: name is not UTF-8")))?.to_owned();
+    let name = std::str::from_utf8(r.blob()?).map_err(|_| r.bad(format!("table {id}: name is not UTF-8")))?;
     if name.len() > NAME_BYTES_MAX {
         return Err(r.bad(format!("table {id}: a name of {} bytes", name.len())));
     }
+    let name = name.into();
     let mut levels = Vec::new();
     for _ in 0..r.count(4)? {
         let mut level = Vec::new();
@@ -353,7 +375,13 @@ mod tests {
     use crate::base::error::Error;
     use crate::base::limits::{COUNT_END, SHORT_COUNT_END};
 
+    /// What the small tables of `sample` take: one, with one row.
+    const SAMPLE_FEW_BYTES: usize = 4 + 4 + 4 + 9 + 3 + 5;
+
     fn sample() -> Manifest {
+        let mut block = crate::format::block::Block::new(None);
+        block.push(b"key", Tag::Put, b"value");
+        let few = Few::of(&block).unwrap();
         let run = RunInfo {
             id: 3,
             extents: vec![Extent { offset: 8192, len: 40_960 }],
@@ -382,6 +410,7 @@ mod tests {
             }],
             tables: vec![TableInfo { id: 1, kind: Kind::Hash, name: "t".into(), levels: vec![vec![run]] }],
             values: vec![ValueInfo { id: 1, extents: vec![Extent { offset: 131_072, len: 8192 }], used: 5000 }],
+            few: vec![(2, few)],
         }
     }
 
@@ -389,9 +418,9 @@ mod tests {
     #[test]
     fn a_name_over_the_limit_is_refused() {
         let mut m = sample();
-        m.tables[0].name = "n".repeat(NAME_BYTES_MAX);
+        m.tables[0].name = "n".repeat(NAME_BYTES_MAX).into();
         assert_eq!(Manifest::decode(&m.encode(), 0).unwrap(), m);
-        m.tables[0].name.push('n');
+        m.tables[0].name = "n".repeat(NAME_BYTES_MAX + 1).into();
         assert!(matches!(Manifest::decode(&m.encode(), 0), Err(Error::Corrupt { .. })));
     }
 
@@ -400,9 +429,12 @@ mod tests {
         let m = sample();
         let bytes = m.encode();
         assert_eq!(Manifest::decode(&bytes, 0).unwrap(), m);
-        for n in 0..bytes.len() {
+        // Without the small tables it is a manifest from before there were any.
+        let old = bytes.len() - SAMPLE_FEW_BYTES;
+        for n in (0..bytes.len()).filter(|&n| n != old) {
             assert!(Manifest::decode(&bytes[..n], 0).is_err(), "{n}");
         }
+        assert_eq!(Manifest::decode(&bytes[..old], 0).unwrap(), Manifest { few: Vec::new(), ..m });
     }
 
     /// As the fuzzer found it: whoever counts on from such a number overflows.
@@ -441,7 +473,7 @@ mod tests {
             assert_eq!(Manifest::decode(&bytes, 0).unwrap(), manifest);
             let form = form_of(&manifest.tables[0].levels[0][0]);
             // The form stands before stride, tag, both keys and what is referred to; then comes a segment.
-            let at = bytes.len() - (4 + 4 + 8 + 8 + 8) - (4 + 4 + 8) - (4 + 1 + 4 + 2) - (4 + 1) - 1;
+            let at = bytes.len() - SAMPLE_FEW_BYTES - (4 + 4 + 8 + 8 + 8) - (4 + 4 + 8) - (4 + 1 + 4 + 2) - (4 + 1) - 1;
             assert_eq!(bytes[at], form);
             for unknown in 3..=u8::MAX {
                 bytes[at] = unknown;
@@ -468,7 +500,7 @@ mod tests {
         assert_eq!(of(8192), [part(3)]);
         // The used length of the second part, of four that stand at the end.
         let mut bytes = bytes;
-        let at = bytes.len() - 2 * 28 - 8;
+        let at = bytes.len() - SAMPLE_FEW_BYTES - 2 * 28 - 8;
         bytes[at..at + 8].copy_from_slice(&8000u64.to_le_bytes());
         assert!(Manifest::decode(&bytes, 0).is_err());
     }

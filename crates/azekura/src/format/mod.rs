@@ -1,6 +1,7 @@
 //! The bytes of the file: pure functions between bytes and structures. `FORMAT.md` is their prose.
 
 pub(crate) mod block;
+pub(crate) mod few;
 pub(crate) mod frame;
 pub(crate) mod guide;
 pub(crate) mod manifest;

@@ -102,6 +102,9 @@ const ARENA_BYTES_MAX: usize = 1 << 31;
 /// user's key, so this is not `KEY_BYTES_MAX`.
 const KEY_BYTES_LIMIT: usize = (1 << 24) - 1;
 
+/// The system gives an arena its memory in pieces of this size, as it is touched.
+const MEMORY_PAGE_BYTES: usize = 4096;
+
 /// Links that an entry may add to its first one while the budget of links is full.
 const LINK_CREDIT_MAX: usize = 16;
 /// What an entry takes at most beyond its key and value: sequence number and sizes, the padding of
@@ -319,6 +322,17 @@ impl Active {
     /// How much of the arena is taken.
     pub(crate) fn used_bytes(&self) -> usize {
         self.side.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The memory it takes: what of the arena was touched, and the filter.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let touched = self.used_bytes().next_multiple_of(MEMORY_PAGE_BYTES).min(self.arena_bytes);
+        touched + self.filter.bytes()
+    }
+
+    /// How large the arena is.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.arena_bytes
     }
 
     /// Whether this many more entries of `payload_bytes` keys and values in all are sure to fit.

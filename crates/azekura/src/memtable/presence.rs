@@ -22,6 +22,11 @@ impl Filter {
         Filter { words: (0..count).map(|_| AtomicU64::new(0)).collect(), shift: 64 - count.trailing_zeros() }
     }
 
+    /// The memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+
     pub(super) fn clear(&mut self) {
         for word in &mut self.words {
             word.set_alone(0);

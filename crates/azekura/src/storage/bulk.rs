@@ -44,6 +44,15 @@ impl BulkWrites {
         }
     }
 
+    /// Does what writes durably and says nothing of commits to come.
+    pub(crate) fn unnoted<T>(&self, f: impl FnOnce() -> T) -> T {
+        let before = self.commit_ms.load(Ordering::Relaxed);
+        let done = f();
+        // (A commit beside it may go unnoted too, until the next.)
+        self.commit_ms.store(before, Ordering::Relaxed);
+        done
+    }
+
     fn expects_commits(&self) -> bool {
         let last = self.commit_ms.load(Ordering::Relaxed);
         last > 0 && self.now_ms().saturating_sub(last) < EXPECTED_MS

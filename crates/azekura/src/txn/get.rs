@@ -63,8 +63,10 @@ fn in_memory<'a>(t: &'a TableState, seq: u64, key: SortKey<'_>) -> Found<'a> {
     if t.chunks.is_empty() && t.frozen.is_empty() {
         return Found::Nothing;
     }
-    if !t.read.load(Ordering::Relaxed) {
-        t.read.store(true, Ordering::Relaxed);
+    if let Some(read) = &t.read
+        && !read.load(Ordering::Relaxed)
+    {
+        read.store(true, Ordering::Relaxed);
     }
     let hash = t.kind.filter_hash(key);
     for chunk in t.chunks.iter().chain(t.frozen.iter()) {
@@ -145,10 +147,13 @@ fn give<'a, R>(hit: Hit<'a>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Option<R> {
 /// Of so few sorted runs the pages are sent for before the filters have answered.
 const EAGER_LEVELS: usize = 4;
 
-/// As `in_runs`, of several sorted runs, newest first. What lookups have met in the oldest one says
+/// As `in_runs`, of several sorted runs, newest first, or of what a small table has instead. What lookups have met in the oldest one says
 /// whether keys are mostly found: its filter is then not asked, and pages are sent for early.
 fn in_levels<'a, R>(t: &'a TableState, key: SortKey<'_>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Result<Option<R>> {
-    let Some((oldest, newer)) = t.levels.split_last() else { return Ok(None) };
+    let Some((oldest, newer)) = t.levels.split_last() else {
+        let found = t.few.as_ref().and_then(|few| few.find(key));
+        return Ok(found.map(|value| f(Tag::Put, Slot::Memory(value))));
+    };
     let hash = t.kind.filter_hash(key);
     let mood = oldest.mood();
     let mut early = [const { None }; EAGER_LEVELS];

@@ -37,7 +37,7 @@ pub(crate) fn get_many<K: AsRef<[u8]>>(
             Ok(())
         };
         let sorts = &sorts[..group.len()];
-        if t.memtable_is_empty() && t.levels.iter().all(|l| l.ranges.is_empty()) {
+        if t.memtable_is_empty() && t.few.is_none() && t.levels.iter().all(|l| l.ranges.is_empty()) {
             group_in_runs(t, sorts, &mut give)?;
         } else {
             for (i, &sort) in sorts.iter().enumerate() {

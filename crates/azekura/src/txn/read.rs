@@ -308,7 +308,7 @@ impl ReadTxn {
     pub fn count(&self, table: &Table) -> Result<u64> {
         let t = self.state_of(table)?;
         match t.levels.as_slice() {
-            [] if t.memtable_is_empty() => Ok(0),
+            [] if t.memtable_is_empty() => Ok(t.few.as_ref().map_or(0, |few| few.records())),
             [one] if t.memtable_is_empty() && one.deletes() == 0 => Ok(one.records()),
             _ => self.cursor(table)?.count_rest(),
         }

@@ -83,5 +83,5 @@ fn places(table: &TableState) -> usize {
 
 /// Whether no table came, went or was renamed: that is no commit, and has no number.
 fn same_tables(a: &State, b: &State) -> bool {
-    a.tables.len() == b.tables.len() && a.tables.iter().zip(&b.tables).all(|(a, b)| a.id == b.id && a.name == b.name)
+    a.tables.are_named_as(&b.tables)
 }

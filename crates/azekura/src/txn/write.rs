@@ -14,6 +14,7 @@ use crate::engine::{Batch, ReadSet, Reads, key_mark};
 use crate::format::block::Tag;
 use crate::memtable::chunk::Chunk;
 use crate::memtable::ranges::Range as KeyRange;
+use std::collections::HashMap;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -41,6 +42,9 @@ pub struct WriteOptions {
     pub isolation: Isolation,
 }
 
+/// So many buffers are looked through for a table's.
+const SEARCHED_MAX: usize = 16;
+
 /// A transaction over any number of tables: nothing is visible to others until it is committed,
 /// and then everything is. Dropping it rolls it back.
 ///
@@ -66,6 +70,8 @@ pub struct WriteTxn {
     pub(super) db: Db,
     options: WriteOptions,
     pub(super) buffers: Vec<TableBuffer>,
+    /// Where each table's buffer is, once there are too many to look through.
+    places: HashMap<u32, usize>,
     /// The snapshot, once something was read, or from the beginning.
     read: Option<ReadTxn>,
     reads: Reads,
@@ -109,6 +115,7 @@ impl WriteTxn {
             db,
             options,
             buffers: Vec::new(),
+            places: HashMap::new(),
             read,
             reads: Reads::default(),
             own_commits: Vec::new(),
@@ -132,7 +139,7 @@ impl WriteTxn {
     #[inline(always)]
     fn buffer(&mut self, table: &Table) -> Result<&mut TableBuffer> {
         if Arc::ptr_eq(&self.db.engine, &table.db.engine)
-            && let Some(i) = self.buffers.iter().position(|b| b.table == table.id)
+            && let Some(i) = self.place_of(table.id)
             && self.db.engine.life.is_still(self.buffers[i].seen)
         {
             return Ok(&mut self.buffers[i]);
@@ -147,16 +154,37 @@ impl WriteTxn {
         // Before the look: what is dropped after it is noticed by the next write.
         let seen = self.db.engine.life.now()?;
         table.of(&self.db.engine.state.load())?;
-        let i = match self.buffers.iter().position(|b| b.table == table.id) {
+        let i = match self.place_of(table.id) {
             Some(i) => i,
             None => {
                 self.buffers.push(TableBuffer::new(table.id, self.db.engine.pool.clone()));
                 self.names.push((table.id, table.name.clone()));
-                self.buffers.len() - 1
+                self.note_place(table.id)
             }
         };
         self.buffers[i].seen = seen;
         Ok(&mut self.buffers[i])
+    }
+
+    /// Where the buffer stands that was made last, to be found there later.
+    fn note_place(&mut self, id: u32) -> usize {
+        let last = self.buffers.len() - 1;
+        if last == SEARCHED_MAX {
+            self.places = self.buffers.iter().enumerate().map(|(i, b)| (b.table, i)).collect();
+        } else if last > SEARCHED_MAX {
+            self.places.insert(id, last);
+        }
+        last
+    }
+
+    /// Where the buffer of a table is, if it has one.
+    #[inline]
+    fn place_of(&self, id: u32) -> Option<usize> {
+        if self.buffers.len() <= SEARCHED_MAX {
+            self.buffers.iter().position(|b| b.table == id)
+        } else {
+            self.places.get(&id).copied()
+        }
     }
 
     /// The snapshot, taken at the first read at the latest.
@@ -263,7 +291,7 @@ impl WriteTxn {
         let mut buf = KeyBuf::new();
         let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
         let engine = self.db.engine.clone();
-        let buffer = self.buffers.iter_mut().find(|b| b.table == table.id);
+        let buffer = self.place_of(table.id).map(|i| &mut self.buffers[i]);
         match own(buffer, sort.bytes) {
             Own::Written(Tag::Delete, _) | Own::Removed => Ok(None),
             Own::Written(Tag::Put, value) => Ok(Some(f(value))),
@@ -467,7 +495,7 @@ impl WriteTxn {
         if self.options.isolation == Isolation::Serializable {
             self.reads.ranges.push((table.id, limits.as_range()));
         }
-        let own = self.buffers.iter().find(|b| b.table == table.id && !b.is_empty()).map(|b| {
+        let own = self.place_of(table.id).map(|i| &self.buffers[i]).filter(|b| !b.is_empty()).map(|b| {
             let sorted = b.snapshot();
             Arc::new(Chunk::new(sorted.block, sorted.ranges, sorted.segments))
         });
@@ -507,7 +535,8 @@ impl WriteTxn {
         }
         let (reads, own) = (std::mem::take(&mut self.reads), std::mem::take(&mut self.own_commits));
         let reads = snapshot.map(|snapshot| ReadSet { snapshot, reads, own });
-        let batch = Batch { parts, durable: durability == Durability::Sync, reads, user_bytes };
+        let durable = durability == Durability::Sync;
+        let batch = Batch { parts, durable, reads, user_bytes, ..Batch::default() };
         self.db.engine.commit(batch).map(|_| ()).map_err(|e| self.named(e))
     }
 

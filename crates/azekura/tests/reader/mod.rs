@@ -28,7 +28,9 @@ pub struct Seen {
     pub empty: usize,
     pub vouching_jumps: usize,
     pub jumps: usize,
-    pub forms: [usize; 2],
+    pub forms: [usize; 3],
+    /// Tables whose records stand in the manifest.
+    pub small: usize,
     pub log_ranges: usize,
     pub large: usize,
     /// Large values in segments that stand in several parts.
@@ -44,6 +46,10 @@ struct File<'a> {
     hash_seed: u64,
     /// Value segments: offset and length of each part, in order.
     segments: BTreeMap<u64, Vec<(u64, u64)>>,
+    /// By id: name, and whether it is a hash table.
+    names: BTreeMap<u64, (String, bool)>,
+    /// Tables that a record makes have been dropped if their ids are below.
+    next_table: u64,
     seen: Seen,
 }
 
@@ -113,6 +119,11 @@ fn ranges_of(node: &Node<'_>) -> Vec<Range> {
     node.list("ranges").iter().map(range).collect()
 }
 
+fn rows_of(node: &Node<'_>) -> Vec<(Vec<u8>, Tagged)> {
+    let row = |r: &Node<'_>| (r.bytes("key").to_vec(), (r.num("tag"), r.bytes("value").to_vec()));
+    node.list("rows").iter().map(row).collect()
+}
+
 fn remove(sorted: &mut Sorted, (start, end): &Range) {
     sorted.retain(|k, _| k < start || end.as_ref().is_some_and(|e| k >= e));
 }
@@ -151,7 +162,8 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
     assert!(manifest.is_empty(), "bytes behind the manifest");
     let (file_id, hash_seed) = (block.num("file_id"), block.num("hash_seed"));
     let seen = Seen { outside: offset != 0, ..Seen::default() };
-    let mut file = File { doc, bytes, file_id, hash_seed, segments: BTreeMap::new(), seen };
+    let (segments, names, next_table) = (BTreeMap::new(), BTreeMap::new(), node.num("next_table"));
+    let mut file = File { doc, bytes, file_id, hash_seed, segments, names, next_table, seen };
     let tables = file.tables(&node, block.num("number"));
     (tables, file.seen)
 }
@@ -165,12 +177,20 @@ impl<'a> File<'a> {
         }
         let mut tables: BTreeMap<u64, Sorted> = BTreeMap::new();
         for t in manifest.list("tables") {
-            assert!(t.num("id") < manifest.num("next_table"));
+            assert!(t.num("id") < self.next_table);
+            self.name(t.num("id"), t);
             let mut sorted = Sorted::new();
             for level in t.list("levels").iter().rev() {
                 self.level(level, t.num("kind") == doc.constant("kind_hash"), manifest.num("next_id"), &mut sorted);
             }
             tables.insert(t.num("id"), sorted);
+        }
+        for small in manifest.list("small") {
+            self.seen.small += 1;
+            let sorted = tables.get_mut(&small.num("of")).expect("records of no table");
+            assert!(sorted.is_empty());
+            sorted.extend(rows_of(small));
+            assert!(sorted.values().all(|(tag, _)| *tag == doc.constant("tag_put")));
         }
         let mut last = manifest.num("flushed");
         for log in manifest.list("logs") {
@@ -181,16 +201,19 @@ impl<'a> File<'a> {
                 self.record(&mut rest, &mut last, &mut tables);
             }
         }
-        let info = manifest.list("tables").iter().map(|t| {
-            let name = String::from_utf8(t.bytes("name").to_vec()).unwrap();
-            assert!((1..=doc.constant("name_bytes_max")).contains(&(name.len() as u64)));
-            let is_hash = t.num("kind") == doc.constant("kind_hash");
-            assert!(is_hash || t.num("kind") == doc.constant("kind_ordered"));
-            (name, is_hash, t.num("id"))
-        });
-        let info: Vec<_> = info.collect();
-        let whole = info.into_iter().map(|(name, is_hash, id)| (name, (is_hash, self.user(is_hash, &tables[&id]))));
+        let names = std::mem::take(&mut self.names);
+        let whole = names.into_iter().map(|(id, (name, is_hash))| (name, (is_hash, self.user(is_hash, &tables[&id]))));
         whole.collect()
+    }
+
+    /// Remembers name and kind of a table, as the manifest or a record has them.
+    fn name(&mut self, id: u64, node: &Node<'_>) {
+        let doc = self.doc;
+        let name = String::from_utf8(node.bytes("name").to_vec()).unwrap();
+        assert!((1..=doc.constant("name_bytes_max")).contains(&(name.len() as u64)));
+        let is_hash = node.num("kind") == doc.constant("kind_hash");
+        assert!(is_hash || node.num("kind") == doc.constant("kind_ordered"));
+        self.names.insert(id, (name, is_hash));
     }
 
     /// The records as the user knows them: sections 6 and 8.
@@ -459,10 +482,18 @@ impl<'a> File<'a> {
         let apply = record.num("sequence") > *last;
         for _ in 0..record.num("parts") {
             let part = doc.sequence("part", rest);
+            self.seen.forms[part.num("form") as usize] += 1;
+            if part.num("form") == doc.constant("form_table") {
+                let made = doc.sequence("made", rest);
+                assert!(part.list("segments").is_empty() && part.list("ranges").is_empty());
+                if apply && part.num("table") >= self.next_table {
+                    self.name(part.num("table"), &made);
+                    assert!(tables.insert(part.num("table"), Sorted::new()).is_none());
+                }
+                continue;
+            }
             let rows = if part.num("form") == doc.constant("form_rows") {
-                let rows = doc.sequence("rows", rest);
-                let row = |r: &Node<'_>| (r.bytes("key").to_vec(), (r.num("tag"), r.bytes("value").to_vec()));
-                rows.list("rows").iter().map(row).collect::<Vec<_>>()
+                rows_of(&doc.sequence("rows", rest))
             } else {
                 assert_eq!(part.num("form"), doc.constant("form_fixed"));
                 let columns = doc.sequence("columns", rest);
@@ -471,7 +502,6 @@ impl<'a> File<'a> {
                 let mut value = || (columns.num("tag"), take(rest, columns.num("value_bytes")).to_vec());
                 keys.into_iter().map(|k| (k, value())).collect()
             };
-            self.seen.forms[part.num("form") as usize] += 1;
             let Some(sorted) = tables.get_mut(&part.num("table")).filter(|_| apply) else { continue };
             for s in part.list("segments") {
                 self.segments.entry(s.num("id")).or_insert_with(|| vec![(s.num("offset"), s.num("bytes"))]);

@@ -1,0 +1,75 @@
+//! The few records of a small table.
+//!
+//! A run takes at least two blocks of the file and a good part of a KiB of memory. Of a table whose records are
+//! shorter than that by far, and that has no runs, the records stand in the manifest, and in memory as they stand
+//! there. Who looks a key up goes through them, since they are few; who walks or merges makes a chunk of them.
+//!
+//! They are written again with each manifest and are always in memory, so there is a limit for all tables together.
+//! What does not fit gets a run.
+
+use super::Engine;
+use super::state::TableState;
+use crate::base::codec::usize_of64;
+use crate::base::error::Result;
+use crate::format::block::Block;
+use crate::format::few::Few;
+use crate::format::frame::ROW_BYTES;
+use crate::memtable::chunk::Chunk;
+use crate::memtable::ranges::Ranges;
+use crate::merge::{Merger, Source};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Records of so many bytes, as rows, are few.
+const FEW_BYTES_MAX: usize = 512;
+/// Those of all tables together may take this part of the memory budget.
+const FEW_PART: u64 = 4;
+/// About what a table takes in memory besides them: itself, its name, and its place among the others.
+const TABLE_BYTES: u64 = 256;
+
+/// The bytes of a table's few records.
+fn bytes_of(table: &TableState) -> u64 {
+    table.few.as_ref().map_or(0, |few| few.bytes().len() as u64)
+}
+
+impl Engine {
+    /// What is left of a small table's frozen memtable and the records that it had, if they are few enough to have
+    /// no run.
+    pub(super) fn few_of(&self, table: &TableState) -> Result<Option<Option<Few>>> {
+        let rows = |c: &Arc<Chunk>| c.block.bytes() + c.block.len() * ROW_BYTES;
+        let bytes = usize_of64(bytes_of(table)) + table.frozen.iter().map(rows).sum::<usize>();
+        let all = self.few_bytes.load(Ordering::Relaxed) + bytes as u64;
+        let any_large = table.frozen.iter().any(|c| !c.segments.is_empty());
+        if !table.levels.is_empty() || any_large || bytes > FEW_BYTES_MAX || all > self.config.memory_bytes / FEW_PART {
+            return Ok(None);
+        }
+        let mut merger = Merger::new(table.flush_sources(), true)?;
+        let mut block = Block::new(merger.fixed());
+        while !merger.fill(&mut block, usize::MAX)? {}
+        Ok(Some(Few::of(&block)))
+    }
+
+    /// Counts what a table has in place of what it had. REQUIRES: the commit lock.
+    pub(super) fn count_few(&self, before: Option<&TableState>, after: Option<&TableState>) {
+        let bytes = self.few_bytes.load(Ordering::Relaxed) + after.map_or(0, bytes_of);
+        self.few_bytes.store(bytes.saturating_sub(before.map_or(0, bytes_of)), Ordering::Relaxed);
+    }
+
+    /// The memory that tables take, their few records included, but not memtables and runs.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        self.state.load().tables.len() as u64 * TABLE_BYTES + self.few_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl TableState {
+    /// What a flush merges: what is frozen, and the few records that have no run.
+    pub(super) fn flush_sources(&self) -> Vec<Source> {
+        self.frozen.iter().cloned().chain(self.few_chunk()).map(Source::chunk).collect()
+    }
+
+    /// The few records that have no run, to be walked or merged.
+    pub(crate) fn few_chunk(&self) -> Option<Arc<Chunk>> {
+        let few = self.few.as_ref()?;
+        Some(Arc::new(Chunk::new(few.to_block(), Ranges::default(), Vec::new())))
+    }
+}

@@ -1,0 +1,95 @@
+//! Freezing memtables for a flush: when, and how, by whoever commits or flushes, under the commit lock.
+//!
+//! All that have something are frozen at one commit. The lock guards a list of these, so that a freeze costs what they
+//! cost, however many tables there are.
+
+use super::Engine;
+use super::commit::Commit;
+use super::state::{State, TableState};
+use crate::base::error::Result;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The log may always grow to this before it causes a flush.
+const LOG_BYTES_MIN: u64 = 64 << 20;
+/// So much may always be committed with large values before it causes a flush; or half of those that are alive. A
+/// memtable has references only, so that dead values would wait in the file until it is full.
+const UNFLUSHED_BYTES_MIN: u64 = 64 << 20;
+
+impl Engine {
+    /// Memory that a flush of the live memtables would free: they, or what of the same commits waits for the log,
+    /// which knows every version of a key.
+    pub(super) fn held_bytes(&self, commit: &Commit) -> u64 {
+        self.log.queued_bytes_from(commit.queued_before).max(commit.live_bytes as u64)
+    }
+
+    /// Freezes the memtables for a flush, if they are full and no flush is under way.
+    pub(super) fn rotate_if_full(&self, commit: &mut Commit) -> Result<()> {
+        let held_bytes = self.held_bytes(commit);
+        self.pace.set_live(held_bytes);
+        self.claim_memory();
+        // A small durable commit takes a block of the log, however little it adds to memory; the log
+        // is bounded too, and with it the time that recovery takes.
+        let log_full = self.log.file_bytes() >= (self.config.memtable_bytes * 2).max(LOG_BYTES_MIN);
+        let unflushed_max = UNFLUSHED_BYTES_MIN.max(self.large_bytes.load(Ordering::Relaxed) / 2);
+        let values_full = commit.large_bytes >= unflushed_max.max(self.config.memtable_bytes * 2);
+        if held_bytes >= self.pace.memtable_limit() || log_full || values_full {
+            self.rotate(commit)?;
+        }
+        Ok(())
+    }
+
+    /// Whether no memtable has anything that is not frozen. (Dropped tables may be among those that had.)
+    pub(super) fn nothing_is_live(&self, commit: &Commit, state: &State) -> bool {
+        let is_empty = |t: &TableState| t.active.as_ref().is_none_or(|a| a.list.is_empty()) && t.chunks.is_empty();
+        commit.touched.iter().all(|&id| state.tables.get(id).is_none_or(|t| is_empty(t)))
+    }
+
+    /// Freezes the memtables; false if a flush is under way, or nothing is in them and no table was made (whose
+    /// record in the log goes when a manifest names it, as every flush makes one do).
+    pub(super) fn rotate(&self, commit: &mut Commit) -> Result<bool> {
+        let state = self.state.load();
+        if state.has_frozen() || self.nothing_is_live(commit, &state) && !commit.created {
+            return Ok(false);
+        }
+        let mut next = state.copy();
+        let mut frozen = Vec::with_capacity(commit.touched.len());
+        let mut noted = Vec::with_capacity(commit.touched.len());
+        for at in 0..commit.touched.len() {
+            let Some(table) = state.tables.get(commit.touched[at]) else { continue };
+            let mut t = TableState::clone(table);
+            let live_bytes = t.live_bytes();
+            commit.keep_spare(t.seal_active(&self.pool)?);
+            t.freeze(live_bytes);
+            if !t.frozen.is_empty() {
+                frozen.push(t.id);
+            }
+            next.tables.set(t);
+        }
+        noted.extend_from_slice(&frozen);
+        for &id in &commit.noted {
+            let Some(table) = next.tables.get(id).filter(|t| t.frozen.is_empty()) else { continue };
+            let mut t = TableState::clone(table);
+            t.pass_freeze();
+            if t.was_read {
+                noted.push(id);
+            }
+            next.tables.set(t);
+        }
+        commit.noted = noted;
+        self.pace.set_frozen(self.held_bytes(commit));
+        commit.touched.clear();
+        commit.created = false;
+        commit.live_bytes = 0;
+        commit.queued_before = self.log.added_bytes();
+        commit.large_bytes = 0;
+        self.pace.set_live(0);
+        next.frozen_seq = next.visible();
+        next.frozen = Some(frozen.into());
+        self.state.store(Arc::new(next));
+        // What the last flush met says nothing of this one.
+        self.forget_flush_error();
+        self.wake();
+        Ok(true)
+    }
+}
