@@ -162,22 +162,25 @@ impl Options {
     }
 
     /// Values of this many bytes or more are written once, apart from their keys, and moved by merges
-    /// only out of segments that are mostly dead. Default: 1024; from 64 to 8192.
+    /// only out of segments that are mostly dead (when the file is closed or left alone, out of the emptiest as long as
+    /// a sixteenth of the file is dead). Default: 1024; from 64 to 8192. Two values of more than 5,400 bytes fill a page
+    /// of 16 KiB badly.
     pub fn large_value_bytes(mut self, bytes: u32) -> Options {
         self.config.large_value_bytes = crate::base::codec::usize_of(bytes);
         self
     }
 
     /// Whether threads of the library merge runs in the background. Without them, reads slow down
-    /// as runs pile up, until [`Db::settle`] or [`Db::compact`] is called. Default: true.
+    /// as runs pile up, until [`Db::settle`] or [`Db::compact`] is called, and the file keeps what was replaced until
+    /// then, also when it is closed. Default: true.
     pub fn background_merges(mut self, yes: bool) -> Options {
         self.config.background_merges = yes;
         self
     }
 
     /// Whether the library starts threads at all. Without them flushes and the writing of large values
-    /// happen in whichever call finds them due, nothing is merged but by [`Db::settle`] and
-    /// [`Db::compact`], and eventual commits become durable by [`Db::sync`], a later durable commit, a
+    /// happen in whichever call finds them due, nothing is merged but by [`Db::settle`],
+    /// [`Db::compact`] and closing, and eventual commits become durable by [`Db::sync`], a later durable commit, a
     /// flush or the close: not by time alone. For simulators, which must be able to repeat a run call
     /// by call.
     #[doc(hidden)]

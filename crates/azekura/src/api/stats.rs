@@ -97,10 +97,10 @@ pub(super) fn stats(engine: &Engine) -> Stats {
     let (io, counters) = (&engine.io, &engine.counters);
     let get = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
     let cache = engine.store.caches.stats();
-    let free_bytes = engine.space.free_bytes();
+    let (live_bytes, free_bytes) = engine.space.taken_and_free();
     Stats {
         file_bytes: engine.file.len().unwrap_or(0),
-        live_bytes: engine.space.end() - free_bytes,
+        live_bytes,
         free_bytes,
         memtable_bytes: engine.pace.memtable_bytes(),
         table_bytes: engine.table_bytes(),

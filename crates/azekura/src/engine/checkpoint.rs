@@ -36,6 +36,8 @@ pub(super) struct Checkpoint {
     pub(super) flushed_seq: u64,
     /// Whether it named no log chain.
     pub(super) clean: bool,
+    /// The number that was found when the file was opened.
+    pub(super) opened: u64,
 }
 
 /// A chain that recovery has read.
@@ -199,6 +201,12 @@ impl Engine {
         guard.flushed_seq = state.flushed_seq;
         guard.clean = manifest.logs.is_empty();
         Ok(())
+    }
+
+    /// Whether a manifest of its own ends the file, and there is a hole for the next.
+    pub(super) fn manifest_ends_the_file(&self) -> bool {
+        let manifest = self.checkpoint.lock().manifest;
+        manifest.is_some_and(|m| m.end() == self.space.end() && self.space.fits_below(m.len, m.offset))
     }
 
     /// No checkpoint is written while the result lives.

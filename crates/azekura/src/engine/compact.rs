@@ -12,16 +12,16 @@ use super::checkpoint::Retired;
 use super::job::{Fresh, Output};
 use super::pick::Job;
 use super::state::{SortedRun, TableState};
-use crate::base::error::Result;
+use super::waste::Sparse;
+use crate::base::error::{Error, Result};
 use crate::merge::{Merger, Source};
 use crate::run::Run;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// A merge of no more than this, large values included, is done in milliseconds: closing does not stop it, and makes
-/// it for tables of which that is all.
-pub(super) const SHORT_BYTES_MAX: u64 = 1 << 20;
+/// A merge of no more than this, large values included, is done in milliseconds: that the engine stops does not end it.
+const SHORT_BYTES_MAX: u64 = 1 << 20;
 
 /// So much of a value segment must be dead before its values are moved: more than what stands between them.
 const SPARSE_BYTES_MIN: u64 = 64 << 10;
@@ -29,33 +29,29 @@ const SPARSE_BYTES_MIN: u64 = 64 << 10;
 /// What comes to stand in a level's place, if anything does.
 type Successor = Option<Arc<SortedRun>>;
 
-/// A value segment of which less than half is alive.
-pub(super) struct Sparse {
-    pub(super) id: u32,
-    pub(super) dead_bytes: u64,
-}
-
 impl Engine {
     /// Does a merge. False: the table is gone, or the engine is stopping.
     pub(super) fn run_job(&self, job: Job) -> Result<bool> {
-        self.poison.catch("merging", || self.merge(job))
+        let done = self.poison.catch("merging", || self.merge(job));
+        if matches!(done, Err(Error::NoSpace { .. })) {
+            // Values that were moved are nobody's: once their segment is closed, nobody waits for them.
+            let _forgotten = self.values.close_open();
+        }
+        done
     }
 
     /// The job is consumed, since what holds its inputs keeps their place in the file.
-    fn merge(&self, Job { table, inputs, bottom }: Job) -> Result<bool> {
+    fn merge(&self, Job { table, inputs, bottom, drain, closing }: Job) -> Result<bool> {
         let started = Instant::now();
         let records: u64 = inputs.iter().map(|l| l.records()).sum();
         let bytes: u64 = inputs.iter().map(|l| l.bytes()).sum();
-        let short = inputs.iter().map(|l| l.kept_bytes()).sum::<u64>() <= SHORT_BYTES_MAX;
+        let short = inputs.iter().map(|l| l.kept_bytes()).fold(0, u64::saturating_add) <= SHORT_BYTES_MAX;
         let filtered = inputs.iter().flat_map(|l| &l.runs).any(|r| r.info.filter_blocks > 0);
         let sources = inputs.iter().map(|l| Source::runs(l.runs.clone())).collect::<Result<Vec<_>>>()?;
         let mut merger = Merger::new(sources, bottom)?;
         let Ok(kind) = self.state.load().table(table).map(|t| t.kind) else { return Ok(false) };
         let mut output = Output::new(self, kind, filtered || !merger.is_chain(), !bottom, records, bytes);
-        // (The thread that writes large values ends before the last merges of a closing.)
-        if !self.stopping() {
-            output.drain(self.draining_segments(&inputs));
-        }
+        output.drain(self.draining_segments(&inputs, drain));
         let stepwise = inputs.last().is_some_and(|l| l.runs.len() > 1) && merger.ranges().is_empty();
         if stepwise {
             merger.stop_at_partitions();
@@ -65,7 +61,7 @@ impl Engine {
         let mut steps = Steps { levels: inputs, updates, written: 0, passed: 0 };
         let mut before = merger.partitions_done();
         while !output.step(&mut merger)? {
-            if self.stopping() && !short {
+            if self.stopping() && !short && !closing {
                 return Ok(false);
             }
             // Only where the step has just come to the end of a partition does the output end there.
@@ -80,7 +76,8 @@ impl Engine {
             }
         }
         let done = output.finish(&merger.ranges())?;
-        let installed = self.install_job(table, steps, done.runs)?;
+        // Closing writes a checkpoint for several short ones.
+        let installed = self.install_job(table, steps, done.runs, !(short && closing))?;
         self.counters.merges.fetch_add(1, Ordering::Relaxed);
         self.counters.merged_records.fetch_add(records, Ordering::Relaxed);
         let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -88,34 +85,13 @@ impl Engine {
         Ok(installed)
     }
 
-    /// Value segments that are mostly dead and to which the inputs' records refer.
-    fn draining_segments(&self, inputs: &[Arc<SortedRun>]) -> Vec<u32> {
-        let sparse = self.sparse_segments();
-        let mut found: Vec<u32> =
-            inputs.iter().flat_map(|l| &l.runs).flat_map(|r| &r.info.large).map(|l| l.0).collect();
-        found.sort_unstable();
-        found.dedup();
-        found.retain(|id| sparse.iter().any(|s| s.id == *id));
+    /// Value segments that are mostly dead and to which the inputs' records refer, and those that are to be emptied.
+    fn draining_segments(&self, inputs: &[Arc<SortedRun>], drain: Vec<u32>) -> Vec<u32> {
+        let half_dead = |s: &Sparse| s.dead_bytes * 2 > s.bytes && s.dead_bytes >= SPARSE_BYTES_MIN;
+        let sparse = self.sparse_segments().into_iter().filter(half_dead).map(|s| s.id);
+        let mut found: Vec<u32> = sparse.filter(|&id| inputs.iter().any(|l| l.refers_to(id))).collect();
+        found.extend(drain);
         found
-    }
-
-    /// Segments of which less than half is referred to by runs, and more than a little is not.
-    pub(super) fn sparse_segments(&self) -> Vec<Sparse> {
-        let mut live = std::collections::HashMap::new();
-        for table in self.state.load().tables.with_runs() {
-            for run in table.levels.iter().flat_map(|l| &l.runs) {
-                for &(id, bytes) in &run.info.large {
-                    *live.entry(id).or_insert(0u64) += bytes;
-                }
-            }
-        }
-        let segments = self.values.closed_segments();
-        let sparse = segments.iter().filter_map(|s| {
-            let (live, used) = (*live.get(&s.id)?, s.used());
-            let dead_bytes = used.saturating_sub(live);
-            (live < dead_bytes && dead_bytes >= SPARSE_BYTES_MIN).then_some(Sparse { id: s.id, dead_bytes })
-        });
-        sparse.collect()
     }
 
     /// Replaces the partitions that have been read up, as a merge goes on: `passed` of the oldest input's, and of
@@ -144,8 +120,9 @@ impl Engine {
         Ok(installed)
     }
 
-    /// Puts the output of a whole merge in place of what is left of its inputs.
-    fn install_job(&self, table: u32, steps: Steps, fresh: Fresh) -> Result<bool> {
+    /// Puts the output of a whole merge in place of what is left of its inputs. The checkpoint that lets go of these
+    /// may be left to the caller.
+    fn install_job(&self, table: u32, steps: Steps, fresh: Fresh, checkpoint: bool) -> Result<bool> {
         let Some((oldest, newer)) = steps.levels.split_last() else { return Ok(false) };
         let mut runs = oldest.runs[..steps.written].to_vec();
         let mut gone = oldest.runs[steps.written..].to_vec();
@@ -164,6 +141,8 @@ impl Engine {
         }
         if installed {
             fresh.installed();
+        }
+        if installed && checkpoint {
             self.checkpoint(Purpose::Plain)?;
         }
         Ok(installed)

@@ -5,7 +5,7 @@ use super::checkpoint::{Purpose, Retired};
 use super::job::{self, Fresh, MergeOutput};
 use super::state::{SortedRun, TableState};
 use crate::base::error::Result;
-use crate::base::key::SortKey;
+use crate::base::key::{Kind, SortKey};
 use crate::format::few::Few;
 use crate::memtable::chunk::Chunk;
 use crate::merge::Merger;
@@ -97,7 +97,7 @@ impl Engine {
             for i in (0..n as u64).step_by(crate::base::codec::usize_of64(step)).take(SAMPLE_KEYS as usize) {
                 let key = SortKey::new(chunk.block.key(crate::base::codec::usize_of64(i), &mut tmp));
                 asked += 1;
-                found += u32::from(in_levels(table, key)?);
+                found += u32::from(in_levels(table.kind, &table.levels, key)?);
             }
         }
         Ok(if asked == 0 { 0.0 } else { found as f32 / asked as f32 })
@@ -106,9 +106,9 @@ impl Engine {
     /// What one sorted run refers to belongs to different keys, so that no more of it is dead than newer runs hide:
     /// the one with the most of a table is near enough.
     fn note_large_values(&self) {
-        let referred = |l: &Arc<SortedRun>| l.runs.iter().flat_map(|r| &r.info.large).map(|x| x.1).sum::<u64>();
         let state = self.state.load_full();
-        let alive = state.tables.with_runs().map(|t| t.levels.iter().map(referred).max().unwrap_or(0)).sum();
+        let most = |t: &Arc<TableState>| t.levels.iter().map(|l| l.large_bytes()).max().unwrap_or(0);
+        let alive = state.tables.with_runs().map(most).fold(0, u64::saturating_add);
         self.large_bytes.store(alive, Ordering::Relaxed);
     }
 
@@ -155,6 +155,11 @@ impl Engine {
 
     /// Flushes everything committed so far and waits for it.
     pub(crate) fn flush(&self) -> Result<()> {
+        self.flush_while(|| true)
+    }
+
+    /// As `flush`, but waits only as long as `go_on` says so.
+    pub(super) fn flush_while(&self, go_on: impl Fn() -> bool) -> Result<()> {
         self.check_writable()?;
         let goal = self.state.load().visible();
         // What a flush met that began before (a full disk, which may have room by now) is not the answer.
@@ -168,6 +173,9 @@ impl Engine {
                 return Ok(());
             }
             self.wait_for_flush(before)?;
+            if !go_on() {
+                return Ok(());
+            }
         }
         // The runs are in place, but the checkpoint that names them may still be on its way.
         if self.checkpoint.lock().flushed_seq < goal {
@@ -197,10 +205,10 @@ impl Engine {
     }
 }
 
-/// Whether an older run has the key.
-fn in_levels(table: &TableState, key: SortKey<'_>) -> Result<bool> {
-    let hash = table.kind.filter_hash(key);
-    for level in table.levels.iter() {
+/// Whether one of some sorted runs has the key.
+pub(super) fn in_levels(kind: Kind, levels: &[Arc<SortedRun>], key: SortKey<'_>) -> Result<bool> {
+    let hash = kind.filter_hash(key);
+    for level in levels {
         if let Some(run) = level.run_for(key)
             && run.may_contain(hash)?
             && run.has(key)?

@@ -30,6 +30,7 @@ mod tail;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod threads;
+mod waste;
 pub(crate) mod within;
 
 pub(crate) use commit::{Batch, BatchPart};

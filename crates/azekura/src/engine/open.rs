@@ -451,6 +451,7 @@ fn build(
             old_logs: replayed.logs,
             flushed_seq: flushed,
             clean: found.manifest.logs.is_empty(),
+            opened: found.block.number,
         }),
         retired: Mutex::new(Vec::new()),
         next_id: AtomicU64::new(found.manifest.next_id.saturating_add(id_gap)),
@@ -612,18 +613,18 @@ impl Engine {
         // Whoever settles or compacts notices at his next step.
         let _paused = self.pause_merges();
         self.values.close_open()?;
-        let written = self.counters.commits.load(Ordering::Relaxed) > 0;
-        let was_clean = self.checkpoint.lock().clean && self.retired.lock().is_empty();
-        // What the file says is enough if there is no room for more.
-        let merged = if written && self.config.background_merges { self.settle_small_tables() } else { Ok(0) };
-        let clean = was_clean && matches!(merged, Ok(0) | Err(Error::NoSpace { .. }));
+        self.lock_commit().clear_spares();
         self.end_load();
+        let (clean, changed) = {
+            let checkpoint = self.checkpoint.lock();
+            (checkpoint.clean && self.retired.lock().is_empty(), checkpoint.number != checkpoint.opened)
+        };
         if !clean {
             self.checkpoint(super::checkpoint::Purpose::Close)?;
         }
-        if written {
-            // All is safe, and the next handle moves what this one could not.
-            let _moved = self.tighten_for_closing();
+        if !clean || changed {
+            // All is safe. What this cannot do, for want of room, the next handle does.
+            let _shrunk = self.shrink_for_closing();
         }
         self.trim()
     }

@@ -6,7 +6,6 @@
 //! the table is overwritten, and loads of new keys never rewrite the bottom before its turn. When
 //! nothing happens, everything is merged into one run, so that reads find one.
 
-use super::compact::Sparse;
 use super::job::partition_bytes;
 use super::state::{SortedRun, TableState};
 use std::sync::Arc;
@@ -17,7 +16,7 @@ const FAN_IN_READ: usize = 4;
 /// The bottom takes in the rest when this part of it is estimated to be hidden.
 const GARBAGE_PART: f64 = 0.5;
 /// Partitions smaller than this part of what a merge would make are joined when many have come side by side.
-const SMALL_PARTITION_PART: u64 = 16;
+pub(super) const SMALL_PARTITION_PART: u64 = 16;
 const SMALL_PARTITIONS: usize = 16;
 
 /// A merge to be done.
@@ -27,6 +26,16 @@ pub(super) struct Job {
     pub(super) inputs: Vec<Arc<SortedRun>>,
     /// Nothing older exists.
     pub(super) bottom: bool,
+    /// Value segments to be emptied, beside those that are mostly dead.
+    pub(super) drain: Vec<u32>,
+    /// It is a part of closing: that the engine stops does not end it.
+    pub(super) closing: bool,
+}
+
+impl Job {
+    pub(super) fn new(table: u32, inputs: Vec<Arc<SortedRun>>, bottom: bool) -> Job {
+        Job { table, inputs, bottom, drain: Vec::new(), closing: false }
+    }
 }
 
 /// Classes of jobs, each with a thread of its own so that long merges never hold up short ones.
@@ -63,7 +72,7 @@ pub(super) fn pick(
     let make = |from: usize, to: usize| {
         let inputs = levels[from..to].to_vec();
         let fits = class_of(&inputs, flush_bytes) == class && !inputs.iter().any(&busy);
-        fits.then(|| Job { table: table.id, bottom: to == levels.len(), inputs })
+        fits.then(|| Job::new(table.id, inputs, to == levels.len()))
     };
     let fan_in = if table.is_read() { FAN_IN_READ } else { FAN_IN };
     let full = full_tiers(levels, flush_bytes, fan_in, &busy);
@@ -77,23 +86,15 @@ pub(super) fn pick(
     None
 }
 
-/// The merge that idle time does: everything into one run, unless little would be gained; and a run once more
-/// through which much of `sparse` value segments can be given back.
-pub(super) fn pick_idle(
-    table: &TableState,
-    force: bool,
-    sparse: &[Sparse],
-    busy: impl Fn(&Arc<SortedRun>) -> bool,
-) -> Option<Job> {
+/// The merge that idle time does: everything into one run, unless little would be gained.
+pub(super) fn pick_idle(table: &TableState, force: bool, busy: impl Fn(&Arc<SortedRun>) -> bool) -> Option<Job> {
     let levels = &table.levels;
     let bottom = levels.last()?;
     let above: u64 = levels[..levels.len() - 1].iter().map(|l| l.bytes()).sum();
-    let dead: u64 = sparse.iter().filter(|s| bottom.refers_to(s.id)).map(|s| s.dead_bytes).sum();
-    let drain = dead > 0 && dead * 16 >= bottom.bytes();
-    let purge = levels.len() == 1 && (bottom.deletes() > 0 || !bottom.ranges.is_empty() || drain);
+    let purge = levels.len() == 1 && (bottom.deletes() > 0 || !bottom.ranges.is_empty());
     let worth = force || levels.len() > FAN_IN || above * 16 >= bottom.bytes() || bottom.bytes() < 1 << 30;
     let due = levels.len() > 1 && worth || purge;
-    (due && !levels.iter().any(busy)).then(|| Job { table: table.id, bottom: true, inputs: levels.to_vec() })
+    (due && !levels.iter().any(busy)).then(|| Job::new(table.id, levels.to_vec(), true))
 }
 
 /// Where `fan_in` or more contiguous runs of one tier stand (smaller ones among them are taken along), the lowest

@@ -2,12 +2,10 @@
 
 use super::Engine;
 use super::checkpoint::Purpose;
-use super::compact::SHORT_BYTES_MAX;
 use super::pick::Job;
-use super::state::SortedRun;
-use super::tail::Allowance;
+use super::tail::{Allowance, PARTS_BYTES_MIN};
 use crate::base::error::{Error, Result};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// How far a long operation has come, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,16 +16,16 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Idle time moves the tail down while holes take more than this part of the file, and this much.
-const LOOSE_PART: u64 = 1024;
-const LOOSE_BYTES_MIN: u64 = 8 << 20;
-/// Closing does so where they take more than this part, and moves at most so many memtables. Where they are most
-/// of a file, less will do: a few keys that were overwritten for long leave the log's last segment before them.
-const CLOSE_LOOSE_PART: u64 = 32;
-const CLOSE_MEMTABLES: u64 = 4;
-const CLOSE_HOLES_MIN: u64 = 64 << 10;
-/// Closing merges so many small tables at most.
-const CLOSE_TABLES: usize = 16;
+/// Holes may be this part of the rest of the file, and so many bytes.
+const LOOSE_PART: u64 = 32;
+const LOOSE_BYTES_MIN: u64 = 24 << 10;
+/// Idle time fills them also where they are fewer, but so many, and a larger part than this.
+const IDLE_LOOSE_PART: u64 = 1024;
+const IDLE_LOOSE_BYTES: u64 = 8 << 20;
+/// What is written anew may make others due: a merge, for one, may let go of values.
+const ROUNDS_MAX: usize = 4;
+/// Closing writes a checkpoint when so much has been written anew.
+const CLOSING_STEP_BYTES: u64 = 16 << 20;
 /// Holes smaller than this are not worth a call.
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
 
@@ -45,14 +43,13 @@ impl Engine {
     pub(crate) fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
         self.check_writable()?;
         self.settle()?;
-        self.lock_commit().clear_spares();
-        self.values.close_open()?;
-        self.drain_values()?;
         let paused = self.pause_merges();
         self.check_open()?;
         // Only what is closed and written is moved.
         self.values.close_open()?;
         self.values.sync()?;
+        self.log.rest(false)?;
+        self.checkpoint(Purpose::Plain)?;
         let total = self.space.end();
         let mut say = |done| {
             paused.step_aside(|| progress(Progress { done, total }));
@@ -61,8 +58,11 @@ impl Engine {
         };
         say(0)?;
         let mut left = Allowance::new(total);
-        while self.move_tail(&mut left)? {
-            say(total - self.space.end().min(total))?;
+        for part_min in PARTS_BYTES_MIN {
+            left.part_min = part_min;
+            while self.move_tail(&mut left)? {
+                say(total - self.space.end().min(total))?;
+            }
         }
         self.checkpoint(Purpose::Plain)?;
         self.checkpoint(Purpose::Plain)?;
@@ -78,70 +78,139 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether enough of the file is holes that moving its tail into them is worth while.
-    pub(super) fn is_loose(&self) -> bool {
+    /// Whether holes are more than they may be of a file that nobody writes.
+    fn is_loose(&self) -> bool {
+        let (taken, free) = self.space.taken_and_free();
+        free > taken / LOOSE_PART + LOOSE_BYTES_MIN
+    }
+
+    /// Whether moving the tail into holes is worth while where there is time for it.
+    pub(super) fn is_loose_for_idle_time(&self) -> bool {
         let free = self.space.free_bytes();
-        free > LOOSE_BYTES_MIN && free > self.space.end() / LOOSE_PART
+        self.is_loose() || free > IDLE_LOOSE_BYTES && free > self.space.end() / IDLE_LOOSE_PART
     }
 
     /// Moves the file's tail into its holes as long as these are many and `go_on` says so, and cuts it.
     /// REQUIRES: merges are held back.
     pub(super) fn tighten(&self, go_on: impl Fn() -> bool) -> Result<()> {
-        if self.is_loose() && go_on() && self.values.close_at(self.space.end())? {
+        let go_on = || self.is_loose_for_idle_time() && go_on();
+        if go_on() && self.values.close_at(self.space.end())? {
             self.values.sync()?;
         }
-        let mut left = Allowance::new(self.space.end());
-        while self.is_loose() && go_on() && !self.stopping() && self.move_tail(&mut left)? {}
+        self.fill_holes(go_on)?;
         self.trim()
     }
 
-    /// Merges what small tables have been flushed to, if it may be mostly of the same keys: a file of a few keys that
-    /// were overwritten for long is small when it is closed. Some tables at most, for each is a checkpoint. Gives how
-    /// many were merged. REQUIRES: merges are held back.
-    pub(super) fn settle_small_tables(&self) -> Result<usize> {
-        let is_due = |levels: &[Arc<SortedRun>]| {
-            let Some((bottom, above)) = levels.split_last() else { return false };
-            let above: u64 = above.iter().map(|l| l.kept_bytes()).sum();
-            above > 0 && above * 2 >= bottom.kept_bytes() && above + bottom.kept_bytes() <= SHORT_BYTES_MAX
-        };
-        let state = self.state.load_full();
-        let due: Vec<u32> =
-            state.tables.with_runs().filter(|t| is_due(&t.levels)).map(|t| t.id).take(CLOSE_TABLES).collect();
-        drop(state);
-        for &table in &due {
-            // One that was dropped meanwhile needs no merging.
-            let Ok(inputs) = self.state.load().table(table).map(|t| t.levels.to_vec()) else { continue };
-            self.run_job(Job { table, inputs, bottom: true })?;
+    fn fill_holes(&self, go_on: impl Fn() -> bool) -> Result<()> {
+        let mut left = Allowance::new(self.space.end());
+        for part_min in PARTS_BYTES_MIN {
+            left.part_min = part_min;
+            while go_on() && self.move_tail(&mut left)? {}
         }
-        Ok(due.len())
-    }
-
-    /// The log of a load leaves holes as large as itself when the file is closed: fills them with the tail, if
-    /// they are a good part of the file. REQUIRES: merges are held back.
-    pub(super) fn tighten_for_closing(&self) -> Result<()> {
-        let (free, end) = (self.space.free_bytes(), self.space.end());
-        let begin = free > LOOSE_BYTES_MIN && free > end / CLOSE_LOOSE_PART;
-        let holes = || self.space.free_bytes() > (self.space.end() / 2).max(CLOSE_HOLES_MIN);
-        let mut left = Allowance::new(CLOSE_MEMTABLES * self.config.memtable_bytes);
-        while (begin && self.is_loose() || holes()) && self.move_tail(&mut left)? {}
+        // A manifest that ends the file goes lower with the next checkpoint.
+        for _ in 0..2 {
+            if go_on() && self.manifest_ends_the_file() {
+                self.checkpoint(Purpose::Plain)?;
+            }
+        }
         Ok(())
     }
 
-    /// Rewrites runs whose values stand in mostly dead segments, so that these go.
-    fn drain_values(&self) -> Result<()> {
-        let sparse = self.sparse_segments();
-        if sparse.is_empty() {
+    /// Brings a file that is being closed down to what its records need. REQUIRES: nothing is in memory, and merges
+    /// are held back.
+    pub(super) fn shrink_for_closing(&self) -> Result<()> {
+        let dropped = if self.config.background_merges { self.drop_dead(true) } else { Ok(()) };
+        // Where there was no room for that, there may be holes all the same. A damaged file is left as it is.
+        if !matches!(dropped, Ok(()) | Err(Error::NoSpace { .. })) {
+            return dropped;
+        }
+        self.values.close_open()?;
+        self.values.sync()?;
+        self.fill_holes(|| self.is_loose())?;
+        dropped
+    }
+
+    /// Writes anew what keeps more dead bytes than may be. REQUIRES: merges are held back.
+    pub(super) fn drop_dead(&self, closing: bool) -> Result<()> {
+        for _ in 0..ROUNDS_MAX {
+            self.values.close_open()?;
+            let excess = self.excess();
+            if excess.is_empty() {
+                return Ok(());
+            }
+            let ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
+            let mut bytes = 0;
+            for id in ids {
+                let Some(job) = self.state.load().table(id).ok().and_then(|t| excess.job(t)) else { continue };
+                if !closing {
+                    self.check_open()?;
+                }
+                bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
+                self.run_job(Job { closing, ..job })?;
+                if bytes > CLOSING_STEP_BYTES {
+                    bytes = 0;
+                    self.checkpoint(Purpose::Plain)?;
+                }
+            }
+            self.checkpoint(Purpose::Plain)?;
+        }
+        Ok(())
+    }
+
+    /// What idle time does when everything is merged: lets go of the log and of what is dead, and moves the tail,
+    /// as long as `go_on` says so.
+    pub(super) fn tidy(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
+        let go_on = || go_on() && !self.stopping();
+        for _ in 0..ROUNDS_MAX {
+            let before = self.file_mark();
+            if self.log_is_long() {
+                self.rest(go_on)?;
+            }
+            self.drop_dead_aside(class, go_on)?;
+            if go_on() && self.is_loose_for_idle_time() {
+                let _paused = self.pause_merges();
+                self.tighten(go_on)?;
+            }
+            self.trim()?;
+            if !go_on() || self.file_mark() == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Flushes what is in memory, and leaves the log no more than it needs.
+    fn rest(&self, go_on: impl Fn() -> bool) -> Result<()> {
+        self.flush_while(go_on)?;
+        // The thread that has flushed lets go of what was there before, and with it of dead values.
+        drop(self.flushing.lock());
+        self.lock_commit().clear_spares();
+        self.log.rest(true)?;
+        self.values.close_open()?;
+        self.checkpoint(Purpose::Plain)
+    }
+
+    /// As `drop_dead`, once, beside other merges.
+    fn drop_dead_aside(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
+        let excess = self.excess();
+        if excess.is_empty() {
             return Ok(());
         }
         let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
-        for table in ids {
-            let _paused = self.pause_merges();
-            let inputs = match self.state.load().table(table) {
-                Ok(t) if t.levels.len() == 1 && sparse.iter().any(|s| t.levels[0].refers_to(s.id)) => t.levels.to_vec(),
-                _ => continue,
-            };
-            self.run_job(Job { table, inputs, bottom: true })?;
+        for id in ids.into_iter().take_while(|_| go_on()) {
+            if let Some(job) = self.take_excess(class, &excess, id) {
+                let done = self.run_job(job);
+                self.end_job(class);
+                done?;
+            }
         }
-        Ok(())
+        self.values.close_open()?;
+        self.checkpoint(Purpose::Plain)
+    }
+
+    /// What the file looks like, to see whether anything has changed.
+    pub(super) fn file_mark(&self) -> [u64; 4] {
+        let commits = self.counters.commits.load(Ordering::Relaxed);
+        [commits, self.space.end(), self.space.free_bytes(), self.log.file_bytes()]
     }
 }

@@ -139,7 +139,12 @@ impl SortedRun {
 
     /// Bytes of the file that it keeps: its own, and the large values to which it refers.
     pub(crate) fn kept_bytes(&self) -> u64 {
-        self.bytes() + self.runs.iter().flat_map(|r| &r.info.large).map(|l| l.1).sum::<u64>()
+        self.bytes().saturating_add(self.large_bytes())
+    }
+
+    /// Bytes of the large values to which it refers, as its manifest says: any number, if that is forged.
+    pub(crate) fn large_bytes(&self) -> u64 {
+        self.runs.iter().flat_map(|r| &r.info.large).fold(0, |sum, l| sum.saturating_add(l.1))
     }
 
     /// Whether it refers to a value segment.

@@ -17,14 +17,18 @@ use crate::space::Extent;
 use crate::values::Segment;
 use std::sync::Arc;
 
-/// Parts that are smaller are not worth a place of their own.
-const PART_BYTES_MIN: u64 = 4 * PAGE_BYTES as u64;
-/// So much of a value segment is moved at a time, or less.
+/// Parts that are smaller are not worth a place of their own; only where larger ones have left too many holes.
+pub(super) const PARTS_BYTES_MIN: [u64; 2] = [4 * PAGE_BYTES as u64, PAGE_BYTES as u64];
+/// So much is moved by one checkpoint, or less.
 const STEP_BYTES_MAX: u64 = 64 << 20;
 
 /// What may be moved, so that moving ends however fast others write, and whoever holds what was moved.
 pub(super) struct Allowance {
+    /// One of `PARTS_BYTES_MIN`.
+    pub(super) part_min: u64,
     bytes: u64,
+    /// Of that, by the checkpoint to come.
+    step: u64,
     logs: u32,
 }
 
@@ -33,7 +37,7 @@ const LOG_MOVES_MAX: u32 = 3;
 
 impl Allowance {
     pub(super) fn new(bytes: u64) -> Allowance {
-        Allowance { bytes, logs: LOG_MOVES_MAX }
+        Allowance { part_min: PARTS_BYTES_MIN[0], bytes, step: STEP_BYTES_MAX, logs: LOG_MOVES_MAX }
     }
 }
 
@@ -73,7 +77,9 @@ impl Engine {
     }
 
     fn last_values(&self) -> Option<LastValues> {
-        let all = self.values.whole_segments().into_iter().map(|segment| {
+        // What the file was cut of is damaged, and may be as long as a forged manifest says.
+        let whole = self.values.whole_segments().into_iter().filter(|s| !s.is_cut());
+        let all = whole.map(|segment| {
             let extents = segment.place().extents().to_vec();
             let n = highest(&extents);
             LastValues { segment, extents, n }
@@ -93,9 +99,12 @@ impl Engine {
 
     fn move_run(&self, last: &LastRun<'_>, left: &mut Allowance) -> Result<bool> {
         let &LastRun { table, level, place, run, n, extent } = last;
-        let Some((moved, to)) = self.copy_part(extent, left)? else { return Ok(false) };
+        let copied = self.copy_parts(extent, left)?;
+        if copied.is_empty() {
+            return Ok(false);
+        }
         let mut parts = level.runs.clone();
-        let info = RunInfo { extents: relocated(&run.info.extents, n, &[(moved, to)]), ..run.info.clone() };
+        let info = RunInfo { extents: relocated(&run.info.extents, n, &copied), ..run.info.clone() };
         let replaced = self.open_run(info).and_then(|next| {
             parts[place] = Arc::new(next);
             let fresh = Arc::new(SortedRun::new(parts.clone(), level.updates)?.joined_by(level.joined));
@@ -103,58 +112,61 @@ impl Engine {
         });
         if !matches!(replaced, Ok(true)) {
             // Somebody was faster, or the copy cannot be read; nobody has seen it.
-            self.space.free(to);
+            self.free_copies(&copied);
             return replaced.map(|_| true);
         }
         run.succeeded_by(parts.swap_remove(place));
-        self.retired.lock().push(Retired::parts(run.clone(), vec![moved]));
+        self.retired.lock().push(Retired::parts(run.clone(), copied.iter().map(|p| p.0).collect()));
         self.checkpoint(Purpose::Plain)?;
         Ok(true)
     }
 
-    /// Copies the end of the segment's highest extent, or all of it, to as many holes as it takes.
     fn move_values(&self, last: LastValues, left: &mut Allowance) -> Result<bool> {
         let LastValues { segment, extents, n } = last;
-        let mut rest = extents[n];
-        let mut parts = Vec::new();
-        let mut copied = Ok(());
-        let end = |rest: Extent| {
-            let len = rest.len.min(STEP_BYTES_MAX - (extents[n].len - rest.len));
-            Extent { offset: rest.end() - len, len }
-        };
-        while end(rest).len > 0 {
-            match self.copy_part(end(rest), left) {
+        let copied = self.copy_parts(extents[n], left)?;
+        if copied.is_empty() {
+            return Ok(false);
+        }
+        let from = copied.iter().map(|p| p.0).collect();
+        let step = ValueMove { segment, extents: relocated(&extents, n, &copied), left: from };
+        let done = self.checkpoint_move(&step);
+        // Unless it is known that no checkpoint names the copy, the handle is poisoned.
+        if done.is_err() && self.poison.check().is_ok() {
+            self.free_copies(&copied);
+        }
+        done.map(|()| true)
+    }
+
+    fn free_copies(&self, copied: &[(Extent, Extent)]) {
+        copied.iter().for_each(|p| self.space.free(p.1));
+    }
+
+    /// Copies the end of an extent, or all of it, to as many holes as it takes: what was copied and where to, from the
+    /// end on.
+    fn copy_parts(&self, extent: Extent, left: &mut Allowance) -> Result<Vec<(Extent, Extent)>> {
+        let mut copied = Vec::new();
+        let mut rest = extent;
+        while rest.len > 0 && extent.len - rest.len < STEP_BYTES_MAX {
+            left.step = STEP_BYTES_MAX - (extent.len - rest.len);
+            match self.copy_part(rest, left) {
                 Ok(Some(part)) => {
                     rest.len -= part.0.len;
-                    parts.push(part);
+                    copied.push(part);
                 }
                 Ok(None) => break,
                 Err(e) => {
-                    copied = Err(e);
-                    break;
+                    self.free_copies(&copied);
+                    return Err(e);
                 }
             }
         }
-        if parts.is_empty() {
-            return copied.map(|()| false);
-        }
-        let from = parts.iter().map(|p| p.0).collect();
-        let step = ValueMove { segment, extents: relocated(&extents, n, &parts), left: from };
-        let done = copied.and_then(|()| self.checkpoint_move(&step));
-        if done.is_err() {
-            // Unless it is known that no checkpoint names the copy, the handle is poisoned.
-            if self.poison.check().is_ok() {
-                parts.iter().for_each(|p| self.space.free(p.1));
-            }
-            return done.map(|()| false);
-        }
-        Ok(true)
+        Ok(copied)
     }
 
     /// Copies the end of an extent to a lower place: what was copied, and where to.
     fn copy_part(&self, extent: Extent, left: &mut Allowance) -> Result<Option<(Extent, Extent)>> {
         let at_most = |bytes| part_of(extent.len, bytes);
-        let mut len = at_most(left.bytes);
+        let mut len = at_most(left.bytes.min(left.step));
         while len > 0 {
             if let Some(to) = self.space.alloc_below(len, extent.offset) {
                 let from = Extent { offset: extent.offset + extent.len - len, len };
@@ -165,7 +177,7 @@ impl Engine {
                 left.bytes -= len;
                 return copied.map(|()| Some((from, to)));
             }
-            len = if len > PART_BYTES_MIN { at_most(len / 2) } else { 0 };
+            len = if len > left.part_min { at_most(len / 2) } else { 0 };
         }
         Ok(None)
     }
@@ -196,7 +208,7 @@ fn part_of(extent_len: u64, bytes: u64) -> u64 {
 fn last_run(state: &State) -> Option<LastRun<'_>> {
     let levels = state.tables.with_runs().flat_map(|t| t.levels.iter().map(move |level| (t.id, level)));
     let runs = levels.flat_map(|(table, level)| {
-        level.runs.iter().enumerate().map(move |(place, run)| {
+        level.runs.iter().enumerate().filter(|(_, run)| !run.is_cut()).map(move |(place, run)| {
             let n = highest(&run.info.extents);
             (table, level, place, run, n)
         })

@@ -4,6 +4,7 @@
 mod dropped;
 mod forged;
 mod hooked;
+mod waste;
 
 use super::Engine;
 use super::state::{SortedRun, State};
@@ -586,7 +587,7 @@ fn a_merge_under_way_shows_the_newest_of_each_key() {
     });
     let engine = db.engine.clone();
     let levels = engine.state.load().tables[0].levels.to_vec();
-    let job = |inputs, bottom| super::pick::Job { table: engine.state.load().tables[0].id, inputs, bottom };
+    let job = |inputs, bottom| super::pick::Job::new(engine.state.load().tables[0].id, inputs, bottom);
     // Three in the middle, then all.
     assert!(engine.run_job(job(levels[2..5].to_vec(), false)).unwrap());
     let in_the_middle = steps.load(Ordering::SeqCst);

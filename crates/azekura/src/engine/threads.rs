@@ -7,6 +7,7 @@ use super::Engine;
 use super::checkpoint::Purpose;
 use super::pick::{CLASSES, Job, pick, pick_idle};
 use super::state::SortedRun;
+use super::waste::Excess;
 use crate::base::error::{Error, Result};
 use crate::base::sync::thread::{self, JoinHandle};
 use crate::base::sync::{Instant, MutexGuard};
@@ -18,6 +19,8 @@ use std::time::Duration;
 
 /// How long nothing must have been committed before idle merges begin.
 const IDLE: Duration = Duration::from_millis(500);
+/// And before the file is brought down to what its records need.
+const TIDY: Duration = Duration::from_secs(1);
 /// A failed flush or merge (a full disk) is tried again after this.
 const RETRY: Duration = Duration::from_millis(250);
 /// A merge that fails again and again (a damaged page) is tried less and less often.
@@ -53,6 +56,11 @@ impl Work {
     /// Whether nobody reads the oldest of a table's sorted runs to replace it, so that others may.
     pub(super) fn bottom_is_free(&self, levels: &[Arc<SortedRun>]) -> bool {
         self.paused == 0 && levels.last().is_none_or(|bottom| !self.busy.iter().any(|(_, b)| Arc::ptr_eq(b, bottom)))
+    }
+
+    fn begin(&mut self, class: usize, job: &Job) {
+        self.busy.extend(job.inputs.iter().map(|l| (class, l.clone())));
+        self.jobs_running += 1;
     }
 
     /// Another sorted run, or none, stands in the place of one that a merge may be reading: it is as busy.
@@ -228,6 +236,7 @@ impl Engine {
     fn merge_loop(&self, class: usize) {
         lower_priority(4 * class as i32 + 8);
         let mut failures = 0u32;
+        let mut tidied = [0; 4];
         let mut quiet = (self.counters.commits.load(Ordering::Relaxed), Instant::now());
         while !self.stopping() {
             let commits = self.counters.commits.load(Ordering::Relaxed);
@@ -244,11 +253,14 @@ impl Engine {
                 }
                 None => {
                     let mut failed = None;
-                    if idle && self.is_loose() && self.poison.check().is_ok() {
-                        let _paused = self.pause_merges();
+                    let due = idle && quiet.1.elapsed() >= TIDY && tidied != self.file_mark();
+                    if due && self.poison.check().is_ok() {
+                        let is_quiet = || self.counters.commits.load(Ordering::Relaxed) == quiet.0;
                         // What fails here is tried again, and is nobody's loss.
-                        let moved = self.tighten(|| self.counters.commits.load(Ordering::Relaxed) == quiet.0);
-                        failed = Some(moved.is_err());
+                        failed = Some(self.tidy(class, is_quiet).is_err());
+                        if failed == Some(false) && is_quiet() {
+                            tidied = self.file_mark();
+                        }
                     }
                     let mut work = self.work.lock();
                     if !self.stopping() {
@@ -279,7 +291,6 @@ impl Engine {
     }
 
     fn take_job(&self, class: usize, idle: bool) -> Option<Job> {
-        let sparse = if idle { self.sparse_segments() } else { Vec::new() };
         let mut work = self.work.lock();
         // Looked at under the lock, so that what is picked is not replaced before it is busy.
         let state = self.state.load_full();
@@ -287,17 +298,28 @@ impl Engine {
             return None;
         }
         let busy = |l: &Arc<SortedRun>| work.busy.iter().any(|(_, b)| Arc::ptr_eq(b, l));
-        let job =
-            state.tables.with_runs().find_map(|t| pick(t, class, self.config.memtable_bytes, busy)).or_else(|| {
-                state.tables.with_runs().find_map(|t| if idle { pick_idle(t, false, &sparse, busy) } else { None })
-            })?;
-        work.busy.extend(job.inputs.iter().map(|l| (class, l.clone())));
-        work.jobs_running += 1;
+        let job = state
+            .tables
+            .with_runs()
+            .find_map(|t| pick(t, class, self.config.memtable_bytes, busy))
+            .or_else(|| state.tables.with_runs().find_map(|t| if idle { pick_idle(t, false, busy) } else { None }))?;
+        work.begin(class, &job);
+        Some(job)
+    }
+
+    /// What a table has to do with an excess, unless others are at work on it.
+    pub(super) fn take_excess(&self, class: usize, excess: &Excess, table: u32) -> Option<Job> {
+        let mut work = self.work.lock();
+        let job = excess.job(self.state.load().table(table).ok()?)?;
+        if work.paused > 0 || job.inputs.iter().any(|l| work.busy.iter().any(|(_, b)| Arc::ptr_eq(b, l))) {
+            return None;
+        }
+        work.begin(class, &job);
         Some(job)
     }
 
     /// The merge of a class has ended, well or not: its inputs may be picked again.
-    fn end_job(&self, class: usize) {
+    pub(super) fn end_job(&self, class: usize) {
         let mut work = self.work.lock();
         work.jobs_running -= 1;
         work.busy.retain(|(c, _)| *c != class);
@@ -333,10 +355,7 @@ impl Engine {
             loop {
                 self.check_open()?;
                 let state = self.state.load_full();
-                let sparse = self.sparse_segments();
-                let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, &sparse, |_| false)) else {
-                    break;
-                };
+                let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, |_| false)) else { break };
                 drop(state);
                 if self.run_job(job)? {
                     break;
@@ -346,7 +365,9 @@ impl Engine {
         }
         // What the last merge has made needless is free only now, and the tail may move there.
         self.checkpoint(Purpose::Plain)?;
-        self.tighten(|| true)
+        self.lock_commit().clear_spares();
+        self.drop_dead(false)?;
+        self.tighten(|| !self.stopping())
     }
 
     /// Ends the threads: they finish the step they are at.

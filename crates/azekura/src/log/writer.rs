@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The first segment of a chain; a database of a few records stays small.
-const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+const SEGMENT_BYTES_MIN: u64 = 32 << 10;
 /// Later ones grow to this.
 const SEGMENT_BYTES_MAX: u64 = 4 << 20;
 /// Room for a jump, which stands twice.
@@ -320,9 +320,20 @@ impl Log {
         Some(last.extent.offset.max(io.spare.map_or(0, |s| s.offset)))
     }
 
-    /// Goes on in a segment of the least length in a hole below, and gives back the one that was ready. The
+    /// Goes on in a segment of the least length in a hole below, or a shorter one if it is in such a one, and gives back the one that was ready. The
     /// others go like all of a chain, when a checkpoint has made them needless. False if nothing has changed.
     pub(crate) fn move_down(&self) -> Result<bool> {
+        self.go_on_elsewhere(|last| self.space.alloc_below(last.len.min(SEGMENT_BYTES_MIN), last.offset))
+    }
+
+    /// Goes on in a short segment, and gives back the one that was ready. If nobody is expected to write soon (`idle`),
+    /// it has just room for the jump to the next. False if nothing has changed.
+    pub(crate) fn rest(&self, idle: bool) -> Result<bool> {
+        let bytes = if idle { JUMP_BYTES } else { SEGMENT_BYTES_MIN };
+        self.go_on_elsewhere(|last| (last.len > bytes).then(|| self.space.alloc(bytes)))
+    }
+
+    fn go_on_elsewhere(&self, place: impl FnOnce(Extent) -> Option<Extent>) -> Result<bool> {
         let mut io = self.io.lock();
         self.poison.check()?;
         if !self.published.load(Ordering::Acquire) {
@@ -332,10 +343,7 @@ impl Log {
         if let Some(spare) = spare {
             self.space.free(spare);
         }
-        let Some(last) = io.segments.back() else { return Ok(spare.is_some()) };
-        let Some(extent) = self.space.alloc_below(SEGMENT_BYTES_MIN, last.extent.offset) else {
-            return Ok(spare.is_some());
-        };
+        let Some(extent) = io.segments.back().and_then(|last| place(last.extent)) else { return Ok(spare.is_some()) };
         self.write_zeroes(extent).map_err(|e| {
             self.space.free(extent);
             Error::io("allocating a log segment", e)

@@ -7,7 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key::SortKey;
 use crate::base::limits::PAGE_BYTES;
 use crate::cache::PageRef;
-use crate::format::block::Tag;
+use crate::format::block::{Block, Tag};
 use crate::format::guide::Guide;
 use crate::format::page::{Page, check, corrupt_page, units_max, units_of};
 use std::ops::Deref;
@@ -188,19 +188,33 @@ impl Run {
         Ok(())
     }
 
-    /// Whether the key is in the run. Nobody's reading: a page of records that is not in the cache does not come
-    /// into it. (Those of the filter do.)
+    /// Whether the key is in the run, as `look` finds it.
     pub(crate) fn has(&self, key: SortKey<'_>) -> Result<bool> {
-        let meta = self.meta()?;
-        let Some(page) = meta.page_of(key) else { return Ok(false) };
-        let (unit, units) = self.place_of(meta, page);
-        let cached = if units == 1 { self.data.peek(unit).map(PageHold::Cached) } else { None };
-        let hold = match cached {
-            Some(hold) => hold,
-            None => self.page_apart(unit, units)?,
-        };
+        Ok(self.look(key, |_, _| ())?.is_some())
+    }
+
+    /// The record of a key, handed to `f`, if it is there. Nobody's reading: a page of records that is not in the
+    /// cache does not come into it. (Those of the filter do.)
+    pub(crate) fn look<R>(&self, key: SortKey<'_>, f: impl FnOnce(Tag, &[u8]) -> R) -> Result<Option<R>> {
+        let Some(page) = self.meta()?.page_of(key) else { return Ok(None) };
+        let hold = self.page_unread(page)?;
         let guess = hold.send_for(key);
-        Ok(find_held(page, hold, guess, key, |_| ()).is_some())
+        Ok(find_held(page, hold, guess, key, |hit| f(hit.tag, &hit.page[hit.value.clone()])))
+    }
+
+    /// Decodes the page of the fence's entry `page`; nobody's reading, as in `look`.
+    pub(crate) fn decode_page(&self, page: usize, out: &mut Block) -> Result<()> {
+        self.page_unread(page)?.page().decode(out).map_err(|detail| self.corrupt(page, detail))
+    }
+
+    /// The page of the fence's entry `page`, past the cache if it is not there.
+    fn page_unread(&self, page: usize) -> Result<PageHold<'_>> {
+        let (unit, units) = self.place_of(self.meta()?, page);
+        let cached = if units == 1 { self.data.peek(unit).map(PageHold::Cached) } else { None };
+        match cached {
+            Some(hold) => Ok(hold),
+            None => self.page_apart(unit, units),
+        }
     }
 
     /// The error of a page whose bytes do not make sense.

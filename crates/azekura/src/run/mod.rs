@@ -115,6 +115,11 @@ impl Run {
         self
     }
 
+    /// Whether the file ended before it did.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut.is_some()
+    }
+
     /// From now on its extents are free as soon as nobody holds it. REQUIRES: the newest durable
     /// checkpoint does not name it.
     pub(crate) fn doom(&self) {

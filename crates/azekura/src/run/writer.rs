@@ -28,6 +28,10 @@ use std::collections::{BTreeMap, VecDeque};
 /// A buffer is not split between holes smaller than this.
 const PART_BYTES_MIN: u64 = 1 << 20;
 
+/// Runs of no more data have no filter, which has whole pages: it would be a large part of a small file, and what it
+/// spares is a look into one of a few pages.
+const FILTERED_BYTES_MIN: u64 = 4 * PAGE_BYTES as u64;
+
 /// Separators longer than this are cut to what tells two pages apart.
 const SEPARATOR_FULL_BYTES: usize = 8;
 
@@ -393,7 +397,7 @@ impl RunWriter {
     /// Adds the filter behind the pages; a large one is written from where it was built.
     fn append_filter(&mut self) -> Result<u64> {
         let Some(filter) = self.filter.take() else { return Ok(0) };
-        if self.records == 0 {
+        if self.records == 0 || u64::from(self.units) * self.page_bytes as u64 <= FILTERED_BYTES_MIN {
             return Ok(0);
         }
         let mut filter = filter.finish_pages();

@@ -140,6 +140,11 @@ impl Space {
         Some(taken)
     }
 
+    /// Whether `alloc_below` would find room.
+    pub(crate) fn fits_below(&self, len: u64, limit: u64) -> bool {
+        self.map.lock().holes.first_fit(checked_len(len)).is_some_and(|hole| hole.offset + len <= limit)
+    }
+
     /// Keeps the first `new_len` bytes of an allocated extent and frees the rest.
     pub(crate) fn shrink(&self, extent: Extent, new_len: u64) -> Extent {
         debug_assert!(new_len <= extent.len, "{extent:?} shrunk to {new_len}");
@@ -206,6 +211,13 @@ impl Space {
     pub(crate) fn with_holes<E>(&self, f: impl FnMut(Extent) -> Result<(), E>) -> Result<(), E> {
         let map = self.map.lock();
         map.holes.iter().try_for_each(f)
+    }
+
+    /// The bytes that are taken, and those in holes, at one moment.
+    pub(crate) fn taken_and_free(&self) -> (u64, u64) {
+        let map = self.map.lock();
+        let free = map.holes.bytes();
+        (map.end - free, free)
     }
 
     /// The bytes in holes.

@@ -245,6 +245,27 @@ fn freeing_twice_panics_in_debug_builds() {
 }
 
 #[test]
+fn what_is_taken_and_free_is_told_of_one_moment() {
+    let space = empty();
+    let taken: Vec<Extent> = (0..100).map(|_| space.alloc(UNIT)).collect();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                let (taken, free) = space.taken_and_free();
+                assert!(taken + free <= START + 100 * UNIT && taken >= START, "{taken} taken, {free} free");
+            }
+        });
+        for _ in 0..200 {
+            // All but the last, which ends the file; and with it the holes go, all at once.
+            taken.iter().for_each(|&extent| space.free(extent));
+            (0..100).for_each(|n| assert_eq!(space.alloc(UNIT), taken[n]));
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[test]
 fn cost_of_many_holes() {
     const HOLES: u64 = 100_000;
     const OPS: u32 = 100_000;

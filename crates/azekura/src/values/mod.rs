@@ -184,6 +184,11 @@ impl Segment {
         }
     }
 
+    /// Whether the file ended before it did when it was opened.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut_at.get().is_some()
+    }
+
     /// Reads a value into `out`, whose length is the value's, and verifies it.
     pub(crate) fn read(&self, at: ValueRef, out: &mut [u8]) -> Result<()> {
         self.check(at)?;

@@ -219,12 +219,8 @@ impl ValueStore {
         let mut queue = self.queue.lock();
         queue.jobs.push_back(job);
         self.changed.notify_all();
-        while queue.jobs.len() > QUEUE_PARTS_MAX && !queue.stop {
-            self.poison.check()?;
-            if queue.full {
-                return Err(no_space());
-            }
-            self.changed.wait(&mut queue);
+        while queue.jobs.len() > QUEUE_PARTS_MAX {
+            self.write_or_wait(&mut queue)?;
         }
         Ok(())
     }
@@ -282,17 +278,7 @@ impl ValueStore {
         }
         let mut queue = self.queue.lock();
         while !queue.jobs.is_empty() || queue.busy {
-            self.poison.check()?;
-            let ended = queue.stop && !queue.busy;
-            if ended {
-                self.write_next(&mut queue);
-            }
-            if queue.full {
-                return Err(no_space());
-            }
-            if !ended {
-                self.changed.wait(&mut queue);
-            }
+            self.write_or_wait(&mut queue)?;
         }
         drop(queue);
         self.poison.check()?;
@@ -300,6 +286,22 @@ impl ValueStore {
         if self.durable.load(Ordering::Acquire) < handed {
             self.poison.guard(self.file.sync_data().map_err(|e| Error::io("syncing value segments", e)))?;
             self.durable.fetch_max(handed, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    /// Waits until the writer's thread has done a job; where that has ended, does one.
+    fn write_or_wait(&self, queue: &mut MutexGuard<'_, Queue>) -> Result<()> {
+        self.poison.check()?;
+        let ended = queue.stop && !queue.busy;
+        if ended {
+            self.write_next(queue);
+        }
+        if queue.full {
+            return Err(no_space());
+        }
+        if !ended {
+            self.changed.wait(queue);
         }
         Ok(())
     }
@@ -318,8 +320,20 @@ impl ValueStore {
         queue.full = !written;
         if !written {
             queue.jobs.push_front(job);
+            self.forget_needless(queue);
         }
         self.changed.notify_all();
+    }
+
+    /// Drops the first job, and all of its segment, if nobody else holds that any more: a merge, for one, has moved
+    /// values there and found no room for the rest. Others would wait for them.
+    fn forget_needless(&self, queue: &mut Queue) {
+        let Some(segment) = queue.jobs.front().map(|j| j.segment.clone()) else { return };
+        let jobs = queue.jobs.iter().filter(|j| Arc::ptr_eq(&j.segment, &segment)).count();
+        if Arc::strong_count(&segment) == jobs + 1 {
+            queue.jobs.retain(|j| !Arc::ptr_eq(&j.segment, &segment));
+            queue.full = false;
+        }
     }
 
     /// The body of the writer's thread; returns after `stop`.

@@ -1,0 +1,104 @@
+//! What is written anew when a file is closed or left alone, and what is not.
+
+use super::hooked::Hooked;
+use crate::api::{Db, Durability, Options, Table};
+use crate::base::error::Error;
+use crate::base::key::Kind;
+use crate::storage::MemStorage;
+
+fn options() -> Options {
+    let options = Options::new().memory_bytes(16 << 20).memtable_bytes(1 << 20).durability(Durability::Eventual);
+    options.background_merges(false)
+}
+
+fn open(storage: &MemStorage) -> (Db, Table) {
+    let db = Db::open_on(storage, "waste.azk", options()).unwrap();
+    let table = db.table("t", Kind::Ordered).unwrap();
+    (db, table)
+}
+
+/// Records of 100 bytes whose keys are spread all over, in a sorted run of their own.
+fn put(db: &Db, table: &Table, numbers: std::ops::Range<u64>) {
+    let key = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    table.put_many(numbers.map(|i| (key(i), [i as u8; 100]))).unwrap();
+    db.flush().unwrap();
+}
+
+#[test]
+fn loads_of_new_keys_are_not_merged_for_closing() {
+    let storage = MemStorage::default();
+    let (db, table) = open(&storage);
+    for n in 0..6 {
+        put(&db, &table, n * 5000..n * 5000 + 5000);
+    }
+    let levels = db.stats().levels.len();
+    assert!(levels >= 6, "{:?}", db.stats());
+    assert!(db.engine.excess().is_empty());
+    // A twentieth of the keys once more is little.
+    put(&db, &table, 0..1500);
+    assert!(db.engine.excess().is_empty());
+    put(&db, &table, 3000..9000);
+    assert!(!db.engine.excess().is_empty(), "a fifth of the records is dead");
+}
+
+/// Few keys may hide much.
+#[test]
+fn a_few_keys_are_all_looked_up() {
+    let storage = MemStorage::default();
+    let (db, table) = open(&storage);
+    for i in 0..3u64 {
+        table.put(&i.to_be_bytes(), &vec![7; 1 << 20]).unwrap();
+    }
+    put(&db, &table, 100..20_000);
+    put(&db, &table, 20_000..20_500);
+    assert!(db.engine.excess().is_empty(), "new keys hide nothing");
+    table.remove(&1u64.to_be_bytes()).unwrap();
+    db.flush().unwrap();
+    assert!(!db.engine.excess().is_empty(), "a large value was removed");
+    drop(table);
+    let db = {
+        drop(db);
+        open(&storage).0
+    };
+    db.settle().unwrap();
+    assert!(db.engine.excess().is_empty());
+    assert!(db.stats().value_bytes < 5 << 19, "{:?}", db.stats());
+}
+
+/// A range that was removed hides what stands in it, without a key that says so.
+#[test]
+fn removed_ranges_hide_what_stands_in_them() {
+    let storage = MemStorage::default();
+    let (db, table) = open(&storage);
+    put(&db, &table, 0..20_000);
+    let mut txn = db.write();
+    let end = (1u64 << 62).to_be_bytes();
+    txn.remove_range(&table, std::ops::Bound::Unbounded, std::ops::Bound::Excluded(&end)).unwrap();
+    txn.commit().unwrap();
+    db.flush().unwrap();
+    assert!(!db.engine.excess().is_empty(), "a quarter of the records is dead");
+}
+
+/// Values that a merge was moving when the disk was full keep nobody waiting: nobody refers to them.
+#[test]
+fn values_that_found_no_room_where_they_were_moved_to_are_forgotten() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "waste.azk", options().threads(false)).unwrap();
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let put = |keys: std::ops::Range<u64>, round: u8| {
+        table.put_many(keys.map(|k| (k.to_be_bytes(), vec![round; 30_000]))).unwrap();
+        db.flush().unwrap();
+    };
+    put(0..60, 0);
+    put(0..20, 1);
+    disk.fill_at(4);
+    let settled = db.settle();
+    assert!(matches!(settled, Err(Error::NoSpace { .. })), "{settled:?}");
+    disk.fill_at(1);
+    db.engine.values.sync().unwrap();
+    disk.heal();
+    assert!((0..60u64).all(|k| table.get(&k.to_be_bytes()).unwrap().unwrap() == [u8::from(k < 20); 30_000]));
+    db.settle().unwrap();
+    assert!(db.check(|_| {}).unwrap().problems.is_empty());
+    assert!(db.engine.excess().is_empty());
+}

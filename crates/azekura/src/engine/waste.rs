@@ -1,0 +1,336 @@
+//! What of the file is dead, and what must be written anew so that it goes: the rule that closing, idle time and
+//! compaction follow.
+//!
+//! Dead are records whose keys newer sorted runs have too, deletes, and what of value segments no record of a run
+//! refers to. The last is known exactly. Of a table's sorted runs, all may be dead but what the newest one puts; where
+//! that is more than may be, it is looked at closely: keys of the newer runs are looked up in the older ones if they
+//! are few, else some records of all runs in those before them. Tables that a merge costs little are merged unasked.
+//!
+//! Enough is chosen that no more than a part of the whole is left dead: the tables with the most first, then the
+//! emptiest segments.
+
+use super::Engine;
+use super::flush::in_levels;
+use super::job::partition_bytes;
+use super::pick::{Job, SMALL_PARTITION_PART};
+use super::state::{SortedRun, State, TableState};
+use crate::base::codec::usize_of64;
+use crate::base::error::Result;
+use crate::base::key::SortKey;
+use crate::format::block::{Block, Tag};
+use crate::run::Run;
+use crate::run::reader::RunReader;
+use crate::values::{Segment, ValueRef};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Dead may be this part of what tables keep, and so many bytes.
+const DEAD_PART: u64 = 16;
+const DEAD_BYTES_MIN: u64 = 8 << 10;
+/// What the log takes, and what has no place in runs yet, may be this part, and so much.
+const LOG_PART: u64 = 32;
+const LOG_BYTES_MIN: u64 = 40 << 10;
+/// Tables whose runs have no more than this are merged rather than looked at.
+const CHEAP_BYTES: u64 = 1 << 20;
+/// So many keys of newer runs are looked up, each of them; where there are more, some records of so many pages.
+const KEYS_MAX: u64 = 1024;
+const PAGES: u64 = 256;
+const RECORDS_OF_PAGE: usize = 4;
+/// So many references must have been seen for their sample to count.
+const LARGE_MIN: u32 = 32;
+/// What a partition has beside its records, about: the rest of its last page, and its meta block.
+const BESIDE_BYTES: u64 = 6 << 10;
+
+/// A value segment of which a part is dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sparse {
+    pub(super) id: u32,
+    pub(super) dead_bytes: u64,
+    pub(super) bytes: u64,
+}
+
+/// What is to be written anew.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Excess {
+    /// Tables to be merged into one sorted run, in ascending order.
+    tables: Vec<u32>,
+    /// Value segments to be emptied, through the tables that refer to them.
+    sparse: Vec<u32>,
+}
+
+impl Excess {
+    pub(super) fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.sparse.is_empty()
+    }
+
+    /// What a table has to do with it.
+    pub(super) fn job(&self, table: &TableState) -> Option<Job> {
+        let drain: Vec<u32> = self.sparse.iter().copied().filter(|&id| table.refers_to(id)).collect();
+        let due = self.tables.binary_search(&table.id).is_ok() || !drain.is_empty();
+        let inputs = table.levels.to_vec();
+        (due && !inputs.is_empty()).then(|| Job { drain, ..Job::new(table.id, inputs, true) })
+    }
+}
+
+/// How much of the `allowed` dead bytes may be in tables: what those in segments leave, and half of it at least.
+fn allowed_in_tables(allowed: u64, sparse: &[Sparse]) -> u64 {
+    allowed - sparse.iter().map(|s| s.dead_bytes).sum::<u64>().min(allowed / 2)
+}
+
+/// Chooses so much that of what is dead no more than `allowed` bytes are left.
+fn choose(mut tables: Vec<(u32, u64)>, mut sparse: Vec<Sparse>, allowed: u64) -> Excess {
+    let share = allowed_in_tables(allowed, &sparse);
+    tables.sort_by_key(|t| std::cmp::Reverse(t.1));
+    let emptier = |a: &Sparse, b: &Sparse| {
+        let part = |s: &Sparse| s.dead_bytes as f64 / s.bytes.max(1) as f64;
+        part(b).total_cmp(&part(a))
+    };
+    sparse.sort_by(emptier);
+    let mut in_tables = sum(tables.iter().map(|t| t.1));
+    let mut in_values: u64 = sparse.iter().map(|s| s.dead_bytes).sum();
+    let mut excess = Excess::default();
+    for (id, dead) in tables {
+        if in_tables <= share {
+            break;
+        }
+        in_tables = in_tables.saturating_sub(dead);
+        excess.tables.push(id);
+    }
+    excess.tables.sort_unstable();
+    for s in sparse {
+        if in_tables.saturating_add(in_values) <= allowed {
+            break;
+        }
+        in_values -= s.dead_bytes;
+        excess.sparse.push(s.id);
+    }
+    excess
+}
+
+/// A sum of lengths, some of which a forged manifest may have made up.
+fn sum(lengths: impl Iterator<Item = u64>) -> u64 {
+    lengths.fold(0, u64::saturating_add)
+}
+
+/// Bytes of large values to which the runs of a state refer.
+fn large_bytes(state: &State) -> u64 {
+    sum(state.tables.iter().flat_map(|t| t.levels.iter()).map(|l| l.large_bytes()))
+}
+
+/// The same, by segment.
+fn referred(state: &State) -> HashMap<u32, u64> {
+    let mut live = HashMap::new();
+    for run in state.tables.iter().flat_map(|t| t.levels.iter()).flat_map(|l| &l.runs) {
+        for &(id, bytes) in &run.info.large {
+            let sum: &mut u64 = live.entry(id).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+    live
+}
+
+/// What some records of a table take, and how much of that is dead.
+#[derive(Default)]
+struct Sample {
+    bytes: f64,
+    dead: f64,
+    /// How many of them have large values.
+    large: u32,
+}
+
+impl Engine {
+    /// Segments to which runs refer and nothing is added any more, with what of them is dead.
+    pub(super) fn sparse_segments(&self) -> Vec<Sparse> {
+        let live = referred(&self.state.load());
+        let segments = self.values.closed_segments();
+        let sparse = segments.iter().filter_map(|s| {
+            let bytes = s.bytes();
+            let dead_bytes = bytes.saturating_sub(*live.get(&s.id)?);
+            (dead_bytes > 0).then_some(Sparse { id: s.id, dead_bytes, bytes })
+        });
+        sparse.collect()
+    }
+
+    /// What must be written anew so that little of what tables keep is dead.
+    pub(super) fn excess(&self) -> Excess {
+        let state = self.state.load_full();
+        let sparse = self.sparse_segments();
+        let in_values: u64 = sparse.iter().map(|s| s.dead_bytes).sum();
+        let runs: u64 = state.tables.iter().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();
+        let allowed = runs.saturating_add(large_bytes(&state)).saturating_add(in_values) / DEAD_PART + DEAD_BYTES_MIN;
+        let at_most = |t: &Arc<TableState>| (t.id, dead_at_most(&t.levels, self.config.memtable_bytes));
+        let mut tables: Vec<(u32, u64)> = state.tables.iter().map(at_most).filter(|t| t.1 > 0).collect();
+        if sum(tables.iter().map(|t| t.1)) > allowed_in_tables(allowed, &sparse) {
+            for (id, dead) in &mut tables {
+                if let Ok(table) = state.table(*id) {
+                    *dead = self.dead_bytes(table, *dead, allowed);
+                }
+            }
+        }
+        choose(tables, sparse, allowed)
+    }
+
+    /// How much of a table is dead, of which `at_most` may be.
+    fn dead_bytes(&self, table: &TableState, at_most: u64, allowed: u64) -> u64 {
+        let levels = &table.levels;
+        let bytes: u64 = levels.iter().map(|l| l.bytes()).sum();
+        if levels.len() < 2 || bytes <= CHEAP_BYTES || at_most <= allowed / 64 {
+            return at_most;
+        }
+        let above = &levels[..levels.len() - 1];
+        let few = above.iter().map(|l| l.records()).sum::<u64>() <= KEYS_MAX;
+        let found = if few && levels.iter().all(|l| l.ranges.is_empty()) {
+            looked_up(table)
+        } else {
+            self.sampled(table, allowed)
+        };
+        // What cannot be read cannot be merged either.
+        found.unwrap_or(0).min(at_most)
+    }
+
+    /// By some records of all sorted runs: those of which a newer one says something are dead.
+    fn sampled(&self, table: &TableState, allowed: u64) -> Result<u64> {
+        let levels = &table.levels;
+        let runs: Vec<(usize, &Arc<Run>)> =
+            levels.iter().enumerate().flat_map(|(n, l)| l.runs.iter().map(move |r| (n, r))).collect();
+        let total: u64 = runs.iter().map(|(_, r)| r.info.data_bytes).sum();
+        let step = (total / PAGES).max(1);
+        let (mut before, mut at) = (0, step / 2);
+        let mut sample = Sample::default();
+        let mut block = Block::new(None);
+        for (n, run) in runs {
+            while at < before + run.info.data_bytes {
+                let pages = run.meta()?.pages() as u64;
+                let page = (at - before) / (run.info.data_bytes / pages.max(1)).max(1);
+                run.decode_page(usize_of64(page.min(pages.saturating_sub(1))), &mut block)?;
+                look_at(table, n, &block, &mut sample)?;
+                at += step;
+            }
+            before += run.info.data_bytes;
+        }
+        let kept = sum(levels.iter().map(|l| l.kept_bytes()));
+        let dead = (kept as f64 * sample.dead / sample.bytes.max(1.0)) as u64;
+        let large = sum(levels.iter().skip(1).map(|l| l.large_bytes()));
+        // Values that the sample has hardly met may all be dead.
+        let unseen = if sample.large < LARGE_MIN && large > allowed / 2 { large } else { 0 };
+        Ok(dead.max(unseen))
+    }
+
+    /// Whether the log, the segment that is being filled, and values to which no run refers take more than they may of
+    /// an idle file.
+    pub(super) fn log_is_long(&self) -> bool {
+        let state = self.state.load_full();
+        let bytes = |segments: Vec<Arc<Segment>>| segments.iter().map(|s| s.bytes()).sum::<u64>();
+        let (all, closed) = (bytes(self.values.segments()), bytes(self.values.closed_segments()));
+        let large = large_bytes(&state);
+        let in_memory = state.tables.iter().any(|t| !t.memtable_is_empty());
+        let unreferred = if in_memory { closed.saturating_sub(large) } else { 0 };
+        let kept = sum(state.tables.iter().flat_map(|t| t.levels.iter()).map(|l| l.kept_bytes()));
+        self.log.file_bytes() + all.saturating_sub(closed) + unreferred > kept / LOG_PART + LOG_BYTES_MIN
+    }
+}
+
+/// Bytes of a table's sorted runs that may be dead: all but what the newest one puts, and what partitions have beside
+/// their records that would be one if they were merged.
+fn dead_at_most(levels: &[Arc<SortedRun>], memtable_bytes: u64) -> u64 {
+    let Some((newest, older)) = levels.split_first() else { return 0 };
+    let deletes = (newest.bytes() / newest.records().max(1)).saturating_mul(newest.deletes()).min(newest.bytes());
+    let bytes = levels.iter().map(|l| l.bytes()).sum();
+    let small = partition_bytes(memtable_bytes, bytes, false) / SMALL_PARTITION_PART;
+    let partitions = levels.iter().flat_map(|l| &l.runs).filter(|r| r.info.bytes() < small).count() as u64;
+    let beside = deletes + partitions.saturating_sub(1) * BESIDE_BYTES;
+    sum(older.iter().map(|l| l.kept_bytes())).saturating_add(beside)
+}
+
+/// By all keys of all but the oldest sorted run: what each hides is its next older version.
+fn looked_up(table: &TableState) -> Result<u64> {
+    let mut dead = 0;
+    let mut block = Block::new(None);
+    let mut tmp = [0; 8];
+    for (n, level) in table.levels[..table.levels.len() - 1].iter().enumerate() {
+        let mut reader = RunReader::new(level.runs.clone());
+        while reader.next_block(&mut block)? {
+            for i in 0..block.len() {
+                let key = block.key(i, &mut tmp);
+                if block.tag(i) == Tag::Delete {
+                    dead += key.len() as u64;
+                }
+                dead += next_version_bytes(table, n + 1, SortKey::new(key))?;
+            }
+        }
+    }
+    Ok(dead)
+}
+
+/// What the newest version of a key takes in the sorted runs from `from` on, if it is no delete.
+fn next_version_bytes(table: &TableState, from: usize, key: SortKey<'_>) -> Result<u64> {
+    let hash = table.kind.filter_hash(key);
+    for run in table.levels[from..].iter().filter_map(|l| l.run_for(key)) {
+        if run.may_contain(hash)? {
+            let found = run.look(key, |tag, value| match tag {
+                Tag::Delete => Ok(0),
+                tag => Ok(key.bytes.len() as u64 + value_bytes(tag, value)?),
+            })?;
+            if let Some(bytes) = found {
+                return bytes;
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// What a record's value takes, in its run and in its segment.
+fn value_bytes(tag: Tag, value: &[u8]) -> Result<u64> {
+    let large = if tag == Tag::Large { u64::from(ValueRef::decode(value)?.len) } else { 0 };
+    Ok(value.len() as u64 + large)
+}
+
+/// Adds some records of a page of sorted run `n`, for all of them.
+fn look_at(table: &TableState, n: usize, block: &Block, sample: &mut Sample) -> Result<()> {
+    let newer = &table.levels[..n];
+    let taken = block.len().min(RECORDS_OF_PAGE);
+    let mut tmp = [0; 8];
+    for i in 0..taken {
+        let i = i * block.len() / taken;
+        let (key, tag) = (block.key(i, &mut tmp), block.tag(i));
+        let bytes = (key.len() as u64 + value_bytes(tag, block.value(i))?) as f64 * block.len() as f64 / taken as f64;
+        let dead = tag == Tag::Delete
+            || newer.iter().any(|l| l.ranges.covers(key))
+            || in_levels(table.kind, newer, SortKey::new(key))?;
+        sample.bytes += bytes;
+        sample.dead += if dead { bytes } else { 0.0 };
+        sample.large += u32::from(tag == Tag::Large);
+    }
+    Ok(())
+}
+
+impl TableState {
+    /// Whether a sorted run refers to a value segment.
+    fn refers_to(&self, segment: u32) -> bool {
+        self.levels.iter().any(|l| l.refers_to(segment))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Excess, Sparse, choose};
+
+    fn sparse(id: u32, dead_bytes: u64, bytes: u64) -> Sparse {
+        Sparse { id, dead_bytes, bytes }
+    }
+
+    #[test]
+    fn nothing_is_written_anew_for_what_may_be_dead() {
+        assert!(choose(vec![(1, 20), (2, 30)], vec![sparse(1, 50, 60)], 100).is_empty());
+        assert!(choose(Vec::new(), Vec::new(), 0).is_empty());
+    }
+
+    #[test]
+    fn the_most_dead_tables_and_the_emptiest_segments_go_first() {
+        let segments = vec![sparse(1, 50, 500), sparse(2, 40, 41), sparse(3, 30, 60)];
+        let chosen = choose(vec![(1, 20), (2, 300), (3, 40)], segments.clone(), 130);
+        assert_eq!(chosen, Excess { tables: vec![2], sparse: vec![2, 3] });
+        let all = choose(vec![(1, 20), (2, 300), (3, 40)], segments, 0);
+        assert_eq!(all, Excess { tables: vec![1, 2, 3], sparse: vec![2, 3, 1] });
+    }
+}
