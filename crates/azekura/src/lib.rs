@@ -42,10 +42,12 @@
 //!
 //! A handle belongs to the process that has made it. In a forked child every call that reads or writes through an
 //! inherited handle, transaction or cursor is [`Error::Forked`], and dropping them does nothing: the parent
-//! goes on, and loses nothing. The child may open databases of its own. Until it ends or calls exec it shares the
-//! parent's lock of the file: when the parent closes the database others can open the file, when it is killed they
-//! must wait for the child. (As after every fork of a process with threads, the child should do little
-//! before it calls exec.)
+//! goes on, and loses nothing. Until it ends or calls exec the child shares the parent's lock of the file: when the
+//! parent closes the database others can open the file, when it is killed they must wait for the child.
+//!
+//! The child may open databases of its own if no other thread was at work in this library at the fork, as before the
+//! parent has opened its first database. Else it should call exec, as after every fork of a process with
+//! threads: what they held locked stays locked in the child.
 
 #![deny(missing_docs)]
 

@@ -1,5 +1,7 @@
 //! Real forks: the parent goes on as if nothing had happened, and in the child every inherited handle says what it
-//! is, while databases of its own are as good as anywhere.
+//! is, while databases of its own are as good as anywhere if no other thread was at work at the fork.
+//!
+//! One test at a time: the threads of another would be such.
 #![cfg(all(unix, not(miri)))]
 
 mod common;
@@ -9,6 +11,7 @@ use azekura::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
@@ -49,6 +52,13 @@ fn in_a_fork(child: impl FnOnce() -> i32) -> i32 {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Held by the test that runs.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn path(name: &str) -> PathBuf {
@@ -176,7 +186,8 @@ fn own_database(path: &Path, parents: &Path) -> i32 {
 
 #[test]
 fn a_child_is_refused_everything_and_the_parent_loses_nothing() {
-    let (file, own) = (path("busy"), path("own"));
+    let _turn = turn();
+    let file = path("busy");
     let db = options().open(&file).unwrap();
     let t = db.create_table("t", Kind::Ordered).unwrap();
     t.put(b"first", b"of the parent").unwrap();
@@ -208,12 +219,8 @@ fn a_child_is_refused_everything_and_the_parent_loses_nothing() {
         for round in 0..12 {
             common::doing(format!("fork {round}"));
             let handles = Handles::of(&db, &t);
-            let status = in_a_fork(|| match handles.refuse_all() {
-                0 => own_database(&own, &file),
-                wrong => wrong,
-            });
+            let status = in_a_fork(|| handles.refuse_all());
             assert_eq!(status, 0, "round {round}: the call of this number was not refused in the child");
-            std::fs::remove_file(&own).unwrap();
         }
         stop.store(true, Ordering::Relaxed);
     });
@@ -231,12 +238,35 @@ fn a_child_is_refused_everything_and_the_parent_loses_nothing() {
     std::fs::remove_file(&file).unwrap();
 }
 
+/// The parent's database has no threads, so that nobody is at work at the fork.
+#[test]
+fn a_child_of_a_quiet_process_has_databases_of_its_own() {
+    let _turn = turn();
+    let (file, own) = (path("quiet"), path("quiet-own"));
+    let db = options().threads(false).open(&file).unwrap();
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    t.put(b"first", b"of the parent").unwrap();
+    for round in 0..4 {
+        let handles = Handles::of(&db, &t);
+        let status = in_a_fork(|| match handles.refuse_all() {
+            0 => own_database(&own, &file),
+            wrong => wrong,
+        });
+        assert_eq!(status, 0, "round {round}");
+        std::fs::remove_file(&own).unwrap();
+    }
+    drop(t);
+    db.close().unwrap();
+    std::fs::remove_file(&file).unwrap();
+}
+
 /// A child of a child knows that its parent's handles are not its own, as well as those of its parent's parent;
 /// and a parent can close, and others open the file, while a child that has inherited it lives.
 #[test]
 fn forks_of_forks_and_a_file_that_is_closed_while_a_child_lives() {
+    let _turn = turn();
     let (file, own) = (path("chain"), path("chain-own"));
-    let db = options().open(&file).unwrap();
+    let db = options().threads(false).open(&file).unwrap();
     let t = db.create_table("t", Kind::Hash).unwrap();
     t.put(b"first", b"1").unwrap();
     let status = in_a_fork(|| {

@@ -184,7 +184,10 @@ impl Db {
     /// ```
     pub fn create_tables(&self, tables: &[(&str, Kind)]) -> Result<Vec<Table>> {
         let first = self.engine.create_tables(tables)?;
-        Ok((first..).zip(tables).map(|(id, &(name, kind))| Table { db: self.clone(), id, kind, name: name.into() }).collect())
+        Ok((first..)
+            .zip(tables)
+            .map(|(id, &(name, kind))| Table { db: self.clone(), id, kind, name: name.into() })
+            .collect())
     }
 
     /// All tables, by name.

@@ -133,8 +133,7 @@ pub enum Error {
     /// The database was closed, through another handle of it.
     #[error("the database is closed")]
     Closed,
-    /// The handle was opened before a fork, and this is the child: it can open databases of its own, but use none
-    /// of its parent's.
+    /// The handle was opened before a fork, and this is the child: it can use none of its parent's.
     #[error("the database was opened by the parent of this process: it cannot be used in a forked child")]
     Forked,
 }

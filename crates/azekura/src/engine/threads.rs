@@ -298,11 +298,10 @@ impl Engine {
             return None;
         }
         let busy = |l: &Arc<SortedRun>| work.busy.iter().any(|(_, b)| Arc::ptr_eq(b, l));
-        let job = state
-            .tables
-            .with_runs()
-            .find_map(|t| pick(t, class, self.config.memtable_bytes, busy))
-            .or_else(|| state.tables.with_runs().find_map(|t| if idle { pick_idle(t, false, busy) } else { None }))?;
+        let job =
+            state.tables.with_runs().find_map(|t| pick(t, class, self.config.memtable_bytes, busy)).or_else(|| {
+                state.tables.with_runs().find_map(|t| if idle { pick_idle(t, false, busy) } else { None })
+            })?;
         work.begin(class, &job);
         Some(job)
     }

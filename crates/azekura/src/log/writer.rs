@@ -20,7 +20,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The first segment of a chain; a database of a few records stays small.
-const SEGMENT_BYTES_MIN: u64 = 32 << 10;
+const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+/// One in which the log goes on so that the file is short.
+const SHORT_SEGMENT_BYTES: u64 = 32 << 10;
 /// Later ones grow to this.
 const SEGMENT_BYTES_MAX: u64 = 4 << 20;
 /// Room for a jump, which stands twice.
@@ -320,16 +322,16 @@ impl Log {
         Some(last.extent.offset.max(io.spare.map_or(0, |s| s.offset)))
     }
 
-    /// Goes on in a segment of the least length in a hole below, or a shorter one if it is in such a one, and gives back the one that was ready. The
-    /// others go like all of a chain, when a checkpoint has made them needless. False if nothing has changed.
+    /// Goes on in a short segment in a hole below, no longer than the one it is in, and gives back the one that was
+    /// ready. The others go like all of a chain, when a checkpoint has made them needless. False if nothing has changed.
     pub(crate) fn move_down(&self) -> Result<bool> {
-        self.go_on_elsewhere(|last| self.space.alloc_below(last.len.min(SEGMENT_BYTES_MIN), last.offset))
+        self.go_on_elsewhere(|last| self.space.alloc_below(last.len.min(SHORT_SEGMENT_BYTES), last.offset))
     }
 
     /// Goes on in a short segment, and gives back the one that was ready. If nobody is expected to write soon (`idle`),
     /// it has just room for the jump to the next. False if nothing has changed.
     pub(crate) fn rest(&self, idle: bool) -> Result<bool> {
-        let bytes = if idle { JUMP_BYTES } else { SEGMENT_BYTES_MIN };
+        let bytes = if idle { JUMP_BYTES } else { SHORT_SEGMENT_BYTES };
         self.go_on_elsewhere(|last| (last.len > bytes).then(|| self.space.alloc(bytes)))
     }
 

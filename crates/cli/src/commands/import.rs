@@ -127,7 +127,8 @@ pub fn import_from(db: &Db, table: &Table, input: &mut dyn BufRead) -> azekura::
         Err(Failure::Engine(error)) => return Err(error),
         Err(failure) => Some(failure.to_string()),
     };
-    match locked(&import).finish() {
+    let finished = locked(&import).finish();
+    match finished {
         Ok(()) => Ok((locked(&import).durable_rows, bad)),
         Err(Failure::Engine(error)) => Err(error),
         Err(failure) => Ok((0, Some(failure.to_string()))),
