@@ -230,13 +230,15 @@ fn an_independent_reader_finds_every_record() {
     world.model.retain(|name, _| names.iter().any(|n| n.0 == name));
     moved_in_parts(&mut world);
 
-    let all: [fn(&Seen) -> usize; 22] = [
+    let all: [fn(&Seen) -> usize; 24] = [
         |s| s.pages[0],
         |s| s.pages[1],
         |s| s.large_pages,
         |s| s.run_forms[0],
         |s| s.run_forms[1],
         |s| s.run_forms[2],
+        |s| s.covers[0],
+        |s| s.covers[1],
         |s| s.filters,
         |s| s.run_ranges,
         |s| s.jumps,

@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 use crate::bench;
 use crate::commands::{
     check, clear, compact, copy_table, count, create, drop, export, get, import, info, remove, remove_range, rename,
-    scan, set, tables,
+    salvage, scan, set, tables,
 };
 use crate::failure::EXIT_USAGE;
 
@@ -80,6 +80,8 @@ pub enum Command {
     Check(check::Args),
     /// Give unused space back to the file system
     Compact(compact::Args),
+    /// Copy what still verifies in a damaged database to a new one
+    Salvage(salvage::Args),
 }
 
 /// Parses the process's arguments; prints help, the version or a usage error itself, and then

@@ -30,6 +30,8 @@ enum Command {
     Canaries(commands::canaries::Arguments),
     /// Hands hostile bytes to everything that reads bytes
     Fuzz(commands::fuzz::Arguments),
+    /// Salvages files damaged at random, and demands the records of every page that is whole
+    Salvage(Limits),
     /// Judges histories of concurrent transactions for the isolation that is claimed
     Isolation(Limits),
     /// Kills a process that writes, reopens, and compares with an oracle outside it
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Command::Metamorphic(limits) => commands::metamorphic::run(&limits),
         Command::Canaries(arguments) => commands::canaries::run(&arguments),
         Command::Fuzz(arguments) => commands::fuzz::run(&arguments),
+        Command::Salvage(limits) => commands::salvage::run(&limits),
         Command::Isolation(limits) => commands::isolation::run(&limits),
         Command::Soak(limits) => commands::soak::run(&limits),
         Command::Kills(limits) => commands::kills::run(&limits),

@@ -106,6 +106,11 @@ impl<'a> Reader<'a> {
         Ok(n)
     }
 
+    /// What is left.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     pub(crate) fn remaining(&self) -> usize {
         self.rest.len()
     }

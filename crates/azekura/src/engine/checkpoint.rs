@@ -11,12 +11,12 @@
 
 use super::Engine;
 use super::commit::Commit;
-use super::state::State;
+use super::state::{SortedRun, State};
 use crate::base::checksum::crc;
 use crate::base::codec::{u32_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, align_up};
-use crate::format::manifest::{LogChain, Manifest, TableInfo, ValueInfo};
+use crate::format::manifest::{LevelInfo, LogChain, Manifest, TableInfo, ValueInfo};
 use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, Superblock};
 use crate::run::Run;
 use crate::space::Extent;
@@ -238,7 +238,7 @@ impl Engine {
             id: t.id,
             kind: t.kind,
             name: t.name.clone(),
-            levels: t.levels.iter().map(|l| l.runs.iter().map(|r| r.info.clone()).collect()).collect(),
+            levels: t.levels.iter().map(level_info).collect(),
         });
         let values = self.values.segments().into_iter().map(|s| {
             let extents = match change {
@@ -313,4 +313,8 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+fn level_info(level: &Arc<SortedRun>) -> LevelInfo {
+    LevelInfo { newest: level.newest, runs: level.runs.iter().map(|r| r.info.clone()).collect() }
 }

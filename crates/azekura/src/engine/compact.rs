@@ -49,8 +49,9 @@ impl Engine {
         let filtered = inputs.iter().flat_map(|l| &l.runs).any(|r| r.info.filter_blocks > 0);
         let sources = inputs.iter().map(|l| Source::runs(l.runs.clone())).collect::<Result<Vec<_>>>()?;
         let mut merger = Merger::new(sources, bottom)?;
-        let Ok(kind) = self.state.load().table(table).map(|t| t.kind) else { return Ok(false) };
-        let mut output = Output::new(self, kind, filtered || !merger.is_chain(), !bottom, records, bytes);
+        let newest = inputs.first().map_or(0, |l| l.newest);
+        let Ok(origin) = self.state.load().table(table).map(|t| t.origin(newest, bottom)) else { return Ok(false) };
+        let mut output = Output::new(self, origin, filtered || !merger.is_chain(), !bottom, records, bytes);
         output.drain(self.draining_segments(&inputs, drain));
         let stepwise = inputs.last().is_some_and(|l| l.runs.len() > 1) && merger.ranges().is_empty();
         if stepwise {
@@ -58,7 +59,7 @@ impl Engine {
             output.ends_with_inputs();
         }
         let updates = if bottom { 0.0 } else { inputs.iter().map(|l| l.updates).fold(0.0, f32::max) };
-        let mut steps = Steps { levels: inputs, updates, written: 0, passed: 0 };
+        let mut steps = Steps { levels: inputs, updates, newest, written: 0, passed: 0 };
         let mut before = merger.partitions_done();
         while !output.step(&mut merger)? {
             if self.stopping() && !short && !closing {
@@ -107,14 +108,15 @@ impl Engine {
         runs.extend_from_slice(fresh.runs());
         let written = runs.len();
         runs.extend_from_slice(&oldest.runs[end..]);
-        next.push(Some(Arc::new(SortedRun::new(runs, steps.updates)?)));
+        next.push(Some(Arc::new(SortedRun::new(runs, steps.updates, oldest.newest)?)));
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
         let installed = self.replace_levels(table, &steps.levels, &next, gone)?;
         if installed {
             fresh.installed();
-            *steps = Steps { levels: next.into_iter().flatten().collect(), updates: steps.updates, written, passed };
+            let (updates, newest) = (steps.updates, steps.newest);
+            *steps = Steps { levels: next.into_iter().flatten().collect(), updates, newest, written, passed };
             self.checkpoint(Purpose::Plain)?;
         }
         Ok(installed)
@@ -129,7 +131,11 @@ impl Engine {
         gone.extend(newer.iter().flat_map(|l| l.runs.iter().cloned()));
         runs.extend_from_slice(fresh.runs());
         let mut next = vec![None; newer.len()];
-        next.push(if runs.is_empty() { None } else { Some(Arc::new(SortedRun::new(runs, steps.updates)?)) });
+        next.push(if runs.is_empty() {
+            None
+        } else {
+            Some(Arc::new(SortedRun::new(runs, steps.updates, steps.newest)?))
+        });
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
@@ -220,7 +226,7 @@ impl<'a> Passing<'a> {
             next.push(match (passed, left) {
                 (0, _) => Some(level.clone()),
                 (_, []) => None,
-                (_, left) => Some(Arc::new(SortedRun::new(left.to_vec(), level.updates)?)),
+                (_, left) => Some(Arc::new(SortedRun::new(left.to_vec(), level.updates, level.newest)?)),
             });
         }
         next.reverse();
@@ -239,6 +245,8 @@ struct Steps {
     levels: Vec<Arc<SortedRun>>,
     /// What part of the output's records likely replaces older ones.
     updates: f32,
+    /// The number of its newest input, which is the output's when it is whole.
+    newest: u64,
     /// How many partitions at the front of the oldest are output of this merge.
     written: usize,
     /// How many of its former partitions have been read up.

@@ -45,7 +45,7 @@ impl Engine {
         for table in state.frozen_tables() {
             let output = match self.few_of(table)? {
                 Some(few) => Output::Few(few),
-                None => Output::Runs(self.flush_table(table)?),
+                None => Output::Runs(self.flush_table(table, state.frozen_seq)?),
             };
             if let Output::Runs(output) = &output
                 && self.state.load().table(table.id).is_ok_and(|t| t.is_read())
@@ -67,14 +67,15 @@ impl Engine {
         Ok(())
     }
 
-    fn flush_table(&self, table: &TableState) -> Result<MergeOutput> {
+    fn flush_table(&self, table: &TableState, newest: u64) -> Result<MergeOutput> {
         let sources = table.flush_sources();
         let few = table.few.as_ref().map_or(0, |few| few.records());
         let records = table.frozen.iter().map(|c| c.block.len() as u64).sum::<u64>() + few;
         let bytes: u64 = table.frozen.iter().map(|c| c.block.bytes() as u64).sum();
         let mut merger = Merger::new(sources, table.levels.is_empty())?;
         let apart = merger.is_chain() && stands_apart(table, &table.frozen);
-        let mut output = job::Output::new(self, table.kind, !apart, false, records, bytes);
+        let origin = table.origin(newest, table.levels.is_empty());
+        let mut output = job::Output::new(self, origin, !apart, false, records, bytes);
         while !output.step(&mut merger)? {}
         let mut done = output.finish(&merger.ranges())?;
         // Only an estimate: an older run that cannot be read must not hold up the flush.
@@ -130,7 +131,7 @@ impl Engine {
                 Output::Few(few) => t.few = few,
                 Output::Runs(output) => {
                     t.few = None;
-                    t.levels = Arc::new(place(&t.levels, &output, work.bottom_is_free(&t.levels))?);
+                    t.levels = Arc::new(place(&t.levels, &output, flushed_seq, work.bottom_is_free(&t.levels))?);
                     placed.push(output.runs);
                 }
             }
@@ -230,16 +231,19 @@ fn stands_apart(table: &TableState, frozen: &[Arc<Chunk>]) -> bool {
 
 /// The levels with a flush's runs: joined to the oldest sorted run if they meet nothing and it is
 /// free (not being merged), so that ascending loads are written once, else as the newest.
-fn place(levels: &[Arc<SortedRun>], output: &MergeOutput, free: bool) -> Result<Vec<Arc<SortedRun>>> {
+fn place(levels: &[Arc<SortedRun>], output: &MergeOutput, newest: u64, free: bool) -> Result<Vec<Arc<SortedRun>>> {
     let (mut levels, fresh) = (levels.to_vec(), output.runs.runs());
     if fresh.is_empty() {
         return Ok(levels);
     }
     let meets = |run: &Arc<Run>| {
-        run.info.ranges > 0 || levels.iter().flat_map(|l| &l.runs).any(|r| r.overlaps(&run.info.min, &run.info.max))
+        // What joins keeps an age of its own (see `run::label`), which deletes must not outlive.
+        run.info.ranges > 0
+            || run.info.deletes > 0
+            || levels.iter().flat_map(|l| &l.runs).any(|r| r.overlaps(&run.info.min, &run.info.max))
     };
     if !free || fresh.iter().any(meets) || levels.is_empty() {
-        levels.insert(0, Arc::new(SortedRun::new(fresh.to_vec(), output.updates)?));
+        levels.insert(0, Arc::new(SortedRun::new(fresh.to_vec(), output.updates, newest)?));
         return Ok(levels);
     }
     let Some(bottom) = levels.pop() else { return Ok(levels) };
@@ -247,6 +251,6 @@ fn place(levels: &[Arc<SortedRun>], output: &MergeOutput, free: bool) -> Result<
     runs.extend_from_slice(fresh);
     runs.sort_by(|a, b| a.info.min.cmp(&b.info.min));
     let joined = bottom.joined + fresh.len();
-    levels.push(Arc::new(SortedRun::new(runs, bottom.updates)?.joined_by(joined)));
+    levels.push(Arc::new(SortedRun::new(runs, bottom.updates, bottom.newest)?.joined_by(joined)));
     Ok(levels)
 }

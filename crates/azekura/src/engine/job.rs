@@ -3,13 +3,13 @@
 use super::Engine;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
-use crate::base::key::Kind;
 use crate::base::limits::{PAGE_BYTES, PARTITION_BYTES_MAX, PARTITIONS, PASSING_PARTITIONS};
 use crate::format::block::{Block, Tag};
 use crate::format::manifest::RunInfo;
 use crate::memtable::ranges::Ranges;
 use crate::merge::Merger;
 use crate::run::Run;
+use crate::run::label::Origin;
 use crate::run::writer::RunWriter;
 use crate::values::{Segment, VALUE_REF_BYTES, ValueRef};
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub(super) fn partition_bytes(memtable_bytes: u64, bytes: u64, passes: bool) -> 
 /// The writing end of a merge.
 pub(super) struct Output<'a> {
     engine: &'a Engine,
-    kind: Kind,
+    origin: Origin,
     /// Whether runs get filters, and for how many records at most.
     filtered: bool,
     records_left: u64,
@@ -90,6 +90,8 @@ pub(super) struct Output<'a> {
     block: Block,
     writer: RunWriter,
     done: Fresh,
+    /// The largest key of the last partition that was finished.
+    before: Option<Vec<u8>>,
     /// Segments into which records of this output refer, kept until their run holds them.
     held: Vec<Arc<Segment>>,
     /// Value segments whose values are to be moved elsewhere.
@@ -100,7 +102,7 @@ impl<'a> Output<'a> {
     /// For up to `records` records of `bytes` in all, which older runs may hold too if it `passes`.
     pub(super) fn new(
         engine: &'a Engine,
-        kind: Kind,
+        origin: Origin,
         filtered: bool,
         passes: bool,
         records: u64,
@@ -116,7 +118,7 @@ impl<'a> Output<'a> {
         let page_mean = if fences_fit { mean } else { u64::MAX };
         Output {
             engine,
-            kind,
+            origin: origin.clone(),
             filtered,
             records_left: records,
             partition_bytes,
@@ -125,8 +127,9 @@ impl<'a> Output<'a> {
             record_bytes: page_mean,
             step_records: usize_of64((STEP_BYTES.min(partition_bytes / 4) / mean).clamp(64, STEP_RECORDS_MAX)),
             block: Block::new(None),
-            writer: RunWriter::new(&engine.store, engine.new_id(), kind, first, page_mean),
+            writer: RunWriter::new(&engine.store, engine.new_id(), origin, first, page_mean),
             done: Fresh::default(),
+            before: None,
             held: Vec::new(),
             draining: Vec::new(),
         }
@@ -189,9 +192,12 @@ impl<'a> Output<'a> {
         }
         self.records_left = self.records_left.saturating_sub(self.writer.records());
         let keys = if self.filtered { self.records_left.clamp(1, self.partition_records) } else { 0 };
-        let fresh = RunWriter::new(&self.engine.store, self.engine.new_id(), self.kind, keys, self.record_bytes);
+        let (store, id) = (&self.engine.store, self.engine.new_id());
+        let fresh = RunWriter::new(store, id, self.origin.clone(), keys, self.record_bytes);
         let full = std::mem::replace(&mut self.writer, fresh);
-        if let Some(info) = full.finish(&Ranges::default(), None)? {
+        let before = self.before.take();
+        if let Some(info) = full.finish(&Ranges::default(), before.as_deref(), false)? {
+            self.before = Some(info.max.clone());
             self.keep(info)?;
         }
         Ok(())
@@ -204,10 +210,9 @@ impl<'a> Output<'a> {
 
     /// Ends the merge. `ranges` are what the output goes on deleting.
     pub(super) fn finish(mut self, ranges: &Ranges) -> Result<MergeOutput> {
-        let fresh = RunWriter::new(&self.engine.store, 0, self.kind, 0, self.record_bytes);
+        let fresh = RunWriter::new(&self.engine.store, 0, self.origin.clone(), 0, self.record_bytes);
         let last = std::mem::replace(&mut self.writer, fresh);
-        let before = self.done.0.last().map(|r| r.info.max.clone());
-        if let Some(info) = last.finish(ranges, before.as_deref())? {
+        if let Some(info) = last.finish(ranges, self.before.as_deref(), true)? {
             self.keep(info)?;
         }
         Ok(MergeOutput { runs: self.done, updates: 0.0 })

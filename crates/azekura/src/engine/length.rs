@@ -42,7 +42,7 @@ impl Length<'_> {
 
 /// What a manifest, which stands in `extent` unless the superblock holds it, says by itself.
 pub(super) fn named_bytes(manifest: &Manifest, extent: Option<Extent>) -> u64 {
-    let runs = || manifest.tables.iter().flat_map(|t| t.levels.iter().flatten());
+    let runs = || manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
     let referred: BTreeSet<u32> = runs().flat_map(|r| r.large.iter().map(|l| l.0)).collect();
     let values = manifest.values.iter().filter(|v| referred.contains(&v.id)).map(value_end);
     let ends = extent.iter().map(Extent::end).chain(manifest.logs.iter().map(|l| l.first.end()));

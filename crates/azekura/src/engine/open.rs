@@ -413,7 +413,7 @@ fn build(
         segment
     };
     let held: Vec<Arc<Segment>> = values.values().map(adopt).collect();
-    let file_id = found.block.file_id;
+    let (file_id, hash_seed) = (found.block.file_id, found.block.hash_seed);
     let flushed = found.manifest.flushed_seq;
     let log =
         Log::new(file.clone(), bulk.clone(), space.clone(), poison.clone(), values_store.clone(), file_id, flushed);
@@ -431,12 +431,12 @@ fn build(
     let engine = Engine {
         path: length.path.to_path_buf(),
         least_bytes,
-        store: Store { file: file.clone(), bulk, space: space.clone(), caches, filters, file_id, buffers },
+        store: Store { file: file.clone(), bulk, space: space.clone(), caches, filters, file_id, hash_seed, buffers },
         file,
         life,
         io,
         space,
-        hash_seed: found.block.hash_seed,
+        hash_seed,
         values: values_store,
         log,
         state: ArcSwap::from_pointee(State::new(flushed)),
@@ -487,7 +487,7 @@ const FILTERS_PART: usize = 8;
 
 /// Forgets segments to which nothing refers.
 fn keep_referred(values: &mut BTreeMap<u32, ValueInfo>, manifest: &Manifest, replayed: &Replayed) {
-    let runs = manifest.tables.iter().flat_map(|t| t.levels.iter().flatten());
+    let runs = manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
     let mut referred: BTreeSet<u32> = runs.flat_map(|r| r.large.iter().map(|l| l.0)).collect();
     referred.extend(replayed.segments.keys());
     values.retain(|id, _| referred.contains(id));
@@ -497,7 +497,7 @@ fn keep_referred(values: &mut BTreeMap<u32, ValueInfo>, manifest: &Manifest, rep
 fn claim(found: &Found, replayed: &Replayed, values: &BTreeMap<u32, ValueInfo>) -> Result<Space> {
     let mut live: Vec<Extent> = found.extent.into_iter().collect();
     live.extend(replayed.logs.iter().flat_map(|l| l.segments.iter().copied()));
-    let runs = found.manifest.tables.iter().flat_map(|t| t.levels.iter().flatten());
+    let runs = found.manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
     live.extend(runs.flat_map(|r| r.extents.iter().copied()));
     live.extend(values.values().flat_map(|v| v.extents.iter().copied()));
     Space::from_live(SUPERBLOCKS_BYTES, live).map_err(|(a, b)| {
@@ -515,12 +515,12 @@ impl Engine {
             let mut levels = Vec::new();
             for level in &info.levels {
                 let open = |r: &RunInfo| Ok(Arc::new(self.open_run(r.clone())?.found_in(file_len)));
-                let runs: Vec<Arc<Run>> = level.iter().map(open).collect::<Result<_>>()?;
+                let runs: Vec<Arc<Run>> = level.runs.iter().map(open).collect::<Result<_>>()?;
                 if runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
                     return Err(Error::corrupt("manifest", 0, format!("table {:?}: partitions overlap", info.name)));
                 }
                 let joined = runs.len();
-                levels.push(Arc::new(SortedRun::new(runs, 1.0)?.joined_by(joined)));
+                levels.push(Arc::new(SortedRun::new(runs, 1.0, level.newest)?.joined_by(joined)));
             }
             if !levels.is_empty() {
                 table.levels = Arc::new(levels);

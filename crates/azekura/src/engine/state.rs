@@ -16,6 +16,7 @@ use crate::memtable::active::Active;
 use crate::memtable::chunk::Chunk;
 use crate::memtable::ranges::Ranges;
 use crate::run::Run;
+use crate::run::label::Origin;
 use crate::values::Segment;
 use std::sync::{Arc, LazyLock};
 
@@ -51,6 +52,8 @@ pub(crate) struct SortedRun {
     /// The partitions' smallest keys, to find one by.
     bounds: Block,
     pub(crate) ranges: Ranges,
+    /// What it says is older than what commits behind this number say; see `run::label`.
+    pub(crate) newest: u64,
     /// The part of its records that likely replace older ones, 0 to 1; sampled when it was written.
     pub(crate) updates: f32,
     /// How many of its partitions have joined it since it was merged, as far as this handle knows.
@@ -114,7 +117,7 @@ impl SortedRun {
         }
     }
 
-    pub(crate) fn new(runs: Vec<Arc<Run>>, updates: f32) -> Result<SortedRun> {
+    pub(crate) fn new(runs: Vec<Arc<Run>>, updates: f32, newest: u64) -> Result<SortedRun> {
         let mut ranges = Ranges::default();
         for run in runs.iter().filter(|r| r.info.ranges > 0) {
             ranges.add_all(&run.meta()?.ranges);
@@ -125,7 +128,7 @@ impl SortedRun {
             bounds.push(&run.info.min, Tag::Put, &[]);
         }
         bounds.index();
-        Ok(SortedRun { runs, bounds, ranges, updates, joined: 0, mood: AtomicU8::new(MOOD_MAX) })
+        Ok(SortedRun { runs, bounds, ranges, newest, updates, joined: 0, mood: AtomicU8::new(MOOD_MAX) })
     }
 
     /// The same, of whose partitions so many have joined it.
@@ -227,6 +230,11 @@ impl TableState {
             was_read: false,
             active_bytes: ACTIVE_BYTES_MIN,
         }
+    }
+
+    /// What a run of it says of itself that has all commits up to `newest`, if need be with nothing older.
+    pub(crate) fn origin(&self, newest: u64, oldest: bool) -> Origin {
+        Origin { table: self.id, kind: self.kind, name: self.name.clone(), newest, oldest }
     }
 
     /// The active buffer was too small: the next is larger.

@@ -107,7 +107,7 @@ impl Engine {
         let info = RunInfo { extents: relocated(&run.info.extents, n, &copied), ..run.info.clone() };
         let replaced = self.open_run(info).and_then(|next| {
             parts[place] = Arc::new(next);
-            let fresh = Arc::new(SortedRun::new(parts.clone(), level.updates)?.joined_by(level.joined));
+            let fresh = Arc::new(SortedRun::new(parts.clone(), level.updates, level.newest)?.joined_by(level.joined));
             self.replace_levels(table, std::slice::from_ref(level), &[Some(fresh)], Vec::new())
         });
         if !matches!(replaced, Ok(true)) {

@@ -44,7 +44,7 @@ fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
     let engine = db.engine.clone();
     let state = engine.state.load_full();
     let (id, old) = (state.tables[0].id, bottom(&state));
-    let new = Arc::new(SortedRun::new(old.runs.clone(), 0.0).unwrap());
+    let new = Arc::new(SortedRun::new(old.runs.clone(), 0.0, old.newest).unwrap());
     engine.lock_work().busy.push((0, old.clone()));
     // Whoever looks holds this lock.
     let work = engine.lock_work();

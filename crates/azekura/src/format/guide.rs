@@ -137,7 +137,7 @@ impl Guide {
         self.lens_base = u32_at(header, 36);
         self.ends_base = u32_at(header, 40);
         self.stride = u32_at(header, 44);
-        let heads_at = usize_of(u32_at(header, 32)).saturating_add(HEADER_BYTES);
+        let heads_at = usize_of(u32_at(header, 28)).saturating_add(HEADER_BYTES);
         let columns = self.heads().bytes(n) + self.lens().bytes(n) + self.ends().bytes(n) + tags;
         let heap_at = heads_at.saturating_add(columns);
         self.heads_at = u32::try_from(heads_at).map_err(|_| "prefix passes the end of the page")?;

@@ -8,7 +8,7 @@
 //! u64 next id | u32 next table id | u64 flushed sequence number
 //! u32 n, then n logs:    u64 chain | u64 offset | u64 length | u64 first frame | u64 end frame
 //! u32 n, then n tables:  u32 id | u8 kind | blob name | u32 sorted runs, newest first, each:
-//!                        u32 partitions in key order, each a run
+//!                        u64 newest | u32 partitions in key order, each a run
 //! u32 n, then n parts of value segments, those of one together: u32 id | u64 offset | u64 length | u64 used
 //! u32 n, then n small tables, which have no runs: u32 id | u32 n, then n rows as in the log
 //! run: u64 id | u32 extents, each u64 offset, u64 length | u32 units | u64 data bytes
@@ -72,14 +72,23 @@ pub(crate) struct RunInfo {
     pub(crate) large: Vec<(u32, u64)>,
 }
 
+/// One sorted run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LevelInfo {
+    /// What commits behind this number say is newer; see `run::label`.
+    pub(crate) newest: u64,
+    /// Its partitions in key order.
+    pub(crate) runs: Vec<RunInfo>,
+}
+
 /// One table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableInfo {
     pub(crate) id: u32,
     pub(crate) kind: Kind,
     pub(crate) name: Arc<str>,
-    /// Sorted runs, newest first, each a list of partitions in key order.
-    pub(crate) levels: Vec<Vec<RunInfo>>,
+    /// Sorted runs, newest first.
+    pub(crate) levels: Vec<LevelInfo>,
 }
 
 /// One value segment.
@@ -228,8 +237,9 @@ fn encode_table(w: &mut Writer, table: &TableInfo) {
     w.blob(table.name.as_bytes());
     w.u32(u32_of(table.levels.len()));
     for level in &table.levels {
-        w.u32(u32_of(level.len()));
-        for run in level {
+        w.u64(level.newest);
+        w.u32(u32_of(level.runs.len()));
+        for run in &level.runs {
             encode_run(w, run);
         }
     }
@@ -245,12 +255,13 @@ fn decode_table(r: &mut Reader<'_>) -> Result<TableInfo> {
     }
     let name = name.into();
     let mut levels = Vec::new();
-    for _ in 0..r.count(4)? {
-        let mut level = Vec::new();
+    for _ in 0..r.count(12)? {
+        let newest = r.counted()?;
+        let mut runs = Vec::new();
         for _ in 0..r.count(70)? {
-            level.push(decode_run(r)?);
+            runs.push(decode_run(r)?);
         }
-        levels.push(level);
+        levels.push(LevelInfo { newest, runs });
     }
     Ok(TableInfo { id, kind, name, levels })
 }
@@ -408,7 +419,12 @@ mod tests {
                 first_frame: 1,
                 end_frame: u64::MAX,
             }],
-            tables: vec![TableInfo { id: 1, kind: Kind::Hash, name: "t".into(), levels: vec![vec![run]] }],
+            tables: vec![TableInfo {
+                id: 1,
+                kind: Kind::Hash,
+                name: "t".into(),
+                levels: vec![LevelInfo { newest: 70, runs: vec![run] }],
+            }],
             values: vec![ValueInfo { id: 1, extents: vec![Extent { offset: 131_072, len: 8192 }], used: 5000 }],
             few: vec![(2, few)],
         }
@@ -454,7 +470,7 @@ mod tests {
         assert_eq!(of(|m, n| m.flushed_seq = n), long);
         assert_eq!(of(|m, n| m.logs[0].chain = n), long);
         assert_eq!(of(|m, n| m.logs[0].first_frame = n), long);
-        assert_eq!(of(|m, n| m.tables[0].levels[0][0].id = n), long);
+        assert_eq!(of(|m, n| m.tables[0].levels[0].runs[0].id = n), long);
         let short = [true, false, false, false, false];
         assert_eq!(of(|m, n| m.next_table = u32::try_from(n).unwrap_or(u32::MAX)), short);
         assert_eq!(of(|m, n| m.tables[0].id = u32::try_from(n).unwrap_or(u32::MAX)), short);
@@ -466,12 +482,12 @@ mod tests {
         let fixed = Fixed { stride: 8, tag: Tag::Put };
         for (page_bytes, fixed) in [(PAGE_BYTES, Some(fixed)), (PAGE_BYTES, None), (SMALL_PAGE_BYTES, None)] {
             let mut manifest = sample();
-            let run = &mut manifest.tables[0].levels[0][0];
+            let run = &mut manifest.tables[0].levels[0].runs[0];
             (run.page_bytes, run.fixed) = (page_bytes, fixed);
             run.units = u32_of(20_480usize.div_ceil(page_bytes));
             let mut bytes = manifest.encode();
             assert_eq!(Manifest::decode(&bytes, 0).unwrap(), manifest);
-            let form = form_of(&manifest.tables[0].levels[0][0]);
+            let form = form_of(&manifest.tables[0].levels[0].runs[0]);
             // The form stands before stride, tag, both keys and what is referred to; then comes a segment.
             let at = bytes.len() - SAMPLE_FEW_BYTES - (4 + 4 + 8 + 8 + 8) - (4 + 4 + 8) - (4 + 1 + 4 + 2) - (4 + 1) - 1;
             assert_eq!(bytes[at], form);
@@ -510,7 +526,8 @@ mod tests {
     fn a_run_with_more_records_than_its_pages_hold_is_refused() {
         let of = |change: fn(&mut RunInfo)| {
             let mut manifest = sample();
-            let run = manifest.tables.iter_mut().flat_map(|t| t.levels.iter_mut().flatten()).next().unwrap();
+            let run =
+                manifest.tables.iter_mut().flat_map(|t| t.levels.iter_mut().flat_map(|l| &mut l.runs)).next().unwrap();
             change(run);
             Manifest::decode(&manifest.encode(), 0)
         };
@@ -524,7 +541,8 @@ mod tests {
     fn a_run_with_more_pages_than_there_are_numbers_is_refused() {
         let of = |filter_pages: u64| {
             let mut manifest = sample();
-            let run = manifest.tables.iter_mut().flat_map(|t| t.levels.iter_mut().flatten()).next().unwrap();
+            let run =
+                manifest.tables.iter_mut().flat_map(|t| t.levels.iter_mut().flat_map(|l| &mut l.runs)).next().unwrap();
             run.filter_blocks = filter_pages * crate::run::filter::BLOCKS_PER_PAGE;
             run.extents = vec![Extent { offset: 8192, len: 1 << 62 }];
             Manifest::decode(&manifest.encode(), 0)

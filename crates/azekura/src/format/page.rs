@@ -8,11 +8,12 @@
 //!  6     2   records in the page
 //!  8     8   heads: base        16  8  heads: slope      24  1  heads: width in bits
 //! 25     1   key lengths: width 26  1  ends: width       27  1  tag of all records, or 255
-//! 28     4   value length of all records (fixed)
-//! 32     4   common prefix: length (general)
+//! 28     4   length of every value (fixed), of the common prefix (general)
+//! 32     4   its number: the first of its units in the run
 //! 36     4   key lengths: base  40  4  ends: base, signed 44 4  ends: slope
-//! 48     4   bytes used         52  4  units, of 16 or 4 KiB (over 1 only for a record that needs it)
-//! 56     8   zero
+//! 48     3   bytes used         51  1  units, of 16 or 4 KiB (over 1 only for a record that needs it)
+//! 52     4   table, and 2^31 if that is a hash table
+//! 56     8   run
 //! 64         fixed:   heads | values
 //!            general: common prefix | heads | key lengths | ends | tags (2 bits) | heap
 //! ```
@@ -21,16 +22,17 @@
 //! the eight bytes after the common prefix, zero-padded; the heap holds, record after record, what
 //! follows of the key and then the value, and `ends` says where each record's part stops. Widths
 //! of zero make lengths that do not vary free. The last 16 bytes of a page are never used, so that
-//! a residual may be read as 16 bytes wherever it stands.
+//! a residual may be read as 16 bytes wherever it stands. Number, table and run are for whoever has nothing
+//! but the page (`salvage`): readers know them from the manifest, and the checksum holds only where they are right.
 
 use super::block::{Block, Fixed, Tag};
 use super::guide::Guide;
 use super::packed::Packed;
 use super::search::{bisect, lower_bound_from};
 use crate::base::checksum::{crc, page_seed};
-use crate::base::codec::{u32_at, u32_of, usize_of};
+use crate::base::codec::{u32_at, u32_of, u64_at, usize_of};
 use crate::base::error::{Error, Result};
-use crate::base::key::{SortKey, common_prefix, head_after, head_of};
+use crate::base::key::{Kind, SortKey, common_prefix, head_after, head_of};
 use crate::base::limits::{KEY_BYTES_MAX, PAGE_BYTES, SMALL_PAGE_BYTES};
 use std::cmp::Ordering;
 
@@ -48,6 +50,7 @@ const LARGEST_BYTES: usize = 6 * PAGE_BYTES;
 pub(crate) const INLINE_VALUE_BYTES_MAX: usize = 8_192;
 
 const _: () = assert!(KEY_BYTES_MAX + 8 + INLINE_VALUE_BYTES_MAX + 2 * HEADER_BYTES + PAGE_BYTES <= LARGEST_BYTES);
+const _: () = assert!(LARGEST_BYTES / SMALL_PAGE_BYTES <= u8::MAX as usize && LARGEST_BYTES < 1 << 24);
 const _: () = assert!(LARGEST_BYTES.is_multiple_of(PAGE_BYTES) && PAGE_BYTES.is_multiple_of(SMALL_PAGE_BYTES));
 
 /// What a page of one unit can hold.
@@ -61,7 +64,51 @@ pub(crate) fn records_to_fill(stride: usize, unit_bytes: usize) -> usize {
     (room_bytes(unit_bytes) / stride.max(1) + 1).min(RECORDS_MAX)
 }
 
-/// Seals a page: writes its checksum. `page` is all units of it.
+/// Where a page of records belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) table: u32,
+    pub(crate) kind: Kind,
+    pub(crate) run: u64,
+    /// The first of its units in the run.
+    pub(crate) number: u32,
+}
+
+/// In the field of the table: it is a hash table.
+const IS_HASH: u32 = 1 << 31;
+
+/// The number by which a page or a meta block names its table.
+pub(crate) fn table_of(table: u32, kind: Kind) -> u32 {
+    debug_assert!(table < IS_HASH, "ids of tables have 31 bits");
+    table | if kind == Kind::Hash { IS_HASH } else { 0 }
+}
+
+/// And back.
+pub(crate) fn split_table(table: u32) -> (u32, Kind) {
+    (table & !IS_HASH, if table & IS_HASH == 0 { Kind::Ordered } else { Kind::Hash })
+}
+
+impl Place {
+    fn write(self, page: &mut [u8]) {
+        page[32..36].copy_from_slice(&self.number.to_le_bytes());
+        page[52..56].copy_from_slice(&table_of(self.table, self.kind).to_le_bytes());
+        page[56..64].copy_from_slice(&self.run.to_le_bytes());
+    }
+
+    /// What the header of a page says. REQUIRES: `page` has at least a header.
+    pub(crate) fn read(page: &[u8]) -> Place {
+        let (table, kind) = split_table(u32_at(page, 52));
+        Place { table, kind, run: u64_at(page, 56), number: u32_at(page, 32) }
+    }
+}
+
+/// Completes a page of records: writes where it belongs and its checksum. `page` is all units of it.
+pub(crate) fn seal_records(page: &mut [u8], run_seed: u32, place: Place) {
+    place.write(page);
+    seal(page, run_seed, place.number);
+}
+
+/// Writes the checksum of a page of any type. `page` is all units of it.
 pub(crate) fn seal(page: &mut [u8], run_seed: u32, number: u32) {
     let sum = crc(page_seed(run_seed, number), &page[4..]);
     page[..4].copy_from_slice(&sum.to_le_bytes());
@@ -132,8 +179,8 @@ fn write_header(page: &mut [u8], n: usize, used: usize, heads: Packed, units: us
     page[8..16].copy_from_slice(&heads.base.to_le_bytes());
     page[16..24].copy_from_slice(&heads.slope.to_le_bytes());
     page[24] = heads.width as u8;
-    page[48..52].copy_from_slice(&u32_of(used).to_le_bytes());
-    page[52..56].copy_from_slice(&u32_of(units).to_le_bytes());
+    page[48..51].copy_from_slice(&u32_of(used).to_le_bytes()[..3]);
+    page[51] = units as u8;
 }
 
 /// The columns of a general page, fitted to the first `n` records after `from`.
@@ -292,7 +339,7 @@ fn write_general(fit: &GeneralFit, block: &Block, from: usize, page: &mut [u8], 
     page[25] = fit.lens.width as u8;
     page[26] = fit.ends.width as u8;
     page[27] = fit.tag;
-    page[32..36].copy_from_slice(&u32_of(fit.prefix_len).to_le_bytes());
+    page[28..32].copy_from_slice(&u32_of(fit.prefix_len).to_le_bytes());
     page[36..40].copy_from_slice(&(fit.lens.base as u32).to_le_bytes());
     page[40..44].copy_from_slice(&(fit.ends.base as u32).to_le_bytes());
     page[44..48].copy_from_slice(&(fit.ends.slope as u32).to_le_bytes());
@@ -306,8 +353,13 @@ pub(crate) const fn units_max(unit_bytes: usize) -> usize {
 
 /// How many units the page that starts with these bytes claims to have, if that is possible.
 pub(crate) fn units_of(header: &[u8], unit_bytes: usize) -> Option<usize> {
-    let units = usize_of(u32_at(header, 52));
+    let units = usize::from(header[51]);
     (1..=units_max(unit_bytes)).contains(&units).then_some(units)
+}
+
+/// How many bytes of the page that starts with these are used, as it claims: those behind them are zero.
+pub(crate) fn used_of(header: &[u8]) -> usize {
+    usize_of(u32_at(header, 48) & 0xff_ffff)
 }
 
 /// A page whose header has been checked against its size, so that every column lies inside.

@@ -291,14 +291,15 @@ impl Walk<'_> {
 
 /// The records that run through the frames.
 #[derive(Default)]
-struct Stream {
+pub(crate) struct Stream {
     bytes: Vec<u8>,
     /// A record's beginning has been seen, so that what follows can be made sense of.
     inside: bool,
 }
 
 impl Stream {
-    fn add(
+    /// Takes the next frame's payload, and hands on the commits that end in it.
+    pub(crate) fn add(
         &mut self,
         frame: &Frame,
         payload: &[u8],

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! u32 CRC32C of what follows, seeded by file, run and page number 2^32-1
+//! whose the run is, and of which time (see `label`)
 //! u32 n, pages | u8 form: 0 = n separators of 8 bytes, 1 = n blobs
 //! the separators | u8 has units: 1 = n times u32, the first unit of each page
 //! range deletes: u32 count, each blob start, u8 bounded, blob end
@@ -9,6 +10,7 @@
 //!
 //! Separator `i` is above every key of page `i - 1` and not above the first key of page `i`.
 
+use super::label::Label;
 use crate::base::checksum::{crc, page_seed};
 use crate::base::codec::{Reader, Writer, u32_at, u32_of, usize_of};
 use crate::base::error::{Error, Result};
@@ -113,9 +115,10 @@ impl Meta {
         }
     }
 
-    pub(crate) fn encode(&self, run_seed: u32) -> Vec<u8> {
+    pub(crate) fn encode(&self, run_seed: u32, label: &Label) -> Vec<u8> {
         let mut w = Writer::default();
         w.u32(0);
+        label.encode(&mut w);
         w.u32(u32_of(self.fence.len()));
         w.u8(u8::from(self.fence.fixed.is_none()));
         let mut tmp = [0; 8];
@@ -128,6 +131,7 @@ impl Meta {
             w.u32(unit);
         }
         self.ranges.encode(&mut w);
+        Label::close(&mut w.bytes);
         let sum = crc(page_seed(run_seed, u32::MAX), &w.bytes[4..]);
         w.bytes[..4].copy_from_slice(&sum.to_le_bytes());
         w.bytes
@@ -135,6 +139,11 @@ impl Meta {
 
     /// Reads the block that stands at `at` of the file. `units_total` bounds what it may refer to.
     pub(crate) fn decode(bytes: &[u8], run_seed: u32, at: u64, units_total: u32) -> Result<Meta> {
+        Meta::decode_labelled(bytes, run_seed, at, units_total).map(|(_, meta)| meta)
+    }
+
+    /// As `decode`, with what the block says of the run.
+    pub(crate) fn decode_labelled(bytes: &[u8], run_seed: u32, at: u64, units_total: u32) -> Result<(Label, Meta)> {
         let bad = |detail: &str| Error::corrupt("run meta block", at, detail);
         if bytes.len() < 4 {
             return Err(bad("too short"));
@@ -144,6 +153,7 @@ impl Meta {
             return Err(bad(&format!("checksum {found:08x}, expected {expected:08x}")));
         }
         let mut r = Reader::new(&bytes[4..], "run meta block", at);
+        let label = Label::decode(&mut r)?;
         let n = r.count(4)?;
         let fixed = (r.u8()? == 0).then_some(SEPARATOR);
         let mut fence = Block::with_capacity(fixed, n, 0);
@@ -166,7 +176,7 @@ impl Meta {
         }
         let ranges = Ranges::decode(&mut r)?;
         r.finish()?;
-        Ok(Meta::with(fence, units, ranges))
+        Ok((label, Meta::with(fence, units, ranges)))
     }
 }
 

@@ -9,6 +9,7 @@
 
 pub(crate) mod filter;
 mod filter_pages;
+pub(crate) mod label;
 mod lookup;
 pub(crate) mod meta;
 pub(crate) mod reader;
@@ -40,6 +41,7 @@ pub(crate) struct Store {
     pub(crate) caches: Arc<Caches>,
     pub(crate) filters: Arc<FilterBudget>,
     pub(crate) file_id: u64,
+    pub(crate) hash_seed: u64,
     pub(crate) buffers: Buffers,
 }
 

@@ -8,19 +8,20 @@
 
 use super::Store;
 use super::filter::FilterBuilder;
+use super::label::{Label, Origin, covered};
 use super::lookup::FILTER_PAGE_BASE;
 use super::meta::Meta;
 use crate::base::checksum::seed;
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::hash::filter_hash8;
-use crate::base::key::{Kind, SortKey, common_prefix};
+use crate::base::key::{SortKey, common_prefix};
 use crate::base::limits::{
     ALIGN_BYTES, PAGE_BYTES, SMALL_PAGE_BYTES, SMALL_RECORD_BYTES_MAX, WRITEBACK_WINDOW_BYTES, align_up,
 };
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::manifest::RunInfo;
-use crate::format::page::{GeneralBuilder, build_fixed, records_to_fill, seal};
+use crate::format::page::{GeneralBuilder, Place, build_fixed, records_to_fill, seal, seal_records};
 use crate::memtable::ranges::Ranges;
 use crate::space::Extent;
 use std::collections::{BTreeMap, VecDeque};
@@ -48,7 +49,7 @@ pub(crate) struct RunWriter {
     store: Store,
     id: u64,
     seed: u32,
-    kind: Kind,
+    origin: Origin,
     /// Records not yet in a page, from `pending_from` on.
     pending: Block,
     pending_from: usize,
@@ -85,14 +86,14 @@ impl Drop for RunWriter {
 }
 
 impl RunWriter {
-    /// A writer of run `id`. `filter_keys` bounds the records that will come; 0 = no filter.
+    /// A writer of run `id` for records of this origin. `filter_keys` bounds the records that will come; 0 = no filter.
     /// `record_bytes` is what one of them takes on the average.
-    pub(crate) fn new(store: &Store, id: u64, kind: Kind, filter_keys: u64, record_bytes: u64) -> RunWriter {
+    pub(crate) fn new(store: &Store, id: u64, origin: Origin, filter_keys: u64, record_bytes: u64) -> RunWriter {
         RunWriter {
             store: store.clone(),
             id,
             seed: seed(store.file_id, id),
-            kind,
+            origin,
             pending: Block::new(None),
             pending_from: 0,
             record_bytes,
@@ -169,7 +170,7 @@ impl RunWriter {
         };
         let Some(filter) = &mut self.filter else { return };
         self.hashes.clear();
-        let kind = self.kind;
+        let kind = self.origin.kind;
         if block.fixed.is_some() {
             self.hashes.extend(block.heads.iter().map(|&h| filter_hash8(h)));
         } else {
@@ -284,7 +285,8 @@ impl RunWriter {
         self.separators.push(separator.to_vec());
         let page = &mut self.buf[start..];
         debug_assert!(used <= page.len());
-        seal(page, self.seed, self.units);
+        let Origin { table, kind, .. } = self.origin;
+        seal_records(page, self.seed, Place { table, kind, run: self.id, number: self.units });
         self.page_units.push(self.units);
         self.units += u32_of(page.len() / self.page_bytes);
     }
@@ -341,8 +343,8 @@ impl RunWriter {
 
     /// Writes what is left, the filter and the meta block. Gives nothing if the run is empty.
     /// The caller syncs the file before it names the run in a checkpoint. `before` is the largest
-    /// key of the partition before this one.
-    pub(crate) fn finish(mut self, ranges: &Ranges, before: Option<&[u8]>) -> Result<Option<RunInfo>> {
+    /// key of the partition before this one; the `last` one has none behind it.
+    pub(crate) fn finish(mut self, ranges: &Ranges, before: Option<&[u8]>, last: bool) -> Result<Option<RunInfo>> {
         self.cut(true)?;
         if self.records == 0 && ranges.is_empty() {
             return Ok(None);
@@ -353,14 +355,16 @@ impl RunWriter {
         // As many units as pages: every page has one.
         let plain = self.page_units.len() == usize_of(self.units);
         let units = (!plain).then(|| std::mem::take(&mut self.page_units));
-        let meta = Meta::new(&self.separators, units, ranges.clone()).encode(self.seed);
+        // Behind the partition before it.
+        let from = before.map_or(Vec::new(), |max| [max, &[0]].concat());
+        let label = self.label(from.clone(), last);
+        let meta = Meta::new(&self.separators, units, ranges.clone()).encode(self.seed, &label);
         self.buf.extend_from_slice(&meta);
         self.buf.resize(usize_of(u32_of(self.buf.len())).next_multiple_of(ALIGN_BYTES as usize), 0);
         let len = self.buf.len();
         self.write_buffer(len)?;
-        // A run of range deletes alone stands behind the partition before it.
-        let alone = || before.map_or(Vec::new(), |max| [max, &[0]].concat());
-        let min = self.first_key.take().unwrap_or_else(alone);
+        // A run of range deletes alone has no key of its own.
+        let min = self.first_key.take().unwrap_or(from);
         Ok(Some(RunInfo {
             id: self.id,
             extents: join(std::mem::take(&mut self.extents)),
@@ -380,6 +384,14 @@ impl RunWriter {
             min,
             large: std::mem::take(&mut self.large).into_iter().collect(),
         }))
+    }
+
+    /// What the run says of itself, if it has all that is alive of the keys from `from` on.
+    fn label(&self, from: Vec<u8>, last: bool) -> Label {
+        let end = (!last).then(|| [&self.last_key[..], &[0]].concat());
+        let covers = if self.origin.oldest { covered(from, end) } else { Ranges::default() };
+        let (file_id, hash_seed) = (self.store.file_id, self.store.hash_seed);
+        Label { file_id, hash_seed, run: self.id, origin: self.origin.clone(), covers }
     }
 
     /// Cuts the zeroes off the last page, to whole 4 KiB; gives how many bytes went.

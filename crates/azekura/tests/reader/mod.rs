@@ -19,6 +19,8 @@ pub struct Seen {
     pub large_pages: usize,
     /// Runs by their forms: mixed, fixed, small.
     pub run_forms: [usize; 3],
+    /// Runs that cover nothing, and those that do.
+    pub covers: [usize; 2],
     pub filters: usize,
     pub run_ranges: usize,
     pub chains: usize,
@@ -44,6 +46,10 @@ struct File<'a> {
     bytes: &'a [u8],
     file_id: u64,
     hash_seed: u64,
+    /// Of the manifest, and of the table whose runs are being read: as pages name it.
+    flushed: u64,
+    table: u64,
+    table_name: Vec<u8>,
     /// Value segments: offset and length of each part, in order.
     segments: BTreeMap<u64, Vec<(u64, u64)>>,
     /// By id: name, and whether it is a hash table.
@@ -115,8 +121,12 @@ fn admits(doc: &Doc, filter: &[u8], blocks: u64, is_hash: bool, key: &[u8]) -> b
 }
 
 fn ranges_of(node: &Node<'_>) -> Vec<Range> {
+    ranges_in(node, "ranges")
+}
+
+fn ranges_in(node: &Node<'_>, field: &str) -> Vec<Range> {
     let range = |r: &Node<'_>| (r.bytes("start").to_vec(), (r.num("bounded") != 0).then(|| r.bytes("end").to_vec()));
-    node.list("ranges").iter().map(range).collect()
+    node.list(field).iter().map(range).collect()
 }
 
 fn rows_of(node: &Node<'_>) -> Vec<(Vec<u8>, Tagged)> {
@@ -162,8 +172,11 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
     assert!(manifest.is_empty(), "bytes behind the manifest");
     let (file_id, hash_seed) = (block.num("file_id"), block.num("hash_seed"));
     let seen = Seen { outside: offset != 0, ..Seen::default() };
-    let (segments, names, next_table) = (BTreeMap::new(), BTreeMap::new(), node.num("next_table"));
-    let mut file = File { doc, bytes, file_id, hash_seed, segments, names, next_table, seen };
+    let (flushed, segments, names, next_table) =
+        (node.num("flushed"), BTreeMap::new(), BTreeMap::new(), node.num("next_table"));
+    let (table, table_name) = (0, Vec::new());
+    let mut file =
+        File { doc, bytes, file_id, hash_seed, flushed, table, table_name, segments, names, next_table, seen };
     let tables = file.tables(&node, block.num("number"));
     (tables, file.seen)
 }
@@ -180,8 +193,16 @@ impl<'a> File<'a> {
             assert!(t.num("id") < self.next_table);
             self.name(t.num("id"), t);
             let mut sorted = Sorted::new();
+            let is_hash = t.num("kind") == doc.constant("kind_hash");
+            self.table = t.num("id") + if is_hash { doc.constant("table_is_hash") } else { 0 };
+            self.table_name = t.bytes("name").to_vec();
+            let ages: Vec<u64> = t.list("levels").iter().map(|l| l.num("newest")).collect();
+            assert!(
+                ages.windows(2).all(|w| w[0] > w[1]) && ages.first().is_none_or(|&n| n <= self.flushed),
+                "{ages:?}"
+            );
             for level in t.list("levels").iter().rev() {
-                self.level(level, t.num("kind") == doc.constant("kind_hash"), manifest.num("next_id"), &mut sorted);
+                self.level(level, is_hash, manifest.num("next_id"), &mut sorted);
             }
             tables.insert(t.num("id"), sorted);
         }
@@ -305,6 +326,7 @@ impl<'a> File<'a> {
         let mut rest = meta;
         let node = doc.sequence("meta", &mut rest);
         assert_eq!(node.num("checksum"), sum(doc.constant("meta_page_number"), &meta[4..]));
+        self.label(&node, meta, id, run);
         let fixed = node.num("form") == doc.constant("separators_fixed");
         assert!(fixed || node.num("form") == doc.constant("separators_blobs"));
         let n = node.num("pages");
@@ -325,10 +347,12 @@ impl<'a> File<'a> {
             let page = &pages[at as usize * unit..end as usize * unit];
             let node = doc.layout("page", page);
             assert_eq!(node.num("checksum"), sum(at, &page[4..]), "page {at}");
+            assert_eq!((node.num("number"), node.num("run"), node.num("table")), (at, id, self.table));
+            assert!(page[node.num("used") as usize..].iter().all(|&b| b == 0), "page {at} goes on behind its end");
             let before = (out.len() > first).then(|| out[out.len() - 1].0.clone());
             let begin = out.len();
             self.page(&node, page, unit, out);
-            let widths = (node.num("shape") == doc.constant("shape_fixed"), node.num("value_bytes"), node.num("tag"));
+            let widths = (node.num("shape") == doc.constant("shape_fixed"), node.num("common_bytes"), node.num("tag"));
             assert!(!is_fixed || widths == (true, run.num("value_bytes"), run.num("tag")));
             assert!(*separator <= out[begin].0.as_slice() && before.is_none_or(|b| *b < **separator), "separator {i}");
         }
@@ -354,6 +378,26 @@ impl<'a> File<'a> {
         ranges.extend(own);
     }
 
+    /// What a meta block says of its run must be what the manifest says.
+    fn label(&mut self, meta: &Node<'_>, block: &[u8], id: u64, run: &Node<'a>) {
+        let doc = self.doc;
+        assert_eq!((meta.num("magic"), meta.num("bytes")), (doc.constant("meta_magic"), block.len() as u64));
+        assert_eq!((meta.num("file_id"), meta.num("hash_seed")), (self.file_id, self.hash_seed));
+        assert_eq!((meta.num("run"), meta.num("table"), meta.bytes("name")), (id, self.table, &*self.table_name));
+        let covers = ranges_in(meta, "covers");
+        // Behind the first four fields: five of fixed width, a blob, a number, and a list of ranges.
+        let range = |r: &Range| 4 + r.0.len() + 1 + 4 + r.1.as_ref().map_or(0, Vec::len);
+        let length = 8 + 8 + 8 + 4 + 4 + meta.bytes("name").len() + 8 + 4 + covers.iter().map(range).sum::<usize>();
+        assert_eq!(meta.num("label_checksum"), u64::from(crc32c::crc32c(&block[16..16 + length])));
+        assert!(covers.len() < 2 && (covers.is_empty() || run.num("deletes") == 0), "deletes in what is oldest");
+        let answers = |(from, to): &Range| {
+            from.as_slice() <= run.bytes("min") && to.as_ref().is_none_or(|to| *to == [run.bytes("max"), &[0]].concat())
+        };
+        assert!(covers.iter().all(answers), "{covers:?}");
+        assert!(meta.num("newest") <= self.flushed);
+        self.seen.covers[covers.len()] += 1;
+    }
+
     /// The size of a unit of a run, and whether all of its pages are fixed.
     fn form(&mut self, run: &Node<'_>) -> (usize, bool) {
         let (doc, form) = (self.doc, run.num("form"));
@@ -376,12 +420,12 @@ impl<'a> File<'a> {
         self.seen.pages[usize::from(!fixed)] += 1;
         self.seen.large_pages += usize::from(units > 1);
         let mut rest = &bytes[doc.offset("page", "columns")..page.num("used") as usize];
-        let prefix = take(&mut rest, page.num("prefix_bytes"));
+        let prefix = take(&mut rest, if fixed { 0 } else { page.num("common_bytes") });
         let (base, slope) = (page.num("heads_base"), page.num("heads_slope"));
         let heads = Column::new(&mut rest, n, base, slope, page.num("heads_width"));
         if fixed {
             for i in 0..n {
-                let value = take(&mut rest, page.num("value_bytes")).to_vec();
+                let value = take(&mut rest, page.num("common_bytes")).to_vec();
                 out.push((heads.get(i).to_be_bytes().to_vec(), (page.num("tag"), value)));
             }
             return assert!(rest.is_empty());

@@ -14,6 +14,7 @@ pub mod info;
 pub mod remove;
 pub mod remove_range;
 pub mod rename;
+pub mod salvage;
 pub mod scan;
 pub mod set;
 pub mod tables;
@@ -43,6 +44,7 @@ pub fn run(command: Command) -> Outcome {
         Command::Export(args) => named(&args.file, export::run(&args)),
         Command::Check(args) => named(&args.file, check::run(&args)),
         Command::Compact(args) => named(&args.file, compact::run(&args)),
+        Command::Salvage(args) => named(&args.file, salvage::run(&args)),
     }
 }
 

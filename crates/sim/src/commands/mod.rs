@@ -8,4 +8,5 @@ pub mod fuzz;
 pub mod isolation;
 pub mod kills;
 pub mod metamorphic;
+pub mod salvage;
 pub mod soak;

@@ -1,0 +1,124 @@
+//! What a run says of itself, at the start of its meta block: for whoever finds it without a manifest.
+//!
+//! ```text
+//! u32 magic "AZRM" | u32 length of the meta block | u32 CRC32C of what follows | u64 file id | u64 hash seed | u64 run
+//! u32 table, and 2^31 if that is a hash table | blob the table's name when the run was written
+//! u64 newest | covers: u32 0 or 1 ranges, of blob start, u8 bounded, blob end
+//! ```
+//!
+//! It has a checksum of its own, since the block's begins with the ids that it gives.
+//!
+//! # Which record is newer
+//!
+//! `newest` is a commit's sequence number: the run has what the commits up to it said of its keys, and nothing
+//! of later ones. So of two runs of a table the one with the larger `newest` has the newer version of a key; with
+//! the same number they are of one merge (or inputs of it), and the larger id wins. A merge takes the number of its
+//! newest input. What joins the oldest sorted run meets no other and deletes nothing, and a sorted run keeps its number
+//! then (it stands in the manifest), so that a later merge does not pass for newer than what it has not read. So a
+//! run that has joined may look newer than the merge that took it in: they say the same, unless a newer one knows better.
+//!
+//! A run that was written as a table's oldest leaves out what is deleted. It `covers` a stretch of keys: what
+//! older runs, which may stand in free space still, say of them counts no more.
+
+use crate::base::checksum::crc;
+use crate::base::codec::{Reader, Writer, u32_of};
+use crate::base::error::Result;
+use crate::base::key::Kind;
+use crate::format::page::table_of;
+use crate::memtable::ranges::{Range, Ranges};
+use std::sync::Arc;
+
+/// The first four bytes after the checksum.
+pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"AZRM");
+/// Where the block's length stands, from its first byte.
+pub(crate) const BYTES_AT: usize = 8;
+
+/// A run whose bounds are longer than this together covers nothing: its label would be a page of its own.
+const COVERS_BYTES_MAX: usize = 16 << 10;
+
+/// Whose records a run has, and of which time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) table: u32,
+    pub(crate) kind: Kind,
+    pub(crate) name: Arc<str>,
+    pub(crate) newest: u64,
+    /// There is nothing older in the table.
+    pub(crate) oldest: bool,
+}
+
+/// See the file's head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) file_id: u64,
+    pub(crate) hash_seed: u64,
+    pub(crate) run: u64,
+    pub(crate) origin: Origin,
+    /// Keys of which nothing counts that older runs say: one range or none.
+    pub(crate) covers: Ranges,
+}
+
+/// What a run of the oldest records covers.
+pub(super) fn covered(start: Vec<u8>, end: Option<Vec<u8>>) -> Ranges {
+    let mut covers = Ranges::default();
+    if start.len() + end.as_ref().map_or(0, Vec::len) <= COVERS_BYTES_MAX {
+        covers.add(Range { start, end });
+    }
+    covers
+}
+
+impl Label {
+    /// Appends it; `close` completes it when the whole block stands there.
+    pub(super) fn encode(&self, w: &mut Writer) {
+        w.u32(MAGIC);
+        w.u32(0);
+        w.u32(0);
+        let start = w.bytes.len();
+        w.u64(self.file_id);
+        w.u64(self.hash_seed);
+        w.u64(self.run);
+        w.u32(table_of(self.origin.table, self.origin.kind));
+        w.blob(self.origin.name.as_bytes());
+        w.u64(self.origin.newest);
+        self.covers.encode(w);
+        let sum = crc(0, &w.bytes[start..]);
+        w.bytes[start - 4..start].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Writes the length of the whole block, which begins with its checksum.
+    pub(super) fn close(block: &mut [u8]) {
+        let len = u32_of(block.len());
+        block[BYTES_AT..BYTES_AT + 4].copy_from_slice(&len.to_le_bytes());
+    }
+
+    /// Takes it from the front of a meta block, behind the checksum.
+    pub(super) fn decode(r: &mut Reader<'_>) -> Result<Label> {
+        if r.u32()? != MAGIC {
+            return Err(r.bad("no label"));
+        }
+        let (_bytes, expected) = (r.u32()?, r.u32()?);
+        let start = r.rest();
+        let label = Label::decode_fields(r)?;
+        let found = crc(0, &start[..start.len() - r.remaining()]);
+        if found != expected && !crate::base::checksum::is_ignored() {
+            return Err(r.bad(format!("checksum of the label {found:08x}, expected {expected:08x}")));
+        }
+        Ok(label)
+    }
+
+    fn decode_fields(r: &mut Reader<'_>) -> Result<Label> {
+        let (file_id, hash_seed, run) = (r.u64()?, r.u64()?, r.counted()?);
+        let (table, kind) = crate::format::page::split_table(r.u32()?);
+        let name = std::str::from_utf8(r.blob()?).map_err(|_| r.bad("the table's name is not UTF-8"))?.into();
+        let (newest, covers) = (r.counted()?, Ranges::decode(r)?);
+        let oldest = !covers.is_empty();
+        Ok(Label { file_id, hash_seed, run, origin: Origin { table, kind, name, newest, oldest }, covers })
+    }
+
+    /// That of a meta block of which these are the first bytes.
+    pub(crate) fn read(block: &[u8]) -> Result<Label> {
+        let mut r = Reader::new(block, "run meta block", 0);
+        let _checksum = r.u32()?;
+        Label::decode(&mut r)
+    }
+}

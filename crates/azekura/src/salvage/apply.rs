@@ -1,0 +1,236 @@
+//! Writing what was found to the new database: table by table, from the oldest version to the newest.
+
+use super::input::Input;
+use super::plan::{Plan, TablePlan, UNKNOWN_AGE};
+use super::report::{SalvageReport, SalvagedTable, shown};
+use super::runs::RunPlan;
+use super::values::Values;
+use crate::api::{Db, Durability, Table};
+use crate::base::error::{Error, Result};
+use crate::base::key::Kind;
+use crate::base::limits::NAME_BYTES_MAX;
+use crate::engine::Progress;
+use crate::format::block::{Block, Tag};
+use crate::memtable::ranges::Ranges;
+use crate::txn::{WriteOptions, WriteTxn};
+use std::ops::Bound;
+
+/// A transaction of the new database is no larger than this.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// The table being written.
+struct Target<'a> {
+    out: &'a Db,
+    table: Table,
+    name: String,
+    kind: Kind,
+    hash_seed: Option<u64>,
+    txn: Option<WriteTxn>,
+    bytes: usize,
+    /// Records are put only where there is none, and nothing is deleted.
+    only_absent: bool,
+    /// The user's key of the record at hand.
+    key: Vec<u8>,
+    /// Keys of a hash table that nobody can turn back, since its seed is lost.
+    unknown_keys: u64,
+}
+
+/// Writes all tables.
+pub(super) fn apply(
+    input: &Input,
+    plan: &Plan,
+    values: &mut Values<'_>,
+    hash_seed: Option<u64>,
+    out: &Db,
+    report: &mut SalvageReport,
+    progress: &mut impl FnMut(Progress),
+) -> Result<()> {
+    let total = plan.len() as u64;
+    for (done, (id, table)) in plan.iter().enumerate() {
+        let made = create(out, *id, table)?;
+        let (name, kind) = (made.name(), table.kind);
+        if name != table.name {
+            report.notes.push(format!("table {:?} is {name:?} in the new database", table.name));
+        }
+        let mut target = Target {
+            out,
+            table: made,
+            name: name.clone(),
+            kind,
+            hash_seed,
+            txn: None,
+            bytes: 0,
+            only_absent: false,
+            key: Vec::new(),
+            unknown_keys: 0,
+        };
+        for (age, group) in &table.ages {
+            target.only_absent = *age == UNKNOWN_AGE;
+            let ranges = group.runs.iter().map(RunPlan::ranges).chain(group.parts.iter().map(|p| &p.ranges));
+            ranges.into_iter().try_for_each(|r| target.remove_ranges(r))?;
+            for part in &group.parts {
+                target.take(&part.block, &Ranges::none(), values, report)?;
+            }
+            // Of one age, the larger id is newer; where nothing is put over another, it comes first.
+            let mut runs: Vec<&RunPlan> = group.runs.iter().collect();
+            if target.only_absent {
+                runs.reverse();
+            }
+            for run in runs {
+                if target.only_absent {
+                    target.commit()?;
+                }
+                run.read(input, &name, report, |block, report| target.take(block, &run.hidden, values, report))?;
+            }
+        }
+        target.commit()?;
+        if target.unknown_keys > 0 {
+            let n = target.unknown_keys;
+            report.lose(format!("table {name:?}: {n} keys of eight bytes, for the seed of their hashes is lost"));
+        }
+        let records = target.table.count()?;
+        report.tables.push(SalvagedTable { name, kind, records });
+        progress(Progress { done: done as u64 + 1, total });
+    }
+    Ok(())
+}
+
+/// Looks for all large values once: a value that stands in two places is found when its neighbours have been.
+pub(super) fn learn(input: &Input, plan: &Plan, values: &mut Values<'_>) -> Result<()> {
+    let mut look = |block: &Block| {
+        for i in (0..block.len()).filter(|&i| block.tag(i) == Tag::Large) {
+            // What is not found now may be later.
+            let _value = values.read(block.value(i));
+        }
+    };
+    // What is missing is reported when it is read in earnest.
+    let mut unreported = SalvageReport::default();
+    for group in plan.values().flat_map(|t| t.ages.values()) {
+        group.parts.iter().for_each(|part| look(&part.block));
+        for run in &group.runs {
+            run.read(input, "", &mut unreported, |block, _| {
+                look(block);
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a table of the plan's name, or of one like it.
+fn create(out: &Db, id: u32, table: &TablePlan) -> Result<Table> {
+    let is_good = !table.name.is_empty() && table.name.len() <= NAME_BYTES_MAX;
+    let name = if is_good { table.name.clone() } else { format!("table-{id}") };
+    let mut tried = out.create_table(&name, table.kind);
+    for n in 0.. {
+        match tried {
+            Err(Error::TableExists { .. }) if n < 1000 => {
+                let end = if n == 0 { format!("-{id}") } else { format!("-{id}-{n}") };
+                let mut cut = NAME_BYTES_MAX - end.len();
+                while !name.is_char_boundary(cut.min(name.len())) {
+                    cut -= 1;
+                }
+                tried = out.create_table(&format!("{}{end}", &name[..cut.min(name.len())]), table.kind);
+            }
+            other => return other,
+        }
+    }
+    tried
+}
+
+impl Target<'_> {
+    fn txn(&mut self) -> &mut WriteTxn {
+        let out = self.out;
+        self.txn.get_or_insert_with(|| {
+            out.write_with(WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() })
+        })
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.bytes = 0;
+        self.txn.take().map_or(Ok(()), WriteTxn::commit)
+    }
+
+    fn note(&mut self, bytes: usize) -> Result<()> {
+        self.bytes += bytes + 64;
+        if self.bytes >= BATCH_BYTES { self.commit() } else { Ok(()) }
+    }
+
+    /// Removes what is there of these keys.
+    fn remove_ranges(&mut self, ranges: &Ranges) -> Result<()> {
+        for range in ranges.iter() {
+            let table = self.table.clone();
+            let txn = self.txn();
+            match &range.end {
+                None if range.start.is_empty() => txn.clear(&table)?,
+                end if table.kind() == Kind::Ordered => {
+                    let end = end.as_ref().map_or(Bound::Unbounded, |end| Bound::Excluded(end.as_slice()));
+                    txn.remove_range(&table, Bound::Included(&range.start), end)?;
+                }
+                // Only whole hash tables are ever cleared.
+                _ => {}
+            }
+            self.note(range.start.len())?;
+        }
+        Ok(())
+    }
+
+    /// Takes the records of a block but for those whose keys are hidden.
+    fn take(
+        &mut self,
+        block: &Block,
+        hidden: &Ranges,
+        values: &mut Values<'_>,
+        report: &mut SalvageReport,
+    ) -> Result<()> {
+        let mut tmp = [0; 8];
+        for i in 0..block.len() {
+            let sort_key = block.key(i, &mut tmp);
+            if hidden.covers(sort_key) || !self.set_key(sort_key) {
+                continue;
+            }
+            self.put(block.tag(i), block.value(i), values, report)?;
+        }
+        Ok(())
+    }
+
+    /// Turns a sort key into the user's; false if that cannot be.
+    fn set_key(&mut self, sort_key: &[u8]) -> bool {
+        let is_unknown = self.kind == Kind::Hash && self.hash_seed.is_none() && sort_key.len() == 8;
+        self.unknown_keys += u64::from(is_unknown);
+        let mut key = std::mem::take(&mut self.key);
+        let known = !is_unknown && self.kind.user_key(sort_key, self.hash_seed.unwrap_or(0), &mut key).is_ok();
+        self.key = key;
+        known
+    }
+
+    /// One record, whose key was set.
+    fn put(&mut self, tag: Tag, value: &[u8], values: &mut Values<'_>, report: &mut SalvageReport) -> Result<()> {
+        if self.only_absent && (tag == Tag::Delete || self.table.contains(&self.key)?) {
+            return Ok(());
+        }
+        let (table, key) = (self.table.clone(), std::mem::take(&mut self.key));
+        let mut bytes = key.len() + value.len();
+        let txn = self.txn();
+        let done = match tag {
+            Tag::Put => txn.put(&table, &key, value),
+            Tag::Delete => txn.remove(&table, &key),
+            Tag::Large => match values.read(value) {
+                Some(large) => {
+                    report.values += 1;
+                    bytes += large.len();
+                    txn.put(&table, &key, &large)
+                }
+                None => {
+                    report.values_lost += 1;
+                    report.lose(format!("table {:?}: the value of {}", self.name, shown(&key)));
+                    // What older versions say is not what it was.
+                    self.txn().remove(&table, &key)
+                }
+            },
+        };
+        self.key = key;
+        done?;
+        self.note(bytes)
+    }
+}

@@ -1,0 +1,98 @@
+//! Reading a damaged file: what cannot be read counts as zeroes, which no checksum takes for anything.
+
+use crate::base::codec::usize_of64;
+use crate::base::error::{Error, Result};
+use crate::base::limits::ALIGN_BYTES;
+use crate::space::Extent;
+use crate::storage::{File, OpenMode, Storage};
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Places that are looked at in vain, for each block of the file, and besides.
+const LOOKS_OF_BLOCK: u64 = 2;
+const LOOKS_MIN: u64 = 1024;
+
+/// The file. Nothing is ever written to it.
+pub(super) struct Input {
+    file: Arc<dyn File>,
+    len: u64,
+    /// Bytes that the system could not read.
+    unreadable: Cell<u64>,
+    /// How many places may still be looked at in vain.
+    looks: Cell<u64>,
+}
+
+impl Input {
+    /// Opens a file to read it. Whoever writes to it keeps us out, where there are locks.
+    pub(super) fn open(storage: &dyn Storage, path: &Path) -> Result<Input> {
+        let name = || path.display().to_string();
+        if !storage.exists(path).map_err(|e| Error::io("looking for the damaged file", e))? {
+            return Err(Error::Open { path: name(), detail: "the file does not exist".into() });
+        }
+        let file = storage.open(path, OpenMode::ReadOnly).map_err(|e| Error::io("opening the damaged file", e))?;
+        // A file system without locks has nobody who would hold one.
+        if let Ok(false) = file.try_lock(false) {
+            return Err(Error::Locked { path: name(), exclusive: false });
+        }
+        let len = file.len().map_err(|e| Error::io("reading the damaged file's length", e))?;
+        let looks = LOOKS_MIN.saturating_add(len / ALIGN_BYTES * LOOKS_OF_BLOCK);
+        Ok(Input { file, len, unreadable: Cell::new(0), looks: Cell::new(looks) })
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether another place may be looked at in which there may be no page. A manifest that names each place once
+    /// never runs out; one that names few places again and again does.
+    pub(super) fn may_look(&self) -> bool {
+        let left = self.looks.get();
+        self.looks.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    pub(super) fn unreadable_bytes(&self) -> u64 {
+        self.unreadable.get()
+    }
+
+    /// Fills `out` from `offset` on.
+    pub(super) fn read(&self, offset: u64, out: &mut [u8]) {
+        let have = usize_of64(self.len.saturating_sub(offset)).min(out.len());
+        let (there, beyond) = out.split_at_mut(have);
+        beyond.fill(0);
+        if there.is_empty() || self.file.read_at(there, offset).is_ok() {
+            return;
+        }
+        // One bad sector must not cost what stands around it.
+        let mut at = offset;
+        let mut rest = there;
+        while !rest.is_empty() {
+            let n = rest.len().min(usize_of64(ALIGN_BYTES - at % ALIGN_BYTES));
+            let (block, later) = rest.split_at_mut(n);
+            if self.file.read_at(block, at).is_err() {
+                block.fill(0);
+                self.unreadable.set(self.unreadable.get() + n as u64);
+            }
+            at += n as u64;
+            rest = later;
+        }
+    }
+
+    /// Fills `out` from byte `at` on of what stands in `extents`, one after the other; zeroes behind them.
+    pub(super) fn read_extents(&self, extents: &[Extent], at: u64, out: &mut [u8]) {
+        let (mut at, mut rest, mut before) = (at, out, 0u64);
+        for e in extents {
+            let end = before.saturating_add(e.len);
+            if at < end && !rest.is_empty() {
+                let n = usize_of64((end - at).min(rest.len() as u64));
+                let (now, later) = rest.split_at_mut(n);
+                self.read(e.offset + (at - before), now);
+                at += n as u64;
+                rest = later;
+            }
+            before = end;
+        }
+        rest.fill(0);
+    }
+}

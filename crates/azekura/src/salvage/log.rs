@@ -1,0 +1,81 @@
+//! The log of a damaged file: every commit that can be made sense of, also behind a gap.
+
+use super::input::Input;
+use super::report::SalvageReport;
+use super::scan::FrameAt;
+use crate::base::codec::usize_of;
+use crate::format::frame::{HEADER_BYTES, Part};
+use crate::format::manifest::LogChain;
+use crate::log::recovery::Stream;
+use std::collections::BTreeMap;
+
+/// The parts of each commit, by its sequence number.
+pub(super) type Commits = BTreeMap<u64, Vec<Part>>;
+
+/// Reads the commits in `frames`. Of the chains that a manifest names, if there is one, and only as far as it
+/// says; those up to `flushed` are in runs.
+pub(super) fn read(
+    input: &Input,
+    mut frames: Vec<FrameAt>,
+    chains: Option<&[LogChain]>,
+    flushed: u64,
+    report: &mut SalvageReport,
+) -> Commits {
+    let mut commits = Commits::new();
+    if let Some(chains) = chains {
+        let wanted = |f: &FrameAt| {
+            let named = chains.iter().find(|c| c.chain == f.frame.chain);
+            named.is_some_and(|c| (c.first_frame..c.end_frame).contains(&f.frame.number))
+        };
+        frames.retain(wanted);
+        for chain in chains {
+            let first = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.number).min();
+            let last = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.number).max();
+            let durable = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.durable_below).max();
+            let from = first.is_some_and(|n| n > chain.first_frame);
+            // The end is known, or a frame knows others that are not there.
+            let end = if chain.end_frame == u64::MAX { durable.unwrap_or(0) } else { chain.end_frame };
+            let to = last.map_or(chain.first_frame, |n| n + 1) < end;
+            if from || to {
+                gap(report, chain.chain, if from { "begins" } else { "ends" });
+            }
+        }
+    }
+    // A jump stands twice, and a frame without a payload has the number of the one that follows.
+    frames.sort_by_key(|f| (f.frame.chain, f.frame.number, f.frame.len == 0));
+    frames.dedup_by_key(|f| (f.frame.chain, f.frame.number));
+    let mut stream = Stream::default();
+    let mut before: Option<(u64, u64)> = None;
+    for FrameAt { frame, offset } in frames {
+        let here = (frame.chain, frame.number);
+        if before.is_none_or(|(chain, number)| (chain, number + 1) != here) {
+            stream = Stream::default();
+            if before.is_some_and(|b| b.0 == frame.chain) {
+                gap(report, frame.chain, "has a gap");
+            }
+        }
+        before = Some(here);
+        if frame.jump {
+            continue;
+        }
+        let mut bytes = vec![0; HEADER_BYTES + usize_of(frame.len)];
+        input.read(offset, &mut bytes);
+        let added = stream.add(&frame, &bytes[HEADER_BYTES..], offset, &mut |seq, parts| {
+            if seq > flushed {
+                commits.entry(seq).or_insert(parts);
+            }
+            Ok(())
+        });
+        if added.is_err() {
+            gap(report, frame.chain, "has a record that makes no sense");
+            before = None;
+        }
+    }
+    report.commits = commits.len() as u64;
+    commits
+}
+
+fn gap(report: &mut SalvageReport, chain: u64, what: &str) {
+    report.log_gaps += 1;
+    report.lose(format!("the log's chain {chain} {what} where frames are missing: commits may be lost"));
+}

@@ -1,0 +1,165 @@
+//! Salvage: what still verifies in a damaged file goes to a new database.
+//!
+//! The file is only read. With its newest manifest, all that this names is read where it stands, page by page and
+//! value by value, and what does not verify is left out: nothing that was deleted or replaced comes back, but where
+//! the newer version is what was lost. Without one, every block of the file is looked at: pages, meta blocks and
+//! log frames say themselves whose they are (`scan`), and their ages say which version is newer (`run::label`).
+//! Then what stands in free space is found too.
+//!
+//! ```text
+//! roots ─► scan ─► log ─► plan ─► apply (runs, values)
+//! superblocks,     commits   tables,   oldest version first,
+//! manifest                   by age    into the new database
+//! ```
+//!
+//! Memory is bounded by a small part of the file's length and by the length of its log; what is read of a hostile
+//! file is believed only as far as checksums hold and it fits the file.
+
+mod apply;
+mod identity;
+mod input;
+mod log;
+mod plan;
+mod report;
+mod roots;
+mod runs;
+mod scan;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod values;
+
+pub use report::{SalvageReport, SalvagedTable};
+
+use crate::api::Db;
+use crate::base::error::{Error, Result};
+use crate::engine::Progress;
+use crate::storage::{OsStorage, Storage};
+use identity::Identity;
+use input::Input;
+use roots::Roots;
+use scan::Found;
+use std::path::Path;
+use values::Values;
+
+/// Reads every record that still verifies out of the damaged database in `file`, and writes them to `out`, which
+/// should be new. The file is not changed. `progress` is called now and then.
+///
+/// No record of a page that is whole is lost, unless a newer version or a delete of its key was found; the same goes
+/// for commits in whole frames of the log, also behind others that are missing. Of a key whose newest version was
+/// lost an older one may be found. If the newest manifest is damaged ([`SalvageReport::manifest`]), records and tables
+/// that were deleted or replaced may be back: what stands in free space looks the same then. Which of two versions is
+/// newer is known as long as the meta blocks of their runs are whole. Records that stood in that manifest only, as those
+/// of tables with few and short ones do, are lost with it. A table of which only commits are left, but not the one that
+/// made it, has a number for a name; if no key tells its kind, it is taken for an ordered one, and the report says so.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("azekura-doc-salvage-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let (damaged, fresh) = (dir.join("damaged.azk"), dir.join("fresh.azk"));
+/// use azekura::{Db, Kind, Options, salvage};
+/// # let db = Db::open(&damaged, Options::new())?;
+/// # let (people, mut txn) = (db.table("people", Kind::Ordered)?, db.write());
+/// # txn.put(&people, b"ada", b"1815")?;
+/// # for n in 0..1000u32 {
+/// #     txn.put(&people, &n.to_be_bytes(), b"somebody")?;
+/// # }
+/// # txn.commit()?;
+/// # db.close()?;
+/// # let file = std::fs::OpenOptions::new().write(true).open(&damaged).unwrap();
+/// # std::os::unix::fs::FileExt::write_all_at(&file, &[0; 8192], 0).unwrap();
+/// // Both superblocks of the damaged file are gone.
+/// let out = Db::open(&fresh, Options::new())?;
+/// let report = salvage(&damaged, &out, |_| {})?;
+/// assert!(!report.manifest);
+/// assert_eq!(out.open_table("people")?.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+/// out.close()?;
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
+///
+/// # Errors
+/// `Open` if there is no such file, `Locked` if somebody writes to it, `NewerVersion`, `NotADatabase` if nothing in it
+/// is of a database, `Invalid` if it is the file of `out`; or what writing to `out` meets. Damage is no error.
+pub fn salvage(file: impl AsRef<Path>, out: &Db, progress: impl FnMut(Progress)) -> Result<SalvageReport> {
+    let file = file.as_ref();
+    let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    if same(file, out.path()) {
+        return Err(Error::Invalid { detail: format!("{} cannot be salvaged into itself", file.display()) });
+    }
+    salvage_on(&OsStorage, file, out, progress)
+}
+
+/// As [`salvage`], of a file on a disk of the caller's making: for simulators and tests.
+///
+/// # Errors
+/// As [`salvage`].
+pub fn salvage_on(
+    storage: &dyn Storage,
+    file: impl AsRef<Path>,
+    out: &Db,
+    mut progress: impl FnMut(Progress),
+) -> Result<SalvageReport> {
+    let path = file.as_ref();
+    let input = Input::open(storage, path)?;
+    let mut report = SalvageReport::default();
+    let roots = roots::find(&input, &mut report)?;
+    let identity = match &roots.newest {
+        Some(block) => Some(Identity::of(block.file_id)),
+        None => scan::identity(&input, &mut progress).or_else(|| claimed(&input, &roots)),
+    };
+    let Some(identity) = identity else {
+        let reason = "nothing in it can be recognized as part of a database".into();
+        return Err(Error::NotADatabase { path: path.display().to_string(), reason });
+    };
+    let mut found = scan::find(&input, identity, true, &mut progress);
+    report.manifest = roots.is_newest && !knows_newer(&roots, &found);
+    let hash_seed = hash_seed(&roots, &found);
+    let (chains, flushed) = match &roots.manifest {
+        Some(m) if report.manifest => (Some(m.logs.as_slice()), m.flushed_seq),
+        _ => (None, 0),
+    };
+    let mut values = Values::new(&input);
+    values.note_found(&found);
+    let commits = log::read(&input, std::mem::take(&mut found.frames), chains, flushed, &mut report);
+    roots.manifest.iter().for_each(|m| values.note_manifest(m));
+    commits.values().flatten().for_each(|part| values.note_part(part));
+    let plan = match &roots.manifest {
+        Some(m) if report.manifest => plan::by_manifest(&input, (identity, hash_seed), m, found, commits, &mut report),
+        older => {
+            let text =
+                "the newest manifest, and the small tables' records in it: what was deleted or replaced may be back";
+            report.lose(text.into());
+            let plan = plan::by_identity((identity, hash_seed), older.as_ref(), found, commits, &mut report);
+            apply::learn(&input, &plan, &mut values)?;
+            plan
+        }
+    };
+    apply::apply(&input, &plan, &mut values, hash_seed, out, &mut report, &mut progress)?;
+    report.unreadable_bytes = input.unreadable_bytes();
+    Ok(report)
+}
+
+/// Whether a frame of the log knows of a checkpoint that the superblock does not.
+fn knows_newer(roots: &Roots, found: &Found) -> bool {
+    roots.newest.as_ref().is_some_and(|b| found.frames.iter().any(|f| f.frame.checkpoint > b.number))
+}
+
+/// What a damaged superblock says of the file's id, if a page agrees that no other one does.
+fn claimed(input: &Input, roots: &Roots) -> Option<Identity> {
+    let agrees = |identity: &Identity| {
+        let found = scan::find(input, *identity, true, &mut |_| {});
+        !found.runs.is_empty()
+    };
+    roots.claims.iter().map(|&(file_id, _)| Identity::of(file_id)).find(agrees)
+}
+
+/// The seed of hash tables: as a superblock says, or any meta block, or damaged superblocks that agree.
+fn hash_seed(roots: &Roots, found: &Found) -> Option<u64> {
+    let by_root = roots.newest.as_ref().map(|b| b.hash_seed);
+    let by_label = || found.runs.values().find_map(|r| r.label.as_ref().map(|l| l.hash_seed));
+    let by_claim = || match roots.claims[..] {
+        [a, b] if a.1 == b.1 && a.1 != 0 => Some(a.1),
+        _ => None,
+    };
+    by_root.or_else(by_label).or_else(by_claim)
+}

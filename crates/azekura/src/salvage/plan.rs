@@ -1,0 +1,287 @@
+//! What is to be read, and in which order: for each table its runs and commits by age.
+
+use super::identity::Identity;
+use super::input::Input;
+use super::log::Commits;
+use super::report::SalvageReport;
+use super::runs::{RunPlan, covers_of};
+use super::scan::{Found, FoundRun};
+use crate::base::hash::hash_bytes;
+use crate::base::key::{Kind, head_of};
+use crate::format::block::Block;
+use crate::format::few::Few;
+use crate::format::frame::Part;
+use crate::format::manifest::{Manifest, RunInfo};
+use crate::memtable::ranges::{Range, Ranges};
+use std::collections::{BTreeMap, HashMap};
+
+/// Of more stretches that newer runs cover, only those of the newest count: the others bring something back.
+const COVERS_MAX: usize = 4096;
+
+/// Runs whose age nobody knows come last: of what they say counts what nobody else says anything else of.
+pub(super) const UNKNOWN_AGE: u64 = u64::MAX;
+
+/// What is of one age: commits, or the partitions of one sorted run.
+#[derive(Default)]
+pub(super) struct Group {
+    pub(super) parts: Vec<Part>,
+    pub(super) runs: Vec<RunPlan>,
+}
+
+/// One table.
+pub(super) struct TablePlan {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    /// Oldest first. Commits come before the runs that have them: a number is doubled, and one added for runs.
+    pub(super) ages: BTreeMap<u64, Group>,
+}
+
+/// Everything, by the tables' numbers.
+pub(super) type Plan = BTreeMap<u32, TablePlan>;
+
+/// As the newest manifest says.
+pub(super) fn by_manifest(
+    input: &Input,
+    (identity, hash_seed): (Identity, Option<u64>),
+    manifest: &Manifest,
+    mut found: Found,
+    commits: Commits,
+    report: &mut SalvageReport,
+) -> Plan {
+    let mut plan = Plan::new();
+    for table in &manifest.tables {
+        let mut ages = BTreeMap::new();
+        for (age, level) in table.levels.iter().rev().enumerate() {
+            let mut group = Group::default();
+            for info in &level.runs {
+                let pages = found.runs.remove(&info.id).unwrap_or_default();
+                let run = RunPlan::named(input, identity, info, pages);
+                if run.fence.is_none() && info.ranges > 0 {
+                    let text = format!("the range deletes of run {} are lost: what they deleted is back", info.id);
+                    report.lose(format!("table {:?}: {text}", table.name));
+                }
+                group.runs.push(run);
+            }
+            ages.insert(age as u64, group);
+        }
+        plan.insert(table.id, TablePlan { name: table.name.to_string(), kind: table.kind, ages });
+    }
+    for (id, few) in &manifest.few {
+        if let Some(table) = plan.get_mut(id) {
+            table.ages.entry(0).or_default().parts.push(part_of(*id, few, Ranges::none()));
+        }
+    }
+    // A table that the manifest counts and does not name was dropped, and what the log says of it is needed by nobody.
+    let young = commits.values().flatten().filter(|part| part.table >= manifest.next_table);
+    for (id, table) in logged(young, hash_seed) {
+        plan.entry(id).or_insert_with(|| table.plan(id, report));
+    }
+    for (seq, parts) in commits {
+        for part in parts {
+            if let Some(table) = plan.get_mut(&part.table) {
+                // Behind all levels, of which there are not that many.
+                table.ages.entry((1 << 63) + seq).or_default().parts.push(part);
+            }
+        }
+    }
+    plan
+}
+
+/// By what runs and commits say of themselves, and an older manifest, if there is one.
+pub(super) fn by_identity(
+    (identity, hash_seed): (Identity, Option<u64>),
+    older: Option<&Manifest>,
+    found: Found,
+    commits: Commits,
+    report: &mut SalvageReport,
+) -> Plan {
+    let mut plan = Plan::new();
+    let known = older.map(Known::of).unwrap_or_default();
+    let mut ages: Vec<(u32, u64, u64, RunPlan)> = Vec::new();
+    let mut names: HashMap<u32, (u64, u64, String)> = HashMap::new();
+    for (id, run) in found.runs {
+        let info = known.runs.get(&id);
+        let Some((table, kind)) = owner(&run).or_else(|| known.owner(id)) else { continue };
+        let newest = run.label.as_ref().map(|l| l.origin.newest).or(info.map(|i| i.1)).unwrap_or(0);
+        if let Some(label) = &run.label {
+            let name = (newest, id, label.origin.name.to_string());
+            let newer = names.get(&table).is_none_or(|n| (n.0, n.1) < (newest, id));
+            if newer {
+                names.insert(table, name);
+            }
+        }
+        plan.entry(table).or_insert_with(|| TablePlan { name: String::new(), kind, ages: BTreeMap::new() });
+        ages.push((table, newest, id, RunPlan::found(identity, id, run, info.map(|i| i.2))));
+    }
+    let mut parts: Vec<(u64, Part)> = Vec::new();
+    commits.into_iter().for_each(|(seq, list)| parts.extend(list.into_iter().map(|p| (seq, p))));
+    let mut logged = logged(parts.iter().map(|p| &p.1), hash_seed);
+    if let Some(older) = older {
+        // As of its last commit a small table has these records, and no others.
+        let mut all = Ranges::default();
+        all.add(Range { start: Vec::new(), end: None });
+        let few = older.few.iter().map(|(id, few)| (older.flushed_seq, part_of(*id, few, all.clone())));
+        parts.extend(few);
+        parts.sort_by_key(|p| p.0);
+    }
+    for (id, (name, kind)) in &known.tables {
+        let table = logged.entry(*id).or_default();
+        *table = Logged { name: Some(name.clone()), kind: Some(*kind) };
+    }
+    for (id, table) in logged {
+        match plan.get_mut(&id) {
+            Some(planned) => planned.name = table.name.unwrap_or_default(),
+            None => drop(plan.insert(id, table.plan(id, report))),
+        }
+    }
+    hide(&mut ages, &mut parts);
+    for (table, newest, _, run) in ages {
+        if let Some(table) = plan.get_mut(&table) {
+            let age = if run.has_age { newest * 2 + 1 } else { UNKNOWN_AGE };
+            table.ages.entry(age).or_default().runs.push(run);
+        }
+    }
+    for (seq, part) in parts {
+        if let Some(table) = plan.get_mut(&part.table) {
+            table.ages.entry(seq * 2).or_default().parts.push(part);
+        }
+    }
+    for (id, table) in &mut plan {
+        match names.remove(id) {
+            Some((_, _, name)) if !known.tables.contains_key(id) => table.name = name,
+            _ if table.name.is_empty() => table.name = format!("table-{id}"),
+            _ => {}
+        }
+    }
+    plan
+}
+
+/// What an older manifest says.
+#[derive(Default)]
+struct Known<'a> {
+    tables: HashMap<u32, (String, Kind)>,
+    /// The table of each run, its age, and where it stands.
+    runs: HashMap<u64, (u32, u64, &'a RunInfo)>,
+}
+
+impl Known<'_> {
+    fn of(manifest: &Manifest) -> Known<'_> {
+        let mut known = Known::default();
+        for table in &manifest.tables {
+            known.tables.insert(table.id, (table.name.to_string(), table.kind));
+            for level in &table.levels {
+                known.runs.extend(level.runs.iter().map(|r| (r.id, (table.id, level.newest, r))));
+            }
+        }
+        known
+    }
+
+    /// The table of a run, and its kind.
+    fn owner(&self, run: u64) -> Option<(u32, Kind)> {
+        let table = self.runs.get(&run)?.0;
+        Some((table, self.tables.get(&table)?.1))
+    }
+}
+
+/// The table of a run, and its kind, as the run says.
+fn owner(run: &FoundRun) -> Option<(u32, Kind)> {
+    let by_label = run.label.as_ref().map(|l| (l.origin.table, l.origin.kind));
+    by_label.or(run.place.map(|p| (p.table, p.kind)))
+}
+
+/// What the log says of a table.
+#[derive(Default)]
+struct Logged {
+    name: Option<String>,
+    kind: Option<Kind>,
+}
+
+/// The tables of commits: as the commit says that has made one, or as its keys look.
+fn logged<'a>(parts: impl IntoIterator<Item = &'a Part>, hash_seed: Option<u64>) -> BTreeMap<u32, Logged> {
+    let mut tables = BTreeMap::<u32, Logged>::new();
+    for part in parts {
+        let table = tables.entry(part.table).or_default();
+        match &part.created {
+            Some(made) => *table = Logged { name: Some(made.name.to_string()), kind: Some(made.kind) },
+            None => table.kind = table.kind.or_else(|| kind_of(&part.block, hash_seed)),
+        }
+    }
+    tables
+}
+
+impl Logged {
+    fn plan(self, id: u32, report: &mut SalvageReport) -> TablePlan {
+        if self.kind.is_none() {
+            report.lose(format!("table {id}: of which kind it is; it is taken for an ordered one"));
+        }
+        let name = self.name.unwrap_or_else(|| format!("table-{id}"));
+        TablePlan { name, kind: self.kind.unwrap_or(Kind::Ordered), ages: BTreeMap::new() }
+    }
+}
+
+/// The kind of table that has these sort keys, if they tell: those of eight bytes do not.
+fn kind_of(block: &Block, hash_seed: Option<u64>) -> Option<Kind> {
+    let mut tmp = [0; 8];
+    (0..block.len()).find_map(|i| match (block.key(i, &mut tmp), hash_seed) {
+        (key, _) if key.len() < 8 => Some(Kind::Ordered),
+        (key, Some(seed)) if key.len() > 8 => {
+            let user: &[u8] = if key.len() == 16 { &[] } else { &key[8..] };
+            Some(if hash_bytes(user, seed) == head_of(key) { Kind::Hash } else { Kind::Ordered })
+        }
+        _ => None,
+    })
+}
+
+/// The records of a small table, as a commit.
+fn part_of(table: u32, few: &Few, ranges: Ranges) -> Part {
+    Part { table, created: None, segments: Vec::new(), ranges, block: few.to_block() }
+}
+
+/// Stretches of a table's keys of which nothing counts that is older than a run.
+struct Cover {
+    table: u32,
+    newest: u64,
+    id: u64,
+    stretches: Vec<Range>,
+}
+
+/// Tells each run what newer ones cover, and takes that out of commits.
+fn hide(runs: &mut [(u32, u64, u64, RunPlan)], parts: &mut [(u64, Part)]) {
+    runs.sort_by_key(|r| (r.1, r.2));
+    let mut covers: Vec<Cover> = Vec::new();
+    for (table, newest, id, run) in runs.iter().rev() {
+        let stretches = if covers.len() < COVERS_MAX { covers_of(run) } else { Vec::new() };
+        if !stretches.is_empty() {
+            covers.push(Cover { table: *table, newest: *newest, id: *id, stretches });
+        }
+    }
+    // Nobody knows what is newer than a run without an age.
+    for (table, newest, id, run) in runs.iter_mut().filter(|r| r.3.has_age) {
+        let newer = covers.iter().filter(|c| c.table == *table && (c.newest, c.id) > (*newest, *id));
+        newer.flat_map(|c| &c.stretches).for_each(|range| run.hidden.add(range.clone()));
+    }
+    let mut hidden: HashMap<u32, Ranges> = HashMap::new();
+    let mut left = covers.iter().peekable();
+    for (seq, part) in parts.iter_mut().rev() {
+        while let Some(cover) = left.next_if(|c| c.newest >= *seq) {
+            let hidden = hidden.entry(cover.table).or_default();
+            cover.stretches.iter().for_each(|range| hidden.add(range.clone()));
+        }
+        if let Some(hidden) = hidden.get(&part.table) {
+            part.block = without(&part.block, hidden);
+        }
+    }
+}
+
+/// The records of a block whose keys do not lie in the ranges.
+fn without(block: &Block, ranges: &Ranges) -> Block {
+    let mut out = Block::new(block.fixed);
+    let mut tmp = [0; 8];
+    for i in 0..block.len() {
+        let key = block.key(i, &mut tmp);
+        if !ranges.covers(key) {
+            out.push(key, block.tag(i), block.value(i));
+        }
+    }
+    out
+}

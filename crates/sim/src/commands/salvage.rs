@@ -1,0 +1,237 @@
+//! Salvage: files damaged at random give back every record of every page that is whole.
+//!
+//! A trial makes a database of random tables, widths and sizes, with merges, holes, moved tails and large values,
+//! some small enough for the manifest, closed or with its last commits and tables in the log only, and damages copies of it. What must come back is asked of the
+//! engine: it reads a copy in which all is mended but pages, values and log frames, key by key. A key that it can read
+//! must be there with that value; what it knows to be absent must be, as long as the manifest is whole. Whatever
+//! else comes back must have been written at some time. Of the log each frame has one commit, so that those of
+//! damaged frames are known.
+
+mod blocks;
+mod world;
+
+use crate::fuzz::{holding, options};
+use crate::report::{Limits, Run, Verdict};
+use crate::rng::Rng;
+use crate::watchdog::Watchdog;
+use azekura::storage::MemStorage;
+use azekura::{Db, Kind, SalvageReport, salvage_on};
+use blocks::{BLOCK, Blocks, What};
+use std::collections::{BTreeMap, BTreeSet};
+use world::{World, value_of};
+
+const HANG_SECONDS: u64 = 300;
+/// Damaged copies of each database.
+const COPIES: u64 = 4;
+/// The name under which the fuzz targets hold a file.
+const PATH: &str = "fuzz.azk";
+
+/// Damages databases and salvages them.
+pub fn run(limits: &Limits) -> Verdict {
+    let run = Run::new(limits, "damaged files");
+    let watchdog = Watchdog::start(HANG_SECONDS);
+    run.on_all_processors(|n| {
+        watchdog.at(format!("database {n}"));
+        let mut rng = Rng::of(run.seed, n);
+        let world = match World::new(&mut rng) {
+            Ok(world) => world,
+            Err(e) => return run.outcome(format!("database {n}"), Err(format!("making it: {e}"))),
+        };
+        let blocks = Blocks::of(&world.bytes);
+        for copy in 0..COPIES {
+            if run.goes_on() {
+                let (damaged, what) = damage(&world, &blocks, &mut rng);
+                let name = format!("database {n}, copy {copy}, {} bytes, {what}", world.bytes.len());
+                run.outcome(name, trial(&world, &blocks, &damaged));
+            }
+        }
+    });
+    run.verdict()
+}
+
+/// Damages a copy, and says how.
+fn damage(world: &World, blocks: &Blocks, rng: &mut Rng) -> (Vec<u8>, String) {
+    let mut bytes = world.bytes.clone();
+    let mut what = Vec::new();
+    if rng.one_in(2) {
+        let which = rng.below(3);
+        for copy in [0, 1].into_iter().filter(|copy| which == 2 || which == *copy) {
+            let garbage = if rng.one_in(2) { rng.bytes(BLOCK) } else { vec![0; BLOCK] };
+            bytes[copy as usize * BLOCK..][..BLOCK].copy_from_slice(&garbage);
+        }
+        what.push(format!("superblock {}", ["A", "B", "A and B"][which as usize]));
+    }
+    for (kind, name) in [(What::Manifest, "manifest"), (What::Meta, "meta blocks")] {
+        let those = blocks.all(kind);
+        if rng.one_in(4) && !those.is_empty() {
+            let n = 1 + rng.below(3);
+            (0..n).for_each(|_| flip(&mut bytes, *rng.clone().pick(&those), rng));
+            what.push(format!("{n} flips in {name}"));
+        }
+    }
+    for _ in 0..rng.below(4) {
+        let at = (2 + rng.below((bytes.len() / BLOCK) as u64 - 2)) as usize;
+        let n = (1 + rng.below(1 << rng.clone().below(6))) as usize;
+        let end = (at + n).min(bytes.len() / BLOCK);
+        match rng.below(4) {
+            0 => (at..end).for_each(|block| flip(&mut bytes, block, rng)),
+            1 => bytes[at * BLOCK..end * BLOCK].fill(0),
+            2 => bytes[at * BLOCK..end * BLOCK].copy_from_slice(&rng.bytes((end - at) * BLOCK)),
+            _ => {
+                let from = (2 + rng.below((bytes.len() / BLOCK - (end - at)) as u64 - 2)) as usize;
+                bytes.copy_within(from * BLOCK..(from + end - at) * BLOCK, at * BLOCK);
+            }
+        }
+        what.push(format!("blocks {at} to {}", end - 1));
+    }
+    if rng.one_in(4) {
+        let len = bytes.len() as u64 - rng.below(bytes.len() as u64 / 2);
+        bytes.truncate(len as usize);
+        what.push(format!("cut to {len}"));
+    }
+    (bytes, what.join(", "))
+}
+
+fn flip(bytes: &mut [u8], block: usize, rng: &mut Rng) {
+    let at = block * BLOCK + rng.below(BLOCK as u64) as usize;
+    if let Some(byte) = bytes.get_mut(at) {
+        *byte ^= 1 << rng.below(8);
+    }
+}
+
+/// What is to be expected of a copy.
+struct Expected {
+    /// By table and key: what the engine reads where all but pages, values and log is whole.
+    readable: BTreeMap<(usize, Vec<u8>), Option<Vec<u8>>>,
+    /// Keys of commits that were in damaged frames.
+    in_doubt: BTreeSet<(usize, Vec<u8>)>,
+}
+
+fn trial(world: &World, blocks: &Blocks, damaged: &[u8]) -> Result<(), String> {
+    let expected = expected(world, blocks, damaged)?;
+    let (storage, fresh) = (holding(damaged).map_err(|e| e.to_string())?, MemStorage::default());
+    let failed = |e: azekura::Error| format!("salvage: {e}");
+    let out = Db::open_on(&fresh, "out", options()).map_err(failed)?;
+    let report = match salvage_on(&storage, PATH, &out, |_| {}) {
+        Ok(report) => report,
+        // Nothing is left that says whose it is: no page or frame may be there, then.
+        Err(azekura::Error::NotADatabase { .. }) if blocks.whole_ones(&world.bytes, damaged) < 2 => return Ok(()),
+        Err(e) => return Err(failed(e)),
+    };
+    let compared = compare(world, blocks, damaged, &expected, &out, &report);
+    compared.map_err(|e| format!("{e}\n{report:?}"))
+}
+
+/// Reads what the engine can read.
+fn expected(world: &World, blocks: &Blocks, damaged: &[u8]) -> Result<Expected, String> {
+    let mended = blocks.mended(&world.bytes, damaged);
+    let storage = holding(&mended).map_err(|e| e.to_string())?;
+    let db = Db::open_on(&storage, PATH, options().create(false).read_only(true))
+        .map_err(|e| format!("the engine does not open the copy to compare with: {e}"))?;
+    let mut readable = BTreeMap::new();
+    for key in world.history.keys() {
+        let table = db.open_table(&world.tables[key.0].0).map_err(|e| e.to_string())?;
+        if let Ok(found) = table.get(&key.1) {
+            readable.insert(key.clone(), found);
+        }
+    }
+    let lost = blocks.frames_lost(&world.bytes, damaged);
+    let logged = world.logged.iter().zip(&lost).filter(|(_, lost)| **lost);
+    let in_doubt = logged.flat_map(|(keys, _)| keys.iter().cloned()).collect();
+    if lost.len() != world.logged.len() {
+        return Err(format!("{} frames for {} commits", lost.len(), world.logged.len()));
+    }
+    Ok(Expected { readable, in_doubt })
+}
+
+fn compare(
+    world: &World,
+    blocks: &Blocks,
+    damaged: &[u8],
+    expected: &Expected,
+    out: &Db,
+    report: &SalvageReport,
+) -> Result<(), String> {
+    let failed = |e: azekura::Error| e.to_string();
+    if let Some(problem) = out.check(|_| {}).map_err(failed)?.problems.first() {
+        return Err(format!("the new database is not sound: {problem}"));
+    }
+    let same = |range: std::ops::Range<usize>| damaged.get(range.clone()) == Some(&world.bytes[range]);
+    let has_root = same(0..BLOCK) || same(BLOCK..2 * BLOCK);
+    let labels = blocks.all(What::Label);
+    let has_label = labels.iter().any(|b| same(b * BLOCK..(b + 1) * BLOCK));
+    let labelled = blocks.all(What::Meta).iter().all(|b| same(b * BLOCK..(b + 1) * BLOCK));
+    if !report.manifest && has_root && blocks.all(What::Manifest).iter().all(|b| same(b * BLOCK..(b + 1) * BLOCK)) {
+        return Err("the manifest is whole, but was not used".into());
+    }
+    let logged: BTreeSet<_> = world.logged.iter().flatten().collect();
+    for (n, (name, is_hash)) in world.tables.iter().enumerate() {
+        let table = match out.open_table(name) {
+            Ok(table) => Some(table),
+            Err(_) => out.open_table(&format!("table-{}", n + 1)).ok(),
+        };
+        // Of a table of which only commits are left nobody may be able to tell that its keys are hashes.
+        if *is_hash && table.as_ref().is_some_and(|t| t.kind() == Kind::Ordered) {
+            let text = format!("table {}: of which kind", n + 1);
+            if !report.losses.iter().any(|loss| loss.starts_with(&text)) {
+                return Err(format!("{name} is of another kind, and nobody says so"));
+            }
+            continue;
+        }
+        for ((_, key), written) in world.history.range((n, Vec::new())..(n + 1, Vec::new())) {
+            let id = (n, key.clone());
+            let found = table.as_ref().map_or(Ok(None), |t| t.get(key)).map_err(failed)?;
+            let was_written =
+                found.as_ref().is_none_or(|v| written.iter().any(|w| w.1 as usize == v.len() && value_of(*w) == *v));
+            if !was_written {
+                return Err(format!("{name}: {key:02x?} has a value that was never written"));
+            }
+            if expected.in_doubt.contains(&id) {
+                continue;
+            }
+            let wanted = expected.readable.get(&id);
+            // Without the seed of hashes nobody can say what a key of eight bytes was.
+            let is_unknown = *is_hash && key.len() == 8 && !has_root && !has_label && found.is_none();
+            // What stands in the manifest goes with it, but for what the log has.
+            let is_gone = !report.manifest && world.small.contains(&n) && !logged.contains(&id);
+            let right = wanted.is_none_or(|wanted| {
+                // With damaged labels nobody knows what is newer, and range deletes may be lost.
+                let may_be_older = !labelled && (found.is_some() || world.deleted.contains(&id));
+                match wanted {
+                    _ if found == *wanted || is_unknown || is_gone => true,
+                    // What is in free space may come back, and what range deletes hid that are lost.
+                    None => !report.manifest || report.losses.iter().any(|loss| loss.contains("range deletes")),
+                    // A value that was moved in parts may be unknown, and is reported.
+                    Some(v) => {
+                        !report.manifest && (may_be_older || (report.values_lost > 0 && !stands_whole(damaged, v)))
+                    }
+                }
+            });
+            if !right {
+                let len = |v: &Option<Vec<u8>>| v.as_ref().map_or("nothing".into(), |v| format!("{} bytes", v.len()));
+                let wanted = wanted.map_or("nothing".into(), len);
+                return Err(format!("{name}: {:02x?} has {}, should have {wanted}", key, len(&found)));
+            }
+        }
+        if let Some(table) = table {
+            let known = |key: &[u8]| world.history.contains_key(&(n, key.to_vec()));
+            for record in table.cursor().map_err(failed)?.owned() {
+                let (key, _) = record.map_err(failed)?;
+                if !known(&key) {
+                    return Err(format!("{name}: {key:02x?} was never written"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a large value stands somewhere in one piece.
+fn stands_whole(bytes: &[u8], value: &[u8]) -> bool {
+    let begins = |window: &&[u8]| **window == value[..value.len().min(32)];
+    value.len() < 1024
+        || bytes.windows(value.len().min(32)).filter(begins).any(|w| {
+            let at = w.as_ptr() as usize - bytes.as_ptr() as usize;
+            bytes[at..].starts_with(value)
+        })
+}

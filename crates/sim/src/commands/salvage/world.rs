@@ -1,0 +1,184 @@
+//! A random database, as the bytes of its file, and everything that was ever written to it.
+
+use crate::fuzz::{contents, options};
+use crate::rng::Rng;
+use crate::script::{Stamp, bytes_of};
+use azekura::storage::MemStorage;
+use azekura::{Db, Durability, Kind, Result, Table, WriteOptions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Included};
+
+/// A table's number, and a key.
+pub(super) type Id = (usize, Vec<u8>);
+
+/// See the file's head.
+pub(super) struct World {
+    pub(super) bytes: Vec<u8>,
+    /// Name, and whether it is a hash table.
+    pub(super) tables: Vec<(String, bool)>,
+    /// All values that a key ever had.
+    pub(super) history: BTreeMap<Id, Vec<Stamp>>,
+    /// Keys that were deleted at some time.
+    pub(super) deleted: BTreeSet<Id>,
+    /// The keys of each commit that is in the log only. (Those that make tables have none.)
+    pub(super) logged: Vec<Vec<Id>>,
+    /// Tables whose records stand in the manifest.
+    pub(super) small: BTreeSet<usize>,
+}
+
+/// How the records of a table are.
+struct Shape {
+    keys: u64,
+    fixed_keys: bool,
+    /// Of values: the shortest, and how many lengths there are.
+    value_min: u64,
+    value_span: u64,
+}
+
+const NAME: &str = "fuzz.azk";
+
+/// The bytes of a value.
+pub(super) fn value_of(stamp: Stamp) -> Vec<u8> {
+    // No value begins as a page, a frame or a meta block does.
+    let mut bytes = bytes_of(stamp);
+    bytes.iter_mut().for_each(|b| *b |= 2);
+    bytes
+}
+
+impl World {
+    pub(super) fn new(rng: &mut Rng) -> Result<World> {
+        let storage = MemStorage::default();
+        let db = Db::open_on(&storage, NAME, options().background_merges(false))?;
+        let mut world = World {
+            bytes: Vec::new(),
+            tables: Vec::new(),
+            history: BTreeMap::new(),
+            deleted: BTreeSet::new(),
+            logged: Vec::new(),
+            small: BTreeSet::new(),
+        };
+        let mut made = Vec::new();
+        for _ in 0..1 + rng.below(4) {
+            made.push(world.table(&db, rng)?);
+        }
+        let mut serial = 0;
+        for round in 0..1 + rng.below(6) {
+            world.round(&db, &made, rng, &mut serial, round == 0)?;
+            match rng.below(6) {
+                0 => db.settle()?,
+                1 => db.compact(|_| {}).map(|_| ())?,
+                2..=4 => db.flush()?,
+                _ => {}
+            }
+        }
+        db.flush()?;
+        let levels = db.stats().levels;
+        let is_small = |n: &usize| levels.iter().all(|level| level.table != world.tables[*n].0);
+        world.small = (0..world.tables.len()).filter(is_small).collect();
+        if rng.one_in(2) {
+            drop(made);
+            db.close()?;
+            world.bytes = contents_of(&storage);
+            return Ok(world);
+        }
+        for _ in 0..rng.below(40) {
+            if rng.one_in(8) {
+                made.push(world.table(&db, rng)?);
+                world.logged.push(Vec::new());
+            }
+            if rng.one_in(8) {
+                // A frame vouches for the last one.
+                db.sync()?;
+            }
+            let n = rng.below(made.len() as u64) as usize;
+            let mut ids = Vec::new();
+            let mut w = db.write_with(WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() });
+            for _ in 0..1 + rng.below(3) {
+                ids.push(world.put(&mut w, &made[n], n, rng, &mut serial)?);
+            }
+            w.commit()?;
+            world.logged.push(ids);
+        }
+        world.bytes = contents_of(&storage);
+        Ok(world)
+    }
+
+    /// A new table.
+    fn table(&mut self, db: &Db, rng: &mut Rng) -> Result<(Table, Shape)> {
+        let is_hash = rng.one_in(2);
+        let kind = if is_hash { Kind::Hash } else { Kind::Ordered };
+        let name = format!("table {} \u{e9}", self.tables.len());
+        let table = db.create_table(&name, kind)?;
+        self.tables.push((name, is_hash));
+        let fixed_keys = rng.one_in(2);
+        if rng.one_in(3) {
+            // Its records fit the manifest.
+            return Ok((table, Shape { keys: 1 + rng.below(4), fixed_keys, value_min: 0, value_span: 16 }));
+        }
+        let (value_min, value_span) = *rng.pick(&[(8, 1), (0, 90), (0, 3), (1500, 9000), (400, 1200), (3000, 90_000)]);
+        let keys = if value_span > 4000 { 10 + rng.below(40) } else { 50 + rng.below(3000) };
+        Ok((table, Shape { keys, fixed_keys, value_min, value_span }))
+    }
+
+    /// A transaction over all tables: many records, and some deletes.
+    fn round(&mut self, db: &Db, made: &[(Table, Shape)], rng: &mut Rng, serial: &mut u32, all: bool) -> Result<()> {
+        for (n, table) in made.iter().enumerate() {
+            if rng.one_in(4) && !all {
+                continue;
+            }
+            // The log has none of it: a flush makes that needless.
+            let mut w =
+                db.write_with(WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() });
+            let count = if all { table.1.keys } else { 1 + rng.below(table.1.keys) };
+            for _ in 0..count {
+                self.put(&mut w, table, n, rng, serial)?;
+            }
+            for _ in 0..rng.below(table.1.keys / 4 + 1) {
+                let key = key_of(&table.1, rng);
+                w.remove(&table.0, &key)?;
+                self.deleted.insert((n, key));
+            }
+            if rng.one_in(3) && table.0.kind() == Kind::Ordered {
+                let (a, b) = (key_of(&table.1, rng), key_of(&table.1, rng));
+                let (from, to) = if a < b { (a, b) } else { (b, a) };
+                w.remove_range(&table.0, Included(&from), Excluded(&to))?;
+                let inside = self.history.range((n, from)..(n, to)).map(|(id, _)| id.clone());
+                self.deleted.extend(inside.collect::<Vec<_>>());
+            }
+            w.commit()?;
+        }
+        Ok(())
+    }
+
+    fn put(
+        &mut self,
+        w: &mut azekura::WriteTxn,
+        (table, shape): &(Table, Shape),
+        n: usize,
+        rng: &mut Rng,
+        serial: &mut u32,
+    ) -> Result<Id> {
+        *serial += 1;
+        let stamp = (*serial, (shape.value_min + rng.below(shape.value_span)) as u32);
+        let id = (n, key_of(shape, rng));
+        w.put(table, &id.1, &value_of(stamp))?;
+        self.history.entry(id.clone()).or_default().push(stamp);
+        Ok(id)
+    }
+}
+
+fn key_of(shape: &Shape, rng: &mut Rng) -> Vec<u8> {
+    let i = rng.below(shape.keys);
+    match i % 5 {
+        _ if shape.fixed_keys => (i * i * 97).to_be_bytes().to_vec(),
+        0 => (i * 31).to_be_bytes().to_vec(),
+        1 => format!("{i}").into_bytes(),
+        _ => format!("a key of some length, number {i:06}").into_bytes(),
+    }
+}
+
+fn contents_of(storage: &MemStorage) -> Vec<u8> {
+    let mut bytes = contents(storage).unwrap_or_default();
+    bytes.resize(bytes.len().next_multiple_of(super::BLOCK), 0);
+    bytes
+}
