@@ -109,7 +109,7 @@ fn large_values_are_refused_while_the_disk_is_full() {
 #[test]
 fn the_last_room_of_a_disk_is_used() {
     let disk = Disk::new();
-    // A memtable that is never full: nothing but the log is written.
+    // A memtable that is never full: nothing but the log, when it takes much of the room, asks for a flush.
     let options = || options(Durability::Sync).memory_bytes(512 << 20).memtable_bytes(128 << 20);
     let db = Db::open_on(&disk, PATH, options()).unwrap();
     let table = db.table("t", Kind::Hash).unwrap();

@@ -38,11 +38,14 @@ struct Closer {
 }
 
 impl Closer {
-    fn close(&self) -> Result<()> {
+    fn close(&self, last: bool) -> Result<()> {
         // First, for in a forked child nobody may be there who would let go of the lock.
         self.engine.life.check()?;
-        let threads = self.threads.lock().take();
-        self.engine.close(threads.ok_or(Error::Closed)?)
+        let mut threads = Some(self.threads.lock().take().ok_or(Error::Closed)?);
+        let closed = self.engine.close(&mut threads, last);
+        // They are still there where nothing was closed.
+        *self.threads.lock() = threads;
+        closed
     }
 }
 
@@ -55,7 +58,7 @@ impl Drop for Closer {
             return;
         }
         // Whoever wants to know closes the database himself; nothing durable is lost either way.
-        let _unreported = self.close();
+        let _unreported = self.close(true);
     }
 }
 
@@ -113,10 +116,33 @@ impl Db {
     /// were read already ([`ValueRef`](crate::ValueRef)).
     ///
     /// # Errors
-    /// What flushing meets; everything durable is safe all the same, and reopening recovers it. `Closed` if
-    /// somebody else has closed it, or is at it. `Forked` in a forked child, where nothing is done.
+    /// [`Error::NotDurable`] if the disk is full and commits would be lost: then nothing is closed, and every other
+    /// clone (a [`Table`] holds one) works as before. Where this is the only one they are lost with it, so whoever
+    /// wants to go on calls [`try_close`](Db::try_close). Otherwise what flushing meets; everything durable is safe
+    /// all the same, and reopening recovers it. `Closed` if somebody else has closed it, or is at it. `Forked` in a
+    /// forked child, where nothing is done.
     pub fn close(self) -> Result<()> {
-        self.closer.close()
+        self.try_close()
+    }
+
+    /// As [`close`](Db::close), for those who go on with the handle if it fails for want of room.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-close-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Options};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// while let Err(Error::NotDurable { commits, .. }) = db.try_close() {
+    ///     eprintln!("the disk is full: {commits} commits would be lost");
+    ///     std::thread::sleep(std::time::Duration::from_secs(1));
+    /// }
+    /// # drop(db); std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`close`](Db::close).
+    pub fn try_close(&self) -> Result<()> {
+        self.closer.close(false)
     }
 
     /// The file.
@@ -236,7 +262,8 @@ impl Db {
     /// Returns when everything committed so far is durable.
     ///
     /// # Errors
-    /// `Io`, `NoSpace`, `Poisoned`.
+    /// `Io`, `Poisoned`; `NoSpace`: what is not durable stays in memory, and is tried again here, in the background
+    /// and when the database is closed.
     pub fn sync(&self) -> Result<()> {
         self.engine.sync()
     }

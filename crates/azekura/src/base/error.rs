@@ -83,6 +83,17 @@ pub enum Error {
         /// What the engine was doing.
         during: &'static str,
     },
+    /// The disk is full, and closing would lose commits that are not durable yet. The handle is open and works as
+    /// before; they stay in memory and are written as soon as there is room.
+    #[error("not closed: up to {commits} commits ({bytes} bytes) are not durable yet, and there is {cause}")]
+    NotDurable {
+        /// How many commits at most.
+        commits: u64,
+        /// What waits to be written, in bytes.
+        bytes: u64,
+        /// Why it could not be.
+        cause: Box<Error>,
+    },
     /// The operating system reported an error.
     #[error("I/O error while {during}: {source}")]
     Io {
@@ -182,6 +193,7 @@ impl Error {
             Error::Closed => 16,
             Error::Forked => 17,
             Error::Truncated { .. } => 18,
+            Error::NotDurable { .. } => 19,
         }
     }
 }

@@ -216,6 +216,9 @@ impl Engine {
     pub(crate) fn commit(&self, batch: Batch) -> Result<u64> {
         self.check_writable()?;
         self.check_open()?;
+        if self.log.is_long() {
+            self.shorten_log()?;
+        }
         self.pace_writer(batch.user_bytes)?;
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);
@@ -503,15 +506,54 @@ impl Engine {
         }
     }
 
-    /// Makes every commit so far durable.
+    /// Makes every commit so far durable. Where the log finds no room, a flush may, which makes it needless.
     pub(crate) fn sync(&self) -> Result<()> {
         self.life.check()?;
-        self.sync_until(self.state.load().visible())?;
+        if let Err(e) = self.sync_until(self.state.load().visible()) {
+            if !matches!(e, Error::NoSpace { .. }) {
+                return Err(e);
+            }
+            self.flush()?;
+        }
         if !self.config.threads {
             // Else the log's thread does it when the log rests.
             self.log.vouch();
         }
         Ok(())
+    }
+
+    /// Flushes, since the log takes much of what room there is. If there is none for that, the commit will see.
+    #[cold]
+    fn shorten_log(&self) -> Result<()> {
+        // Once: on a full disk each commit would try.
+        self.log.let_be();
+        match self.flush() {
+            Err(Error::NoSpace { .. }) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Flushes, so that the log is needless, or where there is no room for that makes all durable by the log. True
+    /// if all is flushed.
+    ///
+    /// # Errors
+    /// `NotDurable` if the disk is full and commits would be lost, or what writing meets.
+    pub(super) fn save_all(&self) -> Result<bool> {
+        // Closed first, so that the last run goes where the open segment's end is.
+        match self.values.close_open().and_then(|()| self.flush()) {
+            Err(Error::NoSpace { .. }) => {}
+            done => return done.map(|()| true),
+        }
+        let newest = self.state.load().visible();
+        match self.sync_until(newest) {
+            Ok(()) => Ok(false),
+            Err(e @ Error::NoSpace { .. }) => Err(Error::NotDurable {
+                commits: newest.saturating_sub(self.log.durable_seq()),
+                bytes: self.log.queued_bytes() as u64 + self.values.waiting_bytes(),
+                cause: Box::new(e),
+            }),
+            Err(e) => Err(e),
+        }
     }
 
     /// Makes every commit up to `seq` durable.

@@ -225,8 +225,12 @@ impl Engine {
                 // A bulk's younger commits wait: a flush that is under way may save them the log. A few go
                 // along, so that there is one sync for all, and so does everything where syncs are slow.
                 let all = took > tick || self.log.queued_bytes() < LOG_BULK_BYTES;
-                // A failure poisons the handle, which is how writers learn of it.
-                let _reported_by_poison = self.sync_until(if all { newest } else { due });
+                // A failure poisons the handle, which is how writers learn of it. Where there is no room for the
+                // log, a flush makes it needless; if that finds none either, both are tried again.
+                let synced = self.sync_until(if all { newest } else { due });
+                if matches!(synced, Err(Error::NoSpace { .. })) {
+                    let _later = self.rotate(&mut self.lock_commit());
+                }
                 took = now.elapsed();
             }
             begun = Instant::now();

@@ -25,6 +25,11 @@ const SEGMENT_BYTES_MIN: u64 = 64 << 10;
 const SHORT_SEGMENT_BYTES: u64 = 32 << 10;
 /// Later ones grow to this.
 const SEGMENT_BYTES_MAX: u64 = 4 << 20;
+/// A segment takes this part of what room there is at most, and all of them together this.
+const SEGMENT_ROOM_PART: u64 = 16;
+const LOG_ROOM_PART: u64 = 3;
+/// Less is not worth a flush.
+const LOG_BYTES_LONG: u64 = 1 << 20;
 /// Room for a jump, which stands twice.
 const JUMP_BYTES: u64 = 2 * ALIGN_BYTES;
 /// The most that one frame carries.
@@ -120,6 +125,8 @@ pub(crate) struct Log {
     durable_seq: AtomicU64,
     /// Bytes of the segments.
     file_bytes: AtomicU64,
+    /// What they may take before commits wait for a flush: a part of the room that there was for the last segment.
+    bytes_max: AtomicU64,
     /// The newest checkpoint's number, for the frames.
     checkpoint: AtomicU64,
     /// Frames have become durable since the last one that vouches for others. Changed under `io`.
@@ -159,6 +166,7 @@ impl Log {
             queue: Mutex::new(Queue::default()),
             durable_seq: AtomicU64::new(seq),
             file_bytes: AtomicU64::new(0),
+            bytes_max: AtomicU64::new(u64::MAX),
             checkpoint: AtomicU64::new(0),
             unvouched: AtomicBool::new(false),
         }
@@ -183,6 +191,12 @@ impl Log {
     /// Bytes of the file that log segments take.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.file_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether the log takes so much of the disk's room that a flush is to make it shorter.
+    #[inline(always)]
+    pub(crate) fn is_long(&self) -> bool {
+        self.file_bytes() >= self.bytes_max.load(Ordering::Relaxed)
     }
 
     pub(crate) fn durable_seq(&self) -> u64 {
@@ -500,7 +514,7 @@ impl Log {
         }
         let least = align_up(need + JUMP_BYTES);
         let blank = if payload >= BULK_BYTES { Blank::Reserved } else { Blank::Written };
-        let fresh = match self.new_extent(next_segment_bytes(last.extent.len).max(least), blank) {
+        let fresh = match self.new_extent(self.next_segment_bytes(last.extent.len).max(least), blank) {
             // A disk that is nearly full may yet have room for what waits.
             Err(Error::NoSpace { .. }) => self.new_extent(least, blank)?,
             other => other?,
@@ -509,6 +523,24 @@ impl Log {
             self.space.free(small);
         }
         Ok(())
+    }
+
+    /// The length of the segment after one: so that the log stays a part of what room there is, though every small
+    /// durable commit takes a block of it.
+    fn next_segment_bytes(&self, last: u64) -> u64 {
+        let most = self.room_bytes() / SEGMENT_ROOM_PART / ALIGN_BYTES * ALIGN_BYTES;
+        (last * 4).clamp(SEGMENT_BYTES_MIN, most.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX))
+    }
+
+    fn room_bytes(&self) -> u64 {
+        // What a file system does not say is plenty.
+        let available = self.file.available().ok().flatten();
+        available.map_or(u64::MAX, |bytes| bytes.saturating_add(self.space.free_bytes()))
+    }
+
+    /// Nobody flushes for the log's sake until it has another segment.
+    pub(crate) fn let_be(&self) {
+        self.bytes_max.store(u64::MAX, Ordering::Relaxed);
     }
 
     /// Room for a segment; what stood there before may still stand there.
@@ -523,7 +555,11 @@ impl Log {
             },
         };
         match made {
-            Ok(()) => Ok(extent),
+            Ok(()) => {
+                self.bytes_max
+                    .store((self.room_bytes() / LOG_ROOM_PART).max(LOG_BYTES_LONG).max(4 * len), Ordering::Relaxed);
+                Ok(extent)
+            }
             Err(e) => {
                 self.space.free(extent);
                 Err(Error::io("allocating a log segment", e))
@@ -577,11 +613,6 @@ fn part_bytes_max(chunk: &Chunk) -> u64 {
     let rows = chunk.block.len() as u64 * row_bytes + chunk.block.bytes() as u64;
     let ranges: usize = chunk.ranges.iter().map(|r| r.start.len() + r.end.as_ref().map_or(0, Vec::len) + 16).sum();
     rows + ranges as u64 + chunk.segments.len() as u64 * 20 + PART_BYTES_MAX
-}
-
-/// The length of the segment after one.
-fn next_segment_bytes(last: u64) -> u64 {
-    (last * 4).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX)
 }
 
 fn no_segment() -> Error {

@@ -99,6 +99,11 @@ impl File for Gate {
         self.file.punch(offset, len)
     }
 
+    fn available(&self) -> io::Result<Option<u64>> {
+        self.check()?;
+        self.file.available()
+    }
+
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
         self.check()?;
         self.file.try_lock(exclusive)

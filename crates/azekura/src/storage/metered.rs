@@ -115,6 +115,10 @@ impl File for Metered {
         self.file.punch(offset, len)
     }
 
+    fn available(&self) -> io::Result<Option<u64>> {
+        self.file.available()
+    }
+
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
         self.file.try_lock(exclusive)
     }

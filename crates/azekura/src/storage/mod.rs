@@ -118,6 +118,15 @@ pub trait File: Send + Sync {
     /// The system's error.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
 
+    /// How many bytes the file system has free for this file and others, as far as it can be told. What a quota
+    /// forbids is not seen here.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn available(&self) -> io::Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// Takes the file's advisory lock for this handle, without waiting: alone, or shared with other
     /// shared holders. `false` if another handle, of this process or another, holds it in a way
     /// that forbids that. A handle that already has the lock changes its kind; if that fails, it

@@ -248,6 +248,11 @@ impl File for OsFile {
         }
     }
 
+    fn available(&self) -> io::Result<Option<u64>> {
+        let found = rustix::fs::fstatvfs(&self.file)?;
+        Ok(Some(found.f_bavail.saturating_mul(found.f_frsize)))
+    }
+
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
         let operation =
             if exclusive { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };

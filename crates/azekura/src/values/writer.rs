@@ -306,6 +306,11 @@ impl ValueStore {
         Ok(())
     }
 
+    /// Bytes that wait to be written, but for those of the open buffer.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.queue.lock().jobs.iter().map(|job| job.bytes.len() as u64).sum()
+    }
+
     /// Does a job in the place of the writer's thread, which has ended.
     fn write_next(&self, queue: &mut MutexGuard<'_, Queue>) {
         let Some(job) = queue.jobs.pop_front() else { return };

@@ -265,6 +265,12 @@ impl File for Handle {
         self.change(Call::Punch, &Op::Zero(offset, offset + len))
     }
 
+    fn available(&self) -> io::Result<Option<u64>> {
+        let d = self.disk.lock();
+        let room = d.bytes_max.saturating_sub(d.nodes[self.node].now.len);
+        Ok((d.bytes_max < u64::MAX).then_some(room))
+    }
+
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
         let mut d = self.disk.lock();
         let node = &mut d.nodes[self.node];

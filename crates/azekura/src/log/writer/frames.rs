@@ -1,6 +1,6 @@
 //! Frames, as they are written to the last segment of a chain, and the jump from one segment to the next.
 
-use super::{BULK_BYTES, Blank, Io, JUMP_BYTES, Log, LogSegment, PAYLOAD_BYTES_MAX, next_segment_bytes, no_segment};
+use super::{BULK_BYTES, Blank, Io, JUMP_BYTES, Log, LogSegment, PAYLOAD_BYTES_MAX, no_segment};
 use crate::base::codec::{u32_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, align_up};
@@ -102,7 +102,7 @@ impl<'a> FrameWriter<'a> {
             Some(spare) if need + JUMP_BYTES <= spare.len => spare,
             spare => {
                 spare.into_iter().for_each(|small| self.log.space.free(small));
-                let len = align_up(next_segment_bytes(old.len).max(need + 2 * JUMP_BYTES));
+                let len = align_up(self.log.next_segment_bytes(old.len).max(need + 2 * JUMP_BYTES));
                 let blank = if need >= BULK_BYTES { Blank::Reserved } else { Blank::Written };
                 self.log.new_extent(len, blank)?
             }

@@ -43,7 +43,7 @@ fn with_room(script: &Script, disk: Disk, set: Setting, rng: &mut Rng) -> Result
             disk.set_bytes_max(u64::MAX);
             goes_on(script, db, &mut ack)?;
         } else {
-            let _full_too = db.close();
+            closes(script, db, &disk, &mut ack)?;
         }
     }
     disk.set_bytes_max(u64::MAX);
@@ -61,6 +61,18 @@ fn met_the_end(script: &Script, db: &Db, ack: &mut Ack) -> Result<bool, String> 
     // Half of a commit was never visible, and what is there can be read.
     script.state_of(db, ack.done, ack.begun).map_err(|e| format!("{ack:?}: reading on a full disk: {e}"))?;
     Ok(true)
+}
+
+/// Closing makes everything durable, or says that it cannot; then nothing is lost while the handle lives.
+fn closes(script: &Script, db: Db, disk: &Disk, ack: &mut Ack) -> Result<(), String> {
+    if let Err(e) = db.try_close() {
+        let Error::NotDurable { .. } = e else { return only_full(&e) };
+        script.state_of(&db, ack.done, ack.begun).map_err(|e| format!("{ack:?}, not closed: {e}"))?;
+        disk.set_bytes_max(u64::MAX);
+        db.close().map_err(|e| format!("{ack:?}: closing when there is room again: {e}"))?;
+    }
+    ack.durable = ack.done;
+    Ok(())
 }
 
 /// There is room again: the same handle carries the script on to its end, at the latest when the background has
