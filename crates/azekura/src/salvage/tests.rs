@@ -192,20 +192,24 @@ fn a_page_that_is_damaged_costs_its_own_records_only() {
             world.lose_superblocks();
         }
         let pages = world.blocks(is_page);
-        assert!(pages.len() > 20);
+        let mut costly = 0;
         for &at in &pages {
             let world = copy_of(&world);
             world.flip(at + 200);
             let (report, found) = world.salvage();
-            assert_eq!((report.pages_lost, report.manifest), (1, with_roots), "{report:?}");
+            assert!(report.pages_lost <= 1 && report.manifest == with_roots, "{report:?}");
             let mut gone = 0;
             for (name, records) in &world.model {
                 assert!(found[name].iter().all(|(k, v)| records.get(k) == Some(v)), "what nobody has written");
                 gone += records.len() - found[name].len();
             }
-            // (Without a manifest it may be a page of a run that was merged away.)
-            assert!((usize::from(with_roots)..2000).contains(&gone), "{gone} records are gone with one page");
+            assert!(gone < 2000, "{gone} records are gone with one page");
+            // (It may be what moving the file's tail has left behind, or, without a manifest, of a run that was merged.)
+            assert!(gone == 0 || report.pages_lost == 1, "{report:?}");
+            assert!(gone > 0 || report.pages_lost == 0 || !with_roots, "{report:?}");
+            costly += usize::from(gone > 0);
         }
+        assert!(costly > 20, "{costly} of {} pages", pages.len());
     }
 }
 

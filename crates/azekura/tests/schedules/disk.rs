@@ -30,8 +30,15 @@ struct Below {
 struct Safe {
     bytes: Vec<u8>,
     /// What no sync has made safe yet, in order; the first has the number `first`.
-    waiting: VecDeque<Change>,
+    waiting: VecDeque<Waiting>,
     first: u64,
+}
+
+/// A change in the queue.
+struct Waiting {
+    change: Change,
+    /// It is safe by itself. It stays in its place, so that an older one there does not undo it.
+    is_safe: bool,
 }
 
 /// A change of the file.
@@ -66,8 +73,8 @@ impl Safe {
     /// Makes safe what came before number `before`.
     fn settle(&mut self, before: u64) {
         while self.first < before {
-            let Some(change) = self.waiting.pop_front() else { return };
-            change.make(&mut self.bytes);
+            let Some(waiting) = self.waiting.pop_front() else { return };
+            waiting.change.make(&mut self.bytes);
             self.first += 1;
         }
     }
@@ -90,13 +97,13 @@ impl Disk {
         let (mode, mut odds) = (thread_rng().next_u64() % 4, Odds(thread_rng().next_u64() | 1));
         let safe = self.below.safe();
         let mut bytes = safe.bytes.clone();
-        for change in &safe.waiting {
+        for Waiting { change, is_safe } in &safe.waiting {
             let kept = match mode {
                 0 => false,
                 1 => true,
                 _ => odds.even(),
             };
-            if kept {
+            if kept || *is_safe {
                 change.make(&mut bytes);
             }
         }
@@ -131,10 +138,21 @@ impl Below {
         self.calls.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Adds a change to the queue, and gives its number.
     fn note(&self, change: Change) -> u64 {
         let mut safe = self.safe();
-        safe.waiting.push_back(change);
-        safe.next()
+        safe.waiting.push_back(Waiting { change, is_safe: false });
+        safe.next() - 1
+    }
+
+    /// The change of that number is safe by itself.
+    fn note_safe(&self, number: u64) {
+        let mut safe = self.safe();
+        // A sync may have been faster.
+        let Some(place) = number.checked_sub(safe.first) else { return };
+        if let Some(waiting) = safe.waiting.get_mut(usize::try_from(place).unwrap()) {
+            waiting.is_safe = true;
+        }
     }
 
     /// Makes safe all that was there at the call, not what came while it went on.
@@ -190,11 +208,11 @@ impl File for Handle {
     }
 
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.write_at(buf, offset)?;
         self.below.give_way();
-        // These bytes are safe now. They stay in their place of the queue as well, so that an older write
-        // there, made safe later, does not undo them.
-        Change::Write(offset, buf.to_vec()).make(&mut self.below.safe().bytes);
+        let number = self.below.note(Change::Write(offset, buf.to_vec()));
+        self.file.write_at(buf, offset)?;
+        self.below.give_way();
+        self.below.note_safe(number);
         Ok(())
     }
 
