@@ -6,12 +6,15 @@
 
 use super::error::{Error, Result};
 use super::process::Process;
+use super::sync::RwLock;
 use super::sync::atomic::{AtomicU64, Ordering};
 
 /// See the module.
 pub(crate) struct Life {
     /// One more than the tables dropped, and `CLOSED`.
     changes: AtomicU64,
+    /// Shared by whoever changes the file, for the time of the call; taken alone by whoever closes. A leaf.
+    changing: RwLock<()>,
     process: Process,
 }
 
@@ -23,7 +26,7 @@ pub(crate) struct Moment(u64);
 
 impl Life {
     pub(crate) fn new() -> Life {
-        Life { changes: AtomicU64::new(1), process: Process::current() }
+        Life { changes: AtomicU64::new(1), changing: RwLock::default(), process: Process::current() }
     }
 
     /// An error in a forked child and once the database is closed.
@@ -64,8 +67,18 @@ impl Life {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The database is closed. REQUIRES: not in a forked child.
+    /// Calls `f`, which changes the file, and during which nobody closes the database.
+    pub(crate) fn while_open<T>(&self, f: impl FnOnce() -> T) -> Result<T> {
+        // Before the lock too: in a forked child nobody may be there to give it back.
+        self.check()?;
+        let _changing = self.changing.read();
+        self.check()?;
+        Ok(f())
+    }
+
+    /// The database is closed; what was changing the file has ended. REQUIRES: not in a forked child.
     pub(crate) fn close(&self) {
+        let _changing = self.changing.write();
         self.changes.fetch_or(CLOSED, Ordering::AcqRel);
     }
 }

@@ -25,14 +25,16 @@ impl Poison {
         Error::Poisoned { cause: self.cause.lock().clone().unwrap_or_default() }
     }
 
-    /// Poisons the handle if `result` is an error, and passes it on.
+    /// Poisons the handle if `result` is an error, and passes it on. That somebody has closed the database meanwhile is
+    /// no failure: nothing was written.
     pub(crate) fn guard<T>(&self, result: Result<T>) -> Result<T> {
         #[cfg(azekura_canary)]
         if crate::base::canary::sings("forget_failure") {
             return result;
         }
-        if let Err(e) = &result {
-            self.set(e.to_string());
+        match &result {
+            Ok(_) | Err(Error::Closed) => {}
+            Err(e) => self.set(e.to_string()),
         }
         result
     }

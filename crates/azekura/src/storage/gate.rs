@@ -7,7 +7,7 @@
 //! (Pages would notice by themselves: their checksums name the file, the run and the page. Large values have a
 //! checksum of their bytes only.) What was read before, and stands in memory, is never changed.
 //!
-//! A write looks before: those who close have waited for all who write.
+//! A write looks before, and those who close wait until it has ended (`Life::while_open`).
 
 use super::File;
 use crate::base::error::Error;
@@ -41,6 +41,11 @@ impl Gate {
     fn is_open(&self) -> bool {
         self.life.check().is_ok()
     }
+
+    /// Calls what changes the file.
+    fn change<T>(&self, f: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        self.life.while_open(f).map_err(io::Error::other)?
+    }
 }
 
 impl File for Gate {
@@ -49,13 +54,11 @@ impl File for Gate {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.check()?;
-        self.file.write_at(buf, offset)
+        self.change(|| self.file.write_at(buf, offset))
     }
 
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.check()?;
-        self.file.write_durable_at(buf, offset)
+        self.change(|| self.file.write_durable_at(buf, offset))
     }
 
     fn write_back(&self, offset: u64, len: u64) {
@@ -71,13 +74,11 @@ impl File for Gate {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.check()?;
-        self.file.sync_data()
+        self.change(|| self.file.sync_data())
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        self.check()?;
-        self.file.sync_all()
+        self.change(|| self.file.sync_all())
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -85,18 +86,15 @@ impl File for Gate {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.check()?;
-        self.file.set_len(len)
+        self.change(|| self.file.set_len(len))
     }
 
     fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
-        self.check()?;
-        self.file.allocate(offset, len)
+        self.change(|| self.file.allocate(offset, len))
     }
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.check()?;
-        self.file.punch(offset, len)
+        self.change(|| self.file.punch(offset, len))
     }
 
     fn available(&self) -> io::Result<Option<u64>> {
