@@ -86,7 +86,7 @@ pub fn log(bytes: &[u8]) {
     let Some(first) = Frame::parse(bytes) else { return };
     let first_extent = Extent { offset: LOG_AT, len: (bytes.len() as u64).next_multiple_of(4096) };
     let (first_frame, end_frame) = (first.number, u64::MAX);
-    let chain = LogChain { chain: first.chain, first: first_extent, first_frame, end_frame };
+    let chain = LogChain { chain: first.chain, first: first_extent, first_frame, end_frame, durable_below: 0 };
     let mut before = 0;
     let replayed = replay(file.as_ref(), first.file_id, u64::MAX, &chain, |seq, _at, parts| {
         before = before.max(seq);

@@ -206,3 +206,22 @@ fn what_vouches_may_be_lost() {
         assert_eq!(found(&disk.bytes(PATH), 60, true), Found::All);
     }
 }
+
+/// What a manifest knows to be durable is missed, whatever of it is damaged: here the end of the first segment, with
+/// both copies of the jump. Else the tables were those of one commit and their records those of an earlier one.
+#[test]
+fn damage_over_a_jump_is_noticed_by_a_later_checkpoint() {
+    let disk = Disk::seeded(3);
+    let db = Db::open_on(&disk, PATH, options()).unwrap();
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    db.create_table("other", Kind::Ordered).unwrap();
+    (0..30u32).for_each(|i| t.put(&i.to_be_bytes(), &[7; 5000]).unwrap());
+    let jump = frames(&disk.bytes(PATH)).into_iter().find(|f| f.jump).expect("two segments");
+    db.drop_table("other").unwrap();
+    let mut damaged = disk.bytes(PATH);
+    assert_eq!(found(&damaged, 30, true), Found::All);
+    damaged[jump.at - BLOCK..jump.at + 2 * BLOCK].fill(0);
+    for read_only in [true, false] {
+        assert_eq!(found(&damaged, 30, read_only), Found::Error);
+    }
+}

@@ -42,6 +42,8 @@ pub(crate) struct LogChain {
     pub(crate) first_frame: u64,
     /// The number after the last frame, once recovery has seen the end; else `u64::MAX`.
     pub(crate) end_frame: u64,
+    /// Frames below this number were durable when the manifest was written: if one is missing, it is damaged.
+    pub(crate) durable_below: u64,
 }
 
 /// One run: a sorted, immutable set of records of one table.
@@ -170,6 +172,11 @@ impl Manifest {
             w.u32(*table);
             w.bytes.extend_from_slice(few.bytes());
         }
+        w.u32(u32_of(self.logs.len()));
+        for log in &self.logs {
+            w.u64(log.chain);
+            w.u64(log.durable_below);
+        }
         w.bytes
     }
 
@@ -181,7 +188,8 @@ impl Manifest {
         for _ in 0..r.count(40)? {
             let chain = r.counted()?;
             let first = decode_extent(&mut r)?;
-            m.logs.push(LogChain { chain, first, first_frame: r.counted()?, end_frame: r.u64()? });
+            let (first_frame, end_frame) = (r.counted()?, r.u64()?);
+            m.logs.push(LogChain { chain, first, first_frame, end_frame, durable_below: 0 });
         }
         for _ in 0..r.count(13)? {
             m.tables.push(decode_table(&mut r)?);
@@ -215,6 +223,16 @@ impl Manifest {
         let few = if r.remaining() > 0 { r.count(8)? } else { 0 };
         for _ in 0..few {
             m.few.push((r.counted_short()?, Few::decode(&mut r)?));
+        }
+        // (One from before manifests said what of the log is durable ends here.)
+        let durable = if r.remaining() > 0 { r.count(16)? } else { 0 };
+        let mut logs = m.logs.iter_mut();
+        for _ in 0..durable {
+            let (chain, below) = (r.u64()?, r.u64()?);
+            match logs.find(|log| log.chain == chain) {
+                Some(log) => log.durable_below = below,
+                None => return Err(r.bad(format!("frames of chain {chain}, which it does not have, are durable"))),
+            }
         }
         r.finish()?;
         Ok(m)
@@ -386,6 +404,9 @@ mod tests {
     use crate::base::error::Error;
     use crate::base::limits::{COUNT_END, SHORT_COUNT_END};
 
+    /// What of its log is durable, in the encoded sample.
+    const SAMPLE_DURABLE_BYTES: usize = 4 + 8 + 8;
+
     /// What the small tables of `sample` take: one, with one row.
     const SAMPLE_FEW_BYTES: usize = 4 + 4 + 4 + 9 + 3 + 5;
 
@@ -418,6 +439,7 @@ mod tests {
                 first: Extent { offset: 65_536, len: 4096 },
                 first_frame: 1,
                 end_frame: u64::MAX,
+                durable_below: 9,
             }],
             tables: vec![TableInfo {
                 id: 1,
@@ -445,12 +467,20 @@ mod tests {
         let m = sample();
         let bytes = m.encode();
         assert_eq!(Manifest::decode(&bytes, 0).unwrap(), m);
-        // Without the small tables it is a manifest from before there were any.
-        let old = bytes.len() - SAMPLE_FEW_BYTES;
-        for n in (0..bytes.len()).filter(|&n| n != old) {
+        // Without what is durable of the log, and the small tables, it is a manifest from before there were any.
+        let older = bytes.len() - SAMPLE_DURABLE_BYTES;
+        let oldest = older - SAMPLE_FEW_BYTES;
+        for n in (0..bytes.len()).filter(|n| ![oldest, older].contains(n)) {
             assert!(Manifest::decode(&bytes[..n], 0).is_err(), "{n}");
         }
-        assert_eq!(Manifest::decode(&bytes[..old], 0).unwrap(), Manifest { few: Vec::new(), ..m });
+        let mut old = m.clone();
+        old.logs[0].durable_below = 0;
+        assert_eq!(Manifest::decode(&bytes[..older], 0).unwrap(), old);
+        old.few.clear();
+        assert_eq!(Manifest::decode(&bytes[..oldest], 0).unwrap(), old);
+        let mut other = bytes;
+        other[older + 4] ^= 1;
+        assert!(matches!(Manifest::decode(&other, 0), Err(Error::Corrupt { .. })), "of another chain");
     }
 
     /// As the fuzzer found it: whoever counts on from such a number overflows.
@@ -489,7 +519,8 @@ mod tests {
             assert_eq!(Manifest::decode(&bytes, 0).unwrap(), manifest);
             let form = form_of(&manifest.tables[0].levels[0].runs[0]);
             // The form stands before stride, tag, both keys and what is referred to; then comes a segment.
-            let at = bytes.len() - SAMPLE_FEW_BYTES - (4 + 4 + 8 + 8 + 8) - (4 + 4 + 8) - (4 + 1 + 4 + 2) - (4 + 1) - 1;
+            let end = bytes.len() - SAMPLE_DURABLE_BYTES - SAMPLE_FEW_BYTES;
+            let at = end - (4 + 4 + 8 + 8 + 8) - (4 + 4 + 8) - (4 + 1 + 4 + 2) - (4 + 1) - 1;
             assert_eq!(bytes[at], form);
             for unknown in 3..=u8::MAX {
                 bytes[at] = unknown;

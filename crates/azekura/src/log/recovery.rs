@@ -62,7 +62,7 @@ struct Walk<'a> {
     at: u64,
     number: u64,
     end: u64,
-    /// The largest `durable_below` of a frame so far.
+    /// The largest `durable_below` so far, of the manifest or a frame.
     durable_below: u64,
     /// Bytes of the frames so far.
     bytes: u64,
@@ -90,7 +90,7 @@ pub(crate) fn replay(
         at: 0,
         number: log.first_frame,
         end: log.end_frame,
-        durable_below: 0,
+        durable_below: log.durable_below,
         bytes: 0,
         past_end: false,
     };

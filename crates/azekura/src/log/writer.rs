@@ -307,6 +307,7 @@ impl Log {
             first: s.extent,
             first_frame: s.first_frame,
             end_frame: u64::MAX,
+            durable_below: io.durable_below,
         })
     }
 
@@ -314,8 +315,8 @@ impl Log {
     pub(crate) fn written_chain(&self) -> Option<LogChain> {
         let io = self.io.lock();
         let first = io.segments.front().filter(|s| s.first_frame < io.durable_below)?;
-        let (chain, end_frame) = (io.chain, io.durable_below);
-        Some(LogChain { chain, first: first.extent, first_frame: first.first_frame, end_frame })
+        let (chain, end_frame, durable_below) = (io.chain, io.durable_below, io.durable_below);
+        Some(LogChain { chain, first: first.extent, first_frame: first.first_frame, end_frame, durable_below })
     }
 
     pub(crate) fn set_checkpoint(&self, number: u64) {

@@ -31,10 +31,11 @@ pub(super) fn read(
         for chain in chains {
             let first = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.number).min();
             let last = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.number).max();
-            let durable = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.durable_below).max();
+            let known = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.durable_below);
+            let durable = known.fold(chain.durable_below, u64::max);
             let from = first.is_some_and(|n| n > chain.first_frame);
-            // The end is known, or a frame knows others that are not there.
-            let end = if chain.end_frame == u64::MAX { durable.unwrap_or(0) } else { chain.end_frame };
+            // The end is known, or the manifest or a frame knows others that are not there.
+            let end = if chain.end_frame == u64::MAX { durable } else { chain.end_frame };
             let to = last.map_or(chain.first_frame, |n| n + 1) < end;
             if from || to {
                 gap(report, chain.chain, if from { "begins" } else { "ends" });

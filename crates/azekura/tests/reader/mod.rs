@@ -214,9 +214,12 @@ impl<'a> File<'a> {
             assert!(sorted.values().all(|(tag, _)| *tag == doc.constant("tag_put")));
         }
         let mut last = manifest.num("flushed");
-        for log in manifest.list("logs") {
+        let durable = manifest.list("durable");
+        assert_eq!(durable.len(), manifest.list("logs").len());
+        for (log, durable) in manifest.list("logs").iter().zip(durable) {
             self.seen.chains += 1;
-            let stream = self.chain(log, checkpoint);
+            assert_eq!(durable.num("chain"), log.num("chain"));
+            let stream = self.chain(log, durable.num("below"), checkpoint);
             let mut rest = stream.as_slice();
             while rest.len() >= 8 && little_endian(&rest[..8]) <= rest.len() as u64 - 8 {
                 self.record(&mut rest, &mut last, &mut tables);
@@ -449,11 +452,10 @@ impl<'a> File<'a> {
     }
 
     /// The stream of records of a chain: section 9.
-    fn chain(&mut self, log: &Node<'a>, checkpoint: u64) -> Vec<u8> {
+    fn chain(&mut self, log: &Node<'a>, mut durable: u64, checkpoint: u64) -> Vec<u8> {
         let (doc, align) = (self.doc, self.doc.constant("alignment"));
         let (mut offset, mut length) = (log.num("offset"), log.num("bytes"));
         let (mut at, mut number, mut inside) = (0, log.num("first_frame"), false);
-        let mut durable = 0;
         let mut stream = Vec::new();
         let header = doc.offset("frame", "payload") as u64;
         let open = log.num("end_frame") == doc.constant("no_end");
