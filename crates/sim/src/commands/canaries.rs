@@ -24,7 +24,7 @@ const CRASH_LONG: &[&str] = &["crash", "--only", "long", "--count", "20000", "--
 const ERRORS: &[&str] = &["errors", "--count", "4000", "--seconds", "60"];
 const FLIPS: &[&str] = &["flips", "--count", "4000"];
 /// Bits of pages, and of large values.
-const EVERY_BIT: &[&str] = &["flips", "--every-bit", "--part", "7/100", "--count", "2000"];
+const EVERY_BIT: &[&str] = &["flips", "--every-bit", "--part", "12/100", "--count", "2000"];
 const EVERY_BIT_OF_VALUES: &[&str] = &["flips", "--every-bit", "--part", "70/100", "--count", "2000"];
 const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60"];
 
