@@ -95,12 +95,12 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Looks for all large values once: a value that stands in two places is found when its neighbours have been.
+/// Looks for all large values that do not stand where they should. One that stands in two parts is found later, when its
+/// neighbours have been.
 pub(super) fn learn(input: &Input, plan: &Plan, values: &mut Values<'_>) -> Result<()> {
     let mut look = |block: &Block| {
         for i in (0..block.len()).filter(|&i| block.tag(i) == Tag::Large) {
-            // What is not found now may be later.
-            let _value = values.read(block.value(i));
+            values.want(block.value(i));
         }
     };
     // What is missing is reported when it is read in earnest.
@@ -114,6 +114,7 @@ pub(super) fn learn(input: &Input, plan: &Plan, values: &mut Values<'_>) -> Resu
             })?;
         }
     }
+    values.find_wanted();
     Ok(())
 }
 

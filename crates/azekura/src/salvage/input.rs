@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Places that are looked at in vain, for each block of the file, and besides.
-const LOOKS_OF_BLOCK: u64 = 2;
+const LOOKS_OF_BLOCK: u64 = 4;
 const LOOKS_MIN: u64 = 1024;
 
 /// The file. Nothing is ever written to it.

@@ -24,6 +24,8 @@ mod report;
 mod roots;
 mod runs;
 mod scan;
+mod search;
+mod sums;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod values;
@@ -119,7 +121,6 @@ pub fn salvage_on(
         _ => (None, 0),
     };
     let mut values = Values::new(&input);
-    values.note_found(&found);
     let commits = log::read(&input, std::mem::take(&mut found.frames), chains, flushed, &mut report);
     roots.manifest.iter().for_each(|m| values.note_manifest(m));
     commits.values().flatten().for_each(|part| values.note_part(part));
@@ -129,11 +130,10 @@ pub fn salvage_on(
             let text =
                 "the newest manifest, and the small tables' records in it: what was deleted or replaced may be back";
             report.lose(text.into());
-            let plan = plan::by_identity((identity, hash_seed), older.as_ref(), found, commits, &mut report);
-            apply::learn(&input, &plan, &mut values)?;
-            plan
+            plan::by_identity((identity, hash_seed), older.as_ref(), found, commits, &mut report)
         }
     };
+    apply::learn(&input, &plan, &mut values)?;
     apply::apply(&input, &plan, &mut values, hash_seed, out, &mut report, &mut progress)?;
     report.unreadable_bytes = input.unreadable_bytes();
     Ok(report)

@@ -331,6 +331,30 @@ fn large_values_are_found_without_a_manifest() {
 }
 
 #[test]
+fn values_are_found_behind_any_number_of_lost_ones() {
+    let mut world = World::new();
+    let large = |i: u64| [text(i), value(i, 1100 + (i as usize * 7) % 60)].concat();
+    // One is too long to be looked at in one piece; it stands in a segment of its own.
+    let long = [text(700), value(700, 1_600_000)].concat();
+    world.commit("t", Kind::Ordered, (0..600).map(|i| (number(i), Some(large(i)))));
+    world.commit("t", Kind::Ordered, [(number(700), Some(long))]);
+    world.close();
+    world.lose_superblocks();
+    let bytes = world.bytes();
+    let begin = bytes.windows(60).position(|w| w == &large(0)[..60]).unwrap();
+    let mut at = begin;
+    for i in 0..500 {
+        assert!(bytes[at..].starts_with(&large(i)));
+        world.flip(at as u64 + 40);
+        at += large(i).len();
+    }
+    let (report, found) = world.salvage();
+    assert_eq!((report.values, report.values_lost), (101, 500));
+    assert_eq!(found["t"].len(), 101);
+    assert!(found["t"].iter().all(|(k, v)| world.model["t"].get(k) == Some(v)), "what nobody has written");
+}
+
+#[test]
 fn commits_behind_a_gap_of_the_log_are_applied_and_the_gap_is_told() {
     let mut world = World::new();
     for i in 0..20 {

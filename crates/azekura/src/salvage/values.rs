@@ -1,25 +1,35 @@
 //! Large values of a damaged file. A reference knows a value's segment, its place there, its length and its checksum,
-//! but not where the segment stands. The manifest says that, and the log of young segments; where both are silent,
-//! the file is searched for a place at which the value verifies, and that goes for its neighbours too.
+//! but not where the segment stands. The manifest says that, and the log of young segments; where both are silent, the
+//! file is searched for places at which values verify (`search`). Most values of a segment are in one piece, so a few of
+//! them are looked for first, and the others where those were found; what is not there is looked for by itself.
 
 use super::input::Input;
-use super::scan::Found;
+use super::search::{Content, Search, content_of};
+use super::sums::{joined, states};
 use crate::base::checksum::crc;
 use crate::base::codec::{usize_of, usize_of64};
-use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES};
+use crate::base::limits::ALIGN_BYTES;
 use crate::format::frame::Part;
 use crate::format::manifest::Manifest;
 use crate::space::Extent;
 use crate::values::ValueRef;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
-/// Searching reads the file this many times over at most, and as many bytes besides.
-const SEARCHES_OF_FILE: u64 = 1024;
-const SEARCH_BYTES: u64 = 64 << 20;
-/// Of a segment of which so many values were searched for in vain, no others are.
-const VAIN_MAX: u32 = 256;
-/// Of the places of a segment so many are tried in pairs.
+/// Reading values takes as many bytes as the file has so many times over at most, and so many besides.
+const READS_OF_FILE: u64 = 1024;
+const READ_BYTES: u64 = 64 << 20;
+/// So many values are looked for together.
+const WANTED_MAX: usize = 1 << 18;
+/// Of each segment so many are looked for first, then so many of those that are left, and then all.
+const SAMPLES: [usize; 3] = [64, 1024, usize::MAX];
+/// Of a segment so many places are known, and of these so many are tried in pairs.
+const FOUND_MAX: usize = 64;
 const PAIRED_MAX: usize = 8;
+/// A value that stands where no other one of its segment does is believed only if no more than that was compared: one of
+/// 2^32 times checksums agree by chance.
+const COMPARED_MAX: u64 = 1 << 24;
+/// Of a segment so many values on either side of one are tried at its place.
+const NEIGHBOURS: usize = 32;
 
 /// Where a segment may stand.
 #[derive(Default)]
@@ -29,23 +39,25 @@ struct Places {
     /// Places in the file of the segment's first byte, as values were found; below zero, if only a part of the
     /// segment stands there and the file begins behind the place of the rest.
     found: Vec<i64>,
-    /// Searches that found nothing.
-    vain: u32,
 }
 
 /// See the file's head.
 pub(super) struct Values<'a> {
     input: &'a Input,
     segments: HashMap<u32, Places>,
-    /// Blocks that are something else.
-    taken: BTreeSet<u64>,
-    budget_bytes: u64,
+    /// Where values stand that stand alone.
+    alone: HashMap<Content, u64>,
+    /// Values to look for, by segment and place in it.
+    wanted: BTreeMap<(u32, u32, u32, u32), ValueRef>,
+    search: Search<'a>,
+    bytes_left: u64,
 }
 
 impl<'a> Values<'a> {
     pub(super) fn new(input: &'a Input) -> Values<'a> {
-        let budget_bytes = SEARCH_BYTES.saturating_add(input.len().saturating_mul(SEARCHES_OF_FILE));
-        Values { input, segments: HashMap::new(), taken: BTreeSet::new(), budget_bytes }
+        let bytes_left = READ_BYTES.saturating_add(input.len().saturating_mul(READS_OF_FILE));
+        let (segments, alone, wanted) = (HashMap::new(), HashMap::new(), BTreeMap::new());
+        Values { input, segments, alone, wanted, search: Search::new(input), bytes_left }
     }
 
     /// The places that a manifest names.
@@ -65,91 +77,151 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Where pages and frames begin, no value is looked for.
-    pub(super) fn note_found(&mut self, found: &Found) {
-        self.taken.extend(found.runs.values().flat_map(|r| r.pages.iter().map(|p| p.offset)));
-        self.taken.extend(found.frames.iter().map(|f| f.offset));
+    /// Looks for the value of a reference, soon, unless it stands where it should.
+    pub(super) fn want(&mut self, reference: &[u8]) {
+        let Some(at) = self.believed(reference) else { return };
+        if at.len > 0 && self.known(at).is_none() {
+            self.wanted.insert((at.segment, at.offset, at.len, at.crc), at);
+            if self.wanted.len() >= WANTED_MAX {
+                self.find_wanted();
+            }
+        }
     }
 
     /// The value of a reference, if it stands anywhere.
     pub(super) fn read(&mut self, reference: &[u8]) -> Option<Vec<u8>> {
-        let at = ValueRef::decode(reference).ok()?;
-        // Before its length is believed.
-        if u64::from(at.len) > self.input.len() {
-            return None;
-        }
+        let at = self.believed(reference)?;
+        self.known(at).or_else(|| self.in_two(at))
+    }
+
+    /// A reference of which the length may be.
+    fn believed(&self, reference: &[u8]) -> Option<ValueRef> {
+        ValueRef::decode(reference).ok().filter(|at| u64::from(at.len) <= self.input.len())
+    }
+
+    /// The value, if it stands at a place that is known.
+    fn known(&mut self, at: ValueRef) -> Option<Vec<u8>> {
+        let (start, len) = (u64::from(at.offset), u64::from(at.len));
         let mut value = vec![0; usize_of(at.len)];
-        let places = self.segments.entry(at.segment).or_default();
+        let empty = Places::default();
+        let places = self.segments.get(&at.segment).unwrap_or(&empty);
         for extents in &places.named {
             let end = extents.iter().fold(0u64, |sum, e| sum.saturating_add(e.len));
-            if u64::from(at.offset) + u64::from(at.len) <= end {
-                self.input.read_extents(extents, u64::from(at.offset), &mut value);
+            if start + len <= end {
+                self.bytes_left = self.bytes_left.checked_sub(len)?;
+                self.input.read_extents(extents, start, &mut value);
                 if crc(0, &value) == at.crc {
                     return Some(value);
                 }
             }
         }
-        for &base in &places.found {
-            if let Some(offset) = base.checked_add_unsigned(u64::from(at.offset)).and_then(|o| u64::try_from(o).ok()) {
-                self.input.read(offset, &mut value);
-                if crc(0, &value) == at.crc {
-                    return Some(value);
-                }
+        let found = places.found.iter().filter_map(|base| place(*base, start));
+        for offset in found.chain(self.alone.get(&content_of(&at)).copied()) {
+            self.bytes_left = self.bytes_left.checked_sub(len)?;
+            self.input.read(offset, &mut value);
+            if crc(0, &value) == at.crc {
+                return Some(value);
             }
         }
-        self.in_two(at).or_else(|| self.search(at, value))
+        None
     }
 
     /// The value if it begins in one place of its segment and ends in another, both of which are known.
-    fn in_two(&self, at: ValueRef) -> Option<Vec<u8>> {
-        let found = self.segments.get(&at.segment).map_or(&[][..], |p| &p.found);
+    fn in_two(&mut self, at: ValueRef) -> Option<Vec<u8>> {
         let (start, end) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.len));
-        let read = |base: i64, from: u64, to: u64| {
-            let offset = u64::try_from(base.checked_add_unsigned(from)?).ok()?;
-            let mut bytes = vec![0; usize_of64(to - from)];
+        let head = start.next_multiple_of(ALIGN_BYTES) - start;
+        let found = &self.segments.get(&at.segment)?.found;
+        if found.len() < 2 || head >= u64::from(at.len) {
+            return None;
+        }
+        let mut bytes = vec![0; usize_of(at.len)];
+        let mut sums = Vec::new();
+        for offset in found.iter().take(PAIRED_MAX).filter_map(|&base| place(base, start)) {
+            self.bytes_left = self.bytes_left.checked_sub(u64::from(at.len) * 2)?;
             self.input.read(offset, &mut bytes);
-            Some(bytes)
-        };
-        // Places are many only in hostile files.
-        for &first in found.iter().take(PAIRED_MAX) {
-            for &second in found.iter().take(PAIRED_MAX).filter(|&&second| second != first) {
-                let mut split = (start + 1).next_multiple_of(ALIGN_BYTES);
-                while split < end {
-                    let (Some(mut whole), Some(rest)) = (read(first, start, split), read(second, split, end)) else {
-                        break;
-                    };
-                    whole.extend_from_slice(&rest);
-                    if crc(0, &whole) == at.crc {
-                        return Some(whole);
-                    }
-                    split += ALIGN_BYTES;
+            sums.push((offset, states(&bytes, usize_of64(head), usize_of64(ALIGN_BYTES))));
+        }
+        let tail = (end - 1) % ALIGN_BYTES + 1;
+        for (first, a) in &sums {
+            for (second, b) in sums.iter().filter(|(second, _)| second != first) {
+                let n = a.len() - 1;
+                let border = joined(a, b, tail, ALIGN_BYTES).position(|sum| sum == at.crc).map(|i| n - 1 - i);
+                if let Some(border) = border {
+                    let (from_first, from_second) =
+                        bytes.split_at_mut(usize_of64(head) + (border - 1) * usize_of64(ALIGN_BYTES));
+                    self.input.read(*first, from_first);
+                    self.input.read(second + from_first.len() as u64, from_second);
+                    return (crc(0, &bytes) == at.crc).then_some(bytes);
                 }
             }
         }
         None
     }
 
-    /// Tries every block at which the value may stand.
-    fn search(&mut self, at: ValueRef, mut value: Vec<u8>) -> Option<Vec<u8>> {
-        let places = self.segments.get_mut(&at.segment)?;
-        if places.vain >= VAIN_MAX || value.is_empty() {
-            return None;
-        }
-        let within = u64::from(at.offset) % ALIGN_BYTES;
-        let mut block = SUPERBLOCKS_BYTES;
-        while block + within + u64::from(at.len) <= self.input.len() {
-            if !self.taken.contains(&block) {
-                self.budget_bytes = self.budget_bytes.checked_sub(u64::from(at.len))?;
-                self.input.read(block + within, &mut value);
-                if crc(0, &value) == at.crc {
-                    let base = i64::try_from(block + within).ok()?.checked_sub(i64::from(at.offset))?;
-                    places.found.push(base);
-                    return Some(value);
-                }
+    /// Looks for all that is wanted.
+    pub(super) fn find_wanted(&mut self) {
+        let mut left: Vec<ValueRef> = std::mem::take(&mut self.wanted).into_values().collect();
+        for sample in SAMPLES {
+            let mut some: Vec<ValueRef> = Vec::new();
+            for of_one in left.chunk_by(|a, b| a.segment == b.segment) {
+                some.extend(of_one.iter().step_by(of_one.len().div_ceil(sample)));
             }
-            block += ALIGN_BYTES;
+            if some.is_empty() {
+                return;
+            }
+            self.look(&some, &left);
+            left.retain(|&at| self.known(at).is_none());
         }
-        places.vain += 1;
-        None
     }
+
+    /// Looks for some values. `all` are those that may be their neighbours.
+    fn look(&mut self, some: &[ValueRef], all: &[ValueRef]) {
+        let mut contents: Vec<(Content, ValueRef)> = some.iter().map(|at| (content_of(at), *at)).collect();
+        contents.sort_by_key(|c| c.0);
+        contents.dedup_by_key(|c| c.0);
+        let wanted: Vec<Content> = contents.iter().map(|c| c.0).collect();
+        let mut places: Vec<(ValueRef, u64)> = Vec::new();
+        self.search.places(&wanted, |content, offset| {
+            if let Ok(i) = contents.binary_search_by_key(&content, |c| c.0) {
+                places.push((contents[i].1, offset));
+            }
+        });
+        let base = |(at, offset): &(ValueRef, u64)| Some(i64::try_from(*offset).ok()? - i64::from(at.offset));
+        let mut votes: HashMap<(u32, i64), u32> = HashMap::new();
+        for hit in &places {
+            base(hit).into_iter().for_each(|base| *votes.entry((hit.0.segment, base)).or_default() += 1);
+        }
+        for hit in &places {
+            let (at, Some(base)) = (hit.0, base(hit)) else { continue };
+            if votes.get(&(at.segment, base)).is_some_and(|n| *n > 1) || self.has_neighbour(at, base, all) {
+                let found = &mut self.segments.entry(at.segment).or_default().found;
+                if found.len() < FOUND_MAX && !found.contains(&base) {
+                    found.push(base);
+                } else if !found.contains(&base) {
+                    self.alone.insert(content_of(&at), hit.1);
+                }
+            } else if self.search.compared <= COMPARED_MAX {
+                self.alone.insert(content_of(&at), hit.1);
+            }
+        }
+    }
+
+    /// Whether another value of the segment stands there too, if its first byte stands at `base`.
+    fn has_neighbour(&mut self, at: ValueRef, base: i64, all: &[ValueRef]) -> bool {
+        let here = all.partition_point(|v| (v.segment, v.offset) < (at.segment, at.offset));
+        let near = &all[here.saturating_sub(NEIGHBOURS)..(here + NEIGHBOURS).min(all.len())];
+        near.iter().filter(|v| v.segment == at.segment && v.offset != at.offset).any(|other| {
+            let left = self.bytes_left.checked_sub(u64::from(other.len));
+            let (Some(offset), Some(left)) = (place(base, u64::from(other.offset)), left) else { return false };
+            self.bytes_left = left;
+            let mut value = vec![0; usize_of(other.len)];
+            self.input.read(offset, &mut value);
+            crc(0, &value) == other.crc
+        })
+    }
+}
+
+/// The place in the file of a byte of a segment that begins at `base`.
+fn place(base: i64, start: u64) -> Option<u64> {
+    u64::try_from(base.checked_add_unsigned(start)?).ok()
 }
