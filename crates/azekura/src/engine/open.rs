@@ -83,9 +83,12 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         sync_name(storage, path)?;
     }
     let found = Arc::new(found);
-    let gap = if config.read_only { 0 } else { ID_GAP + (random(storage)? >> 32) };
     let gate = || (file.clone(), life.clone());
-    let build = |logs| build(&length, config.clone(), gate(), io.clone(), &found, logs, gap).map(Arc::new);
+    let build = |logs| {
+        // Each has ids of its own: what one has written before it failed is no other's.
+        let gap = if config.read_only { 0 } else { ID_GAP + (random(storage)? >> 32) };
+        build(&length, config.clone(), gate(), io.clone(), &found, logs, gap).map(Arc::new)
+    };
     if config.read_only {
         return Ok((build(Logs::Leave)?, Vec::new()));
     }

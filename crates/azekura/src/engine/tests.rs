@@ -4,6 +4,7 @@
 mod dropped;
 mod forged;
 mod hooked;
+mod opening;
 mod waste;
 
 use super::Engine;

@@ -26,9 +26,15 @@ type Hook = Arc<dyn Fn(Call) -> io::Result<()> + Send + Sync>;
 pub(super) struct Hooked {
     files: MemStorage,
     hook: Arc<Mutex<Option<Hook>>>,
+    drawn: Arc<Mutex<Vec<u64>>>,
 }
 
 impl Hooked {
+    /// The random numbers that were drawn since the last time that somebody asked.
+    pub(super) fn drawn(&self) -> Vec<u64> {
+        std::mem::take(&mut self.drawn.lock())
+    }
+
     pub(super) fn hook(&self, hook: impl Fn(Call) -> io::Result<()> + Send + Sync + 'static) {
         *self.hook.lock() = Some(Arc::new(hook));
     }
@@ -84,6 +90,12 @@ impl Storage for Hooked {
 
     fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
         self.files.sync_dir_of(path)
+    }
+
+    fn random(&self) -> io::Result<u64> {
+        let drawn = self.files.random()?;
+        self.drawn.lock().push(drawn);
+        Ok(drawn)
     }
 }
 
