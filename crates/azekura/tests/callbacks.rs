@@ -136,7 +136,6 @@ fn every_call_from_every_callback_works_or_says_why_not() {
                 Err(Error::Closed) if name == "close" => continue,
                 Err(Error::NoSuchTable { .. }) if name == "drop_table" => {}
                 // A range delete counts for all keys of its table.
-                Err(Error::Invalid { .. }) if caller == "update" && name == "remove_range" => {}
                 Err(Error::Conflict { .. }) if caller == "update of a transaction" && name == "remove_range" => {}
                 Err(e) => panic!("{caller}, from where {name} was called: {e}"),
             }
@@ -172,6 +171,41 @@ fn an_update_whose_closure_changes_the_key_is_told_so() {
         .unwrap();
         assert_eq!(t.get(b"key").unwrap().unwrap(), b"changed");
     }
+}
+
+#[test]
+fn an_update_whose_closure_deletes_a_range_is_told_so_if_the_key_was_in_it() {
+    common::watch(Duration::from_secs(60));
+    let w = World::new();
+    let remove = |from: &[u8], to: &[u8]| {
+        let calls = Cell::new(0);
+        w.ordered.put(b"key", b"before").unwrap();
+        let done = w.ordered.update(b"key", |_| {
+            calls.set(calls.get() + 1);
+            w.ordered.remove_range(Bound::Included(from), Bound::Excluded(to)).unwrap();
+            Some(b"changed".to_vec())
+        });
+        assert_eq!(calls.get(), 1);
+        done.map(|()| w.ordered.get(b"key").unwrap().unwrap())
+    };
+    assert_eq!(remove(b"a", b"key").unwrap(), b"changed");
+    assert_eq!(remove(b"key0", b"z").unwrap(), b"changed");
+    for (from, to) in [(&b"a"[..], &b"z"[..]), (b"key", b"key0")] {
+        let done = remove(from, to);
+        assert!(matches!(&done, Err(Error::Invalid { detail }) if detail.contains("closure")), "{done:?}");
+    }
+    // Another's range delete is in the way of the first try only.
+    let mut first = true;
+    w.ordered
+        .update(b"key", |_| {
+            if std::mem::take(&mut first) {
+                let other = || w.ordered.remove_range(Bound::Included(b"o"), Bound::Excluded(b"p"));
+                std::thread::scope(|s| s.spawn(other).join().unwrap().unwrap());
+            }
+            Some(b"again".to_vec())
+        })
+        .unwrap();
+    assert_eq!(w.ordered.get(b"key").unwrap().unwrap(), b"again");
 }
 
 /// While one thread stands in compact's progress, others settle, compact and close.

@@ -247,12 +247,12 @@ impl Table {
     /// change.
     ///
     /// # Errors
-    /// As [`put`](Table::put); `Invalid` if `f` has itself committed a change to the key.
+    /// As [`put`](Table::put); `Invalid` if `f` has itself committed a change to the key, be it by the delete of a range.
     pub fn update(&self, key: &[u8], mut f: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>) -> Result<()> {
         let engine = &*self.db.engine;
         self.retry(|w| {
             let (done, own) = within::watch(engine, || w.update(self, key, &mut f));
-            w.set_own_commits(own);
+            w.set_own_commits(own, self, key);
             done
         })
     }

@@ -362,7 +362,11 @@ impl Engine {
             Some((table, seq)) => {
                 let state = self.state.load();
                 let name = state.table(table).map_or("", |t| &*t.name);
-                Err(if set.own.iter().any(|own| own.contains(&seq)) { own_error(name) } else { conflict_error(name) })
+                Err(if set.own.commits.iter().any(|own| own.contains(&seq)) {
+                    own_error(name)
+                } else {
+                    conflict_error(name)
+                })
             }
         }
     }

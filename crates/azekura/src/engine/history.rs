@@ -22,8 +22,16 @@ pub(crate) struct Reads {
 pub(crate) struct ReadSet {
     pub(crate) snapshot: u64,
     pub(crate) reads: Reads,
-    /// Commits that the transaction's own closure has made: to run it again would meet them again.
-    pub(crate) own: Vec<std::ops::Range<u64>>,
+    pub(crate) own: OwnCommits,
+}
+
+/// What a transaction's own closure has committed: to run it again would meet that again.
+#[derive(Debug, Default)]
+pub(crate) struct OwnCommits {
+    /// Their numbers.
+    pub(crate) commits: Vec<std::ops::Range<u64>>,
+    /// The table and the sort key that the transaction has read, and nothing besides; known if there are such commits.
+    pub(crate) only_read: Option<(u32, Vec<u8>)>,
 }
 
 /// The hash under which a key of a table is remembered.
@@ -128,8 +136,11 @@ impl History {
                 return Some((*table, w.seq));
             }
         }
-        // Reads of single keys are kept as hashes, so any range delete in their table counts.
-        let ranged = |w: &&Written| !w.ranges.is_empty() && set.reads.keys.iter().any(|&(t, _)| t == w.table);
+        // Reads of single keys are kept as hashes, so any range delete in their table counts, unless the key is known.
+        let ranged = |w: &&Written| match &set.own.only_read {
+            Some((table, key)) => w.table == *table && w.ranges.covers(key),
+            None => !w.ranges.is_empty() && set.reads.keys.iter().any(|&(t, _)| t == w.table),
+        };
         self.written.iter().rev().take_while(newer).find(ranged).map(|w| (w.table, w.seq))
     }
 }
@@ -159,7 +170,11 @@ mod tests {
         let mut h = History::default();
         h.enter(5);
         h.record(6, 1, vec![b"k".to_vec()], Ranges::default());
-        let set = |keys: Vec<(u32, u64)>, ranges| ReadSet { snapshot: 5, reads: Reads { keys, ranges }, own: vec![] };
+        let set = |keys: Vec<(u32, u64)>, ranges| ReadSet {
+            snapshot: 5,
+            reads: Reads { keys, ranges },
+            own: OwnCommits::default(),
+        };
         assert_eq!(h.conflict(&set(vec![(1, key_mark(1, b"k"))], vec![])), Some((1, 6)));
         assert_eq!(h.conflict(&set(vec![(2, key_mark(2, b"k"))], vec![])), None);
         assert_eq!(h.conflict(&set(vec![(1, key_mark(1, b"j"))], vec![])), None);
@@ -180,7 +195,7 @@ mod tests {
         let set = |snapshot, key: &[u8]| ReadSet {
             snapshot,
             reads: Reads { keys: vec![(1, key_mark(1, key))], ranges: vec![] },
-            own: vec![],
+            own: OwnCommits::default(),
         };
         let all = Range { start: Vec::new(), end: None };
         h.take_back(9);
@@ -189,7 +204,8 @@ mod tests {
         assert_eq!(h.conflict(&set(5, b"k")), Some((1, 6)), "the one before stays");
         assert_eq!(h.conflict(&set(6, b"k")), None);
         assert_eq!(h.conflict(&set(5, b"l")), None);
-        let ranged = ReadSet { snapshot: 6, reads: Reads { keys: vec![], ranges: vec![(1, all)] }, own: vec![] };
+        let reads = Reads { keys: vec![], ranges: vec![(1, all)] };
+        let ranged = ReadSet { snapshot: 6, reads, own: OwnCommits::default() };
         assert_eq!(h.conflict(&ranged), None);
     }
 }

@@ -34,7 +34,7 @@ mod waste;
 pub(crate) mod within;
 
 pub(crate) use commit::{Batch, BatchPart};
-pub(crate) use history::{ReadSet, Reads, key_mark};
+pub(crate) use history::{OwnCommits, ReadSet, Reads, key_mark};
 pub(crate) use open::open;
 pub use reclaim::Progress;
 

@@ -10,7 +10,7 @@ use crate::base::hash::mix;
 use crate::base::key::{KeyBuf, Kind, SortKey};
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::cursor::{Cursor, Limits};
-use crate::engine::{Batch, ReadSet, Reads, key_mark};
+use crate::engine::{Batch, OwnCommits, ReadSet, Reads, key_mark};
 use crate::format::block::Tag;
 use crate::memtable::chunk::Chunk;
 use crate::memtable::ranges::Range as KeyRange;
@@ -76,7 +76,7 @@ pub struct WriteTxn {
     read: Option<ReadTxn>,
     reads: Reads,
     /// See `ReadSet::own`.
-    own_commits: Vec<Range<u64>>,
+    own_commits: OwnCommits,
     /// What the tables of the buffers are called.
     names: Vec<(u32, Arc<str>)>,
     pub(super) savepoints: Savepoints,
@@ -118,7 +118,7 @@ impl WriteTxn {
             places: HashMap::new(),
             read,
             reads: Reads::default(),
-            own_commits: Vec::new(),
+            own_commits: OwnCommits::default(),
             names: Vec::new(),
             savepoints: Savepoints::default(),
             broken: None,
@@ -194,8 +194,12 @@ impl WriteTxn {
     }
 
     /// Commits that were made by the caller's code while this transaction was open.
-    pub(crate) fn set_own_commits(&mut self, own: Vec<Range<u64>>) {
-        self.own_commits = own;
+    pub(crate) fn set_own_commits(&mut self, commits: Vec<Range<u64>>, table: &Table, key: &[u8]) {
+        if !commits.is_empty() {
+            let (seed, mut buf) = (self.db.engine.hash_seed, KeyBuf::new());
+            let only_read = Some((table.id, table.kind.sort_key(key, seed, &mut buf).bytes.to_vec()));
+            self.own_commits = OwnCommits { commits, only_read };
+        }
     }
 
     /// Sets the value of a key.
