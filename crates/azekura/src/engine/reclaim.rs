@@ -130,31 +130,44 @@ impl Engine {
         dropped
     }
 
-    /// Writes anew what keeps more dead bytes than may be. REQUIRES: merges are held back.
+    /// Writes anew what keeps more dead bytes than may be. A table that is damaged is left as it is, which is told
+    /// when the others are done. REQUIRES: merges are held back.
     pub(super) fn drop_dead(&self, closing: bool) -> Result<()> {
+        let (mut damaged, mut told) = (Vec::new(), Ok(()));
         for _ in 0..ROUNDS_MAX {
             self.values.close_open()?;
             let excess = self.excess();
+            let mut ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
+            ids.retain(|id| !damaged.contains(id));
             if excess.is_empty() {
-                return Ok(());
+                break;
             }
-            let ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
-            let mut bytes = 0;
+            let (mut bytes, mut jobs) = (0, 0);
             for id in ids {
                 let Some(job) = self.state.load().table(id).ok().and_then(|t| excess.job(t)) else { continue };
                 if !closing {
                     self.check_open()?;
                 }
+                jobs += 1;
                 bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
-                self.run_job(Job { closing, ..job })?;
+                match self.run_job(Job { closing, ..job }) {
+                    Err(e @ Error::Corrupt { .. }) => {
+                        damaged.push(id);
+                        told = told.and(Err(e));
+                    }
+                    done => drop(done?),
+                }
                 if bytes > CLOSING_STEP_BYTES {
                     bytes = 0;
                     self.checkpoint(Purpose::Plain)?;
                 }
             }
             self.checkpoint(Purpose::Plain)?;
+            if jobs == 0 {
+                break;
+            }
         }
-        Ok(())
+        told
     }
 
     /// What idle time does when everything is merged: lets go of the log and of what is dead, and moves the tail,
@@ -197,15 +210,20 @@ impl Engine {
             return Ok(());
         }
         let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
+        let mut told = Ok(());
         for id in ids.into_iter().take_while(|_| go_on()) {
             if let Some(job) = self.take_excess(class, &excess, id) {
                 let done = self.run_job(job);
                 self.end_job(class);
-                done?;
+                match done {
+                    Err(e @ Error::Corrupt { .. }) => told = told.and(Err(e)),
+                    done => drop(done?),
+                }
             }
         }
         self.values.close_open()?;
-        self.checkpoint(Purpose::Plain)
+        self.checkpoint(Purpose::Plain)?;
+        told
     }
 
     /// What the file looks like, to see whether anything has changed.

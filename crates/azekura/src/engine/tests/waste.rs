@@ -4,7 +4,8 @@ use super::hooked::Hooked;
 use crate::api::{Db, Durability, Options, Table};
 use crate::base::error::Error;
 use crate::base::key::Kind;
-use crate::storage::MemStorage;
+use crate::storage::{MemStorage, OpenMode, Storage};
+use std::path::Path;
 
 fn options() -> Options {
     let options = Options::new().memory_bytes(16 << 20).memtable_bytes(1 << 20).durability(Durability::Eventual);
@@ -101,4 +102,31 @@ fn values_that_found_no_room_where_they_were_moved_to_are_forgotten() {
     db.settle().unwrap();
     assert!(db.check(|_| {}).unwrap().problems.is_empty());
     assert!(db.engine.excess().is_empty());
+}
+
+/// What cannot be read of one table keeps no other from being written anew, and is told.
+#[test]
+fn a_damaged_table_is_left_as_it_is_and_the_others_are_not() {
+    let storage = MemStorage::default();
+    let db = Db::open_on(&storage, "waste.azk", options()).unwrap();
+    let tables: Vec<Table> = ["a", "b", "c"].iter().map(|name| db.create_table(name, Kind::Ordered).unwrap()).collect();
+    for table in &tables {
+        put(&db, table, 0..3000);
+        put(&db, table, 0..3000);
+    }
+    let due = || {
+        let (excess, state) = (db.engine.excess(), db.engine.state.load_full());
+        tables.iter().map(|t| excess.job(state.table(t.id).unwrap()).is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(due(), [true; 3]);
+    let run = db.engine.state.load().table(tables[1].id).unwrap().levels[0].runs[0].clone();
+    let file = storage.open(Path::new("waste.azk"), OpenMode::ReadWrite).unwrap();
+    file.write_at(&[0xa5; 4096], run.info.extents[0].offset).unwrap();
+    assert!(!db.check(|_| {}).unwrap().problems.is_empty());
+    let paused = db.engine.pause_merges();
+    let dropped = db.engine.drop_dead(false);
+    drop(paused);
+    assert!(matches!(dropped, Err(Error::Corrupt { .. })), "{dropped:?}");
+    assert_eq!(due(), [false, true, false]);
+    assert_eq!(tables[2].count().unwrap(), 3000);
 }
