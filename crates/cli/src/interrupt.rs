@@ -76,6 +76,18 @@ impl Scratch {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Calls `f`. An interrupt waits meanwhile, and finds the file as `f` has left it.
+    pub fn undisturbed<T>(&self, f: impl FnOnce() -> T) -> T {
+        let _waited_for = duties();
+        f()
+    }
+
+    /// Lets the file be.
+    pub fn keep(self) {
+        duties().scratch.retain(|path| *path != self.path);
+        std::mem::forget(self);
+    }
 }
 
 impl Drop for Scratch {

@@ -121,14 +121,55 @@ impl Unfinished {
     /// Gives the file, which is whole and synced, the target's name, durably. A file that it replaces
     /// hands on its rights.
     pub fn publish(self) -> Outcome {
-        let target = &self.target;
-        let failed = |error: io::Error| Failure::io("writing", &target.named, &error);
         // Much may have happened since the first look.
-        if let Some(metadata) = target.check()? {
-            fs::set_permissions(self.path(), metadata.permissions()).map_err(failed)?;
+        let seen = self.target.check()?;
+        self.publish_over(seen.as_ref())
+    }
+
+    /// As `publish`, over what has just been `seen`, and nothing that has come since.
+    fn publish_over(self, seen: Option<&Metadata>) -> Outcome {
+        let (named, path) = (self.target.named.clone(), self.target.path.clone());
+        let failed = |error: io::Error| Failure::io("writing", &named, &error);
+        match seen {
+            None => OsStorage.rename(self.path(), &path, false).map_err(failed)?,
+            Some(seen) => {
+                fs::set_permissions(self.path(), seen.permissions()).map_err(failed)?;
+                self.replace(seen)?;
+            }
         }
-        OsStorage.rename(self.path(), &target.path, target.force).map_err(failed)?;
-        OsStorage.sync_dir_of(&target.path).map_err(failed)
+        OsStorage.sync_dir_of(&path).map_err(failed)
+    }
+
+    /// Exchanges the names of the file and of what stands at the target, and gives them back if that is not what was
+    /// `seen`: between a look and a rename anything can come. Where there is no such call, the look must do.
+    fn replace(self, seen: &Metadata) -> Outcome {
+        let Unfinished { scratch, target } = self;
+        let failed = |error: io::Error| Failure::io("writing", &target.named, &error);
+        let exchange = || OsStorage.exchange(scratch.path(), &target.path);
+        let mut is_theirs = false;
+        // An interrupt would remove what has the file's name meanwhile.
+        let done = scratch.undisturbed(|| {
+            match exchange() {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                    return OsStorage.rename(scratch.path(), &target.path, true).map_err(failed);
+                }
+                exchanged => exchanged.map_err(failed)?,
+            }
+            is_theirs = !is_still(scratch.path(), seen);
+            if is_theirs {
+                exchange().map_err(failed)?;
+                is_theirs = false;
+                return Err(target.refused("was replaced by somebody else meanwhile, and is left as it is"));
+            }
+            Ok(())
+        });
+        if is_theirs {
+            let note = format!("what stood there is {} now", scratch.path().display());
+            scratch.keep();
+            return done.map_err(|failure| failure.noted(&note));
+        }
+        // What was replaced goes with the file's former name.
+        done
     }
 }
 
@@ -169,6 +210,11 @@ pub fn is_same(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
+/// Whether a file is the one that was `seen`, and no database.
+fn is_still(path: &Path, seen: &Metadata) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|now| is_same(&now, seen)) && matches!(is_database(path), Ok(false))
+}
+
 /// Whether a regular file is a database, be it a damaged one.
 fn is_database(path: &Path) -> Outcome<bool> {
     let mut head = Vec::new();
@@ -176,4 +222,56 @@ fn is_database(path: &Path) -> Outcome<bool> {
     let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut head));
     read.map_err(|error| Failure::io("reading", path, &error))?;
     Ok(SUPERBLOCKS_AT.iter().any(|&at| head.get(at..).is_some_and(|bytes| bytes.starts_with(MAGIC))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A target in a directory of its own, and a new file on its way to it, with `--force`.
+    fn unfinished(old: Option<&str>) -> (tempfile::TempDir, PathBuf, Unfinished) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out.tsv");
+        old.into_iter().for_each(|old| fs::write(&path, old).unwrap());
+        let unfinished = check_target(&path, &[], true).unwrap().unfinished().unwrap();
+        fs::write(unfinished.path(), "new").unwrap();
+        (dir, path, unfinished)
+    }
+
+    fn make_database(path: &Path) -> Vec<u8> {
+        azekura::Db::open(path, azekura::Options::new()).unwrap().close().unwrap();
+        fs::read(path).unwrap()
+    }
+
+    fn expect_only(dir: &tempfile::TempDir, path: &Path, bytes: &[u8]) {
+        assert_eq!(fs::read(path).unwrap(), bytes);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn what_was_there_is_replaced_and_goes() {
+        for old in [None, Some("old")] {
+            let (dir, path, unfinished) = unfinished(old);
+            unfinished.publish().unwrap();
+            expect_only(&dir, &path, b"new");
+        }
+    }
+
+    #[test]
+    fn a_database_that_comes_after_the_last_look_is_not_replaced() {
+        // In the place of a file, in that very file, and where there was nothing.
+        for (old, is_removed) in [(Some("old"), true), (Some(""), false), (None, false)] {
+            let (dir, path, unfinished) = unfinished(old);
+            let seen = unfinished.target.check().unwrap();
+            if is_removed {
+                // (Its inode stays taken.)
+                fs::hard_link(&path, dir.path().join("kept")).unwrap();
+                fs::remove_file(&path).unwrap();
+            }
+            let database = make_database(&path);
+            unfinished.publish_over(seen.as_ref()).unwrap_err();
+            let _kept = fs::remove_file(dir.path().join("kept"));
+            expect_only(&dir, &path, &database);
+        }
+    }
 }

@@ -68,6 +68,19 @@ impl Storage for OsStorage {
     }
 }
 
+impl OsStorage {
+    /// Gives each of two files the name of the other, both at once.
+    ///
+    /// # Errors
+    /// The system's error; `Unsupported` where the system or the file system has no such call.
+    pub fn exchange(&self, a: &Path, b: &Path) -> io::Result<()> {
+        match platform::exchange(a, b) {
+            Err(errno) if is_unsupported(errno) => Err(io::ErrorKind::Unsupported.into()),
+            result => result.map_err(io::Error::from),
+        }
+    }
+}
+
 /// The directory that holds `path`: a bare name is in the current one.
 fn parent_of(path: &Path) -> PathBuf {
     match path.parent() {
@@ -342,6 +355,10 @@ mod platform {
         rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
     }
 
+    pub(super) fn exchange(a: &Path, b: &Path) -> Result<(), Errno> {
+        rustix::fs::renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)
+    }
+
     pub(super) fn random(bytes: &mut [u8; 8]) -> std::io::Result<()> {
         let n = rustix::rand::getrandom(bytes, rustix::rand::GetRandomFlags::empty())?;
         debug_assert!(n == 8, "so few random bytes come at once");
@@ -379,6 +396,10 @@ mod platform {
     }
 
     pub(super) fn rename_no_replace(_: &Path, _: &Path) -> Result<(), Errno> {
+        Err(Errno::NOSYS)
+    }
+
+    pub(super) fn exchange(_: &Path, _: &Path) -> Result<(), Errno> {
         Err(Errno::NOSYS)
     }
 
