@@ -7,6 +7,7 @@ use azekura::{Cursor, Kind, ReadTxn, Table};
 
 use crate::bytes::{self, Form};
 use crate::failure::{Failure, Outcome};
+use crate::store::{FileArg, TableArg};
 
 /// The options that limit keys.
 #[derive(Debug, clap::Args)]
@@ -20,6 +21,17 @@ pub struct KeysArg {
     /// Only keys that begin so, or - for standard input (ordered tables)
     #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     prefix: Option<OsString>,
+}
+
+/// Records of a table: those whose keys are within limits.
+#[derive(Debug, clap::Args)]
+pub struct RecordsArg {
+    #[command(flatten)]
+    pub file: FileArg,
+    #[command(flatten)]
+    pub table: TableArg,
+    #[command(flatten)]
+    pub keys: KeysArg,
 }
 
 /// The limits as bytes.

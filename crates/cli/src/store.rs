@@ -26,6 +26,39 @@ pub struct TableArg {
     pub table: String,
 }
 
+/// The `--json` option of commands that print what they have done or found.
+#[derive(Debug, Clone, clap::Args)]
+pub struct JsonArg {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// One table, all of it, which is always named: nothing happens to a table by accident.
+#[derive(Debug, Clone, clap::Args)]
+pub struct WholeTableArg {
+    #[command(flatten)]
+    pub file: FileArg,
+    /// The table
+    #[arg(value_name = "TABLE")]
+    pub table: String,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
+
+/// A table and a name, which no table has yet.
+#[derive(Debug, Clone, clap::Args)]
+pub struct FromToArg {
+    #[command(flatten)]
+    pub file: FileArg,
+    /// The table
+    #[arg(value_name = "FROM")]
+    pub from: String,
+    /// The new name, which no table has
+    #[arg(value_name = "TO")]
+    pub to: String,
+}
+
 /// Opens an existing database for reading: any number of readers may.
 pub fn open_to_read(path: &Path) -> Outcome<Db> {
     must_exist(path)?;

@@ -3,10 +3,10 @@
 use azekura::CheckReport;
 
 use crate::bytes;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::output::Output;
 use crate::progress::{Progress, Unit};
-use crate::store::{self, FileArg};
+use crate::store::{self, FileArg, JsonArg};
 use crate::style::Paint;
 use crate::units;
 
@@ -16,9 +16,8 @@ use crate::units;
 pub struct Args {
     #[command(flatten)]
     pub file: FileArg,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// Runs `check`.
@@ -28,17 +27,13 @@ pub fn run(args: &Args) -> Outcome {
     let report = db.check(|step| progress.set_of(step.done, step.total))?;
     drop(progress);
     let mut output = Output::new();
-    if args.json {
+    if args.json.json {
         output.json(&json(&report))?;
     } else {
         print(&report, &mut output)?;
     }
     output.finish()?;
-    match report.problems.len() {
-        0 => Ok(()),
-        1 => Err(Failure::Corrupt(format!("{}: 1 problem", args.file.path.display()))),
-        count => Err(Failure::Corrupt(format!("{}: {count} problems", args.file.path.display()))),
-    }
+    super::corrupt_unless_none(&args.file, report.problems.len() as u64, ["problem", "problems"])
 }
 
 fn json(report: &CheckReport) -> serde_json::Value {

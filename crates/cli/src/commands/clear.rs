@@ -5,7 +5,7 @@ use azekura::Durability;
 use crate::bytes;
 use crate::failure::Outcome;
 use crate::output;
-use crate::store::{self, FileArg};
+use crate::store::{self, WholeTableArg};
 
 /// Arguments of `clear`.
 #[derive(Debug, clap::Args)]
@@ -15,17 +15,11 @@ use crate::store::{self, FileArg};
 )]
 pub struct Args {
     #[command(flatten)]
-    pub file: FileArg,
-    /// The table
-    #[arg(value_name = "TABLE")]
-    table: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    pub of: WholeTableArg,
 }
 
 /// Runs `clear`.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(Args { of: args }: &Args) -> Outcome {
     let mut records = None;
     let db = store::open_to_write(&args.file.path, Durability::Sync, |db| {
         records = store::records(&store::open_table(db, &args.table)?);
@@ -33,7 +27,7 @@ pub fn run(args: &Args) -> Outcome {
     })?;
     store::open_table(&db, &args.table)?.clear()?;
     store::close(db);
-    if args.json {
+    if args.json.json {
         return output::print_json(&serde_json::json!({ "table": args.table, "records": records }));
     }
     output::print_line(&format!("cleared table {}{}", bytes::quoted(&args.table), store::with_records(records)))

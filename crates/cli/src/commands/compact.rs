@@ -5,7 +5,7 @@ use azekura::Durability;
 use crate::failure::Outcome;
 use crate::output;
 use crate::progress::{Progress, Unit};
-use crate::store::{self, FileArg};
+use crate::store::{self, FileArg, JsonArg};
 use crate::units;
 
 /// Arguments of `compact`.
@@ -14,9 +14,8 @@ use crate::units;
 pub struct Args {
     #[command(flatten)]
     pub file: FileArg,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// Runs `compact`. The sizes are those of the file before it was opened and after it was closed,
@@ -31,7 +30,7 @@ pub fn run(args: &Args) -> Outcome {
     drop(progress);
     store::close(db);
     let after = size();
-    if args.json {
+    if args.json.json {
         let report = serde_json::json!({ "before_bytes": before, "after_bytes": after });
         return output::print_json(&report);
     }

@@ -17,7 +17,7 @@ use crate::interrupt::Deferred;
 use crate::output;
 use crate::output_file::is_same;
 use crate::progress::{Progress, Unit};
-use crate::store::{self, FileArg};
+use crate::store::{self, FromToArg, JsonArg};
 use crate::units;
 
 /// Records in one transaction: enough that a commit costs nothing beside them.
@@ -37,54 +37,48 @@ const UNFINISHED: &str = ".copying";
 )]
 pub struct Args {
     #[command(flatten)]
-    pub file: FileArg,
-    /// The table
-    #[arg(value_name = "FROM")]
-    from: String,
-    /// The name of the copy, which no table has
-    #[arg(value_name = "TO")]
-    to: String,
+    pub names: FromToArg,
     /// The database for the copy, which exists [default: the same]
     #[arg(long, value_name = "FILE")]
     to_file: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// Runs `copy-table`.
 pub fn run(args: &Args) -> Outcome {
-    store::check_name(&args.to)?;
-    let unfinished = unfinished_name(&args.to);
-    let target = args.to_file.as_deref().unwrap_or(&args.file.path);
+    let FromToArg { file, from: from_name, to: to_name } = &args.names;
+    store::check_name(to_name)?;
+    let unfinished = unfinished_name(to_name);
+    let target = args.to_file.as_deref().unwrap_or(&file.path);
     if args.to_file.is_some() {
-        must_differ(&args.file.path, target)?;
+        must_differ(&file.path, target)?;
     }
     let look = |db: &Db| {
-        store::must_be_free(db, &args.to)?;
-        must_not_be_left(db, &unfinished, args.to_file.is_none() && args.from == unfinished)
+        store::must_be_free(db, to_name)?;
+        must_not_be_left(db, &unfinished, args.to_file.is_none() && *from_name == unfinished)
     };
     let (from, to) = if args.to_file.is_some() {
-        let from = store::open_to_read(&args.file.path)?;
-        store::open_table(&from, &args.from)?;
+        let from = store::open_to_read(&file.path)?;
+        store::open_table(&from, from_name)?;
         (from, store::open_to_write(target, Durability::Eventual, look).map_err(|failure| failure.at(target))?)
     } else {
         let db = store::open_to_write(target, Durability::Eventual, |db| {
-            store::open_table(db, &args.from)?;
+            store::open_table(db, from_name)?;
             look(db)
         })?;
         (db.clone(), db)
     };
-    let source = store::open_table(&from, &args.from)?;
-    let copied = copy(&from, &source, &to, &unfinished, &args.to);
+    let source = store::open_table(&from, from_name)?;
+    let copied = copy(&from, &source, &to, &unfinished, to_name);
     drop(source);
     let (records, bytes) = copied?;
     store::close(to);
-    if args.json {
-        let report = serde_json::json!({ "from": args.from, "to": args.to, "records": records, "bytes": bytes });
+    if args.json.json {
+        let report = serde_json::json!({ "from": from_name, "to": to_name, "records": records, "bytes": bytes });
         return output::print_json(&report);
     }
-    let (from, to) = (bytes::quoted(&args.from), bytes::quoted(&args.to));
+    let (from, to) = (bytes::quoted(from_name), bytes::quoted(to_name));
     let records = store::number_of_records(records);
     output::print_line(&format!("copied {records} ({}) from table {from} to {to}", units::bytes(bytes)))
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::Outcome;
 use crate::output;
-use crate::store::{self, FileArg, TableArg};
+use crate::store::{self, FileArg, JsonArg, TableArg};
 
 /// Arguments of `count`.
 #[derive(Debug, clap::Args)]
@@ -12,16 +12,15 @@ pub struct Args {
     pub file: FileArg,
     #[command(flatten)]
     table: TableArg,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// Runs `count`.
 pub fn run(args: &Args) -> Outcome {
     let db = store::open_to_read(&args.file.path)?;
     let records = store::open_table(&db, &args.table.table)?.count()?;
-    if args.json {
+    if args.json.json {
         let report = serde_json::json!({ "table": args.table.table, "records": records });
         return output::print_json(&report);
     }

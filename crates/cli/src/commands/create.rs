@@ -6,7 +6,7 @@ use azekura::{Db, Durability, Error, Kind, Options};
 
 use crate::failure::{Failure, Outcome};
 use crate::output_file::check_target;
-use crate::store::{self, FileArg, TableArg, kind_name};
+use crate::store::{self, FileArg, JsonArg, TableArg, kind_name};
 
 /// Arguments of `create`.
 #[derive(Debug, clap::Args)]
@@ -22,9 +22,8 @@ pub struct Args {
     /// A table in the order of its keys, with ranges and prefixes (the default)
     #[arg(long)]
     ordered: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// Runs `create`. An existing table is an error, whatever its kind. A new database is made beside its
@@ -44,7 +43,7 @@ pub fn run(args: &Args) -> Outcome {
         db.create_table(name, kind)?;
         store::close(db);
     }
-    if args.json {
+    if args.json.json {
         let report = serde_json::json!({ "table": name, "kind": kind_name(kind) });
         return crate::output::print_json(&report);
     }

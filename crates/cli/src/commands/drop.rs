@@ -5,7 +5,7 @@ use azekura::Durability;
 use crate::bytes;
 use crate::failure::Outcome;
 use crate::output;
-use crate::store::{self, FileArg};
+use crate::store::{self, WholeTableArg};
 
 /// Arguments of `drop`.
 #[derive(Debug, clap::Args)]
@@ -13,17 +13,11 @@ use crate::store::{self, FileArg};
                   Example:\n  azekura export fruit.azk old.tsv --table old\n  azekura drop fruit.azk old")]
 pub struct Args {
     #[command(flatten)]
-    pub file: FileArg,
-    /// The table
-    #[arg(value_name = "TABLE")]
-    table: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    pub of: WholeTableArg,
 }
 
 /// Runs `drop`.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(Args { of: args }: &Args) -> Outcome {
     let mut records = None;
     let db = store::open_to_write(&args.file.path, Durability::Sync, |db| {
         records = store::records(&store::open_table(db, &args.table)?);
@@ -31,7 +25,7 @@ pub fn run(args: &Args) -> Outcome {
     })?;
     db.drop_table(&args.table)?;
     store::close(db);
-    if args.json {
+    if args.json.json {
         return output::print_json(&serde_json::json!({ "table": args.table, "records": records }));
     }
     output::print_line(&format!("dropped table {}{}", bytes::quoted(&args.table), store::with_records(records)))

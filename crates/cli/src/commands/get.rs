@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::bytes::{self, Form, FormArg, JsonRecord};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Output};
-use crate::store::{self, FileArg, TableArg};
+use crate::store::{self, FileArg, JsonArg, TableArg};
 
 /// Arguments of `get`.
 #[derive(Debug, clap::Args)]
@@ -27,9 +27,8 @@ pub struct Args {
     /// Print the value's bytes and nothing else, not even a line feed
     #[arg(long, conflicts_with = "json")]
     raw: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// Runs `get`.
@@ -41,7 +40,7 @@ pub fn run(args: &Args) -> Outcome {
     let Some(value) = table.get(&key)? else {
         return Err(not_found(&key, &args.table.table, form));
     };
-    if args.json {
+    if args.json.json {
         return output::print_json(&JsonRecord::new(&key, Some(&value), form));
     }
     let mut output = Output::new();

@@ -3,7 +3,7 @@
 use crate::bytes::{harmless, shown_name};
 use crate::failure::Outcome;
 use crate::output;
-use crate::store::{self, FileArg, kind_name};
+use crate::store::{self, FileArg, JsonArg, kind_name};
 use crate::units;
 
 /// Arguments of `info`.
@@ -12,9 +12,8 @@ use crate::units;
 pub struct Args {
     #[command(flatten)]
     pub file: FileArg,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// Runs `info`.
@@ -22,7 +21,7 @@ pub fn run(args: &Args) -> Outcome {
     let db = store::open_to_read(&args.file.path)?;
     let tables = db.tables();
     let stats = db.stats();
-    if args.json {
+    if args.json.json {
         let named =
             |table: &azekura::TableInfo| serde_json::json!({ "table": table.name, "kind": kind_name(table.kind) });
         return output::print_json(&serde_json::json!({

@@ -4,10 +4,10 @@ use azekura::{Db, Durability, Table};
 
 use crate::bytes::{self, FormArg};
 use crate::failure::{Failure, Outcome};
-use crate::keys::{Keys, KeysArg};
+use crate::keys::{Keys, RecordsArg};
 use crate::output;
 use crate::progress::{Progress, Unit};
-use crate::store::{self, FileArg, TableArg};
+use crate::store::{self, JsonArg};
 
 /// Records between two looks at the progress bar.
 const PROGRESS_RECORDS: u64 = 1024;
@@ -20,29 +20,25 @@ const PROGRESS_RECORDS: u64 = 1024;
 )]
 pub struct Args {
     #[command(flatten)]
-    pub file: FileArg,
-    #[command(flatten)]
-    table: TableArg,
-    #[command(flatten)]
-    keys: KeysArg,
+    pub of: RecordsArg,
     #[command(flatten)]
     form: FormArg,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// Runs `remove-range`. Nobody writes between counting and removing: the file is locked.
 pub fn run(args: &Args) -> Outcome {
-    let keys = Keys::of(&args.keys, args.form.form())?;
+    let keys = Keys::of(&args.of.keys, args.form.form())?;
     // An empty prefix is more likely a variable that was not set than a wish.
     if keys.are_all() {
         let text = "remove-range needs --from, --to or --prefix, and not an empty one (clear removes all records)";
         return Err(Failure::Usage(text.to_owned()));
     }
-    let name = &args.table.table;
-    let db =
-        store::open_to_write(&args.file.path, Durability::Sync, |db| keys.check_table(&store::open_table(db, name)?))?;
+    let name = &args.of.table.table;
+    let db = store::open_to_write(&args.of.file.path, Durability::Sync, |db| {
+        keys.check_table(&store::open_table(db, name)?)
+    })?;
     let table = store::open_table(&db, name)?;
     // Where a page is damaged nobody can count, and the records can be removed all the same.
     let removed = count(&db, &table, &keys).ok();
@@ -51,7 +47,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     drop(table);
     store::close(db);
-    if args.json {
+    if args.json.json {
         return output::print_json(&serde_json::json!({ "table": name, "records": removed }));
     }
     let removed = removed.map_or("an unknown number of records".to_owned(), store::number_of_records);

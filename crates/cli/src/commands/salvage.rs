@@ -8,7 +8,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::output_file::check_target;
 use crate::progress::{Progress, Unit};
-use crate::store::{self, FileArg, kind_name};
+use crate::store::{self, FileArg, JsonArg, kind_name};
 use crate::style::Paint;
 use crate::units;
 
@@ -27,9 +27,8 @@ pub struct Args {
     /// Replace OUT if it is there (and no database)
     #[arg(long)]
     force: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// Runs `salvage`.
@@ -50,17 +49,13 @@ pub fn run(args: &Args) -> Outcome {
     store::close(db);
     unfinished.publish()?;
     let mut output = Output::new();
-    if args.json {
+    if args.json.json {
         output.json(&json(&report))?;
     } else {
         print(&report, &mut output)?;
     }
     output.finish()?;
-    match report.losses.len() as u64 + report.losses_unlisted {
-        0 => Ok(()),
-        1 => Err(Failure::Corrupt(format!("{}: 1 loss", args.file.path.display()))),
-        count => Err(Failure::Corrupt(format!("{}: {count} losses", args.file.path.display()))),
-    }
+    super::corrupt_unless_none(&args.file, report.losses.len() as u64 + report.losses_unlisted, ["loss", "losses"])
 }
 
 fn json(report: &SalvageReport) -> serde_json::Value {

@@ -4,9 +4,9 @@
 
 use crate::bytes::{self, Form, FormArg, JsonRecord};
 use crate::failure::Outcome;
-use crate::keys::{Keys, KeysArg};
+use crate::keys::{Keys, RecordsArg};
 use crate::output::Output;
-use crate::store::{self, FileArg, TableArg};
+use crate::store;
 
 /// Arguments of `scan`.
 #[derive(Debug, clap::Args)]
@@ -15,11 +15,7 @@ use crate::store::{self, FileArg, TableArg};
 )]
 pub struct Args {
     #[command(flatten)]
-    pub file: FileArg,
-    #[command(flatten)]
-    table: TableArg,
-    #[command(flatten)]
-    keys: KeysArg,
+    pub of: RecordsArg,
     /// From the last to the first
     #[arg(long)]
     reverse: bool,
@@ -39,9 +35,9 @@ pub struct Args {
 /// Runs `scan` over one snapshot. Standard input is read before the database is opened: a slow pipe
 /// locks nobody out.
 pub fn run(args: &Args) -> Outcome {
-    let keys = Keys::of(&args.keys, args.form.form())?;
-    let db = store::open_to_read(&args.file.path)?;
-    let table = store::open_table(&db, &args.table.table)?;
+    let keys = Keys::of(&args.of.keys, args.form.form())?;
+    let db = store::open_to_read(&args.of.file.path)?;
+    let table = store::open_table(&db, &args.of.table.table)?;
     let txn = db.read();
     let mut cursor = keys.cursor(&txn, &table)?;
     if args.reverse {
