@@ -4,15 +4,15 @@
 //! shorter than that by far, and that has no runs, the records stand in the manifest, and in memory as they stand
 //! there. Who looks a key up goes through them, since they are few; who walks or merges makes a chunk of them.
 //!
-//! They are written again with each manifest and are always in memory, so there is a limit for all tables together.
-//! What does not fit gets a run.
+//! They are written again with each checkpoint and are always in memory, so there is a limit for all tables together.
+//! What does not fit gets a run. (A file that was written with a larger limit keeps what it has, until the tables change.)
 
 use super::Engine;
 use super::state::TableState;
 use crate::base::codec::usize_of64;
 use crate::base::error::Result;
 use crate::format::block::Block;
-use crate::format::few::Few;
+use crate::format::few::{Few, HEAD_BYTES};
 use crate::format::frame::ROW_BYTES;
 use crate::memtable::chunk::Chunk;
 use crate::memtable::ranges::Ranges;
@@ -22,8 +22,10 @@ use std::sync::atomic::Ordering;
 
 /// Records of so many bytes, as rows, are few.
 const FEW_BYTES_MAX: usize = 512;
-/// Those of all tables together may take this part of the memory budget.
+/// Those of all tables together may take this part of the memory budget, and so many bytes: a checkpoint with nearly 8 MiB
+/// of them takes 11 ms. (100,000 tables of a record of 15 bytes have 2.8 MB of them, in a manifest of 5.6 MB.)
 const FEW_PART: u64 = 4;
+const ALL_BYTES_MAX: u64 = 8 << 20;
 /// About what a table takes in memory besides them: itself, its name, and its place among the others.
 const TABLE_BYTES: u64 = 256;
 
@@ -34,19 +36,22 @@ fn bytes_of(table: &TableState) -> u64 {
 
 impl Engine {
     /// What is left of a small table's frozen memtable and the records that it had, if they are few enough to have
-    /// no run.
-    pub(super) fn few_of(&self, table: &TableState) -> Result<Option<Option<Few>>> {
+    /// no run. `all` is the sum of all tables' bytes, as it comes to be with those of the flush that were asked about before.
+    pub(super) fn few_of(&self, table: &TableState, all: &mut u64) -> Result<Option<Option<Few>>> {
         let rows = |c: &Arc<Chunk>| c.block.bytes() + c.block.len() * ROW_BYTES;
-        let bytes = usize_of64(bytes_of(table)) + table.frozen.iter().map(rows).sum::<usize>();
-        let all = self.few_bytes.load(Ordering::Relaxed) + bytes as u64;
+        let bytes = HEAD_BYTES.max(usize_of64(bytes_of(table))) + table.frozen.iter().map(rows).sum::<usize>();
+        *all = all.saturating_sub(bytes_of(table));
         let any_large = table.frozen.iter().any(|c| !c.segments.is_empty());
-        if !table.levels.is_empty() || any_large || bytes > FEW_BYTES_MAX || all > self.config.memory_bytes / FEW_PART {
+        let no_room = *all + bytes as u64 > (self.config.memory_bytes / FEW_PART).min(ALL_BYTES_MAX);
+        if !table.levels.is_empty() || any_large || bytes > FEW_BYTES_MAX || no_room {
             return Ok(None);
         }
         let mut merger = Merger::new(table.flush_sources(), true)?;
         let mut block = Block::new(merger.fixed());
         while !merger.fill(&mut block, usize::MAX)? {}
-        Ok(Some(Few::of(&block)))
+        let few = Few::of(&block);
+        *all += few.as_ref().map_or(0, |few| few.bytes().len() as u64);
+        Ok(Some(few))
     }
 
     /// Counts what a table has in place of what it had. REQUIRES: the commit lock.

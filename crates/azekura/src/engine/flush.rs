@@ -42,8 +42,9 @@ impl Engine {
         let started = std::time::Instant::now();
         let frozen_bytes: u64 = state.frozen_tables().flat_map(|t| t.frozen.iter()).map(|c| c.bytes() as u64).sum();
         let mut outputs = Vec::new();
+        let mut few_bytes = self.few_bytes.load(Ordering::Relaxed);
         for table in state.frozen_tables() {
-            let output = match self.few_of(table)? {
+            let output = match self.few_of(table, &mut few_bytes)? {
                 Some(few) => Output::Few(few),
                 None => Output::Runs(self.flush_table(table, state.frozen_seq)?),
             };

@@ -2,6 +2,7 @@
 //! panics in the middle.
 
 mod dropped;
+mod few;
 mod forged;
 mod hooked;
 mod opening;

@@ -8,6 +8,9 @@ use crate::base::error::Result;
 use crate::base::key::SortKey;
 use std::sync::Arc;
 
+/// Bytes of the rows' number.
+pub(crate) const HEAD_BYTES: usize = 4;
+
 /// Rows in the order of their sort keys, behind their number. Never none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Few(Arc<[u8]>);
@@ -39,7 +42,7 @@ impl Few {
 
     /// Each sort key and its value.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut rest = &self.0[4..];
+        let mut rest = &self.0[HEAD_BYTES..];
         std::iter::from_fn(move || {
             let (head, records) = rest.split_at_checked(ROW_BYTES)?;
             let (key, values) = records.split_at_checked(usize_of(u32_at(head, 1)))?;
