@@ -209,6 +209,11 @@ impl Engine {
         manifest.is_some_and(|m| m.end() == self.space.end() && self.space.fits_below(m.len, m.offset))
     }
 
+    /// What the newest manifest takes of the file.
+    pub(super) fn manifest_bytes(&self) -> u64 {
+        self.checkpoint.lock().manifest.map_or(ALIGN_BYTES, |m| m.len)
+    }
+
     /// No checkpoint is written while the result lives.
     pub(crate) fn hold_checkpoints(&self) -> impl Sized + '_ {
         self.checkpoint.lock()

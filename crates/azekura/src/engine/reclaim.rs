@@ -64,6 +64,7 @@ impl Engine {
                 say(total - self.space.end().min(total))?;
             }
         }
+        // What was moved is named, and then the manifest goes lower.
         self.checkpoint(Purpose::Plain)?;
         self.checkpoint(Purpose::Plain)?;
         self.trim()?;
@@ -107,6 +108,7 @@ impl Engine {
             left.part_min = part_min;
             while go_on() && self.move_tail(&mut left)? {}
         }
+        self.name_moved(&mut left)?;
         // A manifest that ends the file goes lower with the next checkpoint.
         for _ in 0..2 {
             if go_on() && self.manifest_ends_the_file() {

@@ -30,6 +30,8 @@ pub(super) struct Allowance {
     /// Of that, by the checkpoint to come.
     step: u64,
     logs: u32,
+    /// Of runs, moved since the last checkpoint.
+    unnamed: u64,
 }
 
 /// The log is written to meanwhile, and may stand at the end again at once.
@@ -37,7 +39,7 @@ const LOG_MOVES_MAX: u32 = 3;
 
 impl Allowance {
     pub(super) fn new(bytes: u64) -> Allowance {
-        Allowance { part_min: PARTS_BYTES_MIN[0], bytes, step: STEP_BYTES_MAX, logs: LOG_MOVES_MAX }
+        Allowance { part_min: PARTS_BYTES_MIN[0], bytes, step: STEP_BYTES_MAX, logs: LOG_MOVES_MAX, unnamed: 0 }
     }
 }
 
@@ -62,6 +64,22 @@ impl Engine {
     /// Moves what ends the file, or a part of it, into a hole; false if there is none for it, or as much was moved
     /// as may be. REQUIRES: merges are held back.
     pub(super) fn move_tail(&self, left: &mut Allowance) -> Result<bool> {
+        let moved = self.move_last(left)?;
+        if moved || left.unnamed == 0 {
+            return Ok(moved);
+        }
+        // There may be a hole where they stood.
+        self.name_moved(left)?;
+        Ok(true)
+    }
+
+    /// Runs that were moved are named by a checkpoint, so that what they have left is free.
+    pub(super) fn name_moved(&self, left: &mut Allowance) -> Result<()> {
+        let is_due = std::mem::take(&mut left.unnamed) > 0;
+        if is_due { self.checkpoint(Purpose::Plain) } else { Ok(()) }
+    }
+
+    fn move_last(&self, left: &mut Allowance) -> Result<bool> {
         let state = self.state.load_full();
         let run = last_run(&state);
         let values = self.last_values();
@@ -117,7 +135,11 @@ impl Engine {
         }
         run.succeeded_by(parts.swap_remove(place));
         self.retired.lock().push(Retired::parts(run.clone(), copied.iter().map(|p| p.0).collect()));
-        self.checkpoint(Purpose::Plain)?;
+        left.unnamed += copied.iter().map(|p| p.0.len).sum::<u64>();
+        // Many small runs are named together: a manifest may be longer than all of them.
+        if left.unnamed >= self.manifest_bytes() {
+            self.name_moved(left)?;
+        }
         Ok(true)
     }
 

@@ -1,4 +1,4 @@
-//! How much small tables may keep in the manifest.
+//! How much small tables may keep in the manifest, and what it costs that each checkpoint writes them again.
 
 use crate::api::{Db, Options, Table};
 use crate::base::key::Kind;
@@ -58,5 +58,28 @@ fn one_flush_of_many_small_tables_keeps_within_the_bound() {
         let expected = if i < 100 { b"short".to_vec() } else { vec![1; 440] };
         assert_eq!(db.open_table(name).unwrap().get(b"the key").unwrap().unwrap(), expected);
     }
+    assert!(db.check(|_| {}).unwrap().problems.is_empty());
+}
+
+/// Runs that are shorter than the manifest are moved by the dozen, not each with a checkpoint of its own.
+#[test]
+fn small_runs_are_not_moved_one_by_one_under_a_long_manifest() {
+    let db = Db::open_on(&MemStorage::default(), "few.azk", options()).unwrap();
+    let names = |what: &str, n: usize| (0..n).map(|i| format!("{what} {i}")).collect::<Vec<_>>();
+    let early = make(&db, &names("early", 1));
+    put(&db, &early, &[7; 1 << 20]);
+    early[0].put_many((0..20_000u64).map(|i| (i.to_be_bytes(), [1; 100]))).unwrap();
+    db.flush().unwrap();
+    put(&db, &make(&db, &names("small", 2000)), &[2; 440]);
+    put(&db, &make(&db, &names("larger", 200)), &[3; 700]);
+    assert!(counted(&db).1 > 200);
+    db.drop_table("early 0").unwrap();
+    let (before, manifest) = (db.stats(), db.engine.manifest_bytes());
+    assert!(manifest > 900_000, "{manifest}");
+    db.compact(|_| {}).unwrap();
+    let (after, runs) = (db.stats(), 200);
+    assert!(after.file_bytes < before.file_bytes, "{before:?} {after:?}");
+    let written = after.written_bytes - before.written_bytes;
+    assert!(written < runs * manifest / 10, "{written} bytes for {runs} small runs and a manifest of {manifest}");
     assert!(db.check(|_| {}).unwrap().problems.is_empty());
 }
