@@ -97,4 +97,15 @@ mod tests {
             block.reset(None);
         }
     }
+
+    #[test]
+    fn keys_that_do_not_ascend_are_refused() {
+        for keys in [[&b"b"[..], b"a"], [b"a", b"a"], [b"ab", b"a"]] {
+            let mut block = Block::new(None);
+            keys.iter().for_each(|key| block.push(key, Tag::Put, b"v"));
+            let mut w = Writer::default();
+            write_rows(&mut w, &block);
+            assert!(Few::decode(&mut Reader::new(&w.bytes, "test", 0)).is_err(), "{keys:?}");
+        }
+    }
 }
