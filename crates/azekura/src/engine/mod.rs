@@ -5,11 +5,14 @@
 
 mod balance;
 mod checkpoint;
+mod close;
 mod commit;
 mod compact;
+mod create;
 mod crowd;
 mod few;
 mod flush;
+mod found;
 mod freeze;
 mod history;
 mod job;

@@ -1,4 +1,4 @@
-//! Opening: create, or recover what is there.
+//! Opening: create (`create.rs`), or recover what is there (`found.rs`), and start the engine.
 //!
 //! Recovery reads the newest valid superblock and its manifest, claims the extents that it names,
 //! and replays the log chains into fresh memtables, which stay in the manifest until a flush has made
@@ -12,9 +12,11 @@
 //! Only if there is no room for that are they written again where they stand.
 
 use super::balance::Balance;
-use super::checkpoint::{Checkpoint, OldLog, old_log_bytes};
+use super::checkpoint::{Checkpoint, old_log_bytes};
 use super::commit::{Batch, BatchPart, Commit};
+use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
 use super::crowd::Crowd;
+use super::found::{Found, Logs, Replay, Replayed, read_logs, read_superblocks};
 use super::length::{Length, named_bytes, value_end};
 use super::memory::Tidying;
 use super::pace::Pace;
@@ -23,8 +25,7 @@ use super::state::{SortedRun, State, TableState};
 use super::tables::Names;
 use super::{Counters, Engine};
 use crate::api::Config;
-use crate::base::checksum::crc;
-use crate::base::codec::{usize_of, usize_of64};
+use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::life::Life;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
@@ -32,29 +33,16 @@ use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{ArcSwap, Condvar, Mutex};
 use crate::cache::Caches;
-use crate::format::frame::Part;
-use crate::format::manifest::{LogChain, Manifest, RunInfo, ValueInfo};
-use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
+use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
 use crate::log::Log;
-use crate::log::recovery::replay;
 use crate::memtable::pool::Pool;
-use crate::run::{FilterBudget, Run, Store, read_error};
+use crate::run::{FilterBudget, Run, Store};
 use crate::space::{Extent, Space};
-use crate::storage::{BulkWrites, File, Gate, IoCounters, Metered, OpenMode, Storage};
-use crate::values::{Segment, ValueRef, ValueStore};
+use crate::storage::{BulkWrites, File, Gate, IoCounters, Metered, Storage};
+use crate::values::{Segment, ValueStore};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
-
-/// What the superblocks say.
-struct Found {
-    block: Superblock,
-    /// The other copy of the superblock, unless it is the same.
-    stale_copy: Option<u64>,
-    manifest: Manifest,
-    extent: Option<Extent>,
-}
 
 /// Opens a database and starts its threads.
 pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result<(Arc<Engine>, Vec<JoinHandle<()>>)> {
@@ -102,281 +90,6 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     }
     let threads = engine.start_threads()?;
     Ok((engine, threads))
-}
-
-/// An error of the system on the file itself, which says which file. A full disk stays what it is.
-fn named(path: &Path, during: &'static str, source: io::Error) -> Error {
-    match Error::io(during, source) {
-        Error::Io { source, .. } => {
-            Error::Open { path: path.display().to_string(), detail: format!("{during}: {source}") }
-        }
-        other => other,
-    }
-}
-
-/// What happens to the frames of a log of which nobody knows whether they are durable.
-#[derive(Clone, Copy, PartialEq)]
-enum Logs {
-    /// Nothing: the file is only read.
-    Leave,
-    /// Their commits are logged anew, elsewhere.
-    Copy,
-    /// They are written again where they stand.
-    Rewrite,
-}
-
-/// Opens the file, or makes a new database beside it and renames it into place, so that a crash
-/// leaves a whole database or none.
-fn open_file(storage: &dyn Storage, path: &Path, config: &Config) -> Result<Arc<dyn File>> {
-    let refuse = |detail: &str| Error::Open { path: path.display().to_string(), detail: detail.into() };
-    let exists = storage.exists(path).map_err(|e| named(path, "looking for the database file", e))?;
-    if exists && config.exclusive {
-        return Err(refuse("the file exists already"));
-    }
-    if !exists {
-        if !config.create || config.read_only {
-            return Err(refuse("the file does not exist"));
-        }
-        create(storage, path)?;
-    }
-    let mode = if config.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
-    storage.open(path, mode).map_err(|e| named(path, "opening the database file", e))
-}
-
-fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
-    let during = "creating the database file";
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".new-{}-{:016x}", std::process::id(), random(storage)?));
-    let fresh = path.with_file_name(name);
-    let made = (|| {
-        let file = storage.open(&fresh, OpenMode::CreateNew).map_err(|e| named(path, during, e))?;
-        let block = first_superblock(storage)?;
-        file.write_at(&[&*block, &*block].concat(), 0).map_err(|e| named(path, during, e))?;
-        file.sync_all().map_err(|e| named(path, during, e))?;
-        storage
-            .rename(&fresh, path, false)
-            .or_else(|e| {
-                // Somebody else was faster: theirs is as good as ours.
-                if e.kind() == io::ErrorKind::AlreadyExists { storage.remove(&fresh) } else { Err(e) }
-            })
-            .map_err(|e| named(path, during, e))?;
-        sync_name(storage, path)
-    })();
-    if made.is_err() && storage.exists(&fresh).unwrap_or(false) {
-        // The first error is the one to report.
-        let _left_behind = storage.remove(&fresh);
-    }
-    made
-}
-
-/// Makes the file's name durable.
-fn sync_name(storage: &dyn Storage, path: &Path) -> Result<()> {
-    #[cfg(azekura_canary)]
-    if crate::base::canary::sings("forget_name") {
-        return Ok(());
-    }
-    storage.sync_dir_of(path).map_err(|e| named(path, "making the file's name durable", e))
-}
-
-fn random(storage: &dyn Storage) -> Result<u64> {
-    storage.random().map_err(|e| Error::io("drawing random numbers", e))
-}
-
-/// Whether nothing was ever stored in a file: it has no bytes, or just the room for superblocks, as
-/// `fill_empty` leaves it when it is cut off.
-fn is_empty(file: &dyn File) -> Result<bool> {
-    let len = file.len().map_err(|e| Error::io("reading the file's length", e))?;
-    if len != SUPERBLOCKS_BYTES {
-        return Ok(len == 0);
-    }
-    let mut bytes = vec![0; usize_of64(len)];
-    file.read_at(&mut bytes, 0).map_err(|e| read_error(e, 0))?;
-    Ok(bytes.iter().all(|&b| b == 0))
-}
-
-/// Makes a database of an empty file, which may have links, rights and an owner that are to stay. Its
-/// length comes first. Then all that the first superblock says stands in 512 bytes, which disks write
-/// as a whole or not at all, so that a crash leaves a database or an empty file.
-fn fill_empty(storage: &dyn Storage, file: &dyn File) -> Result<()> {
-    let during = "writing the first superblock";
-    let block = first_superblock(storage)?;
-    debug_assert!(block[512..].iter().all(|&b| b == 0), "the first manifest is small");
-    file.set_len(SUPERBLOCKS_BYTES).map_err(|e| Error::io(during, e))?;
-    file.sync_all().map_err(|e| Error::io(during, e))?;
-    file.write_at(&[&*block, &*block].concat(), 0).map_err(|e| Error::io(during, e))?;
-    file.sync_all().map_err(|e| Error::io(during, e))
-}
-
-fn first_superblock(storage: &dyn Storage) -> Result<Vec<u8>> {
-    let manifest = Manifest { next_id: 1, next_table: 1, ..Manifest::default() };
-    let block = Superblock {
-        file_id: random(storage)?,
-        number: 1,
-        hash_seed: random(storage)?,
-        manifest: ManifestAt::Inline(manifest.encode()),
-    };
-    Ok(block.encode())
-}
-
-fn read_superblocks(file: &dyn File, length: &Length<'_>) -> Result<Found> {
-    let len = length.file_bytes;
-    let mut best: Option<Superblock> = None;
-    let mut copies = 0;
-    let (mut damaged, mut newer) = (false, None);
-    let mut best_at = 0;
-    for at in [0, ALIGN_BYTES] {
-        if at + ALIGN_BYTES > len {
-            continue;
-        }
-        let mut bytes = vec![0; superblock::BYTES];
-        file.read_at(&mut bytes, at).map_err(|e| read_error(e, at))?;
-        match Superblock::parse(&bytes) {
-            Ok(Parsed::Valid(b)) if best.as_ref() == Some(&b) => copies += 1,
-            Ok(Parsed::Valid(b)) if best.as_ref().is_none_or(|x| b.number > x.number) => {
-                (best, best_at, copies) = (Some(b), at, 1);
-            }
-            Ok(Parsed::Valid(_)) => {}
-            Ok(Parsed::Damaged) => damaged = true,
-            Ok(Parsed::Foreign) => {}
-            Err(e) => newer = Some(e),
-        }
-    }
-    if let Some(e) = newer {
-        return Err(e);
-    }
-    let Some(block) = best else {
-        if len < ALIGN_BYTES && begins_as_superblock(file, len)? {
-            length.expect(SUPERBLOCKS_BYTES)?;
-            return Err(Error::corrupt("superblock", 0, format!("the file was cut within it, after {len} bytes")));
-        }
-        return Err(if damaged {
-            Error::corrupt("superblock", 0, "neither copy is whole")
-        } else {
-            let path = length.path.display().to_string();
-            Error::NotADatabase { path, reason: "no superblock at its start".into() }
-        });
-    };
-    let (manifest, extent) = read_manifest(file, &block.manifest, length)?;
-    let stale_copy = (copies < 2).then_some(ALIGN_BYTES - best_at);
-    Ok(Found { block, stale_copy, manifest, extent })
-}
-
-/// Whether what there is of a first superblock begins as one.
-fn begins_as_superblock(file: &dyn File, len: u64) -> Result<bool> {
-    let mut bytes = vec![0; usize_of64(len.min(superblock::MAGIC.len() as u64))];
-    file.read_at(&mut bytes, 0).map_err(|e| read_error(e, 0))?;
-    Ok(bytes == superblock::MAGIC)
-}
-
-fn read_manifest(file: &dyn File, at: &ManifestAt, length: &Length<'_>) -> Result<(Manifest, Option<Extent>)> {
-    match at {
-        ManifestAt::Inline(bytes) => Ok((Manifest::decode(bytes, 64)?, None)),
-        ManifestAt::Extent { offset, len, crc: expected } => {
-            let extent = Extent { offset: *offset, len: align_up(u64::from(*len)) };
-            length.expect(extent.end())?;
-            if extent.end() > length.file_bytes || offset % ALIGN_BYTES != 0 {
-                return Err(Error::corrupt("superblock", 0, format!("manifest at {offset}+{len} is outside the file")));
-            }
-            let mut bytes = vec![0; usize_of(*len)];
-            file.read_at(&mut bytes, *offset).map_err(|e| read_error(e, *offset))?;
-            let found = crc(0, &bytes);
-            if found != *expected && !crate::base::checksum::is_ignored() {
-                let detail = format!("checksum {found:08x}, expected {expected:08x}");
-                return Err(Error::corrupt("manifest", *offset, detail));
-            }
-            Ok((Manifest::decode(&bytes, *offset)?, Some(extent)))
-        }
-    }
-}
-
-/// A commit that was read from a log.
-struct Replay {
-    seq: u64,
-    parts: Vec<Part>,
-    /// It ends in a frame that may not be durable.
-    in_doubt: bool,
-}
-
-/// What the log chains hold, before there is an engine to apply it to.
-#[derive(Default)]
-struct Replayed {
-    commits: Vec<Replay>,
-    logs: Vec<OldLog>,
-    /// Segments that commits refer to.
-    segments: BTreeMap<u32, ValueInfo>,
-}
-
-impl Replayed {
-    /// Records of its commits, deletes included.
-    fn records(&self) -> u64 {
-        self.commits.iter().flat_map(|c| &c.parts).map(|p| p.block.len() as u64).sum()
-    }
-}
-
-fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> Result<Replayed> {
-    let mut out = Replayed::default();
-    let flushed = found.manifest.flushed_seq;
-    let mut tables: BTreeSet<u32> = found.manifest.tables.iter().map(|t| t.id).collect();
-    let mut next_table = found.manifest.next_table;
-    let mut last = flushed;
-    for log in &found.manifest.logs {
-        let mut ends = Vec::new();
-        let (commits, segments) = (&mut out.commits, &mut out.segments);
-        let first = commits.len();
-        let done = replay(file, found.block.file_id, found.block.number, log, |frame, seq, mut parts| {
-            ends.push((frame, seq));
-            if seq <= last {
-                return Ok(());
-            }
-            last = seq;
-            // A table that the manifest does not know was dropped after the commit, and the values
-            // that the commit stored for it may have made room for others. So was one that was made by a commit
-            // and whose id the manifest counts.
-            parts.retain(|p| match p.created {
-                Some(_) if p.table >= next_table => {
-                    next_table = p.table + 1;
-                    tables.insert(p.table)
-                }
-                Some(_) => false,
-                None => tables.contains(&p.table),
-            });
-            for part in &parts {
-                note_segments(segments, part)?;
-            }
-            commits.push(Replay { seq, parts, in_doubt: false });
-            Ok(())
-        });
-        let done = done.map_err(|e| length.or_cut(e))?;
-        let end_frame = if logs == Logs::Copy { done.safe_below } else { done.end_frame };
-        if logs == Logs::Rewrite {
-            done.rewrite(file)?;
-        }
-        // What the chain holds before its end: nothing else keeps it in the manifest.
-        let last_seq = ends.iter().filter(|e| e.0 < end_frame).map(|e| e.1).max().unwrap_or(0);
-        commits[first..].iter_mut().for_each(|c| c.in_doubt = c.seq > last_seq);
-        let chain = LogChain { end_frame, ..log.clone() };
-        out.logs.push(OldLog { chain, segments: done.segments, last_seq });
-    }
-    Ok(out)
-}
-
-/// Remembers the segments of a part, and how far its references reach into them.
-fn note_segments(segments: &mut BTreeMap<u32, ValueInfo>, part: &Part) -> Result<()> {
-    for &(id, extent) in &part.segments {
-        segments.entry(id).or_insert(ValueInfo { id, extents: vec![extent], used: 0 });
-    }
-    if part.segments.is_empty() {
-        return Ok(());
-    }
-    for i in 0..part.block.len() {
-        if part.block.tag(i) == crate::format::block::Tag::Large {
-            let at = ValueRef::decode(part.block.value(i))?;
-            if let Some(s) = segments.get_mut(&at.segment) {
-                s.used = s.used.max(u64::from(at.offset) + u64::from(at.len));
-            }
-        }
-    }
-    Ok(())
 }
 
 fn build(
@@ -588,65 +301,5 @@ impl Engine {
         }
         self.log.write(u64::MAX)?;
         self.publish_log()
-    }
-
-    /// Closes, and lets others open the file: whoever still has a handle gets `Closed` from it, and no read that
-    /// is under way believes what comes after this (`storage/gate.rs`). If there is no room for what is not durable,
-    /// the handle stays open and keeps its threads, unless this is the `last` of it: then what was saved is saved.
-    pub(crate) fn close(&self, threads: &mut Option<Vec<JoinHandle<()>>>, last: bool) -> Result<()> {
-        let closed = self.finish(threads, last);
-        if threads.is_some() {
-            return closed;
-        }
-        self.life.close();
-        let unlocked = self.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
-        closed.and(unlocked)
-    }
-
-    /// Flushes, ends the threads and the log, and cuts the file to its length. The threads are left if nothing was
-    /// closed.
-    fn finish(&self, threads: &mut Option<Vec<JoinHandle<()>>>, last: bool) -> Result<()> {
-        if self.config.read_only {
-            drop(threads.take());
-            self.store.caches.stop();
-            return Ok(());
-        }
-        if !last && self.poison.check().is_ok() {
-            // Mostly all there is to do, and others can still commit if there is no room for it.
-            if let Err(e @ Error::NotDurable { .. }) = self.save_all() {
-                return Err(e);
-            }
-        }
-        // Every commit is before this, and saved, or refused.
-        let commit = self.lock_commit();
-        self.closed.store(true, Ordering::Release);
-        drop(commit);
-        let saved = self.poison.check().and_then(|()| self.save_all());
-        if !last && matches!(saved, Err(Error::NotDurable { .. })) {
-            self.closed.store(false, Ordering::Release);
-            return saved.map(drop);
-        }
-        self.stop_threads(threads.take().unwrap_or_default());
-        if !saved? {
-            // The log has what could not be flushed, and the next handle reads it.
-            return self.trim();
-        }
-        // Whoever settles or compacts notices at his next step.
-        let _paused = self.pause_merges();
-        self.values.close_open()?;
-        self.lock_commit().clear_spares();
-        self.end_load();
-        let (clean, changed) = {
-            let checkpoint = self.checkpoint.lock();
-            (checkpoint.clean && self.retired.lock().is_empty(), checkpoint.number != checkpoint.opened)
-        };
-        if !clean {
-            self.checkpoint(super::checkpoint::Purpose::Close)?;
-        }
-        if !clean || changed {
-            // All is safe. What this cannot do, for want of room, the next handle does.
-            let _shrunk = self.shrink_for_closing();
-        }
-        self.trim()
     }
 }

@@ -1,0 +1,69 @@
+//! Closing: everything to the file, no more of it than is needed, and the file to others.
+
+use super::Engine;
+use super::checkpoint::Purpose;
+use crate::base::error::{Error, Result};
+use crate::base::sync::atomic::Ordering;
+use crate::base::sync::thread::JoinHandle;
+
+impl Engine {
+    /// Closes, and lets others open the file: whoever still has a handle gets `Closed` from it, and no read that
+    /// is under way believes what comes after this (`storage/gate.rs`). If there is no room for what is not durable,
+    /// the handle stays open and keeps its threads, unless this is the `last` of it: then what was saved is saved.
+    pub(crate) fn close(&self, threads: &mut Option<Vec<JoinHandle<()>>>, last: bool) -> Result<()> {
+        let closed = self.finish(threads, last);
+        if threads.is_some() {
+            return closed;
+        }
+        self.life.close();
+        let unlocked = self.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
+        closed.and(unlocked)
+    }
+
+    /// Flushes, ends the threads and the log, and cuts the file to its length. The threads are left if nothing was
+    /// closed.
+    fn finish(&self, threads: &mut Option<Vec<JoinHandle<()>>>, last: bool) -> Result<()> {
+        if self.config.read_only {
+            drop(threads.take());
+            self.store.caches.stop();
+            return Ok(());
+        }
+        if !last && self.poison.check().is_ok() {
+            // Mostly all there is to do, and others can still commit if there is no room for it.
+            if let Err(e @ Error::NotDurable { .. }) = self.save_all() {
+                return Err(e);
+            }
+        }
+        // Every commit is before this, and saved, or refused.
+        let commit = self.lock_commit();
+        self.closed.store(true, Ordering::Release);
+        drop(commit);
+        let saved = self.poison.check().and_then(|()| self.save_all());
+        if !last && matches!(saved, Err(Error::NotDurable { .. })) {
+            self.closed.store(false, Ordering::Release);
+            return saved.map(drop);
+        }
+        self.stop_threads(threads.take().unwrap_or_default());
+        if !saved? {
+            // The log has what could not be flushed, and the next handle reads it.
+            return self.trim();
+        }
+        // Whoever settles or compacts notices at his next step.
+        let _paused = self.pause_merges();
+        self.values.close_open()?;
+        self.lock_commit().clear_spares();
+        self.end_load();
+        let (clean, changed) = {
+            let checkpoint = self.checkpoint.lock();
+            (checkpoint.clean && self.retired.lock().is_empty(), checkpoint.number != checkpoint.opened)
+        };
+        if !clean {
+            self.checkpoint(Purpose::Close)?;
+        }
+        if !clean || changed {
+            // All is safe. What this cannot do, for want of room, the next handle does.
+            let _shrunk = self.shrink_for_closing();
+        }
+        self.trim()
+    }
+}

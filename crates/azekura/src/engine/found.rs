@@ -1,0 +1,198 @@
+//! What a file says, before there is an engine: its superblocks, its manifest, and the commits in its log.
+
+use super::checkpoint::OldLog;
+use super::length::Length;
+use crate::base::checksum::crc;
+use crate::base::codec::{usize_of, usize_of64};
+use crate::base::error::{Error, Result};
+use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
+use crate::format::frame::Part;
+use crate::format::manifest::{LogChain, Manifest, ValueInfo};
+use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
+use crate::log::recovery::replay;
+use crate::run::read_error;
+use crate::space::Extent;
+use crate::storage::File;
+use crate::values::ValueRef;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the superblocks say.
+pub(super) struct Found {
+    pub(super) block: Superblock,
+    /// The other copy of the superblock, unless it is the same.
+    pub(super) stale_copy: Option<u64>,
+    pub(super) manifest: Manifest,
+    pub(super) extent: Option<Extent>,
+}
+
+/// What happens to the frames of a log of which nobody knows whether they are durable.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Logs {
+    /// Nothing: the file is only read.
+    Leave,
+    /// Their commits are logged anew, elsewhere.
+    Copy,
+    /// They are written again where they stand.
+    Rewrite,
+}
+
+pub(super) fn read_superblocks(file: &dyn File, length: &Length<'_>) -> Result<Found> {
+    let len = length.file_bytes;
+    let mut best: Option<Superblock> = None;
+    let mut copies = 0;
+    let (mut damaged, mut newer) = (false, None);
+    let mut best_at = 0;
+    for at in [0, ALIGN_BYTES] {
+        if at + ALIGN_BYTES > len {
+            continue;
+        }
+        let mut bytes = vec![0; superblock::BYTES];
+        file.read_at(&mut bytes, at).map_err(|e| read_error(e, at))?;
+        match Superblock::parse(&bytes) {
+            Ok(Parsed::Valid(b)) if best.as_ref() == Some(&b) => copies += 1,
+            Ok(Parsed::Valid(b)) if best.as_ref().is_none_or(|x| b.number > x.number) => {
+                (best, best_at, copies) = (Some(b), at, 1);
+            }
+            Ok(Parsed::Valid(_)) => {}
+            Ok(Parsed::Damaged) => damaged = true,
+            Ok(Parsed::Foreign) => {}
+            Err(e) => newer = Some(e),
+        }
+    }
+    if let Some(e) = newer {
+        return Err(e);
+    }
+    let Some(block) = best else {
+        if len < ALIGN_BYTES && begins_as_superblock(file, len)? {
+            length.expect(SUPERBLOCKS_BYTES)?;
+            return Err(Error::corrupt("superblock", 0, format!("the file was cut within it, after {len} bytes")));
+        }
+        return Err(if damaged {
+            Error::corrupt("superblock", 0, "neither copy is whole")
+        } else {
+            let path = length.path.display().to_string();
+            Error::NotADatabase { path, reason: "no superblock at its start".into() }
+        });
+    };
+    let (manifest, extent) = read_manifest(file, &block.manifest, length)?;
+    let stale_copy = (copies < 2).then_some(ALIGN_BYTES - best_at);
+    Ok(Found { block, stale_copy, manifest, extent })
+}
+
+/// Whether what there is of a first superblock begins as one.
+fn begins_as_superblock(file: &dyn File, len: u64) -> Result<bool> {
+    let mut bytes = vec![0; usize_of64(len.min(superblock::MAGIC.len() as u64))];
+    file.read_at(&mut bytes, 0).map_err(|e| read_error(e, 0))?;
+    Ok(bytes == superblock::MAGIC)
+}
+
+fn read_manifest(file: &dyn File, at: &ManifestAt, length: &Length<'_>) -> Result<(Manifest, Option<Extent>)> {
+    match at {
+        ManifestAt::Inline(bytes) => Ok((Manifest::decode(bytes, 64)?, None)),
+        ManifestAt::Extent { offset, len, crc: expected } => {
+            let extent = Extent { offset: *offset, len: align_up(u64::from(*len)) };
+            length.expect(extent.end())?;
+            if extent.end() > length.file_bytes || offset % ALIGN_BYTES != 0 {
+                return Err(Error::corrupt("superblock", 0, format!("manifest at {offset}+{len} is outside the file")));
+            }
+            let mut bytes = vec![0; usize_of(*len)];
+            file.read_at(&mut bytes, *offset).map_err(|e| read_error(e, *offset))?;
+            let found = crc(0, &bytes);
+            if found != *expected && !crate::base::checksum::is_ignored() {
+                let detail = format!("checksum {found:08x}, expected {expected:08x}");
+                return Err(Error::corrupt("manifest", *offset, detail));
+            }
+            Ok((Manifest::decode(&bytes, *offset)?, Some(extent)))
+        }
+    }
+}
+
+/// A commit that was read from a log.
+pub(super) struct Replay {
+    pub(super) seq: u64,
+    pub(super) parts: Vec<Part>,
+    /// It ends in a frame that may not be durable.
+    pub(super) in_doubt: bool,
+}
+
+/// What the log chains hold, before there is an engine to apply it to.
+#[derive(Default)]
+pub(super) struct Replayed {
+    pub(super) commits: Vec<Replay>,
+    pub(super) logs: Vec<OldLog>,
+    /// Segments that commits refer to.
+    pub(super) segments: BTreeMap<u32, ValueInfo>,
+}
+
+impl Replayed {
+    /// Records of its commits, deletes included.
+    pub(super) fn records(&self) -> u64 {
+        self.commits.iter().flat_map(|c| &c.parts).map(|p| p.block.len() as u64).sum()
+    }
+}
+
+pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> Result<Replayed> {
+    let mut out = Replayed::default();
+    let flushed = found.manifest.flushed_seq;
+    let mut tables: BTreeSet<u32> = found.manifest.tables.iter().map(|t| t.id).collect();
+    let mut next_table = found.manifest.next_table;
+    let mut last = flushed;
+    for log in &found.manifest.logs {
+        let mut ends = Vec::new();
+        let (commits, segments) = (&mut out.commits, &mut out.segments);
+        let first = commits.len();
+        let done = replay(file, found.block.file_id, found.block.number, log, |frame, seq, mut parts| {
+            ends.push((frame, seq));
+            if seq <= last {
+                return Ok(());
+            }
+            last = seq;
+            // A table that the manifest does not know was dropped after the commit, and the values
+            // that the commit stored for it may have made room for others. So was one that was made by a commit
+            // and whose id the manifest counts.
+            parts.retain(|p| match p.created {
+                Some(_) if p.table >= next_table => {
+                    next_table = p.table + 1;
+                    tables.insert(p.table)
+                }
+                Some(_) => false,
+                None => tables.contains(&p.table),
+            });
+            for part in &parts {
+                note_segments(segments, part)?;
+            }
+            commits.push(Replay { seq, parts, in_doubt: false });
+            Ok(())
+        });
+        let done = done.map_err(|e| length.or_cut(e))?;
+        let end_frame = if logs == Logs::Copy { done.safe_below } else { done.end_frame };
+        if logs == Logs::Rewrite {
+            done.rewrite(file)?;
+        }
+        // What the chain holds before its end: nothing else keeps it in the manifest.
+        let last_seq = ends.iter().filter(|e| e.0 < end_frame).map(|e| e.1).max().unwrap_or(0);
+        commits[first..].iter_mut().for_each(|c| c.in_doubt = c.seq > last_seq);
+        let chain = LogChain { end_frame, ..log.clone() };
+        out.logs.push(OldLog { chain, segments: done.segments, last_seq });
+    }
+    Ok(out)
+}
+
+/// Remembers the segments of a part, and how far its references reach into them.
+fn note_segments(segments: &mut BTreeMap<u32, ValueInfo>, part: &Part) -> Result<()> {
+    for &(id, extent) in &part.segments {
+        segments.entry(id).or_insert(ValueInfo { id, extents: vec![extent], used: 0 });
+    }
+    if part.segments.is_empty() {
+        return Ok(());
+    }
+    for i in 0..part.block.len() {
+        if part.block.tag(i) == crate::format::block::Tag::Large {
+            let at = ValueRef::decode(part.block.value(i))?;
+            if let Some(s) = segments.get_mut(&at.segment) {
+                s.used = s.used.max(u64::from(at.offset) + u64::from(at.len));
+            }
+        }
+    }
+    Ok(())
+}
