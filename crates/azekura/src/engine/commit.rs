@@ -7,55 +7,27 @@
 //! before it is durable.
 
 use super::Engine;
-use super::history::{History, ReadSet, conflict_error, key_mark, own_error};
+use super::batch::{Batch, BatchPart};
+use super::history::{History, conflict_error, own_error};
 use super::state::{ActiveBuf, State, TableState, publish};
 use super::within;
 use crate::base::codec::usize_of;
 use crate::base::error::{Error, Result};
 use crate::base::sync::{Condvar, CountedArc, Mutex, MutexGuard};
-use crate::format::block::{Block, Tag};
 use crate::format::frame::{NewTable, write_new_table, write_part};
 use crate::log::LogStart;
 use crate::log::segment_list;
 use crate::memtable::chunk::Chunk;
-use crate::memtable::pool::Pool;
-use crate::memtable::ranges::{Range, Ranges};
 use crate::values::Segment;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A part with this many records becomes a chunk; a smaller one goes to the active buffer.
-const CHUNK_RECORDS_MIN: usize = 64;
-/// So does one of this many bytes.
-const CHUNK_BYTES_MIN: usize = 64 << 10;
-/// Where somebody reads beside the writer, only parts so many times as large: each chunk costs each
-/// get a look, while all that is in the active list costs one.
-const READ_TIMES: usize = 16;
 /// A chunk of this size is logged by reference: if a flush overtakes the log it is never copied.
 const BY_REFERENCE_BYTES_MIN: usize = 256 << 10;
 /// Active buffers that wait to be used again.
 const SPARES_MAX: usize = 4;
 /// One of more than this many times the size wanted waits for a table that needs it.
 const SPARE_TIMES_MAX: usize = 4;
-
-/// One table's writes, sorted, one record a key.
-pub(crate) struct BatchPart {
-    pub(crate) table: u32,
-    pub(crate) block: Block,
-    pub(crate) ranges: Ranges,
-    pub(crate) segments: Vec<Arc<Segment>>,
-}
-
-/// A transaction's writes, ready to be committed.
-#[derive(Default)]
-pub(crate) struct Batch {
-    pub(crate) parts: Vec<BatchPart>,
-    /// Tables that the commit makes. It writes no records then.
-    pub(crate) created: Vec<NewTable>,
-    pub(crate) durable: bool,
-    pub(crate) reads: Option<ReadSet>,
-    pub(crate) user_bytes: u64,
-}
 
 /// The part of the engine that the commit lock guards.
 pub(super) struct Commit {
@@ -599,37 +571,5 @@ fn hold(list: &mut Vec<Arc<Segment>>, more: Vec<Arc<Segment>>) {
         if !list.iter().any(|s| Arc::ptr_eq(s, &segment)) {
             list.push(segment);
         }
-    }
-}
-
-impl BatchPart {
-    /// Whether it is large enough to be a chunk; `read`: of a table in whose memtable somebody looks.
-    fn is_chunk(&self, read: bool) -> bool {
-        let more = if read { READ_TIMES } else { 1 };
-        self.block.len() >= CHUNK_RECORDS_MIN * more
-            || self.block.bytes() >= CHUNK_BYTES_MIN * more
-            || !self.ranges.is_empty()
-    }
-
-    fn into_chunk(self, pool: &Arc<Pool>) -> Chunk {
-        Chunk::new(self.block, self.ranges, self.segments).pooled(pool)
-    }
-
-    /// What a transaction under snapshot isolation must not have met: the keys it wrote.
-    pub(crate) fn marks(&self) -> Vec<(u32, u64)> {
-        let mut tmp = [0; 8];
-        (0..self.block.len()).map(|i| (self.table, key_mark(self.table, self.block.key(i, &mut tmp)))).collect()
-    }
-
-    /// And the ranges it deleted.
-    pub(crate) fn range_marks(&self) -> Vec<(u32, Range)> {
-        self.ranges.iter().map(|r| (self.table, r.clone())).collect()
-    }
-
-    /// A part with a single record, without sorting or copying.
-    pub(crate) fn single(table: u32, key: &[u8], tag: Tag, value: &[u8]) -> BatchPart {
-        let mut block = Block::with_capacity(None, 1, key.len() + value.len());
-        block.push(key, tag, value);
-        BatchPart { table, block, ranges: Ranges::default(), segments: Vec::new() }
     }
 }

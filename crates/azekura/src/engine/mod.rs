@@ -4,6 +4,7 @@
 //! the caches' `shares`, then the leaves (the log's `queue`, space, the caches' clocks).
 
 mod balance;
+mod batch;
 mod checkpoint;
 mod close;
 mod commit;
@@ -36,7 +37,7 @@ mod threads;
 mod waste;
 pub(crate) mod within;
 
-pub(crate) use commit::{Batch, BatchPart};
+pub(crate) use batch::{Batch, BatchPart};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, key_mark};
 pub(crate) use open::open;
 pub use reclaim::Progress;

@@ -12,8 +12,9 @@
 //! Only if there is no room for that are they written again where they stand.
 
 use super::balance::Balance;
+use super::batch::{Batch, BatchPart};
 use super::checkpoint::{Checkpoint, old_log_bytes};
-use super::commit::{Batch, BatchPart, Commit};
+use super::commit::Commit;
 use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
 use super::crowd::Crowd;
 use super::found::{Found, Logs, Replay, Replayed, read_logs, read_superblocks};

@@ -8,7 +8,7 @@
 //! The checkpoint comes first, and then the state: a full disk has changed nothing.
 
 use super::Engine;
-use super::commit::Batch;
+use super::batch::Batch;
 use super::state::{State, TableState};
 use crate::base::error::{Error, Result};
 use crate::base::key::Kind;

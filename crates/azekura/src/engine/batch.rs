@@ -1,0 +1,69 @@
+//! What a transaction commits: the writes to each table, sorted.
+
+use super::history::{ReadSet, key_mark};
+use crate::format::block::{Block, Tag};
+use crate::format::frame::NewTable;
+use crate::memtable::chunk::Chunk;
+use crate::memtable::pool::Pool;
+use crate::memtable::ranges::{Range, Ranges};
+use crate::values::Segment;
+use std::sync::Arc;
+
+/// A part with this many records becomes a chunk; a smaller one goes to the active buffer.
+const CHUNK_RECORDS_MIN: usize = 64;
+/// So does one of this many bytes.
+const CHUNK_BYTES_MIN: usize = 64 << 10;
+/// Where somebody reads beside the writer, only parts so many times as large: each chunk costs each
+/// get a look, while all that is in the active list costs one.
+const READ_TIMES: usize = 16;
+
+/// One table's writes, sorted, one record a key.
+pub(crate) struct BatchPart {
+    pub(crate) table: u32,
+    pub(crate) block: Block,
+    pub(crate) ranges: Ranges,
+    pub(crate) segments: Vec<Arc<Segment>>,
+}
+
+/// A transaction's writes, ready to be committed.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub(crate) parts: Vec<BatchPart>,
+    /// Tables that the commit makes. It writes no records then.
+    pub(crate) created: Vec<NewTable>,
+    pub(crate) durable: bool,
+    pub(crate) reads: Option<ReadSet>,
+    pub(crate) user_bytes: u64,
+}
+
+impl BatchPart {
+    /// Whether it is large enough to be a chunk; `read`: of a table in whose memtable somebody looks.
+    pub(super) fn is_chunk(&self, read: bool) -> bool {
+        let more = if read { READ_TIMES } else { 1 };
+        self.block.len() >= CHUNK_RECORDS_MIN * more
+            || self.block.bytes() >= CHUNK_BYTES_MIN * more
+            || !self.ranges.is_empty()
+    }
+
+    pub(super) fn into_chunk(self, pool: &Arc<Pool>) -> Chunk {
+        Chunk::new(self.block, self.ranges, self.segments).pooled(pool)
+    }
+
+    /// What a transaction under snapshot isolation must not have met: the keys it wrote.
+    pub(crate) fn marks(&self) -> Vec<(u32, u64)> {
+        let mut tmp = [0; 8];
+        (0..self.block.len()).map(|i| (self.table, key_mark(self.table, self.block.key(i, &mut tmp)))).collect()
+    }
+
+    /// And the ranges it deleted.
+    pub(crate) fn range_marks(&self) -> Vec<(u32, Range)> {
+        self.ranges.iter().map(|r| (self.table, r.clone())).collect()
+    }
+
+    /// A part with a single record, without sorting or copying.
+    pub(crate) fn single(table: u32, key: &[u8], tag: Tag, value: &[u8]) -> BatchPart {
+        let mut block = Block::with_capacity(None, 1, key.len() + value.len());
+        block.push(key, tag, value);
+        BatchPart { table, block, ranges: Ranges::default(), segments: Vec::new() }
+    }
+}
