@@ -12,6 +12,8 @@ use std::sync::Arc;
 /// Places that are looked at in vain, for each block of the file, and besides.
 const LOOKS_OF_BLOCK: u64 = 4;
 const LOOKS_MIN: u64 = 1024;
+/// Frames and meta blocks are as long as the file together, and are read a few times; that many times are for hostile ones.
+const CLAIMED_OF_FILE: u64 = 256;
 
 /// The file. Nothing is ever written to it.
 pub(super) struct Input {
@@ -21,6 +23,8 @@ pub(super) struct Input {
     unreadable: Cell<u64>,
     /// How many places may still be looked at in vain.
     looks: Cell<u64>,
+    /// How many bytes may still be read of what says itself how long it is.
+    claimed: Cell<u64>,
 }
 
 impl Input {
@@ -37,7 +41,8 @@ impl Input {
         }
         let len = file.len().map_err(|e| Error::io("reading the damaged file's length", e))?;
         let looks = LOOKS_MIN.saturating_add(len / ALIGN_BYTES * LOOKS_OF_BLOCK);
-        Ok(Input { file, len, unreadable: Cell::new(0), looks: Cell::new(looks) })
+        let claimed = len.saturating_mul(CLAIMED_OF_FILE);
+        Ok(Input { file, len, unreadable: Cell::new(0), looks: Cell::new(looks), claimed: Cell::new(claimed) })
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -50,6 +55,12 @@ impl Input {
         let left = self.looks.get();
         self.looks.set(left.saturating_sub(1));
         left > 0
+    }
+
+    /// Whether something of this length, as it says, may be read.
+    pub(super) fn may_read(&self, bytes: usize) -> bool {
+        let left = self.claimed.get().checked_sub(bytes as u64);
+        left.inspect(|&left| self.claimed.set(left)).is_some()
     }
 
     pub(super) fn unreadable_bytes(&self) -> u64 {

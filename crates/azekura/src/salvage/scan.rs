@@ -103,9 +103,13 @@ pub(super) fn identity(input: &Input, progress: &mut impl FnMut(Progress)) -> Op
 /// Finds what belongs to the file: its frames, and if wanted its runs.
 pub(super) fn find(input: &Input, identity: Identity, runs: bool, progress: &mut impl FnMut(Progress)) -> Found {
     let mut found = Found::default();
+    let mut frames_end = 0;
     each_block(input, progress, |block| {
-        if let Some(frame) = block.frame() {
+        if block.offset < frames_end {
+            // Part of a frame's payload: frames do not overlap, or a small file could hold endless commits.
+        } else if let Some(frame) = block.frame() {
             if Identity::of(frame.file_id) == identity {
+                frames_end = block.offset + frame::HEADER_BYTES as u64 + u64::from(frame.len);
                 found.frames.push(FrameAt { frame, offset: block.offset });
             }
         } else if runs && let Some(label) = block.label() {
@@ -152,6 +156,9 @@ impl Block<'_> {
         if self.offset + len as u64 > self.input.len() || frame.number >= COUNT_END || frame.chain >= COUNT_END {
             return None;
         }
+        if len > self.bytes.len() && !self.input.may_read(len) {
+            return None;
+        }
         frame.verify(&self.bytes_to(len)).then_some(frame)
     }
 
@@ -166,7 +173,7 @@ impl Block<'_> {
     /// The meta block that begins here.
     fn meta(&self, run_seed: u32) -> Option<Meta> {
         let len = usize_of(u32_at(self.bytes, label::BYTES_AT));
-        if self.offset + len as u64 > self.input.len() {
+        if self.offset + len as u64 > self.input.len() || !self.input.may_read(len) {
             return None;
         }
         let meta: Result<Meta> = Meta::decode(&self.bytes_to(len), run_seed, self.offset, FILTER_PAGE_BASE);

@@ -3,8 +3,12 @@
 
 use super::*;
 use crate::api::{Durability, Options};
+use crate::base::codec::{Writer, u32_of};
 use crate::base::key::Kind;
+use crate::format::block::{Block, Tag};
+use crate::format::frame::{Frame, HEADER_BYTES, begin_record, end_record, write_part};
 use crate::format::page::Place;
+use crate::memtable::ranges::Ranges;
 use crate::storage::{File, MemStorage, OpenMode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -377,6 +381,36 @@ fn commits_behind_a_gap_of_the_log_are_applied_and_the_gap_is_told() {
         assert_eq!(found.len(), 19, "{report:?}");
         assert!(found.iter().all(|(k, v)| world.model["t"].get(k) == Some(v)));
     }
+}
+
+/// Each frame holds all that follow it as a value: of n blocks n commits of n blocks would be kept.
+#[test]
+fn frames_within_a_frame_are_its_payload() {
+    const FRAMES: usize = 64;
+    let mut bytes = vec![0; 8192 + FRAMES * 4096];
+    let record = |seq: u64, value: &[u8]| {
+        let (mut w, mut block) = (Writer::default(), Block::new(None));
+        block.push(b"k", Tag::Put, value);
+        let start = begin_record(&mut w, seq, 1);
+        write_part(&mut w, 1, &[], &Ranges::none(), &block);
+        end_record(&mut w, start);
+        w.bytes
+    };
+    let before_value = record(1, b"").len();
+    for n in (0..FRAMES).rev() {
+        let at = 8192 + n * 4096;
+        let payload = record(n as u64 + 1, &bytes[at + HEADER_BYTES + before_value..]);
+        bytes[at + HEADER_BYTES..].copy_from_slice(&payload);
+        let (chain, len) = (n as u64 + 1, u32_of(payload.len()));
+        let frame =
+            Frame { file_id: 7, chain, number: 1, len, first_record: 0, jump: false, checkpoint: 1, durable_below: 1 };
+        frame.seal(&mut bytes[at..]);
+    }
+    let storage = MemStorage::default();
+    storage.open(Path::new(PATH), OpenMode::CreateNew).unwrap().write_at(&bytes, 0).unwrap();
+    let out = Db::open_on(&MemStorage::default(), "out", options()).unwrap();
+    let report = salvage_on(&storage, PATH, &out, |_| {}).unwrap();
+    assert_eq!(report.commits, 1, "{report:?}");
 }
 
 /// Tables of a few short records: their place is the manifest.
