@@ -47,6 +47,7 @@ impl Target {
 /// All targets of this build.
 pub const TARGETS: &[Target] = &[
     Target { name: "open", run: open },
+    Target { name: "salvage", run: salvage },
     Target { name: "import", run: import },
     #[cfg(any(fuzzing, azekura_canary))]
     Target { name: "log", run: |b| whole(azekura::fuzzing::log, b) },
@@ -176,6 +177,26 @@ fn change(db: &Db) -> Result<(), String> {
         expected(&e)?;
     }
     Ok(())
+}
+
+/// Any bytes are a damaged file: what can be made of it goes to a new database, which is sound.
+fn salvage(bytes: &[u8]) -> Result<(), String> {
+    let (storage, fresh) = (holding(bytes).map_err(|e| e.to_string())?, MemStorage::default());
+    let out = Db::open_on(&fresh, PATH, options()).map_err(|e| e.to_string())?;
+    match azekura::salvage_on(&storage, PATH, &out, |_| {}) {
+        Ok(report) => {
+            let checked = out.check(|_| {}).map_err(|e| format!("the new database: {e}"))?;
+            if let Some(problem) = checked.problems.first() {
+                return Err(format!("the new database is not sound: {problem}"));
+            }
+            let records: u64 = report.tables.iter().map(|t| t.records).sum();
+            if records != checked.records {
+                return Err(format!("{records} records are reported, {} are there", checked.records));
+            }
+            Ok(())
+        }
+        Err(e) => expected(&e),
+    }
 }
 
 /// A hostile TSV stream: what is imported before a bad line is there, and exported lines read back.

@@ -23,7 +23,7 @@ Tasks:
   stress-tests  [--count N] [--minutes M] [--busy LOOPS] [--package P] [NAME]: every test 100 times, alone and beside
                 busy loops, an hour each at most; what failing tests print is kept in target/stress-tests
   schedules     [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps
-  fuzz          TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, log, page, manifest, parts, import)
+  fuzz          TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, salvage, log, page, manifest, parts, import)
   sanitize      address | thread [TEST...]: the engine's tests under a sanitizer
   targets       whether engine and command line build for aarch64 Linux, FreeBSD and macOS
 ";

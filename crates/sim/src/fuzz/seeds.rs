@@ -14,6 +14,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let mut seeds = match target {
         "import" => TSV.iter().map(|text| text.as_bytes().to_vec()).collect(),
         "open" => databases(),
+        "salvage" => databases().into_iter().flat_map(with_parts_gone).collect(),
         "log" => logs(),
         "page" => pages(),
         "manifest" => manifests(),
@@ -87,6 +88,16 @@ fn mixed(db: &Db) -> azekura::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A database, and what is left of it without its superblocks, without one of them, and without its end.
+fn with_parts_gone(file: Vec<u8>) -> [Vec<u8>; 4] {
+    let zeroed = |range: std::ops::Range<usize>| {
+        let mut bytes = file.clone();
+        bytes[range].fill(0);
+        bytes
+    };
+    [zeroed(0..8192), zeroed(0..4096), file[..file.len() * 3 / 4].to_vec(), file]
 }
 
 /// From the first frame of the log in each database.
