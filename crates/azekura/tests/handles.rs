@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::scope;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn memory(name: &str) -> Db {
     common::watch(Duration::from_secs(60));
@@ -101,9 +101,9 @@ fn is_closed<T>(call: &str, result: Result<T>) {
 
 #[test]
 fn after_the_close_every_call_says_so_and_the_file_is_free() {
-    for read_only in [false, true] {
-        let path = path(&format!("closed-{read_only}"));
-        let options = || Options::new().memory_bytes(8 << 20);
+    for (read_only, mapped) in [(false, false), (true, false), (false, true), (true, true)] {
+        let path = path(&format!("closed-{read_only}-{mapped}"));
+        let options = || Options::new().memory_bytes(8 << 20).mapped(mapped);
         let db = options().open(&path).unwrap();
         let t = db.create_table("t", Kind::Ordered).unwrap();
         t.put_many((0..2000u64).map(|i| (i.to_be_bytes(), vec![1; 50]))).unwrap();
@@ -124,11 +124,20 @@ fn after_the_close_every_call_says_so_and_the_file_is_free() {
         cursor.next().unwrap().unwrap();
         let mut fresh = t.cursor().unwrap();
         let kept = t.get_ref(&5u64.to_be_bytes()).unwrap().unwrap();
+        let large = t.get_ref(b"large").unwrap().unwrap();
         db.clone().close().unwrap();
-        // Others may have it at once, while all of this lives.
-        let again = options().open(&path).unwrap();
-        assert_eq!(again.open_table("t").unwrap().count().unwrap(), 2001 + u64::from(!read_only));
-        assert_eq!(*kept, [1; 50]);
+        // Others may have it at once, while all of this lives, unless readers have parts of it in their hands.
+        let is_free = || match options().open(&path) {
+            Ok(again) => Some(again),
+            Err(Error::Locked { .. }) => None,
+            Err(e) => panic!("{e}"),
+        };
+        let free = is_free();
+        assert_eq!(free.is_some(), !mapped);
+        let records = 2001 + u64::from(!read_only);
+        let count = |again: &Db| assert_eq!(again.open_table("t").unwrap().count().unwrap(), records);
+        free.iter().for_each(count);
+        assert_eq!((&*kept, &*large), (&[1; 50][..], &[2; 9000][..]));
         let key = 7u64.to_be_bytes();
         is_closed("get", t.get(&key));
         is_closed("get_ref", t.get_ref(&key));
@@ -170,8 +179,15 @@ fn after_the_close_every_call_says_so_and_the_file_is_free() {
         is_closed("close", db.clone().close());
         assert_eq!((db.tables().len(), t.name().as_str()), (1, "t"));
         let _figures = db.stats();
-        assert_eq!(again.open_table("t").unwrap().count().unwrap(), 2001 + u64::from(!read_only));
-        drop((t, read, cursor, fresh, kept, db));
+        free.iter().for_each(count);
+        if mapped {
+            drop((read, cursor, fresh, kept));
+            assert!(is_free().is_none(), "a value is still in somebody's hands");
+            drop(large);
+        }
+        let again = free.or_else(is_free).expect("nobody reads any more");
+        count(&again);
+        drop((t, db));
         again.close().unwrap();
         std::fs::remove_file(&path).unwrap();
     }
@@ -182,10 +198,13 @@ fn after_the_close_every_call_says_so_and_the_file_is_free() {
 fn a_read_that_races_with_the_close_is_right_or_closed() {
     const KEYS: u64 = 3000;
     let path = path("race");
-    let options = || Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).durability(Durability::Eventual);
+    let options = |round: u64| {
+        let options = Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).durability(Durability::Eventual);
+        options.mapped(round.is_multiple_of(2))
+    };
     let value = |round: u64, i: u64| vec![round as u8; if i.is_multiple_of(3) { 1100 + i as usize % 900 } else { 300 }];
     for round in 0..8u64 {
-        let db = options().open(&path).unwrap();
+        let db = options(round).open(&path).unwrap();
         let t = db.table("t", Kind::Hash).unwrap();
         if round == 0 {
             t.put_many((0..KEYS).map(|i| (i.to_be_bytes(), value(0, i)))).unwrap();
@@ -217,7 +236,16 @@ fn a_read_that_races_with_the_close_is_right_or_closed() {
                 std::thread::yield_now();
             }
             db.close().unwrap();
-            let other = options().open(&path).unwrap();
+            // Those who read the file where it stands have their last calls.
+            let started = Instant::now();
+            let other = loop {
+                match options(round).open(&path) {
+                    Err(Error::Locked { .. }) if started.elapsed() < Duration::from_secs(60) => {
+                        std::thread::yield_now()
+                    }
+                    opened => break opened.unwrap(),
+                }
+            };
             let t = other.open_table("t").unwrap();
             t.put_many((0..KEYS).map(|i| (i.to_be_bytes(), value(round + 1, i)))).unwrap();
             other.compact(|_| {}).unwrap();

@@ -18,6 +18,7 @@
 mod bytes;
 mod cut;
 mod handle;
+mod shown;
 
 use crate::rng::Rng;
 use bytes::Bytes;
@@ -139,6 +140,8 @@ struct Inner {
     bytes_max: u64,
     /// Space cannot be reserved: only what is written takes room.
     unreserving: bool,
+    /// Files can be mapped.
+    mapping: bool,
     /// How long a write takes.
     delay: std::time::Duration,
     trace: u64,
@@ -375,6 +378,11 @@ impl Disk {
     /// to what was not written before may find the disk full.
     pub fn set_unreserving(&self) {
         self.lock().unreserving = true;
+    }
+
+    /// From now on files can be mapped: whoever opens one may read where its bytes stand.
+    pub fn set_mapping(&self) {
+        self.lock().mapping = true;
     }
 
     /// From now on a copy of the disk is kept at every call that changes something; or once in `odds`

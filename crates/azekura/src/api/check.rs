@@ -77,6 +77,7 @@ struct Check<'a> {
 pub(super) fn check(db: &Db, mut progress: impl FnMut(Progress)) -> Result<CheckReport> {
     let engine = &*db.engine;
     let state = engine.state.load_full();
+    engine.life.check()?;
     let seq = state.visible();
     let total = state.tables.with_runs().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();
     let (report, referred) = (CheckReport::default(), BTreeMap::new());

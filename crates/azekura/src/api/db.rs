@@ -104,7 +104,9 @@ impl Db {
     }
 
     /// Closes the database for all who have a handle of it: flushes everything, ends the threads, gives the file
-    /// its final length, and gives its lock up, so that this process or another can open it at once. That length is at
+    /// its final length, and gives its lock up, so that this process or another can open it: at once if nobody is
+    /// reading, or if the file is not [`mapped`](Options::mapped); else when the last transaction, cursor and
+    /// [`ValueRef`](crate::ValueRef) is dropped. That length is at
     /// most 1.3 times the keys and values and 64 KiB, but for what readers still hold and very short keys of hash
     /// tables. For that it writes anew what is alive in tables of which much was replaced or removed, which takes its
     /// time; after loads of new keys it does not.

@@ -46,6 +46,7 @@ pub(crate) struct Config {
     pub(crate) eventual_delay: Duration,
     pub(crate) large_value_bytes: usize,
     pub(crate) background_merges: bool,
+    pub(crate) mapped: bool,
     pub(crate) threads: bool,
 }
 
@@ -109,6 +110,7 @@ impl Options {
                 eventual_delay: Duration::from_secs(1),
                 large_value_bytes: 1024,
                 background_merges: true,
+                mapped: true,
                 threads: true,
             },
         }
@@ -175,6 +177,20 @@ impl Options {
     /// then, also when it is closed. Default: true.
     pub fn background_merges(mut self, yes: bool) -> Options {
         self.config.background_merges = yes;
+        self
+    }
+
+    /// Whether runs and large values are read where the system keeps them, in shared read-only mappings of the
+    /// file: nothing is copied, and what the system keeps of the file serves all processes. Else they are read
+    /// into a cache of the library's own, within the budget. Default: true. (On systems other than Linux, and where
+    /// the system refuses, it is as false.)
+    ///
+    /// Either way everything is read with its checksum before it is used, and what cannot be read is an error. What
+    /// was read once, and given up by the system for want of memory, is read again by the system when it is used
+    /// through a mapping; if the disk fails just then, or somebody else has cut the file off meanwhile, the process
+    /// gets the signal SIGBUS instead of an error. Choose false where that must not be.
+    pub fn mapped(mut self, yes: bool) -> Options {
+        self.config.mapped = yes;
         self
     }
 

@@ -70,8 +70,9 @@ impl Table {
     #[inline]
     pub fn get_with<T>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         let engine = &self.db.engine;
-        engine.life.check()?;
         let state = engine.state.load();
+        // After the state is at hand: what it reads stays its own though somebody closes the database meanwhile.
+        engine.life.check()?;
         let seq = state.visible();
         let t = self.of(&state)?;
         let mut buf = KeyBuf::new();
@@ -106,13 +107,16 @@ impl Table {
     /// As [`get`](Table::get).
     pub fn get_ref(&self, key: &[u8]) -> Result<Option<ValueRef<'static>>> {
         let engine = &self.db.engine;
-        engine.life.check()?;
         let state = engine.state.load_full();
+        engine.life.check()?;
         let mut buf = KeyBuf::new();
         let t = self.of(&state)?;
         let sort = t.kind.sort_key(key, engine.hash_seed, &mut buf);
         lookup(t, state.visible(), sort, |tag, slot| match tag {
-            Tag::Large => Ahead::default().read(&engine.values, slot.bytes()).map(ValueRef::shared),
+            Tag::Large => {
+                let value = Ahead::default().read(&engine.values, slot.bytes())?;
+                Ok(ValueRef::large(value, Some(state.clone())))
+            }
             // SAFETY: the state goes with the reference.
             _ => Ok(unsafe { ValueRef::new(slot, Some(state.clone())) }),
         })?

@@ -80,13 +80,27 @@ pub(super) struct Frame {
 const _: () = assert!(size_of::<AtomicU32>() != 4 || size_of::<Frame>() == 16);
 
 impl Frame {
-    /// A frame that the list of free ones owns.
-    pub(super) fn new() -> Frame {
-        Frame {
-            state: AtomicU32::new(CLAIMED),
+    /// Frames that were never used: all zeros, so that their memory is taken as they are used.
+    #[cfg(not(loom))]
+    pub(super) fn fresh(n: usize) -> Box<[Frame]> {
+        // SAFETY: zeros are what a frame begins with: no pins, not read, no owner.
+        unsafe { Box::new_zeroed_slice(n).assume_init() }
+    }
+
+    /// The same, where atomics are more than their bytes.
+    #[cfg(loom)]
+    pub(super) fn fresh(n: usize) -> Box<[Frame]> {
+        let frame = |_| Frame {
+            state: AtomicU32::new(0),
             referenced: AtomicU32::new(0),
             owner: AtomicPtr::new(std::ptr::null_mut()),
-        }
+        };
+        (0..n).map(frame).collect()
+    }
+
+    /// The frame is used for the first time: the caller owns it alone. REQUIRES: no slot ever named it.
+    pub(super) fn begin(&self) {
+        self.state.store(CLAIMED, Ordering::Relaxed);
     }
 
     /// Pins the frame if `slot` still names it by `name` and nobody owns it alone.

@@ -73,6 +73,11 @@ const SHRINK_BYTES: usize = 2 << 20;
 /// How many slots of a run are released under one taking of the mutex: about 1 µs' worth.
 const RELEASE_SLOTS: usize = 256;
 
+/// What a frame takes of the cache's bytes: its page, beside which its guide is little, or else that and its header.
+fn cost_of(frame_bytes: usize) -> usize {
+    if frame_bytes == 0 { size_of::<Guide>() + size_of::<Frame>() } else { frame_bytes }
+}
+
 /// The index of the frame of that name; for `ABSENT`, one that no frame has.
 #[inline(always)]
 fn index_of(name: u32) -> usize {
@@ -147,17 +152,18 @@ impl Clock {
 }
 
 impl Cache {
-    /// A cache of as many frames of `frame_bytes` as `bytes` hold, and at least one. The memory is
-    /// reserved now, and taken as it is used, or by a thread a little before that if it may `stock` frames.
+    /// A cache of as many frames of `frame_bytes` as `bytes` hold, and at least one; of guides alone if a frame has
+    /// no bytes. The memory is reserved now, and taken as it is used, or by a thread a little before that if it may
+    /// `stock` frames.
     ///
     /// # Errors
     /// `Io` or `NoSpace` if the system refuses the addresses.
     pub(crate) fn new(bytes: usize, frame_bytes: usize, stock: bool) -> Result<Arc<Cache>> {
         // Names are 32 bits with one reserved, and positive so that sums with them do not wrap.
-        let frames = (bytes / frame_bytes).clamp(1, usize_of(u32::MAX >> 1));
+        let frames = (bytes / cost_of(frame_bytes)).clamp(1, usize_of(u32::MAX >> 1));
         Ok(Arc::new(Cache {
             region: Region::new(frames, frame_bytes)?,
-            frames: (0..frames).map(|_| Frame::new()).collect(),
+            frames: Frame::fresh(frames),
             slow: SlowPath {
                 clock: Mutex::new(Clock::new(frames)),
                 stocker: stock.then(Stocker::default),
@@ -186,6 +192,7 @@ impl Cache {
             Some(index) => index,
             None if clock.untouched < clock.limit => {
                 clock.untouched += 1;
+                self.frames[clock.untouched - 1].begin();
                 clock.untouched - 1
             }
             None => self.evict(&mut clock)?,
@@ -232,8 +239,8 @@ impl Cache {
     /// Lets the cache have as many frames as `bytes` hold, at least one and at most those it was made
     /// with. Making it smaller drives out what is in the last frames, 2 MiB at a time.
     pub(crate) fn set_bytes(&self, bytes: usize) {
-        let wanted = (bytes / self.frame_bytes()).clamp(1, self.frames.len());
-        let step = SHRINK_BYTES / self.frame_bytes();
+        let wanted = (bytes / cost_of(self.frame_bytes())).clamp(1, self.frames.len());
+        let step = SHRINK_BYTES / cost_of(self.frame_bytes());
         let mut clock = self.slow.clock.lock();
         if wanted >= clock.limit {
             clock.limit = wanted;
@@ -425,8 +432,9 @@ impl PageSlots {
             if let Some(frame) = self.cache.frames.get(index) {
                 prefetch_line(std::ptr::from_ref(frame).cast());
                 prefetch_line(self.cache.region.guide(index).as_ptr().cast());
-                let byte = byte & (self.cache.frame_bytes() - 1);
-                prefetch_line(self.cache.region.frame(index).as_ptr().wrapping_add(byte));
+                if byte < self.cache.frame_bytes() {
+                    prefetch_line(self.cache.region.frame(index).as_ptr().wrapping_add(byte));
+                }
             }
         }
     }

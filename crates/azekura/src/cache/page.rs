@@ -31,7 +31,7 @@ impl PageBuffer {
 pub(crate) struct PageRef<'a> {
     bytes: NonNull<[u8]>,
     guide: NonNull<Guide>,
-    /// The header of the frame that is pinned; null if `bytes` begin a `PageBuffer` of their own.
+    /// The header of the frame that is pinned; null if the guide stands in a `PageBuffer` of its own.
     frame: *const Frame,
     cache: PhantomData<&'a Frame>,
 }
@@ -56,8 +56,9 @@ impl<'a> PageRef<'a> {
     pub(super) fn private(buffer: Box<PageBuffer>, len: usize) -> PageRef<'a> {
         debug_assert!(len <= PAGE_BYTES);
         let buffer = NonNull::from(Box::leak(buffer));
-        // SAFETY: the buffer was just leaked, so the address of its field is inside an allocation.
-        let guide = unsafe { NonNull::new_unchecked(&raw mut (*buffer.as_ptr()).guide) };
+        // SAFETY: the buffer was just leaked, so the address of its field is inside an allocation. (It is reckoned
+        // from the whole buffer's, which is freed by it.)
+        let guide = unsafe { buffer.byte_add(std::mem::offset_of!(PageBuffer, guide)).cast() };
         let bytes = NonNull::slice_from_raw_parts(buffer.cast(), len);
         PageRef { bytes, guide, frame: std::ptr::null(), cache: PhantomData }
     }
@@ -69,11 +70,21 @@ impl<'a> PageRef<'a> {
         unsafe { self.guide.as_ref() }
     }
 
+    /// The same guide, of a page that stands elsewhere.
+    ///
+    /// # Safety
+    /// The bytes stay as they are until the result is dropped, and are those of which the guide was made.
+    #[inline(always)]
+    pub(crate) unsafe fn over(self, bytes: NonNull<[u8]>) -> PageRef<'a> {
+        let mut page = self;
+        page.bytes = bytes;
+        page
+    }
+
     /// Has the processor fetch the line of a byte of the page.
     #[inline(always)]
     pub(crate) fn prefetch(&self, byte: usize) {
-        // Masked, since a page whose checksum was forged may name any byte.
-        let byte = byte & (self.bytes.len() - 1);
+        // A page whose checksum was forged may name any byte.
         super::prefetch_line(self.bytes.cast::<u8>().as_ptr().wrapping_add(byte));
     }
 
@@ -107,15 +118,17 @@ impl Drop for PageRef<'_> {
         // promise given to `extend`).
         match unsafe { self.frame.as_ref() } {
             Some(frame) => frame.unpin(),
-            None => free_private(self.bytes.cast()),
+            None => free_private(self.guide),
         }
     }
 }
 
-/// Frees the bytes of a reference made by `PageRef::private`.
+/// Frees the buffer of a reference made by `PageRef::private`, by its guide.
 #[cold]
 #[inline(never)]
-fn free_private(bytes: NonNull<u8>) {
-    // SAFETY: without a frame the bytes came from a leaked box of this type, and are freed once only.
-    drop(unsafe { Box::from_raw(bytes.cast::<PageBuffer>().as_ptr()) });
+fn free_private(guide: NonNull<Guide>) {
+    // SAFETY: without a frame the guide stands in a leaked box of this type, so that its beginning is as far before.
+    let buffer = unsafe { guide.byte_sub(std::mem::offset_of!(PageBuffer, guide)) };
+    // SAFETY: as above; the box is freed once only.
+    drop(unsafe { Box::from_raw(buffer.cast::<PageBuffer>().as_ptr()) });
 }

@@ -36,8 +36,8 @@ pub(super) struct Region {
     /// The first frame, at a multiple of `HUGE_BYTES` inside the mapping.
     first: NonNull<u8>,
     frames: usize,
-    /// The size of a frame is two to the power of this.
-    frame_bits: u32,
+    /// The size of a frame; none where it is only for its guide.
+    frame_bytes: usize,
     /// For model checkers: one watched place per frame.
     shadow: Shadow,
 }
@@ -49,7 +49,7 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Reserves addresses for `frames` frames of `frame_bytes`, a power of two, each.
+    /// Reserves addresses for `frames` frames of `frame_bytes`, a power of two or nothing, each.
     ///
     /// # Errors
     /// `Io` if the system refuses, or if they would not fit in the address space.
@@ -70,9 +70,9 @@ impl Region {
         let skipped = mapping.cast::<u8>().align_offset(HUGE_BYTES);
         // SAFETY: the mapping has HUGE_BYTES more than the frames need, and `skipped` is less.
         let first = unsafe { mapping.cast::<u8>().add(skipped) };
-        debug_assert!(frame_bytes.is_power_of_two());
-        let (frame_bits, shadow) = (frame_bytes.trailing_zeros(), Shadow::new(frames * SHADOW_BYTES));
-        let region = Region { mapping, mapping_bytes, first, frames, frame_bits, shadow };
+        debug_assert!(frame_bytes == 0 || frame_bytes.is_power_of_two());
+        let shadow = Shadow::new(frames * SHADOW_BYTES);
+        let region = Region { mapping, mapping_bytes, first, frames, frame_bytes, shadow };
         region.advise_huge();
         Ok(region)
     }
@@ -97,14 +97,14 @@ impl Region {
     /// The size of each frame.
     #[inline(always)]
     pub(super) fn frame_bytes(&self) -> usize {
-        1 << self.frame_bits
+        self.frame_bytes
     }
 
     /// The first byte of frame `index`.
     #[inline(always)]
     pub(super) fn frame(&self, index: usize) -> NonNull<u8> {
         debug_assert!(index < self.frames);
-        let offset = index << self.frame_bits;
+        let offset = index * self.frame_bytes;
         // SAFETY: `index` names a frame (the headers' array, as long as this one, was indexed with
         // it), so the offset is inside the mapping, which `new` checked to fit an isize.
         unsafe { self.first.add(offset) }
@@ -125,7 +125,7 @@ impl Region {
             let first = self.frame(index).as_ptr().cast();
             // SAFETY: the range is inside the mapping, and its owner expects any contents; they are
             // zeros. A refusal keeps the memory, which is only a matter of the budget.
-            let _ = unsafe { rustix::mm::madvise(first, count << self.frame_bits, rustix::mm::Advice::LinuxDontNeed) };
+            let _ = unsafe { rustix::mm::madvise(first, count * self.frame_bytes, rustix::mm::Advice::LinuxDontNeed) };
         }
     }
 
@@ -150,7 +150,7 @@ impl Region {
     #[inline(always)]
     pub(super) fn guide(&self, index: usize) -> NonNull<Guide> {
         debug_assert!(index < self.frames);
-        let offset = (self.frames << self.frame_bits).wrapping_add(index.wrapping_mul(size_of::<Guide>()));
+        let offset = (self.frames * self.frame_bytes).wrapping_add(index.wrapping_mul(size_of::<Guide>()));
         // SAFETY: as in `frame`; the guides follow the frames, which end at a multiple of a guide's size.
         unsafe { self.first.add(offset).cast() }
     }

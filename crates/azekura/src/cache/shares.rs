@@ -77,13 +77,27 @@ impl Caches {
         Ok(Arc::new(Caches { large, small: OnceLock::new(), bytes_max: bytes, stock, shares }))
     }
 
+    /// One cache of guides for pages of both sizes, which are read where they stand.
+    ///
+    /// # Errors
+    /// As `Cache::new`.
+    pub(crate) fn of_guides(bytes: usize) -> Result<Arc<Caches>> {
+        let (large, shares) = (Cache::new(bytes, 0, false)?, Mutex::new(Shares::new(bytes)));
+        Ok(Arc::new(Caches { large, small: OnceLock::new(), bytes_max: bytes, stock: false, shares }))
+    }
+
+    /// Whether pages are read where they stand, and only their guides are here.
+    pub(crate) fn has_guides_only(&self) -> bool {
+        self.large.frame_bytes() == 0
+    }
+
     /// The cache of pages of that size.
     ///
     /// # Errors
     /// As `Cache::new`, for the first run of small pages.
     pub(crate) fn of(&self, page_bytes: usize) -> Result<Arc<Cache>> {
         debug_assert!(page_bytes == PAGE_BYTES || page_bytes == SMALL_PAGE_BYTES);
-        if page_bytes == PAGE_BYTES {
+        if page_bytes == PAGE_BYTES || self.has_guides_only() {
             return Ok(self.large.clone());
         }
         if let Some(small) = self.small.get() {
@@ -108,6 +122,9 @@ impl Caches {
 
     /// Lets both caches together have `bytes`.
     pub(crate) fn set_bytes(&self, bytes: usize) {
+        if self.has_guides_only() {
+            return;
+        }
         let mut shares = self.shares.lock();
         shares.bytes = bytes;
         self.divide(&mut shares);
@@ -149,7 +166,7 @@ impl Caches {
             let stats = cache.stats();
             sum.misses += stats.misses;
             sum.evictions += stats.evictions;
-            sum.used_bytes += stats.frames_used * cache.frame_bytes() as u64;
+            sum.used_bytes += stats.frames_used * super::cost_of(cache.frame_bytes()) as u64;
         }
         sum
     }

@@ -119,6 +119,7 @@ impl Cache {
         };
         let Some(mut taken) = taken else { return false };
         for &index in &taken {
+            self.frames[index].begin();
             // SAFETY: the frame is CLAIMED and in no list, so it is this thread's alone.
             unsafe { self.region.touch(index) };
         }

@@ -18,6 +18,7 @@ use crate::base::key::Kind;
 use crate::engine::state::{State, TableState};
 use crate::format::block::Tag;
 use crate::memtable::chunk::Chunk;
+use crate::values::LargeValue;
 use crate::values::ahead::Ahead;
 use source::Source;
 use std::cmp::Ordering;
@@ -56,8 +57,8 @@ enum Place {
 
 /// Where the record given out stands.
 enum Given {
-    /// Its value in the cursor's own.
-    Copied,
+    /// A large value.
+    Large,
     /// Its value where a source stands.
     InPlace(usize),
 }
@@ -92,9 +93,9 @@ pub struct Cursor {
     at: Vec<u8>,
     /// The sources still stand at the record given out last: they pass it when the next one is asked for.
     owed: bool,
-    /// The key given out last, if it is not the sort key, and the value, if it stands nowhere else.
+    /// The key given out last, if it is not the sort key, and the value, if it is a large one.
     key: Vec<u8>,
-    value: Vec<u8>,
+    value: Option<LargeValue>,
     any_ranges: bool,
     failed: Option<Error>,
     ahead: Ahead,
@@ -129,7 +130,7 @@ impl Cursor {
             at: Vec::new(),
             owed: false,
             key: Vec::new(),
-            value: Vec::new(),
+            value: None,
             any_ranges,
             failed: None,
             ahead: Ahead::default(),
@@ -215,7 +216,7 @@ impl Cursor {
             Ok(Some(given)) => {
                 let key = if self.kind == Kind::Hash { &self.key } else { &self.at };
                 match given {
-                    Given::Copied => Ok(Some((key, &self.value))),
+                    Given::Large => Ok(self.value.as_deref().map(|value| (key.as_slice(), value))),
                     Given::InPlace(source) => Ok(Some((key, self.sources[source].value()))),
                 }
             }
@@ -325,10 +326,10 @@ impl Cursor {
         if self.sources[i].tag() != Tag::Large {
             return Ok(Some(Given::InPlace(i)));
         }
-        let (bytes, at) = self.ahead.read(&self.db.engine.values, self.sources[i].value())?;
-        self.value.clear();
-        self.value.extend_from_slice(&bytes[at]);
-        Ok(Some(Given::Copied))
+        // What was read ahead is filled anew only if nobody holds it.
+        self.value = None;
+        self.value = Some(self.ahead.read(&self.db.engine.values, self.sources[i].value())?);
+        Ok(Some(Given::Large))
     }
 
     /// As `pick_unhidden`, then steps over the record: for counting.

@@ -2,9 +2,11 @@
 
 use super::Engine;
 use super::checkpoint::Purpose;
+use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::Ordering;
 use crate::base::sync::thread::JoinHandle;
+use std::sync::Arc;
 
 impl Engine {
     /// Closes, and lets others open the file: whoever still has a handle gets `Closed` from it, and no read that
@@ -16,8 +18,19 @@ impl Engine {
             return closed;
         }
         self.life.close();
-        let unlocked = self.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
-        closed.and(unlocked)
+        closed.and(self.let_go())
+    }
+
+    /// Gives the file's lock up, at once or with the last of those who read it where it stands.
+    fn let_go(&self) -> Result<()> {
+        if self.store.mapping.is_none() {
+            return self.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
+        }
+        let retired = std::mem::take(&mut *self.retired.lock());
+        drop(retired);
+        let _commit = self.lock_commit();
+        self.state.store(Arc::new(State { lease: None, ..self.state.load().copy() }));
+        Ok(())
     }
 
     /// Flushes, ends the threads and the log, and cuts the file to its length. The threads are left if nothing was

@@ -52,7 +52,7 @@ use crate::memtable::pool::Pool;
 use crate::run::Store;
 use crate::space::Space;
 use crate::storage::{File, IoCounters};
-use crate::values::ValueStore;
+use crate::values::{LargeValue, ValueStore};
 use checkpoint::Checkpoint;
 use commit::Commit;
 use pace::Pace;
@@ -143,7 +143,7 @@ impl Engine {
     }
 
     /// The value that a reference of `VALUE_REF_BYTES` stands for.
-    pub(crate) fn read_large(&self, reference: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn read_large(&self, reference: &[u8]) -> Result<LargeValue> {
         self.values.read(reference)
     }
 

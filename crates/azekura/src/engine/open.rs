@@ -39,7 +39,7 @@ use crate::log::Log;
 use crate::memtable::pool::Pool;
 use crate::run::{FilterBudget, Run, Store};
 use crate::space::{Extent, Space};
-use crate::storage::{BulkWrites, File, Gate, IoCounters, Metered, Storage};
+use crate::storage::{BulkWrites, File, Gate, IoCounters, Lease, Metered, Storage};
 use crate::values::{Segment, ValueStore};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -122,7 +122,9 @@ fn build(
     let poison = Arc::new(Poison::default());
     let next_segment = values.keys().next_back().map_or(1, |id| id + 1);
     let bulk = BulkWrites::new(file.clone(), config.threads);
-    let store = ValueStore::new(file.clone(), bulk.clone(), space.clone(), poison.clone(), next_segment);
+    let mapping = if config.mapped { file.mapping() } else { None };
+    let store =
+        ValueStore::new(file.clone(), mapping.clone(), bulk.clone(), space.clone(), poison.clone(), next_segment);
     let values_store = Arc::new(store);
     let adopt = |v: &ValueInfo| {
         let segment = values_store.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()));
@@ -138,8 +140,12 @@ fn build(
     let filters = FilterBudget::new(cache_bytes / FILTERS_PART);
     // Without the thread that takes from the cache what filters keep, they have a part for good.
     let has_flusher = config.threads && !config.read_only;
-    let caches =
-        Caches::new(if has_flusher { cache_bytes } else { cache_bytes - cache_bytes / FILTERS_PART }, config.threads)?;
+    let caches = match &mapping {
+        Some(_) => Caches::of_guides(usize_of64(config.memory_bytes / GUIDES_PART))?,
+        None if has_flusher => Caches::new(cache_bytes, config.threads)?,
+        None => Caches::new(cache_bytes - cache_bytes / FILTERS_PART, config.threads)?,
+    };
+    let lease = mapping.is_some().then(|| Lease::new(file.clone()));
     let buffers = config.buffers();
     let counters = Counters::default();
     counters.log_commits.store(replayed.commits.len() as u64, Ordering::Relaxed);
@@ -148,7 +154,17 @@ fn build(
     let engine = Engine {
         path: length.path.to_path_buf(),
         least_bytes,
-        store: Store { file: file.clone(), bulk, space: space.clone(), caches, filters, file_id, hash_seed, buffers },
+        store: Store {
+            file: file.clone(),
+            mapping,
+            bulk,
+            space: space.clone(),
+            caches,
+            filters,
+            file_id,
+            hash_seed,
+            buffers,
+        },
         file,
         life,
         io,
@@ -156,7 +172,7 @@ fn build(
         hash_seed,
         values: values_store,
         log,
-        state: ArcSwap::from_pointee(State::new(flushed)),
+        state: ArcSwap::from_pointee(State { lease, ..State::new(flushed) }),
         poison,
         commit: Mutex::new(Commit::new(flushed + 1)),
         tidying: Tidying::default(),
@@ -199,6 +215,9 @@ fn build(
 /// checkpoint came to name for one of the next. Whoever finds the same checkpoint skips another random
 /// number of them besides.
 const ID_GAP: u64 = 1 << 20;
+/// The part of the budget that guides may take where pages are read in the file's mapping: for pages of 16 KiB, 50
+/// times as much data as the budget.
+const GUIDES_PART: u64 = 4;
 /// The part of the page cache's budget that filters may keep for themselves.
 const FILTERS_PART: usize = 8;
 

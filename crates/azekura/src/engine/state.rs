@@ -17,6 +17,7 @@ use crate::memtable::chunk::Chunk;
 use crate::memtable::ranges::Ranges;
 use crate::run::Run;
 use crate::run::label::Origin;
+use crate::storage::Lease;
 use crate::values::Segment;
 use std::sync::{Arc, LazyLock};
 
@@ -297,6 +298,8 @@ pub(crate) struct State {
     pub(crate) frozen: Option<Arc<[u32]>>,
     /// Never given to two tables: those of all tables that ever were are below.
     pub(crate) next_table: u32,
+    /// Where runs are read in the file's mapping: whoever has the state may read them. None once it is closed.
+    pub(crate) lease: Option<Arc<Lease>>,
 }
 
 impl State {
@@ -309,6 +312,7 @@ impl State {
             frozen_seq: flushed_seq,
             frozen: None,
             next_table: 1,
+            lease: None,
         }
     }
 
@@ -362,6 +366,7 @@ impl State {
             frozen_seq: self.frozen_seq,
             frozen: self.frozen.clone(),
             next_table: self.next_table,
+            lease: self.lease.clone(),
         }
     }
 }

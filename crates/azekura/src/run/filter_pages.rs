@@ -11,7 +11,7 @@ use crate::base::codec::usize_of;
 use crate::base::error::Result;
 use crate::base::limits::PAGE_BYTES;
 use crate::cache::{Cache, KeptPages, PageSlots, prefetch_line};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A line of the processor's cache.
@@ -57,6 +57,8 @@ pub(super) struct FilterPages {
     /// Decided at the first lookup: kept here, or in the cache.
     kept: OnceLock<Option<Kept>>,
     cached: PageSlots,
+    /// Which pages were checked, where they are read in the file's mapping.
+    checked: OnceLock<Box<[AtomicBool]>>,
     budget: Arc<FilterBudget>,
     pages: u32,
 }
@@ -68,7 +70,29 @@ struct Kept {
 
 impl FilterPages {
     pub(super) fn new(cache: Arc<Cache>, budget: Arc<FilterBudget>, pages: u32) -> FilterPages {
-        FilterPages { kept: OnceLock::new(), cached: PageSlots::new(cache, pages), budget, pages }
+        let cached = PageSlots::new(cache, pages);
+        FilterPages { kept: OnceLock::new(), cached, checked: OnceLock::new(), budget, pages }
+    }
+
+    /// Whether there is no such page.
+    #[inline(always)]
+    pub(super) fn is_beyond(&self, page: u32) -> bool {
+        page >= self.pages
+    }
+
+    /// Whether a page was found whole before.
+    #[inline(always)]
+    pub(super) fn is_checked(&self, page: u32) -> bool {
+        let checked = self.checked.get().and_then(|checked| checked.get(usize_of(page)));
+        checked.is_some_and(|checked| checked.load(Ordering::Relaxed))
+    }
+
+    /// A page was found whole.
+    pub(super) fn set_checked(&self, page: u32) {
+        let none = || (0..self.pages).map(|_| AtomicBool::new(false)).collect();
+        if let Some(checked) = self.checked.get_or_init(none).get(usize_of(page)) {
+            checked.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Leaves it without pages. REQUIRES: none was asked for yet.

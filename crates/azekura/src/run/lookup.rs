@@ -24,8 +24,8 @@ pub(crate) enum PageHold<'a> {
 
 /// A page that the cache does not keep: of several units, or one that nobody's reading has met (`has`).
 pub(crate) struct LargePage {
-    bytes: Box<[u8]>,
-    guide: Guide,
+    pub(super) bytes: Box<[u8]>,
+    pub(super) guide: Guide,
 }
 
 impl PageHold<'_> {
@@ -81,6 +81,10 @@ impl Run {
             return Ok(true);
         }
         let (page, line) = block_place(block_of(hash, self.info.filter_blocks));
+        if let Some(mapping) = &self.store.mapping {
+            let block = self.mapped_filter(mapping, page, line)?;
+            return Ok(block.is_none_or(|block| block_contains(block, hash)));
+        }
         let load = |page_bytes: &mut [u8]| self.load_filter(page, page_bytes);
         Ok(self.filter.line(page, line, load, |block| block_contains(block, hash))?.unwrap_or(true))
     }
@@ -90,13 +94,22 @@ impl Run {
     pub(crate) fn prefetch_filter(&self, hash: u64) {
         if self.info.filter_blocks != 0 {
             let (page, line) = block_place(block_of(hash, self.info.filter_blocks));
-            self.filter.prefetch(page, line);
+            match &self.store.mapping {
+                Some(mapping) => self.prefetch_mapped_filter(mapping, page, line),
+                None => self.filter.prefetch(page, line),
+            }
         }
+    }
+
+    /// Where filter page `page` begins in the run.
+    #[inline(always)]
+    pub(super) fn filter_at(&self, page: u32) -> u64 {
+        self.info.data_bytes + u64::from(page) * PAGE_BYTES as u64
     }
 
     /// Reads filter page `page` from the file and verifies it.
     pub(crate) fn load_filter(&self, page: u32, frame: &mut [u8]) -> Result<()> {
-        let at = self.info.data_bytes + u64::from(page) * PAGE_BYTES as u64;
+        let at = self.filter_at(page);
         self.read(at, frame)?;
         check(frame, self.seed, self.info.id, FILTER_PAGE_BASE + page, self.file_offset(at))
     }
@@ -108,15 +121,32 @@ impl Run {
         if meta.units.is_some() {
             return self.page_of_units(page);
         }
-        let unit = u32_of(page);
-        self.data.get(unit, |frame, guide| self.load_unit(unit, frame, guide)).map(PageHold::Cached)
+        self.page_of_one(u32_of(page))
     }
 
-    /// The page of the fence's entry `page`, if it is in the cache.
+    /// A page of one unit.
+    #[inline(always)]
+    fn page_of_one(&self, unit: u32) -> Result<PageHold<'_>> {
+        match &self.store.mapping {
+            Some(mapping) => self.mapped_page(mapping, unit, 1),
+            None => self.data.get(unit, |frame, guide| self.load_unit(unit, frame, guide)).map(PageHold::Cached),
+        }
+    }
+
+    /// The page of the fence's entry `page`, if it is known.
     #[inline(always)]
     pub(crate) fn peek(&self, page: usize) -> Option<PageHold<'_>> {
         let meta = self.meta.get()?;
-        if meta.units.is_some() { None } else { self.data.peek(u32_of(page)).map(PageHold::Cached) }
+        if meta.units.is_some() { None } else { self.peek_one(u32_of(page)) }
+    }
+
+    /// A page of one unit, if it is known.
+    #[inline(always)]
+    fn peek_one(&self, unit: u32) -> Option<PageHold<'_>> {
+        match &self.store.mapping {
+            Some(mapping) => self.known_page(mapping, unit, 1),
+            None => self.data.peek(unit).map(PageHold::Cached),
+        }
     }
 
     /// Asks the processor for what `page` will read first.
@@ -138,11 +168,11 @@ impl Run {
     /// As `page`, in a run where some page has several units. Those are not cached.
     fn page_of_units(&self, page: usize) -> Result<PageHold<'_>> {
         let meta = self.meta()?;
-        let (unit, units) = self.place_of(meta, page);
-        if units == 1 {
-            return self.data.get(unit, |frame, guide| self.load_unit(unit, frame, guide)).map(PageHold::Cached);
+        match (self.place_of(meta, page), &self.store.mapping) {
+            ((unit, 1), _) => self.page_of_one(unit),
+            ((unit, units), Some(mapping)) => self.mapped_page(mapping, unit, units),
+            ((unit, units), None) => self.page_apart(unit, units),
         }
-        self.page_apart(unit, units)
     }
 
     /// The first unit of the fence's entry `page`, and how many there are.
@@ -153,7 +183,7 @@ impl Run {
     }
 
     /// A page of some units, read into a buffer of its own.
-    fn page_apart(&self, unit: u32, units: usize) -> Result<PageHold<'_>> {
+    pub(super) fn page_apart(&self, unit: u32, units: usize) -> Result<PageHold<'_>> {
         let offset = self.unit_offset(unit);
         let bad = |detail: &str| corrupt_page(offset, self.info.id, unit, detail);
         if units > units_max(self.info.page_bytes) {
@@ -178,9 +208,12 @@ impl Run {
     /// will take the place of one that is being read, before readers meet it. What cannot be read is
     /// the business of whoever asks for it.
     pub(crate) fn warm(&self) -> Result<()> {
-        let filter_pages = u32_of(usize_of64(self.info.filter_pages()));
-        for page in (0..filter_pages).take_while(|_| self.filter.is_kept() || self.filter.has_room()) {
-            let _loaded = self.filter.line(page, 0, |bytes| self.load_filter(page, bytes), |_| ())?;
+        for page in 0..u32_of(usize_of64(self.info.filter_pages())) {
+            match &self.store.mapping {
+                Some(mapping) => drop(self.mapped_filter(mapping, page, 0)?),
+                None if !self.filter.is_kept() && !self.filter.has_room() => break,
+                None => drop(self.filter.line(page, 0, |bytes| self.load_filter(page, bytes), |_| ())?),
+            }
         }
         for page in (0..self.meta()?.pages()).take_while(|_| self.data.has_room()) {
             let _loaded = self.page(page)?;
@@ -210,7 +243,7 @@ impl Run {
     /// The page of the fence's entry `page`, past the cache if it is not there.
     fn page_unread(&self, page: usize) -> Result<PageHold<'_>> {
         let (unit, units) = self.place_of(self.meta()?, page);
-        let cached = if units == 1 { self.data.peek(unit).map(PageHold::Cached) } else { None };
+        let cached = if units == 1 { self.peek_one(unit) } else { None };
         match cached {
             Some(hold) => Ok(hold),
             None => self.page_apart(unit, units),

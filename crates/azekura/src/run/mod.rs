@@ -11,6 +11,7 @@ pub(crate) mod filter;
 mod filter_pages;
 pub(crate) mod label;
 mod lookup;
+mod mapped;
 pub(crate) mod meta;
 pub(crate) mod reader;
 pub(crate) mod writer;
@@ -26,7 +27,7 @@ use crate::base::sync::Mutex;
 use crate::cache::{Caches, PageSlots};
 use crate::format::manifest::RunInfo;
 use crate::space::{Extent, Space};
-use crate::storage::{BulkWrites, File};
+use crate::storage::{BulkWrites, File, FileMapping};
 use crate::values::Segment;
 use filter_pages::FilterPages;
 use meta::Meta;
@@ -36,6 +37,8 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) file: Arc<dyn File>,
+    /// Where pages and values are read, unless they are read into memory of our own.
+    pub(crate) mapping: Option<Arc<FileMapping>>,
     pub(crate) bulk: Arc<BulkWrites>,
     pub(crate) space: Arc<Space>,
     pub(crate) caches: Arc<Caches>,
@@ -186,6 +189,19 @@ impl Run {
             before += e.len;
         }
         0
+    }
+
+    /// Where byte `at` of the run lies in the file, and how many of the run's bytes stand there together.
+    #[inline(always)]
+    fn stretch(&self, at: u64) -> Option<(u64, u64)> {
+        let mut before = 0;
+        for e in &self.info.extents {
+            if at < before + e.len {
+                return Some((e.offset + (at - before), before + e.len - at));
+            }
+            before += e.len;
+        }
+        None
     }
 
     /// Where a unit begins in the run.

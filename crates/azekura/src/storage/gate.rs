@@ -9,7 +9,7 @@
 //!
 //! A write looks before, and those who close wait until it has ended (`Life::while_open`).
 
-use super::File;
+use super::{File, FileMapping};
 use crate::base::error::Error;
 use crate::base::life::Life;
 use std::io;
@@ -109,5 +109,10 @@ impl File for Gate {
 
     fn unlock(&self) -> io::Result<()> {
         self.file.unlock()
+    }
+
+    /// Those who read there have the file's lock kept for them (`storage/lease.rs`).
+    fn mapping(&self) -> Option<Arc<FileMapping>> {
+        self.file.mapping()
     }
 }

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{File, len_of};
+use super::{File, FileMapping, len_of};
 
 /// What has passed through the [`Metered`] files that share it.
 #[derive(Debug, Default)]
@@ -125,5 +125,9 @@ impl File for Metered {
 
     fn unlock(&self) -> io::Result<()> {
         self.file.unlock()
+    }
+
+    fn mapping(&self) -> Option<Arc<FileMapping>> {
+        self.file.mapping()
     }
 }

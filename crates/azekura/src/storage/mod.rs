@@ -24,6 +24,8 @@ use std::sync::Arc;
 
 mod bulk;
 mod gate;
+mod lease;
+mod mapping;
 mod memory;
 mod metered;
 mod os;
@@ -33,6 +35,8 @@ mod tests;
 
 pub(crate) use bulk::BulkWrites;
 pub(crate) use gate::Gate;
+pub(crate) use lease::Lease;
+pub use mapping::FileMapping;
 pub use memory::MemStorage;
 pub use metered::{IoCounters, Metered};
 pub use os::OsStorage;
@@ -143,6 +147,11 @@ pub trait File: Send + Sync {
     /// The system's error.
     fn unlock(&self) -> io::Result<()> {
         Ok(())
+    }
+
+    /// The file's bytes where the system keeps them, if it can show them there.
+    fn mapping(&self) -> Option<Arc<FileMapping>> {
+        None
     }
 }
 

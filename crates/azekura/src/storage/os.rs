@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-use super::{File, OpenMode, Storage, end_of, len_of, read_fully, uninterrupted, write_fully};
+use super::{File, FileMapping, OpenMode, Storage, end_of, len_of, read_fully, uninterrupted, write_fully};
 
 /// The operating system's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -105,7 +105,8 @@ fn is_unsupported(errno: Errno) -> bool {
 
 /// An open file of the operating system.
 struct OsFile {
-    file: fs::File,
+    file: Arc<fs::File>,
+    mapping: OnceLock<Arc<FileMapping>>,
     /// The first failure to bring bytes to the disk. Once set, no sync of this handle succeeds.
     failure: OnceLock<Errno>,
     /// Set once `RWF_DSYNC` has been found missing.
@@ -128,7 +129,8 @@ impl Drop for OsFile {
 impl OsFile {
     fn new(file: fs::File) -> OsFile {
         OsFile {
-            file,
+            file: Arc::new(file),
+            mapping: OnceLock::new(),
             failure: OnceLock::new(),
             no_durable_write: AtomicBool::new(false),
             growth: Mutex::new(()),
@@ -285,6 +287,10 @@ impl File for OsFile {
             rustix::fs::flock(&self.file, FlockOperation::Unlock)?;
         }
         Ok(())
+    }
+
+    fn mapping(&self) -> Option<Arc<FileMapping>> {
+        Some(self.mapping.get_or_init(|| Arc::new(FileMapping::new(self.file.clone()))).clone())
     }
 }
 

@@ -13,9 +13,10 @@ use crate::engine::state::{State, TableState};
 use crate::format::block::Tag;
 use crate::format::page::Page;
 use crate::run::{Hit, PageHold, Run};
+use crate::values::LargeValue;
 use crate::values::ahead::Ahead;
 use std::cell::{Cell, RefCell};
-use std::ops::{Bound, Range};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// A consistent view of every table as of the moment it was begun. It blocks nobody and nobody
@@ -115,7 +116,7 @@ impl ReadTxn {
         let t = self.state_of(table)?;
         let mut buf = KeyBuf::new();
         let give = |tag, slot: Slot<'_>| match tag {
-            Tag::Large => self.large(slot.bytes()).map(ValueRef::shared),
+            Tag::Large => self.large(slot.bytes()).map(|value| ValueRef::large(value, None)),
             // SAFETY: the states live as long as `self`, from which the result borrows.
             _ => Ok(unsafe { ValueRef::new(slot, None) }),
         };
@@ -156,7 +157,7 @@ impl ReadTxn {
             let out = match hint.page.value(place) {
                 (Tag::Delete, _) => Ok(None),
                 (Tag::Put, value) => Ok(Some(f(value))),
-                (Tag::Large, reference) => self.large(reference).map(|(v, at)| Some(f(&v[at]))),
+                (Tag::Large, reference) => self.large(reference).map(|v| Some(f(&v))),
             };
             self.hint.borrow_mut().get_or_insert(hint);
             return out;
@@ -165,7 +166,7 @@ impl ReadTxn {
         let mut buf = KeyBuf::new();
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
         self.find(t, sort, |tag, slot| match tag {
-            Tag::Large => self.large(slot.bytes()).map(|(v, at)| f(&v[at])),
+            Tag::Large => self.large(slot.bytes()).map(|v| f(&v)),
             _ => Ok(f(slot.bytes())),
         })?
         .transpose()
@@ -173,7 +174,7 @@ impl ReadTxn {
 
     /// Reads a large value, and ahead of it if they are read in order.
     #[cold]
-    fn large(&self, reference: &[u8]) -> Result<(Arc<Vec<u8>>, Range<usize>)> {
+    fn large(&self, reference: &[u8]) -> Result<LargeValue> {
         self.ahead.borrow_mut().read(&self.engine().values, reference)
     }
 

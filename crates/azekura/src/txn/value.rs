@@ -6,6 +6,7 @@
 use super::get::Slot;
 use crate::engine::state::State;
 use crate::run::PageHold;
+use crate::values::LargeValue;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
@@ -16,8 +17,8 @@ enum Inner {
     Memory(NonNull<[u8]>),
     /// In a page whose run `state` keeps.
     Page(PageHold<'static>, Range<usize>),
-    /// A large value, in a buffer read from its segment.
-    Shared(Arc<Vec<u8>>, Range<usize>),
+    /// A large value, which keeps its own place.
+    Large(LargeValue),
 }
 
 /// A value read without a copy. It dereferences to its bytes.
@@ -67,9 +68,9 @@ impl<'a> ValueRef<'a> {
         ValueRef { inner, _state: state, _owner: std::marker::PhantomData }
     }
 
-    /// A large value.
-    pub(crate) fn shared((bytes, range): (Arc<Vec<u8>>, Range<usize>)) -> ValueRef<'a> {
-        ValueRef { inner: Inner::Shared(bytes, range), _state: None, _owner: std::marker::PhantomData }
+    /// A large value, with the state in which it was found unless that outlives `'a`.
+    pub(crate) fn large(value: LargeValue, state: Option<Arc<State>>) -> ValueRef<'a> {
+        ValueRef { inner: Inner::Large(value), _state: state, _owner: std::marker::PhantomData }
     }
 }
 
@@ -94,7 +95,7 @@ impl Deref for ValueRef<'_> {
             // SAFETY: the memtable is kept by the state (see `new`) and never changes.
             Inner::Memory(bytes) => unsafe { bytes.as_ref() },
             Inner::Page(page, at) => &page[at.clone()],
-            Inner::Shared(bytes, at) => &bytes[at.clone()],
+            Inner::Large(value) => value,
         }
     }
 }

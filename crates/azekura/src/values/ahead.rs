@@ -4,7 +4,7 @@
 //! processor's cache until it has been handed out. It begins when two values are read that stand
 //! one after the other; anything else is read by itself.
 
-use super::{Segment, ValueRef, ValueStore};
+use super::{LargeValue, Segment, ValueRef, ValueStore};
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::error::Result;
 use std::ops::Range;
@@ -25,9 +25,18 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// The value of a reference: a buffer, and where in it the value stands.
-    pub(crate) fn read(&mut self, store: &ValueStore, reference: &[u8]) -> Result<(Arc<Vec<u8>>, Range<usize>)> {
+    /// The value of a reference.
+    pub(crate) fn read(&mut self, store: &ValueStore, reference: &[u8]) -> Result<LargeValue> {
         let at = ValueRef::decode(reference)?;
+        if let Some(value) = store.standing(at)? {
+            return Ok(value);
+        }
+        let (bytes, range) = self.copy(store, at)?;
+        Ok(LargeValue::copied(bytes, range))
+    }
+
+    /// A buffer, and where in it the value stands.
+    fn copy(&mut self, store: &ValueStore, at: ValueRef) -> Result<(Arc<Vec<u8>>, Range<usize>)> {
         let (from, to) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.len));
         let (same, segment) = match &self.segment {
             Some(s) if s.id == at.segment => (true, s.clone()),

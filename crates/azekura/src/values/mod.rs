@@ -14,11 +14,13 @@
 //! Lock order: `open`, then `queue`, then the leaves (`registry`, a segment's `tail`, a place's `left`).
 
 pub(crate) mod ahead;
+mod mapped;
 mod place;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod writer;
 
+pub(crate) use mapped::LargeValue;
 pub(crate) use writer::ValueStore;
 
 use crate::base::codec::{u32_at, usize_of};
@@ -29,6 +31,7 @@ use crate::base::sync::{ArcSwap, Mutex};
 use crate::engine::poison::Poison;
 use crate::space::{Extent, Space};
 use crate::storage::File;
+use mapped::Touched;
 use place::Place;
 use std::sync::{Arc, OnceLock};
 
@@ -88,6 +91,8 @@ pub(crate) struct Segment {
     /// How long the file was when it was opened, if it ended before the segment did: long values behind that are
     /// not believed, however long the file has become since.
     cut_at: OnceLock<u64>,
+    /// What of it was read once, where it is read in the file's mapping.
+    touched: Touched,
 }
 
 impl Drop for Segment {
@@ -115,6 +120,7 @@ impl Segment {
             parts: Mutex::new(Vec::new()),
             tail: Mutex::new((used, Vec::new())),
             cut_at: OnceLock::new(),
+            touched: Touched::default(),
         }
     }
 

@@ -89,6 +89,18 @@ impl Place {
         self.extents.last().map_or(0, Extent::end)
     }
 
+    /// Where byte `start` of the segment lies in the file, and how many of the segment's bytes stand there together.
+    pub(super) fn stretch(&self, start: u64) -> Option<(u64, u64)> {
+        let mut before = 0;
+        for e in &self.extents {
+            if start < before + e.len {
+                return Some((e.offset + (start - before), before + e.len - start));
+            }
+            before += e.len;
+        }
+        None
+    }
+
     /// An error if a file of `file_len` bytes ends before some of the segment's bytes from `start` to `end`.
     pub(super) fn check_inside(&self, start: u64, end: u64, file_len: u64) -> Result<()> {
         let mut before = 0;

@@ -11,8 +11,14 @@ use std::sync::Arc;
 fn a_reader_of_the_open_segment_keeps_its_place_when_that_is_cut_and_moved() {
     let file = MemStorage::default().open("f".as_ref(), OpenMode::CreateNew).unwrap();
     let space = Arc::new(Space::from_live(0, Vec::new()).unwrap());
-    let store =
-        ValueStore::new(file.clone(), BulkWrites::new(file, false), space.clone(), Arc::new(Poison::default()), 1);
+    let store = ValueStore::new(
+        file.clone(),
+        None,
+        BulkWrites::new(file, false),
+        space.clone(),
+        Arc::new(Poison::default()),
+        1,
+    );
     let (_, segment) = store.append(&[7; 100]).unwrap();
     // A reader has looked up where the segment stands, and takes its time.
     let held = segment.place();

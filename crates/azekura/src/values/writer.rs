@@ -1,7 +1,7 @@
 //! The writing side of value segments: the open segment, and the thread that writes full buffers.
 //! What finds no room on the disk is tried again; meanwhile those who wait for it are told.
 
-use super::{Part, Segment, ValueRef};
+use super::{LargeValue, Part, Segment, ValueRef};
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{SEGMENT_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
@@ -9,7 +9,7 @@ use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::base::sync::{Condvar, Instant, Mutex, MutexGuard, RwLock};
 use crate::engine::poison::Poison;
 use crate::space::{Extent, Space};
-use crate::storage::{BulkWrites, File};
+use crate::storage::{BulkWrites, File, FileMapping};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -50,6 +50,7 @@ fn no_space() -> Error {
 /// All value segments of a database.
 pub(crate) struct ValueStore {
     file: Arc<dyn File>,
+    pub(super) mapping: Option<Arc<FileMapping>>,
     bulk: Arc<BulkWrites>,
     space: Arc<Space>,
     poison: Arc<Poison>,
@@ -67,6 +68,7 @@ pub(crate) struct ValueStore {
 impl ValueStore {
     pub(crate) fn new(
         file: Arc<dyn File>,
+        mapping: Option<Arc<FileMapping>>,
         bulk: Arc<BulkWrites>,
         space: Arc<Space>,
         poison: Arc<Poison>,
@@ -74,6 +76,7 @@ impl ValueStore {
     ) -> ValueStore {
         ValueStore {
             file,
+            mapping,
             bulk,
             space,
             poison,
@@ -111,15 +114,19 @@ impl ValueStore {
             .ok_or_else(|| Error::corrupt("value reference", 0, format!("there is no value segment {}", at.segment)))
     }
 
-    /// Reads a large value.
-    pub(crate) fn read(&self, reference: &[u8]) -> Result<Vec<u8>> {
+    /// A large value, where it stands or read.
+    pub(crate) fn read(&self, reference: &[u8]) -> Result<LargeValue> {
         let at = ValueRef::decode(reference)?;
+        if let Some(value) = self.standing(at)? {
+            return Ok(value);
+        }
         let segment = self.segment_of(at)?;
         // The length is checked against the segment before it is believed.
         segment.check(at)?;
         let mut value = vec![0; usize_of(at.len)];
         segment.read(at, &mut value)?;
-        Ok(value)
+        let range = 0..value.len();
+        Ok(LargeValue::copied(Arc::new(value), range))
     }
 
     /// Segments to which nothing is added any more.

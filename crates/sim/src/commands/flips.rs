@@ -89,6 +89,9 @@ pub fn run(arguments: &Arguments) -> Verdict {
             let sample = &samples[usize::try_from(n).unwrap_or(0) % samples.len()];
             let mut rng = Rng::of(run.seed, n);
             let disk = sample.disk.after_kill();
+            if rng.one_in(2) {
+                disk.set_mapping();
+            }
             let damage = damage(sample, &disk, &mut rng);
             look(&run, &watchdog, &tally, sample, &disk, rng.one_in(3), &damage);
         });

@@ -1,6 +1,8 @@
 //! The contents of a file of the disk.
 
+use super::shown::Shown;
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// A sparse file in memory; copies share what neither has changed since.
@@ -9,6 +11,8 @@ pub(super) struct Bytes {
     /// The length.
     pub(super) len: u64,
     chunks: BTreeMap<u64, Arc<[u8; CHUNK]>>,
+    /// Where mappings show it.
+    pub(super) shown: Shown,
 }
 
 const CHUNK: usize = 16 << 10;
@@ -40,6 +44,12 @@ impl Bytes {
             Arc::make_mut(chunk)[place..place + len].copy_from_slice(part);
         }
         self.len = self.len.max(at + bytes.len() as u64);
+        self.shown.follow(|file| file.write_all_at(bytes, at));
+    }
+
+    /// What is not all zeros, by where it begins.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = (u64, &[u8; CHUNK])> {
+        self.chunks.iter().map(|(n, bytes)| (n * CHUNK as u64, &**bytes))
     }
 
     /// Zeroes a range as far as the file goes.
@@ -50,6 +60,7 @@ impl Bytes {
                 Arc::make_mut(bytes)[place..place + len].fill(0);
             }
         }
+        self.shown.follow(|file| file.write_all_at(&vec![0; n], at));
     }
 
     /// Cuts, or lengthens with zeros.
@@ -57,6 +68,7 @@ impl Bytes {
         self.zero(len, self.len);
         self.chunks.split_off(&len.div_ceil(CHUNK as u64));
         self.len = len;
+        self.shown.follow(|file| file.set_len(len));
     }
 
     /// False: the file ends before that.

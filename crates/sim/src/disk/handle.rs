@@ -6,7 +6,7 @@
 //! kin).
 
 use super::{Call, Disk, Effect, Inner, Node, Op, Waiting, cut};
-use azekura::storage::{File, OpenMode, Storage, read_fully, uninterrupted, write_fully};
+use azekura::storage::{File, FileMapping, OpenMode, Storage, read_fully, uninterrupted, write_fully};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -297,6 +297,12 @@ impl File for Handle {
             node.exclusive = None;
         }
         Ok(())
+    }
+
+    fn mapping(&self) -> Option<Arc<FileMapping>> {
+        let mut d = self.disk.lock();
+        let file = if d.mapping { d.nodes[self.node].now.show().ok() } else { None };
+        file.map(|file| Arc::new(FileMapping::new(file)))
     }
 }
 

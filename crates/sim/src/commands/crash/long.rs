@@ -77,6 +77,9 @@ impl Long<'_> {
         let ack = Ack::known(&moment.mark);
         let choice = moment.disk.choice(*rng.pick(&KEEPS), rng);
         let image = moment.disk.image(&choice);
+        if rng.one_in(3) {
+            image.set_mapping();
+        }
         let name = format!("{before}cut at call {}, {ack:?}", moment.mark.calls);
         let set = if rng.one_in(2) { self.set } else { Setting { threads: false, ..self.set } };
         self.run.tried(1);

@@ -161,6 +161,9 @@ impl Small<'_> {
                 return;
             }
             let image = moment.disk.image(&choice);
+            if rng.one_in(8) {
+                image.set_mapping();
+            }
             let odds = if depth > 1 { self.odds.first } else { self.odds.again };
             let deep = depth > 0 && !self.is_large() && rng.one_in(odds[self.length]);
             if deep {

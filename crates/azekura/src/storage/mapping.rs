@@ -1,0 +1,132 @@
+//! A file's bytes where the system keeps them: shared read-only mappings.
+//!
+//! The file is mapped in windows, each when something in it is first asked for. A window is as long as it is
+//! whether or not the file is, so that a file may grow under it; nobody may touch what lies behind the file's end.
+//!
+//! A mapping shows what is written to the file as soon as the write has returned. A plain touch of a page that
+//! the system cannot read ends the process with a signal instead of an error. So whoever reads here has read the
+//! same bytes by [`File::read_at`](super::File::read_at) once, which reports what it meets: from then on the
+//! system has them, and has to read them again only where memory is short.
+//!
+//! Pages that are not in memory are read one by one (`MADV_RANDOM`): who reads on has the system read ahead.
+
+use std::fs;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+
+/// The bytes of a window: much more than most files have, and little of the addresses that there are.
+const WINDOW_BYTES: u64 = 64 << 30;
+/// What is behind the last window is not mapped.
+const WINDOWS: usize = 256;
+
+/// The mappings of one file.
+pub struct FileMapping {
+    file: Arc<fs::File>,
+    windows: [OnceLock<Option<Window>>; WINDOWS],
+}
+
+/// One mapping, of `WINDOW_BYTES`.
+struct Window {
+    first: NonNull<u8>,
+}
+
+// SAFETY: a window owns its mapping, whose address does not depend on the thread, and hands out addresses only.
+unsafe impl Send for Window {}
+// SAFETY: as above; it never changes.
+unsafe impl Sync for Window {}
+
+impl FileMapping {
+    /// Maps nothing yet. Whoever implements [`File::mapping`](super::File::mapping) sees to it that this file has the
+    /// same bytes as `File::read_at` gives.
+    pub fn new(file: Arc<fs::File>) -> FileMapping {
+        FileMapping { file, windows: [const { OnceLock::new() }; WINDOWS] }
+    }
+
+    /// Where `len` bytes of the file from `offset` on stand for as long as this lives. None where they do not stand
+    /// together, or cannot be mapped: then they are to be read.
+    #[inline(always)]
+    pub(crate) fn at(&self, offset: u64, len: usize) -> Option<NonNull<u8>> {
+        let (window, start) = (offset / WINDOW_BYTES, offset % WINDOW_BYTES);
+        if start + len as u64 > WINDOW_BYTES {
+            return None;
+        }
+        let slot = self.windows.get(usize::try_from(window).ok()?)?;
+        let window = match slot.get() {
+            Some(window) => window.as_ref()?,
+            None => self.open(slot, window * WINDOW_BYTES)?,
+        };
+        // SAFETY: `start` is less than the window's length, which `Window::new` has mapped.
+        Some(unsafe { window.first.add(usize::try_from(start).ok()?) })
+    }
+
+    #[cold]
+    fn open<'a>(&self, slot: &'a OnceLock<Option<Window>>, offset: u64) -> Option<&'a Window> {
+        slot.get_or_init(|| Window::new(&self.file, offset)).as_ref()
+    }
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+impl Window {
+    /// None if the system refuses: it may have no such mappings here, or limit a process's addresses.
+    fn new(file: &fs::File, offset: u64) -> Option<Window> {
+        use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
+        let len = usize::try_from(WINDOW_BYTES).ok()?;
+        // SAFETY: a new mapping at an address of the system's choice touches no other memory.
+        let mapping = unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file, offset) };
+        let window = Window { first: NonNull::new(mapping.ok()?)?.cast() };
+        // SAFETY: the range is the mapping's own, and the advice changes no contents. A refusal costs reads only.
+        let _ = unsafe { madvise(window.first.as_ptr().cast(), len, Advice::Random) };
+        Some(window)
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+impl Window {
+    /// Nobody has tried what other systems do behind a file's end.
+    fn new(_: &fs::File, _: u64) -> Option<Window> {
+        None
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        if let Ok(len) = usize::try_from(WINDOW_BYTES) {
+            // SAFETY: the mapping is this window's own, and whatever points into it keeps the window.
+            let _ = unsafe { rustix::mm::munmap(self.first.as_ptr().cast(), len) };
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux", target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    fn mapped() -> (Arc<fs::File>, FileMapping) {
+        let path = std::env::temp_dir().join(format!("azekura-mapping-{}", std::process::id()));
+        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let file = Arc::new(file);
+        (file.clone(), FileMapping::new(file))
+    }
+
+    #[test]
+    fn a_mapping_shows_what_is_written_later_too() {
+        let (file, mapping) = mapped();
+        let at = mapping.at(4096, 5).unwrap();
+        file.write_all_at(b"hello", 4096).unwrap();
+        // SAFETY: the bytes are in the file by now, and nobody changes them.
+        assert_eq!(unsafe { std::slice::from_raw_parts(at.as_ptr(), 5) }, b"hello");
+        assert_eq!(mapping.at(4098, 3).map(|p| p.as_ptr()), Some(at.as_ptr().wrapping_add(2)), "the same window");
+    }
+
+    #[test]
+    fn what_does_not_stand_together_is_not_given() {
+        let (_, mapping) = mapped();
+        assert!(mapping.at(WINDOW_BYTES - 4096, 4096).is_some());
+        assert!(mapping.at(WINDOW_BYTES - 4096, 4097).is_none());
+        assert!(mapping.at(WINDOW_BYTES * WINDOWS as u64, 1).is_none());
+        assert!(mapping.at(u64::MAX - 1, 1).is_none());
+    }
+}

@@ -1,0 +1,125 @@
+//! Large values where they stand in the file.
+//!
+//! What is read of a segment for the first time is read into a small buffer, a block at a time, which gives an
+//! error where a touch of the mapping would end the process; from then on its blocks count as touched, and values
+//! in them are handed out where they stand. The checksum of a value is compared each time.
+
+use super::place::Place;
+use super::{Segment, ValueRef, ValueStore};
+use crate::base::codec::{usize_of, usize_of64};
+use crate::base::error::Result;
+use crate::base::limits::ALIGN_BYTES;
+use crate::storage::FileMapping;
+use std::ops::{Deref, Range};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// How much is read at a time to touch it.
+const TOUCH_BYTES: usize = 64 << 10;
+
+/// A large value that was read and found whole. It dereferences to its bytes.
+pub(crate) struct LargeValue(Inner);
+
+enum Inner {
+    /// In the mapping; the place keeps the extents from being given to others.
+    Standing {
+        bytes: NonNull<[u8]>,
+        _place: Arc<Place>,
+        _mapping: Arc<FileMapping>,
+    },
+    Copied(Arc<Vec<u8>>, Range<usize>),
+}
+
+// SAFETY: the bytes never change while the place is held, and their address does not depend on the thread.
+unsafe impl Send for LargeValue {}
+// SAFETY: as above; they are only read.
+unsafe impl Sync for LargeValue {}
+
+impl LargeValue {
+    /// A part of a buffer.
+    pub(super) fn copied(bytes: Arc<Vec<u8>>, range: Range<usize>) -> LargeValue {
+        LargeValue(Inner::Copied(bytes, range))
+    }
+}
+
+impl Deref for LargeValue {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            // SAFETY: the mapping is kept, and the bytes in it stay as they are while the place is.
+            Inner::Standing { bytes, .. } => unsafe { bytes.as_ref() },
+            Inner::Copied(bytes, range) => &bytes[range.clone()],
+        }
+    }
+}
+
+/// Which blocks of a segment were read once.
+#[derive(Default)]
+pub(super) struct Touched(OnceLock<Box<[AtomicU64]>>);
+
+impl Touched {
+    /// Calls `touch` unless all blocks from byte `start` to `end` of a segment of `bytes` were touched before.
+    fn once(&self, start: u64, end: u64, bytes: u64, touch: impl FnOnce() -> Result<()>) -> Result<()> {
+        let words = bytes.div_ceil(ALIGN_BYTES * u64::from(u64::BITS));
+        let none = || (0..words).map(|_| AtomicU64::new(0)).collect();
+        let map = self.0.get_or_init(none);
+        let blocks = start / ALIGN_BYTES..end.div_ceil(ALIGN_BYTES);
+        let bit = |block: u64| Some((map.get(usize_of64(block / 64))?, 1 << (block % 64)));
+        let is_set = |block| bit(block).is_some_and(|(word, mask)| word.load(Ordering::Relaxed) & mask != 0);
+        if blocks.clone().all(is_set) {
+            return Ok(());
+        }
+        touch()?;
+        for (word, mask) in blocks.filter_map(bit) {
+            word.fetch_or(mask, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+impl Segment {
+    /// The value where it stands; none if it does not stand together, or is not in the file yet.
+    fn standing(&self, mapping: &Arc<FileMapping>, at: ValueRef) -> Result<Option<LargeValue>> {
+        self.check(at)?;
+        let (start, end) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.len));
+        if end > self.written() {
+            return Ok(None);
+        }
+        let place = self.place();
+        let Some((offset, together)) = place.stretch(start) else { return Ok(None) };
+        let Some(first) = mapping.at(offset, usize_of(at.len)).filter(|_| together >= end - start) else {
+            return Ok(None);
+        };
+        self.touched.once(start, end, place.bytes(), || self.touch(&place, start, end))?;
+        let bytes = NonNull::slice_from_raw_parts(first, usize_of(at.len));
+        let value = LargeValue(Inner::Standing { bytes, _place: place, _mapping: mapping.clone() });
+        self.verify(at, &value)?;
+        Ok(Some(value))
+    }
+
+    /// Reads what is there, and forgets it.
+    #[cold]
+    fn touch(&self, place: &Place, start: u64, end: u64) -> Result<()> {
+        let mut buffer = vec![0; TOUCH_BYTES.min(usize_of64(end - start))];
+        let mut at = start;
+        while at < end {
+            let n = buffer.len().min(usize_of64(end - at));
+            place.read(self.file.as_ref(), at, &mut buffer[..n])?;
+            at += n as u64;
+        }
+        Ok(())
+    }
+}
+
+impl ValueStore {
+    /// The value of a reference where it stands, if it can be read there.
+    pub(super) fn standing(&self, at: ValueRef) -> Result<Option<LargeValue>> {
+        match &self.mapping {
+            Some(mapping) => self.segment_of(at)?.standing(mapping, at),
+            None => Ok(None),
+        }
+    }
+}

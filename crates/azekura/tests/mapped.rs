@@ -1,0 +1,141 @@
+//! Runs and large values read where they stand in the file, beside the same read into memory: the same answers, no
+//! second copy, and errors where something is wrong before it is first touched.
+
+mod common;
+
+use azekura::{Db, Durability, Error, Kind, Options, Table};
+use common::Rng;
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+const RECORDS: u64 = 60_000;
+
+fn path(name: &str) -> PathBuf {
+    common::watch(std::time::Duration::from_secs(120));
+    std::env::temp_dir().join(format!("azekura-mapped-{}-{name}.azk", std::process::id()))
+}
+
+fn options(mapped: bool) -> Options {
+    Options::new().memory_bytes(8 << 20).durability(Durability::Eventual).mapped(mapped)
+}
+
+/// Small values, values of a page and more, and large ones that stand in segments.
+fn value(i: u64) -> Vec<u8> {
+    let len = match i % 100 {
+        0 => 5000 + i as usize % 3000,
+        1..10 => 700,
+        _ => 20 + i as usize % 60,
+    };
+    let mut rng = Rng::new(i);
+    (0..len).map(|_| rng.number() as u8).collect()
+}
+
+fn key(i: u64) -> [u8; 8] {
+    i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+/// A closed database of more than its budget.
+fn filled(path: &Path, kind: Kind) {
+    let db = options(true).open(path).unwrap();
+    let t = db.create_table("t", kind).unwrap();
+    for part in 0..RECORDS / 1000 {
+        t.put_many((part * 1000..(part + 1) * 1000).map(|i| (key(i), value(i)))).unwrap();
+    }
+    // A record of several pages.
+    t.put(b"long", &[7; 900]).unwrap();
+    drop(t);
+    db.close().unwrap();
+}
+
+fn reads_everything(t: &Table) {
+    for i in (0..RECORDS).step_by(7) {
+        assert_eq!(t.get(&key(i)).unwrap().as_ref(), Some(&value(i)), "key {i}");
+        assert_eq!(t.get_ref(&key(i)).unwrap().as_deref(), Some(&value(i)[..]), "key {i}");
+        assert!(!t.contains(&(RECORDS + i).to_le_bytes()).unwrap());
+    }
+}
+
+#[test]
+fn what_was_read_once_is_not_read_again() {
+    for kind in [Kind::Ordered, Kind::Hash] {
+        let path = path(&format!("once-{kind:?}"));
+        filled(&path, kind);
+        for mapped in [true, false] {
+            let db = options(mapped).open(&path).unwrap();
+            let t = db.open_table("t").unwrap();
+            reads_everything(&t);
+            let before = db.stats();
+            reads_everything(&t);
+            let read = db.stats().read_bytes - before.read_bytes;
+            assert_eq!(read == 0, mapped, "{read} bytes were read again of {}", before.file_bytes);
+            let all: BTreeMap<_, _> = t.cursor().unwrap().owned().map(Result::unwrap).collect();
+            assert_eq!(all.len() as u64, RECORDS + 1);
+            assert!((0..RECORDS).all(|i| all.get(&key(i)[..]) == Some(&value(i))));
+            assert!(db.check(|_| {}).unwrap().problems.is_empty());
+            drop(t);
+            db.close().unwrap();
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+/// Readers hold their values while all that they stand in is replaced, moved and given to others.
+#[test]
+fn values_in_hand_stay_as_they_are() {
+    let path = path("held");
+    filled(&path, Kind::Ordered);
+    let db = options(true).open(&path).unwrap();
+    let t = db.open_table("t").unwrap();
+    let read = db.read();
+    let keys: Vec<u64> = (0..RECORDS).step_by(500).collect();
+    let held: Vec<_> = keys.iter().map(|&i| t.get_ref(&key(i)).unwrap().unwrap()).collect();
+    for round in 0..3u8 {
+        t.put_many((0..RECORDS).map(|i| (key(i), vec![round; value(i).len()]))).unwrap();
+        db.compact(|_| {}).unwrap();
+        for (&i, held) in keys.iter().zip(&held) {
+            assert_eq!(**held, value(i)[..], "key {i}, round {round}");
+            assert_eq!(read.get(&t, &key(i)).unwrap(), Some(value(i)), "key {i}, round {round}");
+        }
+    }
+    drop((held, read));
+    assert_eq!(t.get(&key(3)).unwrap(), Some(vec![2; value(3).len()]));
+    drop(t);
+    db.close().unwrap();
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// What of a file is damaged or gone when it is first touched is an error, and no signal.
+#[test]
+fn damage_before_the_first_touch_is_an_error() {
+    for cut in [false, true] {
+        let path = path(&format!("damage-{cut}"));
+        filled(&path, Kind::Ordered);
+        let db = options(true).read_only(true).open(&path).unwrap();
+        let t = db.open_table("t").unwrap();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        let len = file.metadata().unwrap().len();
+        if cut {
+            file.set_len(len / 2).unwrap();
+        } else {
+            (len / 2..len).step_by(4096).for_each(|at| file.write_all_at(&[0xa5; 64], at + 100).unwrap());
+        }
+        let (mut right, mut errors) = (0, 0);
+        for i in 0..RECORDS {
+            match t.get(&key(i)) {
+                Ok(found) => {
+                    assert_eq!(found, Some(value(i)), "key {i}");
+                    right += 1;
+                }
+                Err(Error::Corrupt { .. } | Error::Io { .. } | Error::Truncated { .. }) => errors += 1,
+                Err(e) => panic!("key {i}: {e}"),
+            }
+        }
+        assert!(right > RECORDS / 10 && errors > RECORDS / 10, "{right} right, {errors} errors");
+        assert!(!db.check(|_| {}).unwrap().problems.is_empty());
+        drop(t);
+        let _refused: Result<(), Error> = Db::close(db);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
