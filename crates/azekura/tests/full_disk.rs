@@ -6,6 +6,7 @@ use sim::disk::{Call, Disk, Effect, Fault, Keep};
 use sim::rng::Rng;
 use sim::watchdog::Watchdog;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const PATH: &str = "full.azk";
@@ -138,44 +139,45 @@ fn groups_of_commits_on_a_disk_that_is_full_at_times() {
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, options(Durability::Sync)).unwrap();
     let table = db.create_table("t", Kind::Ordered).unwrap();
-    let until = Instant::now() + Duration::from_secs(4);
-    let (mut keys, mut refused) = (BTreeSet::new(), 0u64);
+    let (mut keys, refused, over) = (BTreeSet::new(), AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..4u64)
             .map(|thread| {
-                let (table, watchdog) = (table.clone(), &watchdog);
+                let (table, watchdog, refused, over) = (table.clone(), &watchdog, &refused, &over);
                 scope.spawn(move || {
-                    let (mut mine, mut refused) = (Vec::new(), 0u64);
+                    let mut mine = Vec::new();
                     for i in 0.. {
-                        if Instant::now() > until {
+                        if over.load(Ordering::Relaxed) {
                             break;
                         }
                         watchdog.at(format!("thread {thread}, commit {i}"));
                         let key = thread << 32 | i;
                         match table.put(&key.to_be_bytes(), &value(key, 700)) {
                             Ok(()) => mine.push(key),
-                            Err(Error::NoSpace { .. }) => refused += 1,
+                            Err(Error::NoSpace { .. }) => drop(refused.fetch_add(1, Ordering::Relaxed)),
                             Err(e) => panic!("thread {thread}, commit {i}: {e}"),
                         }
                     }
-                    (mine, refused)
+                    mine
                 })
             })
             .collect();
         let mut rng = Rng(5);
-        while Instant::now() < until {
+        for _ in 0..200 {
+            let (seen, since) = (refused.load(Ordering::Relaxed), Instant::now());
             disk.set_bytes_max(rng.below(8 << 20));
-            std::thread::sleep(Duration::from_millis(rng.below(20)));
+            // Until somebody was refused, or found room in what the file has already.
+            while refused.load(Ordering::Relaxed) == seen && since.elapsed() < Duration::from_millis(100) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(Duration::from_millis(rng.below(10)));
             disk.set_bytes_max(u64::MAX);
             std::thread::sleep(Duration::from_millis(rng.below(10)));
         }
-        disk.set_bytes_max(u64::MAX);
-        for writer in writers {
-            let (mine, more) = writer.join().unwrap();
-            keys.extend(mine);
-            refused += more;
-        }
+        over.store(true, Ordering::Relaxed);
+        keys.extend(writers.into_iter().flat_map(|writer| writer.join().unwrap()));
     });
+    let refused = refused.into_inner();
     println!("{} commits, {refused} refused", keys.len());
     assert!(keys.len() > 500 && refused > 50, "{} commits, {refused} refused", keys.len());
     holds(&db, &disk, &table, &keys, 700);
