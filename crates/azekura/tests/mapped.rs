@@ -3,8 +3,9 @@
 
 mod common;
 
-use azekura::{Db, Durability, Error, Kind, Options, Table};
+use azekura::{Db, Durability, Error, Kind, Options, Table, WriteOptions};
 use common::Rng;
+use sim::disk::{Call, Disk, Effect, Fault};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -138,4 +139,27 @@ fn damage_before_the_first_touch_is_an_error() {
         let _refused: Result<(), Error> = Db::close(db);
         std::fs::remove_file(&path).unwrap();
     }
+}
+
+/// Opening that finds no room for a copy of the log tries another way, and has the file's lock after that.
+#[test]
+fn opening_on_a_full_disk_keeps_the_lock() {
+    let disk = Disk::seeded(1);
+    disk.set_mapping();
+    let open = |disk: &Disk| Db::open_on(disk, "d.azk", options(true).threads(false));
+    let db = open(&disk).unwrap();
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let mut txn = db.write_with(WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() });
+    (0..20u64).for_each(|i| txn.put(&t, &key(i), &value(i)).unwrap());
+    txn.commit().unwrap();
+    let disk = disk.after_kill();
+    disk.set_mapping();
+    disk.set_fault(Some(Fault { call: Call::Write, nth: 1, forever: false, effect: Effect::Error(28) }));
+    let again = open(&disk).unwrap();
+    assert_eq!(disk.faults_hit(), 1, "the log was to be copied");
+    disk.set_fault(None);
+    assert_eq!(again.open_table("t").unwrap().get(&key(3)).unwrap(), Some(value(3)));
+    assert!(matches!(open(&disk), Err(Error::Locked { .. })), "nobody else may have the file");
+    again.close().unwrap();
+    open(&disk).unwrap().close().unwrap();
 }

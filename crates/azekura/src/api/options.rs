@@ -188,7 +188,9 @@ impl Options {
     /// Either way everything is read with its checksum before it is used, and what cannot be read is an error. What
     /// was read once, and given up by the system for want of memory, is read again by the system when it is used
     /// through a mapping; if the disk fails just then, or somebody else has cut the file off meanwhile, the process
-    /// gets the signal SIGBUS instead of an error. Choose false where that must not be.
+    /// gets the signal SIGBUS instead of an error. Choose false where that must not be. A [`ValueRef`](crate::ValueRef)
+    /// or a cursor's record that a forked child has in its hands may change when the parent goes on: a child lets go of
+    /// them unread.
     pub fn mapped(mut self, yes: bool) -> Options {
         self.config.mapped = yes;
         self

@@ -86,6 +86,11 @@ impl Caches {
         Ok(Arc::new(Caches { large, small: OnceLock::new(), bytes_max: bytes, stock: false, shares }))
     }
 
+    /// The most that it may take.
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// Whether pages are read where they stand, and only their guides are here.
     pub(crate) fn has_guides_only(&self) -> bool {
         self.large.frame_bytes() == 0

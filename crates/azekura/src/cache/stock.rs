@@ -113,13 +113,14 @@ impl Cache {
         let taken = {
             let mut clock = self.slow.clock.lock();
             let taken = clock.take_cold(self.frame_bytes());
+            // Before the lock is given up: nobody else may claim them from then on.
+            taken.iter().flatten().for_each(|&index| self.frames[index].begin());
             clock.stocking = taken.is_some();
             clock.touching = taken.as_ref().map_or(0, Vec::len);
             taken
         };
         let Some(mut taken) = taken else { return false };
         for &index in &taken {
-            self.frames[index].begin();
             // SAFETY: the frame is CLAIMED and in no list, so it is this thread's alone.
             unsafe { self.region.touch(index) };
         }

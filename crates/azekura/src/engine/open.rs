@@ -79,7 +79,9 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         build(&length, config.clone(), gate(), io.clone(), &found, logs, gap).map(Arc::new)
     };
     if config.read_only {
-        return Ok((build(Logs::Leave)?, Vec::new()));
+        let engine = build(Logs::Leave)?;
+        engine.lease();
+        return Ok((engine, Vec::new()));
     }
     let mut engine = build(Logs::Copy)?;
     match engine.secure(&found) {
@@ -89,6 +91,7 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         }
         done => done?,
     }
+    engine.lease();
     let threads = engine.start_threads()?;
     Ok((engine, threads))
 }
@@ -145,7 +148,6 @@ fn build(
         None if has_flusher => Caches::new(cache_bytes, config.threads)?,
         None => Caches::new(cache_bytes - cache_bytes / FILTERS_PART, config.threads)?,
     };
-    let lease = mapping.is_some().then(|| Lease::new(file.clone()));
     let buffers = config.buffers();
     let counters = Counters::default();
     counters.log_commits.store(replayed.commits.len() as u64, Ordering::Relaxed);
@@ -172,7 +174,7 @@ fn build(
         hash_seed,
         values: values_store,
         log,
-        state: ArcSwap::from_pointee(State { lease, ..State::new(flushed) }),
+        state: ArcSwap::from_pointee(State::new(flushed)),
         poison,
         commit: Mutex::new(Commit::new(flushed + 1)),
         tidying: Tidying::default(),
@@ -300,6 +302,15 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Where the file is read where it stands, its lock goes with the last state from now on, and not with the handle:
+    /// this is the engine that is used, and nobody reads yet.
+    fn lease(&self) {
+        if self.store.mapping.is_some() {
+            let lease = Some(Lease::new(self.file.clone()));
+            self.state.store(Arc::new(State { lease, ..self.state.load().copy() }));
+        }
     }
 
     /// Makes durable what recovery has read, before anything is built on it: a copy of the superblock, if

@@ -205,17 +205,23 @@ impl Run {
     }
 
     /// Takes the run's pages into the cache, as long as no others have to go for them: of a run that
-    /// will take the place of one that is being read, before readers meet it. What cannot be read is
-    /// the business of whoever asks for it.
+    /// will take the place of one that is being read, before readers meet it. Where pages are read where they stand, so
+    /// many are checked as the cache has bytes, whatever it could know. What cannot be read is the business of whoever
+    /// asks for it.
     pub(crate) fn warm(&self) -> Result<()> {
         for page in 0..u32_of(usize_of64(self.info.filter_pages())) {
             match &self.store.mapping {
+                Some(_) if usize_of(page) * PAGE_BYTES > self.store.caches.bytes_max() => break,
                 Some(mapping) => drop(self.mapped_filter(mapping, page, 0)?),
                 None if !self.filter.is_kept() && !self.filter.has_room() => break,
                 None => drop(self.filter.line(page, 0, |bytes| self.load_filter(page, bytes), |_| ())?),
             }
         }
-        for page in (0..self.meta()?.pages()).take_while(|_| self.data.has_room()) {
+        let pages = match &self.store.mapping {
+            Some(_) => self.store.caches.bytes_max() / self.info.page_bytes,
+            None => usize::MAX,
+        };
+        for page in (0..self.meta()?.pages().min(pages)).take_while(|_| self.data.has_room()) {
             let _loaded = self.page(page)?;
         }
         Ok(())

@@ -27,10 +27,19 @@ thread_local! {
 
 /// Calls `f` with a buffer of `len` bytes.
 fn with_buffer<T>(len: usize, f: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
-    BUFFER.with_borrow_mut(|buffer| {
-        buffer.resize(buffer.len().max(len), 0);
-        f(&mut buffer[..len])
-    })
+    let mut f = Some(f);
+    let in_buffer = BUFFER.try_with(|buffer| {
+        let mut buffer = buffer.try_borrow_mut().ok()?;
+        let longest = buffer.len().max(len);
+        buffer.resize(longest, 0);
+        f.take().map(|f| f(&mut buffer[..len]))
+    });
+    // The thread is ending, and a handle that it kept closes the database; or its storage reads the database.
+    match (in_buffer, f) {
+        (Ok(Some(done)), _) => done,
+        (_, Some(f)) => f(&mut vec![0; len]),
+        (_, None) => unreachable!("called once"),
+    }
 }
 
 impl Run {
@@ -42,11 +51,20 @@ impl Run {
         Some(NonNull::slice_from_raw_parts(mapping.at(offset, len)?, len))
     }
 
+    /// As much of a page of some units as stands together, and as there is: the last one may be cut off behind what is
+    /// used of it, and what follows is the filter's.
+    #[inline(always)]
+    fn page_standing(&self, mapping: &FileMapping, unit: u32, units: usize) -> Option<NonNull<[u8]>> {
+        let at = self.unit_at(unit);
+        let data = self.info.data_bytes.saturating_sub(at);
+        self.standing(mapping, at, usize_of64(data.min((units * self.info.page_bytes) as u64)))
+    }
+
     /// A page if its guide is known.
     #[inline(always)]
     pub(super) fn known_page(&self, mapping: &FileMapping, unit: u32, units: usize) -> Option<PageHold<'_>> {
         let guide = self.data.peek(unit)?;
-        let bytes = self.standing(mapping, self.unit_at(unit), units * self.info.page_bytes)?;
+        let bytes = self.page_standing(mapping, unit, units)?;
         // SAFETY: the guide is there, so the bytes were checked (`learn_page`) and stand together as far as the
         // page's columns reach. The run is borrowed as long as the result, so nobody is given its extents.
         Some(PageHold::Cached(unsafe { guide.over(bytes) }))
@@ -71,7 +89,7 @@ impl Run {
             return Err(bad("impossible number of units"));
         }
         let len = units * self.info.page_bytes;
-        let standing = self.standing(mapping, self.unit_at(unit), len);
+        let standing = self.page_standing(mapping, unit, units);
         with_buffer(len, |buffer| {
             self.read_units(unit, buffer)?;
             check(buffer, self.seed, self.info.id, unit, offset)?;
@@ -79,8 +97,7 @@ impl Run {
                 return Err(bad("impossible number of units"));
             }
             let guide = Guide::read_marked(buffer).map_err(bad)?;
-            // At the run's end a page may be cut off behind what is used of it: whatever its header says, its columns
-            // are to lie inside what there is.
+            // Whatever the header says, its columns are to lie inside what there is.
             let fits = |bytes: &NonNull<[u8]>| bytes.len() == len || Guide::read(&buffer[..bytes.len()]).is_ok();
             match standing.filter(fits) {
                 Some(bytes) => {

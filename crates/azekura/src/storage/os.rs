@@ -290,7 +290,9 @@ impl File for OsFile {
     }
 
     fn mapping(&self) -> Option<Arc<FileMapping>> {
-        Some(self.mapping.get_or_init(|| Arc::new(FileMapping::new(self.file.clone()))).clone())
+        let mapping = self.mapping.get_or_init(|| Arc::new(FileMapping::new(self.file.clone())));
+        // Not every system and file system can.
+        mapping.at(0, 1).is_some().then(|| mapping.clone())
     }
 }
 

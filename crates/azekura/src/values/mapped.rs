@@ -56,25 +56,33 @@ impl Deref for LargeValue {
     }
 }
 
-/// Which blocks of a segment were read once.
+/// Which blocks of a segment were read once at a place.
 #[derive(Default)]
 pub(super) struct Touched(OnceLock<Box<[AtomicU64]>>);
+
+/// References reach no further: 32 bits of offset and as many of length.
+const REACH_BYTES: u64 = 2 << 32;
 
 impl Touched {
     /// Calls `touch` unless all blocks from byte `start` to `end` of a segment of `bytes` were touched before.
     fn once(&self, start: u64, end: u64, bytes: u64, touch: impl FnOnce() -> Result<()>) -> Result<()> {
-        let words = bytes.div_ceil(ALIGN_BYTES * u64::from(u64::BITS));
-        let none = || (0..words).map(|_| AtomicU64::new(0)).collect();
-        let map = self.0.get_or_init(none);
         let blocks = start / ALIGN_BYTES..end.div_ceil(ALIGN_BYTES);
-        let bit = |block: u64| Some((map.get(usize_of64(block / 64))?, 1 << (block % 64)));
-        let is_set = |block| bit(block).is_some_and(|(word, mask)| word.load(Ordering::Relaxed) & mask != 0);
-        if blocks.clone().all(is_set) {
+        let place = |block: u64| (usize_of64(block / u64::from(u64::BITS)), 1 << (block % u64::from(u64::BITS)));
+        let is_set = |map: &[AtomicU64], block| {
+            let (word, mask) = place(block);
+            map.get(word).is_some_and(|word| word.load(Ordering::Relaxed) & mask != 0)
+        };
+        if self.0.get().is_some_and(|map| blocks.clone().all(|block| is_set(map, block))) {
             return Ok(());
         }
+        // First, for the segment may be as long as a damaged file says, and not be there.
         touch()?;
-        for (word, mask) in blocks.filter_map(bit) {
-            word.fetch_or(mask, Ordering::Relaxed);
+        let words = bytes.min(REACH_BYTES).div_ceil(ALIGN_BYTES * u64::from(u64::BITS));
+        let map = self.0.get_or_init(|| (0..words).map(|_| AtomicU64::new(0)).collect());
+        for (word, mask) in blocks.map(place) {
+            if let Some(word) = map.get(word) {
+                word.fetch_or(mask, Ordering::Relaxed);
+            }
         }
         Ok(())
     }
@@ -93,7 +101,7 @@ impl Segment {
         let Some(first) = mapping.at(offset, usize_of(at.len)).filter(|_| together >= end - start) else {
             return Ok(None);
         };
-        self.touched.once(start, end, place.bytes(), || self.touch(&place, start, end))?;
+        place.touched.once(start, end, place.bytes(), || self.touch(&place, start, end))?;
         let bytes = NonNull::slice_from_raw_parts(first, usize_of(at.len));
         let value = LargeValue(Inner::Standing { bytes, _place: place, _mapping: mapping.clone() });
         self.verify(at, &value)?;

@@ -31,7 +31,6 @@ use crate::base::sync::{ArcSwap, Mutex};
 use crate::engine::poison::Poison;
 use crate::space::{Extent, Space};
 use crate::storage::File;
-use mapped::Touched;
 use place::Place;
 use std::sync::{Arc, OnceLock};
 
@@ -91,8 +90,6 @@ pub(crate) struct Segment {
     /// How long the file was when it was opened, if it ended before the segment did: long values behind that are
     /// not believed, however long the file has become since.
     cut_at: OnceLock<u64>,
-    /// What of it was read once, where it is read in the file's mapping.
-    touched: Touched,
 }
 
 impl Drop for Segment {
@@ -120,7 +117,6 @@ impl Segment {
             parts: Mutex::new(Vec::new()),
             tail: Mutex::new((used, Vec::new())),
             cut_at: OnceLock::new(),
-            touched: Touched::default(),
         }
     }
 

@@ -4,6 +4,7 @@
 //! it any more (what was cut off its end, where nobody reads, is free at once); the rest has passed to the next
 //! place, which therefore must not go before.
 
+use super::mapped::Touched;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::sync::Mutex;
@@ -22,6 +23,8 @@ pub(crate) struct Place {
     next: OnceLock<Arc<Place>>,
     /// What is freed when nobody holds this any more.
     left: Mutex<Vec<Extent>>,
+    /// What was read once here, where it is read in the file's mapping.
+    pub(super) touched: Touched,
 }
 
 impl Drop for Place {
@@ -41,7 +44,8 @@ impl Drop for Place {
 impl Place {
     pub(super) fn new(extents: Vec<Extent>, space: Arc<Space>, poison: Arc<Poison>) -> Place {
         debug_assert!(!extents.is_empty());
-        Place { extents, space, poison, next: OnceLock::new(), left: Mutex::new(Vec::new()) }
+        let (next, left, touched) = (OnceLock::new(), Mutex::new(Vec::new()), Touched::default());
+        Place { extents, space, poison, next, left, touched }
     }
 
     pub(crate) fn extents(&self) -> &[Extent] {

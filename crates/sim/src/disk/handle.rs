@@ -301,7 +301,9 @@ impl File for Handle {
 
     fn mapping(&self) -> Option<Arc<FileMapping>> {
         let mut d = self.disk.lock();
-        let file = if d.mapping { d.nodes[self.node].now.show().ok() } else { None };
+        let shown = d.mapping.then(|| d.nodes[self.node].now.show());
+        drop(d);
+        let file = shown.map(|shown| shown.unwrap_or_else(|e| panic!("a mapped file of the simulated disk: {e}")));
         file.map(|file| Arc::new(FileMapping::new(file)))
     }
 }
