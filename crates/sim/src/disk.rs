@@ -261,6 +261,7 @@ impl Inner {
             safe_names: self.safe_names.clone(),
             waiting_names: self.waiting_names.clone(),
             bytes_max: u64::MAX,
+            mapping: self.mapping,
             random: self.random.clone(),
             ..Inner::default()
         };

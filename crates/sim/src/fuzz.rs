@@ -11,6 +11,7 @@ mod seeds;
 pub use mutate::mutate;
 pub use seeds::seeds;
 
+use crate::disk::Disk;
 use crate::memory;
 use azekura::storage::{MemStorage, OpenMode, Storage};
 use azekura::{Db, Error, Kind, Options};
@@ -90,12 +91,19 @@ pub fn contents(storage: &MemStorage) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The whole file is hostile: opened to read and to write, checked, scanned both ways, looked up in,
-/// written to, merged.
+/// The whole file is hostile: opened to read (by a mapping, too) and to write, checked, scanned both ways, looked up
+/// in, written to, merged.
 fn open(bytes: &[u8]) -> Result<(), String> {
-    for read_only in [true, false] {
-        let storage = holding(bytes).map_err(|e| e.to_string())?;
-        let db = match Db::open_on(&storage, PATH, options().create(false).read_only(read_only)) {
+    let mapped = Disk::with_file(PATH, bytes);
+    mapped.set_mapping();
+    let [reading, writing] = [holding(bytes), holding(bytes)];
+    let ways: [(Box<dyn Storage>, bool); 3] = [
+        (Box::new(reading.map_err(|e| e.to_string())?), true),
+        (Box::new(writing.map_err(|e| e.to_string())?), false),
+        (Box::new(mapped), true),
+    ];
+    for (storage, read_only) in ways {
+        let db = match Db::open_on(&*storage, PATH, options().create(false).read_only(read_only)) {
             Ok(db) => db,
             Err(e) => {
                 expected(&e)?;

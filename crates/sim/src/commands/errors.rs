@@ -85,6 +85,9 @@ fn every_call(run: &Run, watchdog: &Watchdog, kind: Fault, n: u64) {
 fn trial(script: &Script, fault: Fault, set: Setting, seed: u64) -> Result<bool, String> {
     let disk = Disk::seeded(seed);
     let mut rng = Rng(seed);
+    if rng.one_in(3) {
+        disk.set_mapping();
+    }
     let mut ack = Ack::default();
     // Half of the trials begin with a database that is there.
     if rng.one_in(2) {
