@@ -108,18 +108,20 @@ impl Cache {
         while goes_on() && self.stock_step() {}
     }
 
+    /// Frames to be touched, which are the caller's alone; none when the stock is at its end.
+    pub(super) fn take_for_stock(&self) -> Option<Vec<usize>> {
+        let mut clock = self.slow.clock.lock();
+        let taken = clock.take_cold(self.frame_bytes());
+        // Before the lock is given up: nobody else may claim them from then on.
+        taken.iter().flatten().for_each(|&index| self.frames[index].begin());
+        clock.stocking = taken.is_some();
+        clock.touching = taken.as_ref().map_or(0, Vec::len);
+        taken
+    }
+
     /// Adds some frames to the stock; false when that is at its end.
     pub(super) fn stock_step(&self) -> bool {
-        let taken = {
-            let mut clock = self.slow.clock.lock();
-            let taken = clock.take_cold(self.frame_bytes());
-            // Before the lock is given up: nobody else may claim them from then on.
-            taken.iter().flatten().for_each(|&index| self.frames[index].begin());
-            clock.stocking = taken.is_some();
-            clock.touching = taken.as_ref().map_or(0, Vec::len);
-            taken
-        };
-        let Some(mut taken) = taken else { return false };
+        let Some(mut taken) = self.take_for_stock() else { return false };
         for &index in &taken {
             // SAFETY: the frame is CLAIMED and in no list, so it is this thread's alone.
             unsafe { self.region.touch(index) };

@@ -217,6 +217,19 @@ fn frames_are_touched_before_they_are_needed() {
     assert_eq!(free(), 2000);
 }
 
+/// While frames are touched ahead, readers who find no other drive pages out: never from those.
+#[test]
+fn frames_that_are_being_touched_are_nobody_elses() {
+    let cache = cache(2048);
+    let slots = PageSlots::new(Arc::clone(&cache), 1000);
+    (0..256).for_each(|page| check(&get(&slots, 1, page), 1, page));
+    let taken = cache.take_for_stock().unwrap();
+    cache.set_bytes(384 * PAGE_BYTES);
+    (256..1000).for_each(|page| check(&get(&slots, 1, page), 1, page));
+    assert!(cache.stats().evictions > 0, "no frame was left");
+    assert!(taken.iter().all(|&index| !cache.frames[index].try_claim()), "of {taken:?}");
+}
+
 #[test]
 fn a_thread_stocks_frames_until_it_is_stopped() {
     let cache = Cache::new(2048 * PAGE_BYTES, PAGE_BYTES, true).unwrap();
