@@ -16,30 +16,23 @@ use crate::cache::prefetch_line;
 use crate::format::guide::Guide;
 use crate::format::page::{check, corrupt_page, units_max, units_of};
 use crate::storage::FileMapping;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 thread_local! {
     /// Where this thread reads what it checks. It grows to the largest page.
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Calls `f` with a buffer of `len` bytes.
+/// Calls `f` with a buffer of `len` bytes. It is a fresh one where the thread is ending, and a handle that it kept closes
+/// the database, or where the storage that `f` reads from reads the database itself.
 fn with_buffer<T>(len: usize, f: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
-    let mut f = Some(f);
-    let in_buffer = BUFFER.try_with(|buffer| {
-        let mut buffer = buffer.try_borrow_mut().ok()?;
-        let longest = buffer.len().max(len);
-        buffer.resize(longest, 0);
-        f.take().map(|f| f(&mut buffer[..len]))
-    });
-    // The thread is ending, and a handle that it kept closes the database; or its storage reads the database.
-    match (in_buffer, f) {
-        (Ok(Some(done)), _) => done,
-        (_, Some(f)) => f(&mut vec![0; len]),
-        (_, None) => unreachable!("called once"),
-    }
+    let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
+    buffer.resize(buffer.len().max(len), 0);
+    let done = f(&mut buffer[..len]);
+    let _ending = BUFFER.try_with(|kept| kept.set(buffer));
+    done
 }
 
 impl Run {
