@@ -5,6 +5,7 @@ mod few;
 mod forged;
 mod hooked;
 mod opening;
+mod pages;
 mod panics;
 mod waste;
 

@@ -39,7 +39,7 @@ use std::cmp::Ordering;
 /// Where the columns begin.
 pub(crate) const HEADER_BYTES: usize = 64;
 /// Never used, so that wide reads stay inside.
-pub(super) const TAIL_BYTES: usize = 16;
+pub(crate) const TAIL_BYTES: usize = 16;
 /// A page of keys that cost nothing stops here.
 const RECORDS_MAX: usize = 32_768;
 /// `tag` of a page whose records differ.

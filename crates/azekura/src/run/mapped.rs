@@ -14,7 +14,7 @@ use crate::base::error::Result;
 use crate::base::limits::PAGE_BYTES;
 use crate::cache::prefetch_line;
 use crate::format::guide::Guide;
-use crate::format::page::{check, corrupt_page, units_max, units_of};
+use crate::format::page::{TAIL_BYTES, check, corrupt_page, units_max, units_of, used_of};
 use crate::storage::FileMapping;
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -90,8 +90,9 @@ impl Run {
                 return Err(bad("impossible number of units"));
             }
             let guide = Guide::read_marked(buffer).map_err(bad)?;
-            // Whatever the header says, its columns are to lie inside what there is.
-            let fits = |bytes: &NonNull<[u8]>| bytes.len() == len || Guide::read(&buffer[..bytes.len()]).is_ok();
+            // What is used of the page is to stand together, and the columns whatever it says is used.
+            let all_of = |part: usize| used_of(buffer) + TAIL_BYTES <= part && Guide::read(&buffer[..part]).is_ok();
+            let fits = |bytes: &NonNull<[u8]>| bytes.len() == len || all_of(bytes.len());
             match standing.filter(fits) {
                 Some(bytes) => {
                     let kept = self.data.get(unit, |_, place| {

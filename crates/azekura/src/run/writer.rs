@@ -21,7 +21,7 @@ use crate::base::limits::{
 };
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::manifest::RunInfo;
-use crate::format::page::{GeneralBuilder, Place, build_fixed, records_to_fill, seal, seal_records};
+use crate::format::page::{GeneralBuilder, Place, TAIL_BYTES, build_fixed, records_to_fill, seal, seal_records};
 use crate::memtable::ranges::Ranges;
 use crate::space::Extent;
 use std::collections::{BTreeMap, VecDeque};
@@ -66,6 +66,8 @@ pub(crate) struct RunWriter {
     unsettled: VecDeque<Extent>,
     unsettled_bytes: u64,
     units: u32,
+    /// Bytes at the end of the last page that nothing uses, whole blocks of them.
+    unused: usize,
     separators: Vec<Vec<u8>>,
     page_units: Vec<u32>,
     last_key: Vec<u8>,
@@ -106,6 +108,7 @@ impl RunWriter {
             unsettled: VecDeque::new(),
             unsettled_bytes: 0,
             units: 0,
+            unused: 0,
             separators: Vec::new(),
             page_units: Vec::new(),
             last_key: Vec::new(),
@@ -284,7 +287,9 @@ impl RunWriter {
         };
         self.separators.push(separator.to_vec());
         let page = &mut self.buf[start..];
-        debug_assert!(used <= page.len());
+        // Readers in the file's mapping are to find all that a page may use together.
+        let end = (used + TAIL_BYTES).next_multiple_of(ALIGN_BYTES as usize);
+        self.unused = page.len().saturating_sub(end);
         let Origin { table, kind, .. } = self.origin;
         seal_records(page, self.seed, Place { table, kind, run: self.id, number: self.units });
         self.page_units.push(self.units);
@@ -394,16 +399,13 @@ impl RunWriter {
         Label { file_id, hash_seed, run: self.id, origin: self.origin.clone(), covers }
     }
 
-    /// Cuts the zeroes off the last page, to whole 4 KiB; gives how many bytes went.
+    /// Cuts the last page to what is used of it, in whole blocks; gives how many bytes went.
     fn trim_last_page(&mut self) -> u64 {
-        if self.units == 0 || self.buf.is_empty() {
+        if self.buf.is_empty() {
             return 0;
         }
-        let start = self.buf.len() - self.page_bytes;
-        let used = self.buf[start..].iter().rposition(|&b| b != 0).map_or(0, |i| i + 1);
-        let keep = used.next_multiple_of(ALIGN_BYTES as usize).max(ALIGN_BYTES as usize);
-        self.buf.truncate(start + keep);
-        (self.page_bytes - keep) as u64
+        self.buf.truncate(self.buf.len() - self.unused);
+        self.unused as u64
     }
 
     /// Adds the filter behind the pages; a large one is written from where it was built.

@@ -1,0 +1,96 @@
+//! Pages in the file's mapping and in the page cache: parted ones, and those that are cut.
+
+use super::*;
+use crate::base::key::SortKey;
+use crate::format::block::{Block, Tag};
+use crate::format::manifest::RunInfo;
+use crate::memtable::ranges::Ranges;
+use crate::run::Run;
+use crate::run::label::Origin;
+use crate::run::writer::RunWriter;
+use crate::space::Extent;
+
+fn key(i: u32) -> Vec<u8> {
+    format!("{:>width$}", i, width = 10 + (i % 7) as usize).into_bytes()
+}
+
+fn value(i: u32) -> Vec<u8> {
+    vec![i as u8; (i % 90) as usize]
+}
+
+/// A run of text keys.
+fn run_of(db: &Db, keys: &[Vec<u8>]) -> RunInfo {
+    let engine = &db.engine;
+    let origin = Origin { table: 1, kind: Kind::Ordered, name: "t".into(), newest: 0, oldest: true };
+    let mut writer = RunWriter::new(&engine.store, engine.new_id(), origin, 0, u64::MAX);
+    let mut block = Block::new(None);
+    for (i, key) in (0..).zip(keys) {
+        block.push(key, Tag::Put, &value(i));
+    }
+    writer.append(&block).unwrap();
+    writer.finish(&Ranges::default(), None, true).unwrap().unwrap()
+}
+
+fn sorted_keys(n: u32) -> Vec<Vec<u8>> {
+    let mut keys: Vec<Vec<u8>> = (0..n).map(key).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// Every record is found, when its page is read and later.
+fn expect_all(run: &Run, keys: &[Vec<u8>], what: &str) {
+    for round in 0..2 {
+        for (i, key) in (0..).zip(keys) {
+            let page = run.meta().unwrap().page_of(SortKey::new(key)).unwrap();
+            let found = run.find_in(page, SortKey::new(key), |hit| hit.page[hit.value.clone()].to_vec()).unwrap();
+            assert_eq!(found.as_deref(), Some(&value(i)[..]), "key {i}, round {round}, {what}");
+        }
+    }
+}
+
+/// Calls `test` with databases that are read by a mapping and by a cache.
+fn both(name: &str, test: impl Fn(&Db, &str)) {
+    let path = std::env::temp_dir().join(format!("azekura-{name}-{}.azk", std::process::id()));
+    for mapped in [true, false] {
+        let db = Db::open(&path, Options::new().mapped(mapped).background_merges(false)).unwrap();
+        test(&db, if mapped { "mapped" } else { "cached" });
+        db.close().unwrap();
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+/// A move may part a page. What stands together then has all columns, or not, and all of the heap, or not.
+#[test]
+fn parted_pages_are_read_whole() {
+    both("parted-pages", |db, how| {
+        let keys = sorted_keys(1_000);
+        let whole = run_of(db, &keys);
+        let [extent] = whole.extents[..] else { panic!("{:?}", whole.extents) };
+        assert!(whole.units >= 3, "{} units", whole.units);
+        for at in (4096..extent.len).step_by(4096) {
+            let mut info = whole.clone();
+            let (first, second) =
+                (Extent { len: at, ..extent }, Extent { offset: extent.offset + at, len: extent.len - at });
+            info.extents = vec![first, second];
+            expect_all(&db.engine.open_run(info).unwrap(), &keys, &format!("{how}, parted at {at}"));
+        }
+        db.engine.open_run(whole).unwrap().doom();
+    });
+}
+
+/// The last page is cut behind what is used of it: what is used may end with zeroes.
+#[test]
+fn values_of_zeroes_at_the_end_of_a_run_are_read() {
+    both("zeroes", |db, how| {
+        let t = db.table("t", Kind::Hash).unwrap();
+        for n in 1..40usize {
+            t.clear().unwrap();
+            t.put_many((0..n as u32).map(|i| (i.to_be_bytes(), vec![0; 300 + i as usize % 2]))).unwrap();
+            db.settle().unwrap();
+            for i in 0..n as u32 {
+                let value = t.get(&i.to_be_bytes()).unwrap();
+                assert_eq!(value, Some(vec![0; 300 + i as usize % 2]), "key {i} of {n}, {how}");
+            }
+        }
+    });
+}
