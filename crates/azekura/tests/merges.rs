@@ -6,6 +6,7 @@ mod common;
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Kind, Options, ReadTxn, Table};
 use common::Rng;
+use std::ops::Bound;
 use std::time::Duration;
 
 fn open(storage: &MemStorage, memtable_mib: u64) -> Db {
@@ -254,4 +255,52 @@ fn small_partitions_are_joined_once() {
     assert_eq!(db.stats().merges, merges, "what a merge has made was merged again");
     expect(&db.read(), &t(&db), 0..8000, |_| 0);
     check(&db);
+}
+
+/// A merge lets go of what it has read up while it goes on; what range deletes hide, and what was put there after them, is
+/// the same at every moment.
+#[test]
+fn what_range_deletes_hide_stays_hidden_while_runs_are_merged() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let disk = sim::disk::Disk::new();
+    let options = Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).background_merges(false);
+    let db = Db::open_on(&disk, "ranges.azk", options.durability(Durability::Eventual)).unwrap();
+    let table = db.table("t", Kind::Ordered).unwrap();
+    let n = 300_000u64;
+    let mut model = std::collections::BTreeMap::new();
+    for age in 0..6u64 {
+        let step = [1, 3, 7, 5, 2, 11][age as usize];
+        for k in (age..n).step_by(step) {
+            let value = [age as u8; 30];
+            table.put(&k.to_be_bytes(), &value).unwrap();
+            model.insert(k, value);
+        }
+        db.flush().unwrap();
+        if age % 2 == 1 {
+            let gone = n / 8 * age..n / 8 * (age + 2);
+            let (from, to) = (gone.start.to_be_bytes(), gone.end.to_be_bytes());
+            table.remove_range(Bound::Included(&from), Bound::Excluded(&to)).unwrap();
+            model.retain(|k, _| !gone.contains(k));
+            db.flush().unwrap();
+        }
+    }
+    let done = AtomicBool::new(false);
+    let look = |rng: &mut Rng| {
+        for _ in 0..100 {
+            let k = rng.number() % n;
+            assert_eq!(table.get(&k.to_be_bytes()).unwrap().as_deref(), model.get(&k).map(|v| v.as_slice()), "{k}");
+        }
+    };
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut rng = Rng::new(7);
+            while !done.load(Ordering::Relaxed) {
+                look(&mut rng);
+            }
+        });
+        db.settle().unwrap();
+        done.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+    });
+    assert_eq!(table.count().unwrap(), model.len() as u64);
 }

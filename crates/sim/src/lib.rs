@@ -7,6 +7,7 @@
 //! - [`fuzz`] has the targets for hostile bytes.
 //! - [`isolation`] makes histories of transactions and judges them.
 //! - [`kills`] is the child that is killed, and the oracle that outlives it.
+//! - [`mounted`] is a small file system of its own.
 //! - [`soak`] is a load, and the gauges beside it.
 //! - [`commands`] has one file for each command of the binary.
 //!
@@ -19,6 +20,7 @@ pub mod isolation;
 pub mod judge;
 pub mod kills;
 pub mod memory;
+pub mod mounted;
 pub mod report;
 pub mod rng;
 pub mod script;

@@ -24,6 +24,8 @@ use crate::values::Segment;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+const WRITING_MANIFEST: &str = "writing the manifest";
+
 /// What the checkpoint lock guards.
 pub(super) struct Checkpoint {
     /// The number of the newest durable superblock.
@@ -293,13 +295,13 @@ impl Engine {
             return Ok((ManifestAt::Inline(bytes), None));
         }
         let len = align_up(bytes.len() as u64);
-        let extent = self.space.alloc(len);
+        let extent = self.room.take(len, len, WRITING_MANIFEST)?;
         let (sum, n) = (crc(0, &bytes), u32_of(bytes.len()));
         let mut padded = bytes;
         padded.resize(usize_of64(len), 0);
         self.file.write_at(&padded, extent.offset).map_err(|e| {
             self.space.free(extent);
-            Error::io("writing the manifest", e)
+            Error::io(WRITING_MANIFEST, e)
         })?;
         Ok((ManifestAt::Extent { offset: extent.offset, len: n, crc: sum }, Some(extent)))
     }

@@ -191,6 +191,7 @@ impl Engine {
         if self.log.is_long() {
             self.shorten_log()?;
         }
+        let _admitted = self.admit_batch(&batch)?;
         self.pace_writer(batch.user_bytes)?;
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);

@@ -32,6 +32,14 @@ type Successor = Option<Arc<SortedRun>>;
 impl Engine {
     /// Does a merge. False: the table is gone, or the engine is stopping.
     pub(super) fn run_job(&self, job: Job) -> Result<bool> {
+        if !self.has_room_for(&job, 1.0) {
+            return Err(Error::NoSpace { during: "merging" });
+        }
+        self.try_job(job)
+    }
+
+    /// As `run_job`, whether or not it seems that there is room.
+    pub(super) fn try_job(&self, job: Job) -> Result<bool> {
         let done = self.poison.catch("merging", || self.merge(job));
         if matches!(done, Err(Error::NoSpace { .. })) {
             // Values that were moved are nobody's: once their segment is closed, nobody waits for them.
@@ -41,7 +49,9 @@ impl Engine {
     }
 
     /// The job is consumed, since what holds its inputs keeps their place in the file.
-    fn merge(&self, Job { table, inputs, bottom, drain, closing }: Job) -> Result<bool> {
+    fn merge(&self, job: Job) -> Result<bool> {
+        let stepwise = job.is_stepwise();
+        let Job { table, inputs, bottom, drain, closing } = job;
         let started = Instant::now();
         let records: u64 = inputs.iter().map(|l| l.records()).sum();
         let bytes: u64 = inputs.iter().map(|l| l.bytes()).sum();
@@ -52,8 +62,7 @@ impl Engine {
         let newest = inputs.first().map_or(0, |l| l.newest);
         let Ok(origin) = self.state.load().table(table).map(|t| t.origin(newest, bottom)) else { return Ok(false) };
         let mut output = Output::new(self, origin, filtered || !merger.is_chain(), !bottom, records, bytes);
-        output.drain(self.draining_segments(&inputs, drain));
-        let stepwise = inputs.last().is_some_and(|l| l.runs.len() > 1) && merger.ranges().is_empty();
+        output.drain(self.draining_segments(&inputs, bottom, &drain));
         if stepwise {
             merger.stop_at_partitions();
             output.ends_with_inputs();
@@ -87,12 +96,25 @@ impl Engine {
     }
 
     /// Value segments that are mostly dead and to which the inputs' records refer, and those that are to be emptied.
-    fn draining_segments(&self, inputs: &[Arc<SortedRun>], drain: Vec<u32>) -> Vec<u32> {
+    /// On a tight disk also those that are less dead, but only as many as there is room for until they are free, and
+    /// none if the table's other runs may refer to them too.
+    fn draining_segments(&self, inputs: &[Arc<SortedRun>], bottom: bool, drain: &[u32]) -> Vec<u32> {
+        let tight = self.room.is_tight();
+        if tight && !bottom {
+            return Vec::new();
+        }
         let half_dead = |s: &Sparse| s.dead_bytes * 2 > s.bytes && s.dead_bytes >= SPARSE_BYTES_MIN;
-        let sparse = self.sparse_segments().into_iter().filter(half_dead).map(|s| s.id);
-        let mut found: Vec<u32> = sparse.filter(|&id| inputs.iter().any(|l| l.refers_to(id))).collect();
-        found.extend(drain);
-        found
+        let due = |s: &Sparse| if tight { self.is_sparse(s) } else { half_dead(s) };
+        let mut sparse = self.sparse_segments();
+        sparse.retain(|s| drain.contains(&s.id) || due(s) && inputs.iter().any(|l| l.refers_to(s.id)));
+        sparse.sort_by_key(Sparse::live_bytes);
+        let mut room = self.draining_room();
+        sparse.retain(|s| {
+            let fits = s.live_bytes() <= room;
+            room -= if fits { s.live_bytes() } else { 0 };
+            fits
+        });
+        sparse.into_iter().map(|s| s.id).collect()
     }
 
     /// Replaces the partitions that have been read up, as a merge goes on: `passed` of the oldest input's, and of
@@ -102,7 +124,7 @@ impl Engine {
         // What earlier steps have written stands before what is left of the old partitions.
         let end = steps.written + (passed - steps.passed);
         let Some(last) = oldest.runs[..end].last() else { return Ok(false) };
-        let (mut next, mut gone) = Passing::new(newer, &last.info.max).levels(newer)?;
+        let (mut next, mut gone) = Passing::new(&last.info.max).levels(newer)?;
         gone.extend_from_slice(&oldest.runs[steps.written..end]);
         let mut runs = oldest.runs[..steps.written].to_vec();
         runs.extend_from_slice(fresh.runs());
@@ -198,31 +220,25 @@ impl Engine {
 /// A partition may go only if no input between it and the output keeps any of its keys: what that one says of
 /// them is older than the output, and would hide it. So this goes from the oldest input to the newest, and each
 /// may let go only of what is below all that those before have kept. Range deletes hide keys of other
-/// partitions too; where there are any, all stays.
-struct Passing<'a> {
+/// partitions too: an input that has some keeps all, as if it had their keys.
+pub(super) struct Passing<'a> {
     end: &'a [u8],
     /// The smallest key that an older input keeps.
     kept_from: Option<Vec<u8>>,
-    any_ranges: bool,
 }
 
 impl<'a> Passing<'a> {
-    fn new(newer: &[Arc<SortedRun>], end: &'a [u8]) -> Passing<'a> {
-        Passing { end, kept_from: None, any_ranges: newer.iter().any(|l| !l.ranges.is_empty()) }
+    pub(super) fn new(end: &'a [u8]) -> Passing<'a> {
+        Passing { end, kept_from: None }
     }
 
     /// What is left of each, newest first, and the partitions that go.
     fn levels(mut self, newer: &[Arc<SortedRun>]) -> Result<(Vec<Successor>, Vec<Arc<Run>>)> {
         let (mut next, mut gone) = (Vec::with_capacity(newer.len() + 1), Vec::new());
         for level in newer.iter().rev() {
-            let passed = level.runs.iter().take_while(|r| self.may_go(r)).count();
+            let passed = self.passed(level);
             gone.extend_from_slice(&level.runs[..passed]);
             let left = &level.runs[passed..];
-            if let Some(first) = left.first()
-                && self.kept_from.as_ref().is_none_or(|k| first.info.min < *k)
-            {
-                self.kept_from = Some(first.info.min.clone());
-            }
             next.push(match (passed, left) {
                 (0, _) => Some(level.clone()),
                 (_, []) => None,
@@ -233,9 +249,24 @@ impl<'a> Passing<'a> {
         Ok((next, gone))
     }
 
+    /// How many bytes go.
+    pub(super) fn bytes(mut self, newer: &[Arc<SortedRun>]) -> u64 {
+        let of = |level: &Arc<SortedRun>| level.runs[..self.passed(level)].iter().map(|r| r.info.bytes()).sum::<u64>();
+        newer.iter().rev().map(of).sum()
+    }
+
+    /// How many partitions of the next newer input go.
+    fn passed(&mut self, level: &SortedRun) -> usize {
+        let may_go = |r: &&Arc<Run>| level.ranges.is_empty() && self.may_go(r);
+        let passed = level.runs.iter().take_while(may_go).count();
+        let kept = level.runs.get(passed).map(|r| &r.info.min).into_iter().chain(level.ranges.iter().map(|r| &r.start));
+        self.kept_from = kept.chain(&self.kept_from).min().cloned();
+        passed
+    }
+
     fn may_go(&self, run: &Run) -> bool {
         let max = &run.info.max;
-        !self.any_ranges && max.as_slice() <= self.end && self.kept_from.as_ref().is_none_or(|k| max < k)
+        max.as_slice() <= self.end && self.kept_from.as_ref().is_none_or(|k| max < k)
     }
 }
 

@@ -39,6 +39,7 @@ impl Engine {
         if !state.has_frozen() {
             return Ok(());
         }
+        self.room.look();
         let started = std::time::Instant::now();
         let frozen_bytes: u64 = state.frozen_tables().flat_map(|t| t.frozen.iter()).map(|c| c.bytes() as u64).sum();
         let mut outputs = Vec::new();
@@ -76,7 +77,8 @@ impl Engine {
         let mut merger = Merger::new(sources, table.levels.is_empty())?;
         let apart = merger.is_chain() && stands_apart(table, &table.frozen);
         let origin = table.origin(newest, table.levels.is_empty());
-        let mut output = job::Output::new(self, origin, !apart, false, records, bytes);
+        // Where the disk is nearly full, merges let go of it in small parts.
+        let mut output = job::Output::new(self, origin, !apart, self.room.is_tight(), records, bytes);
         while !output.step(&mut merger)? {}
         let mut done = output.finish(&merger.ranges())?;
         // Only an estimate: an older run that cannot be read must not hold up the flush.

@@ -109,7 +109,7 @@ impl<'a> Output<'a> {
         bytes: u64,
     ) -> Output<'a> {
         let mean = (bytes / records.max(1)).max(1);
-        let partition_bytes = partition_bytes(engine.config.memtable_bytes, bytes, passes);
+        let partition_bytes = partition_bytes(engine.flush_bytes(), bytes, passes);
         // Records may be smaller in pages than they were in memory, so a partition may hold more.
         let partition_records = (partition_bytes * 11 / 10 / mean).max(1);
         let first = if filtered { records.min(partition_records) } else { 0 };

@@ -1,6 +1,6 @@
 //! The engine: everything between the public handles and the file.
 //!
-//! Lock order: `changing_tables`, `flushing`, `checkpoint`, `commit`, `waiting`, `work`, the log's `io`, the values' `open` and `queue`,
+//! Lock order: `changing_tables`, `relieving`, `flushing`, `checkpoint`, `commit`, `waiting`, `work`, the log's `io`, the values' `open` and `queue`,
 //! the caches' `shares`, then the leaves (the log's `queue`, space, the caches' clocks).
 
 mod balance;
@@ -27,6 +27,7 @@ mod pace;
 mod pick;
 pub(crate) mod poison;
 mod reclaim;
+mod relief;
 pub(crate) mod state;
 mod tables;
 mod tableset;
@@ -50,9 +51,9 @@ use crate::base::sync::{ArcSwap, Condvar, Mutex};
 use crate::log::Log;
 use crate::memtable::pool::Pool;
 use crate::run::Store;
-use crate::space::Space;
+use crate::space::{Room, Space};
 use crate::storage::{File, IoCounters};
-use crate::values::{LargeValue, ValueStore};
+use crate::values::{LargeValue, Segment, ValueRef, ValueStore};
 use checkpoint::Checkpoint;
 use commit::Commit;
 use pace::Pace;
@@ -74,6 +75,13 @@ pub(crate) struct Engine {
     pub(crate) io: Arc<IoCounters>,
     pub(crate) store: Store,
     pub(crate) space: Arc<Space>,
+    pub(crate) room: Arc<Room>,
+    /// Held by whoever makes room on a full disk.
+    relieving: Mutex<relief::Vain>,
+    /// What commits that are under way on such a disk may come to take.
+    admitted: Count,
+    /// How many records have been removed there since the last flush for that.
+    removes: Count,
     pub(crate) hash_seed: u64,
     pub(crate) values: Arc<ValueStore>,
     pub(crate) log: Log,
@@ -145,6 +153,12 @@ impl Engine {
     /// The value that a reference of `VALUE_REF_BYTES` stands for.
     pub(crate) fn read_large(&self, reference: &[u8]) -> Result<LargeValue> {
         self.values.read(reference)
+    }
+
+    /// Stores a large value for a commit to come.
+    pub(crate) fn store_large(&self, value: &[u8]) -> Result<(ValueRef, Arc<Segment>)> {
+        let _admitted = self.admit_value(value.len())?;
+        self.values.append(value)
     }
 
     /// An error once closing has begun. REQUIRES: the commit lock, else a commit may still follow.

@@ -22,6 +22,7 @@ use super::length::{Length, named_bytes, value_end};
 use super::memory::Tidying;
 use super::pace::Pace;
 use super::poison::Poison;
+use super::relief::tight_below;
 use super::state::{SortedRun, State, TableState};
 use super::tables::Names;
 use super::{Counters, Engine};
@@ -38,7 +39,7 @@ use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
 use crate::log::Log;
 use crate::memtable::pool::Pool;
 use crate::run::{FilterBudget, Run, Store};
-use crate::space::{Extent, Space};
+use crate::space::{Extent, Room, Space};
 use crate::storage::{BulkWrites, File, Gate, IoCounters, Lease, Metered, Storage};
 use crate::values::{Segment, ValueStore};
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,12 +123,13 @@ fn build(
     let least_bytes = values.values().map(value_end).fold(named_bytes(&found.manifest, found.extent), u64::max);
     length.expect(least_bytes)?;
     let space = Arc::new(claim(found, &replayed, &values)?);
+    let room = Room::new(file.clone(), space.clone(), tight_below(&config));
     let poison = Arc::new(Poison::default());
     let next_segment = values.keys().next_back().map_or(1, |id| id + 1);
     let bulk = BulkWrites::new(file.clone(), config.threads);
     let mapping = if config.mapped { file.mapping() } else { None };
     let store =
-        ValueStore::new(file.clone(), mapping.clone(), bulk.clone(), space.clone(), poison.clone(), next_segment);
+        ValueStore::new(file.clone(), mapping.clone(), bulk.clone(), room.clone(), poison.clone(), next_segment);
     let values_store = Arc::new(store);
     let adopt = |v: &ValueInfo| {
         let segment = values_store.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()));
@@ -138,7 +140,7 @@ fn build(
     let (file_id, hash_seed) = (found.block.file_id, found.block.hash_seed);
     let flushed = found.manifest.flushed_seq;
     let log =
-        Log::new(file.clone(), bulk.clone(), space.clone(), poison.clone(), values_store.clone(), file_id, flushed);
+        Log::new(file.clone(), bulk.clone(), room.clone(), poison.clone(), values_store.clone(), file_id, flushed);
     let cache_bytes = usize_of64(config.cache_bytes_reading());
     let filters = FilterBudget::new(cache_bytes / FILTERS_PART);
     // Without the thread that takes from the cache what filters keep, they have a part for good.
@@ -160,7 +162,7 @@ fn build(
             file: file.clone(),
             mapping,
             bulk,
-            space: space.clone(),
+            room: room.clone(),
             caches,
             filters,
             file_id,
@@ -171,6 +173,10 @@ fn build(
         life,
         io,
         space,
+        room,
+        relieving: Mutex::default(),
+        admitted: Default::default(),
+        removes: Default::default(),
         hash_seed,
         values: values_store,
         log,
@@ -208,6 +214,7 @@ fn build(
     engine.load_tables(&found.manifest, file_len)?;
     engine.apply_replayed(replayed.commits)?;
     engine.share_cache();
+    engine.room.look();
     drop(held);
     Ok(engine)
 }

@@ -110,7 +110,8 @@ impl Engine {
         }
         // Where memtables are read, they are flushed at half their size, so that a get has less to look
         // through and the page cache may keep its own.
-        let limit = if is_read { self.config.memtable_bytes / 2 } else { self.config.memtable_bytes };
+        let size = self.flush_bytes();
+        let limit = if is_read { size / 2 } else { size };
         self.pace.limit.store(limit, Ordering::Relaxed);
         let debt = self.pace.debt(limit);
         if debt <= 0.0 {

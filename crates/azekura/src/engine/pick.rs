@@ -10,9 +10,10 @@ use super::job::partition_bytes;
 use super::state::{SortedRun, TableState};
 use std::sync::Arc;
 
-/// How many runs of a tier make one of the next; and where they are read, since each costs each get.
+/// How many runs of a tier make one of the next; and where they are read, since each costs each get, or the disk is
+/// nearly full, since each makes a merge of all need more room.
 pub(super) const FAN_IN: usize = 8;
-const FAN_IN_READ: usize = 4;
+const FAN_IN_FEW: usize = 4;
 /// The bottom takes in the rest when this part of it is estimated to be hidden.
 const GARBAGE_PART: f64 = 0.5;
 /// Partitions smaller than this part of what a merge would make are joined when many have come side by side.
@@ -35,6 +36,12 @@ pub(super) struct Job {
 impl Job {
     pub(super) fn new(table: u32, inputs: Vec<Arc<SortedRun>>, bottom: bool) -> Job {
         Job { table, inputs, bottom, drain: Vec::new(), closing: false }
+    }
+
+    /// Whether inputs go as the merge goes on.
+    pub(super) fn is_stepwise(&self) -> bool {
+        let carries_ranges = || !self.bottom && self.inputs.iter().any(|l| !l.ranges.is_empty());
+        self.inputs.last().is_some_and(|l| l.runs.len() > 1) && !carries_ranges()
     }
 }
 
@@ -61,11 +68,19 @@ fn class_of(inputs: &[Arc<SortedRun>], flush_bytes: u64) -> usize {
     }
 }
 
+/// By what merges are picked.
+pub(super) struct Sizes {
+    /// What flushes write, about.
+    pub(super) flush_bytes: u64,
+    /// The fewer runs the better.
+    pub(super) few_runs: bool,
+}
+
 /// The next merge of a table, of the given class, that touches no busy run.
 pub(super) fn pick(
     table: &TableState,
     class: usize,
-    flush_bytes: u64,
+    &Sizes { flush_bytes, few_runs }: &Sizes,
     busy: impl Fn(&Arc<SortedRun>) -> bool,
 ) -> Option<Job> {
     let levels = &table.levels;
@@ -74,7 +89,7 @@ pub(super) fn pick(
         let fits = class_of(&inputs, flush_bytes) == class && !inputs.iter().any(&busy);
         fits.then(|| Job::new(table.id, inputs, to == levels.len()))
     };
-    let fan_in = if table.is_read() { FAN_IN_READ } else { FAN_IN };
+    let fan_in = if table.is_read() || few_runs { FAN_IN_FEW } else { FAN_IN };
     let full = full_tiers(levels, flush_bytes, fan_in, &busy);
     if let Some(job) = full.into_iter().find_map(|(from, to)| make(from, to)) {
         return Some(job);

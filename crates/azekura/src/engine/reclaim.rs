@@ -24,20 +24,14 @@ const IDLE_LOOSE_PART: u64 = 1024;
 const IDLE_LOOSE_BYTES: u64 = 8 << 20;
 /// What is written anew may make others due: a merge, for one, may let go of values.
 const ROUNDS_MAX: usize = 4;
+/// On a disk that is nearly full, where only a part finds room at a time.
+const TIGHT_ROUNDS_MAX: usize = 16;
 /// Closing writes a checkpoint when so much has been written anew.
 const CLOSING_STEP_BYTES: u64 = 16 << 20;
 /// Holes smaller than this are not worth a call.
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
 
 impl Engine {
-    /// Cuts free space off the file's end.
-    pub(super) fn trim(&self) -> Result<()> {
-        self.space.with_end(|end| {
-            let len = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
-            if end < len { self.file.set_len(end).map_err(|e| Error::io("shortening the file", e)) } else { Ok(()) }
-        })
-    }
-
     /// Rewrites and moves what is needed so that the file is no larger than its contents. `progress` is called
     /// without a lock, and may call whatever there is.
     pub(crate) fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
@@ -69,7 +63,8 @@ impl Engine {
         self.checkpoint(Purpose::Plain)?;
         self.trim()?;
         self.space.with_holes(|hole| {
-            if hole.len < PUNCH_BYTES_MIN {
+            // On a disk that is nearly full they will be wanted.
+            if hole.len < PUNCH_BYTES_MIN || self.room.is_tight() {
                 return Ok(());
             }
             self.file.punch(hole.offset, hole.len).map_err(|e| Error::io("punching a hole", e))
@@ -136,7 +131,8 @@ impl Engine {
     /// when the others are done. REQUIRES: merges are held back.
     pub(super) fn drop_dead(&self, closing: bool) -> Result<()> {
         let (mut damaged, mut told) = (Vec::new(), Ok(()));
-        for _ in 0..ROUNDS_MAX {
+        let rounds = if self.room.is_tight() { TIGHT_ROUNDS_MAX } else { ROUNDS_MAX };
+        for _ in 0..rounds {
             self.values.close_open()?;
             let excess = self.excess();
             let mut ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
@@ -152,7 +148,7 @@ impl Engine {
                 }
                 jobs += 1;
                 bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
-                match self.run_job(Job { closing, ..job }) {
+                match self.merge_in_room(Job { closing, ..job }) {
                     Err(e @ Error::Corrupt { .. }) => {
                         damaged.push(id);
                         told = told.and(Err(e));

@@ -5,7 +5,7 @@
 
 use super::Engine;
 use super::checkpoint::Purpose;
-use super::pick::{CLASSES, Job, pick, pick_idle};
+use super::pick::{CLASSES, Job, Sizes, pick, pick_idle};
 use super::state::SortedRun;
 use super::waste::Excess;
 use crate::base::error::{Error, Result};
@@ -29,8 +29,13 @@ const RETRY_DOUBLINGS: u32 = 8;
 const LOG_BULK_BYTES: usize = 8 << 20;
 /// A log to which nothing was written for so long, and up to twice that, rests.
 const LOG_REST: Duration = Duration::from_millis(100);
+/// But what found no room earlier, if there is this part more of it.
+const MORE_ROOM_PART: u64 = 4;
 /// The eventual delay is watched in this many steps.
 const LOG_TICKS: u32 = 8;
+
+/// How much room the disk has is looked at this often, for others take it too.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// What the background threads share.
 #[derive(Default)]
@@ -122,8 +127,13 @@ impl Engine {
 
     fn flush_loop(&self) {
         let mut watch = self.new_watch();
+        let mut looked = Instant::now();
         loop {
             self.divide_memory(&mut watch);
+            if looked.elapsed() >= LOOK && !self.stopping() {
+                self.room.look();
+                looked = Instant::now();
+            }
             if self.poison.check().is_ok() && !self.stopping() {
                 // Sealing a buffer fails only where a commit would, which reports it.
                 let _later = self.freeze_remainder(&mut watch);
@@ -142,7 +152,12 @@ impl Engine {
                 continue;
             }
             let number = self.next_flush();
-            let done = self.flush_frozen();
+            let mut done = self.flush_frozen();
+            if matches!(done, Err(Error::NoSpace { .. })) {
+                // Merges give back what they have taken and not put in place.
+                let _paused = self.pause_merges();
+                done = self.flush_frozen();
+            }
             let failed = done.is_err();
             self.note_levels();
             self.work.lock().flush_error = done.err().map(|e| (number, e));
@@ -279,7 +294,9 @@ impl Engine {
                 Some(true) if self.poison.check().is_err() => return,
                 Some(true) => {
                     failures += 1;
-                    self.pause(RETRY * (1 << failures.min(RETRY_DOUBLINGS)));
+                    let room = self.room.bytes();
+                    let is_as_full = || self.room.bytes() <= room.saturating_add(room / MORE_ROOM_PART);
+                    self.pause_while(RETRY * (1 << failures.min(RETRY_DOUBLINGS)), is_as_full);
                 }
             }
         }
@@ -287,10 +304,15 @@ impl Engine {
 
     /// Sleeps, unless the engine stops.
     fn pause(&self, time: Duration) {
+        self.pause_while(time, || true);
+    }
+
+    /// As `pause`, as long as something holds, which is looked at now and then.
+    fn pause_while(&self, time: Duration, holds: impl Fn() -> bool) {
         let until = Instant::now() + time;
         let mut work = self.work.lock();
-        while !self.stopping() && Instant::now() < until {
-            self.work_changed.wait_until(&mut work, until);
+        while !self.stopping() && Instant::now() < until && holds() {
+            self.work_changed.wait_until(&mut work, until.min(Instant::now() + LOOK));
         }
     }
 
@@ -301,9 +323,10 @@ impl Engine {
         if work.paused > 0 || self.poison.check().is_err() {
             return None;
         }
+        let sizes = Sizes { flush_bytes: self.flush_bytes(), few_runs: self.room.is_tight() };
         let busy = |l: &Arc<SortedRun>| work.busy.iter().any(|(_, b)| Arc::ptr_eq(b, l));
         let job =
-            state.tables.with_runs().find_map(|t| pick(t, class, self.config.memtable_bytes, busy)).or_else(|| {
+            state.tables.with_runs().find_map(|t| pick(t, class, &sizes, busy)).or_else(|| {
                 state.tables.with_runs().find_map(|t| if idle { pick_idle(t, false, busy) } else { None })
             })?;
         work.begin(class, &job);
@@ -360,7 +383,7 @@ impl Engine {
                 let state = self.state.load_full();
                 let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, |_| false)) else { break };
                 drop(state);
-                if self.run_job(job)? {
+                if self.merge_in_room(job)? {
                     break;
                 }
             }

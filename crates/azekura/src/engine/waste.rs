@@ -58,6 +58,12 @@ pub(super) struct Excess {
     sparse: Vec<u32>,
 }
 
+impl Sparse {
+    pub(super) fn live_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.dead_bytes)
+    }
+}
+
 impl Excess {
     pub(super) fn is_empty(&self) -> bool {
         self.tables.is_empty() && self.sparse.is_empty()
@@ -158,7 +164,8 @@ impl Engine {
         let in_values: u64 = sparse.iter().map(|s| s.dead_bytes).sum();
         let runs: u64 = state.tables.iter().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();
         let allowed = runs.saturating_add(large_bytes(&state)).saturating_add(in_values) / DEAD_PART + DEAD_BYTES_MIN;
-        let at_most = |t: &Arc<TableState>| (t.id, dead_at_most(&t.levels, self.config.memtable_bytes));
+        let flush_bytes = self.flush_bytes();
+        let at_most = |t: &Arc<TableState>| (t.id, dead_at_most(&t.levels, flush_bytes));
         let mut tables: Vec<(u32, u64)> = state.tables.iter().map(at_most).filter(|t| t.1 > 0).collect();
         if sum(tables.iter().map(|t| t.1)) > allowed_in_tables(allowed, &sparse) {
             for (id, dead) in &mut tables {

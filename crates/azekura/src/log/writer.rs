@@ -12,7 +12,7 @@ use crate::engine::poison::Poison;
 use crate::format::frame::{HEADER_BYTES, begin_record, end_record, write_part};
 use crate::format::manifest::LogChain;
 use crate::memtable::chunk::Chunk;
-use crate::space::{Extent, Space};
+use crate::space::{Extent, Room};
 use crate::storage::{BulkWrites, File};
 use crate::values::{Segment, ValueStore};
 use frames::{FrameWriter, Jump};
@@ -39,6 +39,8 @@ const PIECE_BYTES: usize = 256 << 10;
 
 /// From so much at a time on, the log is a bulk.
 const BULK_BYTES: u64 = 1 << 20;
+
+const NEW_SEGMENT: &str = "allocating a log segment";
 
 /// How a new segment is made ready.
 #[derive(Clone, Copy)]
@@ -110,7 +112,7 @@ pub(crate) enum LogStart {
 pub(crate) struct Log {
     file: Arc<dyn File>,
     bulk: Arc<BulkWrites>,
-    space: Arc<Space>,
+    room: Arc<Room>,
     poison: Arc<Poison>,
     values: Arc<ValueStore>,
     file_id: u64,
@@ -137,7 +139,7 @@ impl Log {
     pub(crate) fn new(
         file: Arc<dyn File>,
         bulk: Arc<BulkWrites>,
-        space: Arc<Space>,
+        room: Arc<Room>,
         poison: Arc<Poison>,
         values: Arc<ValueStore>,
         file_id: u64,
@@ -156,7 +158,7 @@ impl Log {
         Log {
             file,
             bulk,
-            space,
+            room,
             poison,
             values,
             file_id,
@@ -340,14 +342,15 @@ impl Log {
     /// Goes on in a short segment in a hole below, no longer than the one it is in, and gives back the one that was
     /// ready. The others go like all of a chain, when a checkpoint has made them needless. False if nothing has changed.
     pub(crate) fn move_down(&self) -> Result<bool> {
-        self.go_on_elsewhere(|last| self.space.alloc_below(last.len.min(SHORT_SEGMENT_BYTES), last.offset))
+        self.go_on_elsewhere(|last| self.room.space.alloc_below(last.len.min(SHORT_SEGMENT_BYTES), last.offset))
     }
 
     /// Goes on in a short segment, and gives back the one that was ready. If nobody is expected to write soon (`idle`),
     /// it has just room for the jump to the next. False if nothing has changed.
     pub(crate) fn rest(&self, idle: bool) -> Result<bool> {
         let bytes = if idle { JUMP_BYTES } else { SHORT_SEGMENT_BYTES };
-        self.go_on_elsewhere(|last| (last.len > bytes).then(|| self.space.alloc(bytes)))
+        let place = || self.room.take(bytes, bytes, NEW_SEGMENT).ok();
+        self.go_on_elsewhere(|last| if last.len > bytes { place() } else { None })
     }
 
     fn go_on_elsewhere(&self, place: impl FnOnce(Extent) -> Option<Extent>) -> Result<bool> {
@@ -358,12 +361,12 @@ impl Log {
         }
         let spare = io.spare.take();
         if let Some(spare) = spare {
-            self.space.free(spare);
+            self.room.space.free(spare);
         }
         let Some(extent) = io.segments.back().and_then(|last| place(last.extent)) else { return Ok(spare.is_some()) };
         self.write_zeroes(extent).map_err(|e| {
-            self.space.free(extent);
-            Error::io("allocating a log segment", e)
+            self.room.space.free(extent);
+            Error::io(NEW_SEGMENT, e)
         })?;
         let armed = self.poison.armed("moving the log");
         let mut out = FrameWriter::new(self, &mut io);
@@ -521,7 +524,7 @@ impl Log {
             other => other?,
         };
         if let Some(small) = io.spare.replace(fresh) {
-            self.space.free(small);
+            self.room.space.free(small);
         }
         Ok(())
     }
@@ -529,14 +532,9 @@ impl Log {
     /// The length of the segment after one: so that the log stays a part of what room there is, though every small
     /// durable commit takes a block of it.
     fn next_segment_bytes(&self, last: u64) -> u64 {
-        let most = self.room_bytes() / SEGMENT_ROOM_PART / ALIGN_BYTES * ALIGN_BYTES;
+        self.room.look();
+        let most = self.room.bytes() / SEGMENT_ROOM_PART / ALIGN_BYTES * ALIGN_BYTES;
         (last * 4).clamp(SEGMENT_BYTES_MIN, most.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX))
-    }
-
-    fn room_bytes(&self) -> u64 {
-        // What a file system does not say is plenty.
-        let available = self.file.available().ok().flatten();
-        available.map_or(u64::MAX, |bytes| bytes.saturating_add(self.space.free_bytes()))
     }
 
     /// Nobody flushes for the log's sake until it has another segment.
@@ -546,7 +544,7 @@ impl Log {
 
     /// Room for a segment; what stood there before may still stand there.
     fn new_extent(&self, len: u64, blank: Blank) -> Result<Extent> {
-        let extent = self.space.alloc(len);
+        let extent = self.room.take(len, len, NEW_SEGMENT)?;
         let made = match blank {
             Blank::Written => self.write_zeroes(extent),
             // A write to what is not reserved may find the disk full when frames before it are written.
@@ -557,13 +555,13 @@ impl Log {
         };
         match made {
             Ok(()) => {
-                self.bytes_max
-                    .store((self.room_bytes() / LOG_ROOM_PART).max(LOG_BYTES_LONG).max(4 * len), Ordering::Relaxed);
+                let part = self.room.bytes() / LOG_ROOM_PART;
+                self.bytes_max.store(part.max(LOG_BYTES_LONG).max(4 * len), Ordering::Relaxed);
                 Ok(extent)
             }
             Err(e) => {
-                self.space.free(extent);
-                Err(Error::io("allocating a log segment", e))
+                self.room.space.free(extent);
+                Err(Error::io(NEW_SEGMENT, e))
             }
         }
     }

@@ -26,21 +26,21 @@ use crate::base::limits::PAGE_BYTES;
 use crate::base::sync::Mutex;
 use crate::cache::{Caches, PageSlots};
 use crate::format::manifest::RunInfo;
-use crate::space::{Extent, Space};
+use crate::space::{Extent, Room};
 use crate::storage::{BulkWrites, File, FileMapping};
 use crate::values::Segment;
 use filter_pages::FilterPages;
 use meta::Meta;
 use std::sync::{Arc, OnceLock};
 
-/// Where runs live: the file, its free space, its identity, its cache.
+/// Where runs live: the file, its room, its identity, its cache.
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) file: Arc<dyn File>,
     /// Where pages and values are read, unless they are read into memory of our own.
     pub(crate) mapping: Option<Arc<FileMapping>>,
     pub(crate) bulk: Arc<BulkWrites>,
-    pub(crate) space: Arc<Space>,
+    pub(crate) room: Arc<Room>,
     pub(crate) caches: Arc<Caches>,
     pub(crate) filters: Arc<FilterBudget>,
     pub(crate) file_id: u64,
@@ -78,7 +78,7 @@ pub(crate) struct Run {
 impl Drop for Run {
     fn drop(&mut self) {
         for &extent in self.doomed.get_mut().iter() {
-            self.store.space.free(extent);
+            self.store.room.space.free(extent);
         }
         // One after the other: a long chain of runs would be a deep recursion.
         let mut next = self.successor.take().and_then(Arc::into_inner);

@@ -28,10 +28,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// A buffer is not split between holes smaller than this.
 const PART_BYTES_MIN: u64 = 1 << 20;
+/// Nor, where the disk is nearly full, smaller than this.
+const TIGHT_PART_BYTES_MIN: u64 = PAGE_BYTES as u64;
 
 /// Runs of no more data have no filter, which has whole pages: it would be a large part of a small file, and what it
 /// spares is a look into one of a few pages.
 const FILTERED_BYTES_MIN: u64 = 4 * PAGE_BYTES as u64;
+/// Where the disk is nearly full, of no more than this.
+const TIGHT_FILTERED_BYTES_MIN: u64 = 16 * PAGE_BYTES as u64;
 
 /// Separators longer than this are cut to what tells two pages apart.
 const SEPARATOR_FULL_BYTES: usize = 8;
@@ -82,7 +86,7 @@ pub(crate) struct RunWriter {
 impl Drop for RunWriter {
     fn drop(&mut self) {
         for &extent in &self.extents {
-            self.store.space.free(extent);
+            self.store.room.space.free(extent);
         }
     }
 }
@@ -312,8 +316,9 @@ impl RunWriter {
             let left = (bytes.len() - from) as u64;
             // Parts are whole units, so that none of the data is split between extents. (Filter pages
             // may be: they begin behind a last data page that is cut short.)
-            let least = left.min(PART_BYTES_MIN);
-            let extent = self.store.space.alloc_up_to(align_up(least), align_up(left));
+            let room = &self.store.room;
+            let least = left.min(if room.is_tight() { TIGHT_PART_BYTES_MIN } else { PART_BYTES_MIN });
+            let extent = room.take(align_up(least), align_up(left), "writing a run")?;
             let extent = self.whole_pages(extent, left);
             self.extents.push(extent);
             let n = usize_of(u32::try_from(extent.len.min(left)).unwrap_or(u32::MAX));
@@ -329,7 +334,7 @@ impl RunWriter {
         if extent.len >= left || extent.len.is_multiple_of(page) {
             return extent;
         }
-        self.store.space.shrink(extent, extent.len / page * page)
+        self.store.room.space.shrink(extent, extent.len / page * page)
     }
 
     fn write_part(&mut self, bytes: &[u8], extent: Extent) -> Result<()> {
@@ -411,7 +416,8 @@ impl RunWriter {
     /// Adds the filter behind the pages; a large one is written from where it was built.
     fn append_filter(&mut self) -> Result<u64> {
         let Some(filter) = self.filter.take() else { return Ok(0) };
-        if self.records == 0 || u64::from(self.units) * self.page_bytes as u64 <= FILTERED_BYTES_MIN {
+        let least = if self.store.room.is_tight() { TIGHT_FILTERED_BYTES_MIN } else { FILTERED_BYTES_MIN };
+        if self.records == 0 || u64::from(self.units) * self.page_bytes as u64 <= least {
             return Ok(0);
         }
         let mut filter = filter.finish_pages();

@@ -19,10 +19,12 @@ use crate::base::limits::{ALIGN_BYTES, align_up};
 use crate::base::process::Process;
 
 mod holes;
+mod room;
 #[cfg(test)]
 mod tests;
 
 use holes::Holes;
+pub(crate) use room::Room;
 
 /// The largest offset at which an extent of a valid file may end: file offsets are signed.
 const END_MAX: u64 = i64::MAX.unsigned_abs();
@@ -99,6 +101,7 @@ impl Space {
     }
 
     /// Takes `len` bytes: of the lowest hole that fits, else at the end of the file.
+    #[cfg(test)]
     pub(crate) fn alloc(&self, len: u64) -> Extent {
         self.alloc_up_to(len, len)
     }

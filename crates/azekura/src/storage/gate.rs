@@ -9,7 +9,7 @@
 //!
 //! A write looks before, and those who close wait until it has ended (`Life::while_open`).
 
-use super::{File, FileMapping};
+use super::{DiskRoom, File, FileMapping};
 use crate::base::error::Error;
 use crate::base::life::Life;
 use std::io;
@@ -97,9 +97,9 @@ impl File for Gate {
         self.change(|| self.file.punch(offset, len))
     }
 
-    fn available(&self) -> io::Result<Option<u64>> {
+    fn disk_room(&self) -> io::Result<Option<DiskRoom>> {
         self.check()?;
-        self.file.available()
+        self.file.disk_room()
     }
 
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {

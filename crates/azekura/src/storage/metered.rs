@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{File, FileMapping, len_of};
+use super::{DiskRoom, File, FileMapping, len_of};
 
 /// What has passed through the [`Metered`] files that share it.
 #[derive(Debug, Default)]
@@ -115,8 +115,8 @@ impl File for Metered {
         self.file.punch(offset, len)
     }
 
-    fn available(&self) -> io::Result<Option<u64>> {
-        self.file.available()
+    fn disk_room(&self) -> io::Result<Option<DiskRoom>> {
+        self.file.disk_room()
     }
 
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {

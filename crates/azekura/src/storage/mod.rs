@@ -122,12 +122,12 @@ pub trait File: Send + Sync {
     /// The system's error.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
 
-    /// How many bytes the file system has free for this file and others, as far as it can be told. What a quota
-    /// forbids is not seen here.
+    /// What the file has of the disk, and what the disk has left, as far as it can be told. What a quota forbids is
+    /// not seen here.
     ///
     /// # Errors
     /// The system's error.
-    fn available(&self) -> io::Result<Option<u64>> {
+    fn disk_room(&self) -> io::Result<Option<DiskRoom>> {
         Ok(None)
     }
 
@@ -153,6 +153,18 @@ pub trait File: Send + Sync {
     fn mapping(&self) -> Option<Arc<FileMapping>> {
         None
     }
+}
+
+/// What [`File::disk_room`] tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskRoom {
+    /// The file's length.
+    pub len: u64,
+    /// Bytes of the disk that the file has: fewer than its length where it has holes, more where room is reserved
+    /// behind its end.
+    pub taken_bytes: u64,
+    /// Bytes that the file system has left, for this file and others.
+    pub free_bytes: u64,
 }
 
 /// How [`Storage::open`] opens a file.

@@ -15,7 +15,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,10 @@ use parking_lot::Mutex;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-use super::{File, FileMapping, OpenMode, Storage, end_of, len_of, read_fully, uninterrupted, write_fully};
+use super::{DiskRoom, File, FileMapping, OpenMode, Storage, end_of, len_of, read_fully, uninterrupted, write_fully};
+
+/// The unit in which the system counts what a file takes.
+const STAT_BLOCK_BYTES: u64 = 512;
 
 /// The operating system's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -263,9 +266,13 @@ impl File for OsFile {
         }
     }
 
-    fn available(&self) -> io::Result<Option<u64>> {
-        let found = rustix::fs::fstatvfs(&self.file)?;
-        Ok(Some(found.f_bavail.saturating_mul(found.f_frsize)))
+    fn disk_room(&self) -> io::Result<Option<DiskRoom>> {
+        // The file first: what is written between the two calls is missed rather than counted twice.
+        let file = self.file.metadata()?;
+        let disk = rustix::fs::fstatvfs(&self.file)?;
+        let taken_bytes = file.blocks().saturating_mul(STAT_BLOCK_BYTES);
+        let free_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
+        Ok(Some(DiskRoom { len: file.len(), taken_bytes, free_bytes }))
     }
 
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {

@@ -221,7 +221,7 @@ impl WriteTxn {
         check_value(value)?;
         self.buffer(table)?;
         self.db.engine.check_writable()?;
-        match self.db.engine.values.append(value) {
+        match self.db.engine.store_large(value) {
             Ok((at, segment)) => {
                 self.write(table, key, Tag::Large, &at.encode())?;
                 let buffer = self.buffer(table)?;

@@ -3,7 +3,7 @@
 use super::ValueStore;
 use crate::base::limits::ALIGN_BYTES;
 use crate::engine::poison::Poison;
-use crate::space::{Extent, Space};
+use crate::space::{Extent, Room, Space};
 use crate::storage::{BulkWrites, MemStorage, OpenMode, Storage};
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ fn a_reader_of_the_open_segment_keeps_its_place_when_that_is_cut_and_moved() {
     let store = ValueStore::new(
         file.clone(),
         None,
-        BulkWrites::new(file, false),
-        space.clone(),
+        BulkWrites::new(file.clone(), false),
+        Room::new(file, space.clone(), 0),
         Arc::new(Poison::default()),
         1,
     );

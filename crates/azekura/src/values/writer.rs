@@ -8,7 +8,7 @@ use crate::base::limits::{SEGMENT_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::base::sync::{Condvar, Instant, Mutex, MutexGuard, RwLock};
 use crate::engine::poison::Poison;
-use crate::space::{Extent, Space};
+use crate::space::{Extent, Room};
 use crate::storage::{BulkWrites, File, FileMapping};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -21,10 +21,14 @@ const VALUE_SEGMENT_BYTES_MIN: u64 = 1 << 20;
 /// A new segment is this part of all there are: what is dead in one, and what it has not filled yet, is
 /// little beside the rest.
 const SEGMENTS_AIMED_AT: u64 = 4;
+/// And where the disk is nearly full, this part of what room there is at most.
+const TIGHT_SEGMENT_PART: u64 = 32;
 /// Full buffers that may wait for the writer before those who fill them wait.
 const QUEUE_PARTS_MAX: usize = 8;
 /// A write that found no room is tried again after this.
 const RETRY: Duration = Duration::from_millis(100);
+
+const WRITING: &str = "writing large values";
 
 struct Job {
     segment: Arc<Segment>,
@@ -44,7 +48,7 @@ struct Queue {
 
 /// The error of those who meet a queue that is full.
 fn no_space() -> Error {
-    Error::NoSpace { during: "writing large values" }
+    Error::NoSpace { during: WRITING }
 }
 
 /// All value segments of a database.
@@ -52,7 +56,7 @@ pub(crate) struct ValueStore {
     file: Arc<dyn File>,
     pub(super) mapping: Option<Arc<FileMapping>>,
     bulk: Arc<BulkWrites>,
-    space: Arc<Space>,
+    room: Arc<Room>,
     poison: Arc<Poison>,
     open: Mutex<Option<Arc<Segment>>>,
     queue: Mutex<Queue>,
@@ -70,7 +74,7 @@ impl ValueStore {
         file: Arc<dyn File>,
         mapping: Option<Arc<FileMapping>>,
         bulk: Arc<BulkWrites>,
-        space: Arc<Space>,
+        room: Arc<Room>,
         poison: Arc<Poison>,
         next_id: u32,
     ) -> ValueStore {
@@ -78,7 +82,7 @@ impl ValueStore {
             file,
             mapping,
             bulk,
-            space,
+            room,
             poison,
             open: Mutex::new(None),
             queue: Mutex::new(Queue::default()),
@@ -92,7 +96,7 @@ impl ValueStore {
 
     /// Makes a segment of the file known, as recovery finds it.
     pub(crate) fn adopt(&self, id: u32, extents: Vec<Extent>, used: u64) -> Arc<Segment> {
-        let (file, space, poison) = (self.file.clone(), self.space.clone(), self.poison.clone());
+        let (file, space, poison) = (self.file.clone(), self.room.space.clone(), self.poison.clone());
         let segment = Arc::new(Segment::new(id, file, space, poison, extents, used));
         self.registry.write().insert(id, Arc::downgrade(&segment));
         self.next_id.fetch_max(id + 1, Ordering::Relaxed);
@@ -166,7 +170,7 @@ impl ValueStore {
                 if let Some(old) = open.take() {
                     self.close_segment(&old)?;
                 }
-                open.insert(self.new_segment(len)).clone()
+                open.insert(self.new_segment(len)?).clone()
             }
         };
         let offset = segment.used();
@@ -175,17 +179,19 @@ impl ValueStore {
         Ok((ValueRef { segment: segment.id, offset, len: u32_of(value.len()), crc }, segment))
     }
 
-    fn new_segment(&self, len: u64) -> Arc<Segment> {
-        let extent = if len > VALUE_SEGMENT_BYTES {
-            self.space.alloc(align_up(len))
-        } else {
-            let all: u64 = self.segments().iter().map(|s| s.bytes()).sum();
-            let size = align_up((all / SEGMENTS_AIMED_AT).min(VALUE_SEGMENT_BYTES));
-            let least = align_up(len.max(VALUE_SEGMENT_BYTES_MIN));
-            self.space.alloc_up_to(least, least.max(size))
-        };
+    fn new_segment(&self, len: u64) -> Result<Arc<Segment>> {
+        self.room.look();
+        let all: u64 = self.segments().iter().map(|s| s.bytes()).sum();
+        let mut size = (all / SEGMENTS_AIMED_AT).min(VALUE_SEGMENT_BYTES);
+        let mut least = if len > VALUE_SEGMENT_BYTES { len } else { len.max(VALUE_SEGMENT_BYTES_MIN) };
+        if self.room.is_tight() {
+            // As small as may be, for what is alive in one is written anew before it goes.
+            (least, size) = (len, size.min(self.room.bytes() / TIGHT_SEGMENT_PART));
+        }
+        let least = align_up(least);
+        let extent = self.room.take(least, least.max(align_up(size)), WRITING)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        self.adopt(id, vec![extent], 0)
+        Ok(self.adopt(id, vec![extent], 0))
     }
 
     /// Copies a value to the tail, handing the tail on each time that it is full.
@@ -385,8 +391,8 @@ impl ValueStore {
         }
         // It stays where it is while this is to be written (only its end may be cut), and all of it stands together.
         let (offset, len) = (job.segment.place().offset_of(job.start), job.bytes.len() as u64);
-        let write = || self.bulk.write_at(&job.bytes, offset).map_err(|e| Error::io("writing large values", e));
-        let done = self.poison.catch("writing large values", write);
+        let write = || self.bulk.write_at(&job.bytes, offset).map_err(|e| Error::io(WRITING, e));
+        let done = self.poison.catch(WRITING, write);
         if matches!(done, Err(Error::NoSpace { .. })) {
             return false;
         }

@@ -6,7 +6,7 @@
 //! kin).
 
 use super::{Call, Disk, Effect, Inner, Node, Op, Waiting, cut};
-use azekura::storage::{File, FileMapping, OpenMode, Storage, read_fully, uninterrupted, write_fully};
+use azekura::storage::{DiskRoom, File, FileMapping, OpenMode, Storage, read_fully, uninterrupted, write_fully};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -265,10 +265,12 @@ impl File for Handle {
         self.change(Call::Punch, &Op::Zero(offset, offset + len))
     }
 
-    fn available(&self) -> io::Result<Option<u64>> {
+    fn disk_room(&self) -> io::Result<Option<DiskRoom>> {
         let d = self.disk.lock();
-        let room = d.bytes_max.saturating_sub(d.nodes[self.node].now.len);
-        Ok((d.bytes_max < u64::MAX).then_some(room))
+        let node = &d.nodes[self.node];
+        let taken_bytes = if d.unreserving { node.written } else { node.now.len };
+        let free_bytes = d.bytes_max.saturating_sub(taken_bytes);
+        Ok((d.bytes_max < u64::MAX).then_some(DiskRoom { len: taken_bytes, taken_bytes, free_bytes }))
     }
 
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {

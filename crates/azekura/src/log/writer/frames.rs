@@ -101,7 +101,7 @@ impl<'a> FrameWriter<'a> {
         let extent = match self.io.spare.take() {
             Some(spare) if need + JUMP_BYTES <= spare.len => spare,
             spare => {
-                spare.into_iter().for_each(|small| self.log.space.free(small));
+                spare.into_iter().for_each(|small| self.log.room.space.free(small));
                 let len = align_up(self.log.next_segment_bytes(old.len).max(need + 2 * JUMP_BYTES));
                 let blank = if need >= BULK_BYTES { Blank::Reserved } else { Blank::Written };
                 self.log.new_extent(len, blank)?

@@ -1,17 +1,16 @@
-//! Full disks: a simulated one with random room, and a real one: ext4 in a file, mounted on a loop device,
-//! where the machine and our rights allow it.
+//! Full disks: a simulated one with random room, and a real one, small and mounted for it, where that can be had.
 
 use super::{HANG_SECONDS, recover};
 use crate::disk::{Disk, Keep};
 use crate::judge::Setting;
+use crate::mounted::Mounted;
 use crate::report::Run;
 use crate::rng::Rng;
 use crate::script::{Ack, Script, problems};
 use crate::watchdog::Watchdog;
 use azekura::{Db, Error, Options};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// With room again, everything works after this at the latest.
@@ -100,49 +99,11 @@ fn only_full(e: &Error) -> Result<(), String> {
     }
 }
 
-/// A mounted file system of its own, gone when this is dropped.
-struct Small {
-    image: PathBuf,
-    mount: PathBuf,
-}
-
 const IMAGE_BYTES: u64 = 24 << 20;
-
-impl Small {
-    fn new() -> Result<Small, String> {
-        let base = std::env::temp_dir().join(format!("azekura-sim-full-{}", std::process::id()));
-        let small = Small { image: base.with_extension("ext4"), mount: base };
-        let text = |e: std::io::Error| e.to_string();
-        fs::create_dir_all(&small.mount).map_err(text)?;
-        fs::File::create(&small.image).and_then(|f| f.set_len(IMAGE_BYTES)).map_err(text)?;
-        call("mkfs.ext4", &["-q", "-F", "-m", "0"], &[&small.image])?;
-        call("mount", &["-o", "loop"], &[&small.image, &small.mount])?;
-        Ok(small)
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        // It may not have been mounted.
-        let _unmounted = call("umount", &[], &[&self.mount]);
-        let _removed = fs::remove_dir(&self.mount);
-        let _gone = fs::remove_file(&self.image);
-    }
-}
-
-fn call(program: &str, arguments: &[&str], paths: &[&Path]) -> Result<(), String> {
-    let output = Command::new(program).args(arguments).args(paths).output();
-    let output = output.map_err(|e| format!("{program}: {e}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{program}: {}", text.lines().next().unwrap_or("failed")))
-}
 
 /// Scripts on a real file system that is nearly full.
 pub(super) fn real(run: &Run) {
-    let small = match Small::new() {
+    let small = match Mounted::new(IMAGE_BYTES) {
         Ok(small) => small,
         Err(e) => return run.note(format!("a really full disk: skipped, no small file system can be mounted ({e})")),
     };
@@ -155,7 +116,7 @@ pub(super) fn real(run: &Run) {
         }
         let name = format!("really full disk {n}");
         watchdog.at(&name);
-        let outcome = on_small(&small.mount, &mut Rng::of(run.seed, n)).map(|met| full += u64::from(met));
+        let outcome = on_small(small.path(), &mut Rng::of(run.seed, n)).map(|met| full += u64::from(met));
         run.outcome(name, outcome);
     }
     run.note(format!(

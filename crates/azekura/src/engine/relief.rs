@@ -1,0 +1,445 @@
+//! A disk that is nearly full: who may still write, and how room is made.
+//!
+//! A **reserve** is held back: a part of the room that commits may not take that add something. So whatever was
+//! acknowledged can be flushed, and what frees finds the room that it needs before it gives any back: a remove is logged
+//! and flushed, a merge writes before its inputs go. Commits that only remove may take most of the reserve; flushes,
+//! checkpoints and merges all of it.
+//!
+//! Where there is not enough, whoever wants to commit makes room first: by a flush, after which the log is needless, and
+//! by merging what is known to hold garbage. Only if that does not help is the commit refused.
+//!
+//! And on such a disk the engine works as with a small memtable, a part of the room that is left: runs, their
+//! partitions and value segments are small, so that what a merge writes before its inputs go is little.
+//!
+//! Lock order: `relieving` comes before all others but `changing_tables`.
+
+use super::Engine;
+use super::batch::Batch;
+use super::checkpoint::Purpose;
+use super::compact::Passing;
+use super::job::partition_bytes;
+use super::pick::Job;
+use super::state::{SortedRun, TableState};
+use super::waste::Sparse;
+use crate::api::Config;
+use crate::base::error::{Error, Result};
+use crate::base::sync::thread::sleep;
+use crate::format::block::Tag;
+use std::cmp::Reverse;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The reserve is this part of what the file holds.
+const RESERVE_PART: u64 = 6;
+/// But no less, and for a large file no more than so many memtables, or so many bytes.
+const RESERVE_BYTES_MIN: u64 = 64 << 10;
+const RESERVE_MEMTABLES_MAX: u64 = 6;
+const RESERVE_BYTES_MAX: u64 = 16 << 20;
+/// What frees leaves this part of it to flushes and merges.
+const FREEING_PART: u64 = 8;
+/// A memtable is this part of the room, but no less.
+const MEMTABLE_PART: u64 = 16;
+const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
+/// What a record needs in a run beyond what it takes in memory (filter, fence, the rest of a page): a part of it.
+const RUN_OVERHEAD_PART: u64 = 4;
+/// What any flush needs: a manifest, a segment of the log; and for each table a run, or a place in the manifest.
+const FLUSH_BYTES_MIN: u64 = 64 << 10;
+const TABLE_RUN_BYTES: u64 = 12 << 10;
+const TABLE_BYTES: u64 = 64;
+/// A durable commit takes a block of the log at least.
+const COMMIT_BYTES_MIN: u64 = 8 << 10;
+/// A flush is worth its while if it frees this part of the reserve.
+const FLUSH_PART: u64 = 4;
+/// Merges are, if this part of what the file holds is garbage.
+const GARBAGE_PART: u64 = 32;
+const GAIN_BYTES_MIN: u64 = 64 << 10;
+/// What a delete takes in a run, about.
+const DELETE_BYTES: u64 = 8;
+/// A full disk is left with no more sorted runs of a table than this, or more than were left the last time.
+const LEVELS_MANY: usize = 6;
+/// Of a merge for which there is no room so many parts are tried, those first by which most goes.
+const TRIES_MAX: usize = 4;
+/// So many side by side are a few.
+const FEW_MAX: usize = 4;
+/// So many merges at most, whatever the estimates say.
+const MERGES_MAX: usize = 64;
+/// The first may only find out which large values are dead, and the next one then moves those beside them.
+const MERGES_IN_VAIN: u32 = 2;
+/// What has become needless is free when nobody looks at it any more. The background is done after so long.
+const LOOKS_MAX: u32 = 10;
+const LOOK_TIME: Duration = Duration::from_millis(2);
+/// On a tight disk a value segment's values are moved when this part of it is dead, and no less than this.
+const TIGHT_DEAD_PART: u64 = 8;
+const TIGHT_DEAD_BYTES_MIN: u64 = 16 << 10;
+
+fn reserve_bytes_max(config: &Config) -> u64 {
+    (config.memtable_bytes * RESERVE_MEMTABLES_MAX).max(RESERVE_BYTES_MAX)
+}
+
+/// With less room than this a disk is tight: the reserve, and what may be written before anybody looks again.
+pub(super) fn tight_below(config: &Config) -> u64 {
+    reserve_bytes_max(config) + 4 * config.memtable_bytes + (64 << 20)
+}
+
+/// What making room has come to when that was in vain, lest it is tried again and again.
+#[derive(Default)]
+pub(super) struct Vain {
+    /// Nothing has changed as long as this is the same.
+    mark: [u64; 3],
+    /// So much garbage was left: merges are tried again when there is more.
+    garbage: u64,
+    /// And so many sorted runs of a table.
+    levels: usize,
+}
+
+/// What has been let pass and is not yet where it is counted otherwise: until this is dropped it counts here.
+pub(super) struct Admitted<'a> {
+    engine: &'a Engine,
+    bytes: u64,
+}
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.engine.admitted.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Engine {
+    /// How large memtables are to become before they are flushed, by which all that is made of them is measured.
+    pub(super) fn flush_bytes(&self) -> u64 {
+        let most = self.config.memtable_bytes;
+        if !self.room.is_tight() {
+            return most;
+        }
+        (self.room.bytes() / MEMTABLE_PART).clamp(MEMTABLE_BYTES_MIN.min(most), most)
+    }
+
+    fn reserve_bytes(&self) -> u64 {
+        let max = reserve_bytes_max(&self.config);
+        (self.room.taken_bytes() / RESERVE_PART).clamp(RESERVE_BYTES_MIN.min(max), max)
+    }
+
+    /// What a flush of all that is in memory may need.
+    fn flush_need(&self) -> u64 {
+        let bytes = self.pace.memtable_bytes();
+        let tables = self.state.load().tables.len() as u64;
+        let runs = (tables * TABLE_RUN_BYTES).min(self.reserve_bytes() / 2);
+        bytes + bytes / RUN_OVERHEAD_PART + FLUSH_BYTES_MIN + runs + tables * TABLE_BYTES
+    }
+
+    /// Lets a batch pass, or refuses it for want of room.
+    #[inline(always)]
+    pub(super) fn admit_batch(&self, batch: &Batch) -> Result<Admitted<'_>> {
+        if self.room.is_tight() { self.admit_measured(batch) } else { Ok(Admitted { engine: self, bytes: 0 }) }
+    }
+
+    #[cold]
+    fn admit_measured(&self, batch: &Batch) -> Result<Admitted<'_>> {
+        let made: u64 = batch.created.iter().map(|t| t.name.len() as u64 + TABLE_BYTES).sum();
+        let bytes = made + batch.parts.iter().map(|p| p.block.bytes() as u64).sum::<u64>();
+        let only_deletes = || batch.parts.iter().all(|p| (0..p.block.len()).all(|i| p.block.tag(i) == Tag::Delete));
+        let frees = batch.created.is_empty() && only_deletes();
+        let run_bytes = bytes + bytes / RUN_OVERHEAD_PART;
+        // What is not to be durable at once needs no log if a flush comes first.
+        let log_bytes = if batch.durable { run_bytes } else { 0 };
+        let admitted = self.admit(run_bytes + log_bytes + COMMIT_BYTES_MIN, frees)?;
+        if frees {
+            let all = batch.parts.iter().any(|p| !p.ranges.is_empty());
+            let removed = batch.parts.iter().map(|p| p.block.len() as u64).sum();
+            self.removes.fetch_add(if all { u64::from(u32::MAX) } else { removed }, Ordering::Relaxed);
+        }
+        Ok(admitted)
+    }
+
+    /// Lets a large value pass that will be stored.
+    pub(super) fn admit_value(&self, len: usize) -> Result<Admitted<'_>> {
+        if self.room.is_tight() { self.admit(len as u64, false) } else { Ok(Admitted { engine: self, bytes: 0 }) }
+    }
+
+    /// Lets so many bytes pass; `frees`: they make room in the end.
+    ///
+    /// # Errors
+    /// `NoSpace` if the disk is full, or what making room meets.
+    fn admit(&self, bytes: u64, frees: bool) -> Result<Admitted<'_>> {
+        let reserve = self.reserve_bytes();
+        if let Some(admitted) = self.fits(bytes, reserve) {
+            return Ok(admitted);
+        }
+        let kept = if frees { reserve / FREEING_PART } else { reserve };
+        let mut admitted = self.relieve(!frees, || self.fits(bytes, reserve))?.or_else(|| self.fits(bytes, kept));
+        if admitted.is_none() && frees {
+            // To be refused here is to be stuck: all is tried anew, and what flushes need is all that is kept.
+            *self.relieving.lock() = Vain::default();
+            admitted = self.relieve(true, || self.fits(bytes, kept))?.or_else(|| self.fits(bytes, 0));
+        }
+        admitted.ok_or(Error::NoSpace { during: "making room for a commit" })
+    }
+
+    /// Whether there is room for so many bytes, beside what is kept, what memory needs and what others were admitted
+    /// with.
+    fn fits(&self, bytes: u64, kept: u64) -> Option<Admitted<'_>> {
+        let others = self.admitted.fetch_add(bytes, Ordering::Relaxed);
+        let admitted = Admitted { engine: self, bytes };
+        let need = kept.saturating_add(self.flush_need()).saturating_add(others).saturating_add(bytes);
+        self.room.secure(need).then_some(admitted)
+    }
+
+    /// Makes room until there is what is wanted, or nothing more can be done. `patient`: it waits a moment for those who
+    /// still look at what has become needless.
+    fn relieve<T>(&self, patient: bool, wanted: impl Fn() -> Option<T>) -> Result<Option<T>> {
+        let mut vain = self.relieving.lock();
+        // Others may have made some, in the file or beside it.
+        self.room.look();
+        if let Some(found) = wanted() {
+            return Ok(Some(found));
+        }
+        if vain.mark == self.room_mark() {
+            return Ok(None);
+        }
+        if vain.mark[2].abs_diff(self.room.bytes()) >= self.gain_worth() {
+            // What found no room then may find some, or have less to do.
+            (vain.garbage, vain.levels) = (0, 0);
+        }
+        self.relieve_by_flush()?;
+        // What merges have taken and not put in place comes back.
+        drop(self.pause_merges());
+        let mut found = wanted();
+        if found.is_none() && self.most_to_gain(&vain).is_some() {
+            self.relieve_by_merges(&vain)?;
+            found = wanted();
+            vain.garbage = self.garbage().map_or(0, |g| g.1).min(if found.is_some() { 0 } else { u64::MAX });
+            vain.levels = self.tallest().map_or(0, |t| t.1);
+        }
+        if found.is_none() && patient {
+            found = patiently(&wanted);
+        }
+        vain.mark = self.room_mark();
+        Ok(found)
+    }
+
+    /// What is looked at to see whether anything has changed.
+    fn room_mark(&self) -> [u64; 3] {
+        [self.counters.commits.load(Ordering::Relaxed), self.room.taken_bytes(), self.room.bytes()]
+    }
+
+    /// Flushes, if much of the log or of memory goes by that, or what is in memory hides much.
+    fn relieve_by_flush(&self) -> Result<()> {
+        let removes = self.removes.load(Ordering::Relaxed);
+        let hidden = self.room.taken_bytes() as f64 / self.records() * removes as f64;
+        let log_bytes = self.log.file_bytes() + self.counters.old_log_bytes.load(Ordering::Relaxed);
+        let values = self.lock_commit().large_bytes;
+        let gain = log_bytes.saturating_add(self.pace.memtable_bytes()).saturating_add(values) as f64 + hidden;
+        if gain >= (self.reserve_bytes() / FLUSH_PART).max(GAIN_BYTES_MIN) as f64 {
+            let done = self.flush();
+            if done.is_ok() {
+                self.removes.fetch_sub(removes, Ordering::Relaxed);
+            }
+            no_matter(done)?;
+        }
+        // Whoever flushes lets go of what was there before.
+        drop(self.flushing.lock());
+        if !self.retired.lock().is_empty() {
+            no_matter(self.checkpoint(Purpose::Plain))?;
+        }
+        Ok(())
+    }
+
+    /// How many records there are in the file, hidden ones too.
+    fn records(&self) -> f64 {
+        let state = self.state.load();
+        let records: u64 = state.tables.with_runs().flat_map(|t| t.levels.iter()).map(|l| l.records()).sum();
+        records.max(1) as f64
+    }
+
+    /// Merges tables that hold more garbage than was left the last time, or many sorted runs, as long as that helps.
+    fn relieve_by_merges(&self, vain: &Vain) -> Result<()> {
+        self.lock_commit().clear_spares();
+        no_matter(self.values.close_open())?;
+        let _paused = self.pause_merges();
+        let (mut before, mut in_vain) = (None, 0);
+        for _ in 0..MERGES_MAX {
+            let Some((table, levels)) = self.most_to_gain(vain) else { break };
+            let now = (self.room.taken_bytes(), levels.len());
+            let helped = before.is_none_or(|(taken, runs)| now.0 < taken || now.1 < runs);
+            (before, in_vain) = (Some(now), if helped { 0 } else { in_vain + 1 });
+            if in_vain == MERGES_IN_VAIN {
+                break;
+            }
+            no_matter(self.merge_in_room(Job::new(table, levels, true)).map(drop))?;
+            no_matter(self.checkpoint(Purpose::Plain))?;
+        }
+        // What is behind the end is room for this file in any case.
+        let _cut_later = self.trim();
+        Ok(())
+    }
+
+    /// The table with the most garbage, if that is much more than was left the last time, or else the one with the most
+    /// sorted runs, if these are many: the more, the more room a merge needs that frees anything.
+    fn most_to_gain(&self, vain: &Vain) -> Option<(u32, Vec<Arc<SortedRun>>)> {
+        let dirty = self.garbage().filter(|g| g.1 >= vain.garbage + self.gain_worth()).map(|g| g.0);
+        let tall = || self.tallest().filter(|t| t.1 > vain.levels + LEVELS_MANY).map(|t| t.0);
+        let id = dirty.or_else(tall)?;
+        self.state.load().table(id).ok().map(|t| (id, t.levels.to_vec()))
+    }
+
+    /// The table with the most sorted runs, and how many.
+    fn tallest(&self) -> Option<(u32, usize)> {
+        let state = self.state.load();
+        state.tables.with_runs().map(|t| (t.id, t.levels.len())).max_by_key(|t| t.1)
+    }
+
+    /// Merges a table into one sorted run, as a job of all its runs says; where there is no room for that, some of them,
+    /// so that less is to be done the next time. True if it was all. REQUIRES: merges are held back.
+    pub(super) fn merge_in_room(&self, job: Job) -> Result<bool> {
+        let (table, closing) = (job.table, job.closing);
+        let mut done = self.run_job(job);
+        let mut tried = 0;
+        while matches!(done, Err(Error::NoSpace { .. })) {
+            // A part of it may have been done.
+            let Ok(levels) = self.state.load().table(table).map(|t| t.levels.clone()) else { return Ok(true) };
+            let jobs = parts(levels.len()).into_iter().map(|part| {
+                let bottom = part.end == levels.len();
+                Job { closing, ..Job::new(table, levels[part].to_vec(), bottom) }
+            });
+            let mut jobs: Vec<Job> = jobs.filter(|job| self.has_room_for(job, alive_part(job))).collect();
+            // Those for which there is room whatever goes come first.
+            let risky = |job: &Job| !self.has_room_for(job, 1.0);
+            jobs.sort_by_cached_key(|job| (risky(job), Reverse(hidden_bytes(&job.inputs)), merge_need(job, 1.0)));
+            let Some(job) = jobs.into_iter().nth(tried).filter(|_| tried < TRIES_MAX) else {
+                return done.map(|_| false);
+            };
+            tried += 1;
+            done = self.try_job(job).map(|_| false);
+        }
+        done
+    }
+
+    /// Whether a merge is likely to find room, if such a part of what it reads is alive: one that ends half-way takes more
+    /// than it gives back.
+    pub(super) fn has_room_for(&self, job: &Job, alive: f64) -> bool {
+        let partition = || partition_bytes(self.flush_bytes(), 0, false);
+        let need = || merge_need(job, alive) + partition() / 2;
+        !self.room.is_tight() || need() <= self.room.bytes().saturating_sub(self.flush_need())
+    }
+
+    /// Cuts free space off the file's end, but on a tight disk what is held back there while commits may come.
+    pub(super) fn trim(&self) -> Result<()> {
+        let holds_back = self.room.is_tight() && self.check_open().is_ok();
+        self.room.cut(if holds_back { self.reserve_bytes() + self.flush_need() } else { 0 })
+    }
+
+    fn gain_worth(&self) -> u64 {
+        (self.room.taken_bytes() / GARBAGE_PART).max(GAIN_BYTES_MIN)
+    }
+
+    /// The table with the most garbage, and how much that is, if there is much.
+    fn garbage(&self) -> Option<(u32, u64)> {
+        let worth = self.gain_worth();
+        let mut sparse = self.sparse_segments();
+        sparse.retain(|s| self.is_sparse(s));
+        let of = |t: &TableState| {
+            let refers = |id| t.levels.iter().any(|l| l.refers_to(id));
+            // Deletes that have nothing to hide go too.
+            let purged = t.levels.last().map_or(0, |l| l.deletes() * DELETE_BYTES);
+            let dead: u64 = sparse.iter().filter(|s| refers(s.id)).map(|s| s.dead_bytes).sum();
+            hidden_bytes(&t.levels).saturating_add(purged).saturating_add(dead)
+        };
+        let state = self.state.load();
+        let most = state.tables.with_runs().map(|t| (t.id, of(t))).max_by_key(|&(_, bytes)| bytes);
+        most.filter(|&(_, bytes)| bytes >= worth)
+    }
+
+    /// Whether a value segment is worth emptying where the disk is tight.
+    pub(super) fn is_sparse(&self, s: &Sparse) -> bool {
+        s.dead_bytes >= (s.bytes / TIGHT_DEAD_PART).max(TIGHT_DEAD_BYTES_MIN)
+    }
+
+    /// How much of what is alive in value segments may be copied before these are free.
+    pub(super) fn draining_room(&self) -> u64 {
+        if self.room.is_tight() { self.room.bytes().saturating_sub(self.flush_need()) / 2 } else { u64::MAX }
+    }
+}
+
+/// Asks until those have ended who were looking at what is needless now: it is free then.
+fn patiently<T>(wanted: &impl Fn() -> Option<T>) -> Option<T> {
+    for _ in 0..LOOKS_MAX {
+        if let Some(found) = wanted() {
+            return Some(found);
+        }
+        sleep(LOOK_TIME);
+    }
+    None
+}
+
+/// A full disk is no matter: room was to be made, and there is none for that.
+fn no_matter(done: Result<()>) -> Result<()> {
+    match done {
+        Err(Error::NoSpace { .. }) => Ok(()),
+        done => done,
+    }
+}
+
+/// Which of `n` sorted runs may be merged where there is little room: all, a half, a quarter and so on, of the newest or of
+/// the oldest, or a few side by side.
+fn parts(n: usize) -> Vec<Range<usize>> {
+    let halves = std::iter::successors(Some(n.div_ceil(2)), |&m| Some(m.div_ceil(2))).take_while(|&m| m > FEW_MAX);
+    let mut parts: Vec<_> = halves.flat_map(|m| [0..m, n - m..n]).chain(std::iter::once(0..n)).collect();
+    parts.extend((2..=FEW_MAX.min(n.saturating_sub(1))).flat_map(|m| (0..=n - m).map(move |i| i..i + m)));
+    parts
+}
+
+/// What part of what a merge reads is likely to be alive.
+fn alive_part(job: &Job) -> f64 {
+    1.0 - hidden_bytes(&job.inputs) as f64 / sum_of(&job.inputs, |l| l.kept_bytes()).max(1) as f64
+}
+
+/// About how much a merge writes before what it has made needless goes, if such a part of it is alive.
+fn merge_need(job: &Job, alive: f64) -> u64 {
+    let Some((oldest, newer)) = job.inputs.split_last() else { return 0 };
+    let written = |read: u64| (read as f64 * alive) as u64;
+    let all = sum_of(&job.inputs, |l| l.bytes());
+    if !job.is_stepwise() {
+        return written(all);
+    }
+    let (mut freed, mut passed, mut most) = (0, 0, 0);
+    for run in &oldest.runs {
+        let end = run.info.max.as_slice();
+        // Of those that are being read, half.
+        let read = job.inputs.iter().flat_map(|l| &l.runs).map(|r| match () {
+            () if r.info.max.as_slice() <= end => r.info.bytes(),
+            () if r.info.min.as_slice() <= end => r.info.bytes() / 2,
+            () => 0,
+        });
+        most = most.max(written(read.sum()).saturating_sub(freed));
+        passed += run.info.bytes();
+        freed = passed + Passing::new(end).bytes(newer);
+    }
+    most.max(written(all).saturating_sub(freed))
+}
+
+fn sum_of(levels: &[Arc<SortedRun>], bytes: impl Fn(&SortedRun) -> u64) -> u64 {
+    levels.iter().map(|l| bytes(l)).fold(0, u64::saturating_add)
+}
+
+/// About how many bytes of some sorted runs the newer ones of them hide, large values included.
+fn hidden_bytes(levels: &[Arc<SortedRun>]) -> u64 {
+    let kept = sum_of(levels, |l| l.kept_bytes());
+    let mut older = kept;
+    let mut hidden = 0.0;
+    let each = kept as f64 / sum_of(levels, |l| l.records()).max(1) as f64;
+    for level in levels {
+        older = older.saturating_sub(level.kept_bytes());
+        hidden += if level.ranges.is_empty() {
+            let found = level.deletes() as f64 * each + level.kept_bytes() as f64 * f64::from(level.updates);
+            found.min(older as f64)
+        } else {
+            older as f64
+        };
+    }
+    // No more than there is.
+    (hidden as u64).min(kept)
+}
