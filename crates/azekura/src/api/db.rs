@@ -283,6 +283,9 @@ impl Db {
     /// smallest then. Half a second without commits does the same by itself, and a second or two give the file
     /// the length that it would have if it were closed.
     ///
+    /// On a full disk only the flush must find room. The rest is done as far as there is some; that it ended early is
+    /// no error, and [`stats`](Db::stats) shows how many runs are left.
+    ///
     /// # Errors
     /// As [`sync`](Db::sync); `Corrupt`.
     pub fn settle(&self) -> Result<()> {
@@ -292,6 +295,9 @@ impl Db {
 
     /// Gives all free space back to the file system, while the database is in use: settles, moves
     /// the file's tail into its holes, and cuts it. `progress` is called now and then.
+    ///
+    /// On a full disk it goes as far as there is room, which is no error, and the file keeps the room that removes need
+    /// there: what came of it is in the report.
     ///
     /// # Errors
     /// As [`settle`](Db::settle).

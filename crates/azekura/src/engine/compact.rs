@@ -26,21 +26,21 @@ const SHORT_BYTES_MAX: u64 = 1 << 20;
 /// So much of a value segment must be dead before its values are moved: more than what stands between them.
 const SPARSE_BYTES_MIN: u64 = 64 << 10;
 
+const MERGING: &str = "merging";
+
 /// What comes to stand in a level's place, if anything does.
 type Successor = Option<Arc<SortedRun>>;
 
 impl Engine {
     /// Does a merge. False: the table is gone, or the engine is stopping.
     pub(super) fn run_job(&self, job: Job) -> Result<bool> {
-        if !self.has_room_for(&job, 1.0) {
-            return Err(Error::NoSpace { during: "merging" });
-        }
+        let Some(_claim) = self.claim_for(&job, 1.0) else { return Err(Error::NoSpace { during: MERGING }) };
         self.try_job(job)
     }
 
     /// As `run_job`, whether or not it seems that there is room.
     pub(super) fn try_job(&self, job: Job) -> Result<bool> {
-        let done = self.poison.catch("merging", || self.merge(job));
+        let done = self.poison.catch(MERGING, || self.merge(job));
         if matches!(done, Err(Error::NoSpace { .. })) {
             // Values that were moved are nobody's: once their segment is closed, nobody waits for them.
             let _forgotten = self.values.close_open();
@@ -51,7 +51,7 @@ impl Engine {
     /// The job is consumed, since what holds its inputs keeps their place in the file.
     fn merge(&self, job: Job) -> Result<bool> {
         let stepwise = job.is_stepwise();
-        let Job { table, inputs, bottom, drain, closing } = job;
+        let Job { table, inputs, bottom, drain, closing, urgent } = job;
         let started = Instant::now();
         let records: u64 = inputs.iter().map(|l| l.records()).sum();
         let bytes: u64 = inputs.iter().map(|l| l.bytes()).sum();
@@ -73,6 +73,9 @@ impl Engine {
         while !output.step(&mut merger)? {
             if self.stopping() && !short && !closing {
                 return Ok(false);
+            }
+            if !self.leaves_room(urgent) {
+                return Err(Error::NoSpace { during: MERGING });
             }
             // Only where the step has just come to the end of a partition does the output end there.
             let done = merger.partitions_done();

@@ -80,6 +80,10 @@ pub(crate) struct Engine {
     relieving: Mutex<relief::Vain>,
     /// What commits that are under way on such a disk may come to take.
     admitted: Count,
+    /// What merges that are under way there may.
+    merging: Count,
+    /// How many hold merges back, for those who would be in their way.
+    holding_back: Count,
     /// How many records have been removed there since the last flush for that.
     removes: Count,
     pub(crate) hash_seed: u64,

@@ -176,6 +176,8 @@ fn build(
         room,
         relieving: Mutex::default(),
         admitted: Default::default(),
+        merging: Default::default(),
+        holding_back: Default::default(),
         removes: Default::default(),
         hash_seed,
         values: values_store,

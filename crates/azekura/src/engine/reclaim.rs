@@ -2,7 +2,8 @@
 
 use super::Engine;
 use super::checkpoint::Purpose;
-use super::pick::Job;
+use super::pick::{Job, pick_idle};
+use super::relief::no_matter;
 use super::tail::{Allowance, PARTS_BYTES_MIN};
 use crate::base::error::{Error, Result};
 use std::sync::atomic::Ordering;
@@ -32,35 +33,58 @@ const CLOSING_STEP_BYTES: u64 = 16 << 20;
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
 
 impl Engine {
-    /// Rewrites and moves what is needed so that the file is no larger than its contents. `progress` is called
-    /// without a lock, and may call whatever there is.
+    /// Merges each table into one sorted run: what was in it when its turn came, so that this ends
+    /// however fast others write. On a full disk memory must be flushed; the rest is done as far as there is room.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.flush()?;
+        // The thread that has flushed lets go of what was there before, and with it of dead values.
+        drop(self.flushing.lock());
+        let _paused = self.pause_merges();
+        let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
+        for id in ids {
+            no_matter(self.settle_table(id))?;
+            self.note_levels();
+        }
+        // What the last merge has made needless is free only now, and the tail may move there.
+        no_matter(self.checkpoint(Purpose::Plain))?;
+        self.lock_commit().clear_spares();
+        no_matter(self.drop_dead(false))?;
+        no_matter(self.tighten(|| !self.stopping()))
+    }
+
+    /// REQUIRES: merges are held back.
+    fn settle_table(&self, id: u32) -> Result<()> {
+        loop {
+            self.check_open()?;
+            let state = self.state.load_full();
+            let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, |_| false)) else { return Ok(()) };
+            drop(state);
+            if self.merge_in_room(job)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Rewrites and moves what is needed so that the file is no larger than its contents, as far as a full disk has
+    /// room for copies. `progress` is called without a lock, and may call whatever there is.
     pub(crate) fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
         self.check_writable()?;
         self.settle()?;
         let paused = self.pause_merges();
         self.check_open()?;
         // Only what is closed and written is moved.
-        self.values.close_open()?;
-        self.values.sync()?;
-        self.log.rest(false)?;
-        self.checkpoint(Purpose::Plain)?;
+        no_matter(self.values.close_open().and_then(|()| self.values.sync()))?;
+        no_matter(self.log.rest(false).map(drop))?;
+        no_matter(self.checkpoint(Purpose::Plain))?;
         let total = self.space.end();
-        let mut say = |done| {
+        no_matter(self.move_down(total, |done| {
             paused.step_aside(|| progress(Progress { done, total }));
             // It may have closed the database, or waited for somebody who did.
             self.check_open()
-        };
-        say(0)?;
-        let mut left = Allowance::new(total);
-        for part_min in PARTS_BYTES_MIN {
-            left.part_min = part_min;
-            while self.move_tail(&mut left)? {
-                say(total - self.space.end().min(total))?;
-            }
-        }
+        }))?;
         // What was moved is named, and then the manifest goes lower.
-        self.checkpoint(Purpose::Plain)?;
-        self.checkpoint(Purpose::Plain)?;
+        no_matter(self.checkpoint(Purpose::Plain))?;
+        no_matter(self.checkpoint(Purpose::Plain))?;
         self.trim()?;
         self.space.with_holes(|hole| {
             // On a disk that is nearly full they will be wanted.
@@ -71,6 +95,19 @@ impl Engine {
         })?;
         drop(paused);
         progress(Progress { done: total, total });
+        Ok(())
+    }
+
+    /// Moves the tail of a file that ends at `total` as far down as it goes. REQUIRES: merges are held back.
+    fn move_down(&self, total: u64, mut say: impl FnMut(u64) -> Result<()>) -> Result<()> {
+        say(0)?;
+        let mut left = Allowance::new(total);
+        for part_min in PARTS_BYTES_MIN {
+            left.part_min = part_min;
+            while self.move_tail(&mut left)? {
+                say(total - self.space.end().min(total))?;
+            }
+        }
         Ok(())
     }
 
@@ -128,7 +165,7 @@ impl Engine {
     }
 
     /// Writes anew what keeps more dead bytes than may be. A table that is damaged is left as it is, which is told
-    /// when the others are done. REQUIRES: merges are held back.
+    /// when the others are done; so is one for which there is no room. REQUIRES: merges are held back.
     pub(super) fn drop_dead(&self, closing: bool) -> Result<()> {
         let (mut damaged, mut told) = (Vec::new(), Ok(()));
         let rounds = if self.room.is_tight() { TIGHT_ROUNDS_MAX } else { ROUNDS_MAX };
@@ -146,14 +183,15 @@ impl Engine {
                 if !closing {
                     self.check_open()?;
                 }
-                jobs += 1;
                 bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
                 match self.merge_in_room(Job { closing, ..job }) {
+                    Ok(_) => jobs += 1,
+                    Err(Error::NoSpace { .. }) => {}
                     Err(e @ Error::Corrupt { .. }) => {
                         damaged.push(id);
                         told = told.and(Err(e));
                     }
-                    done => drop(done?),
+                    Err(e) => return Err(e),
                 }
                 if bytes > CLOSING_STEP_BYTES {
                     bytes = 0;
@@ -203,8 +241,10 @@ impl Engine {
 
     /// As `drop_dead`, once, beside other merges.
     fn drop_dead_aside(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
-        let excess = self.excess();
-        if excess.is_empty() {
+        // Whoever holds merges back replaces runs, whose places are free only when nobody looks at them: this ends then.
+        let go_on = || go_on() && self.holding_back.load(Ordering::Relaxed) == 0;
+        let excess = self.excess_while(&go_on);
+        if excess.is_empty() || !go_on() {
             return Ok(());
         }
         let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();

@@ -2,8 +2,10 @@
 //!
 //! A **reserve** is held back: a part of the room that commits may not take that add something. So whatever was
 //! acknowledged can be flushed, and what frees finds the room that it needs before it gives any back: a remove is logged
-//! and flushed, a merge writes before its inputs go. Commits that only remove may take most of the reserve; flushes,
-//! checkpoints and merges all of it.
+//! and flushed, a merge writes before its inputs go. Commits that only remove may take most of the reserve; flushes
+//! and checkpoints all of it. Merges leave what a flush needs and a part of the reserve, for how much they write before
+//! they free anything is an estimate: one that comes to that ends, and gives back what it has not put in place. Those of
+//! the background leave half of the reserve to those that are to make room.
 //!
 //! Where there is not enough, whoever wants to commit makes room first: by a flush, after which the log is needless, and
 //! by merging what is known to hold garbage. Only if that does not help is the commit refused.
@@ -28,7 +30,7 @@ use crate::format::block::Tag;
 use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The reserve is this part of what the file holds.
@@ -37,6 +39,10 @@ const RESERVE_PART: u64 = 6;
 const RESERVE_BYTES_MIN: u64 = 64 << 10;
 const RESERVE_MEMTABLES_MAX: u64 = 6;
 const RESERVE_BYTES_MAX: u64 = 16 << 20;
+/// Merges leave this part of it, and those that are to make room this one: what flushes take must be in one piece, and
+/// merges leave small ones.
+const MERGES_PART: u64 = 2;
+const URGENT_PART: u64 = 16;
 /// What frees leaves this part of it to flushes and merges.
 const FREEING_PART: u64 = 8;
 /// A memtable is this part of the room, but no less.
@@ -96,14 +102,21 @@ pub(super) struct Vain {
 
 /// What has been let pass and is not yet where it is counted otherwise: until this is dropped it counts here.
 pub(super) struct Admitted<'a> {
-    engine: &'a Engine,
+    count: &'a AtomicU64,
     bytes: u64,
+}
+
+impl<'a> Admitted<'a> {
+    /// And what others have been let pass with.
+    fn new(count: &'a AtomicU64, bytes: u64) -> (Admitted<'a>, u64) {
+        (Admitted { count, bytes }, if bytes > 0 { count.fetch_add(bytes, Ordering::Relaxed) } else { 0 })
+    }
 }
 
 impl Drop for Admitted<'_> {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.engine.admitted.fetch_sub(self.bytes, Ordering::Relaxed);
+            self.count.fetch_sub(self.bytes, Ordering::Relaxed);
         }
     }
 }
@@ -134,7 +147,7 @@ impl Engine {
     /// Lets a batch pass, or refuses it for want of room.
     #[inline(always)]
     pub(super) fn admit_batch(&self, batch: &Batch) -> Result<Admitted<'_>> {
-        if self.room.is_tight() { self.admit_measured(batch) } else { Ok(Admitted { engine: self, bytes: 0 }) }
+        if self.room.is_tight() { self.admit_measured(batch) } else { Ok(Admitted { count: &self.admitted, bytes: 0 }) }
     }
 
     #[cold]
@@ -157,7 +170,8 @@ impl Engine {
 
     /// Lets a large value pass that will be stored.
     pub(super) fn admit_value(&self, len: usize) -> Result<Admitted<'_>> {
-        if self.room.is_tight() { self.admit(len as u64, false) } else { Ok(Admitted { engine: self, bytes: 0 }) }
+        let bytes = if self.room.is_tight() { len as u64 } else { 0 };
+        if bytes > 0 { self.admit(bytes, false) } else { Ok(Admitted { count: &self.admitted, bytes }) }
     }
 
     /// Lets so many bytes pass; `frees`: they make room in the end.
@@ -182,8 +196,7 @@ impl Engine {
     /// Whether there is room for so many bytes, beside what is kept, what memory needs and what others were admitted
     /// with.
     fn fits(&self, bytes: u64, kept: u64) -> Option<Admitted<'_>> {
-        let others = self.admitted.fetch_add(bytes, Ordering::Relaxed);
-        let admitted = Admitted { engine: self, bytes };
+        let (admitted, others) = Admitted::new(&self.admitted, bytes);
         let need = kept.saturating_add(self.flush_need()).saturating_add(others).saturating_add(bytes);
         self.room.secure(need).then_some(admitted)
     }
@@ -296,34 +309,50 @@ impl Engine {
     /// so that less is to be done the next time. True if it was all. REQUIRES: merges are held back.
     pub(super) fn merge_in_room(&self, job: Job) -> Result<bool> {
         let (table, closing) = (job.table, job.closing);
-        let mut done = self.run_job(job);
+        let mut done = self.run_job(Job { urgent: true, ..job });
         let mut tried = 0;
         while matches!(done, Err(Error::NoSpace { .. })) {
             // A part of it may have been done.
             let Ok(levels) = self.state.load().table(table).map(|t| t.levels.clone()) else { return Ok(true) };
             let jobs = parts(levels.len()).into_iter().map(|part| {
                 let bottom = part.end == levels.len();
-                Job { closing, ..Job::new(table, levels[part].to_vec(), bottom) }
+                Job { closing, urgent: true, ..Job::new(table, levels[part].to_vec(), bottom) }
             });
-            let mut jobs: Vec<Job> = jobs.filter(|job| self.has_room_for(job, alive_part(job))).collect();
+            let mut jobs: Vec<Job> = jobs.filter(|job| self.claim_for(job, alive_part(job)).is_some()).collect();
             // Those for which there is room whatever goes come first.
-            let risky = |job: &Job| !self.has_room_for(job, 1.0);
+            let risky = |job: &Job| self.claim_for(job, 1.0).is_none();
             jobs.sort_by_cached_key(|job| (risky(job), Reverse(hidden_bytes(&job.inputs)), merge_need(job, 1.0)));
             let Some(job) = jobs.into_iter().nth(tried).filter(|_| tried < TRIES_MAX) else {
                 return done.map(|_| false);
             };
+            // Whoever holds its inputs keeps their place in the file.
+            drop(levels);
             tried += 1;
             done = self.try_job(job).map(|_| false);
         }
         done
     }
 
-    /// Whether a merge is likely to find room, if such a part of what it reads is alive: one that ends half-way takes more
-    /// than it gives back.
-    pub(super) fn has_room_for(&self, job: &Job, alive: f64) -> bool {
-        let partition = || partition_bytes(self.flush_bytes(), 0, false);
-        let need = || merge_need(job, alive) + partition() / 2;
-        !self.room.is_tight() || need() <= self.room.bytes().saturating_sub(self.flush_need())
+    /// Lets a merge pass that is likely to find room, if such a part of what it reads is alive: one that ends half-way
+    /// takes more than it gives back.
+    pub(super) fn claim_for(&self, job: &Job, alive: f64) -> Option<Admitted<'_>> {
+        if !self.room.is_tight() {
+            return Some(Admitted { count: &self.merging, bytes: 0 });
+        }
+        let need = merge_need(job, alive) + partition_bytes(self.flush_bytes(), 0, false) / 2;
+        let (claim, others) = Admitted::new(&self.merging, need);
+        (need.saturating_add(others) <= self.merges_room(job.urgent)).then_some(claim)
+    }
+
+    /// What merges may take.
+    fn merges_room(&self, urgent: bool) -> u64 {
+        let held_back = self.reserve_bytes() / if urgent { URGENT_PART } else { MERGES_PART };
+        self.room.bytes().saturating_sub(self.flush_need() + held_back)
+    }
+
+    /// Whether a merge that is under way has left what it must.
+    pub(super) fn leaves_room(&self, urgent: bool) -> bool {
+        !self.room.is_tight() || self.merges_room(urgent) > 0
     }
 
     /// Cuts free space off the file's end, but on a tight disk what is held back there while commits may come.
@@ -375,8 +404,8 @@ fn patiently<T>(wanted: &impl Fn() -> Option<T>) -> Option<T> {
     None
 }
 
-/// A full disk is no matter: room was to be made, and there is none for that.
-fn no_matter(done: Result<()>) -> Result<()> {
+/// A full disk is no matter: what was to be done may as well be left, and there is no room for it.
+pub(super) fn no_matter(done: Result<()>) -> Result<()> {
     match done {
         Err(Error::NoSpace { .. }) => Ok(()),
         done => done,

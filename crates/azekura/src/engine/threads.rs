@@ -357,6 +357,7 @@ impl Engine {
     pub(super) fn pause_merges(&self) -> Paused<'_> {
         let mut work = self.work.lock();
         work.paused += 1;
+        self.holding_back.fetch_add(1, Ordering::Relaxed);
         while work.jobs_running > 0 || work.reordering {
             self.work_changed.wait_for(&mut work, Duration::from_millis(50));
         }
@@ -364,36 +365,9 @@ impl Engine {
         Paused { engine: self, has_turn: Cell::new(true) }
     }
 
-    fn note_levels(&self) {
+    pub(super) fn note_levels(&self) {
         let most = self.state.load().tables.with_runs().map(|t| t.levels.len()).max().unwrap_or(0);
         self.pace.set_levels(most);
-    }
-
-    /// Merges each table into one sorted run: what was in it when its turn came, so that this ends
-    /// however fast others write.
-    pub(crate) fn settle(&self) -> Result<()> {
-        self.flush()?;
-        // The thread that has flushed lets go of what was there before, and with it of dead values.
-        drop(self.flushing.lock());
-        let _paused = self.pause_merges();
-        let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
-        for id in ids {
-            loop {
-                self.check_open()?;
-                let state = self.state.load_full();
-                let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, |_| false)) else { break };
-                drop(state);
-                if self.merge_in_room(job)? {
-                    break;
-                }
-            }
-            self.note_levels();
-        }
-        // What the last merge has made needless is free only now, and the tail may move there.
-        self.checkpoint(Purpose::Plain)?;
-        self.lock_commit().clear_spares();
-        self.drop_dead(false)?;
-        self.tighten(|| !self.stopping())
     }
 
     /// Ends the threads: they finish the step they are at.
@@ -443,6 +417,7 @@ impl Drop for Paused<'_> {
         if self.has_turn.get() {
             self.end_turn();
         }
+        self.engine.holding_back.fetch_sub(1, Ordering::Relaxed);
         self.engine.work.lock().paused -= 1;
         self.engine.work_changed.notify_all();
     }

@@ -159,6 +159,11 @@ impl Engine {
 
     /// What must be written anew so that little of what tables keep is dead.
     pub(super) fn excess(&self) -> Excess {
+        self.excess_while(&|| true)
+    }
+
+    /// As `excess`, looked for only as long as `go_on` says so; afterwards some may be missing.
+    pub(super) fn excess_while(&self, go_on: &dyn Fn() -> bool) -> Excess {
         let state = self.state.load_full();
         let sparse = self.sparse_segments();
         let in_values: u64 = sparse.iter().map(|s| s.dead_bytes).sum();
@@ -170,7 +175,7 @@ impl Engine {
         if sum(tables.iter().map(|t| t.1)) > allowed_in_tables(allowed, &sparse) {
             for (id, dead) in &mut tables {
                 if let Ok(table) = state.table(*id) {
-                    *dead = self.dead_bytes(table, *dead, allowed);
+                    *dead = self.dead_bytes(table, *dead, allowed, go_on);
                 }
             }
         }
@@ -178,7 +183,7 @@ impl Engine {
     }
 
     /// How much of a table is dead, of which `at_most` may be.
-    fn dead_bytes(&self, table: &TableState, at_most: u64, allowed: u64) -> u64 {
+    fn dead_bytes(&self, table: &TableState, at_most: u64, allowed: u64, go_on: &dyn Fn() -> bool) -> u64 {
         let levels = &table.levels;
         let bytes: u64 = levels.iter().map(|l| l.bytes()).sum();
         if levels.len() < 2 || bytes <= CHEAP_BYTES || at_most <= allowed / 64 {
@@ -187,16 +192,16 @@ impl Engine {
         let above = &levels[..levels.len() - 1];
         let few = above.iter().map(|l| l.records()).sum::<u64>() <= KEYS_MAX;
         let found = if few && levels.iter().all(|l| l.ranges.is_empty()) {
-            looked_up(table)
+            looked_up(table, go_on)
         } else {
-            self.sampled(table, allowed)
+            self.sampled(table, allowed, go_on)
         };
         // What cannot be read cannot be merged either.
         found.unwrap_or(0).min(at_most)
     }
 
     /// By some records of all sorted runs: those of which a newer one says something are dead.
-    fn sampled(&self, table: &TableState, allowed: u64) -> Result<u64> {
+    fn sampled(&self, table: &TableState, allowed: u64, go_on: &dyn Fn() -> bool) -> Result<u64> {
         let levels = &table.levels;
         let runs: Vec<(usize, &Arc<Run>)> =
             levels.iter().enumerate().flat_map(|(n, l)| l.runs.iter().map(move |r| (n, r))).collect();
@@ -206,7 +211,7 @@ impl Engine {
         let mut sample = Sample::default();
         let mut block = Block::new(None);
         for (n, run) in runs {
-            while at < before + run.info.data_bytes {
+            while at < before + run.info.data_bytes && go_on() {
                 let pages = run.meta()?.pages() as u64;
                 let page = (at - before) / (run.info.data_bytes / pages.max(1)).max(1);
                 run.decode_page(usize_of64(page.min(pages.saturating_sub(1))), &mut block)?;
@@ -250,13 +255,13 @@ fn dead_at_most(levels: &[Arc<SortedRun>], memtable_bytes: u64) -> u64 {
 }
 
 /// By all keys of all but the oldest sorted run: what each hides is its next older version.
-fn looked_up(table: &TableState) -> Result<u64> {
+fn looked_up(table: &TableState, go_on: &dyn Fn() -> bool) -> Result<u64> {
     let mut dead = 0;
     let mut block = Block::new(None);
     let mut tmp = [0; 8];
     for (n, level) in table.levels[..table.levels.len() - 1].iter().enumerate() {
         let mut reader = RunReader::new(level.runs.clone());
-        while reader.next_block(&mut block)? {
+        while go_on() && reader.next_block(&mut block)? {
             for i in 0..block.len() {
                 let key = block.key(i, &mut tmp);
                 if block.tag(i) == Tag::Delete {
