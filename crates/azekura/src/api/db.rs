@@ -287,7 +287,7 @@ impl Db {
     /// no error, and [`stats`](Db::stats) shows how many runs are left.
     ///
     /// # Errors
-    /// As [`sync`](Db::sync); `Corrupt`.
+    /// As [`sync`](Db::sync); `Corrupt`: the tables that are not damaged are merged all the same.
     pub fn settle(&self) -> Result<()> {
         self.engine.check_writable()?;
         self.engine.settle()

@@ -51,7 +51,7 @@ impl Engine {
     /// The job is consumed, since what holds its inputs keeps their place in the file.
     fn merge(&self, job: Job) -> Result<bool> {
         let stepwise = job.is_stepwise();
-        let Job { table, inputs, bottom, drain, closing, urgent } = job;
+        let Job { table, inputs, bottom, drain, closing, together, urgent } = job;
         let started = Instant::now();
         let records: u64 = inputs.iter().map(|l| l.records()).sum();
         let bytes: u64 = inputs.iter().map(|l| l.bytes()).sum();
@@ -89,8 +89,9 @@ impl Engine {
             }
         }
         let done = output.finish(&merger.ranges())?;
-        // Closing writes a checkpoint for several short ones.
-        let installed = self.install_job(table, steps, done.runs, !(short && closing))?;
+        // On a tight disk the next one may need what this one frees.
+        let waits = short && together && !self.room.is_tight();
+        let installed = self.install_job(table, steps, done.runs, !waits)?;
         self.counters.merges.fetch_add(1, Ordering::Relaxed);
         self.counters.merged_records.fetch_add(records, Ordering::Relaxed);
         let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);

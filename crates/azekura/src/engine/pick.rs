@@ -31,13 +31,15 @@ pub(super) struct Job {
     pub(super) drain: Vec<u32>,
     /// It is a part of closing: that the engine stops does not end it.
     pub(super) closing: bool,
+    /// It is one of several, after which the caller writes a checkpoint: a short one needs none of its own.
+    pub(super) together: bool,
     /// It is to make room: on a disk that is nearly full it may take what is held back for that.
     pub(super) urgent: bool,
 }
 
 impl Job {
     pub(super) fn new(table: u32, inputs: Vec<Arc<SortedRun>>, bottom: bool) -> Job {
-        Job { table, inputs, bottom, drain: Vec::new(), closing: false, urgent: false }
+        Job { table, inputs, bottom, drain: Vec::new(), closing: false, together: false, urgent: false }
     }
 
     /// Whether inputs go as the merge goes on.

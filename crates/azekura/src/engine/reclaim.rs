@@ -27,39 +27,49 @@ const IDLE_LOOSE_BYTES: u64 = 8 << 20;
 const ROUNDS_MAX: usize = 4;
 /// On a disk that is nearly full, where only a part finds room at a time.
 const TIGHT_ROUNDS_MAX: usize = 16;
-/// Closing writes a checkpoint when so much has been written anew.
-const CLOSING_STEP_BYTES: u64 = 16 << 20;
+/// Several merges share a checkpoint, but for each so much that has been written anew there is one.
+const STEP_BYTES: u64 = 16 << 20;
 /// Holes smaller than this are not worth a call.
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
 
 impl Engine {
     /// Merges each table into one sorted run: what was in it when its turn came, so that this ends
-    /// however fast others write. On a full disk memory must be flushed; the rest is done as far as there is room.
+    /// however fast others write. On a full disk memory must be flushed; the rest is done as far as there is room. A
+    /// table that is damaged is left as it is, which is told when the others are done.
     pub(crate) fn settle(&self) -> Result<()> {
         self.flush()?;
         // The thread that has flushed lets go of what was there before, and with it of dead values.
         drop(self.flushing.lock());
         let _paused = self.pause_merges();
         let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
+        let (mut bytes, mut told) = (0, Ok(()));
         for id in ids {
-            no_matter(self.settle_table(id))?;
+            match no_matter(self.settle_table(id, &mut bytes)) {
+                Err(e @ Error::Corrupt { .. }) => told = told.and(Err(e)),
+                done => done?,
+            }
             self.note_levels();
+            if bytes > STEP_BYTES {
+                bytes = 0;
+                no_matter(self.checkpoint(Purpose::Plain))?;
+            }
         }
         // What the last merge has made needless is free only now, and the tail may move there.
         no_matter(self.checkpoint(Purpose::Plain))?;
         self.lock_commit().clear_spares();
-        no_matter(self.drop_dead(false))?;
+        told.and(no_matter(self.drop_dead(false)))?;
         no_matter(self.tighten(|| !self.stopping()))
     }
 
-    /// REQUIRES: merges are held back.
-    fn settle_table(&self, id: u32) -> Result<()> {
+    /// Adds what it has merged to `bytes`. REQUIRES: merges are held back.
+    fn settle_table(&self, id: u32, bytes: &mut u64) -> Result<()> {
         loop {
             self.check_open()?;
             let state = self.state.load_full();
             let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, |_| false)) else { return Ok(()) };
             drop(state);
-            if self.merge_in_room(job)? {
+            *bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
+            if self.merge_in_room(Job { together: true, ..job })? {
                 return Ok(());
             }
         }
@@ -184,7 +194,7 @@ impl Engine {
                     self.check_open()?;
                 }
                 bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
-                match self.merge_in_room(Job { closing, ..job }) {
+                match self.merge_in_room(Job { closing, together: true, ..job }) {
                     Ok(_) => jobs += 1,
                     Err(Error::NoSpace { .. }) => {}
                     Err(e @ Error::Corrupt { .. }) => {
@@ -193,7 +203,7 @@ impl Engine {
                     }
                     Err(e) => return Err(e),
                 }
-                if bytes > CLOSING_STEP_BYTES {
+                if bytes > STEP_BYTES {
                     bytes = 0;
                     self.checkpoint(Purpose::Plain)?;
                 }

@@ -308,7 +308,7 @@ impl Engine {
     /// Merges a table into one sorted run, as a job of all its runs says; where there is no room for that, some of them,
     /// so that less is to be done the next time. True if it was all. REQUIRES: merges are held back.
     pub(super) fn merge_in_room(&self, job: Job) -> Result<bool> {
-        let (table, closing) = (job.table, job.closing);
+        let (table, closing, together) = (job.table, job.closing, job.together);
         let mut done = self.run_job(Job { urgent: true, ..job });
         let mut tried = 0;
         while matches!(done, Err(Error::NoSpace { .. })) {
@@ -316,7 +316,7 @@ impl Engine {
             let Ok(levels) = self.state.load().table(table).map(|t| t.levels.clone()) else { return Ok(true) };
             let jobs = parts(levels.len()).into_iter().map(|part| {
                 let bottom = part.end == levels.len();
-                Job { closing, urgent: true, ..Job::new(table, levels[part].to_vec(), bottom) }
+                Job { closing, together, urgent: true, ..Job::new(table, levels[part].to_vec(), bottom) }
             });
             let mut jobs: Vec<Job> = jobs.filter(|job| self.claim_for(job, alive_part(job)).is_some()).collect();
             // Those for which there is room whatever goes come first.
