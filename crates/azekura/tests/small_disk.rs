@@ -2,6 +2,7 @@
 //! comes next, and nothing that was acknowledged is lost, durable or not. On ext4 of 64 MiB where one can be
 //! mounted, and on the simulated disk everywhere.
 
+use azekura::storage::{OpenMode, Storage as _};
 use azekura::{Db, Durability, Error, Kind, Options, Table};
 use sim::disk::Disk;
 use sim::mounted::Mounted;
@@ -10,6 +11,7 @@ use sim::watchdog::Watchdog;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::ops::Bound;
+use std::path::Path;
 use std::time::Duration;
 
 const ROUNDS: u64 = 10;
@@ -311,6 +313,33 @@ fn what_was_acknowledged_is_durable_though_others_fill_the_disk() {
         let db = place.open(Durability::Eventual);
         model.holds(&db, &db.open_table("t").unwrap());
     }
+}
+
+/// A damaged table full of garbage is not what those are told who need room for another.
+#[test]
+fn a_damaged_table_keeps_nobody_from_freeing_another() {
+    let disk = Disk::new();
+    disk.set_bytes_max(24 << 20);
+    let place = Place::Simulated(disk.clone(), 24 << 20);
+    let db = place.open(Durability::Sync);
+    let damaged = db.table("damaged", Kind::Ordered).unwrap();
+    for round in 0..2 {
+        for first in (0..20_000).step_by(1000) {
+            damaged.put_many((first..first + 1000).map(|n| (key(n), value(n + round, 100)))).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    // All but the superblocks, with the manifest in them.
+    let file = disk.open(Path::new("small.azk"), OpenMode::ReadWrite).unwrap();
+    for page in 1..64u64 {
+        file.write_at(&[0xa5; 64], page * 16_384 + 100).unwrap();
+    }
+    let table = db.table("t", Kind::Ordered).unwrap();
+    let mut model = Model { keys: BTreeSet::new(), next: 0, len: 100, batch: 10 };
+    model.fill(&db, &table);
+    model.free_half(&db, &table);
+    assert!(model.fill(&db, &table) > 0);
+    assert!(!db.check(|_| {}).unwrap().problems.is_empty());
 }
 
 /// Removes every record, the first of them by themselves.

@@ -98,6 +98,8 @@ pub(super) struct Vain {
     garbage: u64,
     /// And so many sorted runs of a table.
     levels: usize,
+    /// Tables that could not be read: nobody who commits to others is to be told, or kept from his room.
+    damaged: Vec<u32>,
 }
 
 /// What has been let pass and is not yet where it is counted otherwise: until this is dropped it counts here.
@@ -222,10 +224,11 @@ impl Engine {
         drop(self.pause_merges());
         let mut found = wanted();
         if found.is_none() && self.most_to_gain(&vain).is_some() {
-            self.relieve_by_merges(&vain)?;
+            self.relieve_by_merges(&mut vain)?;
             found = wanted();
-            vain.garbage = self.garbage().map_or(0, |g| g.1).min(if found.is_some() { 0 } else { u64::MAX });
-            vain.levels = self.tallest().map_or(0, |t| t.1);
+            vain.garbage =
+                self.garbage(&vain.damaged).map_or(0, |g| g.1).min(if found.is_some() { 0 } else { u64::MAX });
+            vain.levels = self.tallest(&vain.damaged).map_or(0, |t| t.1);
         }
         if found.is_none() && patient {
             found = patiently(&wanted);
@@ -269,7 +272,7 @@ impl Engine {
     }
 
     /// Merges tables that hold more garbage than was left the last time, or many sorted runs, as long as that helps.
-    fn relieve_by_merges(&self, vain: &Vain) -> Result<()> {
+    fn relieve_by_merges(&self, vain: &mut Vain) -> Result<()> {
         self.lock_commit().clear_spares();
         no_matter(self.values.close_open())?;
         let _paused = self.pause_merges();
@@ -282,7 +285,10 @@ impl Engine {
             if in_vain == MERGES_IN_VAIN {
                 break;
             }
-            no_matter(self.merge_in_room(Job::new(table, levels, true)).map(drop))?;
+            match no_matter(self.merge_in_room(Job::new(table, levels, true)).map(drop)) {
+                Err(Error::Corrupt { .. }) => vain.damaged.push(table),
+                done => done?,
+            }
             no_matter(self.checkpoint(Purpose::Plain))?;
         }
         // What is behind the end is room for this file in any case.
@@ -293,16 +299,21 @@ impl Engine {
     /// The table with the most garbage, if that is much more than was left the last time, or else the one with the most
     /// sorted runs, if these are many: the more, the more room a merge needs that frees anything.
     fn most_to_gain(&self, vain: &Vain) -> Option<(u32, Vec<Arc<SortedRun>>)> {
-        let dirty = self.garbage().filter(|g| g.1 >= vain.garbage + self.gain_worth()).map(|g| g.0);
-        let tall = || self.tallest().filter(|t| t.1 > vain.levels + LEVELS_MANY).map(|t| t.0);
+        let dirty = self.garbage(&vain.damaged).filter(|g| g.1 >= vain.garbage + self.gain_worth()).map(|g| g.0);
+        let tall = || self.tallest(&vain.damaged).filter(|t| t.1 > vain.levels + LEVELS_MANY).map(|t| t.0);
         let id = dirty.or_else(tall)?;
         self.state.load().table(id).ok().map(|t| (id, t.levels.to_vec()))
     }
 
-    /// The table with the most sorted runs, and how many.
-    fn tallest(&self) -> Option<(u32, usize)> {
+    /// The table with the most sorted runs, and how many, but for those that are damaged.
+    fn tallest(&self, damaged: &[u32]) -> Option<(u32, usize)> {
         let state = self.state.load();
-        state.tables.with_runs().map(|t| (t.id, t.levels.len())).max_by_key(|t| t.1)
+        state
+            .tables
+            .with_runs()
+            .filter(|t| !damaged.contains(&t.id))
+            .map(|t| (t.id, t.levels.len()))
+            .max_by_key(|t| t.1)
     }
 
     /// Merges a table into one sorted run, as a job of all its runs says; where there is no room for that, some of them,
@@ -365,8 +376,8 @@ impl Engine {
         (self.room.taken_bytes() / GARBAGE_PART).max(GAIN_BYTES_MIN)
     }
 
-    /// The table with the most garbage, and how much that is, if there is much.
-    fn garbage(&self) -> Option<(u32, u64)> {
+    /// The table with the most garbage, and how much that is, if there is much, but for those that are damaged.
+    fn garbage(&self, damaged: &[u32]) -> Option<(u32, u64)> {
         let worth = self.gain_worth();
         let mut sparse = self.sparse_segments();
         sparse.retain(|s| self.is_sparse(s));
@@ -378,7 +389,8 @@ impl Engine {
             hidden_bytes(&t.levels).saturating_add(purged).saturating_add(dead)
         };
         let state = self.state.load();
-        let most = state.tables.with_runs().map(|t| (t.id, of(t))).max_by_key(|&(_, bytes)| bytes);
+        let whole = state.tables.with_runs().filter(|t| !damaged.contains(&t.id));
+        let most = whole.map(|t| (t.id, of(t))).max_by_key(|&(_, bytes)| bytes);
         most.filter(|&(_, bytes)| bytes >= worth)
     }
 
