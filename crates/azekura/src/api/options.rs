@@ -56,25 +56,10 @@ const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
 const MEMTABLE_BYTES_MAX: u64 = 1 << 30;
 
 impl Config {
-    /// What of the budget is left for the page cache under a full load of writes: memtables (one
-    /// filling, one being flushed, what the log still refers to) and the buffers of merges take the
-    /// rest.
-    pub(crate) fn cache_bytes_writing(&self) -> u64 {
+    /// What the page cache has, where there is one: what memtables and merges leave at their largest.
+    pub(crate) fn cache_bytes(&self) -> u64 {
         let elsewhere = self.memtable_bytes * 7 / 2 + self.buffer_bytes();
         self.memory_bytes.saturating_sub(elsewhere).max(self.memory_bytes / 4)
-    }
-
-    /// The same while little is written: memtables may hold a sixteenth of their size, and not all
-    /// that a load has needed goes back to the system.
-    pub(crate) fn cache_bytes_reading(&self) -> u64 {
-        let elsewhere = self.memtable_bytes + self.buffer_bytes();
-        self.memory_bytes.saturating_sub(elsewhere).max(self.cache_bytes_writing())
-    }
-
-    /// The same where memtables are written to and read: they are flushed at half of their size.
-    pub(crate) fn cache_bytes_both(&self) -> u64 {
-        let elsewhere = self.memtable_bytes * 5 / 2 + self.buffer_bytes();
-        self.memory_bytes.saturating_sub(elsewhere).max(self.cache_bytes_writing())
     }
 
     /// For the buffers of merges and of large values.

@@ -46,11 +46,11 @@ pub struct Stats {
     pub runs: u64,
     /// The sorted runs, by table, newest first.
     pub levels: Vec<LevelStats>,
-    /// Pages of the cache in use, in bytes.
+    /// What is kept in memory of the file's pages, in bytes: their guides, or, where the file is not mapped, they themselves.
     pub cache_bytes: u64,
-    /// Pages that had to be read from the file.
+    /// Pages that had to be read from the file and checked.
     pub cache_misses: u64,
-    /// Pages that made room for others.
+    /// Pages in memory that made room for others. None where the file is mapped.
     pub cache_evictions: u64,
     /// Bytes written to the file, and calls that wrote them.
     pub written_bytes: u64,
@@ -96,7 +96,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         .collect();
     let (io, counters) = (&engine.io, &engine.counters);
     let get = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
-    let cache = engine.store.caches.stats();
+    let cache = engine.store.pages.stats();
     let (live_bytes, free_bytes) = engine.space.taken_and_free();
     Stats {
         file_bytes: engine.file.len().unwrap_or(0),
@@ -110,7 +110,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         value_bytes: engine.values.segments().iter().map(|s| s.bytes()).sum(),
         runs: levels.iter().map(|l| l.runs as u64).sum(),
         levels,
-        cache_bytes: cache.used_bytes + engine.store.filters.taken() as u64,
+        cache_bytes: cache.bytes,
         cache_misses: cache.misses,
         cache_evictions: cache.evictions,
         written_bytes: get(&io.written_bytes),

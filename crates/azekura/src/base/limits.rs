@@ -9,18 +9,13 @@ pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
 /// A table name's largest size in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// The unit of page storage and of the page cache, but for runs of small general records. At 16 KiB a fixed-width page holds about a
+/// The unit in which runs are written, checked and cached. At 16 KiB a fixed-width page holds about a
 /// thousand records, so that fences cost 1/2000 of the data in the file, and twice that in memory;
 /// 4 KiB pages quadruple them.
 pub(crate) const PAGE_BYTES: usize = 16_384;
 
-/// The unit of runs of small general records. Beyond the page cache a get reads and checks a whole
-/// page for one record of a hundred bytes, so it pays to read a quarter as much.
+/// The other unit that runs may have: it is read, and not written.
 pub(crate) const SMALL_PAGE_BYTES: usize = 4_096;
-
-/// Runs whose records are this long on the average, or shorter, get small pages. Of larger ones too
-/// few would fit, and on the average half of one is left empty at a page's end.
-pub(crate) const SMALL_RECORD_BYTES_MAX: u64 = 256;
 
 /// Every extent is a multiple of this, and so is every write to the file.
 pub(crate) const ALIGN_BYTES: u64 = 4_096;

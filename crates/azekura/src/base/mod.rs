@@ -10,5 +10,6 @@ pub(crate) mod heap;
 pub(crate) mod key;
 pub(crate) mod life;
 pub(crate) mod limits;
+pub(crate) mod prefetch;
 pub(crate) mod process;
 pub(crate) mod sync;

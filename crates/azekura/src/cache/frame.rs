@@ -138,12 +138,6 @@ impl Frame {
         self.state.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// As [`try_claim`](Frame::try_claim), also of one that was read.
-    pub(super) fn try_claim_read(&self) -> bool {
-        self.referenced.store(0, Ordering::Relaxed);
-        self.try_claim()
-    }
-
     /// Clears the slot that names a frame just claimed.
     ///
     /// # Safety

@@ -1,5 +1,5 @@
-//! The page cache: a fixed number of page frames in one mapping, shared by all runs of a database that
-//! have pages of one size. (How the two caches of a database share its memory: `shares.rs`.)
+//! The page cache of databases whose pages are not read where they stand: a fixed number of frames in one
+//! mapping, shared by all runs. A page of 4 KiB takes a frame as one of 16 KiB does.
 //!
 //! Each run has a [`PageSlots`]: for each of its pages, the name of the frame the page is in, or
 //! nothing. So a hit is an array lookup, a pin, and a second look; there is no hash table and no lock.
@@ -9,9 +9,8 @@
 //!
 //! # A miss
 //!
-//! 1. Under the clock's mutex take a free frame (`stock.rs` sees to it that there are some that have
-//!    their memory already), or one that was never used, or let the clock's hand find one that is not
-//!    pinned and was not read since it last passed, and clear the slot that named it.
+//! 1. Under the clock's mutex take a free frame, or one that was never used, or let the clock's hand find
+//!    one that is not pinned and was not read since it last passed, and clear the slot that named it.
 //! 2. Without any lock, let the caller fill it. An error or a panic gives the frame back.
 //! 3. Publish it in the page's slot. Two threads may load the same page at once; the second to publish
 //!    gives its frame back and uses the first one's.
@@ -19,13 +18,6 @@
 //! A page that was just loaded counts as not read: only a second read protects it when the hand comes
 //! by, so one large scan does not drive out what is read often. If every frame is pinned, the page
 //! goes to a buffer of its own, which the caller frees by dropping the reference.
-//!
-//! # Its size
-//!
-//! The cache may be made smaller and larger while it is in use ([`Cache::set_bytes`]): memtables and
-//! merges take what readers do not need, and give it back. Frames beyond the limit are *parked*: they
-//! are `CLAIMED`, no slot names them, and their memory has gone back to the system. One that was
-//! pinned while the limit came down is parked when the hand finds it free.
 //!
 //! # Cost
 //!
@@ -40,43 +32,32 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::base::sync::{Mutex, MutexGuard};
+use crate::base::sync::Mutex;
 
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::{Error, Result};
+use crate::base::limits::PAGE_BYTES;
 use crate::format::guide::Guide;
 
 mod frame;
-mod kept;
 #[cfg(all(test, loom))]
 mod models;
 mod page;
 mod region;
-mod shares;
-mod stock;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use crate::base::prefetch::prefetch_line;
 use crate::base::process::Process;
 use crate::base::sync::atomic::Ordering;
 use frame::{ABSENT, Frame, Slot, pin_named, publish};
-pub(crate) use kept::KeptPages;
 use page::PageBuffer;
 pub(crate) use page::PageRef;
 use region::Region;
-pub(crate) use shares::{Caches, LiveBytes};
 use std::sync::atomic::AtomicU64;
-use stock::Stocker;
 
-/// Memory that is given back under one holding of the mutex: a huge page.
-const SHRINK_BYTES: usize = 2 << 20;
 /// How many slots of a run are released under one taking of the mutex: about 1 µs' worth.
 const RELEASE_SLOTS: usize = 256;
-
-/// What a frame takes of the cache's bytes: its page, beside which its guide is little, or else that and its header.
-fn cost_of(frame_bytes: usize) -> usize {
-    if frame_bytes == 0 { size_of::<Guide>() + size_of::<Frame>() } else { frame_bytes }
-}
 
 /// The index of the frame of that name; for `ABSENT`, one that no frame has.
 #[inline(always)]
@@ -96,10 +77,8 @@ pub(crate) struct CacheStats {
     pub misses: u64,
     /// Pages that were driven out by others.
     pub evictions: u64,
-    /// Frames that hold a page, or are being filled.
-    pub frames_used: u64,
-    /// Frames in all.
-    pub frames: u64,
+    /// Bytes of frames that hold a page, or are being filled.
+    pub bytes: u64,
 }
 
 /// The frames, and who gets one next.
@@ -114,59 +93,35 @@ pub(crate) struct Cache {
 #[repr(align(128))]
 struct SlowPath {
     clock: Mutex<Clock>,
-    /// The thread that touches frames in advance, if there may be one.
-    stocker: Option<Stocker>,
     misses: AtomicU64,
     evictions: AtomicU64,
 }
 
 /// What the mutex guards, besides the right to clear and free slots.
+#[derive(Default)]
 struct Clock {
     /// The frame the hand looks at next.
     hand: usize,
     /// Frames from here on were never used.
     untouched: usize,
-    /// Frames that were given back or touched in advance. They are `CLAIMED`, and no slot names them.
+    /// Frames that were given back. They are `CLAIMED`, and no slot names them.
     free: Vec<usize>,
-    /// Frames that were parked and may be used again. They too are `CLAIMED`, and have no memory.
-    cold: Vec<usize>,
-    /// Whether a thread adds to the free ones, and how many it is touching.
-    stocking: bool,
-    touching: usize,
-    /// Frames at and after this one may not be used.
-    limit: usize,
-    /// Frames from `limit` on that were used before. They too are `CLAIMED`, and have no memory.
-    parked: Vec<usize>,
-}
-
-impl Clock {
-    fn new(frames: usize) -> Clock {
-        let (free, cold, parked) = (Vec::new(), Vec::new(), Vec::new());
-        Clock { hand: 0, untouched: 0, free, cold, stocking: false, touching: 0, limit: frames, parked }
-    }
-
-    /// Frames that hold a page, or are being filled.
-    fn frames_used(&self) -> usize {
-        self.untouched - self.free.len() - self.cold.len() - self.parked.len() - self.touching
-    }
 }
 
 impl Cache {
-    /// A cache of as many frames of `frame_bytes` as `bytes` hold, and at least one; of guides alone if a frame has
-    /// no bytes. The memory is reserved now, and taken as it is used, or by a thread a little before that if it may
-    /// `stock` frames.
+    /// A cache of as many frames as `bytes` hold, and at least one. The memory is reserved now, and taken as it is
+    /// used.
     ///
     /// # Errors
     /// `Io` or `NoSpace` if the system refuses the addresses.
-    pub(crate) fn new(bytes: usize, frame_bytes: usize, stock: bool) -> Result<Arc<Cache>> {
+    pub(crate) fn new(bytes: usize) -> Result<Arc<Cache>> {
         // Names are 32 bits with one reserved, and positive so that sums with them do not wrap.
-        let frames = (bytes / cost_of(frame_bytes)).clamp(1, usize_of(u32::MAX >> 1));
+        let frames = (bytes / PAGE_BYTES).clamp(1, usize_of(u32::MAX >> 1));
         Ok(Arc::new(Cache {
-            region: Region::new(frames, frame_bytes)?,
+            region: Region::new(frames)?,
             frames: Frame::fresh(frames),
             slow: SlowPath {
-                clock: Mutex::new(Clock::new(frames)),
-                stocker: stock.then(Stocker::default),
+                clock: Mutex::new(Clock::default()),
                 misses: AtomicU64::new(0),
                 evictions: AtomicU64::new(0),
             },
@@ -176,32 +131,29 @@ impl Cache {
 
     /// What the cache has done so far.
     pub(crate) fn stats(&self) -> CacheStats {
-        let frames_used = self.slow.clock.lock().frames_used();
+        let frames_used = {
+            let clock = self.slow.clock.lock();
+            clock.untouched - clock.free.len()
+        };
         CacheStats {
             misses: self.slow.misses.load(Ordering::Relaxed),
             evictions: self.slow.evictions.load(Ordering::Relaxed),
-            frames_used: u64::from(u32_of(frames_used)),
-            frames: u64::from(u32_of(self.frames.len())),
+            bytes: (frames_used * PAGE_BYTES) as u64,
         }
     }
 
     /// Takes a frame that the caller then owns alone; `None` if all are pinned.
     fn claim(self: &Arc<Cache>) -> Option<Claim<'_>> {
         let mut clock = self.slow.clock.lock();
-        let index = match clock.free.pop().or_else(|| clock.cold.pop()) {
+        let index = match clock.free.pop() {
             Some(index) => index,
-            None if clock.untouched < clock.limit => {
+            None if clock.untouched < self.frames.len() => {
                 clock.untouched += 1;
                 self.frames[clock.untouched - 1].begin();
                 clock.untouched - 1
             }
             None => self.evict(&mut clock)?,
         };
-        let wants_stock = self.slow.stocker.is_some() && clock.wants_stock(self.frame_bytes());
-        drop(clock);
-        if wants_stock {
-            self.start_stocking();
-        }
         Some(Claim { cache: self, index })
     }
 
@@ -213,10 +165,7 @@ impl Cache {
             clock.hand = if index + 1 < clock.untouched { index + 1 } else { 0 };
             if self.frames[index].try_claim() {
                 self.drive_out(index);
-                if index < clock.limit {
-                    return Some(index);
-                }
-                self.park(clock, index);
+                return Some(index);
             }
         }
         None
@@ -230,85 +179,10 @@ impl Cache {
         self.slow.evictions.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives the memory of a frame beyond the limit, which the caller owns alone, back.
-    fn park(&self, clock: &mut Clock, index: usize) {
-        self.region.give_back(index, 1);
-        clock.parked.push(index);
-    }
-
-    /// Lets the cache have as many frames as `bytes` hold, at least one and at most those it was made
-    /// with. Making it smaller drives out what is in the last frames, 2 MiB at a time.
-    pub(crate) fn set_bytes(&self, bytes: usize) {
-        let wanted = (bytes / cost_of(self.frame_bytes())).clamp(1, self.frames.len());
-        let step = SHRINK_BYTES / cost_of(self.frame_bytes());
-        let mut clock = self.slow.clock.lock();
-        if wanted >= clock.limit {
-            clock.limit = wanted;
-            let (back, parked) = std::mem::take(&mut clock.parked).into_iter().partition(|&index| index < wanted);
-            clock.parked = parked;
-            let back: Vec<usize> = back;
-            clock.cold.extend(back);
-            return;
-        }
-        while clock.limit > wanted {
-            let from = wanted.max((clock.limit - 1) / step * step);
-            self.shrink(&mut clock, from);
-            // Readers that miss take their turn.
-            MutexGuard::bump(&mut clock);
-        }
-    }
-
-    /// Brings the limit down to `from`, a little lower.
-    fn shrink(&self, clock: &mut Clock, from: usize) {
-        let end = clock.limit;
-        clock.limit = from;
-        // Only frames that are ours now may lose their memory: a loader may be filling another.
-        let mut ours = vec![false; end - from];
-        let mut keep = |&index: &usize| {
-            if index >= from {
-                ours[index - from] = true;
-            }
-            index < from
-        };
-        clock.free.retain(&mut keep);
-        clock.cold.retain(&mut keep);
-        for index in from..end.min(clock.untouched) {
-            if self.frames[index].try_claim_read() {
-                self.drive_out(index);
-                ours[index - from] = true;
-            }
-        }
-        let mut at = 0;
-        for run in ours.chunk_by(|a, b| a == b) {
-            if run[0] {
-                self.region.give_back(from + at, run.len());
-                clock.parked.extend(from + at..from + at + run.len());
-            }
-            at += run.len();
-        }
-    }
-
-    /// Takes a frame back from one that owned it alone.
-    fn give_frame(&self, clock: &mut Clock, index: usize) {
-        if index < clock.limit { clock.free.push(index) } else { self.park(clock, index) }
-    }
-
-    /// The size of a page.
-    #[inline(always)]
-    pub(crate) fn frame_bytes(&self) -> usize {
-        self.region.frame_bytes()
-    }
-
-    /// How many frames may be used now.
-    #[cfg(all(test, not(loom)))]
-    fn limit(&self) -> usize {
-        self.slow.clock.lock().limit
-    }
-
     /// See `PageSlots::has_room`.
     fn has_room(&self) -> bool {
         let clock = self.slow.clock.lock();
-        !clock.free.is_empty() || !clock.cold.is_empty() || clock.untouched < clock.limit || clock.touching > 0
+        !clock.free.is_empty() || clock.untouched < self.frames.len()
     }
 
     /// Frees the frames of the slots of a run that nobody can reach any more.
@@ -320,7 +194,7 @@ impl Cache {
                 let index = index_of(name);
                 self.frames[index].seize();
                 slot.store(ABSENT, Ordering::Relaxed);
-                self.give_frame(&mut clock, index);
+                clock.free.push(index);
             }
         }
     }
@@ -369,8 +243,7 @@ impl<'a> Claim<'a> {
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        let mut clock = self.cache.slow.clock.lock();
-        self.cache.give_frame(&mut clock, self.index);
+        self.cache.slow.clock.lock().free.push(self.index);
     }
 }
 
@@ -432,7 +305,7 @@ impl PageSlots {
             if let Some(frame) = self.cache.frames.get(index) {
                 prefetch_line(std::ptr::from_ref(frame).cast());
                 prefetch_line(self.cache.region.guide(index).as_ptr().cast());
-                if byte < self.cache.frame_bytes() {
+                if byte < PAGE_BYTES {
                     prefetch_line(self.cache.region.frame(index).as_ptr().wrapping_add(byte));
                 }
             }
@@ -456,9 +329,8 @@ impl PageSlots {
             }
             None => {
                 let mut buffer = Box::new(PageBuffer::zeroed());
-                let len = self.cache.frame_bytes();
-                load(&mut buffer.bytes[..len], &mut buffer.guide)?;
-                Ok(PageRef::private(buffer, len))
+                load(&mut buffer.bytes, &mut buffer.guide)?;
+                Ok(PageRef::private(buffer))
             }
         }
     }
@@ -488,16 +360,3 @@ impl Drop for PageSlots {
         }
     }
 }
-
-/// Has the processor fetch a line. Only a hint, whatever the address.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(crate) fn prefetch_line(line: *const u8) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a prefetch has no effect but on speed, whatever the address.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-pub(crate) fn prefetch_line(_line: *const u8) {}

@@ -11,9 +11,10 @@ use std::ptr::NonNull;
 
 use super::frame::Frame;
 use crate::base::limits::PAGE_BYTES;
+use crate::base::prefetch::prefetch_line;
 use crate::format::guide::Guide;
 
-/// Room for one page of either size outside the cache, aligned as the disk would have it.
+/// Room for one page outside the cache, aligned as the disk would have it.
 #[repr(C, align(4096))]
 pub(super) struct PageBuffer {
     pub(super) bytes: [u8; PAGE_BYTES],
@@ -52,14 +53,13 @@ impl<'a> PageRef<'a> {
         PageRef { bytes, guide, frame, cache: PhantomData }
     }
 
-    /// Takes over a buffer of its own, of which the first `len` bytes are the page.
-    pub(super) fn private(buffer: Box<PageBuffer>, len: usize) -> PageRef<'a> {
-        debug_assert!(len <= PAGE_BYTES);
+    /// Takes over a buffer of its own.
+    pub(super) fn private(buffer: Box<PageBuffer>) -> PageRef<'a> {
         let buffer = NonNull::from(Box::leak(buffer));
         // SAFETY: the buffer was just leaked, so the address of its field is inside an allocation. (It is reckoned
         // from the whole buffer's, which is freed by it.)
         let guide = unsafe { buffer.byte_add(std::mem::offset_of!(PageBuffer, guide)).cast() };
-        let bytes = NonNull::slice_from_raw_parts(buffer.cast(), len);
+        let bytes = NonNull::slice_from_raw_parts(buffer.cast(), PAGE_BYTES);
         PageRef { bytes, guide, frame: std::ptr::null(), cache: PhantomData }
     }
 
@@ -70,22 +70,19 @@ impl<'a> PageRef<'a> {
         unsafe { self.guide.as_ref() }
     }
 
-    /// The same guide, of a page that stands elsewhere.
-    ///
-    /// # Safety
-    /// The bytes stay as they are until the result is dropped, and are those of which the guide was made.
-    #[inline(always)]
-    pub(crate) unsafe fn over(self, bytes: NonNull<[u8]>) -> PageRef<'a> {
-        let mut page = self;
-        page.bytes = bytes;
-        page
-    }
-
     /// Has the processor fetch the line of a byte of the page.
     #[inline(always)]
     pub(crate) fn prefetch(&self, byte: usize) {
         // A page whose checksum was forged may name any byte.
-        super::prefetch_line(self.bytes.cast::<u8>().as_ptr().wrapping_add(byte));
+        prefetch_line(self.bytes.cast::<u8>().as_ptr().wrapping_add(byte));
+    }
+
+    /// The same page, of which only the first `len` bytes are used.
+    #[inline(always)]
+    pub(crate) fn first(mut self, len: usize) -> PageRef<'a> {
+        debug_assert!(len <= self.bytes.len(), "a frame holds pages of all sizes");
+        self.bytes = NonNull::slice_from_raw_parts(self.bytes.cast(), len);
+        self
     }
 
     /// The same page for longer than the borrow says.

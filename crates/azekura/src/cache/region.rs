@@ -11,14 +11,12 @@ use std::ptr::NonNull;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::base::error::{Error, Result};
+use crate::base::limits::PAGE_BYTES;
 use crate::base::sync::Shadow;
 use crate::format::guide::Guide;
 
 /// The size of a huge page on x86-64 and, with 4 KiB base pages, on AArch64.
 const HUGE_BYTES: usize = 2 << 20;
-
-/// The smallest page that systems have.
-const SYSTEM_PAGE_BYTES: usize = 4 << 10;
 
 /// Addresses only: what a cache may not use yet is not counted as memory of the process.
 #[cfg(target_os = "linux")]
@@ -36,8 +34,6 @@ pub(super) struct Region {
     /// The first frame, at a multiple of `HUGE_BYTES` inside the mapping.
     first: NonNull<u8>,
     frames: usize,
-    /// The size of a frame; none where it is only for its guide.
-    frame_bytes: usize,
     /// For model checkers: one watched place per frame.
     shadow: Shadow,
 }
@@ -49,15 +45,15 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Reserves addresses for `frames` frames of `frame_bytes`, a power of two or nothing, each.
+    /// Reserves addresses for `frames` frames.
     ///
     /// # Errors
     /// `Io` if the system refuses, or if they would not fit in the address space.
-    pub(super) fn new(frames: usize, frame_bytes: usize) -> Result<Region> {
+    pub(super) fn new(frames: usize) -> Result<Region> {
         const DURING: &str = "reserving memory for the page cache";
         let refused = |errno: rustix::io::Errno| Error::io(DURING, errno.into());
         let mapping_bytes = frames
-            .checked_mul(frame_bytes + size_of::<Guide>())
+            .checked_mul(PAGE_BYTES + size_of::<Guide>())
             .and_then(|bytes| bytes.checked_next_multiple_of(HUGE_BYTES))
             .and_then(|bytes| bytes.checked_add(HUGE_BYTES))
             .filter(|&bytes| bytes <= isize::MAX.unsigned_abs())
@@ -70,9 +66,8 @@ impl Region {
         let skipped = mapping.cast::<u8>().align_offset(HUGE_BYTES);
         // SAFETY: the mapping has HUGE_BYTES more than the frames need, and `skipped` is less.
         let first = unsafe { mapping.cast::<u8>().add(skipped) };
-        debug_assert!(frame_bytes == 0 || frame_bytes.is_power_of_two());
         let shadow = Shadow::new(frames * SHADOW_BYTES);
-        let region = Region { mapping, mapping_bytes, first, frames, frame_bytes, shadow };
+        let region = Region { mapping, mapping_bytes, first, frames, shadow };
         region.advise_huge();
         Ok(region)
     }
@@ -81,7 +76,7 @@ impl Region {
     /// is left small: to fill it with zeros took 0.1 ms of the first get of every database that is opened.
     #[cfg(target_os = "linux")]
     fn advise_huge(&self) {
-        let whole = self.frames * (self.frame_bytes() + size_of::<Guide>()) / HUGE_BYTES * HUGE_BYTES;
+        let whole = self.frames * (PAGE_BYTES + size_of::<Guide>()) / HUGE_BYTES * HUGE_BYTES;
         if whole > HUGE_BYTES {
             // SAFETY: `whole` bytes from the first frame on are inside the mapping.
             let second = unsafe { self.first.add(HUGE_BYTES) }.as_ptr().cast();
@@ -94,17 +89,11 @@ impl Region {
     #[cfg(not(target_os = "linux"))]
     fn advise_huge(&self) {}
 
-    /// The size of each frame.
-    #[inline(always)]
-    pub(super) fn frame_bytes(&self) -> usize {
-        self.frame_bytes
-    }
-
     /// The first byte of frame `index`.
     #[inline(always)]
     pub(super) fn frame(&self, index: usize) -> NonNull<u8> {
         debug_assert!(index < self.frames);
-        let offset = index * self.frame_bytes;
+        let offset = index * PAGE_BYTES;
         // SAFETY: `index` names a frame (the headers' array, as long as this one, was indexed with
         // it), so the offset is inside the mapping, which `new` checked to fit an isize.
         unsafe { self.first.add(offset) }
@@ -113,44 +102,14 @@ impl Region {
     /// The bytes of frame `index`.
     #[inline(always)]
     pub(super) fn bytes(&self, index: usize) -> NonNull<[u8]> {
-        NonNull::slice_from_raw_parts(self.frame(index), self.frame_bytes())
-    }
-
-    /// Gives the memory of `count` frames from `index` on back to the system. Their bytes are anything
-    /// afterwards, and take memory again when they are touched. REQUIRES: the caller owns them alone.
-    pub(super) fn give_back(&self, index: usize, count: usize) {
-        debug_assert!(count > 0 && index + count <= self.frames);
-        #[cfg(target_os = "linux")]
-        {
-            let first = self.frame(index).as_ptr().cast();
-            // SAFETY: the range is inside the mapping, and its owner expects any contents; they are
-            // zeros. A refusal keeps the memory, which is only a matter of the budget.
-            let _ = unsafe { rustix::mm::madvise(first, count * self.frame_bytes, rustix::mm::Advice::LinuxDontNeed) };
-        }
-    }
-
-    /// Has the system give a frame and its guide their memory, without changing what is in them.
-    ///
-    /// # Safety
-    /// The caller owns the frame alone.
-    pub(super) unsafe fn touch(&self, index: usize) {
-        self.note_write(index);
-        for offset in (0..self.frame_bytes()).step_by(SYSTEM_PAGE_BYTES) {
-            // SAFETY: a frame has `frame_bytes` bytes.
-            let byte = unsafe { self.frame(index).add(offset) };
-            // SAFETY: the caller owns the byte, which is initialised, as mappings begin as zeros.
-            unsafe { byte.write_volatile(byte.read_volatile()) };
-        }
-        let guide = self.guide(index).cast::<u8>();
-        // SAFETY: as above; a guide goes with its frame.
-        unsafe { guide.write_volatile(guide.read_volatile()) };
+        NonNull::slice_from_raw_parts(self.frame(index), PAGE_BYTES)
     }
 
     /// The guide of the page in frame `index`.
     #[inline(always)]
     pub(super) fn guide(&self, index: usize) -> NonNull<Guide> {
         debug_assert!(index < self.frames);
-        let offset = (self.frames * self.frame_bytes).wrapping_add(index.wrapping_mul(size_of::<Guide>()));
+        let offset = (self.frames * PAGE_BYTES).wrapping_add(index.wrapping_mul(size_of::<Guide>()));
         // SAFETY: as in `frame`; the guides follow the frames, which end at a multiple of a guide's size.
         unsafe { self.first.add(offset).cast() }
     }

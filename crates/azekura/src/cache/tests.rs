@@ -8,7 +8,7 @@ use super::*;
 use crate::base::limits::PAGE_BYTES;
 
 fn cache(frames: usize) -> Arc<Cache> {
-    Cache::new(frames * PAGE_BYTES, PAGE_BYTES, false).unwrap()
+    Cache::new(frames * PAGE_BYTES).unwrap()
 }
 
 /// The contents of a page, from the number of its run and its own: every byte differs from its
@@ -51,7 +51,7 @@ fn a_page_is_loaded_once_and_then_found() {
     slots.prefetch(3, usize::MAX);
     let stats = cache.stats();
     assert_eq!((stats.misses, stats.evictions), (1, 0));
-    assert_eq!((stats.frames_used, stats.frames), (1, 4));
+    assert_eq!(stats.bytes, PAGE_BYTES as u64);
 }
 
 #[test]
@@ -73,10 +73,10 @@ fn a_failed_load_gives_its_frame_back() {
     let slots = PageSlots::new(Arc::clone(&cache), 10);
     let result = slots.get(0, |_, _| Err(Error::ReadOnly));
     assert!(matches!(result, Err(Error::ReadOnly)));
-    assert_eq!(cache.stats().frames_used, 0);
+    assert_eq!(cache.stats().bytes, 0);
     let panicked = catch_unwind(AssertUnwindSafe(|| slots.get(0, never).is_ok()));
     assert!(panicked.is_err());
-    assert_eq!(cache.stats().frames_used, 0);
+    assert_eq!(cache.stats().bytes, 0);
     check(&get(&slots, 1, 0), 1, 0);
     check(&slots.get(0, never).unwrap(), 1, 0);
 }
@@ -93,7 +93,7 @@ fn pages_read_again_outlive_a_scan() {
     }
     let stats = cache.stats();
     assert_eq!((stats.misses, stats.evictions), (100, 92));
-    assert_eq!(stats.frames_used, 8);
+    assert_eq!(stats.bytes, 8 * PAGE_BYTES as u64);
 }
 
 #[test]
@@ -133,9 +133,9 @@ fn dropping_a_run_frees_its_frames_at_once() {
         for page in (0..1000).step_by(4) {
             drop(get(&slots, run, page));
         }
-        assert_eq!(cache.stats().frames_used, 251);
+        assert_eq!(cache.stats().bytes, 251 * PAGE_BYTES as u64);
         drop(slots);
-        assert_eq!(cache.stats().frames_used, 1);
+        assert_eq!(cache.stats().bytes, PAGE_BYTES as u64);
     }
     assert_eq!(cache.stats().evictions, 0);
     check(&kept.get(0, never).unwrap(), 9, 0);
@@ -179,76 +179,7 @@ fn the_second_to_publish_uses_the_first_ones_frame() {
     let page = slots.get(0, load).unwrap();
     let first = slots.peek(0).unwrap();
     assert_eq!(page.as_ptr(), first.as_ptr());
-    assert_eq!((cache.stats().misses, cache.stats().frames_used), (2, 1));
-}
-
-/// As the thread does it, at moments that the test knows.
-#[test]
-fn frames_are_touched_before_they_are_needed() {
-    let cache = cache(2048);
-    let slots = PageSlots::new(Arc::clone(&cache), 2048);
-    let free = || cache.slow.clock.lock().free.len();
-    let read = |pages: std::ops::Range<u32>| pages.for_each(|page| check(&get(&slots, 1, page), 1, page));
-    read(0..255);
-    assert!(!cache.stock_step(), "a small cache has no stock");
-    read(255..256);
-    assert!(cache.slow.clock.lock().wants_stock(PAGE_BYTES));
-    // The rest of a huge page, which is more than an eighth.
-    assert!(cache.stock_step() && !cache.stock_step());
-    assert_eq!((free(), cache.stats().frames_used), (128, 256));
-    read(256..384);
-    assert_eq!(free(), 0);
-    read(384..1536);
-    while cache.stock_step() {}
-    assert_eq!((free(), cache.stats().frames_used), (256, 1536), "an eighth is 192");
-    // Frames that went back to the system are touched again, but for the last.
-    cache.set_bytes(1600 * PAGE_BYTES);
-    assert_eq!(free(), 64);
-    cache.set_bytes(2000 * PAGE_BYTES);
-    while cache.stock_step() {}
-    assert_eq!((free(), cache.stats().frames_used), (192, 1536));
-    read(1536..2000);
-    assert!(!cache.stock_step());
-    assert_eq!((cache.stats().frames_used, cache.stats().evictions), (2000, 0));
-    for page in 0..2000 {
-        check(&slots.get(page, never).unwrap(), 1, page);
-    }
-    drop(slots);
-    assert_eq!(free(), 2000);
-}
-
-/// While frames are touched ahead, readers who find no other drive pages out: never from those.
-#[test]
-fn frames_that_are_being_touched_are_nobody_elses() {
-    let cache = cache(2048);
-    let slots = PageSlots::new(Arc::clone(&cache), 1000);
-    (0..256).for_each(|page| check(&get(&slots, 1, page), 1, page));
-    let taken = cache.take_for_stock().unwrap();
-    cache.set_bytes(384 * PAGE_BYTES);
-    (256..1000).for_each(|page| check(&get(&slots, 1, page), 1, page));
-    assert!(cache.stats().evictions > 0, "no frame was left");
-    assert!(taken.iter().all(|&index| !cache.frames[index].try_claim()), "of {taken:?}");
-}
-
-#[test]
-fn a_thread_stocks_frames_until_it_is_stopped() {
-    let cache = Cache::new(2048 * PAGE_BYTES, PAGE_BYTES, true).unwrap();
-    let slots = PageSlots::new(Arc::clone(&cache), 2048);
-    for page in 0..1024 {
-        check(&get(&slots, 1, page), 1, page);
-    }
-    let until = Instant::now() + Duration::from_secs(60);
-    while cache.slow.clock.lock().free.len() < 64 {
-        assert!(Instant::now() < until, "no frame was touched");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    cache.stop_stocking();
-    assert_eq!(Arc::strong_count(&cache), 2, "the thread has let go of the cache");
-    for page in 1024..2048 {
-        check(&get(&slots, 1, page), 1, page);
-    }
-    assert_eq!(Arc::strong_count(&cache), 2, "and none was started again");
-    assert_eq!(cache.stats().frames_used, 2048);
+    assert_eq!((cache.stats().misses, cache.stats().bytes), (2, PAGE_BYTES as u64));
 }
 
 /// xorshift64.
@@ -305,7 +236,7 @@ fn every_byte_is_right_under_contention() {
         });
         drop(slots);
         let stats = cache.stats();
-        assert_eq!(stats.frames_used, 0);
+        assert_eq!(stats.bytes, 0);
         assert_eq!(cache.slow.clock.lock().free.len(), frames);
     }
 }
@@ -331,60 +262,7 @@ fn runs_come_and_go_under_contention() {
         done.store(true, Ordering::Relaxed);
     });
     drop(lasting);
-    assert_eq!(cache.stats().frames_used, 0);
-}
-
-#[test]
-fn a_smaller_cache_gives_its_last_frames_back() {
-    let cache = cache(400);
-    let slots = PageSlots::new(Arc::clone(&cache), 500);
-    for page in 0..400 {
-        drop(get(&slots, 1, page));
-    }
-    let pinned = get(&slots, 1, 390);
-    cache.set_bytes(100 * PAGE_BYTES);
-    assert_eq!(cache.stats().frames_used, 101, "a hundred, and the one that is pinned");
-    check(&pinned, 1, 390);
-    for page in 0..500 {
-        check(&get(&slots, 1, page), 1, page);
-    }
-    drop(pinned);
-    for page in 0..500 {
-        check(&get(&slots, 1, page), 1, page);
-    }
-    assert_eq!(cache.stats().frames_used, 100);
-    cache.set_bytes(300 * PAGE_BYTES);
-    for page in 0..500 {
-        check(&get(&slots, 1, page), 1, page);
-    }
-    assert_eq!(cache.stats().frames_used, 300);
-    drop(slots);
-    assert_eq!(cache.stats().frames_used, 0);
-}
-
-#[test]
-fn every_byte_is_right_while_the_size_changes() {
-    let cache = cache(300);
-    let slots = PageSlots::new(Arc::clone(&cache), PAGES);
-    let done = AtomicU32::new(0);
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let (slots, done) = (&slots, &done);
-            scope.spawn(move || {
-                hammer(slots, 1, 20_000, 77 + u64::from(thread));
-                done.fetch_add(1, Ordering::Relaxed);
-            });
-        }
-        let mut random = Random(5);
-        while done.load(Ordering::Relaxed) < THREADS {
-            cache.set_bytes(usize_of(1 + random.below(300)) * PAGE_BYTES);
-            std::thread::sleep(Duration::from_micros(200));
-        }
-    });
-    cache.set_bytes(300 * PAGE_BYTES);
-    drop(slots);
-    assert_eq!(cache.stats().frames_used, 0);
-    assert_eq!(cache.slow.clock.lock().parked.len(), 0);
+    assert_eq!(cache.stats().bytes, 0);
 }
 
 /// The least time of several tries, in nanoseconds per get.

@@ -23,7 +23,7 @@ impl Engine {
 
     /// Gives the file's lock up, at once or with the last of those who read it where it stands.
     fn let_go(&self) -> Result<()> {
-        if self.store.mapping.is_none() {
+        if !self.is_mapped() {
             return self.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
         }
         let retired = std::mem::take(&mut *self.retired.lock());
@@ -38,7 +38,6 @@ impl Engine {
     fn finish(&self, threads: &mut Option<Vec<JoinHandle<()>>>, last: bool) -> Result<()> {
         if self.config.read_only {
             drop(threads.take());
-            self.store.caches.stop();
             return Ok(());
         }
         if !last && self.poison.check().is_ok() {

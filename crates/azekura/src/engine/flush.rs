@@ -61,7 +61,6 @@ impl Engine {
         // state's: where all the tables were dropped meanwhile, others may have been frozen since.)
         self.install_flush(outputs, state.frozen_seq)?;
         self.note_large_values();
-        self.share_cache();
         self.checkpoint(Purpose::Plain)?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         self.pace.note_flush(frozen_bytes, started.elapsed());

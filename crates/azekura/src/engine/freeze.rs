@@ -27,7 +27,7 @@ impl Engine {
     pub(super) fn rotate_if_full(&self, commit: &mut Commit) -> Result<()> {
         let held_bytes = self.held_bytes(commit);
         self.pace.set_live(held_bytes);
-        self.claim_memory();
+        self.note_load();
         // A small durable commit takes a block of the log, however little it adds to memory; the log
         // is bounded too, and with it the time that recovery takes.
         let log_full = self.log.file_bytes() >= (self.config.memtable_bytes * 2).max(LOG_BYTES_MIN);

@@ -58,10 +58,6 @@ pub(super) struct MergeOutput {
     pub(super) updates: f32,
 }
 
-/// Merges of more than this many times the memory budget write large pages whatever the records: their
-/// fences would be a tenth of the budget otherwise, and more.
-const SMALL_PAGES_DATA_TIMES: u64 = 8;
-
 /// The size of the largest partitions of a sorted run of `bytes`.
 ///
 /// Two memtables, and no less than a part of the whole, since each checkpoint names them all, unless that is very
@@ -84,8 +80,6 @@ pub(super) struct Output<'a> {
     /// A partition is ended at this size wherever that is.
     end_bytes: u64,
     partition_records: u64,
-    /// By which the size of pages is chosen: the mean of a record.
-    record_bytes: u64,
     step_records: usize,
     block: Block,
     writer: RunWriter,
@@ -113,9 +107,6 @@ impl<'a> Output<'a> {
         // Records may be smaller in pages than they were in memory, so a partition may hold more.
         let partition_records = (partition_bytes * 11 / 10 / mean).max(1);
         let first = if filtered { records.min(partition_records) } else { 0 };
-        // Fences of small pages take four times as much memory, which very large merges cannot have.
-        let fences_fit = bytes <= engine.config.memory_bytes.saturating_mul(SMALL_PAGES_DATA_TIMES);
-        let page_mean = if fences_fit { mean } else { u64::MAX };
         Output {
             engine,
             origin: origin.clone(),
@@ -124,10 +115,9 @@ impl<'a> Output<'a> {
             partition_bytes,
             end_bytes: partition_bytes / 4 * 3,
             partition_records,
-            record_bytes: page_mean,
             step_records: usize_of64((STEP_BYTES.min(partition_bytes / 4) / mean).clamp(64, STEP_RECORDS_MAX)),
             block: Block::new(None),
-            writer: RunWriter::new(&engine.store, engine.new_id(), origin, first, page_mean),
+            writer: RunWriter::new(&engine.store, engine.new_id(), origin, first),
             done: Fresh::default(),
             before: None,
             held: Vec::new(),
@@ -193,7 +183,7 @@ impl<'a> Output<'a> {
         self.records_left = self.records_left.saturating_sub(self.writer.records());
         let keys = if self.filtered { self.records_left.clamp(1, self.partition_records) } else { 0 };
         let (store, id) = (&self.engine.store, self.engine.new_id());
-        let fresh = RunWriter::new(store, id, self.origin.clone(), keys, self.record_bytes);
+        let fresh = RunWriter::new(store, id, self.origin.clone(), keys);
         let full = std::mem::replace(&mut self.writer, fresh);
         let before = self.before.take();
         if let Some(info) = full.finish(&Ranges::default(), before.as_deref(), false)? {
@@ -210,7 +200,7 @@ impl<'a> Output<'a> {
 
     /// Ends the merge. `ranges` are what the output goes on deleting.
     pub(super) fn finish(mut self, ranges: &Ranges) -> Result<MergeOutput> {
-        let fresh = RunWriter::new(&self.engine.store, 0, self.origin.clone(), 0, self.record_bytes);
+        let fresh = RunWriter::new(&self.engine.store, 0, self.origin.clone(), 0);
         let last = std::mem::replace(&mut self.writer, fresh);
         if let Some(info) = last.finish(ranges, self.before.as_deref(), true)? {
             self.keep(info)?;
@@ -276,7 +266,7 @@ impl Engine {
     pub(super) fn open_run(&self, info: RunInfo) -> Result<Run> {
         let find = |&(id, _): &(u32, u64)| self.values.segment(id).ok_or_else(|| missing_segment(id));
         let segments = info.large.iter().map(find).collect::<Result<Vec<_>>>()?;
-        Run::new(info, &self.store, segments)
+        Ok(Run::new(info, &self.store, segments))
     }
 }
 

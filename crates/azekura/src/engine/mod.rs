@@ -3,7 +3,6 @@
 //! Lock order: `changing_tables`, `relieving`, `flushing`, `checkpoint`, `commit`, `waiting`, `work`, the log's `io`, the values' `open` and `queue`,
 //! the caches' `shares`, then the leaves (the log's `queue`, space, the caches' clocks).
 
-mod balance;
 mod batch;
 mod checkpoint;
 mod close;
@@ -16,6 +15,7 @@ mod flush;
 mod found;
 mod freeze;
 mod history;
+mod idle;
 mod job;
 mod length;
 mod logs;
@@ -110,7 +110,8 @@ pub(crate) struct Engine {
     large_bytes: Count,
     /// Bytes of the records of small tables, which stand in the manifest and in memory.
     few_bytes: Count,
-    balance: balance::Balance,
+    /// Memtables have held more than a little since memory was last given back.
+    loading: AtomicBool,
     crowd: crowd::Crowd,
     /// What the background threads wait for.
     work: Mutex<threads::Work>,

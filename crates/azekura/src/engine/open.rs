@@ -11,7 +11,6 @@
 //! the handle's own chain, and a checkpoint that names it ends the old one before them (`secure`).
 //! Only if there is no room for that are they written again where they stand.
 
-use super::balance::Balance;
 use super::batch::{Batch, BatchPart};
 use super::checkpoint::{Checkpoint, old_log_bytes};
 use super::commit::Commit;
@@ -34,13 +33,13 @@ use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{ArcSwap, Condvar, Mutex};
-use crate::cache::Caches;
+use crate::cache::Cache;
 use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
 use crate::log::Log;
 use crate::memtable::pool::Pool;
-use crate::run::{FilterBudget, Run, Store};
+use crate::run::{Guides, PageSource, Run, Store};
 use crate::space::{Extent, Room, Space};
-use crate::storage::{BulkWrites, File, Gate, IoCounters, Lease, Metered, Storage};
+use crate::storage::{BulkWrites, File, FileMapping, Gate, IoCounters, Lease, Metered, Storage};
 use crate::values::{Segment, ValueStore};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -141,15 +140,7 @@ fn build(
     let flushed = found.manifest.flushed_seq;
     let log =
         Log::new(file.clone(), bulk.clone(), room.clone(), poison.clone(), values_store.clone(), file_id, flushed);
-    let cache_bytes = usize_of64(config.cache_bytes_reading());
-    let filters = FilterBudget::new(cache_bytes / FILTERS_PART);
-    // Without the thread that takes from the cache what filters keep, they have a part for good.
-    let has_flusher = config.threads && !config.read_only;
-    let caches = match &mapping {
-        Some(_) => Caches::of_guides(usize_of64(config.memory_bytes / GUIDES_PART))?,
-        None if has_flusher => Caches::new(cache_bytes, config.threads)?,
-        None => Caches::new(cache_bytes - cache_bytes / FILTERS_PART, config.threads)?,
-    };
+    let pages = page_source(mapping, &config)?;
     let buffers = config.buffers();
     let counters = Counters::default();
     counters.log_commits.store(replayed.commits.len() as u64, Ordering::Relaxed);
@@ -158,17 +149,7 @@ fn build(
     let engine = Engine {
         path: length.path.to_path_buf(),
         least_bytes,
-        store: Store {
-            file: file.clone(),
-            mapping,
-            bulk,
-            room: room.clone(),
-            caches,
-            filters,
-            file_id,
-            hash_seed,
-            buffers,
-        },
+        store: Store { file: file.clone(), bulk, room: room.clone(), pages, file_id, hash_seed, buffers },
         file,
         life,
         io,
@@ -203,7 +184,7 @@ fn build(
         pace: Pace::new(config.memtable_bytes),
         large_bytes: Default::default(),
         few_bytes: Default::default(),
-        balance: Balance::new(),
+        loading: Default::default(),
         crowd: Crowd::new(),
         work: Mutex::default(),
         work_changed: Condvar::new(),
@@ -215,7 +196,6 @@ fn build(
     };
     engine.load_tables(&found.manifest, file_len)?;
     engine.apply_replayed(replayed.commits)?;
-    engine.share_cache();
     engine.room.look();
     drop(held);
     Ok(engine)
@@ -229,8 +209,15 @@ const ID_GAP: u64 = 1 << 20;
 /// The part of the budget that guides may take where pages are read in the file's mapping: for pages of 16 KiB, 50
 /// times as much data as the budget.
 const GUIDES_PART: u64 = 4;
-/// The part of the page cache's budget that filters may keep for themselves.
-const FILTERS_PART: usize = 8;
+
+/// Where the pages of runs will be read.
+fn page_source(mapping: Option<Arc<FileMapping>>, config: &Config) -> Result<PageSource> {
+    if let Some(mapping) = mapping {
+        let guides = Guides::new(usize_of64(config.memory_bytes / GUIDES_PART));
+        return Ok(PageSource::Mapped { mapping, guides });
+    }
+    Ok(PageSource::Cached(Cache::new(usize_of64(config.cache_bytes()))?))
+}
 
 /// Forgets segments to which nothing refers.
 fn keep_referred(values: &mut BTreeMap<u32, ValueInfo>, manifest: &Manifest, replayed: &Replayed) {
@@ -313,10 +300,15 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether the file is read where it stands.
+    pub(super) fn is_mapped(&self) -> bool {
+        matches!(self.store.pages, PageSource::Mapped { .. })
+    }
+
     /// Where the file is read where it stands, its lock goes with the last state from now on, and not with the handle:
     /// this is the engine that is used, and nobody reads yet.
     fn lease(&self) {
-        if self.store.mapping.is_some() {
+        if self.is_mapped() {
             let lease = Some(Lease::new(self.file.clone()));
             self.state.store(Arc::new(State { lease, ..self.state.load().copy() }));
         }

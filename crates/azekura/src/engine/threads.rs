@@ -5,6 +5,7 @@
 
 use super::Engine;
 use super::checkpoint::Purpose;
+use super::idle::Watch;
 use super::pick::{CLASSES, Job, Sizes, pick, pick_idle};
 use super::state::SortedRun;
 use super::waste::Excess;
@@ -126,10 +127,10 @@ impl Engine {
     }
 
     fn flush_loop(&self) {
-        let mut watch = self.new_watch();
+        let mut watch = Watch::new();
         let mut looked = Instant::now();
         loop {
-            self.divide_memory(&mut watch);
+            self.give_memory_back(&mut watch);
             if looked.elapsed() >= LOOK && !self.stopping() {
                 self.room.look();
                 looked = Instant::now();
@@ -140,7 +141,7 @@ impl Engine {
             }
             {
                 let mut work = self.work.lock();
-                if !self.has_frozen() && !self.memory_is_claimed(&watch) {
+                if !self.has_frozen() {
                     if self.stopping() {
                         return;
                     }
@@ -379,7 +380,6 @@ impl Engine {
             // A thread that panicked has already said so on standard error.
             let _panicked = thread.join();
         }
-        self.store.caches.stop();
     }
 }
 

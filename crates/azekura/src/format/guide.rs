@@ -145,16 +145,39 @@ impl Guide {
         Ok(heap_at)
     }
 
+    /// As `read`, with marks as if keys were evenly spread: for lookups that look at no more of the page than they must.
+    pub(crate) fn read_even(bytes: &[u8]) -> Result<Guide, &'static str> {
+        let mut guide = Guide::read(bytes)?;
+        guide.measure(&bytes[usize_of(guide.heads_at)..]);
+        for (i, mark) in guide.marks.iter_mut().enumerate() {
+            *mark = (i * MARK_MAX / SEGMENTS) as u8;
+        }
+        Ok(guide)
+    }
+
+    /// Sets what turns a distance between heads into fractions of a segment; gives the span of the heads in `bits`.
+    fn measure(&mut self, bits: &[u8]) -> u64 {
+        let heads = self.heads();
+        // The line may begin below zero, so distances from it are compared, not the heads.
+        let span = heads.get(bits, self.len() - 1).wrapping_sub(heads.base).max(1);
+        self.shift = span.leading_zeros() as u8;
+        let density = ((SPAN_UNITS as u128) << 64) / u128::from(span << self.shift);
+        self.density = u32::try_from(density).unwrap_or(u32::MAX);
+        span
+    }
+
+    /// A guide that says how many records there are, and nothing else.
+    #[cfg(test)]
+    pub(crate) fn numbered(page: u32) -> Guide {
+        Guide { n: u16::try_from(page + 1).unwrap_or(u16::MAX), ..Guide::NONE }
+    }
+
     /// As `read`, with marks: for lookups.
     pub(crate) fn read_marked(bytes: &[u8]) -> Result<Guide, &'static str> {
         let mut guide = Guide::read(bytes)?;
         let (heads, bits, n) = (guide.heads(), &bytes[usize_of(guide.heads_at)..], guide.len());
-        // The line may begin below zero, so distances from it are compared, not the heads.
         let above = |i: usize| heads.get(bits, i).wrapping_sub(heads.base);
-        let span = above(n - 1).max(1);
-        guide.shift = span.leading_zeros() as u8;
-        let density = ((SPAN_UNITS as u128) << 64) / u128::from(span << guide.shift);
-        guide.density = u32::try_from(density).unwrap_or(u32::MAX);
+        let span = guide.measure(bits);
         for (i, before) in (0..SEGMENTS).zip(1..) {
             let end = span / SEGMENTS as u64 * before;
             let rank = if i + 1 < SEGMENTS { bisect(0, n, end, above) } else { n };

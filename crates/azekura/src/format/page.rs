@@ -34,6 +34,7 @@ use crate::base::codec::{u32_at, u32_of, u64_at, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::key::{Kind, SortKey, common_prefix, head_after, head_of};
 use crate::base::limits::{KEY_BYTES_MAX, PAGE_BYTES, SMALL_PAGE_BYTES};
+use crate::base::prefetch::prefetch_lines;
 use std::cmp::Ordering;
 
 /// Where the columns begin.
@@ -445,6 +446,10 @@ impl<'a> Page<'a> {
         let wanted = head_after(key.bytes, prefix.len());
         let even = self.guide.is_even();
         let mut i = if even { self.lower_bound_head(wanted, guess) } else { self.bisect_heads(wanted) };
+        if i < self.len() && self.head(i) == wanted {
+            // The rest of the key and the value, which are likely wanted: guesses do not reach so far.
+            prefetch_lines(self.part(i).1);
+        }
         let mut end = i;
         let mut step = 1;
         while end < self.len() && self.head(end) == wanted {

@@ -5,9 +5,10 @@ use super::ranges::Ranges;
 use crate::base::codec::usize_of64;
 use crate::base::error::Result;
 use crate::base::key::{Kind, SortKey};
+use crate::base::prefetch::prefetch_lines;
 use crate::format::block::{Block, Fixed, Tag};
 use crate::merge::{Merger, Source};
-use crate::run::filter::{BLOCK_BYTES, block_contains, block_of, blocks_for, prefetch};
+use crate::run::filter::{BLOCK_BYTES, block_contains, block_of, blocks_for};
 use crate::values::Segment;
 use std::sync::Arc;
 
@@ -72,7 +73,7 @@ impl Chunk {
     #[inline(always)]
     pub(crate) fn prefetch_filter(&self, hash: u64) {
         if !self.filter.is_empty() {
-            prefetch(&self.filter[usize_of64(block_of(hash, self.filter.len() as u64))]);
+            prefetch_lines(&self.filter[usize_of64(block_of(hash, self.filter.len() as u64))]);
         }
     }
 

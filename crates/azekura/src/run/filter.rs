@@ -24,6 +24,7 @@
 
 use crate::base::codec::usize_of64;
 use crate::base::limits::PAGE_BYTES;
+use crate::base::prefetch::prefetch_lines;
 
 /// Blocks in a page.
 pub(crate) const BLOCKS_PER_PAGE: u64 = 255;
@@ -141,7 +142,7 @@ impl FilterBuilder {
         let lines = self.lines.all_mut();
         for (i, &hash) in hashes.iter().enumerate() {
             if let Some(&ahead) = hashes.get(i + PREFETCH_KEYS) {
-                prefetch(&lines[usize_of64(line_of(block_of(ahead, blocks)))]);
+                prefetch_lines(&lines[usize_of64(line_of(block_of(ahead, blocks)))]);
             }
             add_to(lines, blocks, hash);
         }
@@ -177,19 +178,6 @@ fn add_to(lines: &mut [[u8; BLOCK_BYTES]], blocks: u64, hash: u64) {
     for at in positions(hash) {
         block[at / 8] |= 1 << (at % 8);
     }
-}
-
-/// Asks the processor for a line that will soon be used.
-#[inline(always)]
-pub(crate) fn prefetch(line: &[u8; BLOCK_BYTES]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch of an address in a live reference; it changes nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Finding one key in a run: filter, fence, page, record.
 
-use super::filter::{block_contains, block_of, block_place};
-use super::{Meta, Run, read_error};
+use super::filter::{BLOCK_BYTES, block_contains, block_of, block_place};
+use super::mapped::MappedPage;
+use super::{Meta, Run, RunPages, read_error};
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::key::SortKey;
@@ -16,9 +17,10 @@ use std::sync::Arc;
 /// Numbers of filter pages, for their checksums, begin here; data units are below.
 pub(crate) const FILTER_PAGE_BASE: u32 = 1 << 31;
 
-/// A page held in memory: a pinned frame of the cache, or the copy of a page of several units.
+/// A page held in memory: a pinned frame of the cache, one in the file's mapping, or a copy.
 pub(crate) enum PageHold<'a> {
     Cached(PageRef<'a>),
+    Mapped(MappedPage<'a>),
     Large(Arc<LargePage>),
 }
 
@@ -29,11 +31,26 @@ pub(crate) struct LargePage {
 }
 
 impl PageHold<'_> {
+    /// The same page for longer than the borrow says.
+    ///
+    /// # Safety
+    /// The caller keeps the run until the result has been dropped.
+    pub(crate) unsafe fn extend<'b>(self) -> PageHold<'b> {
+        match self {
+            // SAFETY: the caller's promise.
+            PageHold::Cached(page) => PageHold::Cached(unsafe { page.extend() }),
+            // SAFETY: the caller's promise.
+            PageHold::Mapped(page) => PageHold::Mapped(unsafe { page.extend() }),
+            PageHold::Large(page) => PageHold::Large(page),
+        }
+    }
+
     /// The page, to be searched.
     #[inline(always)]
     pub(crate) fn page(&self) -> Page<'_> {
         match self {
             PageHold::Cached(page) => Page::new(page, page.guide()),
+            PageHold::Mapped(page) => page.page(),
             PageHold::Large(large) => Page::new(&large.bytes, &large.guide),
         }
     }
@@ -43,8 +60,10 @@ impl PageHold<'_> {
     pub(crate) fn send_for(&self, key: SortKey<'_>) -> usize {
         let page = self.page();
         let guess = page.guess(key);
-        if let PageHold::Cached(cached) = self {
-            page.lines_around(guess, |byte| cached.prefetch(byte));
+        match self {
+            PageHold::Cached(cached) => page.lines_around(guess, |byte| cached.prefetch(byte)),
+            PageHold::Mapped(mapped) => page.lines_around(guess, |byte| mapped.prefetch(byte)),
+            PageHold::Large(_) => {}
         }
         guess
     }
@@ -57,6 +76,7 @@ impl Deref for PageHold<'_> {
     fn deref(&self) -> &[u8] {
         match self {
             PageHold::Cached(page) => page,
+            PageHold::Mapped(page) => page,
             PageHold::Large(large) => &large.bytes,
         }
     }
@@ -77,26 +97,30 @@ impl Run {
     /// Whether the filter allows the key. `hash` is the table kind's filter hash.
     #[inline(always)]
     pub(crate) fn may_contain(&self, hash: u64) -> Result<bool> {
-        if self.info.filter_blocks == 0 {
+        if self.filter_blocks == 0 {
             return Ok(true);
         }
-        let (page, line) = block_place(block_of(hash, self.info.filter_blocks));
-        if let Some(mapping) = &self.store.mapping {
-            let block = self.mapped_filter(mapping, page, line)?;
-            return Ok(block.is_none_or(|block| block_contains(block, hash)));
+        let (page, line) = block_place(block_of(hash, self.filter_blocks));
+        match &self.pages {
+            RunPages::Mapped(pages) => {
+                let block = self.mapped_filter(pages, page, line)?;
+                Ok(block.is_none_or(|block| block_contains(block, hash)))
+            }
+            RunPages::Cached { filter, .. } => {
+                let bytes = filter.get(page, |frame, _| self.load_filter(page, frame))?;
+                Ok(bytes.as_chunks().0.get(line).is_none_or(|block| block_contains(block, hash)))
+            }
         }
-        let load = |page_bytes: &mut [u8]| self.load_filter(page, page_bytes);
-        Ok(self.filter.line(page, line, load, |block| block_contains(block, hash))?.unwrap_or(true))
     }
 
     /// Asks the processor to bring in the line of the filter that `may_contain` will look at.
     #[inline(always)]
     pub(crate) fn prefetch_filter(&self, hash: u64) {
-        if self.info.filter_blocks != 0 {
-            let (page, line) = block_place(block_of(hash, self.info.filter_blocks));
-            match &self.store.mapping {
-                Some(mapping) => self.prefetch_mapped_filter(mapping, page, line),
-                None => self.filter.prefetch(page, line),
+        if self.filter_blocks != 0 {
+            let (page, line) = block_place(block_of(hash, self.filter_blocks));
+            match &self.pages {
+                RunPages::Mapped(pages) => self.prefetch_mapped_filter(pages, page, line),
+                RunPages::Cached { filter, .. } => filter.prefetch(page, line * BLOCK_BYTES),
             }
         }
     }
@@ -127,9 +151,12 @@ impl Run {
     /// A page of one unit.
     #[inline(always)]
     fn page_of_one(&self, unit: u32) -> Result<PageHold<'_>> {
-        match &self.store.mapping {
-            Some(mapping) => self.mapped_page(mapping, unit, 1),
-            None => self.data.get(unit, |frame, guide| self.load_unit(unit, frame, guide)).map(PageHold::Cached),
+        match &self.pages {
+            RunPages::Mapped(pages) => self.mapped_page(pages, unit, 1),
+            RunPages::Cached { data, .. } => {
+                let page = data.get(unit, |frame, guide| self.load_unit(unit, frame, guide))?;
+                Ok(PageHold::Cached(page.first(self.info.page_bytes)))
+            }
         }
     }
 
@@ -143,9 +170,11 @@ impl Run {
     /// A page of one unit, if it is known.
     #[inline(always)]
     fn peek_one(&self, unit: u32) -> Option<PageHold<'_>> {
-        match &self.store.mapping {
-            Some(mapping) => self.known_page(mapping, unit, 1),
-            None => self.data.peek(unit).map(PageHold::Cached),
+        match &self.pages {
+            RunPages::Mapped(pages) => self.known_page(pages, unit, 1),
+            RunPages::Cached { data, .. } => {
+                data.peek(unit).map(|page| PageHold::Cached(page.first(self.info.page_bytes)))
+            }
         }
     }
 
@@ -153,11 +182,15 @@ impl Run {
     #[inline(always)]
     pub(crate) fn prefetch_page(&self, page: usize) {
         if let Some(meta) = self.meta.get() {
-            self.data.prefetch(meta.unit_of(page), 0);
+            match &self.pages {
+                RunPages::Mapped(pages) => pages.data.prefetch(meta.unit_of(page)),
+                RunPages::Cached { data, .. } => data.prefetch(meta.unit_of(page), 0),
+            }
         }
     }
 
     fn load_unit(&self, unit: u32, frame: &mut [u8], guide: &mut Guide) -> Result<()> {
+        let frame = &mut frame[..self.info.page_bytes];
         self.read_units(unit, frame)?;
         let offset = self.unit_offset(unit);
         check(frame, self.seed, self.info.id, unit, offset)?;
@@ -168,10 +201,10 @@ impl Run {
     /// As `page`, in a run where some page has several units. Those are not cached.
     fn page_of_units(&self, page: usize) -> Result<PageHold<'_>> {
         let meta = self.meta()?;
-        match (self.place_of(meta, page), &self.store.mapping) {
+        match (self.place_of(meta, page), &self.pages) {
             ((unit, 1), _) => self.page_of_one(unit),
-            ((unit, units), Some(mapping)) => self.mapped_page(mapping, unit, units),
-            ((unit, units), None) => self.page_apart(unit, units),
+            ((unit, units), RunPages::Mapped(pages)) => self.mapped_page(pages, unit, units),
+            ((unit, units), RunPages::Cached { .. }) => self.page_apart(unit, units),
         }
     }
 
@@ -201,27 +234,31 @@ impl Run {
 
     /// Whether lookups or cursors have read from the run.
     pub(crate) fn is_read(&self) -> bool {
-        self.data.is_used()
+        match &self.pages {
+            RunPages::Mapped(pages) => pages.data.is_used(),
+            RunPages::Cached { data, .. } => data.is_used(),
+        }
     }
 
-    /// Takes the run's pages into the cache, as long as no others have to go for them: of a run that
-    /// will take the place of one that is being read, before readers meet it. Where pages are read where they stand, so
-    /// many are checked as the cache has bytes, whatever it could know. What cannot be read is the business of whoever
-    /// asks for it.
+    /// Takes the run's pages into the cache, or checks them where they stand, as long as no others have to go for
+    /// them: of a run that will take the place of one that is being read, before readers meet it. What cannot be read
+    /// is the business of whoever asks for it.
     pub(crate) fn warm(&self) -> Result<()> {
         for page in 0..u32_of(usize_of64(self.info.filter_pages())) {
-            match &self.store.mapping {
-                Some(_) if usize_of(page) * PAGE_BYTES > self.store.caches.bytes_max() => break,
-                Some(mapping) => drop(self.mapped_filter(mapping, page, 0)?),
-                None if !self.filter.is_kept() && !self.filter.has_room() => break,
-                None => drop(self.filter.line(page, 0, |bytes| self.load_filter(page, bytes), |_| ())?),
+            match &self.pages {
+                RunPages::Mapped(pages) => drop(self.mapped_filter(pages, page, 0)?),
+                RunPages::Cached { filter, .. } if !filter.has_room() => break,
+                RunPages::Cached { filter, .. } => drop(filter.get(page, |frame, _| self.load_filter(page, frame))?),
             }
         }
-        let pages = match &self.store.mapping {
-            Some(_) => self.store.caches.bytes_max() / self.info.page_bytes,
-            None => usize::MAX,
-        };
-        for page in (0..self.meta()?.pages().min(pages)).take_while(|_| self.data.has_room()) {
+        for page in 0..self.meta()?.pages() {
+            let has_room = match &self.pages {
+                RunPages::Mapped(pages) => pages.data.has_room(),
+                RunPages::Cached { data, .. } => data.has_room(),
+            };
+            if !has_room {
+                break;
+            }
             let _loaded = self.page(page)?;
         }
         Ok(())

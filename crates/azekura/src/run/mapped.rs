@@ -1,24 +1,27 @@
-//! Pages of a run where they stand in the file: what is kept of them in memory is that they were checked.
+//! Pages of a run where they stand in the file: what is kept of them in memory is what is known of them.
 //!
 //! A page is read into a buffer of the thread's own once, which gives an error where a touch of the mapping would
-//! end the process, and checked there; its guide then goes to the cache. As long as it is there, the page is used
-//! through the mapping: by whoever holds the run, whose extents nobody else is given meanwhile.
+//! end the process, and checked there. From then on (`known`) it is used through the mapping: by whoever holds the
+//! run, whose extents nobody else is given meanwhile.
 //!
 //! A page that does not stand together (it was moved in parts) is copied each time that it is used.
 
 use super::Run;
 use super::filter::BLOCK_BYTES;
+use super::known::{Guides, Known, KnownPages};
 use super::lookup::{LargePage, PageHold};
-use crate::base::codec::usize_of64;
+use crate::base::codec::{usize_of, usize_of64};
 use crate::base::error::Result;
 use crate::base::limits::PAGE_BYTES;
-use crate::cache::prefetch_line;
+use crate::base::prefetch::prefetch_line;
 use crate::format::guide::Guide;
-use crate::format::page::{TAIL_BYTES, check, corrupt_page, units_max, units_of, used_of};
+use crate::format::page::{Page, TAIL_BYTES, check, corrupt_page, units_max, units_of, used_of};
 use crate::storage::FileMapping;
 use std::cell::Cell;
+use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, OnceLock};
 
 thread_local! {
     /// Where this thread reads what it checks. It grows to the largest page.
@@ -35,54 +38,140 @@ fn with_buffer<T>(len: usize, f: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<
     done
 }
 
+/// The pages of a run in the file's mapping.
+pub(super) struct MappedPages {
+    mapping: Arc<FileMapping>,
+    /// Where the run begins, once somebody has read from it, if all of it stands together; else null.
+    first: AtomicPtr<u8>,
+    pub(super) data: KnownPages,
+    /// Which pages of the filter were found whole.
+    filter: OnceLock<Box<[AtomicBool]>>,
+    filter_pages: u32,
+}
+
+impl MappedPages {
+    pub(super) fn new(mapping: Arc<FileMapping>, guides: Arc<Guides>, units: u32, filter_pages: u32) -> MappedPages {
+        let (first, filter) = (AtomicPtr::default(), OnceLock::new());
+        MappedPages { mapping, first, data: KnownPages::new(units, guides), filter, filter_pages }
+    }
+}
+
+/// A page in the mapping, with its guide.
+pub(crate) struct MappedPage<'a> {
+    bytes: &'a [u8],
+    guide: GuideOf<'a>,
+}
+
+enum GuideOf<'a> {
+    Kept(&'a Guide),
+    /// Shared, so that what borrows from it may be moved beside it.
+    Own(Arc<Guide>),
+}
+
+impl MappedPage<'_> {
+    #[inline(always)]
+    pub(super) fn page(&self) -> Page<'_> {
+        match &self.guide {
+            GuideOf::Kept(guide) => Page::new(self.bytes, guide),
+            GuideOf::Own(guide) => Page::new(self.bytes, guide),
+        }
+    }
+
+    /// Has the processor fetch the line of a byte of the page.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, byte: usize) {
+        // A page whose checksum was forged may name any byte.
+        prefetch_line(self.bytes.as_ptr().wrapping_add(byte));
+    }
+
+    /// The same page for longer than the borrow says.
+    ///
+    /// # Safety
+    /// The caller keeps the run until the result has been dropped.
+    pub(super) unsafe fn extend<'b>(self) -> MappedPage<'b> {
+        // SAFETY: what it borrows is the run's, which the caller keeps.
+        unsafe { std::mem::transmute::<MappedPage<'_>, MappedPage<'b>>(self) }
+    }
+}
+
+impl Deref for MappedPage<'_> {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        self.bytes
+    }
+}
+
 impl Run {
     /// Where `len` bytes of the run from `at` on stand, or as many of them as stand together.
     #[inline(always)]
-    fn standing(&self, mapping: &FileMapping, at: u64, len: usize) -> Option<NonNull<[u8]>> {
+    fn standing(&self, pages: &MappedPages, at: u64, len: usize) -> Option<NonNull<[u8]>> {
+        let first = NonNull::new(pages.first.load(Ordering::Relaxed));
+        if let Some(first) = first.filter(|_| at + len as u64 <= self.info.meta_at()) {
+            // SAFETY: all of the run stands there, and these bytes are inside it.
+            let start = unsafe { first.add(usize_of64(at)) };
+            return Some(NonNull::slice_from_raw_parts(start, len));
+        }
         let (offset, together) = self.stretch(at)?;
         let len = usize_of64(together.min(len as u64));
-        Some(NonNull::slice_from_raw_parts(mapping.at(offset, len)?, len))
+        Some(NonNull::slice_from_raw_parts(pages.mapping.at(offset, len)?, len))
+    }
+
+    /// Remembers where the run begins if all of it stands together: lookups then need not ask where each page is.
+    fn find_first(&self, pages: &MappedPages) {
+        let len = self.info.meta_at();
+        if let Some((offset, _)) = self.stretch(0).filter(|(_, together)| *together >= len) {
+            let first = usize::try_from(len).ok().and_then(|len| pages.mapping.at(offset, len));
+            pages.first.store(first.map_or(std::ptr::null_mut(), NonNull::as_ptr), Ordering::Relaxed);
+        }
     }
 
     /// As much of a page of some units as stands together, and as there is: the last one may be cut off behind what is
     /// used of it, and what follows is the filter's.
     #[inline(always)]
-    fn page_standing(&self, mapping: &FileMapping, unit: u32, units: usize) -> Option<NonNull<[u8]>> {
+    fn page_standing(&self, pages: &MappedPages, unit: u32, units: usize) -> Option<NonNull<[u8]>> {
         let at = self.unit_at(unit);
         let data = self.info.data_bytes.saturating_sub(at);
-        self.standing(mapping, at, usize_of64(data.min((units * self.info.page_bytes) as u64)))
+        self.standing(pages, at, usize_of64(data.min((units * self.info.page_bytes) as u64)))
     }
 
-    /// A page if its guide is known.
+    /// A page if it was checked.
     #[inline(always)]
-    pub(super) fn known_page(&self, mapping: &FileMapping, unit: u32, units: usize) -> Option<PageHold<'_>> {
-        let guide = self.data.peek(unit)?;
-        let bytes = self.page_standing(mapping, unit, units)?;
-        // SAFETY: the guide is there, so the bytes were checked (`learn_page`) and stand together as far as the
-        // page's columns reach. The run is borrowed as long as the result, so nobody is given its extents.
-        Some(PageHold::Cached(unsafe { guide.over(bytes) }))
+    pub(super) fn known_page<'a>(&self, pages: &'a MappedPages, unit: u32, units: usize) -> Option<PageHold<'a>> {
+        let known = pages.data.get(unit)?;
+        let bytes = self.page_standing(pages, unit, units)?;
+        // SAFETY: the bytes were checked (`learn_page`) and stand together as far as the page's columns reach. The
+        // run is borrowed as long as the result, so nobody is given its extents.
+        let bytes: &'a [u8] = unsafe { bytes.as_ref() };
+        let guide = match known {
+            Known::Guide(guide) => GuideOf::Kept(guide),
+            Known::Checked => GuideOf::Own(Arc::new(Guide::read_even(bytes).ok()?)),
+        };
+        Some(PageHold::Mapped(MappedPage { bytes, guide }))
     }
 
     /// A page of some units, checked before.
     #[inline(always)]
-    pub(super) fn mapped_page(&self, mapping: &FileMapping, unit: u32, units: usize) -> Result<PageHold<'_>> {
-        match self.known_page(mapping, unit, units) {
+    pub(super) fn mapped_page<'a>(&self, pages: &'a MappedPages, unit: u32, units: usize) -> Result<PageHold<'a>> {
+        match self.known_page(pages, unit, units) {
             Some(page) => Ok(page),
-            None => self.learn_page(mapping, unit, units),
+            None => self.learn_page(pages, unit, units),
         }
     }
 
-    /// Reads and checks a page, and keeps its guide.
+    /// Reads and checks a page, and keeps what is known of it.
     #[cold]
     #[inline(never)]
-    fn learn_page(&self, mapping: &FileMapping, unit: u32, units: usize) -> Result<PageHold<'_>> {
+    fn learn_page<'a>(&self, pages: &'a MappedPages, unit: u32, units: usize) -> Result<PageHold<'a>> {
         let offset = self.unit_offset(unit);
         let bad = |detail: &str| corrupt_page(offset, self.info.id, unit, detail);
         if units > units_max(self.info.page_bytes) {
             return Err(bad("impossible number of units"));
         }
         let len = units * self.info.page_bytes;
-        let standing = self.page_standing(mapping, unit, units);
+        self.find_first(pages);
+        let standing = self.page_standing(pages, unit, units);
         with_buffer(len, |buffer| {
             self.read_units(unit, buffer)?;
             check(buffer, self.seed, self.info.id, unit, offset)?;
@@ -93,48 +182,57 @@ impl Run {
             // What is used of the page is to stand together, and the columns whatever it says is used.
             let all_of = |part: usize| used_of(buffer) + TAIL_BYTES <= part && Guide::read(&buffer[..part]).is_ok();
             let fits = |bytes: &NonNull<[u8]>| bytes.len() == len || all_of(bytes.len());
-            match standing.filter(fits) {
-                Some(bytes) => {
-                    let kept = self.data.get(unit, |_, place| {
-                        *place = guide;
-                        Ok(())
-                    })?;
-                    // SAFETY: as in `known_page`; the bytes were checked just now.
-                    Ok(PageHold::Cached(unsafe { kept.over(bytes) }))
-                }
-                None => Ok(PageHold::Large(Arc::new(LargePage { bytes: Box::from(&*buffer), guide }))),
-            }
+            let Some(bytes) = standing.filter(fits) else {
+                return Ok(PageHold::Large(Arc::new(LargePage { bytes: Box::from(&*buffer), guide })));
+            };
+            let guide = match pages.data.learn(unit, guide) {
+                Some(kept) => GuideOf::Kept(kept),
+                None => GuideOf::Own(Arc::new(guide)),
+            };
+            // SAFETY: as in `known_page`; the bytes were checked just now.
+            Ok(PageHold::Mapped(MappedPage { bytes: unsafe { bytes.as_ref() }, guide }))
         })
     }
 
     /// A line of a page of the filter, checked before; none if it does not stand together: then nobody can tell.
     #[inline(always)]
-    pub(super) fn mapped_filter(
+    pub(super) fn mapped_filter<'a>(
         &self,
-        mapping: &FileMapping,
+        pages: &'a MappedPages,
         page: u32,
         line: usize,
-    ) -> Result<Option<&[u8; BLOCK_BYTES]>> {
-        if self.filter.is_beyond(page) {
+    ) -> Result<Option<&'a [u8; BLOCK_BYTES]>> {
+        if page >= pages.filter_pages {
             return Ok(None);
         }
-        let Some(bytes) = self.standing(mapping, self.filter_at(page), PAGE_BYTES) else { return Ok(None) };
+        let Some(bytes) = self.standing(pages, self.filter_at(page), PAGE_BYTES) else { return Ok(None) };
         if bytes.len() < PAGE_BYTES {
             return Ok(None);
         }
-        if !self.filter.is_checked(page) {
-            with_buffer(PAGE_BYTES, |buffer| self.load_filter(page, buffer))?;
-            self.filter.set_checked(page);
+        let checked = pages.filter.get().and_then(|checked| checked.get(usize_of(page)));
+        if !checked.is_some_and(|checked| checked.load(Ordering::Relaxed)) {
+            self.check_filter(pages, page)?;
         }
         // SAFETY: the bytes are in the file, as they were read there; the run is borrowed as long as the result, so
         // nobody is given its extents.
         Ok(unsafe { bytes.as_ref() }.as_chunks().0.get(line))
     }
 
+    #[cold]
+    #[inline(never)]
+    fn check_filter(&self, pages: &MappedPages, page: u32) -> Result<()> {
+        with_buffer(PAGE_BYTES, |buffer| self.load_filter(page, buffer))?;
+        let none = || (0..pages.filter_pages).map(|_| AtomicBool::new(false)).collect();
+        if let Some(checked) = pages.filter.get_or_init(none).get(usize_of(page)) {
+            checked.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Asks the processor for a line of the filter.
     #[inline(always)]
-    pub(super) fn prefetch_mapped_filter(&self, mapping: &FileMapping, page: u32, line: usize) {
-        if let Some(bytes) = self.standing(mapping, self.filter_at(page), PAGE_BYTES) {
+    pub(super) fn prefetch_mapped_filter(&self, pages: &MappedPages, page: u32, line: usize) {
+        if let Some(bytes) = self.standing(pages, self.filter_at(page), PAGE_BYTES) {
             prefetch_line(bytes.cast::<u8>().as_ptr().wrapping_add(line * BLOCK_BYTES));
         }
     }

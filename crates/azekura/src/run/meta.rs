@@ -15,6 +15,7 @@ use crate::base::checksum::{crc, page_seed};
 use crate::base::codec::{Reader, Writer, u32_at, u32_of, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::key::{SortKey, head_of};
+use crate::base::prefetch::prefetch_lines;
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::search::{Density, bisect};
 use crate::memtable::ranges::Ranges;
@@ -91,7 +92,9 @@ impl Meta {
     #[inline(always)]
     fn bucket(&self, head: u64, first: u64) -> (usize, usize) {
         let bucket = self.density.places(head - first).min(self.buckets.len() - 2);
-        (usize_of(self.buckets[bucket]), usize_of(self.buckets[bucket + 1]))
+        let (low, high) = (usize_of(self.buckets[bucket]), usize_of(self.buckets[bucket + 1]));
+        prefetch_lines(&self.fence.heads[low..high]);
+        (low, high)
     }
 
     /// The last page whose separator is not above a key of eight bytes.

@@ -8,7 +8,7 @@
 //! so that it can be moved without being rewritten. Checksums name the run, not the place.
 
 pub(crate) mod filter;
-mod filter_pages;
+mod known;
 pub(crate) mod label;
 mod lookup;
 mod mapped;
@@ -16,20 +16,19 @@ pub(crate) mod meta;
 pub(crate) mod reader;
 pub(crate) mod writer;
 
-pub(crate) use filter_pages::FilterBudget;
+pub(crate) use known::Guides;
 pub(crate) use lookup::{FILTER_PAGE_BASE, Hit, PageHold, find_held};
 
 use crate::base::checksum::seed;
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
-use crate::base::limits::PAGE_BYTES;
 use crate::base::sync::Mutex;
-use crate::cache::{Caches, PageSlots};
+use crate::cache::{Cache, CacheStats, PageSlots};
 use crate::format::manifest::RunInfo;
 use crate::space::{Extent, Room};
 use crate::storage::{BulkWrites, File, FileMapping};
 use crate::values::Segment;
-use filter_pages::FilterPages;
+use mapped::MappedPages;
 use meta::Meta;
 use std::sync::{Arc, OnceLock};
 
@@ -37,15 +36,31 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) file: Arc<dyn File>,
-    /// Where pages and values are read, unless they are read into memory of our own.
-    pub(crate) mapping: Option<Arc<FileMapping>>,
     pub(crate) bulk: Arc<BulkWrites>,
     pub(crate) room: Arc<Room>,
-    pub(crate) caches: Arc<Caches>,
-    pub(crate) filters: Arc<FilterBudget>,
+    pub(crate) pages: PageSource,
     pub(crate) file_id: u64,
     pub(crate) hash_seed: u64,
     pub(crate) buffers: Buffers,
+}
+
+/// Where the pages of runs are read.
+#[derive(Clone)]
+pub(crate) enum PageSource {
+    /// Where they stand in the file; guides are kept within a budget.
+    Mapped { mapping: Arc<FileMapping>, guides: Arc<Guides> },
+    /// In memory of our own.
+    Cached(Arc<Cache>),
+}
+
+impl PageSource {
+    /// What is kept in memory, and what was done for it.
+    pub(crate) fn stats(&self) -> CacheStats {
+        match self {
+            PageSource::Mapped { guides, .. } => guides.stats(),
+            PageSource::Cached(cache) => cache.stats(),
+        }
+    }
 }
 
 /// How much of a run one call reads or writes, in bytes: whole pages, and smaller where the memory budget is.
@@ -60,8 +75,9 @@ pub(crate) struct Run {
     pub(crate) info: RunInfo,
     store: Store,
     seed: u32,
-    data: PageSlots,
-    filter: FilterPages,
+    /// Blocks of the filter that is asked.
+    filter_blocks: u64,
+    pages: RunPages,
     meta: OnceLock<Meta>,
     /// The value segments that its records refer to, kept alive with it.
     _segments: Vec<Arc<Segment>>,
@@ -73,6 +89,27 @@ pub(crate) struct Run {
     /// The file ended before the run did when it was opened. Then nothing of the run is believed: what is written
     /// behind it makes the file long enough for whatever lengths a forged manifest may name.
     cut: Option<Error>,
+}
+
+/// The run's part of its `PageSource`.
+enum RunPages {
+    Mapped(MappedPages),
+    Cached { data: PageSlots, filter: PageSlots },
+}
+
+impl RunPages {
+    fn new(info: &RunInfo, source: &PageSource) -> RunPages {
+        let filter_pages = u32_of(usize_of64(info.filter_pages()));
+        match source {
+            PageSource::Mapped { mapping, guides } => {
+                RunPages::Mapped(MappedPages::new(mapping.clone(), guides.clone(), info.units, filter_pages))
+            }
+            PageSource::Cached(cache) => RunPages::Cached {
+                data: PageSlots::new(cache.clone(), info.units),
+                filter: PageSlots::new(cache.clone(), filter_pages),
+            },
+        }
+    }
 }
 
 impl Drop for Run {
@@ -89,16 +126,11 @@ impl Drop for Run {
 }
 
 impl Run {
-    pub(crate) fn new(info: RunInfo, store: &Store, segments: Vec<Arc<Segment>>) -> Result<Run> {
-        let caches = &store.caches;
-        Ok(Run {
+    pub(crate) fn new(info: RunInfo, store: &Store, segments: Vec<Arc<Segment>>) -> Run {
+        Run {
+            filter_blocks: info.filter_blocks,
             seed: seed(store.file_id, info.id),
-            data: PageSlots::new(caches.of(info.page_bytes)?, info.units),
-            filter: FilterPages::new(
-                caches.of(PAGE_BYTES)?,
-                store.filters.clone(),
-                u32_of(usize_of64(info.filter_pages())),
-            ),
+            pages: RunPages::new(&info, &store.pages),
             store: store.clone(),
             info,
             meta: OnceLock::new(),
@@ -106,7 +138,7 @@ impl Run {
             successor: OnceLock::new(),
             doomed: Mutex::new(Vec::new()),
             cut: None,
-        })
+        }
     }
 
     /// The run as it was found in a file of `file_len` bytes.
@@ -115,7 +147,7 @@ impl Run {
         self.cut = self.check_inside(0, end, file_len).err();
         if self.cut.is_some() {
             // Lookups ask the filter before all else: it lets them pass.
-            self.filter.clear();
+            self.filter_blocks = 0;
         }
         self
     }

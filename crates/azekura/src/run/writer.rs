@@ -16,9 +16,7 @@ use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::hash::filter_hash8;
 use crate::base::key::{SortKey, common_prefix};
-use crate::base::limits::{
-    ALIGN_BYTES, PAGE_BYTES, SMALL_PAGE_BYTES, SMALL_RECORD_BYTES_MAX, WRITEBACK_WINDOW_BYTES, align_up,
-};
+use crate::base::limits::{ALIGN_BYTES, PAGE_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::manifest::RunInfo;
 use crate::format::page::{GeneralBuilder, Place, TAIL_BYTES, build_fixed, records_to_fill, seal, seal_records};
@@ -57,9 +55,7 @@ pub(crate) struct RunWriter {
     /// Records not yet in a page, from `pending_from` on.
     pending: Block,
     pending_from: usize,
-    /// What a record of the inputs takes on the average.
-    record_bytes: u64,
-    /// The size of its pages, chosen when the first block comes.
+    /// The size of its pages.
     page_bytes: usize,
     builder: GeneralBuilder,
     fixed_hint: usize,
@@ -93,8 +89,7 @@ impl Drop for RunWriter {
 
 impl RunWriter {
     /// A writer of run `id` for records of this origin. `filter_keys` bounds the records that will come; 0 = no filter.
-    /// `record_bytes` is what one of them takes on the average.
-    pub(crate) fn new(store: &Store, id: u64, origin: Origin, filter_keys: u64, record_bytes: u64) -> RunWriter {
+    pub(crate) fn new(store: &Store, id: u64, origin: Origin, filter_keys: u64) -> RunWriter {
         RunWriter {
             store: store.clone(),
             id,
@@ -102,7 +97,6 @@ impl RunWriter {
             origin,
             pending: Block::new(None),
             pending_from: 0,
-            record_bytes,
             page_bytes: PAGE_BYTES,
             builder: GeneralBuilder::new(PAGE_BYTES),
             fixed_hint: 1024,
@@ -123,6 +117,14 @@ impl RunWriter {
             deletes: 0,
             large: BTreeMap::new(),
         }
+    }
+
+    /// The same, of pages of 4 KiB, which the engine does not write.
+    #[cfg(test)]
+    pub(crate) fn of_small_pages(mut self) -> RunWriter {
+        self.page_bytes = crate::base::limits::SMALL_PAGE_BYTES;
+        self.builder = GeneralBuilder::new(self.page_bytes);
+        self
     }
 
     /// Records so far.
@@ -146,10 +148,6 @@ impl RunWriter {
             return Ok(());
         }
         let form = block.fixed.or_else(|| uniform(block));
-        if self.records == 0 && form.is_none() && self.record_bytes <= SMALL_RECORD_BYTES_MAX {
-            self.page_bytes = SMALL_PAGE_BYTES;
-            self.builder = GeneralBuilder::new(SMALL_PAGE_BYTES);
-        }
         self.count(block);
         if self.pending.len() > self.pending_from && self.pending.fixed != form {
             self.cut(true)?;

@@ -163,7 +163,7 @@ fn a_file_that_is_whole_is_salvaged_whole() {
     let db = world.db.take();
     let copy = copy_of(&world);
     let report = copy.whole();
-    assert!(report.is_whole() && report.manifest && report.commits > 0 && report.pages > 100, "{report:?}");
+    assert!(report.is_whole() && report.manifest && report.commits > 0 && report.pages > 30, "{report:?}");
     drop(db);
     world.db = None;
     let report = world.whole();

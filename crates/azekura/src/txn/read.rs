@@ -3,7 +3,6 @@
 use super::ValueRef;
 use super::get::{Slot, lookup};
 use super::snapshot::Snapshot;
-use super::value::extend;
 use crate::api::{Db, Table};
 use crate::base::error::Result;
 use crate::base::key::{KeyBuf, Kind, SortKey};
@@ -212,7 +211,7 @@ impl ReadTxn {
         let start = value.as_ptr() as usize - hint.hold.as_ptr() as usize;
         let value = start..start + value.len();
         // SAFETY: the run lives as long as the states of this transaction, from which the result borrows.
-        let page = unsafe { extend(hint.run.page(page_number)?) };
+        let page = unsafe { hint.run.page(page_number)?.extend() };
         Ok(Some((tag, Slot::Page(Hit { page, tag, value, page_number, place }))))
     }
 
@@ -325,7 +324,7 @@ impl ReadTxn {
 impl Hint {
     fn new(table: u32, run: Arc<Run>, page_number: usize, next: usize) -> Result<Hint> {
         // SAFETY: `run` is kept beside the page, and dropped after it: fields are, in their order.
-        let hold = unsafe { extend(run.page(page_number)?) };
+        let hold = unsafe { run.page(page_number)?.extend() };
         // SAFETY: `page` points into what `hold` pins, and is never used after `hold` is replaced.
         let page = unsafe { std::mem::transmute::<Page<'_>, Page<'static>>(hold.page()) };
         Ok(Hint { table, run, page_number, next, page, hold })

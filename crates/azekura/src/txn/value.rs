@@ -61,7 +61,7 @@ impl<'a> ValueRef<'a> {
             Slot::Memory(bytes) => Inner::Memory(NonNull::from(bytes)),
             Slot::Page(hit) => {
                 // SAFETY: the run, which the page's lifetime stands for, is kept by the state.
-                let page = unsafe { extend(hit.page) };
+                let page = unsafe { hit.page.extend() };
                 Inner::Page(page, hit.value)
             }
         };
@@ -71,18 +71,6 @@ impl<'a> ValueRef<'a> {
     /// A large value, with the state in which it was found unless that outlives `'a`.
     pub(crate) fn large(value: LargeValue, state: Option<Arc<State>>) -> ValueRef<'a> {
         ValueRef { inner: Inner::Large(value), _state: state, _owner: std::marker::PhantomData }
-    }
-}
-
-/// The same page for longer than the borrow says.
-///
-/// # Safety
-/// The run lives until the result is dropped.
-pub(crate) unsafe fn extend(page: PageHold<'_>) -> PageHold<'static> {
-    match page {
-        // SAFETY: passed on to the caller.
-        PageHold::Cached(page) => PageHold::Cached(unsafe { page.extend() }),
-        PageHold::Large(bytes) => PageHold::Large(bytes),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pages in the file's mapping and in the page cache: parted ones, and those that are cut.
+//! Pages in the file's mapping and in the page cache: small ones, which are read and not written, and parted ones.
 
 use super::*;
 use crate::base::key::SortKey;
@@ -18,11 +18,14 @@ fn value(i: u32) -> Vec<u8> {
     vec![i as u8; (i % 90) as usize]
 }
 
-/// A run of text keys.
-fn run_of(db: &Db, keys: &[Vec<u8>]) -> RunInfo {
+/// A run of text keys, in small pages or in those that the engine writes.
+fn run_of(db: &Db, keys: &[Vec<u8>], small: bool) -> RunInfo {
     let engine = &db.engine;
     let origin = Origin { table: 1, kind: Kind::Ordered, name: "t".into(), newest: 0, oldest: true };
-    let mut writer = RunWriter::new(&engine.store, engine.new_id(), origin, 0, u64::MAX);
+    let mut writer = RunWriter::new(&engine.store, engine.new_id(), origin, 0);
+    if small {
+        writer = writer.of_small_pages();
+    }
     let mut block = Block::new(None);
     for (i, key) in (0..).zip(keys) {
         block.push(key, Tag::Put, &value(i));
@@ -59,12 +62,24 @@ fn both(name: &str, test: impl Fn(&Db, &str)) {
     }
 }
 
+#[test]
+fn small_pages_are_read() {
+    both("small-pages", |db, how| {
+        let keys = sorted_keys(3_000);
+        let info = run_of(db, &keys, true);
+        assert!(info.page_bytes == 4096 && info.units > 20, "{} units", info.units);
+        let run = db.engine.open_run(info).unwrap();
+        expect_all(&run, &keys, how);
+        run.doom();
+    });
+}
+
 /// A move may part a page. What stands together then has all columns, or not, and all of the heap, or not.
 #[test]
 fn parted_pages_are_read_whole() {
     both("parted-pages", |db, how| {
         let keys = sorted_keys(1_000);
-        let whole = run_of(db, &keys);
+        let whole = run_of(db, &keys, false);
         let [extent] = whole.extents[..] else { panic!("{:?}", whole.extents) };
         assert!(whole.units >= 3, "{} units", whole.units);
         for at in (4096..extent.len).step_by(4096) {

@@ -1,0 +1,111 @@
+//! What the flushing thread does when a load pauses or ends, so that its memory goes back.
+//!
+//! When memtables have held little for a second and nothing was merged, the memory of flushed chunks is given back.
+//! What a load leaves in the memtables, if it is more than a little, is flushed when they have hardly grown for a
+//! second.
+//!
+//! While a load goes on, what the allocator has gathered is given back now and then, if the process holds more than
+//! the budget: 39 MiB of a budget of 48 after some minutes. Less and less often where that gives little, since the
+//! memory may be the host program's.
+
+use super::Engine;
+use crate::base::error::Result;
+use crate::base::heap;
+use crate::base::sync::Instant;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// So long nothing much must have happened.
+const QUIET: Duration = Duration::from_secs(1);
+/// Memtables that hold less than this part of their size are small.
+const SMALL_PART: u64 = 16;
+/// Memtables that grow by less than this part of their size in that time are hardly written to.
+const TRICKLE_PART: u64 = 64;
+
+/// How often memory is given back while a load goes on, at most and at least.
+const GIVE_BACK_MIN: Duration = Duration::from_secs(5);
+const GIVE_BACK_MAX: Duration = Duration::from_secs(320);
+/// Giving back less than this part of the budget was not worth it.
+const GIVEN_PART: u64 = 16;
+
+/// What the flushing thread has seen and done.
+pub(super) struct Watch {
+    /// When something was last written or merged.
+    busy: Instant,
+    /// What memtables held, and when.
+    held: (u64, Instant),
+    /// When memory was last given back, and how long until the next time.
+    given: (Instant, Duration),
+    /// What the process held when the engine's threads began.
+    host_bytes: u64,
+}
+
+impl Watch {
+    pub(super) fn new() -> Watch {
+        let now = Instant::now();
+        let host_bytes = heap::resident_bytes().unwrap_or(0);
+        Watch { busy: now, held: (0, now), given: (now, GIVE_BACK_MIN), host_bytes }
+    }
+}
+
+impl Engine {
+    fn memtables_are_small(&self) -> bool {
+        self.pace.memtable_bytes() <= self.config.memtable_bytes / SMALL_PART
+    }
+
+    /// Called after memtables have grown.
+    pub(super) fn note_load(&self) {
+        if !self.loading.load(Ordering::Relaxed) && !self.memtables_are_small() {
+            self.loading.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives memory back if it is time to.
+    pub(super) fn give_memory_back(&self, watch: &mut Watch) {
+        if !self.memtables_are_small() || self.lock_work().merges() {
+            watch.busy = Instant::now();
+        }
+        if watch.busy.elapsed() >= QUIET {
+            self.end_load();
+        }
+        if self.loading.load(Ordering::Relaxed) && watch.given.0.elapsed() >= watch.given.1 {
+            self.give_back(watch);
+        }
+    }
+
+    /// Gives the memory back that a load has needed, if there was one.
+    pub(super) fn end_load(&self) {
+        if self.loading.swap(false, Ordering::Relaxed) {
+            self.pool.clear();
+            heap::give_back();
+        }
+    }
+
+    /// Gives back what the allocator has gathered in a load that goes on, if the budget is exceeded.
+    fn give_back(&self, watch: &mut Watch) {
+        let over = |bytes: u64| bytes > watch.host_bytes.saturating_add(self.config.memory_bytes);
+        let mut wait = GIVE_BACK_MIN;
+        if let Some(before) = heap::resident_bytes().filter(|&bytes| over(bytes)) {
+            heap::give_back();
+            let given = before.saturating_sub(heap::resident_bytes().unwrap_or(before));
+            if given < self.config.memory_bytes / GIVEN_PART {
+                wait = (watch.given.1 * 2).min(GIVE_BACK_MAX);
+            }
+        }
+        watch.given = (Instant::now(), wait);
+    }
+
+    /// Freezes what is left in the memtables when hardly anything is written any more, so that the
+    /// memory goes to reading.
+    pub(super) fn freeze_remainder(&self, watch: &mut Watch) -> Result<()> {
+        let (held, since) = watch.held;
+        let holds = self.pace.memtable_bytes();
+        if self.memtables_are_small() || holds.abs_diff(held) > self.config.memtable_bytes / TRICKLE_PART {
+            watch.held = (holds, Instant::now());
+        } else if since.elapsed() >= QUIET && !self.has_frozen() {
+            watch.held = (holds, Instant::now());
+            self.rotate(&mut self.lock_commit())?;
+        }
+        Ok(())
+    }
+}

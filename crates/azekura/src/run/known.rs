@@ -1,0 +1,295 @@
+//! What is known of the pages of a run that are read where they stand: that they were checked, and their guides.
+//!
+//! A byte of state for each page says what is known. A guide, once written, stays as it is for as long as the run is
+//! open, so readers use it without a pin and without a lock: one line of the processor's cache for a page. Guides come
+//! in chunks of 64, of one budget for all runs ([`Guides`]). Beyond it a page is used with a guide that is made of its header each
+//! time, a guess coarser, and its checksum is checked again after every [`USES`] uses.
+//!
+//! ```text
+//!   UNKNOWN -- checked, chunk there --> WRITING --> GUIDED
+//!      |  ^
+//!      |  +------------- the last use
+//!      +-- checked, no chunk --> uses that are left, down to one
+//! ```
+
+use crate::base::codec::usize_of;
+use crate::base::prefetch::prefetch_line;
+use crate::base::sync::Shadow;
+use crate::base::sync::atomic::{AtomicU8, Ordering};
+use crate::cache::CacheStats;
+use crate::format::guide::Guide;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
+
+/// Nothing is known of the page, or it is to be checked again.
+const UNKNOWN: u8 = 0;
+/// Its guide stands in its place, for good.
+const GUIDED: u8 = 255;
+/// One thread is writing its guide.
+const WRITING: u8 = 254;
+/// A page without a guide is checked again after so many uses.
+const USES: u8 = 64;
+/// Guides of neighbours, which come together.
+const CHUNK: usize = 64;
+
+/// The bytes of a chunk.
+const CHUNK_BYTES: usize = CHUNK * size_of::<Guide>();
+
+/// How much memory the guides of all runs may take.
+pub(crate) struct Guides {
+    bytes_max: usize,
+    taken: AtomicUsize,
+    /// Pages that were checked.
+    checked: AtomicU64,
+}
+
+impl Guides {
+    pub(crate) fn new(bytes_max: usize) -> Arc<Guides> {
+        Arc::new(Guides { bytes_max, taken: AtomicUsize::new(0), checked: AtomicU64::new(0) })
+    }
+
+    pub(super) fn stats(&self) -> CacheStats {
+        let bytes = self.taken.load(Ordering::Relaxed) as u64;
+        CacheStats { misses: self.checked.load(Ordering::Relaxed), bytes, ..CacheStats::default() }
+    }
+
+    fn has_room(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) + CHUNK_BYTES <= self.bytes_max
+    }
+
+    /// Memory for a chunk, if there is some left.
+    fn take(self: &Arc<Self>) -> Option<Share> {
+        let more = |taken: usize| Some(taken + CHUNK_BYTES).filter(|&sum| sum <= self.bytes_max);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Share(self.clone()))
+    }
+}
+
+/// The memory of a chunk, until it is dropped.
+struct Share(Arc<Guides>);
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(CHUNK_BYTES, Ordering::Relaxed);
+    }
+}
+
+/// See the file's head.
+pub(super) struct KnownPages {
+    /// Made at the first use.
+    parts: OnceLock<Parts>,
+    guides: Arc<Guides>,
+    pages: u32,
+}
+
+struct Parts {
+    states: Box<[AtomicU8]>,
+    /// None where there was no memory for it.
+    chunks: Box<[OnceLock<Option<Chunk>>]>,
+}
+
+struct Chunk {
+    guides: Box<[UnsafeCell<Guide>]>,
+    shadow: Shadow,
+    _share: Share,
+}
+
+// SAFETY: a guide is written by the one thread that has made its page's state `WRITING`, and read by others after they
+// have seen `GUIDED`, which that thread stores with Release when it is done; nobody writes to it after that.
+unsafe impl Send for Chunk {}
+// SAFETY: as above.
+unsafe impl Sync for Chunk {}
+
+/// A page that was checked.
+pub(super) enum Known<'a> {
+    /// Its guide.
+    Guide(&'a Guide),
+    /// Its header has to say.
+    Checked,
+}
+
+impl KnownPages {
+    /// Of a run of `pages` pages, of which nothing is known yet.
+    pub(super) fn new(pages: u32, guides: Arc<Guides>) -> KnownPages {
+        KnownPages { parts: OnceLock::new(), guides, pages }
+    }
+
+    /// Whether any page was ever asked for.
+    pub(super) fn is_used(&self) -> bool {
+        self.parts.get().is_some()
+    }
+
+    /// Whether there is memory for more guides.
+    pub(super) fn has_room(&self) -> bool {
+        self.guides.has_room()
+    }
+
+    /// What is known of a page, if it was checked. It counts as a use.
+    #[inline(always)]
+    pub(super) fn get(&self, page: u32) -> Option<Known<'_>> {
+        let parts = self.parts.get()?;
+        let state = parts.states.get(usize_of(page))?;
+        match state.load(Ordering::Acquire) {
+            // SAFETY: the state is `GUIDED`.
+            GUIDED => Some(Known::Guide(unsafe { parts.guide(page)? })),
+            UNKNOWN | WRITING => None,
+            left => {
+                // Relaxed: it only counts. Where another thread was quicker, that one has counted.
+                let _raced = state.compare_exchange(left, left - 1, Ordering::Relaxed, Ordering::Relaxed);
+                Some(Known::Checked)
+            }
+        }
+    }
+
+    /// Has the processor fetch the guide of a page.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, page: u32) {
+        let Some(parts) = self.parts.get() else { return };
+        if let Some(Some(chunk)) = parts.chunks.get(usize_of(page) / CHUNK).and_then(OnceLock::get) {
+            prefetch_line(chunk.guides[usize_of(page) % CHUNK].get().cast());
+        }
+    }
+
+    /// A page was found whole just now, and this is its guide: gives it where it is kept, or else none.
+    pub(super) fn learn(&self, page: u32, guide: Guide) -> Option<&Guide> {
+        self.guides.checked.fetch_add(1, Ordering::Relaxed);
+        let parts = self.parts.get_or_init(|| Parts::new(self.pages));
+        let state = parts.states.get(usize_of(page))?;
+        let chunk = parts.chunks.get(usize_of(page) / CHUNK)?;
+        let Some(chunk) = chunk.get_or_init(|| Chunk::new(&self.guides)) else {
+            // Where another thread was quicker, it has said the same.
+            let _raced = state.compare_exchange(UNKNOWN, USES, Ordering::Relaxed, Ordering::Relaxed);
+            return None;
+        };
+        match state.compare_exchange(UNKNOWN, WRITING, Ordering::Acquire, Ordering::Acquire) {
+            Ok(_) => {
+                let at = usize_of(page) % CHUNK;
+                chunk.shadow.write(at * size_of::<Guide>()..(at + 1) * size_of::<Guide>());
+                // SAFETY: the state is `WRITING` by this thread, so nobody else touches the guide.
+                unsafe { *chunk.guides[at].get() = guide };
+                state.store(GUIDED, Ordering::Release);
+            }
+            Err(GUIDED) => {}
+            Err(_) => return None,
+        }
+        // SAFETY: the state is `GUIDED`.
+        unsafe { parts.guide(page) }
+    }
+}
+
+impl Parts {
+    fn new(pages: u32) -> Parts {
+        let pages = usize_of(pages);
+        Parts {
+            states: (0..pages).map(|_| AtomicU8::new(UNKNOWN)).collect(),
+            chunks: (0..pages.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// The guide of a page.
+    ///
+    /// # Safety
+    /// The caller has seen the page's state `GUIDED`, with Acquire, or has made it so.
+    #[inline(always)]
+    unsafe fn guide(&self, page: u32) -> Option<&Guide> {
+        let chunk = self.chunks.get(usize_of(page) / CHUNK)?.get()?.as_ref()?;
+        let at = usize_of(page) % CHUNK;
+        chunk.shadow.read(at * size_of::<Guide>()..(at + 1) * size_of::<Guide>());
+        // SAFETY: by the caller it was written, and nobody writes to it again.
+        Some(unsafe { &*chunk.guides[at].get() })
+    }
+}
+
+impl Chunk {
+    /// None beyond the budget.
+    fn new(all: &Arc<Guides>) -> Option<Chunk> {
+        let share = all.take()?;
+        let guides = (0..CHUNK).map(|_| UnsafeCell::new(Guide::NONE)).collect();
+        Some(Chunk { guides, shadow: Shadow::new(CHUNK_BYTES), _share: share })
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn known(pages: u32, bytes: usize) -> KnownPages {
+        KnownPages::new(pages, Guides::new(bytes))
+    }
+
+    fn guide_of(page: u32) -> Guide {
+        Guide::numbered(page)
+    }
+
+    #[test]
+    fn a_guide_stays() {
+        let known = known(200, 1 << 20);
+        assert!(!known.is_used() && known.get(7).is_none());
+        for page in [7, 8, 70, 199] {
+            assert_eq!(known.learn(page, guide_of(page)).unwrap().len(), page as usize + 1);
+        }
+        for _ in 0..1_000 {
+            for page in [7, 8, 70, 199] {
+                let Some(Known::Guide(guide)) = known.get(page) else { panic!("no guide of page {page}") };
+                assert_eq!(guide.len(), page as usize + 1);
+            }
+        }
+        assert!(known.is_used() && known.get(9).is_none());
+        assert!(known.get(200).is_none() && known.learn(200, guide_of(0)).is_none());
+    }
+
+    #[test]
+    fn beyond_the_budget_a_page_is_checked_again_after_some_uses() {
+        let known = known(CHUNK as u32 * 2, CHUNK_BYTES);
+        assert!(known.has_room());
+        assert!(known.learn(0, guide_of(0)).is_some());
+        assert!(!known.has_room() && known.learn(64, guide_of(64)).is_none());
+        for round in 0..3 {
+            for _ in 0..USES {
+                assert!(matches!(known.get(64), Some(Known::Checked)), "round {round}");
+            }
+            assert!(known.get(64).is_none(), "round {round}");
+            assert!(known.learn(64, guide_of(64)).is_none());
+        }
+        assert!(matches!(known.get(0), Some(Known::Guide(_))));
+    }
+
+    #[test]
+    fn what_a_run_has_taken_of_the_budget_it_gives_back() {
+        let guides = Guides::new(CHUNK_BYTES);
+        let (first, second) = (KnownPages::new(1, guides.clone()), KnownPages::new(1, guides.clone()));
+        assert!(first.learn(0, guide_of(0)).is_some() && second.learn(0, guide_of(0)).is_none());
+        drop(first);
+        assert_eq!(guides.stats().bytes, 0);
+        assert!(KnownPages::new(1, guides).learn(0, guide_of(0)).is_some());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+
+    /// Two threads learn a page while a third reads: who sees a guide sees all of it.
+    #[test]
+    fn a_guide_is_seen_whole_or_not_at_all() {
+        loom::model(|| {
+            let known = Arc::new(KnownPages::new(1, Guides::new(1 << 20)));
+            let parts = known.parts.get_or_init(|| Parts::new(1));
+            let _chunk = parts.chunks[0].get_or_init(|| Chunk::new(&known.guides));
+            let learn = |known: &KnownPages| {
+                if let Some(guide) = known.learn(0, Guide::numbered(4)) {
+                    assert_eq!(guide.len(), 5);
+                }
+            };
+            let other = known.clone();
+            let second = loom::thread::spawn(move || learn(&other));
+            learn(&known);
+            if let Some(Known::Guide(guide)) = known.get(0) {
+                assert_eq!(guide.len(), 5);
+            }
+            second.join().unwrap();
+            assert!(matches!(known.get(0), Some(Known::Guide(_))));
+        });
+    }
+}
