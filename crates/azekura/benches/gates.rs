@@ -231,7 +231,7 @@ fn sequential_gets(dir: &Path) {
     let mut cursor = txn.cursor(&table).unwrap();
     let mut x = 0u64;
     while let Some((key, value)) = cursor.next().unwrap() {
-        assert!(key == x.to_be_bytes() && value == (x as u32).to_le_bytes());
+        assert!(key == x.to_be_bytes() && value.bytes().unwrap() == (x as u32).to_le_bytes());
         x += 1;
     }
     assert_eq!(x, n);

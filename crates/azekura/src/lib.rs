@@ -22,7 +22,7 @@
 //!
 //! let mut cursor = users.cursor()?;
 //! while let Some((key, value)) = cursor.next()? {
-//!     println!("{} {}", String::from_utf8_lossy(key), String::from_utf8_lossy(value));
+//!     println!("{} {}", String::from_utf8_lossy(key), String::from_utf8_lossy(value.bytes()?));
 //! }
 //! # drop(cursor); drop(users); db.close()?; std::fs::remove_file(&path).unwrap();
 //! # Ok::<(), azekura::Error>(())
@@ -73,7 +73,7 @@ pub use api::{CheckReport, CompactReport, Db, Durability, LevelStats, Options, S
 pub use base::error::{Error, Result};
 pub use base::key::Kind;
 pub use base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
-pub use cursor::{Cursor, Records};
+pub use cursor::{Cursor, LazyValue, Records};
 pub use engine::Progress;
 pub use salvage::{SalvageReport, SalvagedTable, salvage, salvage_on};
 pub use txn::{Isolation, ReadTxn, Savepoint, ValueRef, WriteOptions, WriteTxn};

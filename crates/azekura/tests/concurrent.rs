@@ -58,7 +58,7 @@ fn look(read: &ReadTxn, t: &Table, keys: u64, rng: &mut Rng) -> u64 {
                 cursor.seek_last();
             }
             while let Some((k, v)) = if backward { cursor.prev() } else { cursor.next() }.unwrap() {
-                see(u64::from_be_bytes(k.try_into().unwrap()), v);
+                see(u64::from_be_bytes(k.try_into().unwrap()), v.bytes().unwrap());
                 count += 1;
             }
             assert_eq!(count, keys, "records in a scan");
@@ -239,7 +239,7 @@ fn the_last_handle_closes_whatever_it_is() {
             s.spawn(move || {
                 let mut cursor = cursor;
                 while let Some((k, v)) = cursor.next().unwrap() {
-                    assert_eq!(generation_of(u64::from_be_bytes(k.try_into().unwrap()), v), round);
+                    assert_eq!(generation_of(u64::from_be_bytes(k.try_into().unwrap()), v.bytes().unwrap()), round);
                 }
             });
             s.spawn(move || assert_eq!(look(&read, &t, 3000, &mut Rng::new(round)), round));

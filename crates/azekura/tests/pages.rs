@@ -46,7 +46,7 @@ fn compare(t: &Table, model: &Model, rng: &mut Rng) {
     let mut cursor = t.iter().unwrap();
     let mut found = Model::new();
     while let Some((key, value)) = cursor.next().unwrap() {
-        found.insert(key.to_vec(), value.to_vec());
+        found.insert(key.to_vec(), value.bytes().unwrap().to_vec());
     }
     assert!(found == *model, "a scan finds other records");
 }

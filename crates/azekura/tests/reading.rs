@@ -1,6 +1,6 @@
 //! Reads inside reads, and reads in order: what a position hint must not get wrong. Reads that fail.
 
-use azekura::{Db, Durability, Error, Kind, Options};
+use azekura::{Db, Durability, Error, Kind, LazyValue, Options, Result};
 use sim::disk::{Call, Disk, Effect, Fault};
 use std::ops::Bound;
 
@@ -11,6 +11,11 @@ fn database(name: &str) -> (Db, std::path::PathBuf) {
     }
     let db = Options::new().durability(Durability::Eventual).open(&path).unwrap();
     (db, path)
+}
+
+/// A cursor's record with its value.
+fn read<'a>(record: Result<Option<(&'a [u8], LazyValue<'a>)>>) -> Option<(&'a [u8], &'a [u8])> {
+    record.unwrap().map(|(key, value)| (key, value.bytes().unwrap()))
 }
 
 #[test]
@@ -93,12 +98,53 @@ fn a_cursor_repeats_its_error_until_it_is_sent_elsewhere() {
             assert!(cursor.next().is_err() && cursor.prev().is_err());
             cursor.seek_first();
             for i in 0..n {
-                assert_eq!(cursor.next().unwrap(), Some((&i.to_be_bytes()[..], &(i * 3).to_be_bytes()[..])));
+                assert_eq!(read(cursor.next()), Some((&i.to_be_bytes()[..], &(i * 3).to_be_bytes()[..])));
             }
-            assert_eq!(cursor.next().unwrap(), None);
+            assert_eq!(read(cursor.next()), None);
             drop((cursor, t));
             db.close().unwrap();
         }
+    }
+}
+
+/// A value that stands apart is read when its bytes are asked for, and not before; one that cannot be read is an
+/// error then, and the cursor goes on.
+#[test]
+fn a_walk_over_keys_reads_no_large_values() {
+    for kind in [Kind::Ordered, Kind::Hash] {
+        let disk = Disk::new();
+        let options = || Options::new().background_merges(false).durability(Durability::Eventual);
+        let db = Db::open_on(&disk, "lazy.azk", options()).unwrap();
+        let t = db.create_table("t", kind).unwrap();
+        let (n, value) = (500u64, |i: u64| vec![i as u8; 2000 + i as usize]);
+        t.put_many((0..n).map(|i| (i.to_be_bytes(), value(i)))).unwrap();
+        drop(t);
+        db.close().unwrap();
+        let db = Db::open_on(&disk, "lazy.azk", options()).unwrap();
+        let t = db.open_table("t").unwrap();
+        assert_eq!(t.count().unwrap(), n);
+        let mut cursor = t.cursor().unwrap();
+        while cursor.next().unwrap().is_some() {}
+        disk.set_fault(Some(Fault { call: Call::Read, nth: 1, forever: true, effect: Effect::Error(5) }));
+        for forward in [false, true] {
+            let mut seen = 0;
+            while let Some((key, value)) = if forward { cursor.next() } else { cursor.prev() }.unwrap() {
+                let i = u64::from_be_bytes(key.try_into().unwrap());
+                assert_eq!(value.len(), 2000 + i as usize);
+                if i % 7 == 0 {
+                    assert!(matches!(value.bytes(), Err(Error::Io { .. })), "{kind:?}, {i}");
+                }
+                seen += 1;
+            }
+            assert_eq!(seen, n, "{kind:?}, forward: {forward}");
+        }
+        disk.set_fault(None);
+        cursor.seek_first();
+        while let Some((key, found)) = read(cursor.next()) {
+            assert!(found == value(u64::from_be_bytes(key.try_into().unwrap())));
+        }
+        drop((cursor, t));
+        db.close().unwrap();
     }
 }
 
@@ -200,11 +246,11 @@ fn walk(
             let (got, expected) = if up {
                 let expected = records.get(at);
                 at = (at + 1).min(records.len());
-                (cursor.next().unwrap(), expected)
+                (read(cursor.next()), expected)
             } else {
                 let expected = at.checked_sub(1).map(|before| &records[before]);
                 at = at.saturating_sub(1);
-                (cursor.prev().unwrap(), expected)
+                (read(cursor.prev()), expected)
             };
             let expected = expected.map(|(key, value)| (key.as_slice(), value.as_slice()));
             assert!(got == expected, "{what}: {} at {at}: {got:?}, not {expected:?}", if up { "up" } else { "down" });

@@ -140,8 +140,17 @@ fn look(db: &Db) -> Result<(), String> {
         if let Ok(mut cursor) = table.cursor() {
             for _ in 0..RECORDS_MAX {
                 match cursor.next() {
-                    Ok(Some((key, _))) if keys.len() < 50 => keys.push(key.to_vec()),
-                    Ok(Some(_)) => {}
+                    Ok(Some((key, value))) => {
+                        if keys.len() < 50 {
+                            keys.push(key.to_vec());
+                        }
+                        let len = value.len();
+                        match value.bytes() {
+                            Ok(bytes) if bytes.len() == len => {}
+                            Ok(bytes) => return Err(format!("a value of {len} bytes has {}", bytes.len())),
+                            Err(e) => expected(&e)?,
+                        }
+                    }
                     Ok(None) => break,
                     Err(e) => {
                         expected(&e)?;
@@ -150,8 +159,8 @@ fn look(db: &Db) -> Result<(), String> {
                 }
             }
             for _ in 0..RECORDS_MAX {
-                match cursor.prev() {
-                    Ok(Some(_)) => {}
+                match cursor.prev().and_then(|r| r.map(|(_, value)| value.bytes().map(|_| ())).transpose()) {
+                    Ok(Some(())) => {}
                     Ok(None) => break,
                     Err(e) => {
                         expected(&e)?;

@@ -2,27 +2,33 @@
 //!
 //! Each source (own writes, active buffer, chunks, sorted runs; newest first) stands at a record.
 //! Going forward, every source stands at its first record above the cursor's place, and the
-//! smallest is next; going back, at its last record below it, and the largest is next. The record that
-//! was given out is read where it stands, so the sources pass it only when the next one is asked for.
-//! A change of direction seeks all sources anew. Records of older sources with the same key are stepped over,
-//! deletes are skipped, and so is what a newer source's range delete covers.
+//! smallest is next; going back, at its last record below it, and the largest is next. The sources are kept in
+//! the order of their records, so that one that has stepped is compared with the one after it and, where runs do not
+//! interleave, with no other. The record that was given out is read where it stands, so the sources pass it only when
+//! the next one is asked for. A change of direction seeks all sources anew. Records of older sources with the same key
+//! are stepped over, deletes are skipped, and so is what a newer source's range delete covers.
+//!
+//! Most steps look at none of this: a window holds what the first source has before the record of the second.
 
 mod limits;
 mod source;
+mod value;
+mod window;
 
 pub(crate) use limits::Limits;
+pub use value::LazyValue;
 
 use crate::api::Db;
 use crate::base::error::{Error, Result};
-use crate::base::key::Kind;
+use crate::base::key::{Kind, compare_keys};
 use crate::engine::state::{State, TableState};
 use crate::format::block::Tag;
 use crate::memtable::chunk::Chunk;
-use crate::values::LargeValue;
-use crate::values::ahead::Ahead;
 use source::Source;
 use std::cmp::Ordering;
 use std::sync::Arc;
+use value::Reader;
+use window::Window;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Direction {
@@ -31,6 +37,15 @@ enum Direction {
 }
 
 impl Direction {
+    /// How the key of a record compares with that of one that is farther this way.
+    #[inline(always)]
+    fn order(self) -> Ordering {
+        match self {
+            Direction::Forward => Ordering::Less,
+            Direction::Backward => Ordering::Greater,
+        }
+    }
+
     /// Where a cursor stands that has seen all records this way.
     fn end(self) -> Place {
         match self {
@@ -43,8 +58,8 @@ impl Direction {
 /// Where the cursor stands between records.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Place {
-    /// The sources are where the direction wants them.
-    Ready,
+    /// At the record given out last, which the first source, or its window, still has.
+    Given,
     /// Before the first record.
     Start,
     /// After the last record.
@@ -55,18 +70,13 @@ enum Place {
     After,
 }
 
-/// Where the record given out stands.
-enum Given {
-    /// A large value.
-    Large,
-    /// Its value where a source stands.
-    InPlace(usize),
-}
-
 /// A moving place in a table as of one snapshot.
 ///
 /// A new cursor stands before the first record. [`next`](Cursor::next) and [`prev`](Cursor::prev)
-/// give records by reference; [`owned`](Cursor::owned) makes an ordinary iterator.
+/// give records by reference, with values that are read when they are asked for; [`owned`](Cursor::owned) makes an
+/// ordinary iterator.
+///
+/// A cursor keeps the page at which it stands in memory, so it should not be kept for long.
 ///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-cursor-{}.azk", std::process::id()));
@@ -76,9 +86,12 @@ enum Given {
 /// t.put_many([(b"a", b"1"), (b"b", b"2"), (b"c", b"3")])?;
 /// let mut cursor = t.cursor()?;
 /// cursor.seek(b"b")?;
-/// assert_eq!(cursor.next()?, Some((&b"b"[..], &b"2"[..])));
-/// assert_eq!(cursor.prev()?, Some((&b"b"[..], &b"2"[..])));
-/// assert_eq!(cursor.prev()?, Some((&b"a"[..], &b"1"[..])));
+/// let (key, value) = cursor.next()?.unwrap();
+/// assert_eq!((key, value.bytes()?), (&b"b"[..], &b"2"[..]));
+/// let (key, _) = cursor.prev()?.unwrap();
+/// assert_eq!(key, b"b");
+/// let (key, _) = cursor.prev()?.unwrap();
+/// assert_eq!(key, b"a");
 /// # drop(cursor); drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
 /// # Ok::<(), azekura::Error>(())
 /// ```
@@ -89,16 +102,16 @@ pub struct Cursor {
     kind: Kind,
     direction: Direction,
     place: Place,
-    /// The sort key of the place, or of the record given out last.
+    /// The sort key of the place, if that is `Before` or `After` it.
     at: Vec<u8>,
-    /// The sources still stand at the record given out last: they pass it when the next one is asked for.
-    owed: bool,
-    /// The key given out last, if it is not the sort key, and the value, if it is a large one.
-    key: Vec<u8>,
-    value: Option<LargeValue>,
+    /// The places in `sources` of those that stand at a record, the nearest first, of equal keys the newest.
+    order: Vec<usize>,
+    /// What the first source in the order has to give out.
+    window: Window,
+    front: usize,
+    reader: Reader,
     any_ranges: bool,
     failed: Option<Error>,
-    ahead: Ahead,
     db: Db,
     _state: Arc<State>,
 }
@@ -128,12 +141,12 @@ impl Cursor {
             direction: Direction::Forward,
             place: Place::Start,
             at: Vec::new(),
-            owed: false,
-            key: Vec::new(),
-            value: None,
+            order: Vec::new(),
+            window: Window::new(),
+            front: 0,
+            reader: Reader::default(),
             any_ranges,
             failed: None,
-            ahead: Ahead::default(),
             db,
             _state: state,
         })
@@ -141,14 +154,12 @@ impl Cursor {
 
     /// Goes before the first record.
     pub fn seek_first(&mut self) {
-        self.place = Place::Start;
-        self.failed = None;
+        self.send(Place::Start);
     }
 
     /// Goes after the last record.
     pub fn seek_last(&mut self) {
-        self.place = Place::End;
-        self.failed = None;
+        self.send(Place::End);
     }
 
     /// Goes to a key: `next` then gives the first record at or above it, `prev` the last below.
@@ -162,9 +173,14 @@ impl Cursor {
         }
         self.at.clear();
         self.at.extend_from_slice(key);
-        self.place = Place::Before;
-        self.failed = None;
+        self.send(Place::Before);
         Ok(())
+    }
+
+    fn send(&mut self, place: Place) {
+        self.place = place;
+        self.window.close();
+        self.failed = None;
     }
 
     /// The next record, as key and value; none after the last one (and again from then on).
@@ -173,7 +189,7 @@ impl Cursor {
     /// `Corrupt` or `Io` if it cannot be read, `Closed`, `Forked`.
     #[allow(clippy::should_implement_trait)]
     #[inline]
-    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+    pub fn next(&mut self) -> Result<Option<(&[u8], LazyValue<'_>)>> {
         self.go(Direction::Forward)
     }
 
@@ -182,49 +198,54 @@ impl Cursor {
     /// # Errors
     /// As [`next`](Cursor::next).
     #[inline]
-    pub fn prev(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+    pub fn prev(&mut self) -> Result<Option<(&[u8], LazyValue<'_>)>> {
         self.go(Direction::Backward)
     }
 
     #[inline(always)]
-    fn go(&mut self, to: Direction) -> Result<Option<(&[u8], &[u8])>> {
-        self.check()?;
-        let plain = self.sources.len() == 1 && !self.any_ranges;
-        let given = if plain && self.place == Place::Ready && self.direction == to {
-            self.step_of_one(to)
-        } else {
-            self.turn(to).and_then(|()| self.step(to))
-        };
-        self.give(given)
-    }
-
-    /// An error once the database is closed. After another one the sources may stand anywhere, so it is repeated
-    /// until the next seek.
-    #[inline(always)]
-    fn check(&self) -> Result<()> {
+    fn go(&mut self, to: Direction) -> Result<Option<(&[u8], LazyValue<'_>)>> {
         self.db.engine.life.check()?;
-        match &self.failed {
-            None => Ok(()),
-            Some(e) => Err(e.clone()),
+        if self.window.step(to) || self.advance(to)? { self.given().map(Some) } else { Ok(None) }
+    }
+
+    /// The record given out, as the window has it.
+    #[inline(always)]
+    fn given(&mut self) -> Result<(&[u8], LazyValue<'_>)> {
+        let (key, record) = self.window.record();
+        let value = record.value(self.sources[self.front].bytes());
+        let value = match record.tag {
+            Tag::Large => LazyValue::apart(value, &mut self.reader, &self.db)?,
+            _ => LazyValue::here(value),
+        };
+        Ok((key, value))
+    }
+
+    /// Goes to the next record beyond the window, and fills it; false if there is none.
+    #[inline(never)]
+    fn advance(&mut self, to: Direction) -> Result<bool> {
+        if let Some(e) = &self.failed {
+            return Err(e.clone());
+        }
+        match self.turn(to).and_then(|()| self.pick(to)) {
+            Ok(true) => {
+                self.place = Place::Given;
+                Ok(true)
+            }
+            Ok(false) => {
+                self.place = to.end();
+                self.window.close();
+                Ok(false)
+            }
+            Err(e) => self.fail(e),
         }
     }
 
-    #[inline(always)]
-    fn give(&mut self, given: Result<Option<Given>>) -> Result<Option<(&[u8], &[u8])>> {
-        match given {
-            Ok(None) => Ok(None),
-            Ok(Some(given)) => {
-                let key = if self.kind == Kind::Hash { &self.key } else { &self.at };
-                match given {
-                    Given::Large => Ok(self.value.as_deref().map(|value| (key.as_slice(), value))),
-                    Given::InPlace(source) => Ok(Some((key, self.sources[source].value()))),
-                }
-            }
-            Err(e) => {
-                self.failed = Some(e.clone());
-                Err(e)
-            }
-        }
+    /// The sources may stand anywhere now, so the error is repeated until the next seek.
+    #[cold]
+    fn fail(&mut self, e: Error) -> Result<bool> {
+        self.window.close();
+        self.failed = Some(e.clone());
+        Err(e)
     }
 
     /// As an iterator over copies of the records from here on.
@@ -234,68 +255,38 @@ impl Cursor {
 
     /// Counts the records from here on.
     pub(crate) fn count_rest(&mut self) -> Result<u64> {
-        self.check()?;
+        self.db.engine.life.check()?;
         let mut n = 0;
-        while self.next_raw()?.is_some() {
+        while self.window.step(Direction::Forward) || self.advance(Direction::Forward)? {
             n += 1;
         }
         Ok(n)
     }
 
-    /// The common case: one source, the same direction as before, nothing but puts.
-    #[inline(always)]
-    fn step_of_one(&mut self, to: Direction) -> Result<Option<Given>> {
-        if std::mem::take(&mut self.owed) {
-            self.sources[0].step(to)?;
-        }
-        loop {
-            let source = &self.sources[0];
-            if !source.valid() {
-                self.place = to.end();
-                return Ok(None);
-            }
-            if source.tag() == Tag::Put {
-                break;
-            }
-            if source.tag() == Tag::Large {
-                return self.step(to);
-            }
-            self.sources[0].step(to)?;
-        }
-        self.sources[0].copy_key(&mut self.at);
-        if !self.limits.allows(to, &self.at) {
-            self.place = to.end();
-            return Ok(None);
-        }
-        self.owed = true;
-        if self.kind == Kind::Hash {
-            self.kind.user_key(&self.at, self.db.engine.hash_seed, &mut self.key)?;
-        }
-        Ok(Some(Given::InPlace(0)))
-    }
-
-    /// The next record's source, key in `self.key`; the source has not moved on yet.
-    fn next_raw(&mut self) -> Result<Option<usize>> {
-        self.turn(Direction::Forward)?;
-        self.pick(Direction::Forward)
-    }
-
     /// Brings all sources to where a direction wants them.
     fn turn(&mut self, to: Direction) -> Result<()> {
-        if self.place == Place::Ready && self.direction == to {
-            return if std::mem::take(&mut self.owed) { self.pass(to) } else { Ok(()) };
-        }
-        self.owed = false;
-        if self.place == Place::Ready {
-            // The sources stand at the record given out last or beyond; the key tells where that was.
+        if self.place == Place::Given {
+            self.sources[self.front].land_again(self.window.place())?;
+            if self.direction == to {
+                return self.pass(to);
+            }
+            self.at.clear();
+            self.at.extend_from_slice(self.sources[self.order[0]].key());
             self.place = if self.direction == Direction::Forward { Place::After } else { Place::Before };
         }
+        self.window.close();
         let at = std::mem::take(&mut self.at);
         let moved = self.place_sources(to == Direction::Forward, &at);
         self.at = at;
         moved?;
         self.direction = to;
-        self.place = Place::Ready;
+        self.order.clear();
+        for i in 0..self.sources.len() {
+            if self.sources[i].valid() {
+                self.order.insert(0, i);
+                self.sift(0, to);
+            }
+        }
         Ok(())
     }
 
@@ -303,9 +294,9 @@ impl Cursor {
     fn place_sources(&mut self, forward: bool, at: &[u8]) -> Result<()> {
         for source in &mut self.sources {
             match (self.place, forward) {
-                (Place::Start | Place::Ready, true) => self.limits.to_start(source)?,
+                (Place::Start | Place::Given, true) => self.limits.to_start(source)?,
                 (Place::End, false) => self.limits.to_end(source)?,
-                (Place::Start | Place::Ready, false) => self.limits.to_before_start(source)?,
+                (Place::Start | Place::Given, false) => self.limits.to_before_start(source)?,
                 (Place::End, true) => source.invalidate(),
                 (Place::Before, true) => source.seek_ge(self.limits.raise(at))?,
                 (Place::Before, false) => self.limits.seek_lt(source, at)?,
@@ -316,77 +307,72 @@ impl Cursor {
         Ok(())
     }
 
-    /// Gives out the next record of the direction.
-    fn step(&mut self, to: Direction) -> Result<Option<Given>> {
-        let Some(i) = self.pick_unhidden(to)? else { return Ok(None) };
-        self.owed = true;
-        if self.kind == Kind::Hash {
-            self.kind.user_key(&self.at, self.db.engine.hash_seed, &mut self.key)?;
-        }
-        if self.sources[i].tag() != Tag::Large {
-            return Ok(Some(Given::InPlace(i)));
-        }
-        // What was read ahead is filled anew only if nobody holds it.
-        self.value = None;
-        self.value = Some(self.ahead.read(&self.db.engine.values, self.sources[i].value())?);
-        Ok(Some(Given::Large))
-    }
-
-    /// As `pick_unhidden`, then steps over the record: for counting.
-    fn pick(&mut self, to: Direction) -> Result<Option<usize>> {
-        let found = self.pick_unhidden(to)?;
-        if found.is_some() {
-            self.pass(to)?;
-        }
-        Ok(found)
-    }
-
-    /// The source of the next record that is neither a delete nor deleted; its key is in `at`.
-    fn pick_unhidden(&mut self, to: Direction) -> Result<Option<usize>> {
+    /// Passes over deletes and what is hidden; false if no record is left.
+    fn pick(&mut self, to: Direction) -> Result<bool> {
         loop {
-            let Some(i) = self.best(to) else {
-                self.place = to.end();
-                return Ok(None);
-            };
-            self.sources[i].copy_key(&mut self.at);
-            if !self.limits.allows(to, &self.at) {
-                self.place = to.end();
-                return Ok(None);
+            let Some(&first) = self.order.first() else { return Ok(false) };
+            let source = &self.sources[first];
+            if !self.limits.allows(to, source.key()) {
+                return Ok(false);
             }
-            let hidden = self.any_ranges && self.sources[..i].iter().any(|s| s.ranges().covers(&self.at));
-            if !hidden && self.sources[i].tag() != Tag::Delete {
-                return Ok(Some(i));
+            let hidden = self.any_ranges && self.sources[..first].iter().any(|s| s.ranges().covers(source.key()));
+            if !hidden && source.tag() != Tag::Delete {
+                self.front = first;
+                self.fill(to)?;
+                return Ok(true);
             }
             self.pass(to)?;
         }
     }
 
-    /// The newest source among those whose record is nearest.
-    fn best(&self, to: Direction) -> Option<usize> {
-        let mut best: Option<usize> = None;
-        for (i, source) in self.sources.iter().enumerate().filter(|(_, s)| s.valid()) {
-            let nearer = match best {
-                None => true,
-                Some(b) => {
-                    let order = source.compare(&self.sources[b]);
-                    order == if to == Direction::Forward { Ordering::Less } else { Ordering::Greater }
-                }
-            };
-            if nearer {
-                best = Some(i);
-            }
-        }
-        best
+    /// Opens a window at the first source's record.
+    fn fill(&mut self, to: Direction) -> Result<()> {
+        let second = self.order.get(1).map(|&second| &self.sources[second]);
+        let within = |key: &[u8]| {
+            !self.any_ranges
+                && second.is_none_or(|second| compare_keys(key, second.key()) == to.order())
+                && self.limits.allows(to, key)
+        };
+        let seed = self.db.engine.hash_seed;
+        self.window.fill(&self.sources[self.front], to, self.kind, seed, within)
     }
 
-    /// Moves every source that stands at the key `at` past it.
+    /// Moves every source that stands at the first one's key past it.
     fn pass(&mut self, to: Direction) -> Result<()> {
-        for source in &mut self.sources {
-            if source.valid() && source.key_is(&self.at) {
-                source.step(to)?;
-            }
+        while let [first, second, ..] = self.order[..]
+            && self.sources[first].compare(&self.sources[second]).is_eq()
+        {
+            self.step(1, to)?;
+        }
+        self.step(0, to)
+    }
+
+    /// Moves the source at a place of the order, and puts it where it now belongs.
+    fn step(&mut self, rank: usize, to: Direction) -> Result<()> {
+        let source = &mut self.sources[self.order[rank]];
+        source.step(to)?;
+        if source.valid() {
+            self.sift(rank, to);
+        } else {
+            self.order.remove(rank);
         }
         Ok(())
+    }
+
+    /// Puts a source that went on where it belongs in the order; those after it are in order.
+    #[inline(always)]
+    fn sift(&mut self, rank: usize, to: Direction) {
+        let moved = self.order[rank];
+        let mut rank = rank;
+        while let Some(&next) = self.order.get(rank + 1) {
+            let order = self.sources[moved].compare(&self.sources[next]);
+            if order == to.order() || order.is_eq() && moved < next {
+                break;
+            }
+            self.order[rank] = next;
+            rank += 1;
+        }
+        self.order[rank] = moved;
     }
 }
 
@@ -403,8 +389,9 @@ impl Iterator for Records {
         if self.failed {
             return None;
         }
-        match self.cursor.next() {
-            Ok(record) => record.map(|(k, v)| Ok((k.to_vec(), v.to_vec()))),
+        let copy = |(key, value): (&[u8], LazyValue<'_>)| Ok((key.to_vec(), value.bytes()?.to_vec()));
+        match self.cursor.next().and_then(|record| record.map(copy).transpose()) {
+            Ok(record) => record.map(Ok),
             Err(e) => {
                 self.failed = true;
                 Some(Err(e))

@@ -485,7 +485,7 @@ fn a_merge_under_way_shows_the_newest_of_each_key() {
             let mut cursor = reader.iter().unwrap();
             while let Some((key, value)) = cursor.next().unwrap() {
                 let of = |b: &[u8]| u64::from_be_bytes(b[..8].try_into().unwrap());
-                assert_eq!(expected.next(), Some((&of(key), &of(value))));
+                assert_eq!(expected.next(), Some((&of(key), &of(value.bytes().unwrap()))));
             }
             assert_eq!(expected.next(), None);
         }

@@ -6,9 +6,11 @@
 //! have no per-record overhead and are merged without looking at lengths.
 //! `General`: `recs[i]` tells where in `heap` record `i` (its whole key, then its value) begins.
 
+use super::unpacked::Unpacked;
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::key::{SortKey, head_after, head_of};
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// What a record says of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,12 +142,31 @@ impl Block {
         }
     }
 
+    /// The key of record `i` if the block keeps keys as numbers.
+    #[inline(always)]
+    pub(crate) fn number(&self, i: usize) -> Option<[u8; 8]> {
+        self.fixed.map(|_| self.heads[i].to_be_bytes())
+    }
+
     /// The key of record `i` of a general block.
     #[inline(always)]
     pub(crate) fn general_key(&self, i: usize) -> &[u8] {
         let rec = self.recs[i];
         let start = usize_of(rec.offset);
         &self.heap[start..start + rec.key_len()]
+    }
+
+    /// Appends some records to `out`, which has none; their values stand in `heap`.
+    pub(crate) fn unpack_some(&self, some: Range<usize>, out: &mut Unpacked) {
+        if let Some(f) = self.fixed {
+            let stride = usize_of(f.stride);
+            let heads = self.heads[some.clone()].iter().copied();
+            return out.push_numbers(heads, f.tag, some.start * stride, stride);
+        }
+        for i in some {
+            let value_at = usize_of(self.recs[i].offset) + self.recs[i].key_len();
+            out.push(self.general_key(i), self.recs[i].tag(), value_at, self.record_end(i) - value_at);
+        }
     }
 
     #[inline(always)]

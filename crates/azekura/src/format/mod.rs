@@ -9,3 +9,4 @@ pub(crate) mod packed;
 pub(crate) mod page;
 pub(crate) mod search;
 pub(crate) mod superblock;
+pub(crate) mod unpacked;

@@ -29,6 +29,7 @@ use super::block::{Block, Fixed, Tag};
 use super::guide::Guide;
 use super::packed::Packed;
 use super::search::{bisect, lower_bound_from};
+use super::unpacked::Unpacked;
 use crate::base::checksum::{crc, page_seed};
 use crate::base::codec::{u32_at, u32_of, u64_at, usize_of};
 use crate::base::error::{Error, Result};
@@ -36,6 +37,7 @@ use crate::base::key::{Kind, SortKey, common_prefix, head_after, head_of};
 use crate::base::limits::{KEY_BYTES_MAX, PAGE_BYTES, SMALL_PAGE_BYTES};
 use crate::base::prefetch::prefetch_lines;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// Where the columns begin.
 pub(crate) const HEADER_BYTES: usize = 64;
@@ -383,8 +385,9 @@ impl<'a> Page<'a> {
         self.guide.len()
     }
 
+    /// The bytes with which all keys of a general page begin; of a fixed page none.
     #[inline(always)]
-    fn prefix(&self) -> &'a [u8] {
+    pub(crate) fn prefix(&self) -> &'a [u8] {
         &self.bytes[HEADER_BYTES..self.guide.heads_at()]
     }
 
@@ -492,14 +495,11 @@ impl<'a> Page<'a> {
     /// The length of key `i`, and the record's part of the heap, kept in bounds.
     #[inline(always)]
     fn part(&self, i: usize) -> (usize, &'a [u8]) {
-        let (guide, n) = (self.guide, self.len());
-        let heap = &self.bytes[guide.heap_at()..self.bytes.len() - TAIL_BYTES];
-        let lens_at = guide.heads_at() + guide.heads().bytes(n);
-        let (lens, ends) = (guide.lens(), guide.ends());
-        let ends_at = lens_at + lens.bytes(n);
-        let key_len = crate::base::codec::usize_of64(lens.get(&self.bytes[lens_at..], i));
-        let start = if i == 0 { 0 } else { ends.get(&self.bytes[ends_at..], i - 1) };
-        let end = ends.get(&self.bytes[ends_at..], i).min(heap.len() as u64);
+        let heap = &self.bytes[self.guide.heap_at()..self.bytes.len() - TAIL_BYTES];
+        let (lens, lens_bits, ends, ends_bits) = self.columns();
+        let key_len = crate::base::codec::usize_of64(lens.get(lens_bits, i));
+        let start = if i == 0 { 0 } else { ends.get(ends_bits, i - 1) };
+        let end = ends.get(ends_bits, i).min(heap.len() as u64);
         let start = start.min(end);
         (key_len, &heap[start as usize..end as usize])
     }
@@ -523,6 +523,83 @@ impl<'a> Page<'a> {
         let prefix = self.prefix();
         key.bytes.starts_with(prefix)
             && self.compare_rest(i, head_after(key.bytes, prefix.len()), key.bytes, prefix.len()) == Ordering::Equal
+    }
+
+    /// The tag of record `i`. REQUIRES: `i < len()`.
+    #[inline(always)]
+    pub(crate) fn tag(&self, i: usize) -> Tag {
+        if self.guide.is_general() { self.tag_general(i) } else { self.guide.common_tag() }
+    }
+
+    /// The key of record `i` of a fixed page. REQUIRES: `i < len()`.
+    #[inline(always)]
+    pub(crate) fn number(&self, i: usize) -> Option<[u8; 8]> {
+        if self.guide.is_general() { None } else { Some(self.head(i).to_be_bytes()) }
+    }
+
+    /// Appends some records to `out`, which has none.
+    pub(crate) fn unpack_some(&self, some: Range<usize>, out: &mut Unpacked) -> std::result::Result<(), &'static str> {
+        if self.guide.is_general() {
+            return self.unpack_general(some, out);
+        }
+        let (heads, bits) = (self.guide.heads(), &self.bytes[self.guide.heads_at()..]);
+        let (tag, stride) = (self.guide.common_tag(), self.guide.stride());
+        let value_at = self.guide.heap_at() + some.start * stride;
+        if heads.width > 57 {
+            out.push_numbers(some.map(|i| heads.get(bits, i)), tag, value_at, stride);
+        } else {
+            out.push_numbers(heads.narrow(bits, some), tag, value_at, stride);
+        }
+        Ok(())
+    }
+
+    fn unpack_general(&self, some: Range<usize>, out: &mut Unpacked) -> std::result::Result<(), &'static str> {
+        let prefix = self.prefix();
+        let heap = &self.bytes[..self.bytes.len() - TAIL_BYTES];
+        let heap_len = heap.len() - self.guide.heap_at();
+        let (lens, lens_bits, ends, ends_bits) = self.columns();
+        let heads = self.guide.heads();
+        let heads_bits = &self.bytes[self.guide.heads_at()..];
+        let mut start = if some.start == 0 { 0 } else { ends.get(ends_bits, some.start - 1) };
+        for i in some {
+            let key_len = crate::base::codec::usize_of64(lens.get(lens_bits, i));
+            let end = ends.get(ends_bits, i).min(heap_len as u64);
+            let at = self.guide.heap_at() + start.min(end) as usize;
+            let part = &heap[at..self.guide.heap_at() + end as usize];
+            let rest_len = key_len.saturating_sub(prefix.len() + 8);
+            if !self.is_length(key_len) || rest_len > part.len() {
+                return Err("key length out of range");
+            }
+            let first = out.keys.len();
+            out.keys.extend_from_slice(prefix);
+            out.keys.extend_from_slice(&heads.get(heads_bits, i).to_be_bytes());
+            out.keys.extend_from_slice(&part[..rest_len]);
+            out.keys.truncate(first + key_len);
+            out.push_key_since(first, self.tag_general(i), at + rest_len..at + part.len());
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// The columns of the keys' lengths and of the ends, each with its bits.
+    #[inline(always)]
+    fn columns(&self) -> (Packed, &'a [u8], Packed, &'a [u8]) {
+        let (guide, n) = (self.guide, self.len());
+        let (lens, ends) = (guide.lens(), guide.ends());
+        let lens_at = guide.heads_at() + guide.heads().bytes(n);
+        let ends_at = lens_at + lens.bytes(n);
+        (lens, &self.bytes[lens_at..], ends, &self.bytes[ends_at..])
+    }
+
+    /// Whether a key of the page may have this length.
+    #[inline(always)]
+    fn is_length(&self, key_len: usize) -> bool {
+        (self.prefix().len()..=KEY_BYTES_MAX + 8).contains(&key_len)
+    }
+
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 
     /// Tag and value of record `i`. REQUIRES: `i < len()`.
@@ -552,7 +629,7 @@ impl<'a> Page<'a> {
         let skip = prefix.len() + 8;
         for i in 0..n {
             let (key_len, part) = self.part(i);
-            if key_len < prefix.len() || key_len > KEY_BYTES_MAX + 8 || key_len.saturating_sub(skip) > part.len() {
+            if !self.is_length(key_len) || key_len.saturating_sub(skip) > part.len() {
                 return Err("key length out of range");
             }
             out.recs.push(super::block::Rec::new(out.heap.len(), key_len, self.tag_general(i)));

@@ -8,6 +8,7 @@
 //! so that it can be moved without being rewritten. Checksums name the run, not the place.
 
 pub(crate) mod filter;
+mod held;
 mod known;
 pub(crate) mod label;
 mod lookup;
@@ -16,6 +17,7 @@ pub(crate) mod meta;
 pub(crate) mod reader;
 pub(crate) mod writer;
 
+pub(crate) use held::HeldPage;
 pub(crate) use known::Guides;
 pub(crate) use lookup::{FILTER_PAGE_BASE, Hit, PageHold, find_held};
 

@@ -10,8 +10,7 @@ use crate::cursor::{Cursor, Limits};
 use crate::engine::Engine;
 use crate::engine::state::{State, TableState};
 use crate::format::block::Tag;
-use crate::format::page::Page;
-use crate::run::{Hit, PageHold, Run};
+use crate::run::{HeldPage, Hit, Run};
 use crate::values::LargeValue;
 use crate::values::ahead::Ahead;
 use std::cell::{Cell, RefCell};
@@ -52,13 +51,8 @@ pub struct ReadTxn {
 /// and nothing else: the next key in order stands at `next`.
 struct Hint {
     table: u32,
-    page_number: usize,
     next: usize,
-    /// Borrows from `hold`.
-    page: Page<'static>,
-    /// Pins a page of `run`, which is dropped after it.
-    hold: PageHold<'static>,
-    run: Arc<Run>,
+    held: HeldPage,
 }
 
 impl ReadTxn {
@@ -153,7 +147,7 @@ impl ReadTxn {
         if let Some((_, place)) = self.follow_hint(t, key)? {
             // Taken out while `f` runs, for `f` may read from this transaction too.
             let Some(hint) = self.hint.take() else { return Ok(None) };
-            let out = match hint.page.value(place) {
+            let out = match hint.held.page().value(place) {
                 (Tag::Delete, _) => Ok(None),
                 (Tag::Put, value) => Ok(Some(f(value))),
                 (Tag::Large, reference) => self.large(reference).map(|v| Some(f(&v))),
@@ -188,30 +182,30 @@ impl ReadTxn {
         let mut slot = self.hint.borrow_mut();
         let Some(hint) = slot.as_mut().filter(|h| h.table == t.id) else { return Ok(None) };
         // A page that cannot be read is the business of whoever asks for a key in it.
-        if hint.next >= hint.page.len() && !hint.turn_page().unwrap_or(false) {
+        if hint.next >= hint.held.page().len() && !hint.turn_page().unwrap_or(false) {
             *slot = None;
             return Ok(None);
         }
-        if !hint.page.key_is(hint.next, SortKey::new(key)) {
+        if !hint.held.page().key_is(hint.next, SortKey::new(key)) {
             *slot = None;
             return Ok(None);
         }
         hint.next += 1;
-        Ok(Some((hint.page_number, hint.next - 1)))
+        Ok(Some((hint.held.number, hint.next - 1)))
     }
 
     /// Pins the hinted page once more, for a reference that outlives the hint.
     fn pin_hinted(&self, page_number: usize, place: usize) -> Result<Option<(Tag, Slot<'_>)>> {
         let hint = self.hint.borrow();
         let Some(hint) = &*hint else { return Ok(None) };
-        let (tag, value) = hint.page.value(place);
+        let (tag, value) = hint.held.page().value(place);
         if tag == Tag::Delete {
             return Ok(None);
         }
-        let start = value.as_ptr() as usize - hint.hold.as_ptr() as usize;
+        let start = hint.held.place_of(value);
         let value = start..start + value.len();
         // SAFETY: the run lives as long as the states of this transaction, from which the result borrows.
-        let page = unsafe { hint.run.page(page_number)?.extend() };
+        let page = unsafe { hint.held.run().page(page_number)?.extend() };
         Ok(Some((tag, Slot::Page(Hit { page, tag, value, page_number, place }))))
     }
 
@@ -323,19 +317,16 @@ impl ReadTxn {
 
 impl Hint {
     fn new(table: u32, run: Arc<Run>, page_number: usize, next: usize) -> Result<Hint> {
-        // SAFETY: `run` is kept beside the page, and dropped after it: fields are, in their order.
-        let hold = unsafe { run.page(page_number)?.extend() };
-        // SAFETY: `page` points into what `hold` pins, and is never used after `hold` is replaced.
-        let page = unsafe { std::mem::transmute::<Page<'_>, Page<'static>>(hold.page()) };
-        Ok(Hint { table, run, page_number, next, page, hold })
+        Ok(Hint { table, next, held: HeldPage::new(run, page_number)? })
     }
 
     /// Goes to the first record of the next page; false at the end of the run.
     fn turn_page(&mut self) -> Result<bool> {
-        if self.page_number + 1 >= self.run.meta()?.pages() {
+        let (run, next) = (self.held.run(), self.held.number + 1);
+        if next >= run.meta()?.pages() {
             return Ok(false);
         }
-        *self = Hint::new(self.table, self.run.clone(), self.page_number + 1, 0)?;
+        *self = Hint::new(self.table, run.clone(), next, 0)?;
         Ok(true)
     }
 }

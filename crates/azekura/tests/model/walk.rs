@@ -2,7 +2,7 @@
 
 use crate::common::Rng;
 use crate::data::Family;
-use azekura::{Cursor, Kind, ReadTxn, Result, Table, ValueRef, WriteTxn};
+use azekura::{Cursor, Kind, LazyValue, ReadTxn, Result, Table, ValueRef, WriteTxn};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ pub fn whole_of(mut cursor: Cursor, kind: Kind, model: &Map, backward: bool) {
         let mut found = Map::new();
         let step = |c: &mut Cursor| {
             let record = if backward { c.prev() } else { c.next() };
-            record.unwrap().map(|(k, v)| (k.to_vec(), Arc::from(v)))
+            read(record).map(|(k, v)| (k.to_vec(), Arc::from(v)))
         };
         while let Some((k, v)) = step(&mut cursor) {
             let twice = found.insert(k, v);
@@ -144,7 +144,7 @@ pub fn whole_of(mut cursor: Cursor, kind: Kind, model: &Map, backward: bool) {
         if backward { Box::new(model.iter().rev()) } else { Box::new(model.iter()) };
     let mut i = 0;
     loop {
-        let found = if backward { cursor.prev() } else { cursor.next() }.unwrap();
+        let found = read(if backward { cursor.prev() } else { cursor.next() });
         let want = wanted.next().map(|(k, v)| (&k[..], &v[..]));
         assert!(
             found == want,
@@ -157,6 +157,16 @@ pub fn whole_of(mut cursor: Cursor, kind: Kind, model: &Map, backward: bool) {
         }
         i += 1;
     }
+}
+
+/// A cursor's record with its value.
+fn read<'a>(record: Result<Option<(&'a [u8], LazyValue<'a>)>>) -> Option<(&'a [u8], &'a [u8])> {
+    record.unwrap().map(|(key, value)| {
+        let len = value.len();
+        let bytes = value.bytes().unwrap();
+        assert_eq!(bytes.len(), len, "the length of the value of {}", short(key));
+        (key, bytes)
+    })
 }
 
 fn pair(record: Option<(&[u8], &[u8])>) -> String {
@@ -179,7 +189,7 @@ pub fn random_walk(mut reader: Reader<'_>, t: &Table, family: &Family, model: &M
         let mut order = Vec::new();
         let mut cursor = reader.cursor(t).unwrap();
         while let Some((k, v)) = cursor.next().unwrap() {
-            order.push((k.to_vec(), Arc::from(v)));
+            order.push((k.to_vec(), Arc::from(v.bytes().unwrap())));
         }
         let place = order.len();
         return walk(&mut cursor, &order, place, None, rng);
@@ -262,7 +272,7 @@ pub fn walk(cursor: &mut Cursor, order: &[(Vec<u8>, Arc<[u8]>)], place: usize, f
             5..=7 => {
                 for _ in 0..steps {
                     let want = order.get(place).map(|(k, v)| (&k[..], &v[..]));
-                    let found = cursor.next().unwrap();
+                    let found = read(cursor.next());
                     assert!(found == want, "{trace} next is {}, should be {}", pair(found), pair(want));
                     place = (place + 1).min(order.len());
                 }
@@ -271,7 +281,7 @@ pub fn walk(cursor: &mut Cursor, order: &[(Vec<u8>, Arc<[u8]>)], place: usize, f
             _ => {
                 for _ in 0..steps {
                     let want = place.checked_sub(1).map(|i| (&order[i].0[..], &order[i].1[..]));
-                    let found = cursor.prev().unwrap();
+                    let found = read(cursor.prev());
                     assert!(found == want, "{trace} prev is {}, should be {}", pair(found), pair(want));
                     place = place.saturating_sub(1);
                 }

@@ -180,7 +180,7 @@ impl Reader for AzekuraReader<'_> {
         let mut cursor = self.cursor()?;
         let mut seen = ScanSum::default();
         while let Some((key, value)) = cursor.next().map_err(self.store.failed("Cursor::next"))? {
-            seen.add(key, value);
+            seen.add(key, value.bytes().map_err(self.store.failed("LazyValue::bytes"))?);
         }
         Ok(seen)
     }
@@ -216,7 +216,7 @@ impl Reader for AzekuraReader<'_> {
                 Way::Down => cursor.prev().map_err(store.failed("Cursor::prev"))?,
             };
             let Some((key, value)) = record else { break };
-            seen.add(key, value);
+            seen.add(key, value.bytes().map_err(store.failed("LazyValue::bytes"))?);
         }
         Ok(Some(seen))
     }

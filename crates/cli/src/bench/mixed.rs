@@ -258,7 +258,7 @@ fn verify_all(args: &Args, db: &Db, table: &Table, data: &Dataset) -> Outcome {
     let (mut count, mut sum) = (0u64, 0u64);
     while let Some((key, value)) = cursor.next()? {
         let index = data.record_of(key).ok_or_else(|| verify::unknown_key(key))?;
-        if !data.is_version(index, value) {
+        if !data.is_version(index, value.bytes()?) {
             return Err(verify::wrong_value(index));
         }
         count += 1;

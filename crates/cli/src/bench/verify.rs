@@ -35,7 +35,7 @@ pub fn scan(txn: &ReadTxn, table: &Table, data: &Dataset, records: u64) -> Outco
     while let Some((key, value)) = cursor.next()? {
         let index = data.record_of(key).filter(|&index| index < records);
         let index = index.ok_or_else(|| unknown_key(key))?;
-        if value != data.value(index) {
+        if value.bytes()? != data.value(index) {
             return Err(wrong_value(index));
         }
         count += 1;

@@ -161,6 +161,7 @@ fn copy_records(from: &Db, source: &Table, to: &Db, target: &Table, stop: &Atomi
                 is_more = false;
                 break;
             };
+            let value = value.bytes().map_err(at_source)?;
             txn.put(target, key, value).map_err(at_target)?;
             in_batch += 1;
             batch_bytes += key.len() + value.len();

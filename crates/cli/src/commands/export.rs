@@ -91,7 +91,7 @@ fn copy(
     let (mut records, mut bytes) = (0u64, 0u64);
     while let Some((key, value)) = cursor.next()? {
         line.clear();
-        write_line(key, Some(value), form, &mut line);
+        write_line(key, Some(value.bytes()?), form, &mut line);
         stream.write_all(&line).map_err(failed)?;
         records += 1;
         bytes += u64::try_from(line.len()).unwrap_or(0);

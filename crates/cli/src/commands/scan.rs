@@ -49,6 +49,7 @@ pub fn run(args: &Args) -> Outcome {
     while left > 0 {
         let record = if args.reverse { cursor.prev()? } else { cursor.next()? };
         let Some((key, value)) = record else { break };
+        let value = if args.keys_only { None } else { Some(value.bytes()?) };
         write_record(args, key, value, &mut line, &mut output)?;
         left -= 1;
     }
@@ -56,14 +57,13 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// Writes one record. `line` is a buffer, reused from record to record.
-fn write_record(args: &Args, key: &[u8], value: &[u8], line: &mut Vec<u8>, output: &mut Output) -> Outcome {
+fn write_record(args: &Args, key: &[u8], value: Option<&[u8]>, line: &mut Vec<u8>, output: &mut Output) -> Outcome {
     let form = args.form.form();
     if args.json {
-        let value = (!args.keys_only).then_some(value);
         return output.json(&JsonRecord::new(key, value, form));
     }
     line.clear();
-    write_line(key, (!args.keys_only).then_some(value), form, line);
+    write_line(key, value, form, line);
     output.bytes(line)
 }
 

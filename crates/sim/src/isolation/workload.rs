@@ -239,7 +239,7 @@ impl Shared<'_> {
                 ops.push(Op::Read(absent, Vec::new()));
                 absent += 2;
             }
-            ops.push(Op::Read(key, list_of(Some(value))));
+            ops.push(Op::Read(key, list_of(Some(value.bytes()?))));
             absent = key + 2;
         }
         while absent < end {

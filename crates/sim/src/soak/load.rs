@@ -170,6 +170,7 @@ impl Load {
         for _ in 0..500 {
             let Some((key, value)) = cursor.next().map_err(|e| e.to_string())? else { break };
             let key = key.try_into().map_or(u64::MAX, u64::from_be_bytes);
+            let value = value.bytes().map_err(|e| e.to_string())?;
             if before.is_some_and(|b| b >= key) || !is_value(key, value) {
                 return Err(format!("a scan from {from} meets key {key} after {before:?}, or a wrong value"));
             }

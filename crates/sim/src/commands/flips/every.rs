@@ -16,7 +16,7 @@ use super::view::{Reads, View};
 use crate::disk::Disk;
 use crate::judge::{PATH, Setting};
 use crate::script::problems;
-use azekura::{Db, Error, Table};
+use azekura::{Db, Error, LazyValue, Table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -158,13 +158,18 @@ impl Every {
     }
 }
 
+/// A cursor's record with its value.
+fn read<'a>(record: Result<Option<(&'a [u8], LazyValue<'a>)>, Error>) -> Result<Option<(&'a [u8], &'a [u8])>, Error> {
+    record?.map(|(key, value)| Ok((key, value.bytes()?))).transpose()
+}
+
 impl Whole {
     /// Scans the table to its end or the first error.
     fn compare(&self, table: &Table, out: &mut Outcome) -> Result<(), String> {
         let mut cursor = table.cursor().map_err(|e| format!("cursor gives {e}"))?;
         for n in 0..=self.records.len() {
             let expected = self.records.get(n);
-            match cursor.next() {
+            match read(cursor.next()) {
                 Ok(found) if found == expected.map(|(key, value)| (key.as_slice(), value.as_slice())) => {}
                 Ok(found) => {
                     let key = expected.map(|e| &e.0);

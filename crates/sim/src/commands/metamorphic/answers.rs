@@ -298,7 +298,7 @@ impl Session {
         loop {
             let record = if backwards { cursor.prev()? } else { cursor.next()? };
             let Some((key, value)) = record else { break };
-            out.push(format!("{}={}", String::from_utf8_lossy(key), shown(Some(value))));
+            out.push(format!("{}={}", String::from_utf8_lossy(key), shown(Some(value.bytes()?))));
         }
         Ok(out.join(", "))
     }
@@ -310,9 +310,10 @@ impl Session {
         let mut out = Vec::new();
         for step in 0..24 {
             let record = if way >> step & 3 == 0 { cursor.prev()? } else { cursor.next()? };
-            out.push(
-                record.map_or("end".into(), |(k, v)| format!("{}={}", String::from_utf8_lossy(k), shown(Some(v)))),
-            );
+            out.push(match record {
+                Some((k, v)) => format!("{}={}", String::from_utf8_lossy(k), shown(Some(v.bytes()?))),
+                None => "end".into(),
+            });
         }
         Ok(out.join(", "))
     }

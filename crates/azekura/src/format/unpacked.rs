@@ -1,0 +1,117 @@
+//! Some records of a page or block, one after the other, with their keys unpacked: what a cursor walks over.
+//!
+//! Keys are made, for they are packed; values are named by where they stand.
+
+use super::block::Tag;
+use crate::base::codec::{u32_of, usize_of};
+use crate::base::error::Result;
+use std::ops::Range;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Unpacked {
+    pub(super) keys: Vec<u8>,
+    pub(super) records: Vec<Record>,
+}
+
+/// Where a record's key stands among the keys, and its value in its page or block.
+#[derive(Clone, Copy)]
+pub(crate) struct Record {
+    value_at: usize,
+    value_len: u32,
+    key_at: u32,
+    key_len: u32,
+    pub(crate) tag: Tag,
+}
+
+impl Record {
+    #[inline(always)]
+    pub(super) fn new(key: Range<usize>, value: Range<usize>, tag: Tag) -> Record {
+        Record {
+            value_at: value.start,
+            value_len: u32_of(value.len()),
+            key_at: u32_of(key.start),
+            key_len: u32_of(key.len()),
+            tag,
+        }
+    }
+
+    /// Its value, of the bytes of its page or block.
+    #[inline(always)]
+    pub(crate) fn value(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.value_at..][..usize_of(self.value_len)]
+    }
+}
+
+impl Unpacked {
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear();
+        self.records.clear();
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    #[inline(always)]
+    pub(crate) fn record(&self, i: usize) -> Record {
+        self.records[i]
+    }
+
+    #[inline(always)]
+    pub(crate) fn key(&self, record: Record) -> &[u8] {
+        &self.keys[usize_of(record.key_at)..][..usize_of(record.key_len)]
+    }
+
+    /// Appends a record whose value begins at `value_at`.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, key: &[u8], tag: Tag, value_at: usize, value_len: usize) {
+        let start = self.keys.len();
+        self.keys.extend_from_slice(key);
+        self.push_key_since(start, tag, value_at..value_at + value_len);
+    }
+
+    /// Appends a record whose key has just been appended to `keys`, from `start` on.
+    #[inline(always)]
+    pub(super) fn push_key_since(&mut self, start: usize, tag: Tag, value: Range<usize>) {
+        self.records.push(Record::new(start..self.keys.len(), value, tag));
+    }
+
+    /// Appends records whose keys are numbers, and whose values, of `stride` bytes each, stand one after the other from
+    /// `value_at` on. REQUIRES: there are no others.
+    #[inline(always)]
+    pub(super) fn push_numbers(
+        &mut self,
+        numbers: impl ExactSizeIterator<Item = u64>,
+        tag: Tag,
+        value_at: usize,
+        stride: usize,
+    ) {
+        debug_assert!(self.records.is_empty() && self.keys.is_empty());
+        let n = numbers.len();
+        self.keys.resize(n * 8, 0);
+        for (key, number) in self.keys.as_chunks_mut().0.iter_mut().zip(numbers) {
+            *key = number.to_be_bytes();
+        }
+        let value_len = u32_of(stride);
+        let record = |(i, at)| Record { value_at: value_at + at * stride, value_len, key_at: i * 8, key_len: 8, tag };
+        self.records.extend((0..u32_of(n)).zip(0..).map(record));
+    }
+
+    /// Calls `f` with the key of each of some records, which may change it and says which part of it is the key.
+    #[inline(always)]
+    pub(crate) fn change_keys(
+        &mut self,
+        of: Range<usize>,
+        f: impl Fn(&mut [u8]) -> Result<Range<usize>>,
+    ) -> Result<()> {
+        for record in &mut self.records[of] {
+            let start = usize_of(record.key_at);
+            let part = f(&mut self.keys[start..][..usize_of(record.key_len)])?;
+            record.key_at = u32_of(start + part.start);
+            record.key_len = u32_of(part.len());
+        }
+        Ok(())
+    }
+}

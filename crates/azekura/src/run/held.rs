@@ -1,0 +1,55 @@
+//! A page that is held for longer than a call: by a read transaction that follows keys in order, by a cursor.
+//!
+//! `unsafe` stands here because a page is held beside the run that keeps it where it is.
+
+use super::{PageHold, Run};
+use crate::base::error::{Error, Result};
+use crate::format::page::Page;
+use std::sync::Arc;
+
+/// A page and what keeps it as it is.
+pub(crate) struct HeldPage {
+    /// Borrows from `hold`.
+    page: Page<'static>,
+    /// Pins a page of `run`, which is dropped after it: fields are, in their order.
+    hold: PageHold<'static>,
+    run: Arc<Run>,
+    /// The fence's entry of the page.
+    pub(crate) number: usize,
+}
+
+impl HeldPage {
+    pub(crate) fn new(run: Arc<Run>, number: usize) -> Result<HeldPage> {
+        // SAFETY: `run` is kept beside the page, and dropped after it.
+        let hold = unsafe { run.page(number)?.extend() };
+        // SAFETY: `page` points into what `hold` pins, which does not move, and is never given out for longer than
+        // this is borrowed.
+        let page = unsafe { std::mem::transmute::<Page<'_>, Page<'static>>(hold.page()) };
+        Ok(HeldPage { page, hold, run, number })
+    }
+
+    #[inline(always)]
+    pub(crate) fn page(&self) -> Page<'_> {
+        self.page
+    }
+
+    /// Whether it is a page of this run.
+    pub(crate) fn is_of(&self, run: &Arc<Run>) -> bool {
+        Arc::ptr_eq(&self.run, run)
+    }
+
+    /// The error of bytes that do not make sense.
+    #[cold]
+    pub(crate) fn corrupt(&self, detail: &str) -> Error {
+        self.run.corrupt(self.number, detail)
+    }
+
+    pub(crate) fn run(&self) -> &Arc<Run> {
+        &self.run
+    }
+
+    /// Where a part of the page begins in it.
+    pub(crate) fn place_of(&self, part: &[u8]) -> usize {
+        part.as_ptr() as usize - self.hold.as_ptr() as usize
+    }
+}
