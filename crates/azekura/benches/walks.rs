@@ -64,15 +64,17 @@ fn load(case: &Case, path: &Path) {
     let mut value = vec![0; case.value_bytes];
     let mut i = 0;
     for run in 1..=case.runs {
-        while i < case.records * run / case.runs {
+        let end = case.records * run / case.runs;
+        while i < end {
             let mut txn = db.write();
-            for x in i..(i + BATCH).min(case.records * run / case.runs) {
+            let next = (i + BATCH).min(end);
+            for x in i..next {
                 let n = value.len().min(8);
                 value[..n].copy_from_slice(&x.to_le_bytes()[..n]);
                 txn.put(&table, &(case.key)(x), &value).unwrap();
-                i = x + 1;
             }
             txn.commit().unwrap();
+            i = next;
         }
         db.flush().unwrap();
     }

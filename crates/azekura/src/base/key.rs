@@ -9,7 +9,6 @@
 use super::error::{Error, Result};
 use super::hash::{filter_hash8, hash_bytes, mix, unmix};
 use std::cmp::Ordering;
-use std::ops::Range;
 
 /// How a table orders its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -107,29 +106,19 @@ impl Kind {
     }
 
     /// The user's key of a sort key, written to `out`.
+    #[inline(always)]
     pub(crate) fn user_key(self, sort_key: &[u8], seed: u64, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
-        out.extend_from_slice(sort_key);
-        let part = self.user_part(out, seed)?;
-        out.truncate(part.end);
-        out.drain(..part.start);
-        Ok(())
-    }
-
-    /// Makes the user's key of a sort key in its place, and gives which part of it that is.
-    #[inline(always)]
-    pub(crate) fn user_part(self, sort_key: &mut [u8], seed: u64) -> Result<Range<usize>> {
         match (self, sort_key.len()) {
-            (Kind::Ordered, n) => Ok(0..n),
-            (Kind::Hash, 8) => {
-                let key = unmix(head_of(sort_key)) ^ seed;
-                sort_key.copy_from_slice(&key.to_be_bytes());
-                Ok(0..8)
+            (Kind::Ordered, _) => out.extend_from_slice(sort_key),
+            (Kind::Hash, 8) => out.extend_from_slice(&(unmix(head_of(sort_key)) ^ seed).to_be_bytes()),
+            (Kind::Hash, 16) => {}
+            (Kind::Hash, 9..) => out.extend_from_slice(&sort_key[8..]),
+            (Kind::Hash, n) => {
+                return Err(Error::corrupt("record", 0, format!("a hash table's sort key has {n} bytes")));
             }
-            (Kind::Hash, 16) => Ok(0..0),
-            (Kind::Hash, n @ 9..) => Ok(8..n),
-            (Kind::Hash, n) => Err(bad_sort_key(n)),
         }
+        Ok(())
     }
 
     /// Whether a sort key is one that `sort_key` makes, of whatever key it is.
@@ -166,11 +155,6 @@ impl Kind {
     pub(crate) fn filter_hash(self, key: SortKey<'_>) -> u64 {
         if key.bytes.len() == 8 || self == Kind::Hash { filter_hash8(key.head) } else { hash_bytes(key.bytes, 0) }
     }
-}
-
-#[cold]
-fn bad_sort_key(n: usize) -> Error {
-    Error::corrupt("record", 0, format!("a hash table's sort key has {n} bytes"))
 }
 
 #[inline(always)]

@@ -8,12 +8,11 @@
 //! the next one is asked for. A change of direction seeks all sources anew. Records of older sources with the same key
 //! are stepped over, deletes are skipped, and so is what a newer source's range delete covers.
 //!
-//! Most steps look at none of this: a window holds what the first source has before the record of the second.
+//! Most steps look at none of this: it is known how many records the first source has before that of the second.
 
 mod limits;
 mod source;
 mod value;
-mod window;
 
 pub(crate) use limits::Limits;
 pub use value::LazyValue;
@@ -28,7 +27,6 @@ use source::Source;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use value::Reader;
-use window::Window;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Direction {
@@ -58,7 +56,7 @@ impl Direction {
 /// Where the cursor stands between records.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Place {
-    /// At the record given out last, which the first source, or its window, still has.
+    /// At the record given out last, where the first source stands.
     Given,
     /// Before the first record.
     Start,
@@ -106,9 +104,11 @@ pub struct Cursor {
     at: Vec<u8>,
     /// The places in `sources` of those that stand at a record, the nearest first, of equal keys the newest.
     order: Vec<usize>,
-    /// What the first source in the order has to give out.
-    window: Window,
+    /// The first of them, and how many of its records may be given out before anything else is looked at.
     front: usize,
+    open: usize,
+    /// The key given out last, if it is not the sort key.
+    key: Vec<u8>,
     reader: Reader,
     any_ranges: bool,
     failed: Option<Error>,
@@ -142,8 +142,9 @@ impl Cursor {
             place: Place::Start,
             at: Vec::new(),
             order: Vec::new(),
-            window: Window::new(),
             front: 0,
+            open: 0,
+            key: Vec::new(),
             reader: Reader::default(),
             any_ranges,
             failed: None,
@@ -179,7 +180,7 @@ impl Cursor {
 
     fn send(&mut self, place: Place) {
         self.place = place;
-        self.window.close();
+        self.open = 0;
         self.failed = None;
     }
 
@@ -205,27 +206,43 @@ impl Cursor {
     #[inline(always)]
     fn go(&mut self, to: Direction) -> Result<Option<(&[u8], LazyValue<'_>)>> {
         self.db.engine.life.check()?;
-        if self.window.step(to) || self.advance(to)? { self.given().map(Some) } else { Ok(None) }
+        if self.step_open(to) || self.advance(to)? { self.given().map(Some) } else { Ok(None) }
     }
 
-    /// The record given out, as the window has it.
+    /// Goes to the first source's next record, if that is known to be next of all.
+    #[inline(always)]
+    fn step_open(&mut self, to: Direction) -> bool {
+        let is_open = self.open > 0 && self.direction == to;
+        if is_open {
+            self.open -= 1;
+            self.sources[self.front].step_open(to);
+        }
+        is_open
+    }
+
+    /// The record at which the first source stands.
     #[inline(always)]
     fn given(&mut self) -> Result<(&[u8], LazyValue<'_>)> {
-        let (key, record) = self.window.record();
-        let value = record.value(self.sources[self.front].bytes());
-        let value = match record.tag {
-            Tag::Large => LazyValue::apart(value, &mut self.reader, &self.db)?,
-            _ => LazyValue::here(value),
+        let source = &self.sources[self.front];
+        let mut key = source.key();
+        if self.kind == Kind::Hash {
+            self.kind.user_key(key, self.db.engine.hash_seed, &mut self.key)?;
+            key = &self.key;
+        }
+        let value = match source.tag() {
+            Tag::Large => LazyValue::apart(source.value(), &mut self.reader, &self.db)?,
+            _ => LazyValue::here(source.value()),
         };
         Ok((key, value))
     }
 
-    /// Goes to the next record beyond the window, and fills it; false if there is none.
+    /// Goes to the next record, whichever source has it; false if there is none.
     #[inline(never)]
     fn advance(&mut self, to: Direction) -> Result<bool> {
         if let Some(e) = &self.failed {
             return Err(e.clone());
         }
+        self.open = 0;
         match self.turn(to).and_then(|()| self.pick(to)) {
             Ok(true) => {
                 self.place = Place::Given;
@@ -233,7 +250,6 @@ impl Cursor {
             }
             Ok(false) => {
                 self.place = to.end();
-                self.window.close();
                 Ok(false)
             }
             Err(e) => self.fail(e),
@@ -243,7 +259,6 @@ impl Cursor {
     /// The sources may stand anywhere now, so the error is repeated until the next seek.
     #[cold]
     fn fail(&mut self, e: Error) -> Result<bool> {
-        self.window.close();
         self.failed = Some(e.clone());
         Err(e)
     }
@@ -257,7 +272,7 @@ impl Cursor {
     pub(crate) fn count_rest(&mut self) -> Result<u64> {
         self.db.engine.life.check()?;
         let mut n = 0;
-        while self.window.step(Direction::Forward) || self.advance(Direction::Forward)? {
+        while self.step_open(Direction::Forward) || self.advance(Direction::Forward)? {
             n += 1;
         }
         Ok(n)
@@ -266,7 +281,6 @@ impl Cursor {
     /// Brings all sources to where a direction wants them.
     fn turn(&mut self, to: Direction) -> Result<()> {
         if self.place == Place::Given {
-            self.sources[self.front].land_again(self.window.place())?;
             if self.direction == to {
                 return self.pass(to);
             }
@@ -274,7 +288,6 @@ impl Cursor {
             self.at.extend_from_slice(self.sources[self.order[0]].key());
             self.place = if self.direction == Direction::Forward { Place::After } else { Place::Before };
         }
-        self.window.close();
         let at = std::mem::take(&mut self.at);
         let moved = self.place_sources(to == Direction::Forward, &at);
         self.at = at;
@@ -292,7 +305,9 @@ impl Cursor {
 
     /// Seeks all sources from the place; `at` is its key.
     fn place_sources(&mut self, forward: bool, at: &[u8]) -> Result<()> {
+        let to = if forward { Direction::Forward } else { Direction::Backward };
         for source in &mut self.sources {
+            source.face(to);
             match (self.place, forward) {
                 (Place::Start | Place::Given, true) => self.limits.to_start(source)?,
                 (Place::End, false) => self.limits.to_end(source)?,
@@ -318,23 +333,21 @@ impl Cursor {
             let hidden = self.any_ranges && self.sources[..first].iter().any(|s| s.ranges().covers(source.key()));
             if !hidden && source.tag() != Tag::Delete {
                 self.front = first;
-                self.fill(to)?;
+                self.open = self.count_open(to);
                 return Ok(true);
             }
             self.pass(to)?;
         }
     }
 
-    /// Opens a window at the first source's record.
-    fn fill(&mut self, to: Direction) -> Result<()> {
-        let second = self.order.get(1).map(|&second| &self.sources[second]);
-        let within = |key: &[u8]| {
+    /// How many more records of the first source may be given out one after the other.
+    fn count_open(&self, to: Direction) -> usize {
+        let second = self.order.get(1).map(|&second| self.sources[second].key());
+        self.sources[self.front].count_open(|key| {
             !self.any_ranges
-                && second.is_none_or(|second| compare_keys(key, second.key()) == to.order())
+                && second.is_none_or(|second| compare_keys(key, second) == to.order())
                 && self.limits.allows(to, key)
-        };
-        let seed = self.db.engine.hash_seed;
-        self.window.fill(&self.sources[self.front], to, self.kind, seed, within)
+        })
     }
 
     /// Moves every source that stands at the first one's key past it.

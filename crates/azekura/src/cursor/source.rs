@@ -1,8 +1,9 @@
 //! One source of a cursor: a block of records or a page and a place in it, whatever it comes from.
 //!
 //! Chunks are searched where they are. The page of a sorted run is held while the cursor is in it: nothing of it is
-//! copied but keys, which are packed there, so values that nobody asks for are not touched. Entries of the active
-//! buffer are looked at one by one, newest visible version first.
+//! copied but keys, which are packed there, so values that nobody asks for are not touched. Keys are unpacked some at a
+//! time: few after a seek, which may be followed by few steps only, then more. Entries of the active buffer are looked
+//! at one by one, newest visible version first.
 
 use super::Direction;
 use crate::base::error::Result;
@@ -11,7 +12,7 @@ use crate::base::sync::CountedArc;
 use crate::engine::state::{ActiveBuf, SortedRun, tag_of};
 use crate::format::block::Tag;
 use crate::format::page::Page;
-use crate::format::unpacked::Unpacked;
+use crate::format::unpacked::{Record, Unpacked};
 use crate::memtable::active::{ActiveCursor, Entry};
 use crate::memtable::chunk::Chunk;
 use crate::memtable::ranges::Ranges;
@@ -21,6 +22,9 @@ use std::sync::Arc;
 
 /// A place before the first or after the last record.
 const NOWHERE: usize = usize::MAX;
+/// How many records are unpacked at a time after a seek, and at most.
+const BATCH_FIRST: usize = 8;
+const BATCH_MAX: usize = 128;
 
 enum Feed {
     Chunk(Arc<Chunk>),
@@ -32,8 +36,6 @@ enum Feed {
 struct LevelFeed {
     /// The page in which the source stands.
     held: Option<HeldPage>,
-    /// In a general page: the record.
-    record: Unpacked,
     /// The place among the level's runs of the one that has the page.
     run: usize,
     level: Arc<SortedRun>,
@@ -54,15 +56,27 @@ pub(super) struct Source {
     at: usize,
     /// How many records there are in the chunk or page: between its first and its last the source just counts.
     len: usize,
-    /// The key where the source stands, if all keys of the chunk or page are stored as numbers.
-    number: Option<[u8; 8]>,
+    /// Some of them, among which is the one at `at`, and the place of the first.
+    batch: Unpacked,
+    batch_at: usize,
+    /// How many the next batch is to have, and which way it goes.
+    batch_len: usize,
+    to: Direction,
 }
 
 static NO_RANGES: Ranges = Ranges::none();
 
 impl Source {
     fn new(feed: Feed) -> Source {
-        Source { feed, at: NOWHERE, len: 0, number: None }
+        Source {
+            feed,
+            at: NOWHERE,
+            len: 0,
+            batch: Unpacked::default(),
+            batch_at: 0,
+            batch_len: BATCH_FIRST,
+            to: Direction::Forward,
+        }
     }
 
     pub(super) fn chunk(chunk: Arc<Chunk>) -> Source {
@@ -70,7 +84,7 @@ impl Source {
     }
 
     pub(super) fn level(level: Arc<SortedRun>) -> Source {
-        Source::new(Feed::Level(LevelFeed { held: None, record: Unpacked::default(), run: 0, level }))
+        Source::new(Feed::Level(LevelFeed { held: None, run: 0, level }))
     }
 
     pub(super) fn active(owner: CountedArc<ActiveBuf>, seq: u64) -> Source {
@@ -97,17 +111,36 @@ impl Source {
         self.at = NOWHERE;
     }
 
-    /// The key of the record. REQUIRES: `valid`, as for all that is asked of a record.
+    /// It is to be sought in, and then to be walked this way.
+    pub(super) fn face(&mut self, to: Direction) {
+        (self.to, self.batch_len) = (to, BATCH_FIRST);
+    }
+
+    /// The record. REQUIRES: `valid`, as for all that is asked of a record.
+    #[inline(always)]
+    fn record(&self) -> Record {
+        self.batch.record(self.at - self.batch_at)
+    }
+
     #[inline(always)]
     pub(super) fn key(&self) -> &[u8] {
-        if let Some(key) = &self.number {
-            return key;
-        }
-        match &self.feed {
-            Feed::Chunk(chunk) => chunk.block.general_key(self.at),
-            Feed::Level(feed) => feed.record.key(feed.record.record(0)),
-            Feed::Active(feed) => feed.entry().key,
-        }
+        self.batch.key(self.record())
+    }
+
+    #[inline(always)]
+    pub(super) fn tag(&self) -> Tag {
+        self.record().tag
+    }
+
+    /// The value, or the reference to a large one, where it stands.
+    #[inline(always)]
+    pub(super) fn value(&self) -> &[u8] {
+        let bytes = match &self.feed {
+            Feed::Level(feed) => feed.held.as_ref().map_or(&[][..], |held| held.page().bytes()),
+            Feed::Chunk(chunk) => &chunk.block.heap,
+            Feed::Active(feed) => feed.entry().value,
+        };
+        self.record().value(bytes)
     }
 
     /// The order of two records' keys.
@@ -116,63 +149,84 @@ impl Source {
         compare_keys(self.key(), other.key())
     }
 
+    /// How many records of the batch follow that have keys of which `within` says that they may be given out, and that
+    /// are no deletes.
     #[inline(always)]
-    pub(super) fn tag(&self) -> Tag {
-        match &self.feed {
-            Feed::Chunk(chunk) => chunk.block.tag(self.at),
-            Feed::Level(feed) => feed.page().map_or(Tag::Delete, |page| page.tag(self.at)),
-            Feed::Active(feed) => tag_of(feed.entry().kind),
-        }
-    }
-
-    /// Appends the record and those after it to `out`, which has none: `size` or as many as are in the chunk or page. Gives
-    /// the place of the first, and which of them is the record.
-    pub(super) fn unpack(&self, to: Direction, size: usize, out: &mut Unpacked) -> Result<(usize, usize)> {
-        let some = match to {
-            Direction::Forward => self.at..self.len.min(self.at + size),
-            Direction::Backward => (self.at + 1).saturating_sub(size)..self.at + 1,
+    pub(super) fn count_open(&self, within: impl Fn(&[u8]) -> bool) -> usize {
+        let here = self.at - self.batch_at;
+        // (One farther back is the largest number farther on.)
+        let (most, one) = match self.to {
+            Direction::Forward => (self.batch.len() - 1 - here, 1),
+            Direction::Backward => (here, usize::MAX),
         };
-        let from = some.start;
-        match &self.feed {
-            Feed::Chunk(chunk) => chunk.block.unpack_some(some, out),
-            Feed::Level(LevelFeed { held: Some(held), .. }) => {
-                held.page().unpack_some(some, out).map_err(|detail| held.corrupt(detail))?;
-            }
-            Feed::Level(_) => {}
-            Feed::Active(feed) => {
-                out.push(feed.entry().key, tag_of(feed.entry().kind), 0, feed.entry().value.len());
-                return Ok((0, 0));
-            }
+        let record = |n: usize| self.batch.record(here.wrapping_add(n.wrapping_mul(one)));
+        let is_within = |n| within(self.batch.key(record(n)));
+        if most == 0 || !is_within(1) {
+            return 0;
         }
-        Ok((from, self.at - from))
+        let mut open = most;
+        if !is_within(most) {
+            let (mut low, mut high) = (1, most);
+            while low + 1 < high {
+                let middle = low + (high - low) / 2;
+                if is_within(middle) { low = middle } else { high = middle }
+            }
+            open = low;
+        }
+        (1..=open).find(|&n| record(n).tag == Tag::Delete).map_or(open, |n| n - 1)
     }
 
-    /// What the values of unpacked records are parts of.
+    /// Goes to one of the records that `count_open` has counted.
     #[inline(always)]
-    pub(super) fn bytes(&self) -> &[u8] {
-        match &self.feed {
-            Feed::Level(feed) => feed.page().map_or(&[], |page| page.bytes()),
-            Feed::Chunk(chunk) => &chunk.block.heap,
-            Feed::Active(feed) => feed.entry().value,
+    pub(super) fn step_open(&mut self, to: Direction) {
+        match to {
+            Direction::Forward => self.at += 1,
+            Direction::Backward => self.at -= 1,
         }
-    }
-
-    /// Goes to a place to which a window has gone on.
-    #[inline(always)]
-    pub(super) fn land_again(&mut self, at: usize) -> Result<()> {
-        if at == self.at { Ok(()) } else { self.land(at) }
     }
 
     /// Goes to place `at` of the chunk or page, which has one.
     #[inline(always)]
     fn land(&mut self, at: usize) -> Result<()> {
         self.at = at;
-        match &mut self.feed {
-            Feed::Chunk(chunk) => self.number = chunk.block.number(at),
-            Feed::Level(feed) => self.number = feed.land(at)?,
-            Feed::Active(_) => {}
+        if at.wrapping_sub(self.batch_at) < self.batch.len() { Ok(()) } else { self.unpack_batch() }
+    }
+
+    #[inline(never)]
+    fn unpack_batch(&mut self) -> Result<()> {
+        // Records that make no sense are the business of whoever comes to them.
+        if self.unpack(self.batch_len).is_err() {
+            self.unpack(1)?;
+        }
+        self.batch_len = (self.batch_len * 2).min(BATCH_MAX);
+        Ok(())
+    }
+
+    /// Unpacks the record and some after it: `n`, or as many as there are.
+    fn unpack(&mut self, n: usize) -> Result<()> {
+        let some = match self.to {
+            Direction::Forward => self.at..self.len.min(self.at + n),
+            Direction::Backward => (self.at + 1).saturating_sub(n)..self.at + 1,
+        };
+        self.batch.clear();
+        self.batch_at = some.start;
+        match &self.feed {
+            Feed::Chunk(chunk) => chunk.block.unpack_some(some, &mut self.batch),
+            Feed::Level(LevelFeed { held: Some(held), .. }) => {
+                held.page().unpack_some(some, &mut self.batch).map_err(|detail| held.corrupt(detail))?;
+            }
+            Feed::Level(_) | Feed::Active(_) => {}
         }
         Ok(())
+    }
+
+    /// The walk over the active buffer has come to a place.
+    fn land_active(&mut self, at: usize) {
+        (self.at, self.batch_at) = (at, 0);
+        self.batch.clear();
+        if let Feed::Active(ActiveFeed { entry: Some(entry), .. }) = &self.feed {
+            self.batch.push(entry.key, tag_of(entry.kind), 0, entry.value.len());
+        }
     }
 
     /// Goes to the next record if the chunk or page has one; false if not, or if that takes more than counting.
@@ -196,8 +250,14 @@ impl Source {
             return Ok(());
         }
         match (&mut self.feed, to) {
-            (Feed::Active(feed), Direction::Forward) => self.at = feed.next(),
-            (Feed::Active(feed), Direction::Backward) => self.at = feed.prev(),
+            (Feed::Active(feed), Direction::Forward) => {
+                let at = feed.next();
+                self.land_active(at);
+            }
+            (Feed::Active(feed), Direction::Backward) => {
+                let at = feed.prev();
+                self.land_active(at);
+            }
             (Feed::Chunk(_), _) => self.at = NOWHERE,
             (Feed::Level(_), _) => return self.turn_page(to),
         }
@@ -229,7 +289,10 @@ impl Source {
     pub(super) fn first(&mut self) -> Result<()> {
         match &mut self.feed {
             Feed::Chunk(_) => return self.land_in_chunk(0),
-            Feed::Active(feed) => self.at = feed.first(),
+            Feed::Active(feed) => {
+                let at = feed.first();
+                self.land_active(at);
+            }
             Feed::Level(_) => return self.load_forward(0, 0),
         }
         Ok(())
@@ -241,7 +304,10 @@ impl Source {
                 let last = chunk.block.len().wrapping_sub(1);
                 return self.land_in_chunk(last);
             }
-            Feed::Active(feed) => self.at = feed.last(),
+            Feed::Active(feed) => {
+                let at = feed.last();
+                self.land_active(at);
+            }
             Feed::Level(feed) => {
                 let runs = feed.level.runs.len();
                 return self.load_backward(runs, 0);
@@ -258,7 +324,8 @@ impl Source {
                 self.land_in_chunk(at)
             }
             Feed::Active(feed) => {
-                self.at = feed.seek_ge(key);
+                let at = feed.seek_ge(key);
+                self.land_active(at);
                 Ok(())
             }
             Feed::Level(_) => match self.load_around(key)? {
@@ -278,7 +345,8 @@ impl Source {
                 self.land_in_chunk(at.wrapping_sub(1))
             }
             Feed::Active(feed) => {
-                self.at = feed.seek_lt(key);
+                let at = feed.seek_lt(key);
+                self.land_active(at);
                 Ok(())
             }
             Feed::Level(_) => match self.load_around(key)? {
@@ -303,6 +371,7 @@ impl Source {
             self.len = 0;
             return Ok(Some((run, 0, 0)));
         }
+        self.batch.clear();
         let page = feed.hold(run, number)?;
         self.len = page.len();
         Ok(Some((run, number, page.lower_bound(key, page.guess(key)).0)))
@@ -315,6 +384,7 @@ impl Source {
         let (mut run, mut page) = (from_run, from_page);
         while let Some(r) = feed.level.runs.get(run) {
             if page < r.meta()?.pages() {
+                self.batch.clear();
                 self.len = feed.hold(run, page)?.len();
                 return self.land(0);
             }
@@ -336,17 +406,13 @@ impl Source {
             run -= 1;
             page = feed.level.runs[run].meta()?.pages();
         }
+        self.batch.clear();
         self.len = feed.hold(run, page - 1)?.len();
         self.land(self.len - 1)
     }
 }
 
 impl LevelFeed {
-    #[inline(always)]
-    fn page(&self) -> Option<Page<'_>> {
-        self.held.as_ref().map(HeldPage::page)
-    }
-
     /// Takes hold of a page instead of the one before.
     fn hold(&mut self, run: usize, number: usize) -> Result<Page<'_>> {
         self.run = run;
@@ -357,19 +423,6 @@ impl LevelFeed {
         }
         let Some(held) = &self.held else { unreachable!("it was just taken hold of") };
         Ok(held.page())
-    }
-
-    /// Makes the key of a record: as a number if all of the page are.
-    #[inline(always)]
-    fn land(&mut self, at: usize) -> Result<Option<[u8; 8]>> {
-        let Some(held) = &self.held else { return Ok(None) };
-        let page = held.page();
-        if let Some(number) = page.number(at) {
-            return Ok(Some(number));
-        }
-        self.record.clear();
-        page.unpack_some(at..at + 1, &mut self.record).map_err(|detail| held.corrupt(detail))?;
-        Ok(None)
     }
 }
 

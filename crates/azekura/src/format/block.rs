@@ -142,12 +142,6 @@ impl Block {
         }
     }
 
-    /// The key of record `i` if the block keeps keys as numbers.
-    #[inline(always)]
-    pub(crate) fn number(&self, i: usize) -> Option<[u8; 8]> {
-        self.fixed.map(|_| self.heads[i].to_be_bytes())
-    }
-
     /// The key of record `i` of a general block.
     #[inline(always)]
     pub(crate) fn general_key(&self, i: usize) -> &[u8] {

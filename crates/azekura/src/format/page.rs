@@ -525,18 +525,6 @@ impl<'a> Page<'a> {
             && self.compare_rest(i, head_after(key.bytes, prefix.len()), key.bytes, prefix.len()) == Ordering::Equal
     }
 
-    /// The tag of record `i`. REQUIRES: `i < len()`.
-    #[inline(always)]
-    pub(crate) fn tag(&self, i: usize) -> Tag {
-        if self.guide.is_general() { self.tag_general(i) } else { self.guide.common_tag() }
-    }
-
-    /// The key of record `i` of a fixed page. REQUIRES: `i < len()`.
-    #[inline(always)]
-    pub(crate) fn number(&self, i: usize) -> Option<[u8; 8]> {
-        if self.guide.is_general() { None } else { Some(self.head(i).to_be_bytes()) }
-    }
-
     /// Appends some records to `out`, which has none.
     pub(crate) fn unpack_some(&self, some: Range<usize>, out: &mut Unpacked) -> std::result::Result<(), &'static str> {
         if self.guide.is_general() {

@@ -4,7 +4,6 @@
 
 use super::block::Tag;
 use crate::base::codec::{u32_of, usize_of};
-use crate::base::error::Result;
 use std::ops::Range;
 
 /// See the module.
@@ -97,21 +96,5 @@ impl Unpacked {
         let value_len = u32_of(stride);
         let record = |(i, at)| Record { value_at: value_at + at * stride, value_len, key_at: i * 8, key_len: 8, tag };
         self.records.extend((0..u32_of(n)).zip(0..).map(record));
-    }
-
-    /// Calls `f` with the key of each of some records, which may change it and says which part of it is the key.
-    #[inline(always)]
-    pub(crate) fn change_keys(
-        &mut self,
-        of: Range<usize>,
-        f: impl Fn(&mut [u8]) -> Result<Range<usize>>,
-    ) -> Result<()> {
-        for record in &mut self.records[of] {
-            let start = usize_of(record.key_at);
-            let part = f(&mut self.keys[start..][..usize_of(record.key_len)])?;
-            record.key_at = u32_of(start + part.start);
-            record.key_len = u32_of(part.len());
-        }
-        Ok(())
     }
 }

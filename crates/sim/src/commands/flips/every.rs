@@ -158,9 +158,9 @@ impl Every {
     }
 }
 
-/// A cursor's record with its value.
-fn read<'a>(record: Result<Option<(&'a [u8], LazyValue<'a>)>, Error>) -> Result<Option<(&'a [u8], &'a [u8])>, Error> {
-    record?.map(|(key, value)| Ok((key, value.bytes()?))).transpose()
+/// A cursor's record with the bytes of its value.
+fn read<'a>((key, value): (&'a [u8], LazyValue<'a>)) -> Result<(&'a [u8], &'a [u8]), Error> {
+    Ok((key, value.bytes()?))
 }
 
 impl Whole {
@@ -169,7 +169,7 @@ impl Whole {
         let mut cursor = table.cursor().map_err(|e| format!("cursor gives {e}"))?;
         for n in 0..=self.records.len() {
             let expected = self.records.get(n);
-            match read(cursor.next()) {
+            match cursor.next().and_then(|record| record.map(read).transpose()) {
                 Ok(found) if found == expected.map(|(key, value)| (key.as_slice(), value.as_slice())) => {}
                 Ok(found) => {
                     let key = expected.map(|e| &e.0);
