@@ -284,7 +284,7 @@ fn what_range_deletes_hide_stays_hidden_while_runs_are_merged() {
             db.flush().unwrap();
         }
     }
-    let done = AtomicBool::new(false);
+    let (done, looked) = (AtomicBool::new(false), AtomicBool::new(false));
     let look = |rng: &mut Rng| {
         for _ in 0..100 {
             let k = rng.number() % n;
@@ -296,11 +296,16 @@ fn what_range_deletes_hide_stays_hidden_while_runs_are_merged() {
             let mut rng = Rng::new(7);
             while !done.load(Ordering::Relaxed) {
                 look(&mut rng);
+                looked.store(true, Ordering::Relaxed);
             }
         });
+        while !looked.load(Ordering::Relaxed) && !reader.is_finished() {
+            std::thread::yield_now();
+        }
         db.settle().unwrap();
         done.store(true, Ordering::Relaxed);
         reader.join().unwrap();
     });
+    look(&mut Rng::new(8));
     assert_eq!(table.count().unwrap(), model.len() as u64);
 }

@@ -121,7 +121,7 @@ impl Options {
         self
     }
 
-    /// The memory to be used for everything, in bytes: page cache, memtables, merges. Transactions
+    /// The memory to be used for everything, in bytes: memtables, merges, and what is kept of pages. Transactions
     /// come on top while they are open, and so do the fences of runs, about 1/1000 of the data. Default:
     /// 256 MiB; at least 8 MiB.
     pub fn memory_bytes(mut self, bytes: u64) -> Options {

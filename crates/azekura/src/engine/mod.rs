@@ -1,7 +1,7 @@
 //! The engine: everything between the public handles and the file.
 //!
 //! Lock order: `changing_tables`, `relieving`, `flushing`, `checkpoint`, `commit`, `waiting`, `work`, the log's `io`, the values' `open` and `queue`,
-//! the caches' `shares`, then the leaves (the log's `queue`, space, the caches' clocks).
+//! then the leaves (the log's `queue`, space, the page cache's clock).
 
 mod batch;
 mod checkpoint;

@@ -206,7 +206,7 @@ fn build(
 /// checkpoint came to name for one of the next. Whoever finds the same checkpoint skips another random
 /// number of them besides.
 const ID_GAP: u64 = 1 << 20;
-/// The part of the budget that guides may take where pages are read in the file's mapping: for pages of 16 KiB, 50
+/// The part of the budget that guides may take where pages are read in the file's mapping: for pages of 16 KiB, 64
 /// times as much data as the budget.
 const GUIDES_PART: u64 = 4;
 

@@ -108,8 +108,7 @@ impl Engine {
         if is_read {
             self.make_way();
         }
-        // Where memtables are read, they are flushed at half their size, so that a get has less to look
-        // through and the page cache may keep its own.
+        // Where memtables are read, they are flushed at half their size, so that a get has less to look through.
         let size = self.flush_bytes();
         let limit = if is_read { size / 2 } else { size };
         self.pace.limit.store(limit, Ordering::Relaxed);

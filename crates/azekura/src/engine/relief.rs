@@ -155,7 +155,7 @@ impl Engine {
     #[cold]
     fn admit_measured(&self, batch: &Batch) -> Result<Admitted<'_>> {
         let made: u64 = batch.created.iter().map(|t| t.name.len() as u64 + TABLE_BYTES).sum();
-        let bytes = made + batch.parts.iter().map(|p| p.block.bytes() as u64).sum::<u64>();
+        let bytes = made + batch.parts.iter().map(|p| p.block.bytes() as u64 + p.ranges.bytes()).sum::<u64>();
         let only_deletes = || batch.parts.iter().all(|p| (0..p.block.len()).all(|i| p.block.tag(i) == Tag::Delete));
         let frees = batch.created.is_empty() && only_deletes();
         let run_bytes = bytes + bytes / RUN_OVERHEAD_PART;

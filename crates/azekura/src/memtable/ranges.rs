@@ -45,6 +45,11 @@ impl Ranges {
         self.list.len()
     }
 
+    /// What they take in a file, near enough.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.iter().map(|r| (r.start.len() + r.end.as_ref().map_or(0, Vec::len) + 16) as u64).sum()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Range> {
         self.list.iter()
     }

@@ -58,20 +58,23 @@ impl Guides {
         self.taken.load(Ordering::Relaxed) + CHUNK_BYTES <= self.bytes_max
     }
 
-    /// Memory for a chunk, if there is some left.
-    fn take(self: &Arc<Self>) -> Option<Share> {
-        let more = |taken: usize| Some(taken + CHUNK_BYTES).filter(|&sum| sum <= self.bytes_max);
+    /// So much memory, if it is left.
+    fn take(self: &Arc<Self>, bytes: usize) -> Option<Share> {
+        let more = |taken: usize| Some(taken + bytes).filter(|&sum| sum <= self.bytes_max);
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Share(self.clone()))
+        Some(Share { all: self.clone(), bytes })
     }
 }
 
 /// The memory of a chunk, until it is dropped.
-struct Share(Arc<Guides>);
+struct Share {
+    all: Arc<Guides>,
+    bytes: usize,
+}
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.0.taken.fetch_sub(CHUNK_BYTES, Ordering::Relaxed);
+        self.all.taken.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -85,8 +88,8 @@ pub(super) struct KnownPages {
 
 struct Parts {
     states: Box<[AtomicU8]>,
-    /// None where there was no memory for it.
-    chunks: Box<[OnceLock<Option<Chunk>>]>,
+    /// Made when there is memory for them.
+    chunks: Box<[OnceLock<Chunk>]>,
 }
 
 struct Chunk {
@@ -146,9 +149,20 @@ impl KnownPages {
     #[inline(always)]
     pub(super) fn prefetch(&self, page: u32) {
         let Some(parts) = self.parts.get() else { return };
-        if let Some(Some(chunk)) = parts.chunks.get(usize_of(page) / CHUNK).and_then(OnceLock::get) {
+        if let Some(chunk) = parts.chunks.get(usize_of(page) / CHUNK).and_then(OnceLock::get) {
             prefetch_line(chunk.guides[usize_of(page) % CHUNK].get().cast());
         }
+    }
+
+    /// The chunk of that number, if there is memory for it.
+    fn chunk<'a>(&self, parts: &'a Parts, number: usize) -> Option<&'a Chunk> {
+        let place = parts.chunks.get(number)?;
+        if place.get().is_none() {
+            let pages = CHUNK.min(parts.states.len() - number * CHUNK);
+            // Another thread may be quicker: then this one's goes.
+            let _ours = place.set(Chunk::new(&self.guides, pages)?);
+        }
+        place.get()
     }
 
     /// A page was found whole just now, and this is its guide: gives it where it is kept, or else none.
@@ -156,8 +170,7 @@ impl KnownPages {
         self.guides.checked.fetch_add(1, Ordering::Relaxed);
         let parts = self.parts.get_or_init(|| Parts::new(self.pages));
         let state = parts.states.get(usize_of(page))?;
-        let chunk = parts.chunks.get(usize_of(page) / CHUNK)?;
-        let Some(chunk) = chunk.get_or_init(|| Chunk::new(&self.guides)) else {
+        let Some(chunk) = self.chunk(parts, usize_of(page) / CHUNK) else {
             // Where another thread was quicker, it has said the same.
             let _raced = state.compare_exchange(UNKNOWN, USES, Ordering::Relaxed, Ordering::Relaxed);
             return None;
@@ -193,7 +206,7 @@ impl Parts {
     /// The caller has seen the page's state `GUIDED`, with Acquire, or has made it so.
     #[inline(always)]
     unsafe fn guide(&self, page: u32) -> Option<&Guide> {
-        let chunk = self.chunks.get(usize_of(page) / CHUNK)?.get()?.as_ref()?;
+        let chunk = self.chunks.get(usize_of(page) / CHUNK)?.get()?;
         let at = usize_of(page) % CHUNK;
         chunk.shadow.read(at * size_of::<Guide>()..(at + 1) * size_of::<Guide>());
         // SAFETY: by the caller it was written, and nobody writes to it again.
@@ -202,11 +215,11 @@ impl Parts {
 }
 
 impl Chunk {
-    /// None beyond the budget.
-    fn new(all: &Arc<Guides>) -> Option<Chunk> {
-        let share = all.take()?;
-        let guides = (0..CHUNK).map(|_| UnsafeCell::new(Guide::NONE)).collect();
-        Some(Chunk { guides, shadow: Shadow::new(CHUNK_BYTES), _share: share })
+    /// For so many pages; none beyond the budget.
+    fn new(all: &Arc<Guides>, pages: usize) -> Option<Chunk> {
+        let share = all.take(pages * size_of::<Guide>())?;
+        let guides = (0..pages).map(|_| UnsafeCell::new(Guide::NONE)).collect();
+        Some(Chunk { guides, shadow: Shadow::new(pages * size_of::<Guide>()), _share: share })
     }
 }
 
@@ -256,13 +269,18 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_has_taken_of_the_budget_it_gives_back() {
-        let guides = Guides::new(CHUNK_BYTES);
-        let (first, second) = (KnownPages::new(1, guides.clone()), KnownPages::new(1, guides.clone()));
+    fn what_a_run_has_taken_of_the_budget_others_take_when_it_goes() {
+        let guides = Guides::new(3 * size_of::<Guide>());
+        let (first, second) = (KnownPages::new(2, guides.clone()), KnownPages::new(2, guides.clone()));
         assert!(first.learn(0, guide_of(0)).is_some() && second.learn(0, guide_of(0)).is_none());
+        assert_eq!(guides.stats().bytes, 2 * size_of::<Guide>() as u64);
         drop(first);
         assert_eq!(guides.stats().bytes, 0);
-        assert!(KnownPages::new(1, guides).learn(0, guide_of(0)).is_some());
+        // A page that was used without a guide gets one when it is checked again.
+        assert!(second.learn(1, guide_of(1)).is_some() && second.learn(0, guide_of(0)).is_none());
+        while second.get(0).is_some() {}
+        assert!(second.learn(0, guide_of(0)).is_some());
+        assert!(matches!(second.get(0), Some(Known::Guide(_))));
     }
 }
 
@@ -276,7 +294,7 @@ mod models {
         loom::model(|| {
             let known = Arc::new(KnownPages::new(1, Guides::new(1 << 20)));
             let parts = known.parts.get_or_init(|| Parts::new(1));
-            let _chunk = parts.chunks[0].get_or_init(|| Chunk::new(&known.guides));
+            let _chunk = known.chunk(parts, 0);
             let learn = |known: &KnownPages| {
                 if let Some(guide) = known.learn(0, Guide::numbered(4)) {
                     assert_eq!(guide.len(), 5);

@@ -24,7 +24,8 @@ pub(crate) enum PageHold<'a> {
     Large(Arc<LargePage>),
 }
 
-/// A page that the cache does not keep: of several units, or one that nobody's reading has met (`has`).
+/// A copy of a page that is not kept: one of several units, one that does not stand together in the file, or one that
+/// nobody's reading has met (`has`).
 pub(crate) struct LargePage {
     pub(super) bytes: Box<[u8]>,
     pub(super) guide: Guide,

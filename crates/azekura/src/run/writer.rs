@@ -120,7 +120,7 @@ impl RunWriter {
     }
 
     /// The same, of pages of 4 KiB, which the engine does not write.
-    #[cfg(test)]
+    #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn of_small_pages(mut self) -> RunWriter {
         self.page_bytes = crate::base::limits::SMALL_PAGE_BYTES;
         self.builder = GeneralBuilder::new(self.page_bytes);

@@ -114,7 +114,8 @@ impl Room {
         let Some(disk) = self.look_closely().filter(|_| self.held_bytes() < bytes) else {
             return self.held_bytes() >= bytes;
         };
-        let missing = align_up(bytes - self.held_bytes());
+        // Extents that were taken and not yet written have no blocks either.
+        let missing = align_up((bytes + self.taken_bytes()).saturating_sub(self.held_max.load(Ordering::Relaxed)));
         let ahead = (bytes / AHEAD_PART).min(AHEAD_BYTES_MAX) / ALIGN_BYTES * ALIGN_BYTES;
         let end = align_up(disk.len).max(self.space.end());
         for more in [missing + ahead, missing] {
@@ -134,10 +135,15 @@ impl Room {
     /// What cutting meets.
     pub(crate) fn cut(&self, kept: u64) -> Result<()> {
         let _growing = self.growing.lock();
-        let tail = align_up(kept.saturating_sub(self.space.free_bytes()));
+        if kept > 0 {
+            self.look_closely();
+        }
+        let held = self.held_bytes();
         self.space.with_end(|end| {
             let len = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
-            let end = end.saturating_add(tail);
+            // Holes may have no blocks: what is held is counted, and what of it is behind the end.
+            let in_holes = held.saturating_sub(len.saturating_sub(end));
+            let end = end.saturating_add(align_up(kept.saturating_sub(in_holes)));
             if end < len { self.file.set_len(end).map_err(|e| Error::io("shortening the file", e)) } else { Ok(()) }
         })?;
         if kept > 0 {
@@ -155,6 +161,21 @@ impl Room {
         if !self.is_tight() {
             return Ok(self.space.alloc_up_to(len_min, len_max));
         }
+        let mut refused = Vec::new();
+        let taken = self.take_reserved(len_min, len_max, during, &mut refused);
+        refused.into_iter().for_each(|extent| self.space.free(extent));
+        taken
+    }
+
+    /// As `take`. A hole may have no blocks, and others, or the end of the file, have them: those that were refused are
+    /// kept from being found again.
+    fn take_reserved(
+        &self,
+        len_min: u64,
+        len_max: u64,
+        during: &'static str,
+        refused: &mut Vec<Extent>,
+    ) -> Result<Extent> {
         let mut len = len_max.max(len_min);
         loop {
             let mut found = self.space.alloc_up_to(len, len_max);
@@ -163,20 +184,19 @@ impl Room {
                 found = self.space.shrink(found, len);
                 reserved = self.reserve(found, during);
             }
-            match reserved {
-                Ok(true) => return Ok(found),
-                Ok(false) if len > len_min => {}
-                Ok(false) => {
-                    self.space.free(found);
-                    return Err(Error::NoSpace { during });
-                }
-                Err(e) => {
-                    self.space.free(found);
-                    return Err(e);
-                }
+            if matches!(reserved, Ok(true)) {
+                return Ok(found);
             }
-            self.space.free(found);
-            len = align_up(len / 2).max(len_min);
+            let is_last = found.end() >= self.space.end();
+            refused.push(found);
+            reserved?;
+            if is_last && len == len_min {
+                return Err(Error::NoSpace { during });
+            }
+            if is_last {
+                refused.drain(..).for_each(|extent| self.space.free(extent));
+                len = align_up(len / 2).max(len_min);
+            }
         }
     }
 
@@ -197,5 +217,124 @@ impl Room {
         if !reserved {
             self.unreserving.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::io;
+
+    /// A file of which only some blocks are there, on a disk that has some left.
+    #[derive(Default)]
+    struct Sparse {
+        blocks: Mutex<(BTreeSet<u64>, u64)>,
+        len: AtomicU64,
+    }
+
+    impl File for Sparse {
+        fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_durable_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_back(&self, _: u64, _: u64) {}
+        fn wait_written(&self, _: u64, _: u64) {}
+        fn sync_data(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn sync_all(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn len(&self) -> io::Result<u64> {
+            Ok(self.len.load(Ordering::Relaxed))
+        }
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.len.store(len, Ordering::Relaxed);
+            self.blocks.lock().0.retain(|block| block * ALIGN_BYTES < len);
+            Ok(())
+        }
+        fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
+            let (there, free) = &mut *self.blocks.lock();
+            for block in offset / ALIGN_BYTES..(offset + len).div_ceil(ALIGN_BYTES) {
+                if !there.contains(&block) {
+                    *free = free.checked_sub(1).ok_or(io::Error::from(rustix::io::Errno::NOSPC))?;
+                    there.insert(block);
+                }
+            }
+            self.len.fetch_max(offset + len, Ordering::Relaxed);
+            Ok(true)
+        }
+        fn punch(&self, _: u64, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn disk_room(&self) -> io::Result<Option<DiskRoom>> {
+            let (there, free) = &*self.blocks.lock();
+            let (taken_bytes, free_bytes) = (there.len() as u64 * ALIGN_BYTES, free * ALIGN_BYTES);
+            Ok(Some(DiskRoom { len: self.len()?, taken_bytes, free_bytes }))
+        }
+        fn try_lock(&self, _: bool) -> io::Result<bool> {
+            Ok(true)
+        }
+        fn unlock(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A file of 100 blocks: ten that are taken at its beginning and its end, two holes between them of which neither
+    /// has blocks, parted by one that is taken.
+    fn sparse(free: u64) -> (Arc<Sparse>, Arc<Room>) {
+        let file = Arc::new(Sparse::default());
+        let extent = |from: u64, to: u64| Extent { offset: from * ALIGN_BYTES, len: (to - from) * ALIGN_BYTES };
+        let live = vec![extent(2, 10), extent(50, 51), extent(90, 100)];
+        file.blocks.lock().1 = u64::MAX;
+        live.iter().chain(&[extent(0, 2)]).for_each(|e| drop(file.allocate(e.offset, e.len)));
+        file.blocks.lock().1 = free;
+        let space = Space::from_live(2 * ALIGN_BYTES, live).map_err(drop).unwrap();
+        let room = Room::new(file.clone(), Arc::new(space), u64::MAX);
+        room.look();
+        (file, room)
+    }
+
+    #[test]
+    fn what_was_secured_is_found_behind_holes_without_blocks() {
+        let (file, room) = sparse(30);
+        assert!(room.is_tight() && room.secure(20 * ALIGN_BYTES));
+        // Others take the rest.
+        file.blocks.lock().1 = 0;
+        room.look();
+        let mut taken = 0;
+        while let Ok(extent) = room.take(ALIGN_BYTES, 4 * ALIGN_BYTES, "a test") {
+            assert!(extent.offset >= 100 * ALIGN_BYTES, "{extent:?} has no blocks");
+            taken += extent.len;
+        }
+        assert!(taken >= 20 * ALIGN_BYTES, "{taken} bytes of what was secured");
+        assert_eq!(room.taken_bytes(), 21 * ALIGN_BYTES + taken, "what was refused is free again");
+    }
+
+    #[test]
+    fn what_is_kept_is_not_cut_off_because_of_holes_without_blocks() {
+        let (file, room) = sparse(30);
+        assert!(room.secure(20 * ALIGN_BYTES));
+        room.cut(20 * ALIGN_BYTES).unwrap();
+        file.blocks.lock().1 = 0;
+        room.look();
+        assert!(room.secure(20 * ALIGN_BYTES), "{} bytes are left of it", room.held_bytes());
+        room.cut(0).unwrap();
+        assert_eq!(file.len().unwrap(), 100 * ALIGN_BYTES);
+    }
+
+    #[test]
+    fn extents_that_are_not_written_yet_do_not_count_as_held() {
+        let (_file, room) = sparse(100);
+        // Taken while the disk had plenty.
+        let ahead = room.space.alloc(60 * ALIGN_BYTES);
+        assert!(room.secure(10 * ALIGN_BYTES), "beside {ahead:?}");
+        assert!(room.held_bytes() >= 10 * ALIGN_BYTES);
     }
 }
