@@ -225,3 +225,33 @@ fn damage_over_a_jump_is_noticed_by_a_later_checkpoint() {
         assert_eq!(found(&damaged, 30, read_only), Found::Error);
     }
 }
+
+/// A block may hold what it held before a write that never reached the disk: a frame that vouches, where one with
+/// commits took its place. What follows it says that it is not the newest.
+#[test]
+fn a_frame_that_vouches_is_not_taken_for_the_one_that_took_its_place() {
+    let disk = Disk::seeded(3);
+    let db = Db::open_on(&disk, PATH, options()).unwrap();
+    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let mut before = Vec::new();
+    for i in 0..8u32 {
+        put_eventually(&db, &t, i, 1, 20);
+        db.sync().unwrap();
+        before.push(disk.bytes(PATH));
+    }
+    let bytes = disk.bytes(PATH);
+    assert_eq!(found(&bytes, 8, true), Found::All);
+    let mut stale = 0;
+    for old in &before {
+        let last = frames(old).pop().unwrap();
+        assert_eq!(last.payload_bytes, 0, "it vouches");
+        let mut damaged = bytes.clone();
+        damaged[last.at..last.at + BLOCK].copy_from_slice(&old[last.at..last.at + BLOCK]);
+        stale += usize::from(damaged != bytes);
+        for read_only in [true, false] {
+            let expected = if damaged == bytes { Found::All } else { Found::Error };
+            assert_eq!(found(&damaged, 8, read_only), expected, "frame {}, {read_only}", last.number);
+        }
+    }
+    assert!(stale >= 5, "{stale} blocks were written since");
+}

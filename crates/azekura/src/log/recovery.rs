@@ -225,6 +225,11 @@ impl Walk<'_> {
             return Err(Error::corrupt("superblock", 0, detail));
         }
         self.durable_below = self.durable_below.max(frame.durable_below);
+        if frame.len == 0 && !frame.jump && frame.number.checked_add(1) != Some(self.end) {
+            // It only vouches: the next frame takes its place. So the chain ends here, or what stands behind it shows
+            // that the write which took its place was lost.
+            return Ok(None);
+        }
         self.number += 1;
         self.at += size;
         self.bytes += size;
