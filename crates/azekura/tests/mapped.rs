@@ -133,7 +133,8 @@ fn damage_before_the_first_touch_is_an_error() {
                 Err(e) => panic!("key {i}: {e}"),
             }
         }
-        assert!(right > RECORDS / 10 && errors > RECORDS / 10, "{right} right, {errors} errors");
+        // How many are left depends on where the fences stand.
+        assert!(errors > RECORDS / 10 && right + errors == RECORDS, "{right} right, {errors} errors");
         assert!(!db.check(|_| {}).unwrap().problems.is_empty());
         drop(t);
         let _refused: Result<(), Error> = Db::close(db);
