@@ -123,6 +123,11 @@ impl KnownPages {
         self.parts.get().is_some()
     }
 
+    /// What the guides of all runs may take.
+    pub(super) fn guides_bytes_max(&self) -> usize {
+        self.guides.bytes_max
+    }
+
     /// Whether there is memory for more guides.
     pub(super) fn has_room(&self) -> bool {
         self.guides.has_room()

@@ -242,17 +242,21 @@ impl Run {
     }
 
     /// Takes the run's pages into the cache, or checks them where they stand, as long as no others have to go for
-    /// them: of a run that will take the place of one that is being read, before readers meet it. What cannot be read
-    /// is the business of whoever asks for it.
+    /// them: of a run that will take the place of one that is being read, before readers meet it. Where pages stand, no
+    /// more bytes are read than guides may take. What cannot be read is the business of whoever asks for it.
     pub(crate) fn warm(&self) -> Result<()> {
-        for page in 0..u32_of(usize_of64(self.info.filter_pages())) {
+        let bytes_max = match &self.pages {
+            RunPages::Mapped(pages) => pages.data.guides_bytes_max(),
+            RunPages::Cached { .. } => usize::MAX,
+        };
+        for page in 0..u32_of(usize_of64(self.info.filter_pages()).min(bytes_max / PAGE_BYTES)) {
             match &self.pages {
                 RunPages::Mapped(pages) => drop(self.mapped_filter(pages, page, 0)?),
                 RunPages::Cached { filter, .. } if !filter.has_room() => break,
                 RunPages::Cached { filter, .. } => drop(filter.get(page, |frame, _| self.load_filter(page, frame))?),
             }
         }
-        for page in 0..self.meta()?.pages() {
+        for page in 0..self.meta()?.pages().min(bytes_max / self.info.page_bytes) {
             let has_room = match &self.pages {
                 RunPages::Mapped(pages) => pages.data.has_room(),
                 RunPages::Cached { data, .. } => data.has_room(),
