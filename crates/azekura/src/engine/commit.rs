@@ -28,6 +28,8 @@ const BY_REFERENCE_BYTES_MIN: usize = 256 << 10;
 const SPARES_MAX: usize = 4;
 /// One of more than this many times the size wanted waits for a table that needs it.
 const SPARE_TIMES_MAX: usize = 4;
+/// What waits for the log is a bulk from this part of a memtable on: shorter runs would be merged too often.
+const BULK_PART: u64 = 4;
 
 /// The part of the engine that the commit lock guards.
 pub(super) struct Commit {
@@ -486,6 +488,13 @@ impl Engine {
     /// Makes every commit so far durable. Where the log finds no room, a flush may, which makes it needless.
     pub(crate) fn sync(&self) -> Result<()> {
         self.life.check()?;
+        if self.is_bulk_waiting() {
+            match self.flush() {
+                // The log may take what a run finds no room for.
+                Err(Error::NoSpace { .. }) => {}
+                done => return done,
+            }
+        }
         if let Err(e) = self.sync_until(self.state.load().visible()) {
             if !matches!(e, Error::NoSpace { .. }) {
                 return Err(e);
@@ -497,6 +506,12 @@ impl Engine {
             self.log.vouch();
         }
         Ok(())
+    }
+
+    /// Whether so much waits for the log that a flush makes it durable better: it has to be written to a run anyway, and
+    /// is then written once.
+    fn is_bulk_waiting(&self) -> bool {
+        self.log.queued_bytes() as u64 >= self.config.memtable_bytes / BULK_PART
     }
 
     /// Flushes, since the log takes much of what room there is. If there is none for that, the commit will see.

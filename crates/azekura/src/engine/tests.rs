@@ -573,3 +573,26 @@ fn a_value_segment_that_is_closed_on_a_full_disk_takes_what_it_needs() {
     drop((others, segment));
     db.close().unwrap();
 }
+
+/// A bulk is written to a run when it is synced, and not to the log before.
+#[test]
+fn syncing_a_bulk_writes_it_once() {
+    let storage = MemStorage::default();
+    let options =
+        || Options::new().memory_bytes(64 << 20).durability(Durability::Eventual).eventual_delay(Duration::MAX);
+    let db = Db::open_on(&storage, "bulk.azk", options()).unwrap();
+    let table = db.table("t", Kind::Ordered).unwrap();
+    table.put_many((0..400_000u64).map(|i| (i.to_be_bytes(), i.to_le_bytes()))).unwrap();
+    db.sync().unwrap();
+    assert!(db.engine.checkpoint.lock().flushed_seq > 0);
+    let (written, file) = (db.stats().written_bytes, db.stats().file_bytes);
+    assert!(written < file * 5 / 4, "{written} bytes written for a file of {file}");
+    // A little is synced by the log, which is one write and one sync.
+    let flushes = db.stats().flushes;
+    table.put(&7u64.to_be_bytes(), b"seven").unwrap();
+    db.sync().unwrap();
+    assert_eq!(db.stats().flushes, flushes);
+    db.close().unwrap();
+    let db = Db::open_on(&storage, "bulk.azk", options()).unwrap();
+    assert_eq!(db.read().count(&db.open_table("t").unwrap()).unwrap(), 400_000);
+}

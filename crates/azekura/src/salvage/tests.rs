@@ -148,7 +148,8 @@ fn layered() -> World {
         world.commit("hash", Kind::Hash, (0..200).map(|i| (number(i * 3 + age), None)));
         world.db().flush().unwrap();
     }
-    fill(&mut world, 2990, 3100, 9);
+    // Few enough for the log: a bulk would be flushed.
+    fill(&mut world, 2990, 3020, 9);
     world.db().sync().unwrap();
     world
 }
