@@ -26,7 +26,7 @@ use crate::memtable::chunk::Chunk;
 use source::Source;
 use std::cmp::Ordering;
 use std::sync::Arc;
-use value::Reader;
+use value::{Reader, Sources};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Direction {
@@ -230,7 +230,10 @@ impl Cursor {
             key = &self.key;
         }
         let value = match source.tag() {
-            Tag::Large => LazyValue::apart(source.value(), &mut self.reader, &self.db)?,
+            Tag::Large => {
+                let sources = Sources { all: &self.sources, front: self.front };
+                LazyValue::apart(sources, &mut self.reader, &self.db)?
+            }
             _ => LazyValue::here(source.value()),
         };
         Ok((key, value))

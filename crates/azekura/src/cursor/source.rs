@@ -18,7 +18,9 @@ use crate::memtable::chunk::Chunk;
 use crate::memtable::ranges::Ranges;
 use crate::run::HeldPage;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A place before the first or after the last record.
 const NOWHERE: usize = usize::MAX;
@@ -32,8 +34,17 @@ enum Feed {
     Active(ActiveFeed),
 }
 
+/// A page whose records take longer to walk waits for the disk, or for whoever walks.
+const WAITED: Duration = Duration::from_micros(20);
+/// How many bytes of pages the system is asked for ahead of such a walk.
+const AHEAD_BYTES: usize = 1 << 20;
+
 /// A walk over a sorted run.
 struct LevelFeed {
+    /// When the walk came to the page.
+    since: Option<Instant>,
+    /// The pages that the system was asked for: those next to the walk are not asked for again.
+    asked: Range<usize>,
     /// The page in which the source stands.
     held: Option<HeldPage>,
     /// The place among the level's runs of the one that has the page.
@@ -84,7 +95,7 @@ impl Source {
     }
 
     pub(super) fn level(level: Arc<SortedRun>) -> Source {
-        Source::new(Feed::Level(LevelFeed { held: None, run: 0, level }))
+        Source::new(Feed::Level(LevelFeed { since: None, asked: 0..0, held: None, run: 0, level }))
     }
 
     pub(super) fn active(owner: CountedArc<ActiveBuf>, seq: u64) -> Source {
@@ -135,12 +146,31 @@ impl Source {
     /// The value, or the reference to a large one, where it stands.
     #[inline(always)]
     pub(super) fn value(&self) -> &[u8] {
-        let bytes = match &self.feed {
+        self.record().value(self.bytes())
+    }
+
+    /// What the records of the batch point into.
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        match &self.feed {
             Feed::Level(feed) => feed.held.as_ref().map_or(&[][..], |held| held.page().bytes()),
             Feed::Chunk(chunk) => &chunk.block.heap,
             Feed::Active(feed) => feed.entry().value,
+        }
+    }
+
+    /// References of the large values of the batch that come after the record.
+    pub(super) fn next_references(&self) -> impl Iterator<Item = &[u8]> {
+        let (here, len) = (self.at.wrapping_sub(self.batch_at), self.batch.len());
+        let next = match self.to {
+            _ if here >= len => 0..0,
+            Direction::Forward => here + 1..len,
+            Direction::Backward => 0..here,
         };
-        self.record().value(bytes)
+        let back = self.to == Direction::Backward;
+        let nth = move |n| if back { next.end - 1 - n } else { next.start + n };
+        let records = (0..next.len()).map(move |n| self.batch.record(nth(n)));
+        records.filter(|record| record.tag == Tag::Large).map(|record| record.value(self.bytes()))
     }
 
     /// The order of two records' keys.
@@ -267,10 +297,13 @@ impl Source {
     #[cold]
     fn turn_page(&mut self, to: Direction) -> Result<()> {
         self.at = NOWHERE;
-        let Feed::Level(LevelFeed { held: Some(held), run, .. }) = &self.feed else { return Ok(()) };
+        let Feed::Level(feed) = &mut self.feed else { return Ok(()) };
+        let Some(number) = feed.held.as_ref().map(|held| held.number) else { return Ok(()) };
+        feed.look_ahead(number, to);
+        let run = feed.run;
         match to {
-            Direction::Forward => self.load_forward(*run, held.number + 1),
-            Direction::Backward => self.load_backward(*run, held.number),
+            Direction::Forward => self.load_forward(run, number + 1),
+            Direction::Backward => self.load_backward(run, number),
         }
     }
 
@@ -413,9 +446,37 @@ impl Source {
 }
 
 impl LevelFeed {
+    /// The walk leaves a page of the run: if it was long in it, the system is asked for those that come next.
+    fn look_ahead(&mut self, number: usize, to: Direction) {
+        let now = Instant::now();
+        let is_slow = self.since.replace(now).is_some_and(|since| now - since > WAITED);
+        if !is_slow {
+            return;
+        }
+        let run = &self.level.runs[self.run];
+        let pages = (AHEAD_BYTES / run.info.page_bytes).max(2);
+        let next = match to {
+            Direction::Forward => number + 1..number + 1 + pages,
+            Direction::Backward => number.saturating_sub(pages)..number,
+        };
+        // Half of it at a time.
+        let middle = next.start + next.len() / 2;
+        if !self.asked.contains(&middle) {
+            let new = match to {
+                Direction::Forward if self.asked.contains(&next.start) => self.asked.end..next.end,
+                Direction::Backward if self.asked.contains(&next.end.saturating_sub(1)) => next.start..self.asked.start,
+                _ => next.clone(),
+            };
+            run.will_read(new);
+            self.asked = next;
+        }
+    }
+
     /// Takes hold of a page instead of the one before.
     fn hold(&mut self, run: usize, number: usize) -> Result<Page<'_>> {
-        self.run = run;
+        if self.run != run {
+            (self.run, self.asked) = (run, 0..0);
+        }
         if self.held.as_ref().is_none_or(|held| held.number != number || !held.is_of(&self.level.runs[run])) {
             // First, so that the cache may use its frame for the next.
             self.held = None;

@@ -1,11 +1,16 @@
 //! The value of a record that a cursor has come to.
 
+use super::source::Source;
 use crate::api::Db;
 use crate::base::codec::usize_of;
 use crate::base::error::Result;
 use crate::values::ahead::Ahead;
 use crate::values::{LargeValue, ValueRef};
 use std::fmt;
+use std::time::{Duration, Instant};
+
+/// A read of a value that takes longer has waited for the disk.
+const WAITED: Duration = Duration::from_micros(20);
 
 /// The value of a record of a [`Cursor`](super::Cursor), which is read when its bytes are asked for.
 ///
@@ -34,14 +39,23 @@ pub struct LazyValue<'a>(Inner<'a>);
 enum Inner<'a> {
     /// Beside its key.
     Here(&'a [u8]),
-    /// In a value segment.
-    Apart { reference: &'a [u8], len: usize, reader: &'a mut Reader, db: &'a Db },
+    /// In a value segment; the first source has the reference.
+    Apart { sources: Sources<'a>, len: usize, reader: &'a mut Reader, db: &'a Db },
+}
+
+/// The sources of a cursor, and which of them is first.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    pub(super) all: &'a [Source],
+    pub(super) front: usize,
 }
 
 /// What a cursor reads large values with.
 #[derive(Default)]
 pub(super) struct Reader {
     ahead: Ahead,
+    /// How many of the values to come the system was asked to read.
+    asked: usize,
     /// The one that was given out last.
     value: Option<LargeValue>,
 }
@@ -52,9 +66,9 @@ impl<'a> LazyValue<'a> {
         LazyValue(Inner::Here(bytes))
     }
 
-    pub(super) fn apart(reference: &'a [u8], reader: &'a mut Reader, db: &'a Db) -> Result<LazyValue<'a>> {
-        let len = usize_of(ValueRef::decode(reference)?.len);
-        Ok(LazyValue(Inner::Apart { reference, len, reader, db }))
+    pub(super) fn apart(sources: Sources<'a>, reader: &'a mut Reader, db: &'a Db) -> Result<LazyValue<'a>> {
+        let len = usize_of(ValueRef::decode(sources.reference())?.len);
+        Ok(LazyValue(Inner::Apart { sources, len, reader, db }))
     }
 
     /// The bytes of the value. They stay until the cursor moves.
@@ -65,7 +79,7 @@ impl<'a> LazyValue<'a> {
     pub fn bytes(self) -> Result<&'a [u8]> {
         match self.0 {
             Inner::Here(bytes) => Ok(bytes),
-            Inner::Apart { reference, reader, db, .. } => reader.read(reference, db),
+            Inner::Apart { sources, reader, db, .. } => reader.read(sources, db),
         }
     }
 
@@ -87,11 +101,27 @@ impl<'a> LazyValue<'a> {
 
 impl Reader {
     #[cold]
-    fn read(&mut self, reference: &[u8], db: &Db) -> Result<&[u8]> {
+    fn read(&mut self, sources: Sources<'_>, db: &Db) -> Result<&[u8]> {
         db.engine.life.check()?;
         // What was read ahead is filled anew only if nobody holds it.
         self.value = None;
-        Ok(self.value.insert(self.ahead.read(&db.engine.values, reference)?))
+        let began = Instant::now();
+        let value = self.ahead.read(&db.engine.values, sources.reference())?;
+        if self.asked > 0 {
+            self.asked -= 1;
+        } else if began.elapsed() > WAITED {
+            // Where one value comes from the disk, those after it do.
+            let next = sources.all.iter().flat_map(Source::next_references);
+            self.asked = db.engine.values.will_read(next);
+        }
+        Ok(self.value.insert(value))
+    }
+}
+
+impl Sources<'_> {
+    /// The value of the record at which the first source stands.
+    fn reference(&self) -> &[u8] {
+        self.all[self.front].value()
     }
 }
 

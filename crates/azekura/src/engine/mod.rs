@@ -113,6 +113,8 @@ pub(crate) struct Engine {
     /// Memtables have held more than a little since memory was last given back.
     loading: AtomicBool,
     crowd: crowd::Crowd,
+    /// Whether gets of many keys have waited for the disk of late.
+    pub(crate) reads_wait: AtomicBool,
     /// What the background threads wait for.
     work: Mutex<threads::Work>,
     work_changed: Condvar,

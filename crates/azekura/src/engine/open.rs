@@ -186,6 +186,7 @@ fn build(
         few_bytes: Default::default(),
         loading: Default::default(),
         crowd: Crowd::new(),
+        reads_wait: AtomicBool::new(false),
         work: Mutex::default(),
         work_changed: Condvar::new(),
         stop: AtomicBool::new(false),

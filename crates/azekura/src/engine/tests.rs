@@ -1,5 +1,6 @@
 //! What only the engine's inside can show: moments between two locks, and extents that nobody names.
 
+mod ahead;
 mod dropped;
 mod few;
 mod forged;

@@ -7,6 +7,7 @@
 //! A run is addressed by its own offsets and pages; its extents say where these lie in the file,
 //! so that it can be moved without being rewritten. Checksums name the run, not the place.
 
+mod ahead;
 pub(crate) mod filter;
 mod held;
 mod known;

@@ -73,6 +73,10 @@ impl File for Gate {
         }
     }
 
+    fn will_read(&self, offset: u64, len: u64) {
+        self.file.will_read(offset, len);
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.change(|| self.file.sync_data())
     }

@@ -87,6 +87,10 @@ impl File for Metered {
         self.file.wait_written(offset, len);
     }
 
+    fn will_read(&self, offset: u64, len: u64) {
+        self.file.will_read(offset, len);
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()?;
         add(&self.counters.syncs, 1);

@@ -75,6 +75,9 @@ pub trait File: Send + Sync {
     /// there are; it does not make them durable. A failure is kept for the next sync to report.
     fn wait_written(&self, offset: u64, len: u64);
 
+    /// Says that a range will be read soon, so that the system may begin to. A hint.
+    fn will_read(&self, _offset: u64, _len: u64) {}
+
     /// Makes all earlier writes, and the length, durable. Never retried on failure.
     ///
     /// # Errors

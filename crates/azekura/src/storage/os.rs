@@ -224,6 +224,12 @@ impl File for OsFile {
         }
     }
 
+    fn will_read(&self, offset: u64, len: u64) {
+        if end_of(offset, len).is_ok() {
+            platform::will_read(&self.file, offset, len);
+        }
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.check_failure()?;
         self.keep_failure(self.file.sync_data())
@@ -352,6 +358,13 @@ mod platform {
         sync_range(file, offset, len, WAIT_BEFORE | WRITE | WAIT_AFTER)
     }
 
+    pub(super) fn will_read(file: &fs::File, offset: u64, len: u64) {
+        // No length would mean all of the file. A refusal costs time only.
+        if let Some(len) = std::num::NonZeroU64::new(len) {
+            let _refused = rustix::fs::fadvise(file, offset, Some(len), rustix::fs::Advice::WillNeed);
+        }
+    }
+
     pub(super) fn write_dsync(file: &fs::File, buf: &[u8], offset: u64) -> Result<usize, Errno> {
         let bufs = [IoSlice::new(buf)];
         rustix::io::pwritev2(file, &bufs, offset, ReadWriteFlags::DSYNC)
@@ -397,6 +410,8 @@ mod platform {
     pub(super) fn wait_written(_: &fs::File, _: u64, _: u64) -> Result<(), Errno> {
         Err(Errno::NOSYS)
     }
+
+    pub(super) fn will_read(_: &fs::File, _: u64, _: u64) {}
 
     pub(super) fn write_dsync(_: &fs::File, _: &[u8], _: u64) -> Result<usize, Errno> {
         Err(Errno::NOSYS)

@@ -1,17 +1,30 @@
 //! Many lookups at once: each step is done for a group of keys before the next step begins, so that
 //! the misses of one key overlap those of the others.
+//!
+//! Where pages and values come from the disk, the system is asked for those of the keys ahead, so that the disk has
+//! many reads to do at once. What is in memory would only be slower for it, so it is done once a wave of keys has taken
+//! so long that it must have waited.
 
 use super::get::lookup;
+use crate::base::codec::u32_of;
 use crate::base::error::Result;
 use crate::base::key::{KeyBuf, SortKey};
 use crate::engine::Engine;
 use crate::engine::state::{SortedRun, TableState};
 use crate::format::block::Tag;
 use crate::run::{Run, find_held};
+use crate::values::{VALUE_REF_BYTES, ValueRef};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// Keys in flight: more than the processor's line buffers, few enough for the first-level cache.
 const GROUP: usize = 32;
+/// Keys for whose pages, and then values, the system is asked together.
+const WAVE: usize = 4 * GROUP;
+/// A key that takes longer has waited for the disk: one in memory takes less than a tenth, a read of the fastest disks
+/// more.
+const WAITED: Duration = Duration::from_micros(10);
 
 /// Calls `f` with the place and value of each key.
 pub(crate) fn get_many<K: AsRef<[u8]>>(
@@ -21,29 +34,90 @@ pub(crate) fn get_many<K: AsRef<[u8]>>(
     keys: &[K],
     mut f: impl FnMut(usize, Option<&[u8]>),
 ) -> Result<()> {
-    for (g, group) in keys.chunks(GROUP).enumerate() {
-        let mut bufs: [KeyBuf; GROUP] = std::array::from_fn(|_| KeyBuf::new());
-        let mut sorts: [SortKey<'_>; GROUP] = [SortKey { head: 0, bytes: &[] }; GROUP];
-        for ((key, buf), sort) in group.iter().zip(&mut bufs).zip(&mut sorts) {
-            *sort = t.kind.sort_key(key.as_ref(), engine.hash_seed, buf);
+    for (w, wave) in keys.chunks(WAVE).enumerate() {
+        let began = Instant::now();
+        let waits = engine.reads_wait.load(Ordering::Relaxed);
+        if waits {
+            ask_for_pages(engine, t, wave)?;
         }
-        let base = g * GROUP;
-        let mut give = |i: usize, found: Option<(Tag, &[u8])>| -> Result<()> {
-            match found {
-                None | Some((Tag::Delete, _)) => f(base + i, None),
-                Some((Tag::Put, value)) => f(base + i, Some(value)),
-                Some((Tag::Large, reference)) => f(base + i, Some(&engine.read_large(reference)?)),
-            }
-            Ok(())
-        };
-        let sorts = &sorts[..group.len()];
-        if t.memtable_is_empty() && t.few.is_none() && t.levels.iter().all(|l| l.ranges.is_empty()) {
-            group_in_runs(t, sorts, &mut give)?;
-        } else {
-            for (i, &sort) in sorts.iter().enumerate() {
-                if lookup(t, seq, sort, |tag, slot| give(i, Some((tag, slot.bytes()))))?.transpose()?.is_none() {
-                    give(i, None)?;
+        let mut apart = Apart::default();
+        for (g, group) in wave.chunks(GROUP).enumerate() {
+            let base = w * WAVE + g * GROUP;
+            get_group(engine, t, seq, group, |i, found| {
+                match found {
+                    None | Some((Tag::Delete, _)) => f(base + i, None),
+                    Some((Tag::Put, value)) => f(base + i, Some(value)),
+                    Some((Tag::Large, reference)) if waits => apart.push(base + i, reference)?,
+                    Some((Tag::Large, reference)) => f(base + i, Some(&engine.read_large(reference)?)),
                 }
+                Ok(())
+            })?;
+        }
+        apart.give(engine, &mut f)?;
+        let waited = began.elapsed() > WAITED * u32_of(wave.len());
+        if waited != waits {
+            engine.reads_wait.store(waited, Ordering::Relaxed);
+        }
+    }
+    Ok(())
+}
+
+fn get_group<K: AsRef<[u8]>>(
+    engine: &Engine,
+    t: &TableState,
+    seq: u64,
+    group: &[K],
+    mut give: impl FnMut(usize, Option<(Tag, &[u8])>) -> Result<()>,
+) -> Result<()> {
+    let mut bufs: [KeyBuf; GROUP] = std::array::from_fn(|_| KeyBuf::new());
+    let mut sorts: [SortKey<'_>; GROUP] = [SortKey { head: 0, bytes: &[] }; GROUP];
+    for ((key, buf), sort) in group.iter().zip(&mut bufs).zip(&mut sorts) {
+        *sort = t.kind.sort_key(key.as_ref(), engine.hash_seed, buf);
+    }
+    let sorts = &sorts[..group.len()];
+    if t.memtable_is_empty() && t.few.is_none() && t.levels.iter().all(|l| l.ranges.is_empty()) {
+        return group_in_runs(t, sorts, &mut give);
+    }
+    for (i, &sort) in sorts.iter().enumerate() {
+        if lookup(t, seq, sort, |tag, slot| give(i, Some((tag, slot.bytes()))))?.transpose()?.is_none() {
+            give(i, None)?;
+        }
+    }
+    Ok(())
+}
+
+/// Large values of a wave, which are read together: the places of their keys, and their references.
+#[derive(Default)]
+struct Apart(Vec<(usize, [u8; VALUE_REF_BYTES])>);
+
+impl Apart {
+    fn push(&mut self, i: usize, reference: &[u8]) -> Result<()> {
+        self.0.push((i, ValueRef::decode(reference)?.encode()));
+        Ok(())
+    }
+
+    /// Asks for all, then reads them one by one.
+    fn give(&self, engine: &Engine, f: &mut impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        engine.values.will_read(self.0.iter().map(|(_, reference)| reference.as_slice()));
+        for (i, reference) in &self.0 {
+            f(*i, Some(&engine.read_large(reference)?));
+        }
+        Ok(())
+    }
+}
+
+/// Has the system begin to read the pages in which keys may be.
+#[cold]
+fn ask_for_pages<K: AsRef<[u8]>>(engine: &Engine, t: &TableState, keys: &[K]) -> Result<()> {
+    for key in keys {
+        let mut buf = KeyBuf::new();
+        let sort = t.kind.sort_key(key.as_ref(), engine.hash_seed, &mut buf);
+        let hash = t.kind.filter_hash(sort);
+        for run in t.levels.iter().filter_map(|level| level.run_for(sort)) {
+            if run.may_contain(hash)?
+                && let Some(page) = run.meta()?.page_of(sort)
+            {
+                run.will_read(page..page + 1);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Reading large values in the order in which they were written: a stretch at a time.
+//! Reading large values in the order in which they were written: a stretch at a time; and having the system read
+//! values that are asked for soon.
 //!
 //! One read of a quarter of a mebibyte brings in what many small ones would, and stays in the
 //! processor's cache until it has been handed out. It begins when two values are read that stand
@@ -12,6 +13,50 @@ use std::sync::Arc;
 
 /// How much is read ahead; it fits the second-level cache beside everything else.
 const AHEAD_BYTES: u64 = 256 << 10;
+
+/// How much the system is asked to read at once.
+pub(crate) const WILL_READ_BYTES: u64 = 1 << 20;
+/// Values that stand no farther apart are read together: so much comes in as soon as one block.
+const GAP_BYTES: u64 = 16 << 10;
+
+impl ValueStore {
+    /// Has the system begin to read some values, as far as [`WILL_READ_BYTES`] go, and says how many these are. A hint.
+    pub(crate) fn will_read<'a>(&self, references: impl Iterator<Item = &'a [u8]>) -> usize {
+        let mut bytes = 0;
+        let mut wanted: Vec<ValueRef> = Vec::new();
+        for at in references.map_while(|reference| ValueRef::decode(reference).ok()) {
+            bytes += u64::from(at.len);
+            if bytes > WILL_READ_BYTES {
+                break;
+            }
+            wanted.push(at);
+        }
+        wanted.sort_unstable_by_key(|at| (at.segment, at.offset));
+        let end = |at: &ValueRef| u64::from(at.offset) + u64::from(at.len);
+        for near in wanted.chunk_by(|a, b| a.segment == b.segment && u64::from(b.offset) <= end(a) + GAP_BYTES) {
+            if let (Some(first), Some(last)) = (near.first(), near.last())
+                && let Ok(segment) = self.segment_of(*first)
+            {
+                segment.will_read(u64::from(first.offset), end(last));
+            }
+        }
+        wanted.len()
+    }
+}
+
+impl Segment {
+    /// Has the system begin to read what stands in the file of bytes `start` to `end`.
+    fn will_read(&self, start: u64, end: u64) {
+        let (place, end) = (self.place(), end.min(self.written()));
+        let mut at = start;
+        while at < end {
+            let Some((offset, together)) = place.stretch(at) else { break };
+            let len = together.min(end - at);
+            self.file.will_read(offset, len);
+            at += len;
+        }
+    }
+}
 
 /// What a reader of one transaction or cursor has read ahead.
 #[derive(Default)]

@@ -17,6 +17,8 @@ pub(super) enum Call {
     WriteSuperblock,
     WriteDurable,
     Sync,
+    /// A hint, whatever the hook says.
+    WillRead,
 }
 
 type Hook = Arc<dyn Fn(Call) -> io::Result<()> + Send + Sync>;
@@ -134,6 +136,10 @@ impl File for HookedFile {
 
     fn wait_written(&self, offset: u64, len: u64) {
         self.file.wait_written(offset, len);
+    }
+
+    fn will_read(&self, _: u64, _: u64) {
+        let _hint = self.ask(Call::WillRead);
     }
 
     fn sync_data(&self) -> io::Result<()> {
