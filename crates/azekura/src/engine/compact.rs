@@ -32,7 +32,7 @@ const MERGING: &str = "merging";
 type Successor = Option<Arc<SortedRun>>;
 
 impl Engine {
-    /// Does a merge. False: the table is gone, or the engine is stopping.
+    /// Does a merge. False: the table is gone, the engine is stopping, or somebody needs room sooner.
     pub(super) fn run_job(&self, job: Job) -> Result<bool> {
         let Some(_claim) = self.claim_for(&job, 1.0) else { return Err(Error::NoSpace { during: MERGING }) };
         self.try_job(job)
@@ -51,6 +51,7 @@ impl Engine {
     /// The job is consumed, since what holds its inputs keeps their place in the file.
     fn merge(&self, job: Job) -> Result<bool> {
         let stepwise = job.is_stepwise();
+        let is_background = job.is_background();
         let Job { table, inputs, bottom, drain, closing, together, urgent } = job;
         let started = Instant::now();
         let records: u64 = inputs.iter().map(|l| l.records()).sum();
@@ -72,6 +73,9 @@ impl Engine {
         let mut before = merger.partitions_done();
         while !output.step(&mut merger)? {
             if self.stopping() && !short && !closing {
+                return Ok(false);
+            }
+            if is_background && self.is_held_up() {
                 return Ok(false);
             }
             if !self.leaves_room(urgent) {

@@ -42,6 +42,11 @@ impl Job {
         Job { table, inputs, bottom, drain: Vec::new(), closing: false, together: false, urgent: false }
     }
 
+    /// Whether nobody waits for it.
+    pub(super) fn is_background(&self) -> bool {
+        !self.closing && !self.together && !self.urgent
+    }
+
     /// Whether inputs go as the merge goes on.
     pub(super) fn is_stepwise(&self) -> bool {
         let carries_ranges = || !self.bottom && self.inputs.iter().any(|l| !l.ranges.is_empty());

@@ -124,6 +124,11 @@ impl Drop for Admitted<'_> {
 }
 
 impl Engine {
+    /// Whether somebody waits for merges to end on a nearly full disk: a commit that needs room, for one.
+    pub(super) fn is_held_up(&self) -> bool {
+        self.holding_back.load(Ordering::Relaxed) > 0 && self.room.is_tight()
+    }
+
     /// How large memtables are to become before they are flushed, by which all that is made of them is measured.
     pub(super) fn flush_bytes(&self) -> u64 {
         let most = self.config.memtable_bytes;
