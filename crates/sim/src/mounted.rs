@@ -1,15 +1,20 @@
 //! A small file system of its own: ext4 in a file, mounted on a loop device, where the machine and our rights
 //! allow it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A mounted file system, gone when this is dropped.
+/// What the names of images begin with.
+const PREFIX: &str = "azekura-small-";
+
+/// A mounted file system, gone when this is dropped; or, if the process is killed before, when the next one is made.
 pub struct Mounted {
     image: PathBuf,
     mount: PathBuf,
+    /// Locked as long as its process lives.
+    _lock: Option<File>,
 }
 
 impl Mounted {
@@ -19,12 +24,18 @@ impl Mounted {
     /// Why none can be had here, on one line.
     pub fn new(bytes: u64) -> Result<Mounted, String> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
+        remove_abandoned();
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let base = place().join(format!("azekura-small-{}-{number}", std::process::id()));
-        let small = Mounted { image: base.with_extension("ext4"), mount: base };
+        let base = place().join(format!("{PREFIX}{}-{number}", std::process::id()));
+        let mut small = Mounted { image: base.with_extension("ext4"), mount: base, _lock: None };
         let text = |e: std::io::Error| e.to_string();
         fs::create_dir_all(&small.mount).map_err(text)?;
-        fs::File::create(&small.image).and_then(|f| f.set_len(bytes)).map_err(text)?;
+        // Nobody else sees it before it is locked.
+        let unlocked = small.mount.with_extension("new");
+        let image = File::create(&unlocked).map_err(text)?;
+        image.lock().and_then(|()| image.set_len(bytes)).map_err(text)?;
+        fs::rename(&unlocked, &small.image).map_err(text)?;
+        small._lock = Some(image);
         call("mkfs.ext4", &["-q", "-F", "-m", "0"], &[&small.image])?;
         call("mount", &["-o", "loop"], &[&small.image, &small.mount])?;
         Ok(small)
@@ -38,10 +49,28 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // It may not have been mounted.
-        let _unmounted = call("umount", &[], &[&self.mount]);
-        let _removed = fs::remove_dir(&self.mount);
-        let _gone = fs::remove_file(&self.image);
+        remove(&self.image, &self.mount);
+    }
+}
+
+fn remove(image: &Path, mount: &Path) {
+    // It may not have been mounted.
+    let _unmounted = call("umount", &[], &[mount]);
+    let _removed = fs::remove_dir(mount);
+    let _gone = fs::remove_file(image);
+}
+
+/// Removes what processes have left that were killed.
+fn remove_abandoned() {
+    let Ok(entries) = fs::read_dir(place()) else { return };
+    for image in entries.flatten().map(|entry| entry.path()) {
+        let name = image.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(PREFIX)
+            && name.ends_with(".ext4")
+            && File::open(&image).is_ok_and(|file| file.try_lock().is_ok())
+        {
+            remove(&image, &image.with_extension(""));
+        }
     }
 }
 
@@ -59,4 +88,23 @@ fn call(program: &str, arguments: &[&str], paths: &[&Path]) -> Result<(), String
     }
     let text = String::from_utf8_lossy(&output.stderr);
     Err(format!("{program}: {}", text.lines().next().unwrap_or("failed")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_has_left_is_removed() {
+        let base = place().join(format!("{PREFIX}{}-abandoned", std::process::id()));
+        let (image, kept) =
+            (base.with_extension("ext4"), place().join(format!("{PREFIX}{}-kept.ext4", std::process::id())));
+        fs::create_dir(&base).unwrap();
+        fs::write(&image, b"").unwrap();
+        let in_use = File::create(&kept).unwrap();
+        in_use.lock().unwrap();
+        remove_abandoned();
+        assert!(!image.exists() && !base.exists() && kept.exists());
+        fs::remove_file(kept).unwrap();
+    }
 }
