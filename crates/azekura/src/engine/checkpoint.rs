@@ -25,6 +25,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const WRITING_MANIFEST: &str = "writing the manifest";
+/// Room for the next manifest is twice what the last one took, and no less.
+const SPARE_BYTES_MIN: u64 = 16 << 10;
 
 /// What the checkpoint lock guards.
 pub(super) struct Checkpoint {
@@ -32,6 +34,9 @@ pub(super) struct Checkpoint {
     pub(super) number: u64,
     /// The extent of its manifest, if it has one.
     pub(super) manifest: Option<Extent>,
+    /// Room for the next one: on a nearly full disk what is free may be in pieces, and without a checkpoint nothing
+    /// that was merged gives its room back.
+    pub(super) spare: Option<Extent>,
     /// Chains of earlier handles, until a flush has made them needless.
     pub(super) old_logs: Vec<OldLog>,
     /// The state's `flushed_seq` when it was written.
@@ -170,17 +175,22 @@ impl Engine {
         let chain = self.log.chain_after(flushed);
         let kept = guard.old_logs.iter().filter(|l| l.last_seq > flushed).map(|l| &l.chain);
         let manifest = self.manifest(&state, kept.chain(&chain).cloned().collect(), change);
-        let (at, extent) = match self.make_room(&manifest) {
+        let (at, extent) = match self.make_room(guard, &manifest, purpose) {
             Err(e @ Error::NoSpace { .. }) if purpose != Purpose::Close => {
                 self.retired.lock().extend(retired);
                 return Err(e);
             }
             placed => self.poison.guard(placed)?,
         };
+        let bytes = match &at {
+            ManifestAt::Extent { len, .. } => align_up(u64::from(*len)),
+            ManifestAt::Inline(_) => 0,
+        };
         let armed = self.poison.armed("writing a checkpoint");
         let done = self.write_checkpoint(guard, at, extent);
         armed.disarm();
-        self.poison.guard(done)?;
+        let old = self.poison.guard(done)?;
+        self.keep_spare(guard, old, bytes, purpose);
         freed.extend(chain.into_iter().flat_map(|c| self.log.release(c.first_frame)));
         let (needless, kept): (Vec<_>, _) =
             std::mem::take(&mut guard.old_logs).into_iter().partition(|l| l.last_seq <= flushed);
@@ -224,7 +234,7 @@ impl Engine {
     /// Extents that belong to no run and no value segment, for `check`.
     pub(crate) fn live_extents(&self) -> Vec<Extent> {
         let guard = self.checkpoint.lock();
-        let mut live: Vec<Extent> = guard.manifest.into_iter().collect();
+        let mut live: Vec<Extent> = guard.manifest.into_iter().chain(guard.spare).collect();
         live.extend(guard.old_logs.iter().flat_map(|l| l.segments.iter().copied()));
         live.extend(self.log.extents());
         live
@@ -277,25 +287,68 @@ impl Engine {
     }
 
     /// Does what needs room on the disk.
-    fn make_room(&self, manifest: &Manifest) -> Result<(ManifestAt, Option<Extent>)> {
-        let (at, extent) = self.place_manifest(manifest)?;
+    fn make_room(
+        &self,
+        guard: &mut Checkpoint,
+        manifest: &Manifest,
+        purpose: Purpose,
+    ) -> Result<(ManifestAt, Option<Extent>)> {
+        let (at, extent) = self.place_manifest(guard, manifest, purpose)?;
         match self.values.sync() {
             Ok(()) => Ok((at, extent)),
             Err(e) => {
-                extent.into_iter().for_each(|extent| self.space.free(extent));
+                let needless = if guard.spare.is_none() {
+                    guard.spare = extent;
+                    None
+                } else {
+                    extent
+                };
+                needless.into_iter().for_each(|extent| self.space.free(extent));
                 Err(e)
             }
         }
     }
 
+    /// Room of so many bytes for a manifest: the spare, if it is large enough. The last one of a handle takes no more
+    /// than it needs, if there is such a place.
+    fn manifest_room(&self, guard: &mut Checkpoint, len: u64, purpose: Purpose) -> Result<Extent> {
+        let taken = || self.room.take(len, len, WRITING_MANIFEST);
+        let fits = |spare: &mut Extent| spare.len >= len;
+        if purpose == Purpose::Close {
+            return taken().or_else(|e| guard.spare.take_if(fits).ok_or(e));
+        }
+        guard.spare.take_if(fits).map_or_else(taken, Ok)
+    }
+
+    /// Keeps room for the next manifest, if the disk is nearly full: what the last one took, or the spare that was not
+    /// used, if one is large enough, else larger room if there is any. `old` is free otherwise; the manifest has `bytes`.
+    fn keep_spare(&self, guard: &mut Checkpoint, old: Option<Extent>, bytes: u64, purpose: Purpose) {
+        let is_wanted = purpose != Purpose::Close && self.room.is_tight();
+        let wanted = if is_wanted { (2 * bytes).max(SPARE_BYTES_MIN) } else { 0 };
+        let mut kept: Vec<Extent> = guard.spare.take().into_iter().chain(old).collect();
+        if is_wanted && kept.iter().all(|extent| extent.len < wanted) {
+            kept.extend(self.room.take(wanted, wanted, WRITING_MANIFEST));
+        }
+        kept.sort_unstable_by_key(|extent| extent.len);
+        if is_wanted {
+            guard.spare = kept.pop();
+        }
+        kept.into_iter().for_each(|extent| self.space.free(extent));
+    }
+
     /// Writes the manifest where no checkpoint has one, unless it fits the superblock.
-    fn place_manifest(&self, manifest: &Manifest) -> Result<(ManifestAt, Option<Extent>)> {
+    fn place_manifest(
+        &self,
+        guard: &mut Checkpoint,
+        manifest: &Manifest,
+        purpose: Purpose,
+    ) -> Result<(ManifestAt, Option<Extent>)> {
         let bytes = manifest.encode();
         if bytes.len() <= INLINE_BYTES_MAX {
             return Ok((ManifestAt::Inline(bytes), None));
         }
         let len = align_up(bytes.len() as u64);
-        let extent = self.room.take(len, len, WRITING_MANIFEST)?;
+        let extent = self.manifest_room(guard, len, purpose)?;
         let (sum, n) = (crc(0, &bytes), u32_of(bytes.len()));
         let mut padded = bytes;
         padded.resize(usize_of64(len), 0);
@@ -306,7 +359,13 @@ impl Engine {
         Ok((ManifestAt::Extent { offset: extent.offset, len: n, crc: sum }, Some(extent)))
     }
 
-    fn write_checkpoint(&self, guard: &mut Checkpoint, at: ManifestAt, extent: Option<Extent>) -> Result<()> {
+    /// Gives the extent of the manifest before, which is needless then.
+    fn write_checkpoint(
+        &self,
+        guard: &mut Checkpoint,
+        at: ManifestAt,
+        extent: Option<Extent>,
+    ) -> Result<Option<Extent>> {
         let old = std::mem::replace(&mut guard.manifest, extent);
         self.sync_checkpoint()?;
         let number = guard.number + 1;
@@ -315,10 +374,7 @@ impl Engine {
         self.file.write_durable_at(&block, 0).map_err(|e| Error::io("writing the superblock", e))?;
         guard.number = number;
         self.file.write_at(&block, ALIGN_BYTES).map_err(|e| Error::io("writing the superblock", e))?;
-        if let Some(extent) = old {
-            self.space.free(extent);
-        }
-        Ok(())
+        Ok(old)
     }
 }
 

@@ -172,6 +172,7 @@ fn build(
         checkpoint: Mutex::new(Checkpoint {
             number: found.block.number,
             manifest: found.extent,
+            spare: None,
             old_logs: replayed.logs,
             flushed_seq: flushed,
             clean: found.manifest.logs.is_empty(),

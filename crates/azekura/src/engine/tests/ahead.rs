@@ -13,11 +13,15 @@ fn value(i: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|at| (i.wrapping_mul(31) ^ at.wrapping_mul(i | 1) >> 3) as u8).collect()
 }
 
-/// A database of small and of large values, each in a table of its own, opened anew on a disk whose reads take a
-/// while; and the hints that it was given since.
-fn slow(disk: &Hooked) -> (Db, Arc<AtomicU64>) {
-    let options = || Options::new().memory_bytes(8 << 20);
-    let db = Db::open_on(disk, "db", options()).unwrap();
+fn options() -> Options {
+    Options::new().memory_bytes(8 << 20)
+}
+
+/// A database of small and of large values, each in a table of its own, on a disk whose reads take a while; and how
+/// often it is told of reads to come.
+fn slow() -> (Hooked, Arc<AtomicU64>) {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "db", options()).unwrap();
     for (name, len) in [("small", 200), ("large", 1_500)] {
         let table = db.table(name, Kind::Ordered).unwrap();
         table.put_many((0..RECORDS).map(|i| (i.to_be_bytes(), value(i, len)))).unwrap();
@@ -34,13 +38,13 @@ fn slow(disk: &Hooked) -> (Db, Arc<AtomicU64>) {
         }
         Ok(())
     });
-    (Db::open_on(disk, "db", options()).unwrap(), hints)
+    (disk, hints)
 }
 
 #[test]
 fn gets_of_many_keys_ask_for_pages_and_values_ahead() {
-    let disk = Hooked::default();
-    let (db, hints) = slow(&disk);
+    let (disk, hints) = slow();
+    let db = Db::open_on(&disk, "db", options()).unwrap();
     for (name, len, least) in [("small", 200, 20), ("large", 1_500, 100)] {
         let table = db.open_table(name).unwrap();
         let before = hints.load(Ordering::Relaxed);
@@ -61,11 +65,12 @@ fn gets_of_many_keys_ask_for_pages_and_values_ahead() {
 
 #[test]
 fn walks_ask_for_pages_and_values_ahead_both_ways() {
-    let disk = Hooked::default();
-    let (db, hints) = slow(&disk);
+    let (disk, hints) = slow();
     for (name, len) in [("small", 200), ("large", 1_500)] {
-        let table = db.open_table(name).unwrap();
         for forward in [true, false] {
+            // Opened anew, so that nothing is in memory.
+            let db = Db::open_on(&disk, "db", options()).unwrap();
+            let table = db.open_table(name).unwrap();
             let before = hints.load(Ordering::Relaxed);
             let mut cursor = table.cursor().unwrap();
             if !forward {
