@@ -3,8 +3,7 @@
 use super::{CheckReport, Config, Options, Stats, Table};
 use crate::base::error::{Error, Result};
 use crate::base::key::Kind;
-use crate::base::sync::Mutex;
-use crate::base::sync::thread::JoinHandle;
+use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::engine::{self, Engine, Progress};
 use crate::storage::{OsStorage, Storage};
 use crate::txn::{ReadTxn, WriteOptions, WriteTxn};
@@ -34,17 +33,20 @@ pub struct Db {
 /// Closes the engine when the last handle goes.
 struct Closer {
     engine: Arc<Engine>,
-    threads: Mutex<Option<Vec<JoinHandle<()>>>>,
+    /// Nobody has closed it, or is at it.
+    is_open: AtomicBool,
 }
 
 impl Closer {
     fn close(&self, last: bool) -> Result<()> {
         // First, for in a forked child nobody may be there who would let go of the lock.
         self.engine.life.check()?;
-        let mut threads = Some(self.threads.lock().take().ok_or(Error::Closed)?);
-        let closed = self.engine.close(&mut threads, last);
-        // They are still there where nothing was closed.
-        *self.threads.lock() = threads;
+        let mut is_open = self.is_open.swap(false, Ordering::AcqRel);
+        if !is_open {
+            return Err(Error::Closed);
+        }
+        let closed = self.engine.close(&mut is_open, last);
+        self.is_open.store(is_open, Ordering::Release);
         closed
     }
 }
@@ -54,7 +56,7 @@ impl Drop for Closer {
         if self.engine.life.is_forked() {
             // All of it belongs to the parent: the threads are not here, the file and its lock are shared. What
             // this process has of it is a copy, which goes with the process.
-            std::mem::forget((self.engine.clone(), self.threads.get_mut().take()));
+            std::mem::forget(self.engine.clone());
             return;
         }
         // Whoever wants to know closes the database himself; nothing durable is lost either way.
@@ -98,8 +100,8 @@ impl Db {
     }
 
     fn open_in(storage: &dyn Storage, path: &Path, config: Config) -> Result<Db> {
-        let (engine, threads) = engine::open(storage, path, config)?;
-        let closer = Arc::new(Closer { engine: engine.clone(), threads: Mutex::new(Some(threads)) });
+        let engine = engine::open(storage, path, config)?;
+        let closer = Arc::new(Closer { engine: engine.clone(), is_open: AtomicBool::new(true) });
         Ok(Db { engine, closer })
     }
 

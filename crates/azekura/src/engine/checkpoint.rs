@@ -215,6 +215,11 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether the newest checkpoint names no log: all is in runs.
+    pub(super) fn is_clean(&self) -> bool {
+        self.checkpoint.lock().clean
+    }
+
     /// Whether a manifest of its own ends the file, and there is a hole for the next.
     pub(super) fn manifest_ends_the_file(&self) -> bool {
         let manifest = self.checkpoint.lock().manifest;

@@ -5,16 +5,16 @@ use super::checkpoint::Purpose;
 use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::Ordering;
-use crate::base::sync::thread::JoinHandle;
 use std::sync::Arc;
 
 impl Engine {
     /// Closes, and lets others open the file: whoever still has a handle gets `Closed` from it, and no read that
     /// is under way believes what comes after this (`storage/gate.rs`). If there is no room for what is not durable,
-    /// the handle stays open and keeps its threads, unless this is the `last` of it: then what was saved is saved.
-    pub(crate) fn close(&self, threads: &mut Option<Vec<JoinHandle<()>>>, last: bool) -> Result<()> {
-        let closed = self.finish(threads, last);
-        if threads.is_some() {
+    /// the handle stays open (`is_open`) and keeps its threads, unless this is the `last` of it: then what was saved is
+    /// saved.
+    pub(crate) fn close(&self, is_open: &mut bool, last: bool) -> Result<()> {
+        let closed = self.finish(is_open, last);
+        if *is_open {
             return closed;
         }
         self.life.close();
@@ -35,9 +35,9 @@ impl Engine {
 
     /// Flushes, ends the threads and the log, and cuts the file to its length. The threads are left if nothing was
     /// closed.
-    fn finish(&self, threads: &mut Option<Vec<JoinHandle<()>>>, last: bool) -> Result<()> {
+    fn finish(&self, is_open: &mut bool, last: bool) -> Result<()> {
         if self.config.read_only {
-            drop(threads.take());
+            *is_open = false;
             return Ok(());
         }
         if !last && self.poison.check().is_ok() {
@@ -55,7 +55,8 @@ impl Engine {
             self.closed.store(false, Ordering::Release);
             return saved.map(drop);
         }
-        self.stop_threads(threads.take().unwrap_or_default());
+        *is_open = false;
+        self.stop_threads();
         if !saved? {
             // The log has what could not be flushed, and the next handle reads it.
             return self.trim();

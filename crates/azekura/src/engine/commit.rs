@@ -187,9 +187,11 @@ enum Ready {
 
 impl Engine {
     /// Commits a batch and gives its sequence number.
-    pub(crate) fn commit(&self, batch: Batch) -> Result<u64> {
+    pub(crate) fn commit(&self, mut batch: Batch) -> Result<u64> {
         self.check_writable()?;
         self.check_open()?;
+        // Whose delay nobody would watch is durable at once.
+        batch.durable |= !self.look_after();
         if self.log.is_long() {
             self.shorten_log()?;
         }
@@ -197,8 +199,7 @@ impl Engine {
         self.pace_writer(batch.user_bytes)?;
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);
-        let durable = batch.durable;
-        let done = if durable { self.commit_durable(batch) } else { self.commit_eventual(batch) };
+        let done = if batch.durable { self.commit_durable(batch) } else { self.commit_eventual(batch) };
         if let Ok(seq) = done {
             within::note(self, seq);
         }
@@ -501,7 +502,7 @@ impl Engine {
             }
             self.flush()?;
         }
-        if !self.config.threads {
+        if !self.config.threads || !self.is_looked_after() {
             // Else the log's thread does it when the log rests.
             self.log.vouch();
         }

@@ -5,6 +5,7 @@
 
 use super::Engine;
 use super::commit::Commit;
+use super::crew::Role;
 use super::state::{State, TableState};
 use crate::base::error::Result;
 use std::sync::Arc;
@@ -89,6 +90,8 @@ impl Engine {
         self.state.store(Arc::new(next));
         // What the last flush met says nothing of this one.
         self.forget_flush_error();
+        // If it is refused, whoever waits for the flush does it, and the log's thread asks again.
+        let _later = self.need(Role::Flush);
         self.wake();
         Ok(true)
     }

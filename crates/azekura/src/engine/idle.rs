@@ -9,6 +9,7 @@
 //! memory may be the host program's.
 
 use super::Engine;
+use super::crew::Role;
 use crate::base::error::Result;
 use crate::base::heap;
 use crate::base::sync::Instant;
@@ -36,20 +37,21 @@ pub(super) struct Watch {
     held: (u64, Instant),
     /// When memory was last given back, and how long until the next time.
     given: (Instant, Duration),
-    /// What the process held when the engine's threads began.
+    /// What the process held beside the engine when this thread began.
     host_bytes: u64,
 }
 
 impl Watch {
-    pub(super) fn new() -> Watch {
+    pub(super) fn new(engine: &Engine) -> Watch {
         let now = Instant::now();
-        let host_bytes = heap::resident_bytes().unwrap_or(0);
+        let own_bytes = engine.pace.memtable_bytes() + engine.store.pages.stats().bytes;
+        let host_bytes = heap::resident_bytes().unwrap_or(0).saturating_sub(own_bytes);
         Watch { busy: now, held: (0, now), given: (now, GIVE_BACK_MIN), host_bytes }
     }
 }
 
 impl Engine {
-    fn memtables_are_small(&self) -> bool {
+    pub(super) fn memtables_are_small(&self) -> bool {
         self.pace.memtable_bytes() <= self.config.memtable_bytes / SMALL_PART
     }
 
@@ -57,6 +59,7 @@ impl Engine {
     pub(super) fn note_load(&self) {
         if !self.loading.load(Ordering::Relaxed) && !self.memtables_are_small() {
             self.loading.store(true, Ordering::Relaxed);
+            let _later = self.need(Role::Flush);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The engine: everything between the public handles and the file.
 //!
 //! Lock order: `changing_tables`, `relieving`, `flushing`, `checkpoint`, `commit`, `waiting`, `work`, the log's `io`, the values' `open` and `queue`,
-//! then the leaves (the log's `queue`, space, the page cache's clock).
+//! then the leaves (the log's `queue`, space, the page cache's clock, the list of threads).
 
 mod batch;
 mod checkpoint;
@@ -9,6 +9,7 @@ mod close;
 mod commit;
 mod compact;
 mod create;
+mod crew;
 mod crowd;
 mod few;
 mod flush;
@@ -115,6 +116,7 @@ pub(crate) struct Engine {
     crowd: crowd::Crowd,
     /// Whether gets of many keys have waited for the disk of late.
     pub(crate) reads_wait: AtomicBool,
+    crew: crew::Crew,
     /// What the background threads wait for.
     work: Mutex<threads::Work>,
     work_changed: Condvar,
@@ -164,8 +166,14 @@ impl Engine {
 
     /// Stores a large value for a commit to come.
     pub(crate) fn store_large(&self, value: &[u8]) -> Result<(ValueRef, Arc<Segment>)> {
+        // If not, what is stored is waited for, and written, by whoever commits it.
+        let _looked_after = self.look_after();
         let _admitted = self.admit_value(value.len())?;
-        self.values.append(value)
+        let stored = self.values.append(value);
+        if self.values.wants_writer() {
+            let _later = self.need(crew::Role::Values);
+        }
+        stored
     }
 
     /// An error once closing has begun. REQUIRES: the commit lock, else a commit may still follow.

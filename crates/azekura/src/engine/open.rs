@@ -15,6 +15,7 @@ use super::batch::{Batch, BatchPart};
 use super::checkpoint::{Checkpoint, old_log_bytes};
 use super::commit::Commit;
 use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
+use super::crew::Crew;
 use super::crowd::Crowd;
 use super::found::{Found, Logs, Replay, Replayed, read_logs, read_superblocks};
 use super::length::{Length, named_bytes, value_end};
@@ -31,7 +32,6 @@ use crate::base::error::{Error, Result};
 use crate::base::life::Life;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{ArcSwap, Condvar, Mutex};
 use crate::cache::Cache;
 use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
@@ -45,8 +45,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Opens a database and starts its threads.
-pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result<(Arc<Engine>, Vec<JoinHandle<()>>)> {
+/// Opens a database; the background begins if there is something for it to do.
+pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result<Arc<Engine>> {
     let io = Arc::new(IoCounters::default());
     let raw = open_file(storage, path, &config)?;
     let life = Arc::new(Life::new());
@@ -81,7 +81,7 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     if config.read_only {
         let engine = build(Logs::Leave)?;
         engine.lease();
-        return Ok((engine, Vec::new()));
+        return Ok(engine);
     }
     let mut engine = build(Logs::Copy)?;
     match engine.secure(&found) {
@@ -92,8 +92,9 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         done => done?,
     }
     engine.lease();
-    let threads = engine.start_threads()?;
-    Ok((engine, threads))
+    engine.crew.belong_to(&engine);
+    engine.look_after_what_waits()?;
+    Ok(engine)
 }
 
 fn build(
@@ -188,6 +189,7 @@ fn build(
         loading: Default::default(),
         crowd: Crowd::new(),
         reads_wait: AtomicBool::new(false),
+        crew: Crew::new(config.threads && !config.read_only, config.background_merges),
         work: Mutex::default(),
         work_changed: Condvar::new(),
         stop: AtomicBool::new(false),

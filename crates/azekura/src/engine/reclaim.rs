@@ -37,6 +37,7 @@ impl Engine {
     /// however fast others write. On a full disk memory must be flushed; the rest is done as far as there is room. A
     /// table that is damaged is left as it is, which is told when the others are done.
     pub(crate) fn settle(&self) -> Result<()> {
+        self.look_after();
         self.flush()?;
         // The thread that has flushed lets go of what was there before, and with it of dead values.
         drop(self.flushing.lock());

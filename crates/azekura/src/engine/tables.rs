@@ -60,6 +60,7 @@ impl Engine {
     pub(crate) fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         self.check_writable()?;
         check_name(to)?;
+        self.look_after();
         let _changing = self.changing_tables.lock();
         self.sync()?;
         let rename = |state: &State| {
@@ -81,6 +82,7 @@ impl Engine {
     /// Removes a table; its space is free once the readers that see it are gone.
     pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
         self.check_writable()?;
+        self.look_after();
         let _changing = self.changing_tables.lock();
         self.sync()?;
         let remove = |state: &State| {

@@ -8,6 +8,7 @@ mod hooked;
 mod opening;
 mod pages;
 mod panics;
+mod refused;
 mod waste;
 
 use super::Engine;
@@ -559,6 +560,7 @@ fn a_value_segment_that_is_closed_on_a_full_disk_takes_what_it_needs() {
     let others = values.adopt(1000, vec![db.engine.space.alloc(256 << 20)], 0);
     disk.fill_at(1);
     let (_, segment) = values.append(&vec![7; PARTS * SEGMENT_BYTES + 100]).unwrap();
+    db.engine.need(super::crew::Role::Values).unwrap();
     while values.append(&[1]).is_ok() {
         patient();
     }

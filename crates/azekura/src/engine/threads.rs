@@ -1,16 +1,16 @@
-//! The background: one thread flushes, one writes the log when the eventual delay has passed, one
-//! writes large values, and one for each class of merges. Merges run at lower priorities the longer
-//! they are, so that the operating system runs readers, writers and flushes first, and the short
+//! What the background does (`crew.rs` says which of its threads are there): one thread flushes, one writes the log
+//! when the eventual delay has passed, one writes large values, and one for each class of merges. Merges run at lower
+//! priorities the longer they are, so that the operating system runs readers, writers and flushes first, and the short
 //! merges before the long.
 
 use super::Engine;
 use super::checkpoint::Purpose;
+use super::crew::Role;
 use super::idle::Watch;
 use super::pick::{CLASSES, Job, Sizes, pick, pick_idle};
-use super::state::SortedRun;
+use super::state::{SortedRun, TableState};
 use super::waste::Excess;
 use crate::base::error::{Error, Result};
-use crate::base::sync::thread::{self, JoinHandle};
 use crate::base::sync::{Instant, MutexGuard};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ const MORE_ROOM_PART: u64 = 4;
 const LOG_TICKS: u32 = 8;
 
 /// How much room the disk has is looked at this often, for others take it too.
-const LOOK: Duration = Duration::from_millis(200);
+pub(super) const LOOK: Duration = Duration::from_millis(200);
 
 /// What the background threads share.
 #[derive(Default)]
@@ -80,32 +80,6 @@ impl Work {
 }
 
 impl Engine {
-    /// Starts the threads of a handle that writes.
-    pub(super) fn start_threads(self: &Arc<Engine>) -> Result<Vec<JoinHandle<()>>> {
-        if !self.config.threads {
-            // Whoever syncs writes the large values that wait.
-            self.values.stop();
-            return Ok(Vec::new());
-        }
-        let mut threads = vec![
-            self.spawn("azekura-flush", |e| e.flush_loop())?,
-            self.spawn("azekura-log", |e| e.log_loop())?,
-            self.spawn("azekura-values", |e| e.values.run())?,
-        ];
-        if self.config.background_merges {
-            for class in 0..CLASSES {
-                threads.push(self.spawn("azekura-merge", move |e| e.merge_loop(class))?);
-            }
-        }
-        Ok(threads)
-    }
-
-    fn spawn(self: &Arc<Engine>, name: &str, body: impl FnOnce(&Engine) + Send + 'static) -> Result<JoinHandle<()>> {
-        let engine = self.clone();
-        let builder = thread::Builder::new().name(name.into());
-        builder.spawn(move || body(&engine)).map_err(|e| Error::io("starting a thread", e))
-    }
-
     /// Wakes whoever waits for the background, and the background itself.
     pub(super) fn wake(&self) {
         let _guard = self.work.lock();
@@ -126,15 +100,10 @@ impl Engine {
         self.work.lock().flush_error = None;
     }
 
-    fn flush_loop(&self) {
-        let mut watch = Watch::new();
-        let mut looked = Instant::now();
+    pub(super) fn flush_loop(&self) {
+        let mut watch = Watch::new(self);
         loop {
             self.give_memory_back(&mut watch);
-            if looked.elapsed() >= LOOK && !self.stopping() {
-                self.room.look();
-                looked = Instant::now();
-            }
             if self.poison.check().is_ok() && !self.stopping() {
                 // Sealing a buffer fails only where a commit would, which reports it.
                 let _later = self.freeze_remainder(&mut watch);
@@ -161,6 +130,7 @@ impl Engine {
             }
             let failed = done.is_err();
             self.note_levels();
+            self.start_merges();
             self.work.lock().flush_error = done.err().map(|e| (number, e));
             self.wake();
             if failed {
@@ -195,11 +165,11 @@ impl Engine {
         self.work.lock().flushes_begun
     }
 
-    /// Waits until a flush has ended or a moment has passed (without threads: flushes); an error if one
+    /// Waits until a flush has ended or a moment has passed (without a thread for it: flushes); an error if one
     /// that began after number `after` has failed.
     pub(super) fn wait_for_flush(&self, after: u64) -> Result<()> {
         self.poison.check()?;
-        if !self.config.threads {
+        if !self.config.threads || self.need(Role::Flush).is_err() {
             return self.flush_frozen();
         }
         let mut work = self.work.lock();
@@ -212,7 +182,7 @@ impl Engine {
         Ok(())
     }
 
-    fn log_loop(&self) {
+    pub(super) fn log_loop(&self) {
         let tick = (self.config.eventual_delay / LOG_TICKS).max(Duration::from_millis(1));
         // Commits that were there then are late at the tick after the next.
         let late = self.config.eventual_delay.saturating_sub(tick * 2);
@@ -220,10 +190,13 @@ impl Engine {
         let mut took = Duration::ZERO;
         let (mut looked, mut frames) = (Instant::now(), 0);
         let mut begun = Instant::now();
+        let mut room_seen = begun;
+        self.keep_watch(&mut room_seen);
         while !self.stopping() {
             self.pause(LOG_REST.min(tick.saturating_sub(begun.elapsed())));
             if looked.elapsed() >= LOG_REST {
                 (looked, frames) = (Instant::now(), self.log.vouch_at_rest(frames));
+                self.keep_watch(&mut room_seen);
             }
             if begun.elapsed() < tick {
                 continue;
@@ -253,7 +226,7 @@ impl Engine {
         }
     }
 
-    fn merge_loop(&self, class: usize) {
+    pub(super) fn merge_loop(&self, class: usize) {
         lower_priority(4 * class as i32 + 8);
         let mut failures = 0u32;
         let mut tidied = [0; 4];
@@ -324,7 +297,7 @@ impl Engine {
         if work.paused > 0 || self.poison.check().is_err() {
             return None;
         }
-        let sizes = Sizes { flush_bytes: self.flush_bytes(), few_runs: self.room.is_tight() };
+        let sizes = self.sizes();
         let busy = |l: &Arc<SortedRun>| work.busy.iter().any(|(_, b)| Arc::ptr_eq(b, l));
         let job =
             state.tables.with_runs().find_map(|t| pick(t, class, &sizes, busy)).or_else(|| {
@@ -332,6 +305,20 @@ impl Engine {
             })?;
         work.begin(class, &job);
         Some(job)
+    }
+
+    /// By what merges are picked here.
+    fn sizes(&self) -> Sizes {
+        Sizes { flush_bytes: self.flush_bytes(), few_runs: self.room.is_tight() }
+    }
+
+    /// Whether a class has a merge to do, whatever others are at; or idle time.
+    pub(super) fn has_job(&self, class: usize, idle: bool) -> bool {
+        let (sizes, state) = (self.sizes(), self.state.load());
+        let due = |t: &Arc<TableState>| {
+            pick(t, class, &sizes, |_| false).is_some() || idle && pick_idle(t, false, |_| false).is_some()
+        };
+        state.tables.with_runs().any(due)
     }
 
     /// What a table has to do with an excess, unless others are at work on it.
@@ -369,17 +356,6 @@ impl Engine {
     pub(super) fn note_levels(&self) {
         let most = self.state.load().tables.with_runs().map(|t| t.levels.len()).max().unwrap_or(0);
         self.pace.set_levels(most);
-    }
-
-    /// Ends the threads: they finish the step they are at.
-    pub(super) fn stop_threads(&self, threads: Vec<JoinHandle<()>>) {
-        self.stop.store(true, Ordering::Release);
-        self.values.stop();
-        self.wake();
-        for thread in threads {
-            // A thread that panicked has already said so on standard error.
-            let _panicked = thread.join();
-        }
     }
 }
 

@@ -1,11 +1,12 @@
-//! The writing side of value segments: the open segment, and the thread that writes full buffers.
+//! The writing side of value segments: the open segment, and the thread that writes full buffers. While there is none,
+//! who waits for a buffer writes it.
 //! What finds no room on the disk is tried again; meanwhile those who wait for it are told.
 
 use super::{LargeValue, Part, Segment, ValueRef};
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{SEGMENT_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
-use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::base::sync::{Condvar, Instant, Mutex, MutexGuard, RwLock};
 use crate::engine::poison::Poison;
 use crate::space::{Extent, Room};
@@ -43,6 +44,8 @@ struct Queue {
     busy: bool,
     /// The disk had no room for the first job.
     full: bool,
+    /// The writer's thread is there, and takes the jobs.
+    has_writer: bool,
     stop: bool,
 }
 
@@ -62,6 +65,8 @@ pub(crate) struct ValueStore {
     queue: Mutex<Queue>,
     /// Signalled when a job comes, and when one is done.
     changed: Condvar,
+    /// There was something to do for the writer's thread.
+    wants_writer: AtomicBool,
     registry: RwLock<HashMap<u32, Weak<Segment>>>,
     next_id: AtomicU32,
     /// Bytes handed to the file, and how many of them a sync has made durable.
@@ -87,6 +92,7 @@ impl ValueStore {
             open: Mutex::new(None),
             queue: Mutex::new(Queue::default()),
             changed: Condvar::new(),
+            wants_writer: AtomicBool::new(false),
             registry: RwLock::default(),
             next_id: AtomicU32::new(next_id),
             handed: AtomicU64::new(0),
@@ -168,6 +174,8 @@ impl ValueStore {
             Some(s) if s.used() + len <= s.bytes() => s.clone(),
             _ => {
                 if let Some(old) = open.take() {
+                    // Nobody waits for its tail.
+                    self.wants_writer.store(true, Ordering::Relaxed);
                     self.close_segment(&old)?;
                 }
                 open.insert(self.new_segment(len)?).clone()
@@ -211,6 +219,7 @@ impl ValueStore {
                 (tail.1.len() == SEGMENT_BYTES).then(|| self.tail_to_part(segment, &mut tail))
             };
             if let Some(job) = full {
+                self.wants_writer.store(true, Ordering::Relaxed);
                 self.enqueue(job)?;
             }
         }
@@ -303,17 +312,17 @@ impl ValueStore {
         Ok(())
     }
 
-    /// Waits until the writer's thread has done a job; where that has ended, does one.
+    /// Waits until the writer's thread has done a job; where there is none, does one.
     fn write_or_wait(&self, queue: &mut MutexGuard<'_, Queue>) -> Result<()> {
         self.poison.check()?;
-        let ended = queue.stop && !queue.busy;
-        if ended {
+        let alone = !queue.has_writer && !queue.busy;
+        if alone {
             self.write_next(queue);
         }
         if queue.full {
             return Err(no_space());
         }
-        if !ended {
+        if !alone {
             self.changed.wait(queue);
         }
         Ok(())
@@ -324,7 +333,7 @@ impl ValueStore {
         self.queue.lock().jobs.iter().map(|job| job.bytes.len() as u64).sum()
     }
 
-    /// Does a job in the place of the writer's thread, which has ended.
+    /// Does a job in the place of the writer's thread, which is not there.
     fn write_next(&self, queue: &mut MutexGuard<'_, Queue>) {
         let Some(job) = queue.jobs.pop_front() else { return };
         queue.busy = true;
@@ -337,6 +346,8 @@ impl ValueStore {
         queue.busy = false;
         queue.full = !written;
         if !written {
+            // It tries again.
+            self.wants_writer.store(true, Ordering::Relaxed);
             queue.jobs.push_front(job);
             self.forget_needless(queue);
         }
@@ -354,26 +365,41 @@ impl ValueStore {
         }
     }
 
+    /// Whether the writer's thread has, or had, something to do.
+    #[inline(always)]
+    pub(crate) fn wants_writer(&self) -> bool {
+        self.wants_writer.load(Ordering::Relaxed)
+    }
+
     /// The body of the writer's thread; returns after `stop`.
     pub(crate) fn run(&self) {
-        let mut unsettled = VecDeque::new();
         let mut queue = self.queue.lock();
+        queue.has_writer = true;
+        self.write_all(&mut queue);
+        queue.has_writer = false;
+        self.changed.notify_all();
+    }
+
+    fn write_all(&self, queue: &mut MutexGuard<'_, Queue>) {
+        let mut unsettled = VecDeque::new();
         loop {
-            let Some(job) = queue.jobs.pop_front() else {
-                if queue.stop {
+            // Who waits for a job may have begun to do it before this thread was there.
+            let job = if queue.busy { None } else { queue.jobs.pop_front() };
+            let Some(job) = job else {
+                if queue.stop && !queue.busy {
                     return;
                 }
-                self.changed.wait(&mut queue);
+                self.changed.wait(queue);
                 continue;
             };
             queue.busy = true;
-            let written = MutexGuard::unlocked(&mut queue, || self.write(&job, &mut unsettled));
-            self.end_job(&mut queue, job, written);
+            let written = MutexGuard::unlocked(queue, || self.write(&job, &mut unsettled));
+            self.end_job(queue, job, written);
             if !written {
                 if queue.stop {
                     return;
                 }
-                self.pause(&mut queue);
+                self.pause(queue);
             }
         }
     }

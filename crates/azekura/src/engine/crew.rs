@@ -1,0 +1,227 @@
+//! The threads of the background, each of which starts when there is first something for it to do: a handle that
+//! only reads has none.
+//!
+//! The log's thread is the first. It starts before anything is changed, or when the database is opened and something is
+//! waiting, and then looks a few times a second what else there is to do (`keep_watch`). Where waiting for
+//! that would be felt, whoever makes the work starts the thread: a freeze the flush, a large value its writer, a flush
+//! the merges.
+//!
+//! If the system refuses a thread nothing is lost: an eventual commit becomes a durable one, whoever waits for a flush
+//! or for large values does the work himself, merges wait, and the next occasion asks again. Once closing has begun to
+//! end the threads none starts.
+//!
+//! Merging threads have lower priorities, which those that they started would inherit: so they start none.
+
+use super::Engine;
+use super::pick::CLASSES;
+use super::threads::LOOK;
+use crate::base::error::{Error, Result};
+use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::sync::thread::{self, JoinHandle};
+use crate::base::sync::{Instant, Mutex};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// What a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Flush,
+    /// Writes the log when the eventual delay has passed, and looks after the others.
+    Log,
+    /// Writes large values.
+    Values,
+    /// One for each class of merges; the last one does what idle time does, too.
+    Merge(usize),
+}
+
+const ROLES: usize = 3 + CLASSES;
+
+impl Role {
+    fn index(self) -> usize {
+        match self {
+            Role::Flush => 0,
+            Role::Log => 1,
+            Role::Values => 2,
+            Role::Merge(class) => 3 + class,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Role::Flush => "azekura-flush",
+            Role::Log => "azekura-log",
+            Role::Values => "azekura-values",
+            Role::Merge(_) => "azekura-merge",
+        }
+    }
+}
+
+/// The threads of an engine.
+pub(super) struct Crew {
+    engine: OnceLock<Weak<Engine>>,
+    /// Which were started; those that never are count as started.
+    started: [AtomicBool; ROLES],
+    hands: Mutex<Hands>,
+    /// The system refuses to start one.
+    #[cfg(test)]
+    pub(super) refused: AtomicBool,
+}
+
+#[derive(Default)]
+struct Hands {
+    threads: Vec<JoinHandle<()>>,
+    /// None starts any more.
+    ended: bool,
+}
+
+impl Crew {
+    /// `threads` and `merges`: whether there are any, and any that merge.
+    pub(super) fn new(threads: bool, merges: bool) -> Crew {
+        let never = |role: usize| !threads || !merges && role >= Role::Merge(0).index();
+        Crew {
+            engine: OnceLock::new(),
+            started: std::array::from_fn(|role| AtomicBool::new(never(role))),
+            hands: Mutex::default(),
+            #[cfg(test)]
+            refused: AtomicBool::new(false),
+        }
+    }
+
+    /// The engine for which the threads work. REQUIRES: called before any starts.
+    pub(super) fn belong_to(&self, engine: &Arc<Engine>) {
+        let _set_once = self.engine.set(Arc::downgrade(engine));
+    }
+
+    #[inline(always)]
+    fn has(&self, role: Role) -> bool {
+        self.started[role.index()].load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    fn start(&self, role: Role) -> Result<()> {
+        let mut hands = self.hands.lock();
+        let Some(engine) = self.engine.get().and_then(Weak::upgrade) else { return Ok(()) };
+        if hands.ended || self.has(role) {
+            return Ok(());
+        }
+        #[cfg(test)]
+        if self.refused.load(Ordering::Relaxed) {
+            return Err(Error::io("starting a thread", std::io::ErrorKind::WouldBlock.into()));
+        }
+        let builder = thread::Builder::new().name(role.name().into());
+        let started = builder.spawn(move || engine.work_as(role)).map_err(|e| Error::io("starting a thread", e))?;
+        hands.threads.push(started);
+        self.started[role.index()].store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Those that were started; none follows them.
+    fn end(&self) -> Vec<JoinHandle<()>> {
+        let mut hands = self.hands.lock();
+        hands.ended = true;
+        std::mem::take(&mut hands.threads)
+    }
+}
+
+impl Engine {
+    /// Sees to it that a thread is there, if the options allow it and the engine is not being closed.
+    ///
+    /// # Errors
+    /// What the system says if it starts none: the work is the caller's then, or waits for the next occasion.
+    #[inline(always)]
+    pub(super) fn need(&self, role: Role) -> Result<()> {
+        if self.crew.has(role) { Ok(()) } else { self.crew.start(role) }
+    }
+
+    /// Whether the background looks after what was changed.
+    pub(super) fn is_looked_after(&self) -> bool {
+        self.crew.has(Role::Log)
+    }
+
+    /// Called before anything is changed: the background looks after it from now on. False if it cannot, for the
+    /// system refuses the thread.
+    #[inline(always)]
+    pub(super) fn look_after(&self) -> bool {
+        self.crew.has(Role::Log) || self.begin_to_look_after()
+    }
+
+    #[cold]
+    fn begin_to_look_after(&self) -> bool {
+        // Nobody has looked since the file was opened.
+        self.room.look();
+        self.need(Role::Log).is_ok()
+    }
+
+    /// Starts the background at once if what was opened leaves something to do: it was not closed, or holds what idle
+    /// time would merge, move or cut. Nothing is read for that, so in doubt there is.
+    pub(super) fn look_after_what_waits(&self) -> Result<()> {
+        if self.crew.has(Role::Log) || !self.something_waits()? {
+            return Ok(());
+        }
+        self.need(Role::Log)
+    }
+
+    fn something_waits(&self) -> Result<bool> {
+        if !self.is_clean() || self.room.is_tight() {
+            return Ok(true);
+        }
+        if !self.config.background_merges {
+            return Ok(false);
+        }
+        let several = self.state.load().tables.with_runs().any(|t| t.levels.len() > 1);
+        // Of tables with one sorted run each, all that is looked at here is in memory.
+        if several || self.log_is_long() || self.is_loose_for_idle_time() || !self.excess().is_empty() {
+            return Ok(true);
+        }
+        if (0..CLASSES).any(|class| self.has_job(class, true)) {
+            return Ok(true);
+        }
+        let bytes = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
+        Ok(bytes > self.space.end())
+    }
+
+    /// What the log's thread does beside the log. It has looked at the disk at `looked`.
+    pub(super) fn keep_watch(&self, looked: &mut Instant) {
+        if looked.elapsed() >= LOOK {
+            self.room.look();
+            *looked = Instant::now();
+        }
+        // What the system refuses is asked for again the next time.
+        let _later = self.need(Role::Merge(CLASSES - 1));
+        if self.has_frozen() || !self.memtables_are_small() {
+            let _later = self.need(Role::Flush);
+        }
+        if self.values.wants_writer() {
+            let _later = self.need(Role::Values);
+        }
+        self.start_merges();
+    }
+
+    /// Starts those that have a merge to do.
+    pub(super) fn start_merges(&self) {
+        for class in 0..CLASSES {
+            if !self.crew.has(Role::Merge(class)) && self.has_job(class, false) {
+                let _later = self.need(Role::Merge(class));
+            }
+        }
+    }
+
+    /// Ends the threads: they finish the step they are at.
+    pub(super) fn stop_threads(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.values.stop();
+        self.wake();
+        for thread in self.crew.end() {
+            // A thread that panicked has already said so on standard error.
+            let _panicked = thread.join();
+        }
+    }
+
+    fn work_as(&self, role: Role) {
+        match role {
+            Role::Flush => self.flush_loop(),
+            Role::Log => self.log_loop(),
+            Role::Values => self.values.run(),
+            Role::Merge(class) => self.merge_loop(class),
+        }
+    }
+}

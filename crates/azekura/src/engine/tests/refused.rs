@@ -1,0 +1,77 @@
+//! A system that starts no threads: nothing is lost, and the next occasion asks again.
+
+use crate::api::{Db, Durability, Options, Table};
+use crate::base::key::Kind;
+use crate::engine::crew::Role;
+use crate::storage::MemStorage;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+const RECORDS: u64 = 60_000;
+
+fn database(disk: &MemStorage) -> Db {
+    let options = Options::new().memtable_bytes(1 << 20).durability(Durability::Eventual);
+    Db::open_on(disk, "refused.azk", options).unwrap()
+}
+
+/// Many times what memtables hold, in small commits.
+fn fill(table: &Table) {
+    for first in (0..RECORDS).step_by(100) {
+        table.put_many((first..first + 100).map(|k| (k.to_be_bytes(), [k as u8; 100]))).unwrap();
+    }
+}
+
+#[test]
+fn where_no_thread_can_be_started_commits_are_durable_at_once() {
+    let disk = MemStorage::default();
+    let db = database(&disk);
+    db.engine.crew.refused.store(true, Ordering::Relaxed);
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    table.put(b"key", b"value").unwrap();
+    let visible = db.engine.state.load().visible();
+    assert_eq!(db.engine.log.durable_seq(), visible);
+    db.engine.crew.refused.store(false, Ordering::Relaxed);
+    table.put(b"key", b"another").unwrap();
+    assert!(db.engine.is_looked_after(), "the next commit asks again");
+}
+
+#[test]
+fn where_no_thread_can_be_started_flushes_and_large_values_are_the_callers() {
+    let disk = MemStorage::default();
+    let db = database(&disk);
+    db.engine.crew.refused.store(true, Ordering::Relaxed);
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    fill(&table);
+    assert!(db.engine.counters.flushes.load(Ordering::Relaxed) > 0, "memory was full several times");
+    let large = vec![7; 20 << 20];
+    table.put(b"large", &large).unwrap();
+    db.sync().unwrap();
+    db.flush().unwrap();
+    db.settle().unwrap();
+    assert!(!db.engine.is_looked_after());
+    drop(table);
+    db.close().unwrap();
+    let db = database(&disk);
+    let table = db.open_table("t").unwrap();
+    assert!((0..RECORDS).all(|k| table.get(&k.to_be_bytes()).unwrap().unwrap() == [k as u8; 100]));
+    assert!(table.get(b"large").unwrap().unwrap() == large);
+}
+
+#[test]
+fn a_flush_whose_thread_was_refused_is_not_forgotten() {
+    let disk = MemStorage::default();
+    let db = database(&disk);
+    let table = db.create_table("t", Kind::Ordered).unwrap();
+    assert!(db.engine.is_looked_after());
+    db.engine.crew.refused.store(true, Ordering::Relaxed);
+    table.put(b"key", b"value").unwrap();
+    assert!(db.engine.rotate(&mut db.engine.lock_commit()).unwrap());
+    assert!(db.engine.need(Role::Flush).is_err() && db.engine.has_frozen());
+    db.engine.crew.refused.store(false, Ordering::Relaxed);
+    let until = Instant::now() + Duration::from_secs(60);
+    while db.engine.has_frozen() {
+        assert!(Instant::now() < until, "nobody has flushed");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(table.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+}
