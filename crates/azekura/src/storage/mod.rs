@@ -23,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 mod bulk;
+mod direct;
 mod gate;
 mod lease;
 mod mapping;

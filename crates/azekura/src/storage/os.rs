@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
+use super::direct::Direct;
 use super::{DiskRoom, File, FileMapping, OpenMode, Storage, end_of, len_of, read_fully, uninterrupted, write_fully};
 
 /// The unit in which the system counts what a file takes.
@@ -102,7 +103,7 @@ pub(super) fn link_then_unlink(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Whether an error says that the system or the file system lacks the call, or the flag.
-fn is_unsupported(errno: Errno) -> bool {
+pub(super) fn is_unsupported(errno: Errno) -> bool {
     errno == Errno::NOSYS || errno == Errno::INVAL || errno == Errno::NOTSUP || errno == Errno::OPNOTSUPP
 }
 
@@ -110,6 +111,7 @@ fn is_unsupported(errno: Errno) -> bool {
 struct OsFile {
     file: Arc<fs::File>,
     mapping: OnceLock<Arc<FileMapping>>,
+    direct: Direct,
     /// The first failure to bring bytes to the disk. Once set, no sync of this handle succeeds.
     failure: OnceLock<Errno>,
     /// Set once `RWF_DSYNC` has been found missing.
@@ -134,6 +136,7 @@ impl OsFile {
         OsFile {
             file: Arc::new(file),
             mapping: OnceLock::new(),
+            direct: Direct::default(),
             failure: OnceLock::new(),
             no_durable_write: AtomicBool::new(false),
             growth: Mutex::new(()),
@@ -203,6 +206,9 @@ impl File for OsFile {
         end_of(offset, len_of(buf))?;
         self.check_failure()?;
         if !self.no_durable_write.load(Ordering::Relaxed) {
+            if self.keep_failure(self.direct.write(&self.file, buf, offset))? {
+                return Ok(());
+            }
             if self.keep_failure(self.try_write_dsync(buf, offset))? {
                 return Ok(());
             }
@@ -447,6 +453,17 @@ mod tests {
         let file = fs::File::create(&path).unwrap();
         fs::remove_file(&path).unwrap();
         OsFile::new(file)
+    }
+
+    #[test]
+    fn small_durable_writes_go_past_the_systems_memory_where_they_can() {
+        let file = scratch_file("direct");
+        let can = Direct::default().write(&file.file, &[1; 4096], 0).unwrap();
+        file.write_durable_at(b"short", 0).unwrap();
+        assert!(!file.direct.is_in_use());
+        file.write_durable_at(&[2; 4096], 4096).unwrap();
+        assert_eq!(file.direct.is_in_use(), can);
+        assert_eq!(file.len().unwrap(), 8192);
     }
 
     #[test]

@@ -1,0 +1,208 @@
+//! Small durable writes past the system's memory (`O_DIRECT`), by a second descriptor of the file.
+//!
+//! What is durable when the call returns need not be copied to the system's memory first, to be written from there: over
+//! blocks that were written before, 4 KiB take some nine tenths of the time, and beside a bulk that is written to the same
+//! file less still (`benches/durable.rs`).
+//!
+//! **Who reads sees the same bytes.** The system writes back and drops what it keeps of these blocks before such a
+//! write, and drops it again after it, in mappings too. Where it cannot, since somebody has a part of the same piece of
+//! its memory dirty, it writes through its memory itself, as durably. What must not happen is that somebody changes
+//! the same pieces of memory *during* the write: then the system reports an error with the next sync, of bytes that
+//! may be stale. Nobody does, for mappings are read-only here, and on ext4 and XFS writes through the system's memory and
+//! past it shut each other out, by the file's lock in the kernel. Of other file systems it is not known, so there all
+//! goes through the system's memory.
+//!
+//! **Errors are no fewer.** A failure is the call's own. What the system could not write back of other writes it tells
+//! each descriptor, so the first one learns of it all the same.
+//!
+//! So it does where the system has no such writes, or the second descriptor cannot be had.
+
+use super::{len_of, uninterrupted};
+use parking_lot::Mutex;
+use rustix::io::Errno;
+use std::fs;
+use std::io::{self, IoSlice};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The unit of places, lengths and addresses: no disk wants a larger one, and frames of the log end with one.
+const BLOCK_BYTES: usize = 4096;
+/// Longer writes gain little, and would need a longer buffer.
+const WRITE_BYTES_MAX: usize = 64 << 10;
+
+/// A block at an address of which disks can read.
+#[derive(Clone)]
+#[repr(C, align(4096))]
+struct Block([u8; BLOCK_BYTES]);
+
+/// The second descriptor of a file.
+#[derive(Default)]
+pub(super) struct Direct {
+    /// Opened by the first write; none where that is refused.
+    file: OnceLock<Option<fs::File>>,
+    /// The file system has no such writes.
+    refused: AtomicBool,
+    /// Where bytes are put at such an address; it grows with what is written.
+    blocks: Mutex<Vec<Block>>,
+}
+
+impl Direct {
+    /// Whether there is a second descriptor.
+    #[cfg(test)]
+    pub(super) fn is_in_use(&self) -> bool {
+        self.file.get().is_some_and(Option::is_some)
+    }
+
+    /// Writes durably, and says whether it did: if not, nothing is promised, and all is to be written by another way.
+    pub(super) fn write(&self, file: &fs::File, buf: &[u8], offset: u64) -> io::Result<bool> {
+        let is_small = (1..=WRITE_BYTES_MAX).contains(&buf.len());
+        let is_whole = buf.len().is_multiple_of(BLOCK_BYTES) && offset.is_multiple_of(len_of(&[0; BLOCK_BYTES]));
+        if !is_small || !is_whole || self.refused.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let Some(direct) = self.file.get_or_init(|| platform::reopen(file).ok()) else { return Ok(false) };
+        let mut blocks = self.blocks.lock();
+        let wanted = buf.len() / BLOCK_BYTES;
+        if blocks.len() < wanted {
+            blocks.resize(wanted, Block([0; BLOCK_BYTES]));
+        }
+        for (block, bytes) in blocks.iter_mut().zip(buf.chunks_exact(BLOCK_BYTES)) {
+            block.0.copy_from_slice(bytes);
+        }
+        let parts: Vec<IoSlice<'_>> = blocks[..wanted].iter().map(|block| IoSlice::new(&block.0)).collect();
+        match uninterrupted(|| Ok(platform::write(direct, &parts, offset)?)) {
+            // The rest of a short write meets what ended it by the other way.
+            Ok(written) => Ok(written == buf.len()),
+            Err(e) if Errno::from_io_error(&e).is_some_and(super::os::is_unsupported) => {
+                self.refused.store(true, Ordering::Relaxed);
+                Ok(false)
+            }
+            Err(e) => Err(e),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod platform {
+    use rustix::fs::OFlags;
+    use rustix::io::{Errno, ReadWriteFlags};
+    use std::fs;
+    use std::io::{self, IoSlice};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
+    /// `EXT4_SUPER_MAGIC` and `XFS_SUPER_MAGIC` of `linux/magic.h`.
+    const EXT4: u64 = 0xef53;
+    const XFS: u64 = 0x5846_5342;
+
+    /// The same file, whatever its name has become.
+    pub(super) fn reopen(file: &fs::File) -> io::Result<fs::File> {
+        let kind = u64::try_from(rustix::fs::fstatfs(file)?.f_type).unwrap_or(0);
+        if kind != EXT4 && kind != XFS {
+            return Err(Errno::OPNOTSUPP.into());
+        }
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let flags = OFlags::DIRECT.bits().cast_signed();
+        let direct = fs::OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+        let (one, other) = (file.metadata()?, direct.metadata()?);
+        if (one.dev(), one.ino()) == (other.dev(), other.ino()) { Ok(direct) } else { Err(Errno::NOENT.into()) }
+    }
+
+    pub(super) fn write(file: &fs::File, parts: &[IoSlice<'_>], offset: u64) -> Result<usize, Errno> {
+        rustix::io::pwritev2(file, parts, offset, ReadWriteFlags::DSYNC)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod platform {
+    use rustix::io::Errno;
+    use std::fs;
+    use std::io::{self, IoSlice};
+
+    pub(super) fn reopen(_: &fs::File) -> io::Result<fs::File> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn write(_: &fs::File, _: &[IoSlice<'_>], _: u64) -> Result<usize, Errno> {
+        Err(Errno::NOSYS)
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(loom)))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    fn file(name: &str) -> fs::File {
+        let path = std::env::temp_dir().join(format!("azekura-direct-{name}-{}", std::process::id()));
+        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        file
+    }
+
+    /// Blocks of which each has other bytes.
+    fn blocks(n: usize, first: u8) -> Vec<u8> {
+        (0..n).flat_map(|i| [first.wrapping_add(i as u8); BLOCK_BYTES]).collect()
+    }
+
+    #[test]
+    fn what_is_written_past_the_systems_memory_is_read_through_it() {
+        let file = file("read");
+        let direct = Direct::default();
+        file.write_all_at(&blocks(32, 0), 0).unwrap();
+        for (n, at) in [(1, 3), (16, 8), (1, 3), (2, 31)] {
+            // What stands there is in the system's memory, and dirty.
+            file.write_all_at(&blocks(n, 100), (at * BLOCK_BYTES) as u64).unwrap();
+            let bytes = blocks(n, 200);
+            if !direct.write(&file, &bytes, (at * BLOCK_BYTES) as u64).unwrap() {
+                assert!(direct.refused.load(Ordering::Relaxed) || direct.file.get().unwrap().is_none());
+                return;
+            }
+            let mut found = vec![0; bytes.len()];
+            file.read_exact_at(&mut found, (at * BLOCK_BYTES) as u64).unwrap();
+            assert!(found == bytes, "{n} blocks at {at}");
+        }
+        let mut before = [0; BLOCK_BYTES];
+        file.read_exact_at(&mut before, 2 * BLOCK_BYTES as u64).unwrap();
+        assert_eq!(before, [2; BLOCK_BYTES], "what is beside it stays");
+    }
+
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn a_mapping_shows_what_is_written_past_the_systems_memory() {
+        let file = std::sync::Arc::new(file("mapped"));
+        let (direct, mapping) = (Direct::default(), super::super::FileMapping::new(file.clone()));
+        file.write_all_at(&blocks(64, 0), 0).unwrap();
+        file.sync_all().unwrap();
+        let at = mapping.at(0, 64 * BLOCK_BYTES).unwrap();
+        // SAFETY: the file is as long, and is written to only between two looks, through `at` by none.
+        let seen = |block: usize| unsafe { at.as_ptr().add(block * BLOCK_BYTES).read_volatile() };
+        for round in 1..50u8 {
+            assert!((0..64).all(|block| seen(block) == if block == 7 && round > 1 { round + 99 } else { block as u8 }));
+            let bytes = blocks(1, round + 100);
+            if !direct.write(&file, &bytes, 7 * BLOCK_BYTES as u64).unwrap() {
+                return;
+            }
+            assert_eq!(seen(7), round + 100);
+        }
+    }
+
+    #[test]
+    fn what_is_not_whole_or_not_small_goes_another_way() {
+        let file = file("whole");
+        let direct = Direct::default();
+        for (len, at) in [(0, 0), (100, 0), (BLOCK_BYTES, 512), (WRITE_BYTES_MAX + BLOCK_BYTES, 0)] {
+            assert!(!direct.write(&file, &vec![1; len], at).unwrap(), "{len} at {at}");
+        }
+        assert_eq!(file.metadata().unwrap().len(), 0, "nothing was written");
+    }
+
+    #[test]
+    fn a_file_that_refuses_is_asked_once() {
+        let direct = Direct { file: OnceLock::from(None), ..Direct::default() };
+        assert!(!direct.write(&file("refused"), &blocks(1, 0), 0).unwrap());
+        let direct = Direct { refused: AtomicBool::new(true), ..Direct::default() };
+        assert!(!direct.write(&file("refused"), &blocks(1, 0), 0).unwrap());
+        assert!(direct.file.get().is_none(), "nor is it opened");
+    }
+}
