@@ -10,7 +10,7 @@ use sim::rng::Rng;
 #[test]
 fn a_failed_log_write_poisons_the_handle() {
     // No flush is due, which would meet the fault in the place of the log.
-    let set = Setting { memtable_bytes: 4 << 20, ..Setting::STEADY };
+    let set = Setting { memtable_bytes: 16 << 20, ..Setting::STEADY };
     for call in [Call::Write, Call::Sync] {
         let disk = Disk::new();
         let db = set.open(&disk).unwrap();

@@ -67,8 +67,10 @@ fn remove_abandoned() {
         let name = image.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(PREFIX)
             && name.ends_with(".ext4")
-            && File::open(&image).is_ok_and(|file| file.try_lock().is_ok())
+            && let Ok(file) = File::open(&image)
+            && file.try_lock().is_ok()
         {
+            // Locked until it is gone.
             remove(&image, &image.with_extension(""));
         }
     }

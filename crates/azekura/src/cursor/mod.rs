@@ -182,6 +182,7 @@ impl Cursor {
         self.place = place;
         self.open = 0;
         self.failed = None;
+        self.reader.turn_away();
     }
 
     /// The next record, as key and value; none after the last one (and again from then on).

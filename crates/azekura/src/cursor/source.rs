@@ -125,6 +125,9 @@ impl Source {
     /// It is to be sought in, and then to be walked this way.
     pub(super) fn face(&mut self, to: Direction) {
         (self.to, self.batch_len) = (to, BATCH_FIRST);
+        if let Feed::Level(feed) = &mut self.feed {
+            (feed.since, feed.asked) = (None, 0..0);
+        }
     }
 
     /// The record. REQUIRES: `valid`, as for all that is asked of a record.

@@ -100,6 +100,11 @@ impl<'a> LazyValue<'a> {
 }
 
 impl Reader {
+    /// The cursor goes elsewhere.
+    pub(super) fn turn_away(&mut self) {
+        self.asked = 0;
+    }
+
     #[cold]
     fn read(&mut self, sources: Sources<'_>, db: &Db) -> Result<&[u8]> {
         db.engine.life.check()?;

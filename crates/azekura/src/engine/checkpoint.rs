@@ -27,6 +27,8 @@ use std::sync::atomic::Ordering;
 const WRITING_MANIFEST: &str = "writing the manifest";
 /// Room for the next manifest is twice what the last one took, and no less.
 const SPARE_BYTES_MIN: u64 = 16 << 10;
+/// It is not taken from the last of the reserve: this part of it.
+const SPARED_PART: u64 = 4;
 
 /// What the checkpoint lock guards.
 pub(super) struct Checkpoint {
@@ -302,15 +304,25 @@ impl Engine {
         match self.values.sync() {
             Ok(()) => Ok((at, extent)),
             Err(e) => {
-                let needless = if guard.spare.is_none() {
-                    guard.spare = extent;
-                    None
-                } else {
-                    extent
-                };
-                needless.into_iter().for_each(|extent| self.space.free(extent));
+                extent.into_iter().for_each(|extent| self.put_aside(guard, extent));
                 Err(e)
             }
+        }
+    }
+
+    /// Room in which no manifest came to stand is the spare, if there is none.
+    fn put_aside(&self, guard: &mut Checkpoint, extent: Extent) {
+        if guard.spare.is_none() && self.room.is_tight() {
+            guard.spare = Some(extent);
+        } else {
+            self.space.free(extent);
+        }
+    }
+
+    /// Nothing is kept aside any more.
+    pub(super) fn free_spare(&self) {
+        if let Some(spare) = self.checkpoint.lock().spare.take() {
+            self.space.free(spare);
         }
     }
 
@@ -331,7 +343,9 @@ impl Engine {
         let is_wanted = purpose != Purpose::Close && self.room.is_tight();
         let wanted = if is_wanted { (2 * bytes).max(SPARE_BYTES_MIN) } else { 0 };
         let mut kept: Vec<Extent> = guard.spare.take().into_iter().chain(old).collect();
-        if is_wanted && kept.iter().all(|extent| extent.len < wanted) {
+        // Flushes come first.
+        let has_room = || self.room.bytes() >= self.flush_need() + self.reserve_bytes() / SPARED_PART + wanted;
+        if is_wanted && kept.iter().all(|extent| extent.len < wanted) && has_room() {
             kept.extend(self.room.take(wanted, wanted, WRITING_MANIFEST));
         }
         kept.sort_unstable_by_key(|extent| extent.len);
@@ -358,7 +372,7 @@ impl Engine {
         let mut padded = bytes;
         padded.resize(usize_of64(len), 0);
         self.file.write_at(&padded, extent.offset).map_err(|e| {
-            self.space.free(extent);
+            self.put_aside(guard, extent);
             Error::io(WRITING_MANIFEST, e)
         })?;
         Ok((ManifestAt::Extent { offset: extent.offset, len: n, crc: sum }, Some(extent)))

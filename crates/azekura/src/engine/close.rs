@@ -57,6 +57,7 @@ impl Engine {
         }
         *is_open = false;
         self.stop_threads();
+        self.free_spare();
         if !saved? {
             // The log has what could not be flushed, and the next handle reads it.
             return self.trim();

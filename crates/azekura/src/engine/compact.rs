@@ -75,9 +75,6 @@ impl Engine {
             if self.stopping() && !short && !closing {
                 return Ok(false);
             }
-            if is_background && self.is_held_up() {
-                return Ok(false);
-            }
             if !self.leaves_room(urgent) {
                 return Err(Error::NoSpace { during: MERGING });
             }
@@ -90,6 +87,12 @@ impl Engine {
                 if !self.install_step(table, &mut steps, done, output.take_done())? {
                     return Ok(false);
                 }
+            }
+            if is_background && self.is_held_up() {
+                // As after `NoSpace`: values that were moved in vain are to go.
+                drop(output);
+                let _forgotten = self.values.close_open();
+                return Ok(false);
             }
         }
         let done = output.finish(&merger.ranges())?;

@@ -157,7 +157,9 @@ impl Engine {
         if self.crew.has(Role::Log) || !self.something_waits()? {
             return Ok(());
         }
-        self.need(Role::Log)
+        // If it is refused, the first commit asks again.
+        let _later = self.need(Role::Log);
+        Ok(())
     }
 
     fn something_waits(&self) -> Result<bool> {
@@ -185,10 +187,10 @@ impl Engine {
             self.room.look();
             *looked = Instant::now();
         }
-        // What the system refuses is asked for again the next time.
-        let _later = self.need(Role::Merge(CLASSES - 1));
-        if self.has_frozen() || !self.memtables_are_small() {
-            let _later = self.need(Role::Flush);
+        // What the system refuses is asked for again the next time. The one for flushes comes first: idle time flushes
+        // too, and would start it.
+        if self.need(Role::Flush).is_ok() {
+            let _later = self.need(Role::Merge(CLASSES - 1));
         }
         if self.values.wants_writer() {
             let _later = self.need(Role::Values);

@@ -138,13 +138,13 @@ impl Engine {
         (self.room.bytes() / MEMTABLE_PART).clamp(MEMTABLE_BYTES_MIN.min(most), most)
     }
 
-    fn reserve_bytes(&self) -> u64 {
+    pub(super) fn reserve_bytes(&self) -> u64 {
         let max = reserve_bytes_max(&self.config);
         (self.room.taken_bytes() / RESERVE_PART).clamp(RESERVE_BYTES_MIN.min(max), max)
     }
 
     /// What a flush of all that is in memory may need.
-    fn flush_need(&self) -> u64 {
+    pub(super) fn flush_need(&self) -> u64 {
         let bytes = self.pace.memtable_bytes();
         let tables = self.state.load().tables.len() as u64;
         let runs = (tables * TABLE_RUN_BYTES).min(self.reserve_bytes() / 2);

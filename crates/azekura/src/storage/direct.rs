@@ -61,6 +61,10 @@ impl Direct {
             return Ok(false);
         }
         let Some(direct) = self.file.get_or_init(|| platform::reopen(file).ok()) else { return Ok(false) };
+        // What makes a file longer is not left to a system that may forget the length (Linux before 6.8, on ext4).
+        if direct.metadata()?.len() < offset + len_of(buf) {
+            return Ok(false);
+        }
         let mut blocks = self.blocks.lock();
         let wanted = buf.len() / BLOCK_BYTES;
         if blocks.len() < wanted {

@@ -38,7 +38,7 @@ pub(crate) fn get_many<K: AsRef<[u8]>>(
         let began = Instant::now();
         let waits = engine.reads_wait.load(Ordering::Relaxed);
         if waits {
-            ask_for_pages(engine, t, wave)?;
+            ask_for_pages(engine, t, wave);
         }
         let mut apart = Apart::default();
         for (g, group) in wave.chunks(GROUP).enumerate() {
@@ -106,22 +106,22 @@ impl Apart {
     }
 }
 
-/// Has the system begin to read the pages in which keys may be.
+/// Has the system begin to read the pages in which keys may be. What cannot be read for that is told by the lookups, if
+/// they come to it.
 #[cold]
-fn ask_for_pages<K: AsRef<[u8]>>(engine: &Engine, t: &TableState, keys: &[K]) -> Result<()> {
+fn ask_for_pages<K: AsRef<[u8]>>(engine: &Engine, t: &TableState, keys: &[K]) {
     for key in keys {
         let mut buf = KeyBuf::new();
         let sort = t.kind.sort_key(key.as_ref(), engine.hash_seed, &mut buf);
         let hash = t.kind.filter_hash(sort);
         for run in t.levels.iter().filter_map(|level| level.run_for(sort)) {
-            if run.may_contain(hash)?
-                && let Some(page) = run.meta()?.page_of(sort)
+            if run.may_contain(hash).unwrap_or(false)
+                && let Some(page) = run.meta().ok().and_then(|meta| meta.page_of(sort))
             {
                 run.will_read(page..page + 1);
             }
         }
     }
-    Ok(())
 }
 
 /// A key on its way through a sorted run.
