@@ -35,8 +35,9 @@ fn frames(bytes: &[u8]) -> Vec<Frame> {
     of_newest.map(frame).collect()
 }
 
+/// What is synced goes to the log: it is no bulk beside a memtable.
 fn options() -> Options {
-    Setting::QUIET.options()
+    Setting::QUIET.options().memory_bytes(128 << 20).memtable_bytes(32 << 20)
 }
 
 fn put_eventually(db: &Db, t: &Table, from: u32, n: u32, bytes: usize) {
@@ -111,7 +112,7 @@ fn damage_to_the_last_group_is_noticed_after_a_rest() {
 #[test]
 fn damage_to_a_group_of_several_segments_is_noticed() {
     let disk = Disk::seeded(2);
-    let db = Db::open_on(&disk, PATH, options().memtable_bytes(16 << 20).memory_bytes(64 << 20)).unwrap();
+    let db = Db::open_on(&disk, PATH, options()).unwrap();
     let t = db.create_table("t", Kind::Ordered).unwrap();
     (0..30u32).for_each(|i| t.put(&i.to_be_bytes(), b"durable").unwrap());
     put_eventually(&db, &t, 30, 6000, 900);

@@ -458,12 +458,15 @@ mod tests {
     #[test]
     fn small_durable_writes_go_past_the_systems_memory_where_they_can() {
         let file = scratch_file("direct");
+        file.write_at(&[0; 8192], 0).unwrap();
         let can = Direct::default().write(&file.file, &[1; 4096], 0).unwrap();
         file.write_durable_at(b"short", 0).unwrap();
         assert!(!file.direct.is_in_use());
         file.write_durable_at(&[2; 4096], 4096).unwrap();
         assert_eq!(file.direct.is_in_use(), can);
-        assert_eq!(file.len().unwrap(), 8192);
+        assert!(!Direct::default().write(&file.file, &[3; 4096], 8192).unwrap(), "it would make the file longer");
+        file.write_durable_at(&[3; 4096], 8192).unwrap();
+        assert_eq!(file.len().unwrap(), 12_288);
     }
 
     #[test]
