@@ -207,9 +207,13 @@ pub(crate) struct Columns {
 }
 
 impl GeneralFit {
-    fn new(block: &Block, from: usize, n: usize, mut columns: Columns) -> GeneralFit {
+    fn new(block: &Block, from: usize, n: usize, columns: Columns) -> GeneralFit {
         let (first, last) = (block.general_key(from), block.general_key(from + n - 1));
         let prefix_len = if n == 1 { first.len().saturating_sub(8) } else { common_prefix(first, last) };
+        GeneralFit::with_prefix(block, from, n, columns, prefix_len)
+    }
+
+    fn with_prefix(block: &Block, from: usize, n: usize, mut columns: Columns, prefix_len: usize) -> GeneralFit {
         columns.heads.clear();
         columns.lens.clear();
         columns.ends.clear();
@@ -217,6 +221,10 @@ impl GeneralFit {
         let mut tag = block.tag(from) as u8;
         for i in from..from + n {
             let (key, record) = (block.general_key(i), block.general_bytes(i));
+            if key.len() < prefix_len {
+                // Only records of a forged page can be out of order; they have no prefix in common then.
+                return GeneralFit::with_prefix(block, from, n, columns, 0);
+            }
             columns.heads.push(head_after(key, prefix_len));
             columns.lens.push(key.len() as u64);
             end += (record.len() - key.len().min(prefix_len + 8)) as u64;
@@ -641,4 +649,28 @@ pub(crate) fn check(bytes: &[u8], seed: u32, run: u64, page: u32, offset: u64) -
     verify(bytes, seed, page).map_err(|(expected, found)| {
         corrupt_page(offset, run, page, format_args!("checksum {found:08x}, expected {expected:08x}"))
     })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A forged page may give a merge keys of which one in the middle is shorter than what the first and the last share.
+    #[test]
+    fn keys_out_of_order_stay_as_they_are() {
+        let mut block = Block::default();
+        let keys: [&[u8]; 5] = [b"a long prefix, one", b"b", b"", b"a long", b"a long prefix, two"];
+        for key in keys {
+            block.push(key, Tag::Put, b"value");
+        }
+        let mut out = Vec::new();
+        let (n, _) = GeneralBuilder::new(16 << 10).build(&block, 0, &mut out);
+        assert_eq!(n, keys.len());
+        let guide = Guide::read(&out).unwrap();
+        let mut found = Block::default();
+        Page::new(&out, &guide).decode(&mut found).unwrap();
+        for (i, key) in keys.into_iter().enumerate() {
+            assert_eq!((found.general_key(i), found.value(i)), (key, &b"value"[..]), "{i}");
+        }
+    }
 }
