@@ -337,22 +337,34 @@ impl Engine {
         guard.spare.take_if(fits).map_or_else(taken, Ok)
     }
 
-    /// Keeps room for the next manifest, if the disk is nearly full: what the last one took, or the spare that was not
-    /// used, if one is large enough, else larger room if there is any. `old` is free otherwise; the manifest has `bytes`.
+    /// Keeps room for the next manifest, which has about `bytes`, if the disk is nearly full: twice as much if there is
+    /// any, or as much as was kept until now or is free by now, which is `old`. It is as near to the file's
+    /// beginning as it can be.
     fn keep_spare(&self, guard: &mut Checkpoint, old: Option<Extent>, bytes: u64, purpose: Purpose) {
         let is_wanted = purpose != Purpose::Close && self.room.is_tight();
-        let wanted = if is_wanted { (2 * bytes).max(SPARE_BYTES_MIN) } else { 0 };
-        let mut kept: Vec<Extent> = guard.spare.take().into_iter().chain(old).collect();
-        // Flushes come first.
-        let has_room = || self.room.bytes() >= self.flush_need() + self.reserve_bytes() / SPARED_PART + wanted;
-        if is_wanted && kept.iter().all(|extent| extent.len < wanted) && has_room() {
-            kept.extend(self.room.take(wanted, wanted, WRITING_MANIFEST));
-        }
-        kept.sort_unstable_by_key(|extent| extent.len);
+        let wanted = (2 * bytes).max(SPARE_BYTES_MIN);
+        let kept = guard.spare.take().into_iter().chain(old);
+        let most = kept.map(|extent| {
+            self.space.free(extent);
+            extent.len
+        });
+        let most = most.max().unwrap_or(0);
         if is_wanted {
-            guard.spare = kept.pop();
+            // Flushes come first.
+            let has_room = self.room.bytes() >= self.flush_need() + self.reserve_bytes() / SPARED_PART + wanted;
+            let lens = [if has_room { wanted } else { 0 }, most.min(wanted)];
+            let mut lens = lens.into_iter().filter(|&len| len > 0);
+            guard.spare = lens.find_map(|len| self.room.take(len, len, WRITING_MANIFEST).ok());
         }
-        kept.into_iter().for_each(|extent| self.space.free(extent));
+    }
+
+    /// Room that is kept aside goes where there is some nearer to the file's beginning.
+    pub(super) fn lower_spare(&self) {
+        let mut guard = self.checkpoint.lock();
+        if let Some(spare) = guard.spare.take() {
+            self.space.free(spare);
+            guard.spare = self.room.take(spare.len, spare.len, WRITING_MANIFEST).ok();
+        }
     }
 
     /// Writes the manifest where no checkpoint has one, unless it fits the superblock.

@@ -90,6 +90,7 @@ impl Engine {
         no_matter(self.values.close_open().and_then(|()| self.values.sync()))?;
         no_matter(self.log.rest(false).map(drop))?;
         no_matter(self.checkpoint(Purpose::Plain))?;
+        self.lower_spare();
         let total = self.space.end();
         no_matter(self.move_down(total, |done| {
             paused.step_aside(|| progress(Progress { done, total }));

@@ -374,6 +374,7 @@ impl Engine {
     /// Cuts free space off the file's end, but on a tight disk what is held back there while commits may come.
     pub(super) fn trim(&self) -> Result<()> {
         let holds_back = self.room.is_tight() && self.check_open().is_ok();
+        self.lower_spare();
         self.room.cut(if holds_back { self.reserve_bytes() + self.flush_need() } else { 0 })
     }
 
