@@ -29,7 +29,7 @@ struct Gate {
 const GATES: [Gate; 12] = [
     Gate { arguments: "crash --count 160000 --seconds 240 --seed 1", tried_min: 150_000, canary: "" },
     Gate { arguments: "crash --only bulk --count 400 --seconds 10 --seed 1", tried_min: 40, canary: "" },
-    Gate { arguments: "errors --count 3000 --seconds 30 --seed 1", tried_min: 200, canary: "" },
+    Gate { arguments: "errors --count 3000 --seconds 20 --seed 1", tried_min: 200, canary: "" },
     Gate { arguments: "flips --count 10000 --seconds 25 --seed 1", tried_min: 1_000, canary: "" },
     Gate { arguments: "flips --every-bit --part 12/100 --count 8000 --seconds 8 --seed 1", tried_min: 500, canary: "" },
     Gate { arguments: "salvage --count 150 --seconds 15 --seed 1", tried_min: 20, canary: "" },

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The usage, for `cargo xtask`.
-pub const USAGE: &str = "stress-tests [--count N] [--minutes M] [--busy LOOPS] [--package P] [NAME]";
+pub const USAGE: &str = "stress-tests [--count N] [--minutes M] [--busy LOOPS] [--only-busy] [--package P] [NAME]";
 
 /// A test that takes longer is ended, and has failed.
 const HANG: Duration = Duration::from_secs(900);
@@ -31,6 +31,8 @@ struct Plan {
     /// At most, for each of the two.
     time: Duration,
     busy: usize,
+    /// Not alone: beside the loops only.
+    only_busy: bool,
     package: Option<String>,
     /// A part of the tests' names.
     name: String,
@@ -38,7 +40,7 @@ struct Plan {
 
 fn parse(arguments: &[String]) -> Option<Plan> {
     let minute = Duration::from_secs(60);
-    let mut plan = Plan { count: 100, time: 60 * minute, busy: 2, package: None, name: String::new() };
+    let mut plan = Plan { count: 100, time: 60 * minute, busy: 2, only_busy: false, package: None, name: String::new() };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -48,12 +50,24 @@ fn parse(arguments: &[String]) -> Option<Plan> {
                 plan.time = Duration::try_from_secs_f64(minutes * 60.0).ok()?;
             }
             "--busy" => plan.busy = words.next()?.parse().ok()?,
+            "--only-busy" => plan.only_busy = true,
             "--package" => plan.package = Some(words.next()?.clone()),
             name if !name.starts_with('-') && plan.name.is_empty() => name.clone_into(&mut plan.name),
             _ => return None,
         }
     }
-    Some(plan)
+    Some(plan).filter(|plan| plan.busy > 0 || !plan.only_busy)
+}
+
+impl Plan {
+    /// How many loops run beside the tests, phase by phase.
+    fn phases(&self) -> Vec<usize> {
+        match (self.busy, self.only_busy) {
+            (0, _) => vec![0],
+            (busy, true) => vec![busy],
+            (busy, false) => vec![0, busy],
+        }
+    }
 }
 
 /// Runs it; the last line is `N passed, N failed`.
@@ -93,7 +107,7 @@ fn stress(plan: &Plan) -> Result<(u64, u64), String> {
     std::fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
     println!("{} tests, {} times each, in {} minutes at most", tests.len(), plan.count, plan.time.as_secs() / 60);
     let mut totals = (0, 0);
-    for busy in [0, plan.busy].into_iter().take(if plan.busy == 0 { 1 } else { 2 }) {
+    for busy in plan.phases() {
         let title = if busy == 0 { "alone".to_owned() } else { format!("beside {busy} busy loops") };
         println!("\n{title}");
         let tallies = beside(busy, || run_all(plan, &tests, &kept, &title))?;
@@ -230,8 +244,10 @@ mod tests {
         let plan = parse(&words("--count 7 --minutes 0.5 --package sim cut")).expect("a plan");
         assert_eq!((plan.count, plan.time, plan.busy), (7, Duration::from_secs(30), 2));
         assert_eq!((plan.package.as_deref(), plan.name.as_str()), (Some("sim"), "cut"));
-        assert_eq!(parse(&[]).map(|plan| plan.count), Some(100));
-        for wrong in ["--count", "--count 0", "--minutes -1", "--minutes x", "--what", "a b"] {
+        assert_eq!(parse(&[]).map(|plan| (plan.count, plan.phases())), Some((100, vec![0, 2])));
+        assert_eq!(parse(&words("--only-busy")).map(|plan| plan.phases()), Some(vec![2]));
+        assert_eq!(parse(&words("--busy 0")).map(|plan| plan.phases()), Some(vec![0]));
+        for wrong in ["--count", "--count 0", "--minutes -1", "--minutes x", "--what", "a b", "--only-busy --busy 0"] {
             assert_eq!(parse(&words(wrong)), None, "{wrong}");
         }
     }

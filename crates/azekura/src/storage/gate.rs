@@ -74,7 +74,9 @@ impl File for Gate {
     }
 
     fn will_read(&self, offset: u64, len: u64) {
-        self.file.will_read(offset, len);
+        if self.is_open() {
+            self.file.will_read(offset, len);
+        }
     }
 
     fn sync_data(&self) -> io::Result<()> {
