@@ -8,8 +8,8 @@ mod libraries;
 use libraries::{LIBRARIES, Library};
 use std::path::{Path, PathBuf};
 
-/// Changes whenever a package comes or goes. What is not there yet cannot be watched: cargo takes a file that is
-/// missing for one that has always just changed.
+/// Changes whenever a package comes or goes. What is not there yet cannot be watched: cargo takes a file that
+/// is missing for one that has always just changed.
 const PACKAGES: &str = "/var/lib/dpkg/status";
 /// Where libraries go that come without packages.
 const LOCAL: &str = "/usr/local/include";
@@ -53,9 +53,16 @@ fn helpers_dir() -> PathBuf {
 fn build(library: &Library) -> Result<String, String> {
     let cpp = library.is_cpp();
     let mut build = cc::Build::new();
-    build.cpp(cpp).std(if cpp { "c++17" } else { "c11" }).include("shim").file(library.shim).cargo_warnings(false);
+    build
+        .cpp(cpp)
+        .std(if cpp { "c++17" } else { "c11" })
+        .include("shim")
+        .file(library.shim)
+        .cargo_warnings(false);
     let compiler = build.try_get_compiler().map_err(|error| error.to_string())?;
-    let header = library.header_at(compiler.to_command()).ok_or_else(|| format!("{} was not found", library.header))?;
+    let header = library
+        .header_at(compiler.to_command())
+        .ok_or_else(|| format!("{} was not found", library.header))?;
     build
         .try_compile(&format!("bench_{}", library.name))
         .map_err(|error| format!("{} did not compile: {error}", library.shim))?;

@@ -1,10 +1,10 @@
-//! What a durable commit of one thread costs beside the write that it cannot do without: the figures behind how the log
-//! is written.
+//! What a durable commit of one thread costs beside the write that it cannot do without: the figures behind
+//! how the log is written.
 //!
-//! `cargo bench -p azekura --bench durable [-- DIRECTORY [COMMITS]]` takes turns, in one directory, between a commit of
-//! one small record and writes of 4 KiB that are durable when they return: over blocks that were written before, through the
-//! system's memory and past it (`O_DIRECT`), into blocks that are only reserved, and at the file's end. Each pair meets
-//! the same minute of the disk.
+//! `cargo bench -p azekura --bench durable [-- DIRECTORY [COMMITS]]` takes turns, in one directory, between a
+//! commit of one small record and writes of 4 KiB that are durable when they return: over blocks that were
+//! written before, through the system's memory and past it (`O_DIRECT`), into blocks that are only reserved,
+//! and at the file's end. Each pair meets the same minute of the disk.
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,7 +16,7 @@ fn main() {}
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use azekura::{Db, Kind, Options};
+    use azekura::{Db, Options, TableKind};
     use rustix::fs::{FallocateFlags, OFlags, fallocate};
     use rustix::io::{ReadWriteFlags, pwritev2};
     use std::fs::{File, OpenOptions};
@@ -65,7 +65,8 @@ mod linux {
         }
 
         fn write(&mut self, block: &Block, turn: usize) -> io::Result<()> {
-            let at = if self.way == Way::Append { turn * BLOCK_BYTES } else { turn * BLOCK_BYTES % FILE_BYTES };
+            let at =
+                if self.way == Way::Append { turn * BLOCK_BYTES } else { turn * BLOCK_BYTES % FILE_BYTES };
             let begun = Instant::now();
             let n = pwritev2(&self.file, &[IoSlice::new(&block.0)], at as u64, ReadWriteFlags::DSYNC)?;
             self.times.push(begun.elapsed());
@@ -84,7 +85,12 @@ mod linux {
         times.sort_unstable();
         let us = |part: usize| times[(times.len() - 1) * part / 100].as_nanos() as f64 / 1e3;
         let beside = if least > 0.0 { us(50) / least } else { 1.0 };
-        println!("{what:<40} median {:>7.1} us   p10 {:>7.1}   p99 {:>8.1}   {beside:.2}", us(50), us(10), us(99));
+        println!(
+            "{what:<40} median {:>7.1} us   p10 {:>7.1}   p99 {:>8.1}   {beside:.2}",
+            us(50),
+            us(10),
+            us(99)
+        );
         us(50)
     }
 
@@ -95,7 +101,7 @@ mod linux {
         let commits = args.next().map_or(Ok(COMMITS), |n| n.parse())?;
         let path = dir.join(format!("azekura-durable-{}.azk", std::process::id()));
         let db = Db::open(&path, Options::new())?;
-        let table = db.table("records", Kind::Ordered)?;
+        let table = db.table("records", TableKind::Ordered)?;
         let mut raw = [
             Raw::new(&dir, "raw: over blocks written before", Way::Overwrite)?,
             Raw::new(&dir, "raw: the same, O_DIRECT", Way::Direct)?,

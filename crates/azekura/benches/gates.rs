@@ -3,7 +3,7 @@
 //! `cargo bench -p azekura --bench gates [-- NAME…]` prints a line per figure: what it is, what was
 //! reached, what was asked for. Values are verified; nothing is compressed.
 
-use azekura::{Db, Durability, Kind, Options, Table, WriteOptions};
+use azekura::{Db, Durability, Options, Table, TableKind, WriteOptions};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,8 +19,8 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Touches memory and gives it back before a gate is measured: the host of a virtual machine takes idle memory
-/// back, and fresh pages then cost more than all that is measured here.
+/// Touches memory and gives it back before a gate is measured: the host of a virtual machine takes idle
+/// memory back, and fresh pages then cost more than all that is measured here.
 fn wake_memory() {
     let mut memory: Vec<u8> = Vec::with_capacity(2 << 30);
     for page in memory.spare_capacity_mut().chunks_mut(4096) {
@@ -64,7 +64,7 @@ fn insert(db: &Db, table: &Table, from: u64, to: u64) -> f64 {
 
 /// Gate 1: one merge pass over eight runs.
 fn merge_pass(dir: &Path) {
-    for kind in [Kind::Ordered, Kind::Hash] {
+    for kind in [TableKind::Ordered, TableKind::Hash] {
         let path = fresh(dir, "merge");
         let db = options().background_merges(false).open(&path).unwrap();
         let table = db.create_table("t", kind).unwrap();
@@ -73,7 +73,7 @@ fn merge_pass(dir: &Path) {
             db.flush().unwrap();
         }
         let runs = db.stats().levels.len();
-        db.settle().unwrap();
+        db.compact().unwrap();
         let stats = db.stats();
         let ns = stats.merge_ns as f64 / stats.merged_records as f64;
         line("1", &format!("merge pass, {runs} runs, {kind:?}, file to file"), ns, "ns/record", "<= 40");
@@ -86,17 +86,23 @@ fn merge_pass(dir: &Path) {
 fn random_insert(dir: &Path) {
     let path = fresh(dir, "random");
     let db = options().memtable_bytes(1 << 30).open(&path).unwrap();
-    let table = db.create_table("t", Kind::Hash).unwrap();
+    let table = db.create_table("t", TableKind::Hash).unwrap();
     insert(&db, &table, 0, BATCH);
     let seconds = insert(&db, &table, BATCH, BATCH + 64 * BATCH);
-    line("2", "random insert, 65,536 a batch, log queued", seconds * 1e9 / (64 * BATCH) as f64, "ns/record", "<= 90");
+    line(
+        "2",
+        "random insert, 65,536 a batch, log queued",
+        seconds * 1e9 / (64 * BATCH) as f64,
+        "ns/record",
+        "<= 90",
+    );
 }
 
 /// Gate 3: ascending inserts, seen from the committing thread.
 fn ascending_insert(dir: &Path) {
     let path = fresh(dir, "ascending");
     let db = options().memtable_bytes(1 << 30).open(&path).unwrap();
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     let (n, batch) = (4_000_000u64, 1000);
     let started = Instant::now();
     for from in (0..n).step_by(batch) {
@@ -112,7 +118,7 @@ fn ascending_insert(dir: &Path) {
 
 /// Gate 4: random gets of cached records.
 fn random_gets(dir: &Path) {
-    for kind in [Kind::Hash, Kind::Ordered] {
+    for kind in [TableKind::Hash, TableKind::Ordered] {
         for runs in [1u64, 8] {
             let path = fresh(dir, "gets");
             let db = options().background_merges(false).open(&path).unwrap();
@@ -124,7 +130,7 @@ fn random_gets(dir: &Path) {
                 }
             }
             if runs == 1 {
-                db.settle().unwrap();
+                db.compact().unwrap();
             }
             drop(table);
             db.close().unwrap();
@@ -198,9 +204,11 @@ fn sequential_gets(dir: &Path) {
     let n = RECORDS;
     {
         let db = options().open(&path).unwrap();
-        let table = db.create_table("t", Kind::Ordered).unwrap();
+        let table = db.create_table("t", TableKind::Ordered).unwrap();
         for from in (0..n).step_by(10_000) {
-            table.put_many((from..from + 10_000).map(|x| (x.to_be_bytes(), (x as u32).to_le_bytes()))).unwrap();
+            table
+                .put_many((from..from + 10_000).map(|x| (x.to_be_bytes(), (x as u32).to_le_bytes())))
+                .unwrap();
         }
         drop(table);
         db.close().unwrap();
@@ -226,7 +234,13 @@ fn sequential_gets(dir: &Path) {
         let v = txn.get_ref(&table, &x.to_be_bytes()).unwrap().unwrap();
         assert_eq!(*v, (x as u32).to_le_bytes());
     }
-    line("5", "sequential get_ref, cached", started.elapsed().as_secs_f64() * 1e9 / n as f64, "ns/get", "<= 40");
+    line(
+        "5",
+        "sequential get_ref, cached",
+        started.elapsed().as_secs_f64() * 1e9 / n as f64,
+        "ns/get",
+        "<= 40",
+    );
     let started = Instant::now();
     let mut cursor = txn.cursor(&table).unwrap();
     let mut x = 0u64;
@@ -235,22 +249,28 @@ fn sequential_gets(dir: &Path) {
         x += 1;
     }
     assert_eq!(x, n);
-    line("5", "full scan with a cursor", n as f64 / started.elapsed().as_secs_f64() / 1e6, "M records/s", ">= 50");
+    line(
+        "5",
+        "full scan with a cursor",
+        n as f64 / started.elapsed().as_secs_f64() / 1e6,
+        "M records/s",
+        ">= 50",
+    );
 }
 
 /// Gate 6: durable commits of one record each, idle and while everything is merged into one run.
 fn durable_commits(dir: &Path) {
     let path = fresh(dir, "durable");
     let db = options().background_merges(false).open(&path).unwrap();
-    let table = db.create_table("t", Kind::Hash).unwrap();
-    let small = db.create_table("small", Kind::Hash).unwrap();
+    let table = db.create_table("t", TableKind::Hash).unwrap();
+    let small = db.create_table("small", TableKind::Hash).unwrap();
     for run in 0..8 {
         insert(&db, &table, run * RECORDS * 3 / 8, (run + 1) * RECORDS * 3 / 8);
         db.flush().unwrap();
     }
     let idle = commit_times(&db, &small, |since| since >= 3.0);
     let merging = std::thread::scope(|scope| {
-        let merge = scope.spawn(|| db.settle().unwrap());
+        let merge = scope.spawn(|| db.compact().unwrap());
         commit_times(&db, &small, |_| merge.is_finished())
     });
     let (idle_us, merging_us) = (p99_us(idle), p99_us(merging));

@@ -1,10 +1,10 @@
-//! What reading a file where it stands costs, beside reading it into a buffer: the figures behind the engine's
-//! mapping.
+//! What reading a file where it stands costs, beside reading it into a buffer: the figures behind the
+//! engine's mapping.
 //!
-//! `cargo bench -p azekura --bench mapped [-- FILE]` writes a file of 1 GiB in pieces of 4 MiB, as the engine writes
-//! its runs, and prints a line per figure: warm reads at random, the first touch of a page through a fresh mapping
-//! (with the check of its bytes), the same from the disk with the bytes that it had to read, and durable writes of
-//! 4 KiB. Everything is read back at random places drawn from one seed.
+//! `cargo bench -p azekura --bench mapped [-- FILE]` writes a file of 1 GiB in pieces of 4 MiB, as the engine
+//! writes its runs, and prints a line per figure: warm reads at random, the first touch of a page through a
+//! fresh mapping (with the check of its bytes), the same from the disk with the bytes that it had to read,
+//! and durable writes of 4 KiB. Everything is read back at random places drawn from one seed.
 
 #[cfg(target_os = "linux")]
 fn main() -> std::io::Result<()> {
@@ -51,7 +51,9 @@ mod linux {
     impl Map {
         fn new(file: &File) -> io::Result<Map> {
             // SAFETY: a new mapping at an address of the system's choice.
-            let at = unsafe { mmap(std::ptr::null_mut(), FILE_BYTES, ProtFlags::READ, MapFlags::SHARED, file, 0) }?;
+            let at = unsafe {
+                mmap(std::ptr::null_mut(), FILE_BYTES, ProtFlags::READ, MapFlags::SHARED, file, 0)
+            }?;
             Ok(Map { at })
         }
 
@@ -206,7 +208,8 @@ mod linux {
 
     pub(super) fn main() -> io::Result<()> {
         let given = std::env::args().skip(1).find(|a| !a.starts_with('-')).map(PathBuf::from);
-        let path = given.unwrap_or_else(|| std::env::temp_dir().join(format!("azekura-mapped-{}", std::process::id())));
+        let path = given
+            .unwrap_or_else(|| std::env::temp_dir().join(format!("azekura-mapped-{}", std::process::id())));
         let file = write_file(&path)?;
         let done = warm(&file)
             .and_then(|()| first_touch(&file, false))

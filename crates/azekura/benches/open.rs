@@ -1,11 +1,11 @@
-//! What opening a database costs that was closed and stands in the system's memory: the figures behind the threads
-//! that start when there is something for them to do.
+//! What opening a database costs that was closed and stands in the system's memory: the figures behind the
+//! threads that start when there is something for them to do.
 //!
-//! `cargo bench -p azekura --bench open [-- FILE [TIMES]]` fills a database with a million records, settles and closes it,
-//! and then opens it again and again: with one get, and with one get and one durable commit. Beside the medians it
-//! prints how many threads the process has while the database is open.
+//! `cargo bench -p azekura --bench open [-- FILE [TIMES]]` fills a database with a million records, settles
+//! and closes it, and then opens it again and again: with one get, and with one get and one durable commit.
+//! Beside the medians it prints how many threads the process has while the database is open.
 
-use azekura::{Db, Durability, Kind, Options, WriteOptions};
+use azekura::{Db, Durability, Options, TableKind, WriteOptions};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,15 +18,16 @@ fn key(i: u64) -> [u8; 8] {
 
 fn fill(path: &Path) -> azekura::Result<()> {
     let db = Db::open(path, Options::new())?;
-    let table = db.table("records", Kind::Hash)?;
+    let table = db.table("records", TableKind::Hash)?;
     for first in (0..RECORDS).step_by(10_000) {
-        let mut txn = db.write_with(WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() });
+        let mut txn =
+            db.write_with(WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() });
         for i in first..first + 10_000 {
             txn.put(&table, &key(i), &i.to_le_bytes())?;
         }
         txn.commit()?;
     }
-    db.settle()?;
+    db.compact()?;
     drop(table);
     db.close()
 }
@@ -95,7 +96,8 @@ fn main() -> azekura::Result<()> {
     let mut args = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));
     let given = args.next().map(PathBuf::from);
     let times = args.next().and_then(|n| n.parse().ok()).unwrap_or(TIMES);
-    let path = given.unwrap_or_else(|| std::env::temp_dir().join(format!("azekura-open-{}.azk", std::process::id())));
+    let path = given
+        .unwrap_or_else(|| std::env::temp_dir().join(format!("azekura-open-{}.azk", std::process::id())));
     if !path.exists() {
         fill(&path)?;
     }

@@ -1,9 +1,9 @@
 //! What walking with a cursor costs: keys alone, keys and values, forward, backward, ranges of 100.
 //!
-//! `cargo bench -p azekura --bench walks [-- NAME…]` prints a line per figure, of a table that was settled, closed and
-//! opened again: the first walk, which checks each page, and the best of five later ones.
+//! `cargo bench -p azekura --bench walks [-- NAME…]` prints a line per figure, of a table that was settled,
+//! closed and opened again: the first walk, which checks each page, and the best of five later ones.
 
-use azekura::{Cursor, Durability, Kind, Options, Table};
+use azekura::{Cursor, Durability, Options, Table, TableKind};
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
@@ -23,7 +23,7 @@ fn mix(mut x: u64) -> u64 {
 /// A table to walk over.
 struct Case {
     name: &'static str,
-    kind: Kind,
+    kind: TableKind,
     records: u64,
     value_bytes: usize,
     /// How many sorted runs it is in.
@@ -44,14 +44,56 @@ fn text(i: u64) -> Vec<u8> {
 }
 
 const CASES: [Case; 8] = [
-    Case { name: "small", kind: Kind::Ordered, records: 5_000_000, value_bytes: 8, runs: 1, key: scattered },
-    Case { name: "hash", kind: Kind::Hash, records: 5_000_000, value_bytes: 8, runs: 1, key: scattered },
-    Case { name: "dense", kind: Kind::Ordered, records: 5_000_000, value_bytes: 4, runs: 1, key: ascending },
-    Case { name: "wide", kind: Kind::Ordered, records: 2_000_000, value_bytes: 64, runs: 1, key: scattered },
-    Case { name: "large", kind: Kind::Ordered, records: 100_000, value_bytes: 4096, runs: 1, key: scattered },
-    Case { name: "text", kind: Kind::Ordered, records: 2_000_000, value_bytes: 20, runs: 1, key: text },
-    Case { name: "two", kind: Kind::Ordered, records: 2_000_000, value_bytes: 8, runs: 2, key: scattered },
-    Case { name: "eight", kind: Kind::Ordered, records: 2_000_000, value_bytes: 8, runs: 8, key: scattered },
+    Case {
+        name: "small",
+        kind: TableKind::Ordered,
+        records: 5_000_000,
+        value_bytes: 8,
+        runs: 1,
+        key: scattered,
+    },
+    Case { name: "hash", kind: TableKind::Hash, records: 5_000_000, value_bytes: 8, runs: 1, key: scattered },
+    Case {
+        name: "dense",
+        kind: TableKind::Ordered,
+        records: 5_000_000,
+        value_bytes: 4,
+        runs: 1,
+        key: ascending,
+    },
+    Case {
+        name: "wide",
+        kind: TableKind::Ordered,
+        records: 2_000_000,
+        value_bytes: 64,
+        runs: 1,
+        key: scattered,
+    },
+    Case {
+        name: "large",
+        kind: TableKind::Ordered,
+        records: 100_000,
+        value_bytes: 4096,
+        runs: 1,
+        key: scattered,
+    },
+    Case { name: "text", kind: TableKind::Ordered, records: 2_000_000, value_bytes: 20, runs: 1, key: text },
+    Case {
+        name: "two",
+        kind: TableKind::Ordered,
+        records: 2_000_000,
+        value_bytes: 8,
+        runs: 2,
+        key: scattered,
+    },
+    Case {
+        name: "eight",
+        kind: TableKind::Ordered,
+        records: 2_000_000,
+        value_bytes: 8,
+        runs: 8,
+        key: scattered,
+    },
 ];
 
 fn options() -> Options {
@@ -79,7 +121,7 @@ fn load(case: &Case, path: &Path) {
         db.flush().unwrap();
     }
     if case.runs == 1 {
-        db.settle().unwrap();
+        db.compact().unwrap();
     }
     drop(table);
     db.close().unwrap();
@@ -149,7 +191,7 @@ fn measure(case: &Case, path: &Path) {
     time(case, "keys", AGAIN, || keys(&mut table.cursor().unwrap()));
     time(case, "keys and values", AGAIN, || values(&mut table.cursor().unwrap()));
     time(case, "keys and values, backward", AGAIN, || backward(&mut table.cursor().unwrap()));
-    if case.kind == Kind::Ordered {
+    if case.kind == TableKind::Ordered {
         time(case, "ranges of 100", AGAIN, || ranges(case, &table));
     }
     drop(table);

@@ -1,6 +1,6 @@
-//! Doors for fuzzers, in builds with `--cfg fuzzing` (or `azekura_canary`) only: the readers of single parts of the file, which
-//! otherwise lie behind checksums and behind each other. None of them may panic, hang, or allocate more
-//! than a small multiple of what it is given, whatever that is.
+//! Doors for fuzzers, in builds with `--cfg fuzzing` (or `azekura_canary`) only: the readers of single parts
+//! of the file, which otherwise lie behind checksums and behind each other. None of them may panic, hang, or
+//! allocate more than a small multiple of what it is given, whatever that is.
 
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::key::SortKey;
@@ -20,7 +20,8 @@ use std::path::Path;
 /// Where the log begins in the file of [`log`].
 const LOG_AT: u64 = 8192;
 
-/// Of a page with more records than this every nth is looked up: a page of 65,535 would take as long as hundreds of others.
+/// Of a page with more records than this every nth is looked up: a page of 65,535 would take as long as
+/// hundreds of others.
 const LOOKUPS: usize = 256;
 
 /// Reads a page of a run in every way: header, all records, lookups of its own keys and of others.
@@ -47,8 +48,13 @@ pub fn page(bytes: &[u8]) {
             std::hint::black_box(page.key_is(i, SortKey::new(&key)));
         }
     }
-    for key in [&b""[..], b"\0", b"\xff\xff\xff\xff\xff\xff\xff\xff", b"some key of a dozen", &bytes[bytes.len() / 2..]]
-    {
+    for key in [
+        &b""[..],
+        b"\0",
+        b"\xff\xff\xff\xff\xff\xff\xff\xff",
+        b"some key of a dozen",
+        &bytes[bytes.len() / 2..],
+    ] {
         let (at, _found) = lower_bound(&key[..key.len().min(1 << 16)]);
         assert!(at <= page.len(), "a place beyond the page's end");
     }
@@ -86,7 +92,8 @@ pub fn log(bytes: &[u8]) {
     let Some(first) = Frame::parse(bytes) else { return };
     let first_extent = Extent { offset: LOG_AT, len: (bytes.len() as u64).next_multiple_of(4096) };
     let (first_frame, end_frame) = (first.number, u64::MAX);
-    let chain = LogChain { chain: first.chain, first: first_extent, first_frame, end_frame, durable_below: 0 };
+    let chain =
+        LogChain { chain: first.chain, first: first_extent, first_frame, end_frame, durable_below: 0 };
     let mut before = 0;
     let replayed = replay(file.as_ref(), first.file_id, u64::MAX, &chain, |seq, _at, parts| {
         before = before.max(seq);

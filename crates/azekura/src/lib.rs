@@ -7,10 +7,10 @@
 //!
 //! ```
 //! # let path = std::env::temp_dir().join(format!("azekura-doc-lib-{}.azk", std::process::id()));
-//! use azekura::{Db, Kind, Options};
+//! use azekura::{Db, Options, TableKind};
 //!
 //! let db = Db::open(&path, Options::new())?;
-//! let users = db.table("users", Kind::Ordered)?;
+//! let users = db.table("users", TableKind::Ordered)?;
 //!
 //! users.put(b"ada", b"1815")?;                       // a durable transaction of its own
 //! assert_eq!(users.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
@@ -34,22 +34,24 @@
 //! # Handles
 //!
 //! A [`Table`] belongs to the [`Db`] that it was opened with and that one's clones; with any other it is
-//! [`Error::Invalid`]. [`Db::close`] closes the database for all who have handles of it: what they call later is
-//! [`Error::Closed`]. Callbacks (of [`Db::compact`], [`Table::get_with`], [`Table::update`] and others) may call
-//! whatever they like of the same database.
+//! [`Error::Invalid`]. [`Db::close`] closes the database for all who have handles of it: what they call later
+//! is [`Error::Closed`]. Callbacks (of [`Db::shrink`], [`Table::get_with`], [`Table::update`] and others) may
+//! call whatever they like of the same database.
 //!
 //! # Forks
 //!
-//! A handle belongs to the process that has made it. In a forked child every call that reads or writes through an
-//! inherited handle, transaction or cursor is [`Error::Forked`], and dropping them does nothing: the parent
-//! goes on, and loses nothing. Until it ends or calls exec the child shares the parent's lock of the file: when the
-//! parent closes the database others can open the file, when it is killed they must wait for the child.
+//! A handle belongs to the process that has made it. In a forked child every call that reads or writes
+//! through an inherited handle, transaction or cursor is [`Error::Forked`], and dropping them does nothing:
+//! the parent goes on, and loses nothing. Until it ends or calls exec the child shares the parent's lock of
+//! the file: when the parent closes the database others can open the file, when it is killed they must wait
+//! for the child.
 //!
-//! The child may open databases of its own if no other thread was at work in this library at the fork, as before the
-//! parent has opened its first database. Else it should call exec, as after every fork of a process with
-//! threads: what they held locked stays locked in the child.
+//! The child may open databases of its own if no other thread was at work in this library at the fork, as
+//! before the parent has opened its first database. Else it should call exec, as after every fork of a
+//! process with threads: what they held locked stays locked in the child.
 
 #![deny(missing_docs)]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod api;
 mod base;
@@ -69,9 +71,9 @@ pub mod storage;
 mod txn;
 mod values;
 
-pub use api::{CheckReport, CompactReport, Db, Durability, LevelStats, Options, Stats, Table, TableInfo};
+pub use api::{CheckReport, Db, Durability, LevelStats, Options, ShrinkReport, Stats, Table, TableInfo};
 pub use base::error::{Error, Result};
-pub use base::key::Kind;
+pub use base::key::TableKind;
 pub use base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
 pub use cursor::{Cursor, LazyValue, Records};
 pub use engine::Progress;

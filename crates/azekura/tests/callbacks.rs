@@ -3,7 +3,7 @@
 mod common;
 
 use azekura::storage::MemStorage;
-use azekura::{Db, Error, Kind, Options, Result, Table};
+use azekura::{Db, Error, Options, Result, Table, TableKind};
 use std::cell::{Cell, RefCell};
 use std::ops::Bound;
 use std::time::Duration;
@@ -18,8 +18,8 @@ impl World {
     /// Two tables with runs, holes in the file, and something in memory.
     fn new() -> World {
         let db = Db::open_on(&MemStorage::default(), "/c.azk", Options::new().memory_bytes(8 << 20)).unwrap();
-        let ordered = db.create_table("ordered", Kind::Ordered).unwrap();
-        let hash = db.create_table("hash", Kind::Hash).unwrap();
+        let ordered = db.create_table("ordered", TableKind::Ordered).unwrap();
+        let hash = db.create_table("hash", TableKind::Hash).unwrap();
         for t in [&ordered, &hash] {
             t.put_many((0..300u64).map(|i| (i.to_be_bytes(), vec![1; 100]))).unwrap();
             t.put(b"large", &[3; 6000]).unwrap();
@@ -61,14 +61,16 @@ const CALLS: [(&str, Call); 30] = [
         txn.put(&w.hash, b"other", b"1")?;
         txn.commit()
     }),
-    ("create_table", |w| w.db.create_table("new", Kind::Hash).map(|_| ())),
+    ("create_table", |w| w.db.create_table("new", TableKind::Hash).map(|_| ())),
     ("rename_table", |w| w.db.rename_table("hash", "renamed")),
     ("drop_table", |w| w.db.drop_table("hash")),
     ("sync", |w| w.db.sync()),
     ("flush", |w| w.db.flush()),
-    ("settle", |w| w.db.settle()),
-    ("compact", |w| w.db.compact(|_| {}).map(|_| ())),
-    ("check", |w| w.db.check(|_| {}).map(|report| assert!(report.problems.is_empty(), "{:?}", report.problems))),
+    ("compact", |w| w.db.compact()),
+    ("shrink", |w| w.db.shrink(|_| {}).map(|_| ())),
+    ("check", |w| {
+        w.db.check(|_| {}).map(|report| assert!(report.problems.is_empty(), "{:?}", report.problems))
+    }),
     ("tables and stats", |w| {
         let _figures = (w.db.tables(), w.db.stats());
         Ok(())
@@ -80,7 +82,7 @@ const CALLS: [(&str, Call); 30] = [
 type Caller = fn(&World, &dyn Fn()) -> Result<()>;
 
 const CALLERS: [(&str, Caller); 11] = [
-    ("compact's progress", |w, f| w.db.compact(|_| f()).map(|_| ())),
+    ("shrink's progress", |w, f| w.db.shrink(|_| f()).map(|_| ())),
     ("check's progress", |w, f| w.db.check(|_| f()).map(|_| ())),
     ("get_with, in memory", |w, f| w.hash.get_with(b"key", |_| f()).map(|_| ())),
     ("get_with, in a run", |w, f| w.ordered.get_with(&7u64.to_be_bytes(), |_| f()).map(|_| ())),
@@ -104,7 +106,9 @@ const CALLERS: [(&str, Caller); 11] = [
         })?;
         txn.commit()
     }),
-    ("put_many's iterator", |w, f| w.ordered.put_many((0..3u64).inspect(|_| f()).map(|i| (i.to_be_bytes(), b"v")))),
+    ("put_many's iterator", |w, f| {
+        w.ordered.put_many((0..3u64).inspect(|_| f()).map(|i| (i.to_be_bytes(), b"v")))
+    }),
     ("a savepoint between", |w, f| {
         let mut txn = w.db.write();
         txn.put(&w.ordered, b"key", b"1")?;
@@ -136,7 +140,8 @@ fn every_call_from_every_callback_works_or_says_why_not() {
                 Err(Error::Closed) if name == "close" => continue,
                 Err(Error::NoSuchTable { .. }) if name == "drop_table" => {}
                 // A range delete counts for all keys of its table.
-                Err(Error::Conflict { .. }) if caller == "update of a transaction" && name == "remove_range" => {}
+                Err(Error::Conflict { .. })
+                    if caller == "update of a transaction" && name == "remove_range" => {}
                 Err(e) => panic!("{caller}, from where {name} was called: {e}"),
             }
             if name != "close" {
@@ -212,11 +217,12 @@ fn an_update_whose_closure_deletes_a_range_is_told_so_if_the_key_was_in_it() {
 #[test]
 fn compacts_progress_may_wait_for_another_thread() {
     common::watch(Duration::from_secs(60));
-    let calls: [Call; 3] = [|w| w.db.settle(), |w| w.db.compact(|_| {}).map(|_| ()), |w| w.db.clone().close()];
+    let calls: [Call; 3] =
+        [|w| w.db.compact(), |w| w.db.shrink(|_| {}).map(|_| ()), |w| w.db.clone().close()];
     for call in calls {
         let w = World::new();
         let mut waited = false;
-        let compacted = w.db.compact(|_| {
+        let compacted = w.db.shrink(|_| {
             if !std::mem::replace(&mut waited, true) {
                 std::thread::scope(|s| s.spawn(|| call(&w)).join().unwrap().unwrap());
             }

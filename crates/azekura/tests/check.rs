@@ -1,7 +1,7 @@
-//! What `check` counts and reads: records as `count` has them, also those that stand in the log only, and the log
-//! itself, again, from the file.
+//! What `check` counts and reads: records as `count` has them, also those that stand in the log only, and the
+//! log itself, again, from the file.
 
-use azekura::{CheckReport, Db, Durability, Kind, Options, WriteOptions};
+use azekura::{CheckReport, Db, Durability, Options, TableKind, WriteOptions};
 use sim::disk::Disk;
 use sim::judge::{PATH, Setting};
 use std::ops::Bound::{Excluded, Included};
@@ -26,7 +26,7 @@ fn key(i: u32) -> [u8; 4] {
 fn records_deletes_and_hidden_versions_are_told_apart() {
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, options()).unwrap();
-    let (a, b) = (db.table("a", Kind::Ordered).unwrap(), db.table("b", Kind::Hash).unwrap());
+    let (a, b) = (db.table("a", TableKind::Ordered).unwrap(), db.table("b", TableKind::Hash).unwrap());
     // Too much to stand in the manifest.
     a.put_many((0..10).map(|i| (key(i), [b'o'; 100]))).unwrap();
     b.put(b"k", b"v").unwrap();
@@ -44,7 +44,7 @@ fn records_deletes_and_hidden_versions_are_told_apart() {
     // In runs, where a newer run has one version of each key.
     let in_runs = report(&db);
     assert_eq!((in_runs.records, in_runs.deletes, in_runs.hidden), (7, 1, 5));
-    db.settle().unwrap();
+    db.compact().unwrap();
     let settled = report(&db);
     assert_eq!((settled.records, settled.deletes, settled.hidden), (7, 0, 0));
 }
@@ -54,7 +54,7 @@ fn the_log_of_a_database_that_was_not_closed_is_counted() {
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, options()).unwrap();
     // A commit too.
-    let t = db.table("t", Kind::Ordered).unwrap();
+    let t = db.table("t", TableKind::Ordered).unwrap();
     (0..400).for_each(|i| t.put(&key(i), &[7; 100]).unwrap());
     t.remove(&key(3)).unwrap();
     t.put_many((500..600).map(|i| (key(i), [5; 40]))).unwrap();
@@ -92,7 +92,7 @@ fn the_log_of_a_database_that_was_not_closed_is_counted() {
 fn damage_to_the_log_after_the_opening_is_found() {
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, options()).unwrap();
-    let t = db.table("t", Kind::Ordered).unwrap();
+    let t = db.table("t", TableKind::Ordered).unwrap();
     (0..50).for_each(|i| t.put(&key(i), &[7; 100]).unwrap());
     let frames = |bytes: &[u8]| -> Vec<u64> {
         let is_frame = |block: &[u8]| block[4..8] == *b"AZLF" && block[40] == 0;

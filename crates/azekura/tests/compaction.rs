@@ -1,9 +1,9 @@
-//! `compact`: whatever stands at the file's end moves into its holes, so that the file is hardly longer than
+//! `shrink`: whatever stands at the file's end moves into its holes, so that the file is hardly longer than
 //! what is live in it; snapshots, readers and power cuts beside it notice nothing.
 
 mod common;
 
-use azekura::{Db, Kind, Options, ReadTxn, Table};
+use azekura::{Db, Options, ReadTxn, Table, TableKind};
 use sim::disk::{Disk, Keep, Plan};
 use sim::rng::Rng;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,14 +36,14 @@ fn check(db: &Db) -> u64 {
 
 /// Compacts, and what is left must be little more than what is live.
 fn compact(db: &Db) {
-    db.compact(|_| {}).unwrap();
+    db.shrink(|_| {}).unwrap();
     let (live, stats) = (check(db), db.stats());
     assert!(stats.file_bytes <= live + LOOSE_BYTES_MAX, "{live} bytes are live in {stats:?}");
 }
 
 /// Fills a table with small records, in runs alone.
 fn fill_runs(db: &Db, name: &str, mib: u64) {
-    let table = db.create_table(name, Kind::Ordered).unwrap();
+    let table = db.create_table(name, TableKind::Ordered).unwrap();
     let mut txn = db.write();
     for i in 0..mib << 11 {
         txn.put(&table, &i.to_be_bytes(), &noise(i, 512)).unwrap();
@@ -77,7 +77,7 @@ fn value_segments_at_the_end_move_into_holes() {
     let disk = Disk::new();
     let db = open(&disk);
     fill_runs(&db, "gone", 12);
-    let table = db.create_table("t", Kind::Hash).unwrap();
+    let table = db.create_table("t", TableKind::Hash).unwrap();
     put_values(&table, 0..400, 0);
     db.flush().unwrap();
     db.drop_table("gone").unwrap();
@@ -101,7 +101,7 @@ fn a_segment_that_fits_no_hole_moves_in_parts() {
         fill_runs(&db, &format!("gone {i}"), 2);
         fill_runs(&db, &format!("kept {i}"), 1);
     }
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     let large = noise(7, 7 << 20);
     table.put(b"large", &large).unwrap();
     table.put(b"small", &noise(8, 3000)).unwrap();
@@ -138,7 +138,7 @@ fn the_log_at_the_end_moves_down() {
     let disk = Disk::new();
     let db = open(&disk);
     fill_runs(&db, "gone", 8);
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     // Durable commits: the log's segments grow to 4 MiB.
     (0..2000u64).for_each(|i| table.put(&i.to_be_bytes(), &noise(i, 700)).unwrap());
     db.drop_table("gone").unwrap();
@@ -181,7 +181,7 @@ fn closing_fills_holes_that_are_a_good_part_of_the_file() {
 fn overwritten_values_leave_a_small_file() {
     let disk = Disk::new();
     let db = open(&disk);
-    let table = db.create_table("t", Kind::Hash).unwrap();
+    let table = db.create_table("t", TableKind::Hash).unwrap();
     for round in 0..6 {
         put_values(&table, 0..200, round);
         db.flush().unwrap();
@@ -197,7 +197,7 @@ fn overwritten_values_leave_a_small_file() {
 fn snapshots_read_what_moves_under_them() {
     let disk = Disk::new();
     let db = open(&disk);
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     put_values(&table, 0..150, 0);
     let mut snapshots = vec![(db.read(), 0)];
     let done = AtomicBool::new(false);
@@ -213,7 +213,10 @@ fn snapshots_read_what_moves_under_them() {
                     let mut cursor = read.cursor(table).unwrap();
                     cursor.seek(&key.to_be_bytes()).unwrap();
                     for key in key..150.min(key + 9) {
-                        assert!(cursor.next().unwrap().unwrap().1.bytes().unwrap() == value(key, 0), "key {key}");
+                        assert!(
+                            cursor.next().unwrap().unwrap().1.bytes().unwrap() == value(key, 0),
+                            "key {key}"
+                        );
                     }
                 }
             });
@@ -225,14 +228,14 @@ fn snapshots_read_what_moves_under_them() {
             db.flush().unwrap();
             snapshots.push((db.read(), round));
             db.drop_table("gone").unwrap();
-            db.compact(|_| {}).unwrap();
+            db.shrink(|_| {}).unwrap();
             check(&db);
             snapshots.iter().for_each(|(read, round)| expect(read, &table, 0..150, *round));
         }
         done.store(true, Ordering::Release);
     });
     snapshots.drain(..4);
-    db.compact(|_| {}).unwrap();
+    db.shrink(|_| {}).unwrap();
     snapshots.iter().for_each(|(read, round)| expect(read, &table, 0..150, *round));
     drop(snapshots);
     compact(&db);
@@ -244,13 +247,13 @@ fn snapshots_read_what_moves_under_them() {
 fn commits_beside_compactions_survive() {
     let disk = Disk::new();
     let db = open(&disk);
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     fill_runs(&db, "gone", 4);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| put_values(&table, 0..300, 1));
         db.drop_table("gone").unwrap();
         while !writer.is_finished() {
-            db.compact(|_| {}).unwrap();
+            db.shrink(|_| {}).unwrap();
         }
     });
     let cut = open(&disk.after_cut(Keep::None, &mut Rng(1)));
@@ -266,7 +269,7 @@ fn a_power_cut_at_any_call_loses_nothing() {
     let quiet = || options().threads(false);
     let disk = Disk::seeded(3);
     let db = Db::open_on(&disk, PATH, quiet()).unwrap();
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     fill_runs(&db, "gone", 1);
     put_values(&table, 0..40, 0);
     db.flush().unwrap();
@@ -278,7 +281,7 @@ fn a_power_cut_at_any_call_loses_nothing() {
     db.drop_table("gone too").unwrap();
     write(80).unwrap();
     disk.record(1, 0);
-    db.compact(|_| {}).unwrap();
+    db.shrink(|_| {}).unwrap();
     write(81).unwrap();
     let moments = disk.moments();
     let mut images = 0;

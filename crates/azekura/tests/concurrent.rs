@@ -4,7 +4,7 @@
 mod common;
 
 use azekura::storage::MemStorage;
-use azekura::{Db, Durability, Error, Kind, Options, ReadTxn, Table};
+use azekura::{Db, Durability, Error, Options, ReadTxn, Table, TableKind};
 use common::Rng;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::scope;
@@ -14,7 +14,11 @@ const PATH: &str = "/c.azk";
 
 fn options(durability: Durability) -> Options {
     common::watch(Duration::from_secs(60));
-    Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).large_value_bytes(200).durability(durability)
+    Options::new()
+        .memory_bytes(8 << 20)
+        .memtable_bytes(64 << 10)
+        .large_value_bytes(200)
+        .durability(durability)
 }
 
 /// The value of a key in a generation: its length depends on both, and some are stored apart.
@@ -67,7 +71,7 @@ fn look(read: &ReadTxn, t: &Table, keys: u64, rng: &mut Rng) -> u64 {
     first
 }
 
-fn writer_beside_readers(kind: Kind, batch: u64, options: Options, others: fn(&Db, &AtomicBool)) {
+fn writer_beside_readers(kind: TableKind, batch: u64, options: Options, others: fn(&Db, &AtomicBool)) {
     let storage = MemStorage::default();
     let db = Db::open_on(&storage, PATH, options).unwrap();
     let t = db.create_table("t", kind).unwrap();
@@ -114,7 +118,7 @@ fn writer_beside_readers(kind: Kind, batch: u64, options: Options, others: fn(&D
             }
         }
     });
-    db.settle().unwrap();
+    db.compact().unwrap();
     look(&db.read(), &t, batch, &mut Rng::new(9));
     let report = db.check(|_| {}).unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
@@ -122,20 +126,20 @@ fn writer_beside_readers(kind: Kind, batch: u64, options: Options, others: fn(&D
 
 #[test]
 fn readers_see_whole_generations_of_single_records() {
-    writer_beside_readers(Kind::Ordered, 1, options(Durability::Eventual), |_, _| ());
-    writer_beside_readers(Kind::Hash, 1, options(Durability::Sync), |_, _| ());
+    writer_beside_readers(TableKind::Ordered, 1, options(Durability::Eventual), |_, _| ());
+    writer_beside_readers(TableKind::Hash, 1, options(Durability::Sync), |_, _| ());
 }
 
 #[test]
 fn readers_see_whole_generations_of_small_batches() {
-    writer_beside_readers(Kind::Ordered, 40, options(Durability::Eventual), |_, _| ());
-    writer_beside_readers(Kind::Hash, 100, options(Durability::Eventual), |_, _| ());
+    writer_beside_readers(TableKind::Ordered, 40, options(Durability::Eventual), |_, _| ());
+    writer_beside_readers(TableKind::Hash, 100, options(Durability::Eventual), |_, _| ());
 }
 
 #[test]
 fn readers_see_whole_generations_of_large_batches() {
-    writer_beside_readers(Kind::Ordered, 5000, options(Durability::Eventual), |_, _| ());
-    writer_beside_readers(Kind::Hash, 5000, options(Durability::Sync), |_, _| ());
+    writer_beside_readers(TableKind::Ordered, 5000, options(Durability::Eventual), |_, _| ());
+    writer_beside_readers(TableKind::Hash, 5000, options(Durability::Sync), |_, _| ());
 }
 
 /// Chunks are merged by a thread that has let go of the commit lock, while another writer adds newer ones
@@ -143,7 +147,7 @@ fn readers_see_whole_generations_of_large_batches() {
 #[test]
 fn readers_see_whole_generations_while_chunks_are_merged() {
     let others = |db: &Db, stop: &AtomicBool| {
-        let t = db.create_table("other", Kind::Ordered).unwrap();
+        let t = db.create_table("other", TableKind::Ordered).unwrap();
         let mut rng = Rng::new(17);
         for generation in 0.. {
             if stop.load(Ordering::Relaxed) {
@@ -155,7 +159,7 @@ fn readers_see_whole_generations_while_chunks_are_merged() {
             }
         }
     };
-    for (kind, batch) in [(Kind::Ordered, 2000), (Kind::Hash, 300)] {
+    for (kind, batch) in [(TableKind::Ordered, 2000), (TableKind::Hash, 300)] {
         let options = options(Durability::Eventual).memory_bytes(64 << 20).memtable_bytes(8 << 20);
         writer_beside_readers(kind, batch, options, others);
     }
@@ -164,10 +168,12 @@ fn readers_see_whole_generations_while_chunks_are_merged() {
 /// Threads write until the database is closed under them; what was acknowledged must be there after.
 #[test]
 fn closing_under_writers_keeps_what_was_acknowledged() {
-    for (round, durability) in [Durability::Sync, Durability::Eventual].into_iter().cycle().take(12).enumerate() {
+    for (round, durability) in
+        [Durability::Sync, Durability::Eventual].into_iter().cycle().take(12).enumerate()
+    {
         let storage = MemStorage::default();
         let db = Db::open_on(&storage, PATH, options(durability)).unwrap();
-        let t = db.create_table("t", Kind::Ordered).unwrap();
+        let t = db.create_table("t", TableKind::Ordered).unwrap();
         let done: [AtomicU64; 3] = Default::default();
         common::doing(format!("closing, round {round}"));
         scope(|s| {
@@ -175,7 +181,8 @@ fn closing_under_writers_keeps_what_was_acknowledged() {
                 let (t, n) = (t.clone(), n as u64);
                 s.spawn(move || {
                     for i in 0u64.. {
-                        let records = (0..=i % 80).map(|j| ((n << 48 | i << 8 | j).to_be_bytes(), value(i, n)));
+                        let records =
+                            (0..=i % 80).map(|j| ((n << 48 | i << 8 | j).to_be_bytes(), value(i, n)));
                         match t.put_many(records) {
                             Ok(()) => done.store(i + 1, Ordering::Release),
                             Err(Error::Closed) => break,
@@ -194,7 +201,7 @@ fn closing_under_writers_keeps_what_was_acknowledged() {
                 // Somebody is compacting as well.
                 let (db, storage) = (db.clone(), &storage);
                 s.spawn(move || {
-                    let _refused = db.compact(|_| {});
+                    let _refused = db.shrink(|_| {});
                     drop((db, storage));
                 });
             }
@@ -230,7 +237,7 @@ fn the_last_handle_closes_whatever_it_is() {
     for round in 0..20u64 {
         common::doing(format!("dropping, round {round}"));
         let db = Db::open_on(&storage, PATH, options(Durability::Eventual)).unwrap();
-        let t = db.table("t", Kind::Ordered).unwrap();
+        let t = db.table("t", TableKind::Ordered).unwrap();
         t.put_many((0..3000u64).map(|k| (k.to_be_bytes(), value(k, round)))).unwrap();
         let (read, cursor, txn) = (db.read(), t.cursor().unwrap(), db.write());
         let held = t.get_ref(&97u64.to_be_bytes()).unwrap().unwrap();
@@ -239,7 +246,10 @@ fn the_last_handle_closes_whatever_it_is() {
             s.spawn(move || {
                 let mut cursor = cursor;
                 while let Some((k, v)) = cursor.next().unwrap() {
-                    assert_eq!(generation_of(u64::from_be_bytes(k.try_into().unwrap()), v.bytes().unwrap()), round);
+                    assert_eq!(
+                        generation_of(u64::from_be_bytes(k.try_into().unwrap()), v.bytes().unwrap()),
+                        round
+                    );
                 }
             });
             s.spawn(move || assert_eq!(look(&read, &t, 3000, &mut Rng::new(round)), round));

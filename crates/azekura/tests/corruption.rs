@@ -1,7 +1,7 @@
 //! Files that are no databases, and databases of a later version, are refused and left alone. (Damage of
 //! every kind is the `flips` command of the crate `sim`.)
 
-use azekura::{Db, Error, Kind, Options};
+use azekura::{Db, Error, Options, TableKind};
 use sim::disk::Disk;
 use sim::judge::{PATH, Setting};
 use sim::rng::Rng;
@@ -50,7 +50,7 @@ fn files_that_are_no_databases() {
 
     let sample = Disk::new();
     let db = Db::open_on(&sample, PATH, Setting::STEADY.options()).unwrap();
-    db.create_table("t", Kind::Hash).unwrap().put(b"k", b"v").unwrap();
+    db.create_table("t", TableKind::Hash).unwrap().put(b"k", b"v").unwrap();
     db.close().unwrap();
     for copies in [vec![0u64], vec![4096], vec![0, 4096]] {
         let disk = sample.after_kill();
@@ -70,13 +70,13 @@ fn files_that_are_no_databases() {
     assert!(opened.is_some() && dir.is_dir(), "a directory: {opened:?}");
 }
 
-/// What a file was cut of, as forged files are: another makes it as long again while it is open. The sample is made
-/// without the engine's threads, so that it is the same file each time, and it is cut all along.
+/// What a file was cut of, as forged files are: another makes it as long again while it is open. The sample
+/// is made without the engine's threads, so that it is the same file each time, and it is cut all along.
 #[test]
 fn what_a_file_was_cut_of_is_not_believed_once_it_has_grown_again() {
     let sample = Disk::seeded(1);
     let db = Db::open_on(&sample, PATH, Setting::QUIET.options()).unwrap();
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     // What is removed leaves a hole for the run, so that a value segment ends the file.
     table.put(b"gone", &vec![7; 1 << 20]).unwrap();
     table.put(b"large", &vec![7; 3 << 20]).unwrap();
@@ -84,12 +84,12 @@ fn what_a_file_was_cut_of_is_not_believed_once_it_has_grown_again() {
     table.remove(b"gone").unwrap();
     table.put_many((0..5000u32).map(|i| (i.to_be_bytes(), [1; 100]))).unwrap();
     drop(table);
-    db.compact(|_| {}).unwrap();
+    db.shrink(|_| {}).unwrap();
     db.close().unwrap();
     let whole = sample.bytes(PATH);
 
     let is_cut = |db: &Db, key: &[u8]| {
-        let found = db.table("t", Kind::Ordered).unwrap().get(key);
+        let found = db.table("t", TableKind::Ordered).unwrap().get(key);
         let Err(Error::Corrupt { detail, .. }) = &found else { return false };
         detail.contains("the file ends before this place")
     };
@@ -105,5 +105,8 @@ fn what_a_file_was_cut_of_is_not_believed_once_it_has_grown_again() {
         met.push(before);
     }
     let runs_and_segments = met.contains(&[true, true]) && met.contains(&[true, false]);
-    assert!(runs_and_segments, "the sample has a run that is cut, and a segment behind one that is not: {met:?}");
+    assert!(
+        runs_and_segments,
+        "the sample has a run that is cut, and a segment behind one that is not: {met:?}"
+    );
 }

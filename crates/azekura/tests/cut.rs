@@ -1,6 +1,6 @@
 //! Files that end before what they name: refused for writing and left as they are, read as far as they go.
 
-use azekura::{Db, Error, Kind, Options};
+use azekura::{Db, Error, Options, TableKind};
 use sim::disk::Disk;
 use sim::judge::{PATH, Setting};
 use std::collections::BTreeMap;
@@ -21,9 +21,9 @@ fn sample(closed: bool) -> (Vec<u8>, Records) {
     let db = Db::open_on(&disk, PATH, options()).unwrap();
     let mut model = Records::new();
     for n in 0..40 {
-        drop(db.create_table(&format!("{n:03} {}", "long name ".repeat(20)), Kind::Ordered).unwrap());
+        drop(db.create_table(&format!("{n:03} {}", "long name ".repeat(20)), TableKind::Ordered).unwrap());
     }
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     let put = |i: u32, bytes: usize, model: &mut Records| {
         t.put(&key(i), &vec![i as u8; bytes]).unwrap();
         model.insert(key(i), vec![i as u8; bytes]);
@@ -57,7 +57,12 @@ fn read_what_is_there(bytes: &[u8], model: &Records, is_cut: bool) -> usize {
     };
     let found = model.iter().filter(|record| right(*record)).count();
     let problems = db.check(|_| {}).unwrap().problems;
-    assert_eq!(problems.iter().any(|p| p.contains("the file was cut")), is_cut, "{} bytes: {problems:?}", bytes.len());
+    assert_eq!(
+        problems.iter().any(|p| p.contains("the file was cut")),
+        is_cut,
+        "{} bytes: {problems:?}",
+        bytes.len()
+    );
     found
 }
 
@@ -73,10 +78,13 @@ fn a_closed_file_that_was_cut_anywhere_is_refused_for_writing_and_read() {
     let (whole, model) = sample(true);
     assert_eq!(read_what_is_there(&whole, &model, false), model.len());
     let mut part = 0;
-    let cuts = (4096..whole.len()).step_by(36_864).chain([4097, 8191, 8192, whole.len() - 4096, whole.len() - 1]);
+    let cuts =
+        (4096..whole.len()).step_by(36_864).chain([4097, 8191, 8192, whole.len() - 4096, whole.len() - 1]);
     for len in cuts {
         let error = refused(&whole[..len]);
-        let Error::Truncated { path, file_bytes, least_bytes } = &error else { panic!("{len} bytes: {error}") };
+        let Error::Truncated { path, file_bytes, least_bytes } = &error else {
+            panic!("{len} bytes: {error}")
+        };
         assert_eq!((path.as_str(), *file_bytes), (PATH, len as u64));
         assert!((*file_bytes + 1..=whole.len() as u64).contains(least_bytes), "{error}");
         assert_eq!(error.code(), 18);
@@ -96,7 +104,8 @@ fn a_closed_file_that_was_cut_anywhere_is_refused_for_writing_and_read() {
 fn a_file_that_was_cut_within_its_log_is_refused_for_writing() {
     let (whole, _) = sample(false);
     let is_frame = |block: &[u8]| block[4..8] == *b"AZLF";
-    let frames: Vec<usize> = (0..whole.len() / 4096).filter(|i| is_frame(&whole[i * 4096..][..4096])).collect();
+    let frames: Vec<usize> =
+        (0..whole.len() / 4096).filter(|i| is_frame(&whole[i * 4096..][..4096])).collect();
     assert!(frames.len() > 150);
     for at in [frames[0], frames[1], frames[9]] {
         for len in [at * 4096, at * 4096 + 5, (at + 1) * 4096 - 1] {

@@ -1,7 +1,7 @@
 //! A failed write or sync of the log: nothing later is acknowledged, reads go on, reopening recovers. (Faults
 //! at every call, of every kind, are the `errors` command of the crate `sim`.)
 
-use azekura::{Durability, Error, Kind, WriteOptions};
+use azekura::{Durability, Error, TableKind, WriteOptions};
 use sim::disk::{Call, Disk, Effect, Fault, Keep};
 use sim::judge::Setting;
 use sim::rng::Rng;
@@ -14,7 +14,7 @@ fn a_failed_log_write_poisons_the_handle() {
     for call in [Call::Write, Call::Sync] {
         let disk = Disk::new();
         let db = set.open(&disk).unwrap();
-        let table = db.create_table("t", Kind::Ordered).unwrap();
+        let table = db.create_table("t", TableKind::Ordered).unwrap();
         table.put(b"a", b"1").unwrap();
         disk.set_fault(Some(Fault { call, nth: 1, forever: false, effect: Effect::Error(5) }));
         let eventual = WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() };

@@ -1,5 +1,5 @@
-//! Real forks: the parent goes on as if nothing had happened, and in the child every inherited handle says what it
-//! is, while databases of its own are as good as anywhere if no other thread was at work at the fork.
+//! Real forks: the parent goes on as if nothing had happened, and in the child every inherited handle says
+//! what it is, while databases of its own are as good as anywhere if no other thread was at work at the fork.
 //!
 //! One test at a time: the threads of another would be such.
 #![cfg(all(unix, not(miri)))]
@@ -7,7 +7,8 @@
 mod common;
 
 use azekura::{
-    Cursor, Db, Durability, Error, Isolation, Kind, Options, ReadTxn, Result, Table, WriteOptions, WriteTxn,
+    Cursor, Db, Durability, Error, Isolation, Options, ReadTxn, Result, Table, TableKind, WriteOptions,
+    WriteTxn,
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,8 +28,8 @@ const SIGKILL: i32 = 9;
 
 /// Runs `child` in a fork of this process and gives its exit status; it hangs for no more than a minute.
 fn in_a_fork(child: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child runs nothing but `child` and ends by `_exit`. Of what other threads may have held at the
-    // fork it needs the allocator only, which the C library makes usable.
+    // SAFETY: the child runs nothing but `child` and ends by `_exit`. Of what other threads may have held at
+    // the fork it needs the allocator only, which the C library makes usable.
     let pid = unsafe { fork() };
     assert!(pid >= 0, "no fork");
     if pid == 0 {
@@ -140,15 +141,15 @@ impl Handles {
         let snapshot = WriteOptions { isolation: Isolation::Snapshot, ..WriteOptions::default() };
         c.refused(db.write_with(snapshot).put(&t, k, b"child"));
         c.refused(db.write().commit()); // 24
-        c.refused(db.table("new", Kind::Hash));
+        c.refused(db.table("new", TableKind::Hash));
         c.refused(db.open_table("t"));
-        c.refused(db.create_table("new", Kind::Hash));
+        c.refused(db.create_table("new", TableKind::Hash));
         c.refused(db.rename_table("t", "u"));
         c.refused(db.drop_table("t"));
         c.refused(db.sync()); // 30
         c.refused(db.flush());
-        c.refused(db.settle());
-        c.refused(db.compact(|_| {}));
+        c.refused(db.compact());
+        c.refused(db.shrink(|_| {}));
         c.refused(db.check(|_| {}));
         let _harmless = (db.stats(), db.tables(), t.name());
         c.refused(db.clone().close());
@@ -163,7 +164,7 @@ impl Handles {
 fn own_database(path: &Path, parents: &Path) -> i32 {
     let own = || -> Result<bool> {
         let db = options().open(path)?;
-        let t = db.table("own", Kind::Hash)?;
+        let t = db.table("own", TableKind::Hash)?;
         for i in 0..50u64 {
             t.put(&i.to_be_bytes(), b"of the child")?;
         }
@@ -189,7 +190,7 @@ fn a_child_is_refused_everything_and_the_parent_loses_nothing() {
     let _turn = turn();
     let file = path("busy");
     let db = options().open(&file).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.put(b"first", b"of the parent").unwrap();
     let (stop, acknowledged) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 2]);
     scope(|s| {
@@ -244,7 +245,7 @@ fn a_child_of_a_quiet_process_has_databases_of_its_own() {
     let _turn = turn();
     let (file, own) = (path("quiet"), path("quiet-own"));
     let db = options().threads(false).open(&file).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.put(b"first", b"of the parent").unwrap();
     for round in 0..4 {
         let handles = Handles::of(&db, &t);
@@ -260,24 +261,26 @@ fn a_child_of_a_quiet_process_has_databases_of_its_own() {
     std::fs::remove_file(&file).unwrap();
 }
 
-/// A child of a child knows that its parent's handles are not its own, as well as those of its parent's parent;
-/// and a parent can close, and others open the file, while a child that has inherited it lives.
+/// A child of a child knows that its parent's handles are not its own, as well as those of its parent's
+/// parent; and a parent can close, and others open the file, while a child that has inherited it lives.
 #[test]
 fn forks_of_forks_and_a_file_that_is_closed_while_a_child_lives() {
     let _turn = turn();
     let (file, own) = (path("chain"), path("chain-own"));
     let db = options().threads(false).open(&file).unwrap();
-    let t = db.create_table("t", Kind::Hash).unwrap();
+    let t = db.create_table("t", TableKind::Hash).unwrap();
     t.put(b"first", b"1").unwrap();
     let status = in_a_fork(|| {
         let child = options().open(&own).unwrap();
-        let of_child = child.create_table("t", Kind::Hash).unwrap();
+        let of_child = child.create_table("t", TableKind::Hash).unwrap();
         of_child.put(b"first", b"1").unwrap();
         let grandchild = in_a_fork(|| {
-            let of_both = matches!((t.get(b"first"), of_child.get(b"first")), (Err(Error::Forked), Err(Error::Forked)));
+            let of_both =
+                matches!((t.get(b"first"), of_child.get(b"first")), (Err(Error::Forked), Err(Error::Forked)));
             i32::from(!of_both)
         });
-        let fine = matches!(of_child.get(b"first"), Ok(Some(_))) && matches!(t.get(b"first"), Err(Error::Forked));
+        let fine =
+            matches!(of_child.get(b"first"), Ok(Some(_))) && matches!(t.get(b"first"), Err(Error::Forked));
         drop(of_child);
         grandchild * 2 + i32::from(!fine) + 4 * i32::from(child.close().is_err())
     });

@@ -5,7 +5,7 @@
 
 mod reader;
 
-use azekura::{Db, Durability, Kind, Options, Table, WriteTxn};
+use azekura::{Db, Durability, Options, Table, TableKind, WriteTxn};
 use reader::{Doc, Records, Seen, Tables, filter_hash8, hash, mix, page_checksum, read};
 use std::ops::Bound::{Excluded, Included};
 use std::path::{Path, PathBuf};
@@ -40,13 +40,19 @@ impl World {
     }
 
     fn open(&self, path: &Path) -> (Db, [Table; 3]) {
-        let options = Options::new().durability(Durability::Eventual).eventual_delay(Duration::from_secs(3600));
+        let options =
+            Options::new().durability(Durability::Eventual).eventual_delay(Duration::from_secs(3600));
         let least = u32::try_from(self.doc.constant("inline_value_bytes_max")).unwrap() + 1;
-        // Without threads nothing is flushed by time alone, between a commit and the copy that is to have it in the log.
+        // Without threads nothing is flushed by time alone, between a commit and the copy that is to have it
+        // in the log.
         let options = options.large_value_bytes(least).background_merges(false).threads(false);
         let db = options.open(path).unwrap();
         let table = |name, kind| db.table(name, kind).unwrap();
-        let tables = [table("numbers", Kind::Ordered), table("text", Kind::Ordered), table("hash", Kind::Hash)];
+        let tables = [
+            table("numbers", TableKind::Ordered),
+            table("text", TableKind::Ordered),
+            table("hash", TableKind::Hash),
+        ];
         (db, tables)
     }
 
@@ -69,7 +75,8 @@ impl World {
     /// Waits until the log has rested, so that a frame without records ends it.
     fn rest(&self, file: &str) {
         let path = self.dir.join(file);
-        let has_empty = |bytes: &[u8]| bytes.chunks_exact(4096).any(|b| b[4..8] == *b"AZLF" && b[32..36] == [0; 4]);
+        let has_empty =
+            |bytes: &[u8]| bytes.chunks_exact(4096).any(|b| b[4..8] == *b"AZLF" && b[32..36] == [0; 4]);
         let until = Instant::now() + Duration::from_secs(60);
         while !has_empty(&std::fs::read(&path).unwrap()) {
             assert!(Instant::now() < until, "a log that rests has no empty frame");
@@ -83,7 +90,8 @@ impl World {
 }
 
 fn url(i: u64) -> Vec<u8> {
-    format!("https://example.org/{}/{}", ["a", "shop", "archive"][i as usize % 3], i * 7919 % 100_000).into_bytes()
+    format!("https://example.org/{}/{}", ["a", "shop", "archive"][i as usize % 3], i * 7919 % 100_000)
+        .into_bytes()
 }
 
 /// Records of all kinds and widths.
@@ -112,7 +120,7 @@ fn moved_in_parts(world: &mut World) {
     let mut w = db.write();
     world.remove_range(&mut w, &text, b"h", b"i");
     w.commit().unwrap();
-    db.compact(|_| {}).unwrap();
+    db.shrink(|_| {}).unwrap();
     // The log speaks of the segment while it stands so: what the manifest says counts.
     let mut w = db.write();
     world.put(&mut w, &hash, b"after it", value(3, 10_000));
@@ -123,7 +131,9 @@ fn moved_in_parts(world: &mut World) {
 
 #[test]
 fn an_independent_reader_finds_every_record() {
-    let doc = Doc::parse(&std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../FORMAT.md")).unwrap());
+    let doc = Doc::parse(
+        &std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../FORMAT.md")).unwrap(),
+    );
     let examples = [
         ("example_mix", mix(&doc, 1)),
         ("example_hash", hash(b"azekura", 7)),
@@ -132,12 +142,15 @@ fn an_independent_reader_finds_every_record() {
     ];
     assert_eq!(doc.constant("key_bytes_max"), azekura::KEY_BYTES_MAX as u64);
     assert_eq!(doc.constant("name_bytes_max"), azekura::NAME_BYTES_MAX as u64);
-    examples.iter().for_each(|(name, expected)| assert_eq!(doc.constant(name), *expected, "{name} is {expected:#x}"));
+    examples
+        .iter()
+        .for_each(|(name, expected)| assert_eq!(doc.constant(name), *expected, "{name} is {expected:#x}"));
 
     let dir = std::env::temp_dir().join(format!("azekura-format-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let names = [("numbers", false), ("text", false), ("hash", true)];
-    let model = names.into_iter().map(|(name, is_hash)| (name.to_owned(), (is_hash, Records::new()))).collect();
+    let model =
+        names.into_iter().map(|(name, is_hash)| (name.to_owned(), (is_hash, Records::new()))).collect();
     let mut world = World { doc, dir: dir.clone(), model, seen: Vec::new() };
 
     // One run a table, the log unused.
@@ -190,10 +203,10 @@ fn an_independent_reader_finds_every_record() {
         db.sync().unwrap();
     }
     // Tables that only the log knows; of one that was dropped since, the manifest knows that it was there.
-    db.create_tables(&[("few", Kind::Hash), ("dropped", Kind::Ordered)]).unwrap();
+    db.create_tables(&[("few", TableKind::Hash), ("dropped", TableKind::Ordered)]).unwrap();
     db.open_table("dropped").unwrap().put(b"gone", b"with its table").unwrap();
     db.drop_table("dropped").unwrap();
-    let few = db.create_table("made", Kind::Ordered).unwrap();
+    let few = db.create_table("made", TableKind::Ordered).unwrap();
     world.model.insert("few".into(), (true, Records::new()));
     world.model.insert("made".into(), (false, Records::new()));
     let mut w = db.write();
@@ -209,7 +222,7 @@ fn an_independent_reader_finds_every_record() {
     w.commit().unwrap();
     db.sync().unwrap();
     world.compare("db", "flushed, logged");
-    db.settle().unwrap();
+    db.compact().unwrap();
     drop(tables);
     db.close().unwrap();
     world.compare("db", "closed");
@@ -255,7 +268,9 @@ fn an_independent_reader_finds_every_record() {
         |s| usize::from(s.outside),
         |s| usize::from(!s.outside),
     ];
-    all.iter().enumerate().for_each(|(i, f)| assert!(world.any(f), "nothing of kind {i} was met: {:?}", world.seen));
+    all.iter()
+        .enumerate()
+        .for_each(|(i, f)| assert!(world.any(f), "nothing of kind {i} was met: {:?}", world.seen));
     assert!(world.any(|s| s.chains.saturating_sub(1)) && world.any(|s| s.levels.saturating_sub(5)));
     // The engine reads small runs, and writes none.
     assert_eq!(world.doc.unused(), ["small_page_bytes"], "FORMAT.md says what no reader needs");

@@ -1,7 +1,7 @@
 //! A disk that fills up and is made room on again, under one handle: what does not fit is refused as
 //! `NoSpace` and leaves no trace, what was acknowledged stays, and the handle goes on.
 
-use azekura::{Db, Durability, Error, Kind, Options, Table};
+use azekura::{Db, Durability, Error, Options, Table, TableKind};
 use sim::disk::{Call, Disk, Effect, Fault, Keep};
 use sim::rng::Rng;
 use sim::watchdog::Watchdog;
@@ -66,7 +66,7 @@ fn fills_and_goes_on(durability: Durability, len: usize) {
         watchdog.at(format!("{durability:?}, {len} bytes, seed {seed}"));
         let disk = Disk::new();
         let db = Db::open_on(&disk, PATH, options(durability)).unwrap();
-        let table = db.create_table("t", Kind::Ordered).unwrap();
+        let table = db.create_table("t", TableKind::Ordered).unwrap();
         let (mut keys, mut next) = (BTreeSet::new(), 0);
         let mut room = 150_000 + Rng(seed).below(400_000);
         for _ in 0..3 {
@@ -113,7 +113,7 @@ fn the_last_room_of_a_disk_is_used() {
     // A memtable that is never full: nothing but the log, when it takes much of the room, asks for a flush.
     let options = || options(Durability::Sync).memory_bytes(512 << 20).memtable_bytes(128 << 20);
     let db = Db::open_on(&disk, PATH, options()).unwrap();
-    let table = db.table("t", Kind::Hash).unwrap();
+    let table = db.table("t", TableKind::Hash).unwrap();
     let (mut keys, len) = (BTreeSet::new(), 100);
     disk.set_bytes_max(3_500_000);
     let refused = fill(&table, 0, &mut keys, len);
@@ -138,7 +138,7 @@ fn groups_of_commits_on_a_disk_that_is_full_at_times() {
     let watchdog = Watchdog::start(HANG_SECONDS);
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, options(Durability::Sync)).unwrap();
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     let (mut keys, refused, over) = (BTreeSet::new(), AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..4u64)
@@ -188,7 +188,7 @@ fn a_flush_tells_only_of_attempts_that_began_after_it_was_asked_for() {
     let _watchdog = Watchdog::start(HANG_SECONDS);
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, options(Durability::Eventual)).unwrap();
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     for key in 0..100_u64 {
         table.put(&key.to_be_bytes(), &value(key, 500)).unwrap();
     }
@@ -208,7 +208,7 @@ fn a_refused_commit_conflicts_with_nobody() {
     let _watchdog = Watchdog::start(HANG_SECONDS);
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, options(Durability::Sync)).unwrap();
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     disk.set_bytes_max(300_000);
     let next = fill(&table, 0, &mut BTreeSet::new(), 900);
     let reading = || {
@@ -226,8 +226,8 @@ fn a_refused_commit_conflicts_with_nobody() {
     assert!(matches!(late.commit(), Err(Error::Conflict { .. })));
 }
 
-/// A manifest that does not fit the superblock needs room. Where there is none, tables keep their names and stay as
-/// they are, and so does the handle.
+/// A manifest that does not fit the superblock needs room. Where there is none, tables keep their names and
+/// stay as they are, and so does the handle.
 #[test]
 fn tables_are_refused_while_the_disk_is_full() {
     let watchdog = Watchdog::start(HANG_SECONDS);
@@ -236,8 +236,8 @@ fn tables_are_refused_while_the_disk_is_full() {
         watchdog.at(format!("threads: {threads}"));
         let disk = Disk::new();
         let db = Db::open_on(&disk, PATH, options(Durability::Sync).threads(threads)).unwrap();
-        let table = db.create_table("t", Kind::Ordered).unwrap();
-        (0..20).for_each(|i| drop(db.create_table(&name(i), Kind::Hash).unwrap()));
+        let table = db.create_table("t", TableKind::Ordered).unwrap();
+        (0..20).for_each(|i| drop(db.create_table(&name(i), TableKind::Hash).unwrap()));
         let mut keys = BTreeSet::new();
         let mut put = |key: u64| {
             table.put(&key.to_be_bytes(), &value(key, 900)).unwrap();
@@ -263,7 +263,7 @@ fn tables_are_refused_while_the_disk_is_full() {
         (40..60).for_each(&mut put);
         holds(&db, &disk, &table, &keys, 900);
         // And now there is room.
-        let late = db.create_table(&name(20), Kind::Hash).unwrap();
+        let late = db.create_table(&name(20), TableKind::Hash).unwrap();
         late.put(b"k", b"v").unwrap();
         db.rename_table(&name(2), &name(21)).unwrap();
         db.drop_table(&name(3)).unwrap();
@@ -291,7 +291,7 @@ fn tables_are_made_and_dropped_on_a_disk_that_is_nearly_full() {
         let (mut made, mut refused, mut dropped) = (Vec::new(), 0, 0);
         for i in 0..900u64 {
             let name = format!("{i:0>240}");
-            match db.create_table(&name, Kind::Ordered) {
+            match db.create_table(&name, TableKind::Ordered) {
                 Ok(table) => {
                     made.push((name, table));
                     continue;
@@ -308,7 +308,11 @@ fn tables_are_made_and_dropped_on_a_disk_that_is_nearly_full() {
                 }
             }
         }
-        assert!(refused > 50 && made.len() > 50, "{} tables, {refused} refused, {dropped} dropped", made.len());
+        assert!(
+            refused > 50 && made.len() > 50,
+            "{} tables, {refused} refused, {dropped} dropped",
+            made.len()
+        );
         println!("{} tables, {refused} refused, {dropped} dropped", made.len());
         disk.set_bytes_max(u64::MAX);
         for (_, table) in &made {
@@ -331,7 +335,7 @@ fn a_bulk_is_refused_by_a_full_disk_that_cannot_reserve() {
         let disk = Disk::new();
         disk.set_unreserving();
         let db = Db::open_on(&disk, PATH, options(Durability::Sync).memtable_bytes(4 << 20)).unwrap();
-        let table = db.create_table("t", Kind::Ordered).unwrap();
+        let table = db.create_table("t", TableKind::Ordered).unwrap();
         let bulk = |from: u64| table.put_many((from..from + 3000).map(|k| (k.to_be_bytes(), value(k, 700))));
         disk.set_bytes_max(3_000_000 + Rng(seed).below(3_000_000));
         let mut keys = BTreeSet::new();

@@ -3,7 +3,7 @@
 mod common;
 
 use azekura::storage::MemStorage;
-use azekura::{Db, Durability, Error, Isolation, Kind, Options, Result, Table, WriteOptions};
+use azekura::{Db, Durability, Error, Isolation, Options, Result, Table, TableKind, WriteOptions};
 use common::Rng;
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -23,7 +23,9 @@ fn path(name: &str) -> PathBuf {
 
 fn is_foreign<T>(call: &str, result: Result<T>) {
     match result {
-        Err(Error::Invalid { detail }) => assert!(detail.contains("one.azk") && detail.contains("two.azk"), "{detail}"),
+        Err(Error::Invalid { detail }) => {
+            assert!(detail.contains("one.azk") && detail.contains("two.azk"), "{detail}")
+        }
         Err(e) => panic!("{call}: {e}"),
         Ok(_) => panic!("{call} took a table of another database"),
     }
@@ -32,7 +34,7 @@ fn is_foreign<T>(call: &str, result: Result<T>) {
 #[test]
 fn a_table_of_another_database_is_refused_by_every_call() {
     let (one, two) = (memory("/one.azk"), memory("/two.azk"));
-    for kind in [Kind::Hash, Kind::Ordered] {
+    for kind in [TableKind::Hash, TableKind::Ordered] {
         let name = format!("{kind:?}");
         let (own, t) = (one.create_table(&name, kind).unwrap(), two.create_table(&name, kind).unwrap());
         let (k, v) = (&b"key"[..], &b"value"[..]);
@@ -68,7 +70,7 @@ fn a_table_of_another_database_is_refused_by_every_call() {
             is_foreign("take", txn.take(&t, k));
             is_foreign("txn.cursor", txn.cursor(&t));
             is_foreign("txn.count", txn.count(&t));
-            if kind == Kind::Ordered {
+            if kind == TableKind::Ordered {
                 let all = (Bound::Unbounded, Bound::Unbounded);
                 is_foreign("range", read.range(&t, all.0, all.1));
                 is_foreign("prefix", read.prefix(&t, k));
@@ -105,7 +107,7 @@ fn after_the_close_every_call_says_so_and_the_file_is_free() {
         let path = path(&format!("closed-{read_only}-{mapped}"));
         let options = || Options::new().memory_bytes(8 << 20).mapped(mapped);
         let db = options().open(&path).unwrap();
-        let t = db.create_table("t", Kind::Ordered).unwrap();
+        let t = db.create_table("t", TableKind::Ordered).unwrap();
         t.put_many((0..2000u64).map(|i| (i.to_be_bytes(), vec![1; 50]))).unwrap();
         t.put(b"large", &[2; 9000]).unwrap();
         drop(t);
@@ -126,7 +128,8 @@ fn after_the_close_every_call_says_so_and_the_file_is_free() {
         let kept = t.get_ref(&5u64.to_be_bytes()).unwrap().unwrap();
         let large = t.get_ref(b"large").unwrap().unwrap();
         db.clone().close().unwrap();
-        // Others may have it at once, while all of this lives, unless readers have parts of it in their hands.
+        // Others may have it at once, while all of this lives, unless readers have parts of it in their
+        // hands.
         let is_free = || match options().open(&path) {
             Ok(again) => Some(again),
             Err(Error::Locked { .. }) => None,
@@ -166,15 +169,15 @@ fn after_the_close_every_call_says_so_and_the_file_is_free() {
         is_closed("read", db.read().get(&t, &key));
         let snapshot = WriteOptions { isolation: Isolation::Snapshot, ..WriteOptions::default() };
         is_closed("write", db.write_with(snapshot).put(&t, &key, b""));
-        is_closed("table", db.table("t", Kind::Ordered));
+        is_closed("table", db.table("t", TableKind::Ordered));
         is_closed("open_table", db.open_table("t"));
-        is_closed("create_table", db.create_table("u", Kind::Ordered));
+        is_closed("create_table", db.create_table("u", TableKind::Ordered));
         is_closed("rename_table", db.rename_table("t", "u"));
         is_closed("drop_table", db.drop_table("t"));
         is_closed("sync", db.sync());
         is_closed("flush", db.flush());
-        is_closed("settle", db.settle());
-        is_closed("compact", db.compact(|_| {}));
+        is_closed("compact", db.compact());
+        is_closed("shrink", db.shrink(|_| {}));
         is_closed("check", db.check(|_| {}));
         is_closed("close", db.clone().close());
         assert_eq!((db.tables().len(), t.name().as_str()), (1, "t"));
@@ -199,16 +202,19 @@ fn a_read_that_races_with_the_close_is_right_or_closed() {
     const KEYS: u64 = 3000;
     let path = path("race");
     let options = |round: u64| {
-        let options = Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).durability(Durability::Eventual);
+        let options =
+            Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).durability(Durability::Eventual);
         options.mapped(round.is_multiple_of(2))
     };
-    let value = |round: u64, i: u64| vec![round as u8; if i.is_multiple_of(3) { 1100 + i as usize % 900 } else { 300 }];
+    let value = |round: u64, i: u64| {
+        vec![round as u8; if i.is_multiple_of(3) { 1100 + i as usize % 900 } else { 300 }]
+    };
     for round in 0..8u64 {
         let db = options(round).open(&path).unwrap();
-        let t = db.table("t", Kind::Hash).unwrap();
+        let t = db.table("t", TableKind::Hash).unwrap();
         if round == 0 {
             t.put_many((0..KEYS).map(|i| (i.to_be_bytes(), value(0, i)))).unwrap();
-            db.compact(|_| {}).unwrap();
+            db.shrink(|_| {}).unwrap();
         }
         let (over, reads) = (AtomicBool::new(false), AtomicU64::new(0));
         scope(|s| {
@@ -224,7 +230,9 @@ fn a_read_that_races_with_the_close_is_right_or_closed() {
                             _ => read.get_many(&t, &[i.to_be_bytes()]).map(|mut all| all.remove(0)),
                         };
                         match found {
-                            Ok(found) => assert!(found.as_ref() == Some(&value(round, i)), "a wrong value of key {i}"),
+                            Ok(found) => {
+                                assert!(found.as_ref() == Some(&value(round, i)), "a wrong value of key {i}")
+                            }
                             Err(Error::Closed) => break,
                             Err(e) => panic!("{e}"),
                         }
@@ -248,7 +256,7 @@ fn a_read_that_races_with_the_close_is_right_or_closed() {
             };
             let t = other.open_table("t").unwrap();
             t.put_many((0..KEYS).map(|i| (i.to_be_bytes(), value(round + 1, i)))).unwrap();
-            other.compact(|_| {}).unwrap();
+            other.shrink(|_| {}).unwrap();
             drop(t);
             other.close().unwrap();
             over.store(true, Ordering::Relaxed);
@@ -262,7 +270,8 @@ fn a_read_that_races_with_the_close_is_right_or_closed() {
 #[test]
 fn a_put_to_a_dropped_table_fails_at_once_and_names_it() {
     let db = memory("/dropped.azk");
-    let [kept, gone, late] = ["kept", "gone", "late"].map(|name| db.create_table(name, Kind::Hash).unwrap());
+    let [kept, gone, late] =
+        ["kept", "gone", "late"].map(|name| db.create_table(name, TableKind::Hash).unwrap());
     let refused = |name: &str, result: Result<()>| match result {
         Err(Error::NoSuchTable { name: found }) => assert_eq!(found, name),
         other => panic!("{other:?}"),
@@ -296,7 +305,7 @@ fn a_put_to_a_dropped_table_fails_at_once_and_names_it() {
     assert_eq!(snapshot.get(&gone, b"k").unwrap(), None);
     assert_eq!(kept.count().unwrap(), 0, "nothing of the refused transactions was written");
     // A new one of the same name is another.
-    let anew = db.create_table("gone", Kind::Hash).unwrap();
+    let anew = db.create_table("gone", TableKind::Hash).unwrap();
     refused("gone", gone.put(b"k", b"v"));
     anew.put(b"k", b"v").unwrap();
 }

@@ -1,7 +1,7 @@
-//! The end of a log that was not closed: damage to frames that were acknowledged as durable is an error, also to the
-//! last ones once the log has rested.
+//! The end of a log that was not closed: damage to frames that were acknowledged as durable is an error, also
+//! to the last ones once the log has rested.
 
-use azekura::{Db, Durability, Error, Kind, Options, Table, WriteOptions};
+use azekura::{Db, Durability, Error, Options, Table, TableKind, WriteOptions};
 use sim::disk::Disk;
 use sim::judge::{PATH, Setting};
 use std::time::{Duration, Instant};
@@ -79,7 +79,8 @@ fn flip_everywhere(bytes: &[u8], records: u64) -> [usize; 3] {
     let mut answers = [0; 3];
     for frame in frames(bytes) {
         let end = 64 + frame.payload_bytes;
-        for place in [0, 5, 9, 17, 24, 33, 37, 40, 49, 56, 63, 64, 65, 64 + frame.payload_bytes / 2, end - 1] {
+        for place in [0, 5, 9, 17, 24, 33, 37, 40, 49, 56, 63, 64, 65, 64 + frame.payload_bytes / 2, end - 1]
+        {
             let mut damaged = bytes.to_vec();
             damaged[frame.at + place.min(end - 1)] ^= 1 << (place % 8);
             for read_only in [true, false] {
@@ -96,7 +97,7 @@ fn flip_everywhere(bytes: &[u8], records: u64) -> [usize; 3] {
 fn damage_to_the_last_group_is_noticed_after_a_rest() {
     let disk = Disk::seeded(1);
     let db = Db::open_on(&disk, PATH, options()).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     (0..5u32).for_each(|i| t.put(&i.to_be_bytes(), b"durable").unwrap());
     put_eventually(&db, &t, 5, 400, 20);
     db.sync().unwrap();
@@ -113,7 +114,7 @@ fn damage_to_the_last_group_is_noticed_after_a_rest() {
 fn damage_to_a_group_of_several_segments_is_noticed() {
     let disk = Disk::seeded(2);
     let db = Db::open_on(&disk, PATH, options()).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     (0..30u32).for_each(|i| t.put(&i.to_be_bytes(), b"durable").unwrap());
     put_eventually(&db, &t, 30, 6000, 900);
     db.sync().unwrap();
@@ -147,15 +148,17 @@ fn found_or_not_open(bytes: &[u8], records: u64, read_only: bool) -> Found {
     }
 }
 
-/// With the engine's threads, whatever the eventual delay, a rest writes one frame, which the next one replaces.
+/// With the engine's threads, whatever the eventual delay, a rest writes one frame, which the next one
+/// replaces.
 #[test]
 fn a_rest_takes_no_room_of_the_log() {
     let disk = Disk::new();
     let steady = Setting { delay_ms: 3_600_000, ..Setting::STEADY };
     let db = steady.open(&disk).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     let empty = |bytes: &[u8]| frames(bytes).iter().filter(|f| f.payload_bytes == 0).count();
-    let rests = |bytes: &[u8]| frames(bytes).iter().max_by_key(|f| f.number).is_some_and(|f| f.payload_bytes == 0);
+    let rests =
+        |bytes: &[u8]| frames(bytes).iter().max_by_key(|f| f.number).is_some_and(|f| f.payload_bytes == 0);
     let mut records = 0;
     for round in 1..=4 {
         (0..3).for_each(|_| {
@@ -171,14 +174,22 @@ fn a_rest_takes_no_room_of_the_log() {
         let bytes = disk.bytes(PATH);
         assert_eq!(empty(&bytes), 1, "round {round}: one frame vouches");
         // The first one made the table.
-        assert_eq!(frames(&bytes).len(), records as usize + 2, "round {round}: the log is written to while it rests");
+        assert_eq!(
+            frames(&bytes).len(),
+            records as usize + 2,
+            "round {round}: the log is written to while it rests"
+        );
         assert_eq!(flip_last_group(&bytes, u64::from(records)), Found::Error, "round {round}");
     }
 }
 
 /// Damages the last frame with records.
 fn flip_last_group(bytes: &[u8], records: u64) -> Found {
-    let last = frames(bytes).into_iter().filter(|f| f.payload_bytes > 0 && !f.jump).max_by_key(|f| f.number).unwrap();
+    let last = frames(bytes)
+        .into_iter()
+        .filter(|f| f.payload_bytes > 0 && !f.jump)
+        .max_by_key(|f| f.number)
+        .unwrap();
     let mut damaged = bytes.to_vec();
     damaged[last.at + 70] ^= 1;
     found(&damaged, records, true)
@@ -189,7 +200,7 @@ fn flip_last_group(bytes: &[u8], records: u64) -> Found {
 fn what_vouches_may_be_lost() {
     let disk = Disk::seeded(4);
     let db = Db::open_on(&disk, PATH, options()).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     put_eventually(&db, &t, 0, 50, 900);
     db.sync().unwrap();
     let bytes = disk.bytes(PATH);
@@ -208,14 +219,15 @@ fn what_vouches_may_be_lost() {
     }
 }
 
-/// What a manifest knows to be durable is missed, whatever of it is damaged: here the end of the first segment, with
-/// both copies of the jump. Else the tables were those of one commit and their records those of an earlier one.
+/// What a manifest knows to be durable is missed, whatever of it is damaged: here the end of the first
+/// segment, with both copies of the jump. Else the tables were those of one commit and their records those of
+/// an earlier one.
 #[test]
 fn damage_over_a_jump_is_noticed_by_a_later_checkpoint() {
     let disk = Disk::seeded(3);
     let db = Db::open_on(&disk, PATH, options()).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
-    db.create_table("other", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    db.create_table("other", TableKind::Ordered).unwrap();
     (0..30u32).for_each(|i| t.put(&i.to_be_bytes(), &[7; 5000]).unwrap());
     let jump = frames(&disk.bytes(PATH)).into_iter().find(|f| f.jump).expect("two segments");
     db.drop_table("other").unwrap();
@@ -227,13 +239,13 @@ fn damage_over_a_jump_is_noticed_by_a_later_checkpoint() {
     }
 }
 
-/// A block may hold what it held before a write that never reached the disk: a frame that vouches, where one with
-/// commits took its place. What follows it says that it is not the newest.
+/// A block may hold what it held before a write that never reached the disk: a frame that vouches, where one
+/// with commits took its place. What follows it says that it is not the newest.
 #[test]
 fn a_frame_that_vouches_is_not_taken_for_the_one_that_took_its_place() {
     let disk = Disk::seeded(3);
     let db = Db::open_on(&disk, PATH, options()).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     let mut before = Vec::new();
     for i in 0..8u32 {
         put_eventually(&db, &t, i, 1, 20);

@@ -1,8 +1,8 @@
-//! Very many tables of one record each: what they take of memory and file, and that a table more costs what the
-//! first one cost. `AZEKURA_TABLES=100000 cargo test -p azekura --test many_tables -- --nocapture` prints
+//! Very many tables of one record each: what they take of memory and file, and that a table more costs what
+//! the first one cost. `AZEKURA_TABLES=100000 cargo test -p azekura --test many_tables -- --nocapture` prints
 //! the figures for as many as that.
 
-use azekura::{Db, Durability, Kind, Options};
+use azekura::{Db, Durability, Options, TableKind};
 use std::path::Path;
 
 /// The budget, which is also what all memory of the handle must stay within.
@@ -53,20 +53,20 @@ fn name(i: usize) -> String {
     format!("table {i}")
 }
 
-fn kind(i: usize) -> Kind {
-    if i.is_multiple_of(2) { Kind::Ordered } else { Kind::Hash }
+fn kind(i: usize) -> TableKind {
+    if i.is_multiple_of(2) { TableKind::Ordered } else { TableKind::Hash }
 }
 
 fn value(i: usize) -> [u8; 8] {
     (i as u64 * 31).to_be_bytes()
 }
 
-/// What making one table costs: bytes written and syncs, by the cheapest of some, beside whose making the engine's
-/// threads have written nothing.
+/// What making one table costs: bytes written and syncs, by the cheapest of some, beside whose making the
+/// engine's threads have written nothing.
 fn cost_of_a_table(db: &Db, name: &str) -> (u64, u64) {
     let cost = |n: usize| {
         let before = db.stats();
-        db.create_table(&format!("{name} {n}"), Kind::Ordered).unwrap();
+        db.create_table(&format!("{name} {n}"), TableKind::Ordered).unwrap();
         let after = db.stats();
         (after.written_bytes - before.written_bytes, after.syncs - before.syncs)
     };
@@ -84,15 +84,20 @@ fn very_many_tables_take_little_and_one_more_costs_what_the_first_did() {
     let first = cost_of_a_table(&db, "first");
     let began = std::time::Instant::now();
     for from in (0..n).step_by(BATCH) {
-        let names: Vec<(String, Kind)> = (from..n.min(from + BATCH)).map(|i| (name(i), kind(i))).collect();
-        let wanted: Vec<(&str, Kind)> = names.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+        let names: Vec<(String, TableKind)> =
+            (from..n.min(from + BATCH)).map(|i| (name(i), kind(i))).collect();
+        let wanted: Vec<(&str, TableKind)> =
+            names.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
         let made = db.create_tables(&wanted).unwrap();
         assert!(made.iter().zip(&names).all(|(t, (name, kind))| t.name() == *name && t.kind() == *kind));
         watch.look();
     }
     println!("{n} tables made in {:?}", began.elapsed());
     let last = cost_of_a_table(&db, "last");
-    assert!(last.0 <= first.0 && last.1 <= first.1, "{last:?} bytes and syncs for the last, {first:?} for the first");
+    assert!(
+        last.0 <= first.0 && last.1 <= first.1,
+        "{last:?} bytes and syncs for the last, {first:?} for the first"
+    );
     watch.end("making tables");
 
     let mut watch = Watch::new();
@@ -143,7 +148,7 @@ fn very_many_tables_take_little_and_one_more_costs_what_the_first_did() {
     watch.end("opening and reading");
     let report = db.check(|_| {}).unwrap();
     assert!(report.problems.is_empty() && report.records == n as u64, "{report:?}");
-    db.compact(|_| {}).unwrap();
+    db.shrink(|_| {}).unwrap();
     db.close().unwrap();
     assert!(std::fs::metadata(&path).unwrap().len() <= n as u64 * FILE_BYTES_A_TABLE);
     std::fs::remove_dir_all(&dir).unwrap();

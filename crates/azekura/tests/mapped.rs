@@ -1,9 +1,9 @@
-//! Runs and large values read where they stand in the file, beside the same read into memory: the same answers, no
-//! second copy, and errors where something is wrong before it is first touched.
+//! Runs and large values read where they stand in the file, beside the same read into memory: the same
+//! answers, no second copy, and errors where something is wrong before it is first touched.
 
 mod common;
 
-use azekura::{Db, Durability, Error, Kind, Options, Table, WriteOptions};
+use azekura::{Db, Durability, Error, Options, Table, TableKind, WriteOptions};
 use common::Rng;
 use sim::disk::{Call, Disk, Effect, Fault};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ fn key(i: u64) -> [u8; 8] {
 }
 
 /// A closed database of more than its budget.
-fn filled(path: &Path, kind: Kind) {
+fn filled(path: &Path, kind: TableKind) {
     let db = options(true).open(path).unwrap();
     let t = db.create_table("t", kind).unwrap();
     for part in 0..RECORDS / 1000 {
@@ -60,7 +60,7 @@ fn reads_everything(t: &Table) {
 
 #[test]
 fn what_was_read_once_is_not_read_again() {
-    for kind in [Kind::Ordered, Kind::Hash] {
+    for kind in [TableKind::Ordered, TableKind::Hash] {
         let path = path(&format!("once-{kind:?}"));
         filled(&path, kind);
         for mapped in [true, false] {
@@ -86,7 +86,7 @@ fn what_was_read_once_is_not_read_again() {
 #[test]
 fn values_in_hand_stay_as_they_are() {
     let path = path("held");
-    filled(&path, Kind::Ordered);
+    filled(&path, TableKind::Ordered);
     let db = options(true).open(&path).unwrap();
     let t = db.open_table("t").unwrap();
     let read = db.read();
@@ -94,7 +94,7 @@ fn values_in_hand_stay_as_they_are() {
     let held: Vec<_> = keys.iter().map(|&i| t.get_ref(&key(i)).unwrap().unwrap()).collect();
     for round in 0..3u8 {
         t.put_many((0..RECORDS).map(|i| (key(i), vec![round; value(i).len()]))).unwrap();
-        db.compact(|_| {}).unwrap();
+        db.shrink(|_| {}).unwrap();
         for (&i, held) in keys.iter().zip(&held) {
             assert_eq!(**held, value(i)[..], "key {i}, round {round}");
             assert_eq!(read.get(&t, &key(i)).unwrap(), Some(value(i)), "key {i}, round {round}");
@@ -112,7 +112,7 @@ fn values_in_hand_stay_as_they_are() {
 fn damage_before_the_first_touch_is_an_error() {
     for cut in [false, true] {
         let path = path(&format!("damage-{cut}"));
-        filled(&path, Kind::Ordered);
+        filled(&path, TableKind::Ordered);
         let db = options(true).read_only(true).open(&path).unwrap();
         let t = db.open_table("t").unwrap();
         let file = OpenOptions::new().write(true).open(&path).unwrap();
@@ -149,8 +149,9 @@ fn opening_on_a_full_disk_keeps_the_lock() {
     disk.set_mapping();
     let open = |disk: &Disk| Db::open_on(disk, "d.azk", options(true).threads(false));
     let db = open(&disk).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
-    let mut txn = db.write_with(WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() });
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    let mut txn =
+        db.write_with(WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() });
     (0..20u64).for_each(|i| txn.put(&t, &key(i), &value(i)).unwrap());
     txn.commit().unwrap();
     let disk = disk.after_kill();

@@ -4,7 +4,7 @@
 mod common;
 
 use azekura::storage::MemStorage;
-use azekura::{Db, Durability, Kind, Options, ReadTxn, Table};
+use azekura::{Db, Durability, Options, ReadTxn, Table, TableKind};
 use common::Rng;
 use std::ops::Bound;
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn check(db: &Db) {
 fn a_merge_into_many_partitions_keeps_them_apart() {
     let storage = MemStorage::default();
     let db = open(&storage, 16);
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     // Ascending loads of 40, 25, 10 and more MB: partitions of these sizes, side by side.
     let mut n = 0;
     for mb in [40u64, 25, 10, 40, 30, 9, 50] {
@@ -70,7 +70,7 @@ fn a_merge_into_many_partitions_keeps_them_apart() {
     db.flush().unwrap();
     let of = |k: u64| u64::from(k.is_multiple_of(50));
     std::thread::scope(|scope| {
-        let settling = scope.spawn(|| db.settle().unwrap());
+        let settling = scope.spawn(|| db.compact().unwrap());
         while !settling.is_finished() {
             common::doing("reading while the bottom is merged".into());
             expect(&db.read(), &t, 0..n, of);
@@ -88,7 +88,7 @@ fn a_merge_into_many_partitions_keeps_them_apart() {
 fn a_flush_beside_a_merge_loses_nothing() {
     let storage = MemStorage::default();
     let db = open(&storage, 4);
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     let mut n = 400_000;
     put(&t, 0..n, 0);
     db.flush().unwrap();
@@ -96,7 +96,7 @@ fn a_flush_beside_a_merge_loses_nothing() {
     db.flush().unwrap();
     let first = n;
     std::thread::scope(|scope| {
-        let settling = scope.spawn(|| db.settle().unwrap());
+        let settling = scope.spawn(|| db.compact().unwrap());
         // These meet no run, so they are joined to the bottom that is being merged.
         while !settling.is_finished() {
             put(&t, n..n + 1000, 0);
@@ -112,14 +112,14 @@ fn a_flush_beside_a_merge_loses_nothing() {
 fn two_that_settle_and_one_that_compacts_agree() {
     let storage = MemStorage::default();
     let db = open(&storage, 1);
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     for generation in 0..6 {
         put(&t, (0..60_000).step_by(generation as usize + 1), generation);
         db.flush().unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(|| db.settle().unwrap());
-            scope.spawn(|| db.compact(|_| {}).unwrap());
-            scope.spawn(|| db.settle().unwrap());
+            scope.spawn(|| db.compact().unwrap());
+            scope.spawn(|| db.shrink(|_| {}).unwrap());
+            scope.spawn(|| db.compact().unwrap());
         });
         check(&db);
     }
@@ -132,8 +132,8 @@ fn a_snapshot_outlives_moves_and_merges_of_what_it_sees() {
     let storage = MemStorage::default();
     let db = open(&storage, 8);
     let n = 200_000;
-    let hole = db.create_table("hole", Kind::Ordered).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let hole = db.create_table("hole", TableKind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     put(&hole, 0..n / 20, 0);
     db.flush().unwrap();
     put(&t, 0..n, 0);
@@ -141,11 +141,11 @@ fn a_snapshot_outlives_moves_and_merges_of_what_it_sees() {
     db.drop_table("hole").unwrap();
     let before = db.read();
     // The end of `t` moves into the hole; the rest stays, and belongs to old run and new one.
-    let report = db.compact(|_| {}).unwrap();
+    let report = db.shrink(|_| {}).unwrap();
     let after = db.read();
     for generation in 1..5 {
         put(&t, 0..n, generation);
-        db.settle().unwrap();
+        db.compact().unwrap();
         common::doing(format!("looking at generation {generation}, {report:?}"));
         expect(&before, &t, 0..n, |_| 0);
         expect(&after, &t, 0..n, |_| 0);
@@ -153,12 +153,12 @@ fn a_snapshot_outlives_moves_and_merges_of_what_it_sees() {
         check(&db);
     }
     drop(after);
-    db.compact(|_| {}).unwrap();
+    db.shrink(|_| {}).unwrap();
     put(&t, 0..n, 9);
     db.flush().unwrap();
     expect(&before, &t, 0..n, |_| 0);
     drop(before);
-    let report = db.compact(|_| {}).unwrap();
+    let report = db.shrink(|_| {}).unwrap();
     let stats = db.stats();
     assert!(report.after_bytes < stats.live_bytes + (1 << 20), "{report:?} {stats:?}");
     expect(&db.read(), &t, 0..n, |_| 9);
@@ -170,7 +170,7 @@ fn a_snapshot_outlives_moves_and_merges_of_what_it_sees() {
 fn overwritten_large_values_do_not_wait_for_a_full_memtable() {
     let storage = MemStorage::default();
     let db = open(&storage, 8);
-    let t = db.create_table("t", Kind::Hash).unwrap();
+    let t = db.create_table("t", TableKind::Hash).unwrap();
     let noise: Vec<u8> = (0..5000).map(|i| value(i, 0)[0]).collect();
     for round in 0..40u8 {
         let values = (0..1000u64).map(|k| {
@@ -195,7 +195,7 @@ fn overwritten_large_values_do_not_wait_for_a_full_memtable() {
 fn idle_time_moves_large_values_out_of_segments_that_are_mostly_dead() {
     let storage = MemStorage::default();
     let db = open(&storage, 8);
-    let t = db.create_table("t", Kind::Hash).unwrap();
+    let t = db.create_table("t", TableKind::Hash).unwrap();
     let put = |keys: std::ops::Range<u64>, round: u8| {
         t.put_many(keys.map(|k| (k.to_be_bytes(), vec![round; 5000]))).unwrap();
         db.flush().unwrap();
@@ -203,14 +203,17 @@ fn idle_time_moves_large_values_out_of_segments_that_are_mostly_dead() {
     // One sorted run, which keeps a quarter of what the first segments hold.
     put(0..8000, 0);
     put(0..6000, 1);
-    db.settle().unwrap();
+    db.compact().unwrap();
     put(8000..8001, 1);
     let until = std::time::Instant::now() + Duration::from_secs(20);
     while db.stats().value_bytes > 50 << 20 {
         assert!(std::time::Instant::now() < until, "40 MB are live in {:?}", db.stats());
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert!((0..8001u64).all(|k| t.get(&k.to_be_bytes()).unwrap().unwrap() == [u8::from(k < 6000 || k == 8000); 5000]));
+    assert!(
+        (0..8001u64)
+            .all(|k| t.get(&k.to_be_bytes()).unwrap().unwrap() == [u8::from(k < 6000 || k == 8000); 5000])
+    );
     check(&db);
 }
 
@@ -218,7 +221,7 @@ fn idle_time_moves_large_values_out_of_segments_that_are_mostly_dead() {
 fn memory_stays_within_its_budget_while_writers_are_fast() {
     let storage = MemStorage::default();
     let db = open(&storage, 1);
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     let mut rng = Rng::new(5);
     let mut most = 0;
     for _ in 0..600 {
@@ -228,14 +231,15 @@ fn memory_stays_within_its_budget_while_writers_are_fast() {
     assert!(most < 5 << 20, "memtables of {most} bytes where 1 MiB was allowed to fill");
 }
 
-/// Many small partitions side by side, as short sessions leave them, become few, and that is the end of it: no
-/// merge is made of a merge's own result.
+/// Many small partitions side by side, as short sessions leave them, become few, and that is the end of it:
+/// no merge is made of a merge's own result.
 #[test]
 fn small_partitions_are_joined_once() {
     common::watch(Duration::from_secs(60));
     let storage = MemStorage::default();
-    let options = || Options::new().memory_bytes(32 << 20).memtable_bytes(1 << 20).durability(Durability::Eventual);
-    let t = |db: &Db| db.create_table("t", Kind::Ordered).or_else(|_| db.open_table("t")).unwrap();
+    let options =
+        || Options::new().memory_bytes(32 << 20).memtable_bytes(1 << 20).durability(Durability::Eventual);
+    let t = |db: &Db| db.create_table("t", TableKind::Ordered).or_else(|_| db.open_table("t")).unwrap();
     for session in 0..40u64 {
         let db = Db::open_on(&storage, "/small.azk", options().background_merges(false)).unwrap();
         put(&t(&db), session * 200..session * 200 + 200, 0);
@@ -257,15 +261,15 @@ fn small_partitions_are_joined_once() {
     check(&db);
 }
 
-/// A merge lets go of what it has read up while it goes on; what range deletes hide, and what was put there after them, is
-/// the same at every moment.
+/// A merge lets go of what it has read up while it goes on; what range deletes hide, and what was put there
+/// after them, is the same at every moment.
 #[test]
 fn what_range_deletes_hide_stays_hidden_while_runs_are_merged() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let disk = sim::disk::Disk::new();
     let options = Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).background_merges(false);
     let db = Db::open_on(&disk, "ranges.azk", options.durability(Durability::Eventual)).unwrap();
-    let table = db.table("t", Kind::Ordered).unwrap();
+    let table = db.table("t", TableKind::Ordered).unwrap();
     let n = 300_000u64;
     let mut model = std::collections::BTreeMap::new();
     for age in 0..6u64 {
@@ -288,7 +292,11 @@ fn what_range_deletes_hide_stays_hidden_while_runs_are_merged() {
     let look = |rng: &mut Rng| {
         for _ in 0..100 {
             let k = rng.number() % n;
-            assert_eq!(table.get(&k.to_be_bytes()).unwrap().as_deref(), model.get(&k).map(|v| v.as_slice()), "{k}");
+            assert_eq!(
+                table.get(&k.to_be_bytes()).unwrap().as_deref(),
+                model.get(&k).map(|v| v.as_slice()),
+                "{k}"
+            );
         }
     };
     std::thread::scope(|scope| {
@@ -302,7 +310,7 @@ fn what_range_deletes_hide_stays_hidden_while_runs_are_merged() {
         while !looked.load(Ordering::Relaxed) && !reader.is_finished() {
             std::thread::yield_now();
         }
-        db.settle().unwrap();
+        db.compact().unwrap();
         done.store(true, Ordering::Relaxed);
         reader.join().unwrap();
     });

@@ -1,7 +1,7 @@
-//! What was acknowledged before it was durable, on a full disk: it stays while the handle lives, and closing says what
-//! is at stake. And the log of small commits does not fill a disk by itself.
+//! What was acknowledged before it was durable, on a full disk: it stays while the handle lives, and closing
+//! says what is at stake. And the log of small commits does not fill a disk by itself.
 
-use azekura::{Db, Durability, Error, Kind, Options};
+use azekura::{Db, Durability, Error, Options, TableKind};
 use sim::disk::{Disk, Keep};
 use sim::rng::Rng;
 use std::collections::BTreeSet;
@@ -34,13 +34,14 @@ fn holds(db: &Db, keys: &BTreeSet<u64>, len: usize) {
     assert!(report.problems.is_empty(), "{:?}", report.problems);
 }
 
-/// Closing fails as often as it is tried, and nothing else changes; with room again all is as if there always had been.
+/// Closing fails as often as it is tried, and nothing else changes; with room again all is as if there always
+/// had been.
 #[test]
 fn nothing_is_closed_while_commits_would_be_lost() {
     for len in [100, 20_000] {
         let disk = Disk::new();
         let db = open(&disk, Durability::Eventual);
-        let table = db.table("t", Kind::Ordered).unwrap();
+        let table = db.table("t", TableKind::Ordered).unwrap();
         let mut keys = BTreeSet::new();
         let mut next = 0;
         let mut put = |keys: &mut BTreeSet<u64>| {
@@ -89,7 +90,7 @@ fn nothing_is_closed_while_commits_would_be_lost() {
 fn the_last_handle_gives_the_file_up() {
     let disk = Disk::new();
     let db = open(&disk, Durability::Eventual);
-    let table = db.table("t", Kind::Ordered).unwrap();
+    let table = db.table("t", TableKind::Ordered).unwrap();
     table.put(&key(0), &value(0, 100)).unwrap();
     db.sync().unwrap();
     disk.set_bytes_max(1);
@@ -112,7 +113,7 @@ fn the_log_of_small_puts_does_not_fill_the_disk() {
     let disk = Disk::new();
     disk.set_bytes_max(8 << 20);
     let db = open(&disk, Durability::Sync);
-    let table = db.table("t", Kind::Ordered).unwrap();
+    let table = db.table("t", TableKind::Ordered).unwrap();
     for n in 0..20_000 {
         table.put(&key(n), &[1]).unwrap_or_else(|e| panic!("put {n}: {e}"));
     }

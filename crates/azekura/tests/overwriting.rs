@@ -1,17 +1,18 @@
-//! A closed file is no larger than its records need, whatever came before, and one that is left alone comes to that
-//! too: at most 1.3 times the bytes of the live keys and values, and 64 KiB.
+//! A closed file is no larger than its records need, whatever came before, and one that is left alone comes
+//! to that too: at most 1.3 times the bytes of the live keys and values, and 64 KiB.
 
 mod common;
 
 use azekura::storage::MemStorage;
-use azekura::{Db, Durability, Kind, Options, Stats, Table, WriteOptions, WriteTxn};
+use azekura::{Db, Durability, Options, Stats, Table, TableKind, WriteOptions, WriteTxn};
 use common::Rng;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 const PATH: &str = "/overwriting.azk";
-/// How long a file may take to come to rest: it is a matter of a second or two on a machine that has nothing else to do.
+/// How long a file may take to come to rest: it is a matter of a second or two on a machine that has nothing
+/// else to do.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn bound(raw: u64) -> u64 {
@@ -71,7 +72,10 @@ fn close(storage: &MemStorage, db: Db, raw: u64) -> Stats {
     let db = open(storage, Options::new().read_only(true));
     let stats = db.stats();
     let may = bound(raw);
-    assert!(stats.file_bytes <= may, "{raw} bytes are alive, {may} may be taken: {stats:?}, before {before:?}");
+    assert!(
+        stats.file_bytes <= may,
+        "{raw} bytes are alive, {may} may be taken: {stats:?}, before {before:?}"
+    );
     let problems = db.check(|_| {}).unwrap().problems;
     assert!(problems.is_empty(), "{problems:?}");
     stats
@@ -79,7 +83,7 @@ fn close(storage: &MemStorage, db: Db, raw: u64) -> Stats {
 
 /// Durable transactions of a few large values each, over a few hundred keys.
 fn large_values(db: &Db, rng: &mut Rng, transactions: u64) -> (Vec<Table>, Model) {
-    let table = db.table("t", Kind::Ordered).unwrap();
+    let table = db.table("t", TableKind::Ordered).unwrap();
     let mut model = Model::default();
     for _ in 0..transactions {
         let mut txn = db.write();
@@ -95,7 +99,13 @@ fn large_values(db: &Db, rng: &mut Rng, transactions: u64) -> (Vec<Table>, Model
 }
 
 /// Commits of many records each, over the same keys again and again.
-fn records_over_and_over(db: &Db, kind: Kind, records: u64, len: usize, rounds: u64) -> (Vec<Table>, Model) {
+fn records_over_and_over(
+    db: &Db,
+    kind: TableKind,
+    records: u64,
+    len: usize,
+    rounds: u64,
+) -> (Vec<Table>, Model) {
     let table = db.table("t", kind).unwrap();
     let mut model = Model::default();
     for round in 0..rounds {
@@ -112,7 +122,7 @@ fn records_over_and_over(db: &Db, kind: Kind, records: u64, len: usize, rounds: 
 
 /// A load, and then small updates all over it.
 fn small_updates(db: &Db, rng: &mut Rng, updates: u64) -> (Vec<Table>, Model) {
-    let table = db.table("t", Kind::Hash).unwrap();
+    let table = db.table("t", TableKind::Hash).unwrap();
     let mut model = Model::default();
     let mut put = |txn: &mut WriteTxn, key: u64, seed: u64| {
         let key = format!("user{key:016}").into_bytes();
@@ -145,7 +155,7 @@ fn large_values_overwritten_in_many_transactions_leave_a_small_file() {
 
 #[test]
 fn records_put_over_and_over_leave_a_small_file() {
-    for (kind, mib) in [(Kind::Ordered, 16), (Kind::Hash, 64)] {
+    for (kind, mib) in [(TableKind::Ordered, 16), (TableKind::Hash, 64)] {
         let storage = MemStorage::default();
         let db = open(&storage, budget(mib));
         let (tables, model) = records_over_and_over(&db, kind, 3000, 1460, 40);
@@ -172,7 +182,7 @@ fn a_file_that_is_left_alone_becomes_small() {
         let db = open(&storage, budget(32));
         let (tables, model) = match work {
             0 => large_values(&db, &mut Rng::new(3), 600),
-            1 => records_over_and_over(&db, Kind::Ordered, 2000, 1460, 20),
+            1 => records_over_and_over(&db, TableKind::Ordered, 2000, 1460, 20),
             _ => small_updates(&db, &mut Rng::new(4), 30_000),
         };
         wait_until_small(&db, model.raw());
@@ -185,12 +195,13 @@ fn a_file_that_is_left_alone_becomes_small() {
     }
 }
 
-/// A few durable commits of small records: neither their log nor what an open file keeps ready is more than may be.
+/// A few durable commits of small records: neither their log nor what an open file keeps ready is more than
+/// may be.
 #[test]
 fn a_few_small_commits_make_no_long_file() {
     let storage = MemStorage::default();
     let db = open(&storage, Options::new());
-    let table = db.table("t", Kind::Ordered).unwrap();
+    let table = db.table("t", TableKind::Ordered).unwrap();
     for i in 0..3000u64 {
         table.put(&(i % 10).to_be_bytes(), &i.to_be_bytes()).unwrap();
     }
@@ -212,10 +223,12 @@ struct Walk {
 
 impl Walk {
     fn new(db: &Db, mut rng: Rng) -> Walk {
-        let kinds: Vec<Kind> =
-            (0..1 + rng.below(3)).map(|_| [Kind::Ordered, Kind::Hash][rng.below(2) as usize]).collect();
+        let kinds: Vec<TableKind> = (0..1 + rng.below(3))
+            .map(|_| [TableKind::Ordered, TableKind::Hash][rng.below(2) as usize])
+            .collect();
         let sizes = kinds.iter().map(|_| [60, 300, 900, 3000, 30_000][rng.below(5) as usize]).collect();
-        let tables = kinds.iter().enumerate().map(|(n, &kind)| db.table(&format!("t{n}"), kind).unwrap()).collect();
+        let tables =
+            kinds.iter().enumerate().map(|(n, &kind)| db.table(&format!("t{n}"), kind).unwrap()).collect();
         let keys = 50 + rng.below(3000);
         Walk { rng, tables, sizes, keys, model: Model::default() }
     }
@@ -223,7 +236,11 @@ impl Walk {
     fn key(&mut self, table: usize) -> Vec<u8> {
         // Low keys come more often than high ones.
         let n = self.rng.below(self.keys).min(self.rng.below(self.keys));
-        if table == 0 { n.to_be_bytes().to_vec() } else { format!("a key of some length {n:08}").into_bytes() }
+        if table == 0 {
+            n.to_be_bytes().to_vec()
+        } else {
+            format!("a key of some length {n:08}").into_bytes()
+        }
     }
 
     fn len(&mut self, table: usize) -> usize {
@@ -266,7 +283,7 @@ impl Walk {
     }
 
     fn remove_range(&mut self, db: &Db, table: usize) {
-        if self.tables[table].kind() == Kind::Hash {
+        if self.tables[table].kind() == TableKind::Hash {
             return;
         }
         let (from, to) = (self.key(table), self.key(table));
@@ -299,7 +316,7 @@ fn walk(seed: u64) {
             wait_until_small(&db, raw);
         }
         if rng.one_in(4) {
-            db.compact(|_| {}).unwrap();
+            db.shrink(|_| {}).unwrap();
             let stats = db.stats();
             assert!(stats.file_bytes <= bound(raw), "compacted, for {raw} bytes: {stats:?}");
         }

@@ -4,7 +4,7 @@
 mod common;
 
 use azekura::storage::MemStorage;
-use azekura::{Db, Durability, Kind, Options, Table};
+use azekura::{Db, Durability, Options, Table, TableKind};
 use common::Rng;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,8 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn open(storage: &MemStorage) -> Db {
     common::watch(Duration::from_secs(120));
-    let options = Options::new().memory_bytes(8 << 20).memtable_bytes(1 << 20).durability(Durability::Eventual);
+    let options =
+        Options::new().memory_bytes(8 << 20).memtable_bytes(1 << 20).durability(Durability::Eventual);
     Db::open_on(storage, "/pages.azk", options).unwrap()
 }
 
@@ -79,7 +80,7 @@ fn records_of_all_sizes_come_back() {
     // Fixed-width, small, middling, and large.
     let sizes = [(4, 4), (10, 60), (150, 350), (600, 1000)];
     let names = ["numbers", "small", "middling", "large"];
-    let kinds = [Kind::Ordered, Kind::Ordered, Kind::Hash, Kind::Hash];
+    let kinds = [TableKind::Ordered, TableKind::Ordered, TableKind::Hash, TableKind::Hash];
     let mut models: Vec<Model> = vec![Model::new(); names.len()];
     for round in 0..3u64 {
         let db = open(&storage);
@@ -98,7 +99,7 @@ fn records_of_all_sizes_come_back() {
             compare(t, model, &mut rng);
         }
         if round == 1 {
-            db.settle().unwrap();
+            db.compact().unwrap();
         }
         db.flush().unwrap();
         let report = db.check(|_| {}).unwrap();

@@ -1,6 +1,6 @@
 //! Reads inside reads, and reads in order: what a position hint must not get wrong. Reads that fail.
 
-use azekura::{Db, Durability, Error, Kind, LazyValue, Options, Result};
+use azekura::{Db, Durability, Error, LazyValue, Options, Result, TableKind};
 use sim::disk::{Call, Disk, Effect, Fault};
 use std::ops::Bound;
 
@@ -21,12 +21,12 @@ fn read<'a>(record: Result<Option<(&'a [u8], LazyValue<'a>)>>) -> Option<(&'a [u
 #[test]
 fn a_closure_may_read_from_its_own_transaction() {
     let (db, path) = database("nested");
-    let names = db.table("names", Kind::Ordered).unwrap();
-    let ids = db.table("ids", Kind::Ordered).unwrap();
+    let names = db.table("names", TableKind::Ordered).unwrap();
+    let ids = db.table("ids", TableKind::Ordered).unwrap();
     let n = 5_000u64;
     ids.put_many((0..n).map(|i| (i.to_be_bytes(), (n - 1 - i).to_be_bytes()))).unwrap();
     names.put_many((0..n).map(|i| (i.to_be_bytes(), (i * 7).to_be_bytes()))).unwrap();
-    db.settle().unwrap();
+    db.compact().unwrap();
     let txn = db.read();
     for i in 0..n {
         // Ascending keys, so that the outer get follows its hint while the inner one looks elsewhere.
@@ -43,14 +43,14 @@ fn a_closure_may_read_from_its_own_transaction() {
 #[test]
 fn compacting_gives_back_large_values_of_small_commits() {
     let (db, path) = database("spares");
-    let t = db.table("t", Kind::Hash).unwrap();
+    let t = db.table("t", TableKind::Hash).unwrap();
     for i in 0..40u64 {
         t.put(&i.to_be_bytes(), &vec![i as u8; 1 << 20]).unwrap();
     }
     for i in 0..40u64 {
         t.remove(&i.to_be_bytes()).unwrap();
     }
-    let report = db.compact(|_| {}).unwrap();
+    let report = db.shrink(|_| {}).unwrap();
     assert!(report.after_bytes < 2 << 20, "{report:?}");
     drop(t);
     db.close().unwrap();
@@ -65,7 +65,7 @@ fn a_cursor_repeats_its_error_until_it_is_sent_elsewhere() {
         let disk = Disk::new();
         let options = || Options::new().background_merges(false).durability(Durability::Eventual);
         let db = Db::open_on(&disk, "sticky.azk", options()).unwrap();
-        let t = db.create_table("t", Kind::Ordered).unwrap();
+        let t = db.create_table("t", TableKind::Ordered).unwrap();
         let n = 60_000u64;
         for level in 0..levels {
             let keys = (0..n).filter(|i| i % levels == level);
@@ -85,7 +85,12 @@ fn a_cursor_repeats_its_error_until_it_is_sent_elsewhere() {
             for _ in 0..100 {
                 assert!(step().unwrap());
             }
-            disk.set_fault(Some(Fault { call: Call::Read, nth: 1, forever: false, effect: Effect::Error(5) }));
+            disk.set_fault(Some(Fault {
+                call: Call::Read,
+                nth: 1,
+                forever: false,
+                effect: Effect::Error(5),
+            }));
             let mut given = 100;
             while let Ok(more) = step() {
                 assert!(more, "{levels} levels: the walk ended after {given} of {n}");
@@ -107,11 +112,11 @@ fn a_cursor_repeats_its_error_until_it_is_sent_elsewhere() {
     }
 }
 
-/// A value that stands apart is read when its bytes are asked for, and not before; one that cannot be read is an
-/// error then, and the cursor goes on.
+/// A value that stands apart is read when its bytes are asked for, and not before; one that cannot be read is
+/// an error then, and the cursor goes on.
 #[test]
 fn a_walk_over_keys_reads_no_large_values() {
-    for kind in [Kind::Ordered, Kind::Hash] {
+    for kind in [TableKind::Ordered, TableKind::Hash] {
         let disk = Disk::new();
         let options = || Options::new().background_merges(false).durability(Durability::Eventual);
         let db = Db::open_on(&disk, "lazy.azk", options()).unwrap();
@@ -172,22 +177,25 @@ fn a_cursor_may_turn_anywhere() {
         (state >> 33) as usize % n
     };
     for (round, lies) in [Lies::List, Lies::Chunk, Lies::Run, Lies::Both].into_iter().enumerate() {
-        for (kind, value_bytes) in [(Kind::Ordered, 8), (Kind::Ordered, 0), (Kind::Hash, 8), (Kind::Hash, 0)] {
+        for (kind, value_bytes) in
+            [(TableKind::Ordered, 8), (TableKind::Ordered, 0), (TableKind::Hash, 8), (TableKind::Hash, 0)]
+        {
             let t = db.table(&format!("t{round}{kind:?}{value_bytes}"), kind).unwrap();
             let n = if lies == Lies::List { 40u64 } else { 6000 };
             let value = |i: u64, v: u64| {
                 let bytes = if value_bytes > 0 { value_bytes } else { (i % 90) as usize };
                 vec![(i + v) as u8; bytes]
             };
-            let mut records: Vec<(Vec<u8>, Vec<u8>)> =
-                (0..n).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(), value(i, 0))).collect();
+            let mut records: Vec<(Vec<u8>, Vec<u8>)> = (0..n)
+                .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(), value(i, 0)))
+                .collect();
             let mut write = db.write();
             for (key, value) in &records {
                 write.put(&t, key, value).unwrap();
             }
             if matches!(lies, Lies::Run | Lies::Both) {
                 write.commit().unwrap();
-                db.settle().unwrap();
+                db.compact().unwrap();
                 write = db.write();
             }
             if lies != Lies::Run {
@@ -206,7 +214,7 @@ fn a_cursor_may_turn_anywhere() {
             records.retain(|(key, _)| !key.is_empty());
             records.sort();
             let txn = db.read();
-            if kind == Kind::Hash {
+            if kind == TableKind::Hash {
                 let mut seen: Vec<_> = txn.cursor(&t).unwrap().owned().map(Result::unwrap).collect();
                 std::mem::swap(&mut seen, &mut records);
                 seen.sort();
@@ -253,7 +261,11 @@ fn walk(
                 (read(cursor.prev()), expected)
             };
             let expected = expected.map(|(key, value)| (key.as_slice(), value.as_slice()));
-            assert!(got == expected, "{what}: {} at {at}: {got:?}, not {expected:?}", if up { "up" } else { "down" });
+            assert!(
+                got == expected,
+                "{what}: {} at {at}: {got:?}, not {expected:?}",
+                if up { "up" } else { "down" }
+            );
         }
     }
 }

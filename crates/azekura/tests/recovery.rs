@@ -1,6 +1,6 @@
 //! Orders of events that recovery must survive, each of which once broke it or nearly did.
 
-use azekura::{Db, Durability, Error, Kind, Options, WriteOptions};
+use azekura::{Db, Durability, Error, Options, TableKind, WriteOptions};
 use sim::disk::{Call, Disk, Effect, Fault, Keep, Plan};
 use sim::judge::{self, Setting};
 use sim::rng::Rng;
@@ -36,7 +36,7 @@ fn the_end_of_a_closed_value_segment_is_used_by_the_log() {
     let options = || Options::new().background_merges(false).eventual_delay(Duration::from_secs(60));
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, options()).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     for i in 0..7u64 {
         t.put(&i.to_be_bytes(), &noise(i, 10 << 20)).unwrap();
     }
@@ -62,9 +62,9 @@ fn the_end_of_a_closed_value_segment_is_used_by_the_log() {
 fn the_values_of_a_dropped_table_make_room() {
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, small()).unwrap();
-    let kept = db.create_table("kept", Kind::Hash).unwrap();
+    let kept = db.create_table("kept", TableKind::Hash).unwrap();
     for round in 0..4u64 {
-        let gone = db.create_table("gone", Kind::Ordered).unwrap();
+        let gone = db.create_table("gone", TableKind::Ordered).unwrap();
         let mut txn = db.write();
         txn.put(&gone, b"k", &noise(round, 20_000)).unwrap();
         txn.put(&kept, &round.to_be_bytes(), b"small").unwrap();
@@ -89,13 +89,13 @@ fn the_values_of_a_dropped_table_make_room() {
 fn a_snapshot_outlives_the_moving_of_its_runs() {
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, small()).unwrap();
-    let a = db.create_table("a", Kind::Ordered).unwrap();
-    let b = db.create_table("b", Kind::Ordered).unwrap();
+    let a = db.create_table("a", TableKind::Ordered).unwrap();
+    let b = db.create_table("b", TableKind::Ordered).unwrap();
     let fill = |t: &azekura::Table, seed: u64, n: u64| {
         let mut txn = db.write();
         (0..n).for_each(|i| txn.put(t, &i.to_be_bytes(), &noise(seed + i, 500)).unwrap());
         txn.commit().unwrap();
-        db.settle().unwrap();
+        db.compact().unwrap();
     };
     // `a` stands before `b`; when it is gone, `b` moves down piece by piece.
     fill(&a, 1, 1000);
@@ -103,11 +103,11 @@ fn a_snapshot_outlives_the_moving_of_its_runs() {
     let mut cursor = b.cursor().unwrap();
     assert!(cursor.next().unwrap().is_some());
     a.clear().unwrap();
-    db.compact(|_| {}).unwrap();
+    db.shrink(|_| {}).unwrap();
     for round in 0..3 {
         fill(&b, 200_000 + round, 4000);
         fill(&a, 300_000 + round, 3000);
-        db.compact(|_| {}).unwrap();
+        db.shrink(|_| {}).unwrap();
     }
     let mut n = 1;
     while let Some((key, value)) = cursor.next().unwrap() {
@@ -117,7 +117,7 @@ fn a_snapshot_outlives_the_moving_of_its_runs() {
     }
     assert_eq!(n, 4000);
     drop(cursor);
-    db.compact(|_| {}).unwrap();
+    db.shrink(|_| {}).unwrap();
     check(&db);
 }
 
@@ -128,7 +128,7 @@ fn closing_with_a_value_of_a_transaction_that_was_given_up() {
     watchdog.at("closing");
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, small()).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.put(b"a", b"b").unwrap();
     db.flush().unwrap();
     let mut txn = db.write();
@@ -147,7 +147,7 @@ fn a_flush_is_durable_when_it_returns() {
     for _ in 0..30 {
         let disk = Disk::new();
         let db = Db::open_on(&disk, PATH, small().durability(Durability::Eventual)).unwrap();
-        let t = db.create_table("t", Kind::Hash).unwrap();
+        let t = db.create_table("t", TableKind::Hash).unwrap();
         t.put(b"k", b"v").unwrap();
         db.flush().unwrap();
         let disk = cut(&disk);
@@ -164,7 +164,7 @@ fn nobody_is_told_of_durability_by_a_sync_that_failed_for_another() {
         watchdog.at(format!("round {round}"));
         let disk = Disk::new();
         let db = Db::open_on(&disk, PATH, small()).unwrap();
-        let t = db.create_table("t", Kind::Hash).unwrap();
+        let t = db.create_table("t", TableKind::Hash).unwrap();
         t.put(b"first", b"").unwrap();
         disk.set_fault(Some(Fault { call: Call::Write, nth: 1, forever: true, effect: Effect::Error(5) }));
         let eventual = WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() };
@@ -189,7 +189,7 @@ fn nobody_is_told_of_durability_by_a_sync_that_failed_for_another() {
 fn range_deletes_survive() {
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, small()).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.put_many((0..2000u64).map(|i| (i.to_be_bytes(), noise(i, 100)))).unwrap();
     db.flush().unwrap();
     let (low, high) = (500u64.to_be_bytes(), 1500u64.to_be_bytes());
@@ -210,7 +210,7 @@ fn bytes_of_a_failed_sync_are_not_built_upon() {
     for call in [Call::Sync, Call::Write] {
         let disk = Disk::new();
         let db = Db::open_on(&disk, PATH, small()).unwrap();
-        let t = db.create_table("t", Kind::Ordered).unwrap();
+        let t = db.create_table("t", TableKind::Ordered).unwrap();
         t.put(b"a", b"1").unwrap();
         // Two frames of the log are written, and then synced in vain.
         disk.set_fault(Some(Fault { call: Call::Sync, nth: 1, forever: false, effect: Effect::Error(5) }));
@@ -239,7 +239,7 @@ fn opening_writes_over_nothing_that_counts() {
     let quiet = Setting::QUIET;
     let disk = Disk::new();
     let db = quiet.open(&disk).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     for i in 0..3u8 {
         t.put(&[i], &noise(u64::from(i), 900)).unwrap();
     }
@@ -263,7 +263,7 @@ fn opening_writes_over_nothing_that_counts() {
 fn opening_after_crashes_does_not_grow_the_file() {
     let disk = Disk::new();
     let db = Setting::QUIET.open(&disk).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.put_many((0..50u64).map(|i| (i.to_be_bytes(), noise(i, 900)))).unwrap();
     let mut disk = cut(&disk);
     let mut len = 0;
@@ -282,7 +282,7 @@ fn opening_after_crashes_does_not_grow_the_file() {
 fn a_crashed_database_opens_on_a_full_disk() {
     let disk = Disk::new();
     let db = Setting::QUIET.open(&disk).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.put(b"k", b"v").unwrap();
     let disk = cut(&disk);
     disk.set_bytes_max(disk.used_blocks(judge::PATH).0);
@@ -308,7 +308,7 @@ fn torn_superblocks_one_after_the_other() {
         if let Ok(db) = Db::open_on(&disk, PATH, small()) {
             for i in 0..4u8 {
                 let name = format!("table {i}");
-                let made = db.create_table(&name, Kind::Hash).and_then(|t| t.put(&[i], b"v"));
+                let made = db.create_table(&name, TableKind::Hash).and_then(|t| t.put(&[i], b"v"));
                 safe.extend(made.map(|()| name));
             }
         }
@@ -316,7 +316,7 @@ fn torn_superblocks_one_after_the_other() {
         let disk = disk.after_cut(Keep::Blocks(512), &mut Rng(n * 100 + m));
         disk.cut_after(m);
         if let Ok(db) = Db::open_on(&disk, PATH, small()) {
-            let made = db.create_table("late", Kind::Hash).and_then(|t| t.put(b"k", b"v"));
+            let made = db.create_table("late", TableKind::Hash).and_then(|t| t.put(b"k", b"v"));
             safe.extend(made.map(|()| "late".to_owned()));
         }
         disk.stop();
@@ -336,11 +336,11 @@ fn commits_to_a_table_that_another_thread_is_making() {
     for round in 0..150u64 {
         let disk = Disk::new();
         let db = Db::open_on(&disk, PATH, small()).unwrap();
-        let base = db.create_table("base", Kind::Hash).unwrap();
+        let base = db.create_table("base", TableKind::Hash).unwrap();
         base.put(b"a", b"a").unwrap();
         disk.cut_after(2 + round % 4);
         let told = std::thread::scope(|s| {
-            s.spawn(|| db.create_table("new", Kind::Hash).map(drop));
+            s.spawn(|| db.create_table("new", TableKind::Hash).map(drop));
             let commit = || {
                 let new = (0..20_000).find_map(|_| db.open_table("new").ok())?;
                 let mut txn = db.write();
@@ -366,7 +366,7 @@ fn either_copy_of_a_jump_is_enough() {
     const BLOCK: usize = 4096;
     let disk = Disk::new();
     let db = Db::open_on(&disk, PATH, Options::new().background_merges(false)).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     let n = 200u64;
     for i in 0..n {
         t.put(&i.to_be_bytes(), &noise(i, 3000)).unwrap();
@@ -375,7 +375,8 @@ fn either_copy_of_a_jump_is_enough() {
     drop((t, db));
     let bytes = disk.bytes(PATH);
     let is_jump = |block: &[u8]| block[4..8] == *b"AZLF" && block[40] == 1;
-    let jumps: Vec<usize> = bytes.chunks_exact(BLOCK).enumerate().filter(|(_, b)| is_jump(b)).map(|(i, _)| i).collect();
+    let jumps: Vec<usize> =
+        bytes.chunks_exact(BLOCK).enumerate().filter(|(_, b)| is_jump(b)).map(|(i, _)| i).collect();
     assert!(jumps.len() >= 4 && jumps.len().is_multiple_of(2), "the log has jumped twice or more: {jumps:?}");
     for pair in jumps.chunks_exact(2) {
         assert_eq!(pair[0] + 1, pair[1]);
@@ -386,7 +387,10 @@ fn either_copy_of_a_jump_is_enough() {
         let db = Db::open_on(&disk, PATH, small()).unwrap();
         let t = db.open_table("t").unwrap();
         for i in 0..n {
-            assert!(t.get(&i.to_be_bytes()).unwrap().is_some_and(|v| v == noise(i, 3000)), "{i}, block {damaged}");
+            assert!(
+                t.get(&i.to_be_bytes()).unwrap().is_some_and(|v| v == noise(i, 3000)),
+                "{i}, block {damaged}"
+            );
         }
         check(&db);
     }
@@ -407,9 +411,9 @@ fn an_empty_file_becomes_a_database_whole_or_not_at_all() {
         for seed in 0..60 {
             let keep = [Keep::None, Keep::All, Keep::Prefix, Keep::Blocks(512), Keep::Blocks(4096)][seed % 5];
             let disk = disk.after_cut(keep, &mut Rng(seed as u64));
-            let db =
-                Db::open_on(&disk, PATH, small()).unwrap_or_else(|e| panic!("cut {n}, {keep:?}, seed {seed}: {e}"));
-            db.table("t", Kind::Hash).unwrap().put(b"a", b"1").unwrap();
+            let db = Db::open_on(&disk, PATH, small())
+                .unwrap_or_else(|e| panic!("cut {n}, {keep:?}, seed {seed}: {e}"));
+            db.table("t", TableKind::Hash).unwrap().put(b"a", b"1").unwrap();
             check(&db);
             db.close().unwrap();
             let db = Db::open_on(&cut(&disk), PATH, small()).unwrap();
@@ -444,7 +448,9 @@ fn an_empty_file_stays_empty_if_nothing_is_to_be_made() {
 fn an_error_of_the_system_while_opening_names_the_file() {
     let path = std::env::temp_dir().join(format!("azekura-no-such-folder-{}/db.azk", std::process::id()));
     let refused = |opened: azekura::Result<Db>| match opened.err() {
-        Some(Error::Open { path: named, detail }) => assert!(named == path.display().to_string(), "{named}: {detail}"),
+        Some(Error::Open { path: named, detail }) => {
+            assert!(named == path.display().to_string(), "{named}: {detail}")
+        }
         other => panic!("{other:?}"),
     };
     refused(Db::open(&path, Options::new()));

@@ -3,7 +3,7 @@
 mod common;
 
 use azekura::storage::MemStorage;
-use azekura::{Db, Error, Kind, Options, Result, Savepoint, Table, WriteTxn};
+use azekura::{Db, Error, Options, Result, Savepoint, Table, TableKind, WriteTxn};
 use common::Rng;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,7 +14,8 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 fn open() -> Db {
     common::watch(Duration::from_secs(60));
     // A short value is a large one already.
-    Db::open_on(&MemStorage::default(), "/s.azk", Options::new().memory_bytes(8 << 20).large_value_bytes(64)).unwrap()
+    Db::open_on(&MemStorage::default(), "/s.azk", Options::new().memory_bytes(8 << 20).large_value_bytes(64))
+        .unwrap()
 }
 
 fn refused(result: Result<()>, why: &str) {
@@ -27,7 +28,7 @@ fn refused(result: Result<()>, why: &str) {
 #[test]
 fn a_savepoint_that_was_rolled_past_is_refused() {
     let db = open();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     let mut txn = db.write();
     txn.put(&t, &[1; 8], b"1").unwrap();
     let first = txn.savepoint();
@@ -52,7 +53,7 @@ fn a_savepoint_that_was_rolled_past_is_refused() {
 #[test]
 fn a_savepoint_of_another_transaction_is_refused() {
     let (db, other) = (open(), open());
-    let t = db.create_table("t", Kind::Hash).unwrap();
+    let t = db.create_table("t", TableKind::Hash).unwrap();
     let (mut one, mut two, mut foreign) = (db.write(), db.write(), other.write());
     let (of_one, of_foreign) = (one.savepoint(), foreign.savepoint());
     two.put(&t, b"k", b"v").unwrap();
@@ -110,7 +111,7 @@ impl Model<'_> {
                 self.txn.remove(t, &k).unwrap();
                 map.remove(&k);
             }
-            11 if t.kind() == Kind::Ordered => {
+            11 if t.kind() == TableKind::Ordered => {
                 let (a, b) = (eight(rng), eight(rng));
                 self.txn.remove_range(t, Bound::Included(&a), Bound::Excluded(&b)).unwrap();
                 map.retain(|k, _| !(a <= *k && *k < b));
@@ -150,7 +151,8 @@ impl Model<'_> {
 #[test]
 fn nested_savepoints_agree_with_a_model() {
     let db = open();
-    let tables = [Kind::Ordered, Kind::Hash, Kind::Ordered].map(|kind| (kind, format!("{kind:?}")));
+    let tables =
+        [TableKind::Ordered, TableKind::Hash, TableKind::Ordered].map(|kind| (kind, format!("{kind:?}")));
     let tables: Vec<Table> = tables
         .iter()
         .enumerate()
@@ -159,7 +161,8 @@ fn nested_savepoints_agree_with_a_model() {
     let mut committed = vec![Map::new(); tables.len()];
     for case in 0..6000 {
         let mut rng = Rng::new(case);
-        let mut model = Model { tables: &tables, txn: db.write(), maps: committed.clone(), points: Vec::new() };
+        let mut model =
+            Model { tables: &tables, txn: db.write(), maps: committed.clone(), points: Vec::new() };
         for _ in 0..4 + rng.below(40) {
             model.step(&mut rng);
         }

@@ -1,9 +1,9 @@
-//! A small disk that is filled to the last, again and again: what frees space always works and gives it to what
-//! comes next, and nothing that was acknowledged is lost, durable or not. On ext4 of 64 MiB where one can be
-//! mounted, and on the simulated disk everywhere.
+//! A small disk that is filled to the last, again and again: what frees space always works and gives it to
+//! what comes next, and nothing that was acknowledged is lost, durable or not. On ext4 of 64 MiB where one
+//! can be mounted, and on the simulated disk everywhere.
 
 use azekura::storage::{OpenMode, Storage as _};
-use azekura::{Db, Durability, Error, Kind, Options, Table};
+use azekura::{Db, Durability, Error, Options, Table, TableKind};
 use sim::disk::Disk;
 use sim::mounted::Mounted;
 use sim::rng::Rng;
@@ -27,7 +27,9 @@ impl Place {
     fn open(&self, durability: Durability) -> Db {
         let options = Options::new().durability(durability).eventual_delay(Duration::from_millis(50));
         match self {
-            Place::Real(mounted, _) => Db::open(mounted.path().join("small.azk"), options.memory_bytes(16 << 20)),
+            Place::Real(mounted, _) => {
+                Db::open(mounted.path().join("small.azk"), options.memory_bytes(16 << 20))
+            }
             Place::Simulated(disk, _) => {
                 Db::open_on(disk, "small.azk", options.memory_bytes(8 << 20).memtable_bytes(256 << 10))
             }
@@ -132,11 +134,14 @@ fn rounds(place: &Place, durability: Durability, len: usize, batch: u64) {
     for round in 0..ROUNDS {
         let at = |what: &str| watchdog.at(format!("{durability:?}, {len} bytes, round {round}: {what}"));
         let db = place.open(durability);
-        let table = db.table("t", Kind::Ordered).unwrap();
+        let table = db.table("t", TableKind::Ordered).unwrap();
         at("filling");
         let put = model.fill(&db, &table);
         let raw = model.keys.len() as u64 * (len as u64 + 8);
-        println!("{durability:?}, {len} bytes, round {round}: {put} more, {raw} bytes raw of {}", place.bytes());
+        println!(
+            "{durability:?}, {len} bytes, round {round}: {put} more, {raw} bytes raw of {}",
+            place.bytes()
+        );
         assert!(raw >= place.bytes() / 2, "round {round}: full at {raw} bytes");
         assert!(raw >= most / 4 * 3, "round {round}: full at {raw} bytes, after {most} before");
         most = most.max(raw);
@@ -147,8 +152,8 @@ fn rounds(place: &Place, durability: Durability, len: usize, batch: u64) {
         at("flushing");
         match round % 3 {
             0 => db.flush().unwrap(),
-            1 => db.settle().unwrap(),
-            _ => drop(db.compact(|_| {}).unwrap()),
+            1 => db.compact().unwrap(),
+            _ => drop(db.shrink(|_| {}).unwrap()),
         }
         at("looking");
         model.holds(&db, &table);
@@ -214,23 +219,23 @@ fn everything_that_frees_works() {
             }),
             ("drop_table", |db, _| {
                 db.drop_table("t").unwrap();
-                db.table("t", Kind::Ordered).map(drop).unwrap();
+                db.table("t", TableKind::Ordered).map(drop).unwrap();
             }),
             ("remove and flush", |db, table| {
                 remove_all(db, table);
                 db.flush().unwrap();
             }),
-            ("remove and settle", |db, table| {
-                remove_all(db, table);
-                db.settle().unwrap();
-            }),
             ("remove and compact", |db, table| {
                 remove_all(db, table);
-                db.compact(|_| {}).unwrap();
+                db.compact().unwrap();
             }),
-            ("remove_range and compact", |db, table| {
+            ("remove and shrink", |db, table| {
+                remove_all(db, table);
+                db.shrink(|_| {}).unwrap();
+            }),
+            ("remove_range and shrink", |db, table| {
                 table.remove_range(Bound::Unbounded, Bound::Unbounded).unwrap();
-                let report = db.compact(|_| {}).unwrap();
+                let report = db.shrink(|_| {}).unwrap();
                 assert!(report.after_bytes < report.before_bytes / 2, "{report:?}");
             }),
         ];
@@ -238,7 +243,7 @@ fn everything_that_frees_works() {
             let bytes = 24 << 20;
             let place = simulated(bytes);
             let db = place.open(durability);
-            let table = db.table("t", Kind::Ordered).unwrap();
+            let table = db.table("t", TableKind::Ordered).unwrap();
             let mut model = Model { keys: BTreeSet::new(), next: 0, len, batch: 10 };
             let first = model.fill(&db, &table);
             free(&db, &table);
@@ -257,14 +262,15 @@ fn overwriting_on_a_small_disk_goes_on() {
     for (len, keys) in [(20_000, 27), (100, 20_000)] {
         let place = simulated(24 << 20);
         let db = place.open(Durability::Eventual);
-        let table = db.table("t", Kind::Ordered).unwrap();
+        let table = db.table("t", TableKind::Ordered).unwrap();
         let rounds = (80 << 20) / (len as u64 * keys);
         for round in 0..rounds {
             for first in (0..keys).step_by(100) {
                 let mut txn = db.write();
                 let some = first..(first + 100).min(keys);
                 let put = some.clone().try_for_each(|n| txn.put(&table, &key(n), &value(n + round, len)));
-                put.and_then(|()| txn.commit()).unwrap_or_else(|e| panic!("{len}, round {round} of {rounds}: {e}"));
+                put.and_then(|()| txn.commit())
+                    .unwrap_or_else(|e| panic!("{len}, round {round} of {rounds}: {e}"));
             }
         }
         for n in 0..keys {
@@ -280,7 +286,7 @@ fn overwriting_on_a_small_disk_goes_on() {
 fn large_transactions_leave_room_to_free() {
     let place = simulated(24 << 20);
     let db = place.open(Durability::Sync);
-    let table = db.table("t", Kind::Ordered).unwrap();
+    let table = db.table("t", TableKind::Ordered).unwrap();
     let mut model = Model { keys: BTreeSet::new(), next: 0, len: 100, batch: 20_000 };
     for _ in 0..3 {
         model.fill(&db, &table);
@@ -297,7 +303,7 @@ fn what_was_acknowledged_is_durable_though_others_fill_the_disk() {
         disk.set_bytes_max(24 << 20);
         let place = Place::Simulated(disk.clone(), 0);
         let db = place.open(Durability::Eventual);
-        let table = db.table("t", Kind::Ordered).unwrap();
+        let table = db.table("t", TableKind::Ordered).unwrap();
         let mut model = Model { keys: BTreeSet::new(), next: 0, len, batch: 10 };
         for n in 0..4_000_000 / len as u64 {
             table.put(&key(n), &value(n, len)).unwrap();
@@ -323,7 +329,7 @@ fn a_damaged_table_keeps_nobody_from_freeing_another() {
     // Merges of the background would write what is damaged anew.
     let options = Options::new().memory_bytes(8 << 20).memtable_bytes(256 << 10).background_merges(false);
     let db = Db::open_on(&disk, "small.azk", options.durability(Durability::Sync)).unwrap();
-    let damaged = db.table("damaged", Kind::Ordered).unwrap();
+    let damaged = db.table("damaged", TableKind::Ordered).unwrap();
     for round in 0..2 {
         for first in (0..20_000).step_by(1000) {
             damaged.put_many((first..first + 1000).map(|n| (key(n), value(n + round, 100)))).unwrap();
@@ -335,7 +341,7 @@ fn a_damaged_table_keeps_nobody_from_freeing_another() {
     for page in 1..64u64 {
         file.write_at(&[0xa5; 64], page * 16_384 + 100).unwrap();
     }
-    let table = db.table("t", Kind::Ordered).unwrap();
+    let table = db.table("t", TableKind::Ordered).unwrap();
     let mut model = Model { keys: BTreeSet::new(), next: 0, len: 100, batch: 10 };
     model.fill(&db, &table);
     model.free_half(&db, &table);

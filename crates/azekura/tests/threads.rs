@@ -1,11 +1,11 @@
-//! The engine's threads start when there is something for them to do, and end with the database. They are counted by
-//! their names, where the system lists them.
+//! The engine's threads start when there is something for them to do, and end with the database. They are
+//! counted by their names, where the system lists them.
 #![cfg(target_os = "linux")]
 
 mod common;
 
 use azekura::storage::{MemStorage, OpenMode, Storage};
-use azekura::{Db, Durability, Kind, Options, Table};
+use azekura::{Db, Durability, Options, Table, TableKind};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,8 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The names of the engine's threads, sorted. (A thread has the name of the one that made it until it has run.)
+/// The names of the engine's threads, sorted. (A thread has the name of the one that made it until it has
+/// run.)
 fn threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
@@ -33,7 +34,9 @@ fn threads() -> Vec<String> {
 /// The nice value of a thread.
 fn nice(name: &str) -> String {
     let mut tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
-    let task = tasks.find(|task| std::fs::read_to_string(task.join("comm")).is_ok_and(|n| n.trim() == name)).unwrap();
+    let task = tasks
+        .find(|task| std::fs::read_to_string(task.join("comm")).is_ok_and(|n| n.trim() == name))
+        .unwrap();
     let stat = std::fs::read_to_string(task.join("stat")).unwrap();
     stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(16).unwrap().to_owned()
 }
@@ -52,7 +55,8 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Opened as by default, but for who merges: the file's garbage and runs stay as they are without.
 fn open(disk: &MemStorage, merges: bool) -> Db {
-    let options = Options::new().memory_bytes(16 << 20).durability(Durability::Eventual).background_merges(merges);
+    let options =
+        Options::new().memory_bytes(16 << 20).durability(Durability::Eventual).background_merges(merges);
     Db::open_on(disk, FILE, options).unwrap()
 }
 
@@ -64,8 +68,8 @@ fn fill(table: &Table, keys: std::ops::Range<u64>, value: u8) {
 fn settled() -> MemStorage {
     let disk = MemStorage::default();
     let db = open(&disk, true);
-    fill(&db.create_table("t", Kind::Ordered).unwrap(), 0..20_000, 1);
-    db.settle().unwrap();
+    fill(&db.create_table("t", TableKind::Ordered).unwrap(), 0..20_000, 1);
+    db.compact().unwrap();
     db.close().unwrap();
     disk
 }
@@ -155,8 +159,8 @@ fn holes_that_wait_when_it_is_opened_are_filled() {
     let disk = settled();
     let db = open(&disk, false);
     // What stands behind the dropped table's runs is the file's tail.
-    fill(&db.create_table("second", Kind::Ordered).unwrap(), 0..20_000, 1);
-    db.settle().unwrap();
+    fill(&db.create_table("second", TableKind::Ordered).unwrap(), 0..20_000, 1);
+    db.compact().unwrap();
     let long = db.stats().file_bytes;
     db.drop_table("t").unwrap();
     // As a kill leaves it: closing would fill them.

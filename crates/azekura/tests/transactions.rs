@@ -4,14 +4,16 @@
 mod common;
 
 use azekura::storage::MemStorage;
-use azekura::{Db, Durability, Error, Isolation, Kind, Options, ReadTxn, Result, Table, WriteOptions, WriteTxn};
+use azekura::{
+    Db, Durability, Error, Isolation, Options, ReadTxn, Result, Table, TableKind, WriteOptions, WriteTxn,
+};
 use common::Rng;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::scope;
 use std::time::Duration;
 
-const KINDS: [Kind; 2] = [Kind::Ordered, Kind::Hash];
+const KINDS: [TableKind; 2] = [TableKind::Ordered, TableKind::Hash];
 
 fn open(options: Options) -> Db {
     common::watch(Duration::from_secs(60));
@@ -120,7 +122,7 @@ fn reads_of_absent_keys_and_of_removed_ones_conflict() {
 #[test]
 fn phantoms_conflict_and_others_do_not() {
     let db = open(Options::new());
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.put_many((0..100u8).map(|i| ([i], [i]))).unwrap();
     let read = |txn: &mut WriteTxn| {
         let mut cursor = txn.range(&t, Bound::Included(&[10]), Bound::Excluded(&[20])).unwrap();
@@ -211,7 +213,10 @@ fn a_snapshot_begins_with_its_transaction_and_a_serializable_one_with_its_first_
             t.put(b"a", b"between").unwrap();
             assert_eq!(txn.get(t, b"a").unwrap().unwrap(), seen);
             txn.put(t, b"b", b"").unwrap();
-            assert!(!conflicts(txn.commit()), "nobody has changed what it wrote, or what it read since it read");
+            assert!(
+                !conflicts(txn.commit()),
+                "nobody has changed what it wrote, or what it read since it read"
+            );
             t.put(b"a", b"two").unwrap();
         }
         // One that is older than the other's commit, but wrote elsewhere.
@@ -220,7 +225,7 @@ fn a_snapshot_begins_with_its_transaction_and_a_serializable_one_with_its_first_
         t.put(b"a", b"x").unwrap();
         assert!(!conflicts(elsewhere.commit()));
         // A range that was removed without looking.
-        if t.kind() == Kind::Ordered {
+        if t.kind() == TableKind::Ordered {
             let mut ranging = snapshot_isolation(db);
             ranging.remove_range(t, Bound::Included(b"a"), Bound::Excluded(b"b")).unwrap();
             t.put(b"a", b"y").unwrap();
@@ -263,7 +268,8 @@ fn sum(read: &ReadTxn, tables: [&Table; 2], how: u64) -> i64 {
 
 #[test]
 fn transfers_between_tables_keep_the_sum() {
-    let options = Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).durability(Durability::Eventual);
+    let options =
+        Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).durability(Durability::Eventual);
     let db = open(options);
     let tables = KINDS.map(|kind| db.create_table(&format!("{kind:?}"), kind).unwrap());
     let [a, b] = &tables;
@@ -290,7 +296,8 @@ fn transfers_between_tables_keep_the_sum() {
                     let mut rng = Rng::new(n);
                     let mut done = 0;
                     while done < 3000 {
-                        let (from, to) = (rng.below(ACCOUNTS).to_be_bytes(), rng.below(ACCOUNTS).to_be_bytes());
+                        let (from, to) =
+                            (rng.below(ACCOUNTS).to_be_bytes(), rng.below(ACCOUNTS).to_be_bytes());
                         let amount = rng.below(100) as i64;
                         let mut txn = db.write();
                         txn.increment(a, &from, -amount).unwrap();
@@ -312,7 +319,7 @@ fn transfers_between_tables_keep_the_sum() {
         assert!(ended.iter().all(|e| e.is_ok()));
     });
     assert_eq!(sum(&db.read(), [a, b], 0), total);
-    db.settle().unwrap();
+    db.compact().unwrap();
     assert_eq!(sum(&db.read(), [a, b], 1), total);
     assert!(db.check(|_| {}).unwrap().problems.is_empty());
 }
@@ -321,7 +328,7 @@ fn transfers_between_tables_keep_the_sum() {
 fn increments_from_many_threads_add_up() {
     for durability in [Durability::Sync, Durability::Eventual] {
         let db = open(Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).durability(durability));
-        let t = db.create_table("t", Kind::Hash).unwrap();
+        let t = db.create_table("t", TableKind::Hash).unwrap();
         let expected = AtomicI64::new(0);
         scope(|s| {
             for n in 0..4i64 {
@@ -345,7 +352,7 @@ fn commits_that_share_a_sync_are_all_there() {
     common::watch(Duration::from_secs(60));
     let path = std::env::temp_dir().join(format!("azekura-test-group-{}.azk", std::process::id()));
     let db = Db::open(&path, Options::new()).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     let before = db.stats();
     scope(|s| {
         for n in 0..4u64 {

@@ -1,7 +1,7 @@
 //! The command line.
 
+use crate::case::{Case, Workload};
 use crate::presets::{self, Choices};
-use crate::workloads::{Case, Workload};
 use clap::{Parser, Subcommand, ValueEnum as _};
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use std::path::PathBuf;
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  \
         bench-compare --quick --json results.jsonl --html benchmarks.html\n  \
-        bench-compare cedalss --value-size 4 --peers azekura-ordered,kyoto-hash,lmdb\n  \
+        bench-compare sequential --value-size 4 --peers azekura-ordered,kyoto-hash,lmdb\n  \
         bench-compare lookup --records 100M --settle --runs 1 --json results.jsonl\n  \
         bench-compare page --json results.jsonl --html benchmarks.html --markdown summary.md"
 )]
@@ -33,7 +33,7 @@ pub struct Args {
     /// Records to load, such as 1M.
     #[arg(long, value_parser = parse_count)]
     pub records: Option<u64>,
-    /// Transactions over which cedalss spreads its records.
+    /// Transactions over which sequential spreads its records.
     #[arg(long, value_parser = parse_count, default_value = "1000")]
     pub transactions: u64,
     /// Records a transaction of the other workloads; a list makes a case of each.
@@ -139,15 +139,19 @@ impl Args {
             chosen => chosen,
         };
         let choices = self.choices();
-        let mut cases: Vec<Case> = chosen.iter().flat_map(|workload| presets::cases(*workload, &choices)).collect();
+        let mut cases: Vec<Case> =
+            chosen.iter().flat_map(|workload| presets::cases(*workload, &choices)).collect();
         if self.quick && self.phase.is_none() {
-            let measurements =
-                |case: &Case| f64::from(self.runs()) * f64::from(u32::try_from(takes_part(case)).unwrap_or(u32::MAX));
+            let measurements = |case: &Case| {
+                f64::from(self.runs()) * f64::from(u32::try_from(takes_part(case)).unwrap_or(u32::MAX))
+            };
             let fixed: f64 =
                 cases.iter().map(|case| measurements(case) * (AROUND_S + presets::phases_s(case, 0.0))).sum();
             let each: f64 = cases
                 .iter()
-                .map(|case| measurements(case) * (presets::phases_s(case, 1.0) - presets::phases_s(case, 0.0)))
+                .map(|case| {
+                    measurements(case) * (presets::phases_s(case, 1.0) - presets::phases_s(case, 0.0))
+                })
                 .sum();
             let phase = PHASE_STRETCH * (QUICK_S - fixed) / each.max(1e-9);
             // Two digits, so that the figure can be told.
@@ -216,7 +220,8 @@ mod tests {
 
     #[test]
     fn lists_make_a_case_of_each() {
-        let cases = cases(&["cedalss", "durable", "--value-size", "4,16", "--threads", "1,4", "--records", "1M"]);
+        let cases =
+            cases(&["sequential", "durable", "--value-size", "4,16", "--threads", "1,4", "--records", "1M"]);
         assert_eq!(cases.len(), 2 + 4);
         assert!(cases.iter().all(|case| case.records == 1_000_000 && case.phase_s.is_none()));
         assert_eq!(cases.first().map(|case| case.batch), Some(1000));

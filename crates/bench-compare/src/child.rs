@@ -2,7 +2,8 @@
 //! answers with one line of JSON.
 
 use crate::failure::{Failure, Result};
-use crate::workloads::{self, Job, Outcome};
+use crate::job::{Job, Outcome};
+
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead as _, BufReader};
@@ -28,15 +29,15 @@ enum Answer {
     Error(String),
 }
 
-/// The child's side: does the job given as JSON and prints the answer.
-pub fn main(job: &str) -> ExitCode {
+/// The child's side: has the job given as JSON done, and prints the answer.
+pub fn main(job: &str, run: fn(&Job) -> Result<Outcome>) -> ExitCode {
     // A parent that is interrupted, or a child that is stopped, leaves no process behind.
     if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
         eprintln!("{COMMAND}: prctl: {error}");
     }
     let result = serde_json::from_str(job)
         .map_err(|error| Failure::Usage(format!("{COMMAND}: {error}")))
-        .and_then(|job: Job| workloads::run(&job));
+        .and_then(|job: Job| run(&job));
     let (answer, code) = match result {
         Ok(outcome) => (Answer::Outcome(outcome), ExitCode::SUCCESS),
         Err(failure) => (Answer::Error(failure.to_string()), ExitCode::FAILURE),
@@ -84,7 +85,8 @@ fn kill(child: &mut Child) -> Result<()> {
 /// after the first; tells how many it had committed.
 pub fn run_and_kill(job: &Job, after: Duration) -> Result<u64> {
     let mut child = start(job)?;
-    let stdout = child.stdout.take().ok_or_else(|| Failure::Usage("a measurement without output".to_owned()))?;
+    let stdout =
+        child.stdout.take().ok_or_else(|| Failure::Usage("a measurement without output".to_owned()))?;
     let (sender, lines) = mpsc::channel();
     // Ends when the child does, with the last line that it wrote.
     let reading = std::thread::spawn(move || {

@@ -6,14 +6,21 @@
 //! the median, the range and Azekura's ratio to the best peer, and below it each figure that Azekura
 //! must reach. `bench-compare page` makes a page with plots of what was measured before.
 //!
-//! In reading order: `records` makes keys and values, `peers` drives the stores, `workloads` measures
-//! one store in this process, `child` does so in another, `warm` wakes its memory, `presets` has the sizes, `runner` interleaves
-//! the measurements, `results` keeps them, `report` prints them and draws the page.
+//! In reading order: `records` makes keys and values, `peers` drives the stores, `measure` has what is
+//! measured, `case` and `job` say what to measure, `child` does so in a process of its own, `workloads` in
+//! this one, `warm` wakes its memory, `presets` has the sizes, `runner` interleaves the measurements,
+//! `results` keeps them, `report` prints them and draws the page.
+
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod args;
+mod case;
 mod child;
+mod counters;
 mod failure;
+mod job;
 mod measure;
+mod numbers;
 mod peers;
 mod presets;
 mod records;
@@ -37,7 +44,7 @@ use std::time::{Duration, Instant};
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     if let (Some(child::COMMAND), Some(job)) = (words.next().as_deref(), words.next()) {
-        return child::main(&job);
+        return child::main(&job, workloads::run);
     }
     let args = Args::parse();
     let outcome = match &args.command {

@@ -1,10 +1,10 @@
 //! The cases of each workload: its sizes unless others are asked for.
 //!
 //! The sizes of a full run are those of the published comparisons as far as one machine runs them in
-//! a night; the largest are for the asking: `cedalss --records 100M`, `lookup --records 1700M`,
+//! a night; the largest are for the asking: `sequential --records 100M`, `lookup --records 1700M`,
 //! `huge --records 40M`.
 
-use crate::workloads::{Case, Workload};
+use crate::case::{Case, Workload};
 
 /// What replaces a preset's choices.
 #[derive(Debug, Clone, Default)]
@@ -13,7 +13,7 @@ pub struct Choices {
     pub quick: bool,
     /// Records to load.
     pub records: Option<u64>,
-    /// Transactions over which `cedalss` spreads its records.
+    /// Transactions over which `sequential` spreads its records.
     pub transactions: u64,
     /// Records a transaction.
     pub batch: Vec<u64>,
@@ -51,7 +51,7 @@ const M: u64 = 1_000_000;
 fn preset(workload: Workload, quick: bool) -> Preset {
     let (full, small, batch): (Sizes, Sizes, u64) = match workload {
         // Beyond 256 bytes fewer records, so that no file is much larger than a gigabyte.
-        Workload::Cedalss => (
+        Workload::Sequential => (
             &[
                 (4, M),
                 (16, M),
@@ -67,10 +67,14 @@ fn preset(workload: Workload, quick: bool) -> Preset {
             1,
         ),
         Workload::Lookup => (&[(8, 10 * M), (8, M)], &[(8, M), (8, 100 * K)], 65_536),
-        Workload::Huge => {
-            (&[(44, 5 * M), (1524, M)], &[(44, 400 * K), (1524, 40 * K)], if quick { 10 * K } else { 100 * K })
+        Workload::Huge => (
+            &[(44, 5 * M), (1524, M)],
+            &[(44, 400 * K), (1524, 40 * K)],
+            if quick { 10 * K } else { 100 * K },
+        ),
+        Workload::Pairs => {
+            (&[(730, 10), (730, 10 * K), (730, 100 * K)], &[(730, 10), (730, K), (730, 10 * K)], 1)
         }
-        Workload::Pairs => (&[(730, 10), (730, 10 * K), (730, 100 * K)], &[(730, 10), (730, K), (730, 10 * K)], 1),
         Workload::Text => (&[(0, 5 * M)], &[(0, 200 * K)], 65_536),
         Workload::Small => (&[(8, M)], &[(8, 100 * K)], 1),
         Workload::Ycsb => (&[(1000, M)], &[(1000, 20 * K)], 1),
@@ -137,7 +141,7 @@ fn sizes(preset: &Preset, choices: &Choices) -> Vec<(usize, u64)> {
 
 fn batches(workload: Workload, preset: &Preset, choices: &Choices, records: u64) -> Vec<u64> {
     match (workload, choices.batch.as_slice()) {
-        (Workload::Cedalss, _) => vec![records.div_ceil(choices.transactions.max(1)).max(1)],
+        (Workload::Sequential, _) => vec![records.div_ceil(choices.transactions.max(1)).max(1)],
         (Workload::Pairs, _) => vec![records],
         (Workload::Small | Workload::Durable | Workload::Ycsb, _) => vec![1],
         (_, []) => vec![preset.batch],
@@ -166,8 +170,10 @@ fn threads(workload: Workload, choices: &Choices) -> Vec<(u64, Option<u64>)> {
 /// How long the phases of a case last at most in all, were each as long as the given time.
 pub fn phases_s(case: &Case, phase_s: f64) -> f64 {
     match case.workload {
-        Workload::Cedalss | Workload::Open => 2.0 * phase_s,
-        Workload::Lookup | Workload::Text | Workload::Small | Workload::Scan | Workload::Delete => 4.0 * phase_s,
+        Workload::Sequential | Workload::Open => 2.0 * phase_s,
+        Workload::Lookup | Workload::Text | Workload::Small | Workload::Scan | Workload::Delete => {
+            4.0 * phase_s
+        }
         Workload::Huge => 5.0 * phase_s,
         Workload::Pairs => 2.0 * phase_s + case.seconds,
         Workload::Ycsb => phase_s + 6.0 * case.seconds,
@@ -199,7 +205,11 @@ mod tests {
         let has = |workload, value, records| {
             cases(workload, &choices).iter().any(|case| case.value_bytes == value && case.records == records)
         };
-        assert!(has(Workload::Cedalss, 4, M) && has(Workload::Cedalss, 4096, 250 * K));
-        assert!(has(Workload::Lookup, 8, 10 * M) && has(Workload::Huge, 44, 5 * M) && has(Workload::Huge, 1524, M));
+        assert!(has(Workload::Sequential, 4, M) && has(Workload::Sequential, 4096, 250 * K));
+        assert!(
+            has(Workload::Lookup, 8, 10 * M)
+                && has(Workload::Huge, 44, 5 * M)
+                && has(Workload::Huge, 1524, M)
+        );
     }
 }

@@ -4,8 +4,9 @@
 //! measurement. A file may hold several runs: what a later run measured again replaces what an
 //! earlier one had, so a comparison can be made piece by piece.
 
+use crate::case::Case;
 use crate::failure::{Failure, Result};
-use crate::workloads::{Case, Outcome};
+use crate::job::Outcome;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -139,7 +140,9 @@ impl Results {
     /// Whether an entrant has already failed under a case in this run.
     pub fn has_failed(&self, case: &Case, entrant: &str) -> bool {
         let Some(at) = self.cases.iter().position(|result| result.case == *case) else { return false };
-        let Some(place) = self.cases[at].rows.iter().position(|row| row.entrant.name == entrant) else { return false };
+        let Some(place) = self.cases[at].rows.iter().position(|row| row.entrant.name == entrant) else {
+            return false;
+        };
         self.row_sessions[at][place] == self.sessions.len() && self.cases[at].rows[place].failure.is_some()
     }
 
@@ -151,8 +154,8 @@ impl Results {
     /// Adds what lines tell, as if it had been measured after all that is known.
     pub fn append(&mut self, text: &str) -> Result<()> {
         for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
-            let parsed =
-                serde_json::from_str(line).map_err(|error| Failure::Usage(format!("line {number}: {error}")))?;
+            let parsed = serde_json::from_str(line)
+                .map_err(|error| Failure::Usage(format!("line {number}: {error}")))?;
             match parsed {
                 Line::Session(session) => self.begin(session),
                 Line::Measurement(measurement) => self.add(*measurement),

@@ -4,12 +4,14 @@
 //! A measurement that fails is told in its row, whatever the reason, and takes nothing from the others:
 //! each result goes to the JSON file as soon as it is there.
 
+use crate::case::{Case, Workload};
 use crate::child;
 use crate::failure::{Failure, Result};
+use crate::job::{Job, Outcome, Part};
 use crate::peers::{self, About, Place};
 use crate::results::{Entrant, Lines, Measurement, Results};
 use crate::warm;
-use crate::workloads::{Case, Job, Outcome, Part, RAW_FILES, Workload};
+use crate::workloads::RAW_FILES;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -117,8 +119,9 @@ pub struct Runner {
 impl Runner {
     /// A runner of so many repetitions.
     pub fn new(runs: u32, limit: Duration, end: Option<Instant>, dir: PathBuf, lines: Option<Lines>) -> Self {
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} [{elapsed_precise}, {eta} left] {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style =
+            ProgressStyle::with_template("{bar:24} {pos}/{len} [{elapsed_precise}, {eta} left] {msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::new(0).with_style(style);
         Self { runs, limit, end, dir, lines, warm: 0, bar }
     }

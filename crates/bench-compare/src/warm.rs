@@ -1,5 +1,5 @@
-//! Memory that nobody has used for some seconds may belong to the host of a virtual machine, which gives it back
-//! at a fraction of a gigabyte a second. Whoever is measured first would pay for those who follow.
+//! Memory that nobody has used for some seconds may belong to the host of a virtual machine, which gives it
+//! back at a fraction of a gigabyte a second. Whoever is measured first would pay for those who follow.
 
 use crate::failure::{Failure, Result};
 

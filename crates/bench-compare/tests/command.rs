@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn run(words: &[&str], dir: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bench-compare")).args(words).current_dir(dir).output().expect("the program runs")
+    Command::new(env!("CARGO_BIN_EXE_bench-compare"))
+        .args(words)
+        .current_dir(dir)
+        .output()
+        .expect("the program runs")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -44,7 +48,18 @@ fn every_workload_runs_and_leaves_a_page() {
     let printed = text(&output.stdout);
     let lines = fs::read_to_string(dir.0.join("r.jsonl")).expect("the results");
     let names = [
-        "cedalss", "lookup", "huge", "pairs", "text", "small", "ycsb", "mixed", "durable", "scan", "delete", "recover",
+        "sequential",
+        "lookup",
+        "huge",
+        "pairs",
+        "text",
+        "small",
+        "ycsb",
+        "mixed",
+        "durable",
+        "scan",
+        "delete",
+        "recover",
         "open",
     ];
     for name in names {
@@ -64,7 +79,8 @@ fn every_workload_runs_and_leaves_a_page() {
 #[test]
 fn a_measurement_that_fails_takes_nothing_from_the_others() {
     let dir = TestDir::new("limit");
-    let words = ["lookup", "--records", "5000000", "--limit", "0", "--peers", "azekura-hash", "--json", "r.jsonl"];
+    let words =
+        ["lookup", "--records", "5000000", "--limit", "0", "--peers", "azekura-hash", "--json", "r.jsonl"];
     assert_eq!(run(&words, &dir.0).status.code(), Some(1));
     let words = [
         "lookup",

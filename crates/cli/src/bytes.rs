@@ -1,8 +1,6 @@
-//! Keys and values as arguments, as text and as JSON.
+//! Keys and values as text and as JSON.
 //!
-//! Arguments are taken as they are, or as hexadecimal digits with `--hex`; `-` stands for all of
-//! standard input, which at most one argument of a call can be. Text output is escaped so that it stays on one line,
-//! holds no tab and does no harm to a terminal:
+//! Text output is escaped so that it stays on one line, holds no tab and does no harm to a terminal:
 //!
 //! ```text
 //! \t  tab      \n  line feed      \r  carriage return      \0  zero byte      \\  backslash
@@ -14,12 +12,9 @@
 //! another name when they are not (`"key_hex"`), so that neither can be taken for the other.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
-use std::io::Read;
 
 use serde::Serialize;
 
-use crate::failure::{Failure, Outcome};
 use crate::units;
 
 /// How bytes are written in arguments and in text output.
@@ -43,42 +38,6 @@ impl FormArg {
     /// The form asked for.
     pub fn form(self) -> Form {
         if self.hex { Form::Hex } else { Form::Text }
-    }
-}
-
-/// The argument that is standard input.
-const STDIN: &str = "-";
-
-/// Refuses two arguments, given with their names, that are both `-`: before anything is read, so
-/// that a terminal does not wait for input that is of no use.
-pub fn one_from_stdin(first: (&str, &OsStr), second: (&str, &OsStr)) -> Outcome {
-    if first.1 == STDIN && second.1 == STDIN {
-        let text = format!("{} and {} are both -: only one of them can be standard input", first.0, second.0);
-        return Err(Failure::Usage(text));
-    }
-    Ok(())
-}
-
-/// The bytes of one argument, or all of standard input when it is `-`.
-pub fn argument(text: &OsStr, form: Form) -> Outcome<Vec<u8>> {
-    let raw = text.as_encoded_bytes();
-    match form {
-        _ if text == STDIN => stdin(form),
-        Form::Text => Ok(raw.to_vec()),
-        Form::Hex => from_hex(raw).map_err(|reason| Failure::Usage(format!("{}: {reason}", shown(raw, Form::Text)))),
-    }
-}
-
-/// All of standard input: byte for byte, or hexadecimal digits that may end with a line feed.
-fn stdin(form: Form) -> Outcome<Vec<u8>> {
-    let mut input = Vec::new();
-    std::io::stdin()
-        .lock()
-        .read_to_end(&mut input)
-        .map_err(|error| Failure::Usage(format!("reading standard input: {error}")))?;
-    match form {
-        Form::Text => Ok(input),
-        Form::Hex => from_hex(input.trim_ascii()).map_err(|reason| Failure::Usage(format!("standard input: {reason}"))),
     }
 }
 
@@ -210,7 +169,8 @@ pub fn shown(bytes: &[u8], form: Form) -> String {
     if head.len() == bytes.len() && text.chars().map(columns).sum::<usize>() <= SHOWN_COLUMNS {
         return text;
     }
-    let length = format!("\u{2026} ({} bytes)", units::grouped(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
+    let length =
+        format!("\u{2026} ({} bytes)", units::grouped(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
     let mut room = SHOWN_COLUMNS.saturating_sub(length.chars().map(columns).sum());
     let fits = |&character: &char| {
         let fits = columns(character) <= room;
@@ -354,7 +314,8 @@ mod tests {
 
     #[test]
     fn json_tells_text_from_bytes() {
-        let json = |key, value| serde_json::to_string(&JsonRecord::new(key, value, Form::Text)).expect("serializes");
+        let json =
+            |key, value| serde_json::to_string(&JsonRecord::new(key, value, Form::Text)).expect("serializes");
         assert_eq!(json(b"a", Some(b"b\n")), r#"{"key":"a","value":"b\n"}"#);
         assert_eq!(json(b"\xff", None), r#"{"key_hex":"ff"}"#);
     }

@@ -10,10 +10,11 @@ use clap::{Parser, Subcommand};
 
 use crate::bench;
 use crate::commands::{
-    check, clear, compact, copy_table, count, create, drop, export, get, import, info, remove, remove_range, rename,
-    salvage, scan, set, tables,
+    check, clear, copy_table, count, create, drop, export, get, import, info, remove, remove_range, rename,
+    salvage, scan, set, shrink, tables,
 };
-use crate::failure::EXIT_USAGE;
+use crate::failure::{EXIT_USAGE, Outcome};
+use crate::store::FileArg;
 
 /// The colours of `--help`, on a terminal: those of cargo.
 const STYLES: Styles = Styles::styled()
@@ -79,9 +80,42 @@ pub enum Command {
     /// Verify every byte of a database: checksums, order, counts, free space
     Check(check::Args),
     /// Give unused space back to the file system
-    Compact(compact::Args),
+    #[command(visible_alias = "compact")]
+    Shrink(shrink::Args),
     /// Copy what still verifies in a damaged database to a new one
     Salvage(salvage::Args),
+}
+
+impl Command {
+    /// Runs it.
+    pub fn run(self) -> Outcome {
+        match self {
+            Command::Bench(args) => crate::bench::run(args),
+            Command::Create(args) => named(&args.file, create::run(&args)),
+            Command::Get(args) => named(&args.file, get::run(&args)),
+            Command::Set(args) => named(&args.file, set::run(&args)),
+            Command::Remove(args) => named(&args.file, remove::run(&args)),
+            Command::RemoveRange(args) => named(&args.of.file, remove_range::run(&args)),
+            Command::Scan(args) => named(&args.of.file, scan::run(&args)),
+            Command::Count(args) => named(&args.file, count::run(&args)),
+            Command::Info(args) => named(&args.file, info::run(&args)),
+            Command::Tables(args) => named(&args.file, tables::run(&args)),
+            Command::Drop(args) => named(&args.of.file, drop::run(&args)),
+            Command::Rename(args) => named(&args.names.file, rename::run(&args)),
+            Command::Clear(args) => named(&args.of.file, clear::run(&args)),
+            Command::CopyTable(args) => named(&args.names.file, copy_table::run(&args)),
+            Command::Import(args) => named(&args.file, import::run(&args)),
+            Command::Export(args) => named(&args.file, export::run(&args)),
+            Command::Check(args) => named(&args.file, check::run(&args)),
+            Command::Shrink(args) => named(&args.file, shrink::run(&args)),
+            Command::Salvage(args) => named(&args.file, salvage::run(&args)),
+        }
+    }
+}
+
+/// The outcome of a command on a file, which every failure of the engine then names.
+fn named(file: &FileArg, outcome: Outcome) -> Outcome {
+    outcome.map_err(|failure| failure.at(&file.path))
 }
 
 /// Parses the process's arguments; prints help, the version or a usage error itself, and then

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::interrupt::EXIT_INTERRUPTED;
 use crate::{bytes, foreign, style};
 
+/// The exit status of a program that a signal ended, as shells give it for an interrupt.
+pub const EXIT_INTERRUPTED: u8 = 130;
 /// The exit status when a key was not found.
 pub const EXIT_NOT_FOUND: u8 = 1;
 /// The exit status of a usage error, and of every error that is none of the others.
@@ -49,7 +50,7 @@ impl Failure {
     pub fn at(self, path: &Path) -> Failure {
         use azekura::Error;
         match self {
-            Failure::Engine(Error::NotADatabase { .. }) => foreign::no_database(path),
+            Failure::Engine(Error::NotADatabase { .. }) => Failure::Usage(foreign::no_database(path)),
             Failure::Engine(error) if names_file(&error) => Failure::Engine(error),
             Failure::Engine(error) => Failure::File(path.to_path_buf(), error),
             other => other,
@@ -145,7 +146,10 @@ fn fmt_engine(error: &azekura::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result
         Error::NoSuchTable { name } => write!(f, "no table named {}", bytes::quoted(name)),
         Error::TableExists { name } => write!(f, "a table named {} exists already", bytes::quoted(name)),
         Error::Truncated { path, .. } => {
-            write!(f, "{error}: get, scan and export give what is there, and azekura salvage {path} OUT saves it")
+            write!(
+                f,
+                "{error}: get, scan and export give what is there, and azekura salvage {path} OUT saves it"
+            )
         }
         other => fmt::Display::fmt(other, f),
     }

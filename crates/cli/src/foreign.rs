@@ -5,7 +5,6 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::bytes;
-use crate::failure::Failure;
 
 /// Bytes at the start of a file that are looked at.
 const HEAD_BYTES: u64 = 4096;
@@ -33,10 +32,10 @@ const MARKS: [(usize, &[u8], &str); 19] = [
     (0, b"%PDF-", "a PDF document"),
 ];
 
-/// The failure of a command that was given another file.
-pub fn no_database(path: &Path) -> Failure {
+/// What is said of a file that is no database.
+pub fn no_database(path: &Path) -> String {
     let path_text = bytes::harmless(&path.display().to_string());
-    Failure::Usage(format!("{path_text} is no Azekura database: it seems to be {}", kind(path)))
+    format!("{path_text} is no Azekura database: it seems to be {}", kind(path))
 }
 
 /// What a file seems to be.
@@ -64,7 +63,8 @@ fn kind_of_folder(path: &Path) -> &'static str {
 }
 
 fn kind_of_bytes(head: &[u8]) -> &'static str {
-    let marked = |&&(at, mark, _): &&(usize, &[u8], &str)| head.get(at..).is_some_and(|rest| rest.starts_with(mark));
+    let marked =
+        |&&(at, mark, _): &&(usize, &[u8], &str)| head.get(at..).is_some_and(|rest| rest.starts_with(mark));
     match MARKS.iter().find(marked) {
         Some((_, _, kind)) => kind,
         None if head.is_empty() => "an empty file",

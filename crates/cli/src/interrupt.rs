@@ -5,12 +5,10 @@
 //! Ctrl-C ends it all the same. There is one handler for the process, set when it is first needed; a
 //! program that `nohup` started is left alone, because the handler would undo that.
 
+use crate::failure::EXIT_INTERRUPTED;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
-
-/// The exit status of a program that a signal ended, as shells give it for an interrupt.
-pub const EXIT_INTERRUPTED: u8 = 130;
 
 /// What the handler has to do.
 struct Duties {

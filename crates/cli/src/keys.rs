@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::ops::Bound;
 
-use azekura::{Cursor, Kind, ReadTxn, Table};
+use azekura::{Cursor, ReadTxn, Table, TableKind};
 
+use crate::arguments;
 use crate::bytes::{self, Form};
 use crate::failure::{Failure, Outcome};
 use crate::store::{FileArg, TableArg};
@@ -45,9 +46,10 @@ impl Keys {
     /// Reads the limits, from standard input if need be.
     pub fn of(args: &KeysArg, form: Form) -> Outcome<Keys> {
         if let (Some(from), Some(to)) = (&args.from, &args.to) {
-            bytes::one_from_stdin(("--from", from), ("--to", to))?;
+            arguments::one_from_stdin(("--from", from), ("--to", to))?;
         }
-        let parse = |key: &Option<OsString>| key.as_ref().map(|key| bytes::argument(key, form)).transpose();
+        let parse =
+            |key: &Option<OsString>| key.as_ref().map(|key| arguments::argument(key, form)).transpose();
         let keys = Keys { from: parse(&args.from)?, to: parse(&args.to)?, prefix: parse(&args.prefix)? };
         if let (Some(from), Some(to)) = (&keys.from, &keys.to)
             && from > to
@@ -70,7 +72,7 @@ impl Keys {
 
     /// Refuses limits for a table that has no order.
     pub fn check_table(&self, table: &Table) -> Outcome {
-        if self.are_limited() && table.kind() == Kind::Hash {
+        if self.are_limited() && table.kind() == TableKind::Hash {
             return Err(Failure::Usage(format!(
                 "table {} is in hash order: --from, --to and --prefix need an ordered table",
                 bytes::quoted(&table.name())

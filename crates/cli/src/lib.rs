@@ -5,6 +5,9 @@
 //! through `output`, every complaint through `failure`, so that a closed pipe ends the
 //! program quietly and an error always reads `azekura: …`.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
+mod arguments;
 mod bench;
 mod bytes;
 mod cli;
@@ -30,7 +33,7 @@ pub fn main() -> ExitCode {
         Ok(command) => command,
         Err(status) => return status,
     };
-    match commands::run(command) {
+    match command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

@@ -38,7 +38,8 @@ pub struct Target {
 /// Whether a command that reads `inputs` may write `path`; `force` lets it replace a file.
 pub fn check_target(path: &Path, inputs: &[&Path], force: bool) -> Outcome<Target> {
     let inputs = inputs.iter().map(|&input| input.to_path_buf()).collect();
-    let mut target = Target { named: path.to_path_buf(), path: path.to_path_buf(), inputs, force, direct: false };
+    let mut target =
+        Target { named: path.to_path_buf(), path: path.to_path_buf(), inputs, force, direct: false };
     if let Some(metadata) = target.check()? {
         target.direct = !metadata.is_file();
         target.path = fs::canonicalize(path).map_err(|error| Failure::io("writing", path, &error))?;
@@ -87,7 +88,8 @@ impl Target {
             return Err(self.refused("is no regular file"));
         }
         let failed = |error: io::Error| Failure::io("writing", &self.named, &error);
-        let name = format!(".azekura-{}-{:016x}.new", std::process::id(), OsStorage.random().map_err(failed)?);
+        let name =
+            format!(".azekura-{}-{:016x}.new", std::process::id(), OsStorage.random().map_err(failed)?);
         let scratch = Scratch::new(&self.path.with_file_name(name));
         Ok(Unfinished { scratch, target: self })
     }
@@ -140,8 +142,9 @@ impl Unfinished {
         OsStorage.sync_dir_of(&path).map_err(failed)
     }
 
-    /// Exchanges the names of the file and of what stands at the target, and gives them back if that is not what was
-    /// `seen`: between a look and a rename anything can come. Where there is no such call, the look must do.
+    /// Exchanges the names of the file and of what stands at the target, and gives them back if that is not
+    /// what was `seen`: between a look and a rename anything can come. Where there is no such call, the look
+    /// must do.
     fn replace(self, seen: &Metadata) -> Outcome {
         let Unfinished { scratch, target } = self;
         let failed = |error: io::Error| Failure::io("writing", &target.named, &error);

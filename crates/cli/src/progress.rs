@@ -106,8 +106,8 @@ impl Bar {
         self.next_draw = now + DRAW_INTERVAL;
         self.shown = true;
         let elapsed_s = (now - self.started).as_secs_f64();
-        let columns =
-            terminal_size::terminal_size_of(io::stderr()).map_or(DEFAULT_COLUMNS, |(width, _)| usize::from(width.0));
+        let columns = terminal_size::terminal_size_of(io::stderr())
+            .map_or(DEFAULT_COLUMNS, |(width, _)| usize::from(width.0));
         write_counted(&format!("\r\x1b[2K{}", self.line(done, elapsed_s, columns)));
     }
 
@@ -206,7 +206,7 @@ mod tests {
     /// Nothing that is cut, and the share and the time that is left at least.
     #[test]
     fn thirty_columns_are_enough() {
-        for label in ["importing", "exporting", "checking", "compacting", "copying", "counting"] {
+        for label in ["importing", "exporting", "checking", "shrinking", "copying", "counting"] {
             for unit in [Unit::Bytes, Unit::Records] {
                 let bar = Bar { label: label.to_owned(), unit, ..bar(123_456_789_000) };
                 for done in [1, 123_456_789_000 / 3] {
@@ -216,7 +216,10 @@ mod tests {
                 }
                 let unknown = Bar { total: 0, label: label.to_owned(), unit, ..bar };
                 let line = unknown.line(123_456_789, 2.5, 30);
-                assert!(line.ends_with("123 MB") || line.ends_with("123,456,789") || line.ends_with("/s"), "{line}");
+                assert!(
+                    line.ends_with("123 MB") || line.ends_with("123,456,789") || line.ends_with("/s"),
+                    "{line}"
+                );
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use azekura::{Db, Durability, Error, Kind, NAME_BYTES_MAX, Options, Table};
+use azekura::{Db, Durability, Error, NAME_BYTES_MAX, Options, Table, TableKind};
 
 use crate::bytes::quoted;
 use crate::failure::{self, Failure, Outcome};
@@ -84,14 +84,15 @@ pub fn close(db: Db) {
 /// the command prints would damage it.
 fn must_exist(path: &Path) -> Outcome {
     match std::fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => Err(foreign::no_database(path)),
+        Ok(metadata) if !metadata.is_file() => Err(Failure::Usage(foreign::no_database(path))),
         Ok(metadata) if stdout_metadata().is_some_and(|stdout| is_same(&stdout, &metadata)) => {
             Err(Failure::Usage(format!("{}: standard output is the database itself", path.display())))
         }
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(Failure::Usage(format!("{0}: no such database (create it with: azekura create {0})", path.display())))
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Failure::Usage(format!(
+            "{0}: no such database (create it with: azekura create {0})",
+            path.display()
+        ))),
         Err(error) => Err(Failure::io("opening", path, &error)),
     }
 }
@@ -126,7 +127,10 @@ pub fn check_name(name: &str) -> Outcome {
     }
     if name.len() > NAME_BYTES_MAX {
         let bytes = name.len();
-        let text = format!("the table's name {} has {bytes} bytes, at most {NAME_BYTES_MAX} are allowed", quoted(name));
+        let text = format!(
+            "the table's name {} has {bytes} bytes, at most {NAME_BYTES_MAX} are allowed",
+            quoted(name)
+        );
         return Err(Failure::Usage(text));
     }
     Ok(())
@@ -135,7 +139,9 @@ pub fn check_name(name: &str) -> Outcome {
 /// Refuses a name that a table has.
 pub fn must_be_free(db: &Db, name: &str) -> Outcome {
     match db.open_table(name) {
-        Ok(_) => Err(Failure::Usage(format!("table {} in {} exists already", quoted(name), db.path().display()))),
+        Ok(_) => {
+            Err(Failure::Usage(format!("table {} in {} exists already", quoted(name), db.path().display())))
+        }
         Err(_) => Ok(()),
     }
 }
@@ -156,9 +162,9 @@ pub fn with_records(records: Option<u64>) -> String {
 }
 
 /// The word for a table's kind.
-pub fn kind_name(kind: Kind) -> &'static str {
+pub fn kind_name(kind: TableKind) -> &'static str {
     match kind {
-        Kind::Ordered => "ordered",
-        Kind::Hash => "hash",
+        TableKind::Ordered => "ordered",
+        TableKind::Hash => "hash",
     }
 }

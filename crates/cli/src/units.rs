@@ -92,7 +92,8 @@ pub fn grouped(number: u64) -> String {
 
 /// What a log holds: `1 commit, 1,200 records`.
 pub fn log(commits: u64, records: u64) -> String {
-    let counted = |number, one: &str| format!("{} {one}{}", grouped(number), if number == 1 { "" } else { "s" });
+    let counted =
+        |number, one: &str| format!("{} {one}{}", grouped(number), if number == 1 { "" } else { "s" });
     format!("{}, {}", counted(commits, "commit"), counted(records, "record"))
 }
 

@@ -19,7 +19,8 @@ fn requires_common(row: &Value) {
     for field in ["order", "table", "durability"] {
         assert!(row[field].is_string(), "{field}: {row}");
     }
-    for field in ["records", "transactions", "value_bytes", "write_s", "flush_s", "read_s", "database_bytes"] {
+    for field in ["records", "transactions", "value_bytes", "write_s", "flush_s", "read_s", "database_bytes"]
+    {
         assert!(row[field].is_number(), "{field}: {row}");
     }
     for field in ["written_bytes", "write_calls", "peak_rss_bytes"] {
@@ -95,8 +96,9 @@ fn each_batch_has_a_line_of_csv() {
 #[test]
 fn a_bench_leaves_other_files_alone() {
     let place = Place::new();
-    let random =
-        |options: &str| place.run(format!("bench --order random --records 50 --path b.azk{options}").split(' '));
+    let random = |options: &str| {
+        place.run(format!("bench --order random --records 50 --path b.azk{options}").split(' '))
+    };
     for name in ["b.csv", "t.csv", "t.8.csv", "b.raw"] {
         place.write(name, "mine");
     }

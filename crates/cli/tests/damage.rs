@@ -41,7 +41,9 @@ fn a_cut_file_is_read_and_not_written() {
     for len in [whole.len() - 1, whole.len() / 2, 20_000, 8_191, 4_096] {
         let cut = &whole[..len];
         place.write("db.azk", cut);
-        for command in [&["set", "db.azk", "k", "v"][..], &["remove", "db.azk", "key000001"], &["compact", "db.azk"]] {
+        for command in
+            [&["set", "db.azk", "k", "v"][..], &["remove", "db.azk", "key000001"], &["compact", "db.azk"]]
+        {
             let said = place.run(command).fails(3, "was cut").stderr();
             for part in ["db.azk", &format!("{len} bytes"), "salvage", "export"] {
                 assert!(said.contains(part), "{part:?} is not in {said}");
@@ -55,7 +57,9 @@ fn a_cut_file_is_read_and_not_written() {
     }
     for len in [100, 4_095] {
         place.write("db.azk", &whole[..len]);
-        for command in [&["set", "db.azk", "k", "v"][..], &["remove", "db.azk", "key000001"], &["get", "db.azk", "k"]] {
+        for command in
+            [&["set", "db.azk", "k", "v"][..], &["remove", "db.azk", "key000001"], &["get", "db.azk", "k"]]
+        {
             place.run(command).fails(3, "cut");
             assert!(place.read("db.azk") == whole[..len], "{command:?} has written to a file of {len} bytes");
         }

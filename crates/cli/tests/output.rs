@@ -101,7 +101,8 @@ fn what_is_no_regular_file_is_written_as_it_is() {
     // A pipe, a file and a file that is added to, each as standard output.
     assert_eq!(place.run(["export", "db.azk", "/dev/stdout"]).succeeds().stdout_bytes(), whole);
     for _ in 0..2 {
-        let file = std::fs::File::options().append(true).create(true).open(place.path("out")).expect("a file");
+        let file =
+            std::fs::File::options().append(true).create(true).open(place.path("out")).expect("a file");
         let ran = place.command(["export", "db.azk", "/dev/stdout"]).stdout(file).status().expect("it runs");
         assert!(ran.success());
     }
@@ -118,7 +119,9 @@ fn what_is_no_regular_file_is_written_as_it_is() {
 fn output_never_goes_into_the_database() {
     let place = filled();
     let before = place.read("db.azk");
-    for arguments in [&["export", "db.azk"][..], &["info", "db.azk"], &["scan", "db.azk"], &["check", "db.azk"]] {
+    for arguments in
+        [&["export", "db.azk"][..], &["info", "db.azk"], &["scan", "db.azk"], &["check", "db.azk"]]
+    {
         let file = std::fs::File::options().append(true).open(place.path("db.azk")).expect("the file");
         let ran = place.command(arguments).stdout(file).output().expect("it runs");
         assert_eq!(ran.status.code(), Some(2));
@@ -135,8 +138,11 @@ fn an_interrupted_export_leaves_nothing() {
     place.run_with_input(["import", "db.azk"], lines.as_bytes()).succeeds();
     // One that is over before the signal comes is no fault.
     for _ in 0..100 {
-        let mut child =
-            place.interruptible(["export", "db.azk", "new.tsv"]).stdout(Stdio::null()).spawn().expect("it runs");
+        let mut child = place
+            .interruptible(["export", "db.azk", "new.tsv"])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it runs");
         while child.try_wait().expect("a child").is_none() {
             let mut names = std::fs::read_dir(place.path(".")).expect("the folder");
             if names.any(|name| name.is_ok_and(|name| name.file_name() != "db.azk")) {

@@ -80,7 +80,7 @@ fn help_and_version_have_status_0() {
         "import",
         "export",
         "check",
-        "compact",
+        "shrink",
     ];
     let overview = place.run(["--help"]).succeeds();
     for command in commands {
@@ -124,7 +124,9 @@ fn a_key_comes_from_standard_input() {
     assert_eq!(place.run_with_input(["get", "db.azk", "-"], key).succeeds().stdout(), "red\n");
     assert_eq!(place.run(["scan", "db.azk"]).succeeds().stdout(), "two\\nlines\\xff\\0\tred\n");
     // Every byte counts, and the key is not `-` itself.
-    place.run_with_input(["get", "db.azk", "-"], b"two\nlines").fails(1, "no key two\\nlines in table \"main\"");
+    place
+        .run_with_input(["get", "db.azk", "-"], b"two\nlines")
+        .fails(1, "no key two\\nlines in table \"main\"");
     place.run(["get", "--hex", "db.azk", "2d"]).fails(1, "no key 2d");
     place.run_with_input(["remove", "db.azk", "-"], key).succeeds();
     place.run_with_input(["remove", "db.azk", "-"], key).fails(1, "no key");
@@ -139,7 +141,9 @@ fn a_key_comes_from_standard_input() {
 fn standard_input_is_one_thing_only() {
     let place = alphabet();
     place.run_with_input(["set", "db.azk", "-", "-"], b"x").fails(2, "KEY and VALUE are both -");
-    place.run_with_input(["scan", "db.azk", "--from", "-", "--to", "-"], b"a").fails(2, "--from and --to are both -");
+    place
+        .run_with_input(["scan", "db.azk", "--from", "-", "--to", "-"], b"a")
+        .fails(2, "--from and --to are both -");
     assert_eq!(place.run(["count", "db.azk"]).succeeds().stdout(), "5\n");
 }
 
@@ -244,7 +248,7 @@ fn what_machines_read_is_json() {
     let check = only(&["check", "db.azk", "--json"]);
     assert_eq!(check["ok"], true);
     assert_eq!(check["records"], 5);
-    let compact = only(&["compact", "db.azk", "--json"]);
+    let compact = only(&["shrink", "db.azk", "--json"]);
     assert_eq!(compact["before_bytes"], size);
     assert_eq!(only(&["get", "db.azk", "abc", "--json"])["value"], "abcabc");
 }
@@ -254,7 +258,7 @@ fn what_people_read_says_what_matters() {
     let place = alphabet();
     assert!(place.run(["info", "db.azk"]).succeeds().stdout().contains("main (ordered)"));
     assert!(place.run(["check", "db.azk"]).succeeds().stdout().starts_with("sound: 5 records"));
-    assert!(place.run(["compact", "db.azk"]).succeeds().stdout().contains("→"));
+    assert!(place.run(["shrink", "db.azk"]).succeeds().stdout().contains("→"));
     let tables = place.run(["tables", "db.azk", "--count"]).succeeds();
     assert!(tables.stdout().lines().any(|line| line.starts_with("main") && line.ends_with(" 5")));
 }

@@ -39,7 +39,11 @@ fn without_superblocks_and_with_a_damaged_page_the_rest_is_saved_and_the_status_
     let ran = place.run(["salvage", "db.azk", "new.azk", "--json"]);
     assert_eq!(ran.status(), 3, "{}", ran.stderr());
     let report = &ran.json_lines()[0];
-    assert_eq!((&report["manifest"], &report["tables"][0]["name"]), (&false.into(), &"main".into()), "{report}");
+    assert_eq!(
+        (&report["manifest"], &report["tables"][0]["name"]),
+        (&false.into(), &"main".into()),
+        "{report}"
+    );
     assert_eq!(count(&place, "new.azk"), 20_000);
     assert_eq!(place.run(["get", "new.azk", "key019999"]).succeeds().stdout(), "the value of 19999\n");
 

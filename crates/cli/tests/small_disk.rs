@@ -16,7 +16,10 @@ fn on_small_disk(place: &Place, bytes: u64, script: &str) -> Option<String> {
     std::fs::create_dir(place.path("disk")).expect("a folder");
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &mount]);
-    command.env("AZ", env!("CARGO_BIN_EXE_azekura")).env("DISK", place.path("disk")).env("OUT", place.path("."));
+    command
+        .env("AZ", env!("CARGO_BIN_EXE_azekura"))
+        .env("DISK", place.path("disk"))
+        .env("OUT", place.path("."));
     let output = match command.output() {
         Ok(output) if output.status.success() => output,
         other => {
@@ -57,7 +60,10 @@ fn what_was_stored_is_never_called_a_failure() {
     }
     assert!(fields("set").iter().any(|set| set[0] == "2"), "the disk was full");
     for removed in fields("removed") {
-        assert!(removed == ["0", "0", "1"] || removed == ["0", "2", "0"] || removed == ["1", "1", "1"], "{removed:?}");
+        assert!(
+            removed == ["0", "0", "1"] || removed == ["0", "2", "0"] || removed == ["1", "1", "1"],
+            "{removed:?}"
+        );
     }
     assert!(said.contains("sound: "));
     for line in said.lines().filter(|line| line.starts_with("azekura:")) {
@@ -91,9 +97,12 @@ fn an_import_that_fills_the_disk_says_where_to_go_on() {
     println!("{said}");
     assert!(said.contains("status 2\n"), "the disk was full");
     assert!(said.contains("azekura: db.azk: no space left on the device"));
-    let next =
-        said.lines().find_map(|line| line.split_once("--from-line ")).and_then(|(_, next)| next.parse::<u64>().ok());
-    let count = said.lines().find_map(|line| line.strip_prefix("count ")).and_then(|count| count.parse::<u64>().ok());
+    let next = said
+        .lines()
+        .find_map(|line| line.split_once("--from-line "))
+        .and_then(|(_, next)| next.parse::<u64>().ok());
+    let count =
+        said.lines().find_map(|line| line.strip_prefix("count ")).and_then(|count| count.parse::<u64>().ok());
     let (next, count) = (next.expect("a line"), count.expect("a count"));
     assert!(count >= next - 1 && count < 90_000, "{count} rows are there");
     assert!(place.read("back.tsv") == lines.as_bytes());

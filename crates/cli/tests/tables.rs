@@ -78,7 +78,10 @@ fn a_table_is_copied() {
     let place = filled();
     let copied = "copied 1,000 records (14.9 kB) from table \"hash\" to \"hash2\"";
     says(&place, "copy-table db.azk hash hash2", copied);
-    assert_eq!(tables(&place, "db.azk"), "hash hash 1000, hash2 hash 1000, main ordered 1000, none ordered 0");
+    assert_eq!(
+        tables(&place, "db.azk"),
+        "hash hash 1000, hash2 hash 1000, main ordered 1000, none ordered 0"
+    );
     place.run(["create", "other.azk"]).succeeds();
     place.run(["copy-table", "db.azk", "main", "here", "--to-file", "other.azk"]).succeeds();
     let report = json!({ "from": "none", "to": "none", "records": 0, "bytes": 0 });
@@ -136,7 +139,9 @@ fn commands_that_fail_change_nothing() {
         place.run(arguments.split(' ')).fails(2, text);
         assert!(before == [place.read("db.azk"), place.read("other.azk")], "{arguments}");
     };
-    for command in ["set db.azk k v -t", "remove db.azk k -t", "drop db.azk", "clear db.azk", "import db.azk -t"] {
+    for command in
+        ["set db.azk k v -t", "remove db.azk k -t", "drop db.azk", "clear db.azk", "import db.azk -t"]
+    {
         fails(&format!("{command} gone"), "no table named \"gone\" in db.azk (it has ");
     }
     fails("remove-range db.azk --prefix x -t gone", "no table named \"gone\"");

@@ -2,14 +2,14 @@
 
 mod common;
 
-use azekura::{Db, Kind, Options};
+use azekura::{Db, Options, TableKind};
 use common::Place;
 
 /// A database with 467 records, copied while it was in use. Making its table was a commit too.
 fn unclosed() -> Place {
     let place = Place::new();
     let db = Db::open(place.path("used.azk"), Options::new()).expect("it opens");
-    let table = db.table("main", Kind::Ordered).expect("a table");
+    let table = db.table("main", TableKind::Ordered).expect("a table");
     for n in 0..470u32 {
         table.put(format!("key{n}").as_bytes(), b"value").expect("it is stored");
     }

@@ -18,7 +18,7 @@ const COMMANDS: [&[&str]; 14] = [
     &["drop", "FILE", "t"],
     &["copy-table", "FILE", "a", "b"],
     &["check", "FILE"],
-    &["compact", "FILE"],
+    &["shrink", "FILE"],
 ];
 
 fn arguments(command: &[&str], file: &str) -> Vec<String> {
@@ -42,7 +42,11 @@ fn another_file_gives_2_and_is_named_with_its_kind() {
         ("zeros", vec![0; 20_000], "zeros, at least at its start"),
         ("room", vec![0; 8192], "zeros, at least at its start"),
         ("short", b"AZEK".to_vec(), "text"),
-        ("noise", (0..20_000u32).map(|n| ((n * n) >> 5) as u8).collect(), "data of a kind that is not known here"),
+        (
+            "noise",
+            (0..20_000u32).map(|n| ((n * n) >> 5) as u8).collect(),
+            "data of a kind that is not known here",
+        ),
     ];
     for (name, bytes, kind) in files {
         place.write(name, &bytes);

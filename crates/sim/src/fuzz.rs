@@ -1,8 +1,8 @@
 //! The fuzz targets: hostile bytes go in, and nothing but values and errors may come out. The command
 //! `sim fuzz` and the coverage-guided `sim-fuzz` both run these.
 //!
-//! In builds with `--cfg fuzzing` checksums are not believed, so that damage gets past them, and the
-//! readers of single parts of the file can be reached alone. Builds with `--cfg azekura_canary` have all of that too,
+//! In builds with `--cfg fuzzing` checksums are not believed, so that damage gets past them, and the readers
+//! of single parts of the file can be reached alone. Builds with `--cfg azekura_canary` have all of that too,
 //! the former if `AZEKURA_CANARY` is `fuzzing`. Other builds have fewer targets.
 
 mod mutate;
@@ -14,7 +14,7 @@ pub use seeds::seeds;
 use crate::disk::Disk;
 use crate::memory;
 use azekura::storage::{MemStorage, OpenMode, Storage};
-use azekura::{Db, Error, Kind, Options};
+use azekura::{Db, Error, Options, TableKind};
 use std::path::Path;
 
 /// A target: its name, and what is done with an input.
@@ -91,8 +91,8 @@ pub fn contents(storage: &MemStorage) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The whole file is hostile: opened to read (by a mapping, too) and to write, checked, scanned both ways, looked up
-/// in, written to, merged.
+/// The whole file is hostile: opened to read (by a mapping, too) and to write, checked, scanned both ways,
+/// looked up in, written to, merged.
 fn open(bytes: &[u8]) -> Result<(), String> {
     let mapped = Disk::with_file(PATH, bytes);
     mapped.set_mapping();
@@ -121,9 +121,10 @@ fn open(bytes: &[u8]) -> Result<(), String> {
 /// What a hostile file may be answered with.
 fn expected(error: &Error) -> Result<(), String> {
     match error {
-        Error::Corrupt { .. } | Error::NotADatabase { .. } | Error::NewerVersion { .. } | Error::Truncated { .. } => {
-            Ok(())
-        }
+        Error::Corrupt { .. }
+        | Error::NotADatabase { .. }
+        | Error::NewerVersion { .. }
+        | Error::Truncated { .. } => Ok(()),
         // Lengths and offsets near the ends of their types reach the storage, which refuses them.
         Error::Io { .. } | Error::NoSpace { .. } | Error::Invalid { .. } | Error::Poisoned { .. } => Ok(()),
         e => Err(format!("a hostile file gives {e:?}")),
@@ -187,8 +188,8 @@ fn change(db: &Db) -> Result<(), String> {
         for info in db.tables() {
             db.open_table(&info.name)?.put(b"new", &[7; 2000])?;
         }
-        db.settle()?;
-        db.compact(|_| {}).map(|_| ())
+        db.compact()?;
+        db.shrink(|_| {}).map(|_| ())
     };
     if let Err(e) = changed() {
         expected(&e)?;
@@ -221,7 +222,7 @@ fn import(bytes: &[u8]) -> Result<(), String> {
     let storage = MemStorage::default();
     let failed = |e: Error| e.to_string();
     let db = Db::open_on(&storage, PATH, options()).map_err(failed)?;
-    let table = db.table("t", Kind::Ordered).map_err(failed)?;
+    let table = db.table("t", TableKind::Ordered).map_err(failed)?;
     let (rows, bad) = azekura_cli::import_from(&db, &table, &mut &bytes[..]).map_err(failed)?;
     let lines = bytes.iter().filter(|&&b| b == b'\n').count() as u64 + u64::from(!bytes.ends_with(b"\n"));
     let count = table.count().map_err(failed)?;

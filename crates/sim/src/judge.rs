@@ -26,8 +26,13 @@ pub struct Setting {
 
 impl Setting {
     /// Without threads: every run is the same.
-    pub const QUIET: Setting =
-        Setting { threads: false, merges: false, delay_ms: 60_000, memtable_bytes: 64 << 10, large_value_bytes: 1024 };
+    pub const QUIET: Setting = Setting {
+        threads: false,
+        merges: false,
+        delay_ms: 60_000,
+        memtable_bytes: 64 << 10,
+        large_value_bytes: 1024,
+    };
 
     /// With the engine's threads but those that merge, and nothing done by time alone.
     pub const STEADY: Setting = Setting { threads: true, ..Setting::QUIET };
@@ -114,5 +119,7 @@ pub fn finish(set: Setting, disk: &Disk, script: &Script, ack: Ack) -> Result<()
     db.close().map_err(|e| format!("closing: {e}"))?;
     let last = script.last();
     let end = Ack::at(last);
-    recovered(set, disk, script, end).map(drop).map_err(|e| format!("after state {k}, the script and a reopening: {e}"))
+    recovered(set, disk, script, end)
+        .map(drop)
+        .map_err(|e| format!("after state {k}, the script and a reopening: {e}"))
 }

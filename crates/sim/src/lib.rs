@@ -13,6 +13,8 @@
 //!
 //! Everything random follows from one seed, which every command prints.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
 pub mod commands;
 pub mod disk;
 pub mod fuzz;

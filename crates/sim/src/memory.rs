@@ -1,5 +1,6 @@
-//! The largest allocation that a thread makes: damaged lengths must not be believed. And how much is allocated in all,
-//! for the soak: what a process holds beyond that is mappings, or was given back and kept by the allocator.
+//! The largest allocation that a thread makes: damaged lengths must not be believed. And how much is
+//! allocated in all, for the soak: what a process holds beyond that is mappings, or was given back and kept
+//! by the allocator.
 //!
 //! The binary has [`Measured`] as its allocator; where it is not, nothing is measured.
 

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What the names of images begin with.
 const PREFIX: &str = "azekura-small-";
 
-/// A mounted file system, gone when this is dropped; or, if the process is killed before, when the next one is made.
+/// A mounted file system, gone when this is dropped; or, if the process is killed before, when the next one
+/// is made.
 pub struct Mounted {
     image: PathBuf,
     mount: PathBuf,

@@ -3,7 +3,7 @@
 //! A state is known by the digest of all tables, so that what a database holds after a crash can be
 //! compared with every state it might be in. `run` carries a database on from any state.
 use crate::rng::Rng;
-use azekura::{Db, Durability, Error, Kind, Table, WriteOptions};
+use azekura::{Db, Durability, Error, Table, TableKind, WriteOptions};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Bound;
@@ -34,7 +34,7 @@ pub enum Step {
     /// A transaction that stores a large value and is rolled back.
     Abandon,
     /// Makes a table.
-    Create(&'static str, Kind),
+    Create(&'static str, TableKind),
     /// Makes so many small tables at once.
     CreateSmall(usize),
     /// Drops a table.
@@ -50,14 +50,15 @@ pub enum Step {
 }
 
 /// The tables that writes name by number.
-pub const TABLES: [(&str, Kind); 3] = [("ordered", Kind::Ordered), ("hash", Kind::Hash), ("extra", Kind::Ordered)];
+pub const TABLES: [(&str, TableKind); 3] =
+    [("ordered", TableKind::Ordered), ("hash", TableKind::Hash), ("extra", TableKind::Ordered)];
 
 /// The number of a small table's table, of those that a script makes at once.
 const SMALL: usize = TABLES.len();
 
 /// The name and kind of a small table, by the number that writes give it.
-fn small(table: usize) -> (String, Kind) {
-    (format!("small {table}"), if table.is_multiple_of(2) { Kind::Ordered } else { Kind::Hash })
+fn small(table: usize) -> (String, TableKind) {
+    (format!("small {table}"), if table.is_multiple_of(2) { TableKind::Ordered } else { TableKind::Hash })
 }
 
 /// The name of a table, by the number that writes give it.
@@ -123,7 +124,7 @@ pub fn digest_of(db: &Db) -> Result<u64, Error> {
             sum = sum.wrapping_add(hash_of((&k, v)));
             n += 1;
         }
-        tables.push((info.name, info.kind == Kind::Hash, n, sum));
+        tables.push((info.name, info.kind == TableKind::Hash, n, sum));
     }
     Ok(hash_of(tables))
 }
@@ -157,7 +158,7 @@ impl Script {
         let mut model = Model::new();
         s.push(&model, None);
         for (name, kind) in &TABLES[..2] {
-            model.insert((*name).into(), (*kind == Kind::Hash, BTreeMap::new()));
+            model.insert((*name).into(), (*kind == TableKind::Hash, BTreeMap::new()));
             s.push(&model, Some(Step::Create(name, *kind)));
         }
         for i in 0..length {
@@ -169,7 +170,7 @@ impl Script {
                 8..=9 => Step::Abandon,
                 10..=13 => match model.contains_key("extra") {
                     true => Step::Drop("extra"),
-                    false => Step::Create("extra", Kind::Ordered),
+                    false => Step::Create("extra", TableKind::Ordered),
                 },
                 14 if !model.contains_key(&name_of(SMALL)) => Step::CreateSmall(5 + rng.below(40) as usize),
                 _ => s.commit(&mut rng, &model, u32::try_from(i).unwrap() + 1, rich),
@@ -181,8 +182,10 @@ impl Script {
     }
 
     fn push(&mut self, model: &Model, step: Option<Step>) {
-        let changes =
-            matches!(step, None | Some(Step::Commit(..) | Step::Create(..) | Step::CreateSmall(_) | Step::Drop(..)));
+        let changes = matches!(
+            step,
+            None | Some(Step::Commit(..) | Step::Create(..) | Step::CreateSmall(_) | Step::Drop(..))
+        );
         if changes {
             self.digests.push(digest(model));
             self.models.push(model.clone());
@@ -313,10 +316,12 @@ impl Script {
 fn apply(model: &mut Model, step: &Step) {
     let Step::Commit(_, writes) = step else {
         match step {
-            Step::Create(name, kind) => drop(model.insert((*name).into(), (*kind == Kind::Hash, BTreeMap::new()))),
+            Step::Create(name, kind) => {
+                drop(model.insert((*name).into(), (*kind == TableKind::Hash, BTreeMap::new())))
+            }
             Step::CreateSmall(n) => model.extend((SMALL..SMALL + n).map(|table| {
                 let (name, kind) = small(table);
-                (name, (kind == Kind::Hash, BTreeMap::new()))
+                (name, (kind == TableKind::Hash, BTreeMap::new()))
             })),
             Step::Drop(name) => drop(model.remove(*name)),
             _ => {}
@@ -345,12 +350,15 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
                     tables.insert(*t, db.open_table(&name_of(*t))?);
                 }
             }
-            let mut txn = db.write_with(WriteOptions { durability: Some(*durability), ..WriteOptions::default() });
+            let mut txn =
+                db.write_with(WriteOptions { durability: Some(*durability), ..WriteOptions::default() });
             for write in writes {
                 match write {
                     Write::Put(t, k, v) => txn.put(&tables[t], k, &bytes_of(*v))?,
                     Write::Remove(t, k) => txn.remove(&tables[t], k)?,
-                    Write::Range(t, a, b) => txn.remove_range(&tables[t], Bound::Included(a), Bound::Excluded(b))?,
+                    Write::Range(t, a, b) => {
+                        txn.remove_range(&tables[t], Bound::Included(a), Bound::Excluded(b))?
+                    }
                     Write::Clear(t) => txn.clear(&tables[t])?,
                 }
             }
@@ -363,15 +371,16 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
         }
         Step::Create(name, kind) => db.create_table(name, *kind).map(drop),
         Step::CreateSmall(n) => {
-            let names: Vec<(String, Kind)> = (SMALL..SMALL + n).map(small).collect();
-            let wanted: Vec<(&str, Kind)> = names.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+            let names: Vec<(String, TableKind)> = (SMALL..SMALL + n).map(small).collect();
+            let wanted: Vec<(&str, TableKind)> =
+                names.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
             db.create_tables(&wanted).map(drop)
         }
         Step::Drop(name) => db.drop_table(name),
         Step::Sync => db.sync(),
         Step::Flush => db.flush(),
-        Step::Settle => db.settle(),
-        Step::Compact => db.compact(|_| {}).map(drop),
+        Step::Settle => db.compact(),
+        Step::Compact => db.shrink(|_| {}).map(drop),
     }
 }
 

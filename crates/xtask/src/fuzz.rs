@@ -1,9 +1,10 @@
-//! `cargo xtask fuzz TARGET`: coverage-guided fuzzing of everything that reads bytes, by libFuzzer, on the stable
-//! toolchain. The targets are those of `sim fuzz`, and so are the inputs to begin with; what it finds worth keeping
-//! gathers in `target/fuzz/TARGET`, inputs that break a promise beside that, in `target/fuzz/TARGET-*`.
+//! `cargo xtask fuzz TARGET`: coverage-guided fuzzing of everything that reads bytes, by libFuzzer, on the
+//! stable toolchain. The targets are those of `sim fuzz`, and so are the inputs to begin with; what it finds
+//! worth keeping gathers in `target/fuzz/TARGET`, inputs that break a promise beside that, in
+//! `target/fuzz/TARGET-*`.
 //!
-//! A few small ones belong into `crates/sim/corpus/TARGET`, from where `sim fuzz` and the test command replay them:
-//! those that broke a promise, once it is mended.
+//! A few small ones belong into `crates/sim/corpus/TARGET`, from where `sim fuzz` and the test command replay
+//! them: those that broke a promise, once it is mended.
 
 use crate::runner::{self, Failure, cargo, root};
 use std::path::PathBuf;
@@ -27,7 +28,8 @@ const LIMITS: [&str; 3] = ["-max_len=65536", "-timeout=20", "-rss_limit_mb=1024"
 
 /// Builds it and runs it; the arguments behind the target's name are libFuzzer's.
 pub fn run(arguments: &[String]) -> ExitCode {
-    let Some((target, arguments)) = arguments.split_first().filter(|(target, _)| !target.starts_with('-')) else {
+    let Some((target, arguments)) = arguments.split_first().filter(|(target, _)| !target.starts_with('-'))
+    else {
         eprintln!("Usage: cargo xtask {USAGE}");
         return ExitCode::from(2);
     };
@@ -55,7 +57,17 @@ fn fuzz(target: &str, arguments: &[String]) -> Result<(), Failure> {
 fn build() -> Result<PathBuf, Failure> {
     let host = crate::sanitize::host();
     let mut command = cargo();
-    command.args(["build", "--profile", "test", "--package", "sim", "--bin", "sim-fuzz", "--features", "coverage"]);
+    command.args([
+        "build",
+        "--profile",
+        "test",
+        "--package",
+        "sim",
+        "--bin",
+        "sim-fuzz",
+        "--features",
+        "coverage",
+    ]);
     command.args(["--target", &host, "--target-dir", "target/coverage"]);
     command.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\u{1f}"));
     runner::run(command)?;

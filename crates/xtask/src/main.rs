@@ -1,7 +1,10 @@
 //! The project's own tasks. `cargo xtask test` is the test command: everything that has to be
 //! right before a change lands, in order, stopping at the first thing that is not.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
 mod fuzz;
+mod house;
 mod peers;
 mod promises;
 mod runner;
@@ -18,9 +21,10 @@ const USAGE: &str = "\
 Usage: cargo xtask <task>
 
 Tasks:
-  test          formatting, clippy, documentation, tests, the promises (crate sim), and a run of the bench
+  test          formatting, order of the rooms, clippy, documentation, tests, the promises (crate sim), and a run of the bench
   peers         installs what is missing of the packages that the peers of bench-compare need (Debian, Ubuntu)
-  stress-tests  [--count N] [--minutes M] [--busy LOOPS] [--package P] [NAME]: every test 100 times, alone and beside
+  house         whether rooms import only from those before them, and no file is too long
+  stress-tests  [--count N] [--minutes M] [--busy LOOPS] [--only-busy] [--package P] [NAME]: every test 100 times, alone and beside
                 busy loops, an hour each at most; what failing tests print is kept in target/stress-tests
   schedules     [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps
   fuzz          TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, salvage, log, page, manifest, parts, import)
@@ -37,6 +41,7 @@ fn main() -> ExitCode {
         ["fuzz", ..] => fuzz::run(&arguments[1..]),
         ["sanitize", ..] => sanitize::run(&arguments[1..]),
         ["stress-tests", ..] => stress::run(&arguments[1..]),
+        ["house"] => house::run(),
         ["targets"] => targets::run(),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -1,5 +1,6 @@
-//! `cargo xtask peers`: installs what is missing of the Debian packages that the peers of `bench-compare` need. It asks
-//! nothing, and takes bounded time. Without apt, or without the right to install, it says which peers are left out.
+//! `cargo xtask peers`: installs what is missing of the Debian packages that the peers of `bench-compare`
+//! need. It asks nothing, and takes bounded time. Without apt, or without the right to install, it says which
+//! peers are left out.
 
 use std::process::{Command, ExitCode, Stdio};
 
@@ -36,7 +37,8 @@ impl Need {
 /// Everything that the peers need, and whether it is here.
 fn needs() -> Vec<Need> {
     let of = |library: &Library| Need { title: library.title, get: library.get, here: is_here(library) };
-    let mut needs = vec![Need { title: "C++ compiler", get: "apt install g++", here: answers("c++", &["--version"]) }];
+    let mut needs =
+        vec![Need { title: "C++ compiler", get: "apt install g++", here: answers("c++", &["--version"]) }];
     needs.extend(LIBRARIES.iter().map(of));
     let venv = answers("python3", &["-c", "import ensurepip, venv"]);
     needs.push(Need { title: "CodernityDB", get: "apt install python3-venv", here: venv });
@@ -53,7 +55,9 @@ fn is_here(library: &Library) -> bool {
 
 fn go_is_here() -> bool {
     let output = Command::new("go").arg("version").stdin(Stdio::null()).stderr(Stdio::null()).output();
-    output.is_ok_and(|output| go_version(&String::from_utf8_lossy(&output.stdout)).is_some_and(|found| found >= GO_MIN))
+    output.is_ok_and(|output| {
+        go_version(&String::from_utf8_lossy(&output.stdout)).is_some_and(|found| found >= GO_MIN)
+    })
 }
 
 /// The version in what `go version` prints.
@@ -68,14 +72,16 @@ fn answers(program: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// A line that names the peers that are not tried on this machine, and how to get them; nothing if all are here.
+/// A line that names the peers that are not tried on this machine, and how to get them; nothing if all are
+/// here.
 pub fn left_out() -> Option<String> {
     line(&needs())
 }
 
 fn line(needs: &[Need]) -> Option<String> {
     let missing = |need: &&Need| !need.here;
-    let (apt, other): (Vec<_>, Vec<_>) = needs.iter().filter(missing).partition(|need| need.get.starts_with(APT));
+    let (apt, other): (Vec<_>, Vec<_>) =
+        needs.iter().filter(missing).partition(|need| need.get.starts_with(APT));
     let mut parts = Vec::new();
     if !apt.is_empty() {
         let titles: Vec<_> = apt.iter().map(|need| need.title).collect();
@@ -88,7 +94,8 @@ fn line(needs: &[Need]) -> Option<String> {
 /// Installs what is missing, and says what there is.
 pub fn run() -> ExitCode {
     let before = needs();
-    let missing: Vec<&Need> = before.iter().filter(|need| !need.here && !need.packages().is_empty()).collect();
+    let missing: Vec<&Need> =
+        before.iter().filter(|need| !need.here && !need.packages().is_empty()).collect();
     if missing.is_empty() {
         report(&before, &before);
         return ExitCode::SUCCESS;
@@ -176,7 +183,14 @@ impl Apt {
 
     fn run(&self, seconds: &str, words: &[&str]) -> Result<(), String> {
         let mut line = self.as_root.to_vec();
-        line.extend(["env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "timeout", "--kill-after=30", seconds]);
+        line.extend([
+            "env",
+            "DEBIAN_FRONTEND=noninteractive",
+            "LC_ALL=C",
+            "timeout",
+            "--kill-after=30",
+            seconds,
+        ]);
         line.extend(["apt-get", "-q", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=2"]);
         line.extend(["-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30"]);
         line.extend(words);
@@ -211,7 +225,8 @@ mod tests {
             need("MariaDB", "apt install mariadb-server-core libmariadb-dev", false),
             need("bbolt", "install Go", false),
         ];
-        let told = "peers left out, not here: LMDB, MariaDB (cargo xtask peers installs them); bbolt (install Go)";
+        let told =
+            "peers left out, not here: LMDB, MariaDB (cargo xtask peers installs them); bbolt (install Go)";
         assert_eq!(line(&needs).as_deref(), Some(told));
         assert_eq!(needs[2].packages(), ["mariadb-server-core", "libmariadb-dev"]);
         assert!(needs[3].packages().is_empty());

@@ -5,13 +5,14 @@ use crate::runner::{self, Failure, cargo};
 use std::process::Command;
 use std::time::Instant;
 
-/// What the tests and these commands are built with: the engine with its canaries, of which none sings unless the
-/// environment says so. One build serves all of them; the bench runs the engine as users have it.
+/// What the tests and these commands are built with: the engine with its canaries, of which none sings unless
+/// the environment says so. One build serves all of them; the bench runs the engine as users have it.
 pub const FLAGS: &str = "--cfg azekura_canary";
 
-/// A command of cargo's that builds, or looks at, what the tests are built of: with the same flags and profile it shares
-/// procedural macros, build scripts and what these compile (the peers' shims in C++) with all others. From nothing,
-/// which is how the test command is run where it counts, building in increments costs more than it saves.
+/// A command of cargo's that builds, or looks at, what the tests are built of: with the same flags and
+/// profile it shares procedural macros, build scripts and what these compile (the peers' shims in C++) with
+/// all others. From nothing, which is how the test command is run where it counts, building in increments
+/// costs more than it saves.
 pub fn built(words: &[&str]) -> Command {
     let mut command = cargo();
     command.args(words).args(["--profile", "test"]).env("RUSTFLAGS", FLAGS).env("CARGO_INCREMENTAL", "0");
@@ -31,7 +32,11 @@ const GATES: [Gate; 12] = [
     Gate { arguments: "crash --only bulk --count 400 --seconds 10 --seed 1", tried_min: 40, canary: "" },
     Gate { arguments: "errors --count 3000 --seconds 20 --seed 1", tried_min: 200, canary: "" },
     Gate { arguments: "flips --count 10000 --seconds 25 --seed 1", tried_min: 1_000, canary: "" },
-    Gate { arguments: "flips --every-bit --part 12/100 --count 8000 --seconds 8 --seed 1", tried_min: 500, canary: "" },
+    Gate {
+        arguments: "flips --every-bit --part 12/100 --count 8000 --seconds 8 --seed 1",
+        tried_min: 500,
+        canary: "",
+    },
     Gate { arguments: "salvage --count 150 --seconds 15 --seed 1", tried_min: 20, canary: "" },
     Gate { arguments: "metamorphic --count 400 --seconds 20 --seed 1", tried_min: 20, canary: "" },
     // Those above are its controls.
@@ -50,7 +55,16 @@ pub fn run() -> Result<Vec<String>, Failure> {
 /// The models of the lock-free cores, in a build of the engine alone on loom's atomics.
 pub fn models() -> Result<(), Failure> {
     let mut command = cargo();
-    command.args(["test", "--quiet", "--package", "azekura", "--lib", "--target-dir", "target/loom", "models"]);
+    command.args([
+        "test",
+        "--quiet",
+        "--package",
+        "azekura",
+        "--lib",
+        "--target-dir",
+        "target/loom",
+        "models",
+    ]);
     command.env("RUSTFLAGS", "--cfg loom").env("CARGO_INCREMENTAL", "0");
     let (passed, outcome) = runner::run_keeping(command, |line| line.starts_with("test result: ok"));
     outcome?;

@@ -1,13 +1,14 @@
 //! `cargo xtask sanitize address|thread`: the engine's tests with a sanitizer in the build.
 //!
-//! The compiler's switches for it are not for stable toolchains, so they are opened as for the compiler's own build
-//! (`RUSTC_BOOTSTRAP`), for these tests only. For addresses the standard library stays as it is delivered, without the
-//! sanitizer: what it does by itself is not watched, but all of its generic code is, since that is compiled here. For
-//! threads it is built anew (which needs its source: `rustup component add rust-src`), as whatever synchronizes must
-//! be seen to, and calls to the system go through the C library, whose mappings the sanitizer knows of.
+//! The compiler's switches for it are not for stable toolchains, so they are opened as for the compiler's own
+//! build (`RUSTC_BOOTSTRAP`), for these tests only. For addresses the standard library stays as it is
+//! delivered, without the sanitizer: what it does by itself is not watched, but all of its generic code is,
+//! since that is compiled here. For threads it is built anew (which needs its source:
+//! `rustup component add rust-src`), as whatever synchronizes must be seen to, and calls to the system go
+//! through the C library, whose mappings the sanitizer knows of.
 //!
-//! The model test runs [`MODEL_ROUNDS`] rounds here unless `AZEKURA_ROUNDS` says otherwise, and tests that watch for hangs
-//! have more patience.
+//! The model test runs [`MODEL_ROUNDS`] rounds here unless `AZEKURA_ROUNDS` says otherwise, and tests that
+//! watch for hangs have more patience.
 
 use crate::runner::{self, cargo};
 use std::process::ExitCode;
@@ -23,7 +24,8 @@ const PATIENCE: &str = "10";
 
 /// Runs the tests whose names contain one of the words behind the sanitizer's, or all.
 pub fn run(arguments: &[String]) -> ExitCode {
-    let Some((sanitizer, names)) = arguments.split_first().filter(|(s, _)| ["address", "thread"].contains(&s.as_str()))
+    let Some((sanitizer, names)) =
+        arguments.split_first().filter(|(s, _)| ["address", "thread"].contains(&s.as_str()))
     else {
         eprintln!("Usage: cargo xtask {USAGE}");
         return ExitCode::from(2);
@@ -51,7 +53,8 @@ pub fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// The platform to build for. Named even though it is ours: what runs while building goes without the sanitizer then.
+/// The platform to build for. Named even though it is ours: what runs while building goes without the
+/// sanitizer then.
 pub fn host() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }

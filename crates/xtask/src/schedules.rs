@@ -1,6 +1,6 @@
-//! `cargo xtask schedules`: the engine under shuttle (`crates/azekura/tests/schedules`), which decides at each lock,
-//! atomic, wait and call to the disk which thread goes on. A schedule that failed is left in a file, and can be
-//! run again.
+//! `cargo xtask schedules`: the engine under shuttle (`crates/azekura/tests/schedules`), which decides at
+//! each lock, atomic, wait and call to the disk which thread goes on. A schedule that failed is left in a
+//! file, and can be run again.
 
 use crate::runner::{self, Failure, cargo};
 use std::process::{Command, ExitCode, Stdio};
@@ -84,7 +84,9 @@ fn explore(orders: &Orders) -> Result<u64, (u64, u64, Failure)> {
     let tried = lines.iter().filter_map(|line| counted(line)).sum();
     match outcome {
         Ok(()) => Ok(tried),
-        Err(reason) => Err((tried, lines.iter().filter_map(|line| failures(line)).sum::<u64>().max(1), reason)),
+        Err(reason) => {
+            Err((tried, lines.iter().filter_map(|line| failures(line)).sum::<u64>().max(1), reason))
+        }
     }
 }
 
@@ -120,14 +122,24 @@ fn names() -> Result<Vec<String>, Failure> {
     let mut command = test("--quiet");
     command.arg("--list");
     let list = runner::capture(command)?;
-    let names: Vec<String> = list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect();
+    let names: Vec<String> =
+        list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect();
     if names.is_empty() { Err("there is no schedule to run".into()) } else { Ok(names) }
 }
 
 /// The tests of this kind, in a build of their own; what is added goes to the tests.
 fn test(verbosity: &str) -> Command {
     let mut command = cargo();
-    command.args(["test", verbosity, "--package", "azekura", "--test", "schedules", "--target-dir", "target/shuttle"]);
+    command.args([
+        "test",
+        verbosity,
+        "--package",
+        "azekura",
+        "--test",
+        "schedules",
+        "--target-dir",
+        "target/shuttle",
+    ]);
     command.args(["--", "--nocapture"]).env("RUSTFLAGS", "--cfg shuttle --cfg azekura_canary");
     command.env("CARGO_INCREMENTAL", "0");
     command.env_remove("AZEKURA_REPLAY").env("RUST_BACKTRACE", "0");

@@ -78,7 +78,12 @@ const RUNS: [Run; 7] = [
         records: 50_000,
         fields: &[&FIELDS, &RANDOM_FIELDS],
     },
-    Run { arguments: "--order mixed --records 20k --seconds 1", rows: 1, records: 20_000, fields: &[&MIXED_FIELDS] },
+    Run {
+        arguments: "--order mixed --records 20k --seconds 1",
+        rows: 1,
+        records: 20_000,
+        fields: &[&MIXED_FIELDS],
+    },
     Run { arguments: "--order durable --seconds 0.3", rows: 3, records: 1, fields: &[&DURABLE_FIELDS] },
 ];
 

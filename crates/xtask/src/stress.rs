@@ -1,6 +1,7 @@
-//! `cargo xtask stress-tests`: every test of the workspace many times, each in a process of its own, first alone and
-//! then beside busy loops, which shift its threads against each other. Whose turn it is: the test that has had the
-//! least time. So quick tests reach their count, and what is left of the time goes to long ones in equal parts.
+//! `cargo xtask stress-tests`: every test of the workspace many times, each in a process of its own, first
+//! alone and then beside busy loops, which shift its threads against each other. Whose turn it is: the test
+//! that has had the least time. So quick tests reach their count, and what is left of the time goes to long
+//! ones in equal parts.
 
 mod binaries;
 
@@ -14,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The usage, for `cargo xtask`.
-pub const USAGE: &str = "stress-tests [--count N] [--minutes M] [--busy LOOPS] [--only-busy] [--package P] [NAME]";
+pub const USAGE: &str =
+    "stress-tests [--count N] [--minutes M] [--busy LOOPS] [--only-busy] [--package P] [NAME]";
 
 /// A test that takes longer is ended, and has failed.
 const HANG: Duration = Duration::from_secs(900);
@@ -40,7 +42,8 @@ struct Plan {
 
 fn parse(arguments: &[String]) -> Option<Plan> {
     let minute = Duration::from_secs(60);
-    let mut plan = Plan { count: 100, time: 60 * minute, busy: 2, only_busy: false, package: None, name: String::new() };
+    let mut plan =
+        Plan { count: 100, time: 60 * minute, busy: 2, only_busy: false, package: None, name: String::new() };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -105,7 +108,12 @@ fn stress(plan: &Plan) -> Result<(u64, u64), String> {
     }
     let kept = kept_dir();
     std::fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
-    println!("{} tests, {} times each, in {} minutes at most", tests.len(), plan.count, plan.time.as_secs() / 60);
+    println!(
+        "{} tests, {} times each, in {} minutes at most",
+        tests.len(),
+        plan.count,
+        plan.time.as_secs() / 60
+    );
     let mut totals = (0, 0);
     for busy in plan.phases() {
         let title = if busy == 0 { "alone".to_owned() } else { format!("beside {busy} busy loops") };
@@ -167,7 +175,10 @@ fn run_all(plan: &Plan, tests: &[Test], kept: &Path, title: &str) -> Result<Vec<
                 println!("  {} {how} {title}: {}", test.label(), output.display());
             }
         }
-        progress(&format!("  {runs} runs, {} s left", end.saturating_duration_since(Instant::now()).as_secs()));
+        progress(&format!(
+            "  {runs} runs, {} s left",
+            end.saturating_duration_since(Instant::now()).as_secs()
+        ));
     }
     clear_progress();
     Ok(tallies)
@@ -247,7 +258,9 @@ mod tests {
         assert_eq!(parse(&[]).map(|plan| (plan.count, plan.phases())), Some((100, vec![0, 2])));
         assert_eq!(parse(&words("--only-busy")).map(|plan| plan.phases()), Some(vec![2]));
         assert_eq!(parse(&words("--busy 0")).map(|plan| plan.phases()), Some(vec![0]));
-        for wrong in ["--count", "--count 0", "--minutes -1", "--minutes x", "--what", "a b", "--only-busy --busy 0"] {
+        for wrong in
+            ["--count", "--count 0", "--minutes -1", "--minutes x", "--what", "a b", "--only-busy --busy 0"]
+        {
             assert_eq!(parse(&words(wrong)), None, "{wrong}");
         }
     }

@@ -1,7 +1,8 @@
 //! `cargo xtask targets`: whether the engine and the command line build for platforms other than this one.
 //!
 //! The standard library of each is built from its source (`rustup component add rust-src`), so that no other
-//! toolchain is needed; the compiler's switch for that is not for stable toolchains, and opened for this check only.
+//! toolchain is needed; the compiler's switch for that is not for stable toolchains, and opened for this
+//! check only.
 
 use crate::runner::{self, cargo};
 use std::process::ExitCode;
@@ -13,7 +14,16 @@ pub fn run() -> ExitCode {
     let mut failures = Vec::new();
     for target in TARGETS {
         let mut command = cargo();
-        command.args(["check", "--package", "azekura", "--package", "azekura-cli", "--target", target, "-Zbuild-std"]);
+        command.args([
+            "check",
+            "--package",
+            "azekura",
+            "--package",
+            "azekura-cli",
+            "--target",
+            target,
+            "-Zbuild-std",
+        ]);
         command.args(["--target-dir", "target/targets"]);
         command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-D warnings");
         failures.extend(runner::run(command).err());

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use crate::house;
 use crate::peers;
 use crate::promises;
 use crate::runner::{self, Failure, cargo};
@@ -19,8 +20,9 @@ struct Step {
     run: fn(&mut Vec<String>) -> Result<(), Failure>,
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step { name: "formatting", run: formatting },
+    Step { name: "house", run: |_| house::check() },
     Step { name: "clippy", run: clippy },
     Step { name: "documentation", run: documentation },
     Step { name: "tests", run: tests },

@@ -1,11 +1,12 @@
 //! The check: everything in the file is read and compared with everything that refers to it.
 //!
-//! Runs, memtables and log hold versions: records, deletes, and what those hide. How many records there are says a
-//! walk over all of a table's sources at once, as a scan takes it, so that no set of keys is needed.
+//! Runs, memtables and log hold versions: records, deletes, and what those hide. How many records there are
+//! says a walk over all of a table's sources at once, as a scan takes it, so that no set of keys is needed.
 
 use super::Db;
 use crate::base::codec::usize_of;
 use crate::base::error::{Error, Result};
+use crate::base::fault::fault;
 use crate::base::key::SortKey;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES};
 use crate::cursor::{Cursor, Limits};
@@ -16,7 +17,7 @@ use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::run::Run;
 use crate::run::reader::RunReader;
 use crate::space::{Extent, Space};
-use crate::values::ValueRef;
+use crate::values::ValuePointer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -30,7 +31,8 @@ pub struct CheckReport {
     pub records: u64,
     /// Deletes that are kept, since something older may have their keys.
     pub deletes: u64,
-    /// Older versions of records, still in runs and memtables, that a newer one, a delete or a range delete hides.
+    /// Older versions of records, still in runs and memtables, that a newer one, a delete or a range delete
+    /// hides.
     pub hidden: u64,
     /// Pages read.
     pub pages: u64,
@@ -81,7 +83,8 @@ pub(super) fn check(db: &Db, mut progress: impl FnMut(Progress)) -> Result<Check
     let seq = state.visible();
     let total = state.tables.with_runs().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();
     let (report, referred) = (CheckReport::default(), BTreeMap::new());
-    let mut check = Check { db, engine, state: state.clone(), seq, puts: 0, report, done: 0, total, referred };
+    let mut check =
+        Check { db, engine, state: state.clone(), seq, puts: 0, report, done: 0, total, referred };
     for table in state.tables.iter() {
         check.report.tables += 1;
         check.table(table, &mut progress);
@@ -122,14 +125,21 @@ impl Check<'_> {
         self.count(table, sound);
     }
 
-    /// Counts what a scan of the table would give; the other versions are hidden. `sound`: how many problems there
-    /// were before the table.
+    /// Counts what a scan of the table would give; the other versions are hidden. `sound`: how many problems
+    /// there were before the table.
     fn count(&mut self, table: &Arc<TableState>, sound: usize) {
         let counted = match table.levels.as_slice() {
             [] if table.memtable_is_empty() => Ok(table.few.as_ref().map_or(0, |few| few.records())),
             [one] if table.memtable_is_empty() && one.deletes() == 0 => Ok(one.records()),
-            _ => Cursor::new(self.db.clone(), self.state.clone(), table.clone(), self.seq, None, Limits::none())
-                .and_then(|mut cursor| cursor.count_rest()),
+            _ => Cursor::new(
+                self.db.clone(),
+                self.state.clone(),
+                table.clone(),
+                self.seq,
+                None,
+                Limits::none(),
+            )
+            .and_then(|mut cursor| cursor.count_rest()),
         };
         match counted {
             Ok(records) => {
@@ -144,16 +154,16 @@ impl Check<'_> {
         }
     }
 
-    /// Counts the records that are in memory (of the memtable, and those of a small table), and reads the large values
-    /// to which they refer.
+    /// Counts the records that are in memory (of the memtable, and those of a small table), and reads the
+    /// large values to which they refer.
     fn memory(&mut self, table: &TableState) {
         let (seq, seed) = (self.seq, self.engine.hash_seed);
         let mut refer = |key: &[u8], tag: Tag, reference: &[u8]| {
             if !table.kind.makes(key, seed) {
                 self.problem(format!("table {:?}, in memory: {NO_SORT_KEY}", table.name));
             }
-            self.puts += u64::from(tag != Tag::Delete);
-            self.report.deletes += u64::from(tag == Tag::Delete);
+            self.puts += u64::from(tag != Tag::Tombstone);
+            self.report.deletes += u64::from(tag == Tag::Tombstone);
             if tag == Tag::Large
                 && let Err(e) = self.value(reference, &mut BTreeMap::new())
             {
@@ -181,7 +191,9 @@ impl Check<'_> {
 
     /// Reads a run from end to end: checksums, order, counts, fence, filter, references.
     fn run(&mut self, table: &TableState, run: &Arc<Run>) -> Result<()> {
-        run.extents_end_inside(self.engine.file.len().map_err(|e| Error::io("reading the file's length", e))?)?;
+        run.extents_end_inside(
+            self.engine.file.len().map_err(|e| Error::io("reading the file's length", e))?,
+        )?;
         let mut reader = RunReader::new(vec![run.clone()]);
         let mut block = Block::new(None);
         let (mut records, mut deletes, mut page) = (0u64, 0u64, 0usize);
@@ -206,7 +218,7 @@ impl Check<'_> {
                 if block.tag(i) == Tag::Large {
                     self.value(block.value(i), &mut large)?;
                 }
-                deletes += u64::from(block.tag(i) == Tag::Delete);
+                deletes += u64::from(block.tag(i) == Tag::Tombstone);
                 let kept = last.get_or_insert_default();
                 kept.clear();
                 kept.extend_from_slice(key);
@@ -237,9 +249,8 @@ impl Check<'_> {
     }
 
     fn value(&mut self, reference: &[u8], large: &mut BTreeMap<u32, u64>) -> Result<()> {
-        let at = ValueRef::decode(reference)?;
-        #[cfg(azekura_canary)]
-        if crate::base::canary::sings("blind_check") {
+        let at = ValuePointer::decode(reference)?;
+        if fault!("blind_check") {
             *large.entry(at.segment).or_default() += u64::from(at.len);
             return Ok(());
         }
@@ -292,7 +303,8 @@ impl Check<'_> {
                         newest = Some(b);
                     }
                 }
-                _ => self.problem(format!("superblock {name} at file offset {at} is damaged; its twin is in use")),
+                _ => self
+                    .problem(format!("superblock {name} at file offset {at} is damaged; its twin is in use")),
             }
         }
         if let Some(Superblock { manifest: ManifestAt::Extent { offset, len, crc }, .. }) = newest {

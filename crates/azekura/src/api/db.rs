@@ -1,68 +1,14 @@
 //! The database handle.
 
-use super::{CheckReport, Config, Options, Stats, Table};
+use super::{CheckReport, Options, Stats};
 use crate::base::error::{Error, Result};
-use crate::base::key::Kind;
-use crate::base::sync::atomic::{AtomicBool, Ordering};
-use crate::engine::{self, Engine, Progress};
+use crate::base::key::TableKind;
+use crate::engine::config::Config;
+use crate::engine::{self, Db, Progress, Table};
 use crate::storage::{OsStorage, Storage};
 use crate::txn::{ReadTxn, WriteOptions, WriteTxn};
 use std::path::Path;
 use std::sync::Arc;
-
-/// An open database. Clones share it; the last one to go closes it.
-///
-/// ```
-/// # let path = std::env::temp_dir().join(format!("azekura-doc-db-{}.azk", std::process::id()));
-/// use azekura::{Db, Kind, Options};
-/// let db = Db::open(&path, Options::new())?;
-/// let users = db.table("users", Kind::Hash)?;
-/// users.put(b"ada", b"Countess of Lovelace")?;
-/// assert_eq!(users.get(b"ada")?.as_deref(), Some(&b"Countess of Lovelace"[..]));
-/// drop(users);
-/// db.close()?;
-/// # std::fs::remove_file(&path).unwrap();
-/// # Ok::<(), azekura::Error>(())
-/// ```
-#[derive(Clone)]
-pub struct Db {
-    pub(crate) engine: Arc<Engine>,
-    closer: Arc<Closer>,
-}
-
-/// Closes the engine when the last handle goes.
-struct Closer {
-    engine: Arc<Engine>,
-    /// Nobody has closed it, or is at it.
-    is_open: AtomicBool,
-}
-
-impl Closer {
-    fn close(&self, last: bool) -> Result<()> {
-        // First, for in a forked child nobody may be there who would let go of the lock.
-        self.engine.life.check()?;
-        let mut is_open = self.is_open.swap(false, Ordering::AcqRel);
-        if !is_open {
-            return Err(Error::Closed);
-        }
-        let closed = self.engine.close(&mut is_open, last);
-        self.is_open.store(is_open, Ordering::Release);
-        closed
-    }
-}
-
-impl Drop for Closer {
-    fn drop(&mut self) {
-        if self.engine.life.is_forked() {
-            // All of it belongs to the parent: the threads are not here, the file and its lock are shared. What
-            // this process has of it is a copy, which goes with the process.
-            std::mem::forget(self.engine.clone());
-            return;
-        }
-        // Whoever wants to know closes the database himself; nothing durable is lost either way.
-        let _unreported = self.close(true);
-    }
-}
 
 /// A table and its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,12 +16,12 @@ pub struct TableInfo {
     /// The table's name.
     pub name: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: TableKind,
 }
 
-/// What [`Db::compact`] has done.
+/// What [`Db::shrink`] has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CompactReport {
+pub struct ShrinkReport {
     /// The file's length before, in bytes.
     pub before_bytes: u64,
     /// And after.
@@ -100,31 +46,29 @@ impl Db {
     }
 
     fn open_in(storage: &dyn Storage, path: &Path, config: Config) -> Result<Db> {
-        let engine = engine::open(storage, path, config)?;
-        let closer = Arc::new(Closer { engine: engine.clone(), is_open: AtomicBool::new(true) });
-        Ok(Db { engine, closer })
+        Ok(Db::of(engine::open(storage, path, config)?))
     }
 
-    /// Closes the database for all who have a handle of it: flushes everything, ends the threads, gives the file
-    /// its final length, and gives its lock up, so that this process or another can open it: at once if nobody is
-    /// reading, or if the file is not [`mapped`](Options::mapped); else when the last transaction, cursor and
-    /// [`ValueRef`](crate::ValueRef) is dropped. That length is at
-    /// most 1.3 times the keys and values and 64 KiB, but for what readers still hold and very short keys of hash
-    /// tables. For that it writes anew what is alive in tables of which much was replaced or removed, which takes its
-    /// time; after loads of new keys it does not.
+    /// Closes the database for all who have a handle of it: flushes everything, ends the threads, gives the
+    /// file its final length, and gives its lock up, so that this process or another can open it: at once if
+    /// nobody is reading, or if the file is not [`mapped`](Options::mapped); else when the last transaction,
+    /// cursor and [`ValueRef`](crate::ValueRef) is dropped. That length is at most 1.3 times the keys and
+    /// values and 64 KiB, but for what readers still hold and very short keys of hash tables. For that it
+    /// writes anew what is alive in tables of which much was replaced or removed, which takes its time; after
+    /// loads of new keys it does not.
     ///
-    /// Clones of the handle, tables, transactions and cursors may outlive this. Each of their calls that reads or
-    /// writes is [`Error::Closed`] from then on, and so is one that is under way and needs the file after that;
-    /// none gives a wrong value. Calls that were faster are complete: a commit is in the file, or was
-    /// refused. Only what tells of memory stays: [`tables`](Db::tables), [`stats`](Db::stats), names, and values that
-    /// were read already ([`ValueRef`](crate::ValueRef)).
+    /// Clones of the handle, tables, transactions and cursors may outlive this. Each of their calls that
+    /// reads or writes is [`Error::Closed`] from then on, and so is one that is under way and needs the file
+    /// after that; none gives a wrong value. Calls that were faster are complete: a commit is in the file, or
+    /// was refused. Only what tells of memory stays: [`tables`](Db::tables), [`stats`](Db::stats), names, and
+    /// values that were read already ([`ValueRef`](crate::ValueRef)).
     ///
     /// # Errors
-    /// [`Error::NotDurable`] if the disk is full and commits would be lost: then nothing is closed, and every other
-    /// clone (a [`Table`] holds one) works as before. Where this is the only one they are lost with it, so whoever
-    /// wants to go on calls [`try_close`](Db::try_close). Otherwise what flushing meets; everything durable is safe
-    /// all the same, and reopening recovers it. `Closed` if somebody else has closed it, or is at it. `Forked` in a
-    /// forked child, where nothing is done.
+    /// [`Error::NotDurable`] if the disk is full and commits would be lost: then nothing is closed, and every
+    /// other clone (a [`Table`] holds one) works as before. Where this is the only one they are lost with it,
+    /// so whoever wants to go on calls [`try_close`](Db::try_close). Otherwise what flushing meets;
+    /// everything durable is safe all the same, and reopening recovers it. `Closed` if somebody else has
+    /// closed it, or is at it. `Forked` in a forked child, where nothing is done.
     pub fn close(self) -> Result<()> {
         self.try_close()
     }
@@ -146,7 +90,7 @@ impl Db {
     /// # Errors
     /// As [`close`](Db::close).
     pub fn try_close(&self) -> Result<()> {
-        self.closer.close(false)
+        self.close_engine(false)
     }
 
     /// The file.
@@ -158,7 +102,7 @@ impl Db {
     ///
     /// # Errors
     /// `WrongType` if it is of the other kind; as [`create_table`](Db::create_table).
-    pub fn table(&self, name: &str, kind: Kind) -> Result<Table> {
+    pub fn table(&self, name: &str, kind: TableKind) -> Result<Table> {
         let table = loop {
             match self.open_table(name) {
                 Err(Error::NoSuchTable { .. }) => {}
@@ -192,7 +136,7 @@ impl Db {
     ///
     /// # Errors
     /// `TableExists`, `TooLarge` for a name over 255 bytes, `ReadOnly`, or what writing meets.
-    pub fn create_table(&self, name: &str, kind: Kind) -> Result<Table> {
+    pub fn create_table(&self, name: &str, kind: TableKind) -> Result<Table> {
         let id = self.engine.create_tables(&[(name, kind)])?;
         Ok(Table { db: self.clone(), id, kind, name: name.into() })
     }
@@ -204,15 +148,15 @@ impl Db {
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-many-{}.azk", std::process::id()));
-    /// # use azekura::{Db, Kind, Options};
+    /// # use azekura::{Db, Options, TableKind};
     /// # let db = Db::open(&path, Options::new())?;
-    /// let days = db.create_tables(&[("monday", Kind::Ordered), ("tuesday", Kind::Hash)])?;
+    /// let days = db.create_tables(&[("monday", TableKind::Ordered), ("tuesday", TableKind::Hash)])?;
     /// days[1].put(b"begun", b"8:15")?;
     /// # drop((days, db));
     /// # std::fs::remove_file(&path).unwrap();
     /// # Ok::<(), azekura::Error>(())
     /// ```
-    pub fn create_tables(&self, tables: &[(&str, Kind)]) -> Result<Vec<Table>> {
+    pub fn create_tables(&self, tables: &[(&str, TableKind)]) -> Result<Vec<Table>> {
         let first = self.engine.create_tables(tables)?;
         Ok((first..)
             .zip(tables)
@@ -251,14 +195,14 @@ impl Db {
         ReadTxn::new(self.clone())
     }
 
-    /// Begins a write transaction with the default durability, serializable: its snapshot begins with its first
-    /// read, and what it has only written never conflicts.
+    /// Begins a write transaction with the default durability, serializable: its snapshot begins with its
+    /// first read, and what it has only written never conflicts.
     pub fn write(&self) -> WriteTxn {
         self.write_with(WriteOptions::default())
     }
 
-    /// Begins a write transaction. Under [`Isolation::Snapshot`](crate::Isolation::Snapshot) its snapshot begins
-    /// here, which waits for the commits under way.
+    /// Begins a write transaction. Under [`Isolation::Snapshot`](crate::Isolation::Snapshot) its snapshot
+    /// begins here, which waits for the commits under way.
     pub fn write_with(&self, options: WriteOptions) -> WriteTxn {
         WriteTxn::new(self.clone(), options)
     }
@@ -266,8 +210,8 @@ impl Db {
     /// Returns when everything committed so far is durable.
     ///
     /// # Errors
-    /// `Io`, `Poisoned`; `NoSpace`: what is not durable stays in memory, and is tried again here, in the background
-    /// and when the database is closed.
+    /// `Io`, `Poisoned`; `NoSpace`: what is not durable stays in memory, and is tried again here, in the
+    /// background and when the database is closed.
     pub fn sync(&self) -> Result<()> {
         self.engine.sync()
     }
@@ -281,32 +225,32 @@ impl Db {
         self.engine.flush()
     }
 
-    /// Flushes, and merges until every table is one sorted run: reads are fastest and the file
-    /// smallest then. Half a second without commits does the same by itself, and a second or two give the file
-    /// the length that it would have if it were closed.
+    /// Flushes, and merges until every table is one level: reads are fastest and the file smallest then. Half
+    /// a second without commits does the same by itself, and a second or two give the file the length that it
+    /// would have if it were closed.
     ///
-    /// On a full disk only the flush must find room. The rest is done as far as there is some; that it ended early is
-    /// no error, and [`stats`](Db::stats) shows how many runs are left.
+    /// On a full disk only the flush must find room. The rest is done as far as there is some; that it ended
+    /// early is no error, and [`stats`](Db::stats) shows how many runs are left.
     ///
     /// # Errors
     /// As [`sync`](Db::sync); `Corrupt`: the tables that are not damaged are merged all the same.
-    pub fn settle(&self) -> Result<()> {
+    pub fn compact(&self) -> Result<()> {
         self.engine.check_writable()?;
-        self.engine.settle()
+        self.engine.compact()
     }
 
     /// Gives all free space back to the file system, while the database is in use: settles, moves
     /// the file's tail into its holes, and cuts it. `progress` is called now and then.
     ///
-    /// On a full disk it goes as far as there is room, which is no error, and the file keeps the room that removes need
-    /// there: what came of it is in the report.
+    /// On a full disk it goes as far as there is room, which is no error, and the file keeps the room that
+    /// removes need there: what came of it is in the report.
     ///
     /// # Errors
-    /// As [`settle`](Db::settle).
-    pub fn compact(&self, progress: impl FnMut(Progress)) -> Result<CompactReport> {
+    /// As [`compact`](Db::compact).
+    pub fn shrink(&self, progress: impl FnMut(Progress)) -> Result<ShrinkReport> {
         let before_bytes = self.file_bytes()?;
-        self.engine.compact(progress)?;
-        Ok(CompactReport { before_bytes, after_bytes: self.file_bytes()? })
+        self.engine.shrink(progress)?;
+        Ok(ShrinkReport { before_bytes, after_bytes: self.file_bytes()? })
     }
 
     fn file_bytes(&self) -> Result<u64> {
@@ -333,7 +277,11 @@ impl Db {
     /// An error if a table is of another database, or this one is not to be used any more.
     #[inline(always)]
     pub(crate) fn expect(&self, table: &Table) -> Result<()> {
-        if Arc::ptr_eq(&self.engine, &table.db.engine) { self.engine.life.check() } else { Err(self.foreign(table)) }
+        if Arc::ptr_eq(&self.engine, &table.db.engine) {
+            self.engine.life.check()
+        } else {
+            Err(self.foreign(table))
+        }
     }
 
     #[cold]

@@ -6,10 +6,8 @@ mod options;
 mod stats;
 mod table;
 
+pub use crate::engine::{Db, Durability, Table};
 pub use check::CheckReport;
-pub use db::{CompactReport, Db, TableInfo};
-pub use options::{Durability, Options};
+pub use db::{ShrinkReport, TableInfo};
+pub use options::Options;
 pub use stats::{LevelStats, Stats};
-pub use table::Table;
-
-pub(crate) use options::Config;

@@ -1,23 +1,10 @@
 //! Options of a database: what is to be decided when it is opened. None needs tuning for speed.
 
 use super::Db;
-use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
-use crate::base::limits::SEGMENT_BYTES;
-use crate::run::Buffers;
+use crate::engine::config::{Config, Durability};
 use std::path::Path;
 use std::time::Duration;
-
-/// When a commit survives a crash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// When `commit` returns.
-    #[default]
-    Sync,
-    /// Within the eventual delay (a second, if not set otherwise), or when [`Db::sync`] returns.
-    /// A crash never tears such a commit and never keeps a later one without an earlier one.
-    Eventual,
-}
 
 /// How to open a database.
 ///
@@ -34,46 +21,10 @@ pub struct Options {
     config: Config,
 }
 
-/// The options once they are fixed.
-#[derive(Debug, Clone)]
-pub(crate) struct Config {
-    pub(crate) create: bool,
-    pub(crate) exclusive: bool,
-    pub(crate) read_only: bool,
-    pub(crate) memory_bytes: u64,
-    pub(crate) memtable_bytes: u64,
-    pub(crate) durability: Durability,
-    pub(crate) eventual_delay: Duration,
-    pub(crate) large_value_bytes: usize,
-    pub(crate) background_merges: bool,
-    pub(crate) mapped: bool,
-    pub(crate) threads: bool,
-}
-
 /// The smallest budget with which everything works.
 const MEMORY_BYTES_MIN: u64 = 8 << 20;
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
 const MEMTABLE_BYTES_MAX: u64 = 1 << 30;
-
-impl Config {
-    /// What the page cache has, where there is one: what memtables and merges leave at their largest.
-    pub(crate) fn cache_bytes(&self) -> u64 {
-        let elsewhere = self.memtable_bytes * 7 / 2 + self.buffer_bytes();
-        self.memory_bytes.saturating_sub(elsewhere).max(self.memory_bytes / 4)
-    }
-
-    /// For the buffers of merges and of large values.
-    fn buffer_bytes(&self) -> u64 {
-        (self.memory_bytes / 8).min(48 << 20)
-    }
-
-    /// The buffers of merges: each reads some ten or twenty runs and writes one.
-    pub(crate) fn buffers(&self) -> Buffers {
-        let write = 1 << (self.buffer_bytes() / 8).max(1).ilog2();
-        let write = usize_of64(write).clamp(SEGMENT_BYTES / 16, SEGMENT_BYTES);
-        Buffers { read: write / 4, write }
-    }
-}
 
 impl Default for Options {
     fn default() -> Options {
@@ -121,9 +72,9 @@ impl Options {
         self
     }
 
-    /// The memory to be used for everything, in bytes: memtables, merges, and what is kept of pages. Transactions
-    /// come on top while they are open, and so do the fences of runs, about 1/1000 of the data. Default:
-    /// 256 MiB; at least 8 MiB.
+    /// The memory to be used for everything, in bytes: memtables, merges, and what is kept of pages.
+    /// Transactions come on top while they are open, and so do the fences of runs, about 1/1000 of the data.
+    /// Default: 256 MiB; at least 8 MiB.
     pub fn memory_bytes(mut self, bytes: u64) -> Options {
         self.config.memory_bytes = bytes;
         self
@@ -148,44 +99,43 @@ impl Options {
         self
     }
 
-    /// Values of this many bytes or more are written once, apart from their keys, and moved by merges
-    /// only out of segments that are mostly dead (when the file is closed or left alone, out of the emptiest as long as
-    /// a sixteenth of the file is dead). Default: 1024; from 64 to 8192. Two values of more than 5,400 bytes fill a page
-    /// of 16 KiB badly.
+    /// Values of this many bytes or more are written once, apart from their keys, and moved by merges only
+    /// out of segments that are mostly dead (when the file is closed or left alone, out of the emptiest as
+    /// long as a sixteenth of the file is dead). Default: 1024; from 64 to 8192. Two values of more than
+    /// 5,400 bytes fill a page of 16 KiB badly.
     pub fn large_value_bytes(mut self, bytes: u32) -> Options {
         self.config.large_value_bytes = crate::base::codec::usize_of(bytes);
         self
     }
 
-    /// Whether threads of the library merge runs in the background. Without them, reads slow down
-    /// as runs pile up, until [`Db::settle`] or [`Db::compact`] is called, and the file keeps what was replaced until
+    /// Whether threads of the library merge runs in the background. Without them, reads slow down as runs
+    /// pile up, until [`Db::compact`] or [`Db::shrink`] is called, and the file keeps what was replaced until
     /// then, also when it is closed. Default: true.
     pub fn background_merges(mut self, yes: bool) -> Options {
         self.config.background_merges = yes;
         self
     }
 
-    /// Whether runs and large values are read where the system keeps them, in shared read-only mappings of the
-    /// file: nothing is copied, and what the system keeps of the file serves all processes. Else they are read
-    /// into a cache of the library's own, within the budget. Default: true. (On systems other than Linux, and where
-    /// the system refuses, it is as false.)
+    /// Whether runs and large values are read where the system keeps them, in shared read-only mappings of
+    /// the file: nothing is copied, and what the system keeps of the file serves all processes. Else they are
+    /// read into a cache of the library's own, within the budget. Default: true. (On systems other than
+    /// Linux, and where the system refuses, it is as false.)
     ///
-    /// Either way everything is read with its checksum before it is used, and what cannot be read is an error. What
-    /// was read once, and given up by the system for want of memory, is read again by the system when it is used
-    /// through a mapping; if the disk fails just then, or somebody else has cut the file off meanwhile, the process
-    /// gets the signal SIGBUS instead of an error. Choose false where that must not be. A [`ValueRef`](crate::ValueRef)
-    /// or a cursor's record that a forked child has in its hands may change when the parent goes on: a child lets go of
-    /// them unread.
+    /// Either way everything is read with its checksum before it is used, and what cannot be read is an
+    /// error. What was read once, and given up by the system for want of memory, is read again by the system
+    /// when it is used through a mapping; if the disk fails just then, or somebody else has cut the file off
+    /// meanwhile, the process gets the signal SIGBUS instead of an error. Choose false where that must not
+    /// be. A [`ValueRef`](crate::ValueRef) or a cursor's record that a forked child has in its hands may
+    /// change when the parent goes on: a child lets go of them unread.
     pub fn mapped(mut self, yes: bool) -> Options {
         self.config.mapped = yes;
         self
     }
 
-    /// Whether the library starts threads at all. Without them flushes and the writing of large values
-    /// happen in whichever call finds them due, nothing is merged but by [`Db::settle`],
-    /// [`Db::compact`] and closing, and eventual commits become durable by [`Db::sync`], a later durable commit, a
-    /// flush or the close: not by time alone. For simulators, which must be able to repeat a run call
-    /// by call.
+    /// Whether the library starts threads at all. Without them flushes and the writing of large values happen
+    /// in whichever call finds them due, nothing is merged but by [`Db::compact`], [`Db::shrink`] and
+    /// closing, and eventual commits become durable by [`Db::sync`], a later durable commit, a flush or the
+    /// close: not by time alone. For simulators, which must be able to repeat a run call by call.
     #[doc(hidden)]
     pub fn threads(mut self, yes: bool) -> Options {
         self.config.threads = yes;
@@ -205,7 +155,10 @@ impl Options {
         let mut c = self.config;
         let refuse = |detail: String| Err(Error::Invalid { detail });
         if c.memory_bytes < MEMORY_BYTES_MIN {
-            return refuse(format!("memory_bytes is {}, at least {MEMORY_BYTES_MIN} are needed", c.memory_bytes));
+            return refuse(format!(
+                "memory_bytes is {}, at least {MEMORY_BYTES_MIN} are needed",
+                c.memory_bytes
+            ));
         }
         if c.memtable_bytes == 0 {
             c.memtable_bytes = (c.memory_bytes / 8).clamp(1 << 20, 64 << 20);
@@ -217,7 +170,10 @@ impl Options {
             ));
         }
         if !(64..=crate::format::page::INLINE_VALUE_BYTES_MAX).contains(&c.large_value_bytes) {
-            return refuse(format!("large_value_bytes is {}, from 64 to 8192 are allowed", c.large_value_bytes));
+            return refuse(format!(
+                "large_value_bytes is {}, from 64 to 8192 are allowed",
+                c.large_value_bytes
+            ));
         }
         if c.read_only && c.exclusive {
             return refuse("read_only and exclusive contradict each other".into());

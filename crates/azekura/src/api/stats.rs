@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use std::sync::atomic::Ordering;
 
-/// One sorted run of a table.
+/// One level of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LevelStats {
     /// The table's name.
@@ -36,17 +36,19 @@ pub struct Stats {
     pub table_bytes: u64,
     /// Log waiting in memory, and in the file.
     pub log_bytes: u64,
-    /// Commits that opening found in the file's log, in no run yet, and the records in them, deletes included.
+    /// Commits that opening found in the file's log, in no run yet, and the records in them, deletes
+    /// included.
     pub log_commits: u64,
     /// See `log_commits`.
     pub log_records: u64,
     /// Value segments in the file.
     pub value_bytes: u64,
-    /// Partitions of sorted runs, of all tables.
+    /// Partitions of levels, of all tables.
     pub runs: u64,
-    /// The sorted runs, by table, newest first.
+    /// The levels, by table, newest first.
     pub levels: Vec<LevelStats>,
-    /// What is kept in memory of the file's pages, in bytes: their guides, or, where the file is not mapped, they themselves.
+    /// What is kept in memory of the file's pages, in bytes: their guides, or, where the file is not mapped,
+    /// they themselves.
     pub cache_bytes: u64,
     /// Pages that had to be read from the file and checked.
     pub cache_misses: u64,

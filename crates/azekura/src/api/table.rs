@@ -1,30 +1,14 @@
 //! The table handle: every operation as a transaction of its own.
 
-use super::Db;
 use crate::base::error::{Error, Result};
-use crate::base::key::{KeyBuf, Kind};
+use crate::base::key::{KeyBuf, TableKind};
 use crate::cursor::Cursor;
-use crate::engine::state::{State, TableState};
-use crate::engine::{Batch, BatchPart, within};
+use crate::engine::{Batch, BatchPart, Table, within};
 use crate::format::block::Tag;
 use crate::txn::get::lookup;
 use crate::txn::{ValueRef, WriteTxn, check_key};
-use crate::values::ahead::Ahead;
+use crate::values::ahead::ReadAhead;
 use std::ops::Bound;
-use std::sync::Arc;
-
-/// A table of an open database. Clones are cheap; any thread may use one.
-///
-/// Each operation is a transaction of its own, with the database's default durability. Put several
-/// into one transaction ([`Db::write`]) when they belong together, or to make them faster.
-#[derive(Clone)]
-pub struct Table {
-    pub(crate) db: Db,
-    pub(crate) id: u32,
-    pub(crate) kind: Kind,
-    /// As it was called when the handle was made.
-    pub(crate) name: Arc<str>,
-}
 
 impl Table {
     /// The table's name; empty if it was dropped.
@@ -34,32 +18,8 @@ impl Table {
     }
 
     /// The table's kind.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> TableKind {
         self.kind
-    }
-
-    /// What a state says of it.
-    #[inline(always)]
-    pub(crate) fn of<'a>(&self, state: &'a State) -> Result<&'a Arc<TableState>> {
-        state.table(self.id).map_err(|e| self.named(e))
-    }
-
-    /// An error of this table, which the engine knows by its number only.
-    #[cold]
-    pub(crate) fn named(&self, e: Error) -> Error {
-        match e {
-            Error::NoSuchTable { .. } => Error::NoSuchTable { name: self.name.to_string() },
-            other => other,
-        }
-    }
-
-    pub(crate) fn expect_ordered(&self, what: &str) -> Result<()> {
-        match self.kind {
-            Kind::Ordered => Ok(()),
-            Kind::Hash => {
-                Err(Error::WrongType { detail: format!("{what} needs an ordered table; this is a hash table") })
-            }
-        }
     }
 
     /// Calls `f` with the value of a key where it stands, and gives what `f` made of it: the
@@ -71,7 +31,8 @@ impl Table {
     pub fn get_with<T>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         let engine = &self.db.engine;
         let state = engine.state.load();
-        // After the state is at hand: what it reads stays its own though somebody closes the database meanwhile.
+        // After the state is at hand: what it reads stays its own though somebody closes the database
+        // meanwhile.
         engine.life.check()?;
         let seq = state.visible();
         let t = self.of(&state)?;
@@ -114,7 +75,7 @@ impl Table {
         let sort = t.kind.sort_key(key, engine.hash_seed, &mut buf);
         lookup(t, state.visible(), sort, |tag, slot| match tag {
             Tag::Large => {
-                let value = Ahead::default().read(&engine.values, slot.bytes())?;
+                let value = ReadAhead::default().read(&engine.values, slot.bytes())?;
                 Ok(ValueRef::large(value, Some(state.clone())))
             }
             // SAFETY: the state goes with the reference.
@@ -135,7 +96,11 @@ impl Table {
     ///
     /// # Errors
     /// As [`get`](Table::get).
-    pub fn get_many_with<K: AsRef<[u8]>>(&self, keys: &[K], f: impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+    pub fn get_many_with<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        f: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
         self.db.read().get_many_with(self, keys, f)
     }
 
@@ -176,7 +141,10 @@ impl Table {
     ///
     /// # Errors
     /// As [`put`](Table::put); nothing is written then.
-    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = (K, V)>) -> Result<()> {
+    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        records: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<()> {
         let mut w = self.db.write();
         for (key, value) in records {
             w.put(self, key.as_ref(), value.as_ref())?;
@@ -190,7 +158,7 @@ impl Table {
     /// As [`put`](Table::put).
     pub fn remove(&self, key: &[u8]) -> Result<()> {
         check_key(key)?;
-        self.commit_one(key, Tag::Delete, &[])
+        self.commit_one(key, Tag::Tombstone, &[])
     }
 
     /// Runs an operation that reads before it writes, again as long as others come between.
@@ -246,12 +214,12 @@ impl Table {
         self.retry(|w| w.compare_and_swap(self, key, expected, new))
     }
 
-    /// Replaces the value of a key by what `f` makes of it; none = absent, before and after. `f`
-    /// is run again if another commit comes between. It may use the database, but not write to what it is asked to
-    /// change.
+    /// Replaces the value of a key by what `f` makes of it; none = absent, before and after. `f` is run again
+    /// if another commit comes between. It may use the database, but not write to what it is asked to change.
     ///
     /// # Errors
-    /// As [`put`](Table::put); `Invalid` if `f` has itself committed a change to the key, be it by the delete of a range.
+    /// As [`put`](Table::put); `Invalid` if `f` has itself committed a change to the key, be it by the delete
+    /// of a range.
     pub fn update(&self, key: &[u8], mut f: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>) -> Result<()> {
         let engine = &*self.db.engine;
         self.retry(|w| {

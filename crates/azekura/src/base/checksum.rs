@@ -1,5 +1,7 @@
 //! CRC32C with an identity mixed in, so that a page in the wrong place never passes.
 
+use crate::base::fault::fault;
+
 /// The checksum of `bytes` in a place named by `seed`.
 #[inline]
 pub(crate) fn crc(seed: u32, bytes: &[u8]) -> u32 {
@@ -23,9 +25,5 @@ pub(crate) fn page_seed(structure_seed: u32, page: u32) -> u32 {
 /// Whether damage is to get past the checksums: for fuzzers.
 #[inline(always)]
 pub(crate) fn is_ignored() -> bool {
-    #[cfg(azekura_canary)]
-    if super::canary::sings("fuzzing") {
-        return true;
-    }
-    cfg!(fuzzing)
+    cfg!(fuzzing) || fault!("fuzzing")
 }

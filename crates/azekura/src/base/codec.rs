@@ -117,7 +117,11 @@ impl<'a> Reader<'a> {
 
     /// REQUIRES: nothing is left, else the structure is corrupt.
     pub(crate) fn finish(self) -> Result<()> {
-        if self.rest.is_empty() { Ok(()) } else { Err(self.bad(format!("{} bytes too many", self.rest.len()))) }
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(self.bad(format!("{} bytes too many", self.rest.len())))
+        }
     }
 }
 

@@ -45,9 +45,12 @@ pub enum Error {
         /// What was expected and what was found.
         detail: String,
     },
-    /// The file ends before what it names does: it was cut, or not copied whole. It is not opened for writing, so that
-    /// what is there stays as it is; opened read-only it gives what is there, and errors for the rest.
-    #[error("{path} was cut: it has {file_bytes} bytes, its contents need {least_bytes} at least; it can only be read")]
+    /// The file ends before what it names does: it was cut, or not copied whole. It is not opened for
+    /// writing, so that what is there stays as it is; opened read-only it gives what is there, and errors for
+    /// the rest.
+    #[error(
+        "{path} was cut: it has {file_bytes} bytes, its contents need {least_bytes} at least; it can only be read"
+    )]
     Truncated {
         /// The file.
         path: String,
@@ -83,8 +86,8 @@ pub enum Error {
         /// What the engine was doing.
         during: &'static str,
     },
-    /// The disk is full, and closing would lose commits that are not durable yet. The handle is open and works as
-    /// before; they stay in memory and are written as soon as there is room.
+    /// The disk is full, and closing would lose commits that are not durable yet. The handle is open and
+    /// works as before; they stay in memory and are written as soon as there is room.
     #[error("not closed: up to {commits} commits ({bytes} bytes) are not durable yet, and there is {cause}")]
     NotDurable {
         /// How many commits at most.
@@ -150,7 +153,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps an error of the operating system, telling a full disk from the rest, and what the gate said (`storage/gate.rs`).
+    /// Wraps an error of the operating system, telling a full disk from the rest, and what the gate said
+    /// (`storage/gate.rs`).
     pub(crate) fn io(during: &'static str, source: io::Error) -> Error {
         if let Some(error) = source.get_ref().and_then(|cause| cause.downcast_ref::<Error>()) {
             return error.clone();

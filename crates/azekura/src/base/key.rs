@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 
 /// How a table orders its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum TableKind {
     /// In the byte order of the keys: ranges, prefixes and cursors from any key.
     Ordered,
     /// In the order of the keys' hashes: the fastest lookups; iteration in no useful order.
@@ -95,13 +95,13 @@ impl KeyBuf {
     }
 }
 
-impl Kind {
+impl TableKind {
     /// The sort key of a user's key. Hash keys over 64 bytes allocate.
     #[inline(always)]
     pub(crate) fn sort_key<'a>(self, key: &'a [u8], seed: u64, buf: &'a mut KeyBuf) -> SortKey<'a> {
         match self {
-            Kind::Ordered => SortKey::new(key),
-            Kind::Hash => hash_sort_key(key, seed, buf),
+            TableKind::Ordered => SortKey::new(key),
+            TableKind::Hash => hash_sort_key(key, seed, buf),
         }
     }
 
@@ -110,11 +110,11 @@ impl Kind {
     pub(crate) fn user_key(self, sort_key: &[u8], seed: u64, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         match (self, sort_key.len()) {
-            (Kind::Ordered, _) => out.extend_from_slice(sort_key),
-            (Kind::Hash, 8) => out.extend_from_slice(&(unmix(head_of(sort_key)) ^ seed).to_be_bytes()),
-            (Kind::Hash, 16) => {}
-            (Kind::Hash, 9..) => out.extend_from_slice(&sort_key[8..]),
-            (Kind::Hash, n) => {
+            (TableKind::Ordered, _) => out.extend_from_slice(sort_key),
+            (TableKind::Hash, 8) => out.extend_from_slice(&(unmix(head_of(sort_key)) ^ seed).to_be_bytes()),
+            (TableKind::Hash, 16) => {}
+            (TableKind::Hash, 9..) => out.extend_from_slice(&sort_key[8..]),
+            (TableKind::Hash, n) => {
                 return Err(Error::corrupt("record", 0, format!("a hash table's sort key has {n} bytes")));
             }
         }
@@ -125,26 +125,26 @@ impl Kind {
     pub(crate) fn makes(self, sort_key: &[u8], seed: u64) -> bool {
         match (self, sort_key.len()) {
             // Every number is the mix of one.
-            (Kind::Ordered, _) | (Kind::Hash, 8) => true,
-            (Kind::Hash, 16) => sort_key[8..] == [0; 8] && head_of(sort_key) == hash_bytes(&[], seed),
-            (Kind::Hash, 9..) => head_of(sort_key) == hash_bytes(&sort_key[8..], seed),
-            (Kind::Hash, _) => false,
+            (TableKind::Ordered, _) | (TableKind::Hash, 8) => true,
+            (TableKind::Hash, 16) => sort_key[8..] == [0; 8] && head_of(sort_key) == hash_bytes(&[], seed),
+            (TableKind::Hash, 9..) => head_of(sort_key) == hash_bytes(&sort_key[8..], seed),
+            (TableKind::Hash, _) => false,
         }
     }
 
     /// The number that stands for the kind in the file.
     pub(crate) fn code(self) -> u8 {
         match self {
-            Kind::Ordered => 0,
-            Kind::Hash => 1,
+            TableKind::Ordered => 0,
+            TableKind::Hash => 1,
         }
     }
 
     /// The kind of a number in the file.
-    pub(crate) fn from_code(code: u8) -> Option<Kind> {
+    pub(crate) fn from_code(code: u8) -> Option<TableKind> {
         match code {
-            0 => Some(Kind::Ordered),
-            1 => Some(Kind::Hash),
+            0 => Some(TableKind::Ordered),
+            1 => Some(TableKind::Hash),
             _ => None,
         }
     }
@@ -153,7 +153,11 @@ impl Kind {
     /// but the keys of one run may share its high bits, so it is mixed once more.
     #[inline(always)]
     pub(crate) fn filter_hash(self, key: SortKey<'_>) -> u64 {
-        if key.bytes.len() == 8 || self == Kind::Hash { filter_hash8(key.head) } else { hash_bytes(key.bytes, 0) }
+        if key.bytes.len() == 8 || self == TableKind::Hash {
+            filter_hash8(key.head)
+        } else {
+            hash_bytes(key.bytes, 0)
+        }
     }
 }
 
@@ -188,7 +192,7 @@ mod tests {
     #[test]
     fn sort_keys_give_their_keys_back() {
         let mut out = Vec::new();
-        for kind in [Kind::Ordered, Kind::Hash] {
+        for kind in [TableKind::Ordered, TableKind::Hash] {
             for n in [0usize, 1, 7, 8, 9, 15, 16, 17, 255, 256, 257, 5000, 65_536] {
                 let key: Vec<u8> = (0..n).map(|i| (i * 7) as u8).collect();
                 let mut buf = KeyBuf::new();
@@ -206,14 +210,14 @@ mod tests {
         for n in [0usize, 1, 9, 16, 17, 72] {
             let key: Vec<u8> = (0..n).map(|i| (i * 7) as u8).collect();
             let mut buf = KeyBuf::new();
-            let sort = Kind::Hash.sort_key(&key, 99, &mut buf).bytes.to_vec();
-            assert!(!Kind::Hash.makes(&sort, 98) && Kind::Ordered.makes(&sort, 98));
+            let sort = TableKind::Hash.sort_key(&key, 99, &mut buf).bytes.to_vec();
+            assert!(!TableKind::Hash.makes(&sort, 98) && TableKind::Ordered.makes(&sort, 98));
             for i in 0..sort.len() {
                 let mut other = sort.clone();
                 other[i] ^= 1;
-                assert!(!Kind::Hash.makes(&other, 99), "{n} bytes, byte {i} is another");
+                assert!(!TableKind::Hash.makes(&other, 99), "{n} bytes, byte {i} is another");
             }
-            assert!(!Kind::Hash.makes(&key, 99) || n == 8, "a key as it is");
+            assert!(!TableKind::Hash.makes(&key, 99) || n == 8, "a key as it is");
         }
     }
 

@@ -1,8 +1,8 @@
 //! Whether the handles of an open database may still be used: it was not closed, and this is the process that
 //! opened it, not a forked copy.
 //!
-//! One number says so, and that no table was dropped since it was last looked at, so that a transaction's write
-//! costs a few loads and not a search for its table.
+//! One number says so, and that no table was dropped since it was last looked at, so that a transaction's
+//! write costs a few loads and not a search for its table.
 
 use super::error::{Error, Result};
 use super::process::Process;
@@ -56,8 +56,8 @@ impl Life {
         if self.is_forked() { Error::Forked } else { Error::Closed }
     }
 
-    /// Whether this is a copy in a child: nothing of it may be used, and no lock taken, for nobody may be there
-    /// to give it back.
+    /// Whether this is a copy in a child: nothing of it may be used, and no lock taken, for nobody may be
+    /// there to give it back.
     pub(crate) fn is_forked(&self) -> bool {
         !self.process.is_current()
     }

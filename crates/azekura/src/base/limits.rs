@@ -30,7 +30,7 @@ pub(crate) const WRITEBACK_WINDOW_BYTES: u64 = 64 << 20;
 /// Two superblocks of `ALIGN_BYTES` each stand at the start of the file.
 pub(crate) const SUPERBLOCKS_BYTES: u64 = 2 * ALIGN_BYTES;
 
-/// No partition of a sorted run is larger than this by much, so that a merge frees its inputs as it goes and a
+/// No partition of a level is larger than this by much, so that a merge frees its inputs as it goes and a
 /// filter under construction stays small (12 MB at 10 bits a key).
 pub(crate) const PARTITION_BYTES_MAX: u64 = 128 << 20;
 
@@ -40,8 +40,9 @@ pub(crate) const PARTITIONS: u64 = 256;
 /// The same of a merge whose output will be merged again.
 pub(crate) const PASSING_PARTITIONS: u64 = 32;
 
-/// What is counted in a file (checkpoints, commits, runs, log chains and frames) stays below this: at a thousand million a
-/// second for 146 years. A file with a larger number was not written by us, and counting on might wrap.
+/// What is counted in a file (checkpoints, commits, runs, log chains and frames) stays below this: at a
+/// thousand million a second for 146 years. A file with a larger number was not written by us, and counting
+/// on might wrap.
 pub(crate) const COUNT_END: u64 = 1 << 62;
 
 /// The same for the ids of tables and value segments.

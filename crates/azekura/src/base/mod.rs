@@ -1,15 +1,15 @@
 //! The ground everything stands on: errors, limits, byte codec, checksums, hashing, the heap.
 
-#[cfg(azekura_canary)]
-pub(crate) mod canary;
 pub(crate) mod checksum;
 pub(crate) mod codec;
 pub(crate) mod error;
+pub(crate) mod fault;
 pub(crate) mod hash;
 pub(crate) mod heap;
 pub(crate) mod key;
 pub(crate) mod life;
 pub(crate) mod limits;
+pub(crate) mod poison;
 pub(crate) mod prefetch;
 pub(crate) mod process;
 pub(crate) mod sync;

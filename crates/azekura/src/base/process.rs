@@ -1,10 +1,10 @@
-//! Which process something was made in. A fork copies a handle with all that it knows, and both processes would
-//! then write to the same places of one file: so what was made before the fork is refused in the child.
+//! Which process something was made in. A fork copies a handle with all that it knows, and both processes
+//! would then write to the same places of one file: so what was made before the fork is refused in the child.
 //!
 //! On Linux one page of memory says so: the kernel fills it with zeros in a child (`MADV_WIPEONFORK`), and
 //! whoever first makes something there draws another number for it. So looking costs a load and no call, a
-//! child can open databases of its own, and a child of that is told apart as well. Where no page can be marked,
-//! the process is asked for its id each time.
+//! child can open databases of its own, and a child of that is told apart as well. Where no page can be
+//! marked, the process is asked for its id each time.
 //!
 //! No lock is taken here: some thread of the parent might have held it when the child was made.
 

@@ -1,19 +1,22 @@
 //! Locks, atomics and threads, named in one place so that model checkers can put theirs here.
 //!
-//! Normally these are `parking_lot`'s and the standard library's, re-exported and nothing else. Under
-//! `--cfg loom` and `--cfg shuttle` they are those of the checker of that name, in the same shape
-//! (`sync/model.rs`), and the engine's own code runs on them; time is the checker's too. Atomics that only count, and locks under
-//! which nothing else is locked in `storage/`, stay what they are: they order nothing.
+//! Normally these are the standard library's and `parking_lot`'s, whose locks get a rank (`sync/ranked.rs`).
+//! Under `--cfg loom` and `--cfg shuttle` they are those of the checker of that name, in the same shape
+//! (`sync/model.rs`), and the engine's own code runs on them; time is the checker's too. Atomics that only
+//! count, and locks under which nothing else is locked in `storage/`, stay what they are: they order nothing.
 
 #[cfg(any(loom, shuttle))]
 mod model;
+#[cfg(not(any(loom, shuttle)))]
+mod ranked;
 #[cfg(not(loom))]
 use std::{ops::Range, ptr::NonNull};
 
 #[cfg(not(any(loom, shuttle)))]
 mod plain {
+    pub(crate) use super::ranked::{Condvar, Mutex, MutexGuard};
     pub(crate) use arc_swap::ArcSwap;
-    pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+    pub(crate) use parking_lot::RwLock;
     pub(crate) use std::sync::Arc as CountedArc;
     pub(crate) use std::sync::atomic;
     pub(crate) use std::thread;
@@ -37,6 +40,43 @@ mod plain {
             *self.get_mut() = value;
         }
     }
+}
+
+/// The locks of the engine in the order in which a thread may take them: only one that stands behind all that
+/// it holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Rank {
+    /// Making, renaming and dropping tables.
+    ChangingTables,
+    /// Making room on a full disk.
+    Relieving,
+    /// A flush.
+    Flushing,
+    /// A checkpoint.
+    Checkpoint,
+    /// Commits: numbers, memtables, changes of the state.
+    Commit,
+    /// The durable commits that wait for a group.
+    Waiting,
+    /// One of these.
+    Ticket,
+    /// What the background is doing, and what it is to do.
+    Work,
+    /// Writing the log.
+    LogIo,
+    /// What waits for the log.
+    LogQueue,
+    /// The value segment that is being filled.
+    ValuesOpen,
+    /// Its last bytes.
+    ValuesTail,
+    /// What waits to be written to value segments.
+    ValuesQueue,
+    /// The file's length.
+    Growing,
+    /// What is held for a moment, and under which nothing else is taken.
+    #[default]
+    Leaf,
 }
 
 /// Watches over plain memory that threads share: a checker that knows the order of memory accesses

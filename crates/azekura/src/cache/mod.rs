@@ -109,8 +109,8 @@ struct Clock {
 }
 
 impl Cache {
-    /// A cache of as many frames as `bytes` hold, and at least one. The memory is reserved now, and taken as it is
-    /// used.
+    /// A cache of as many frames as `bytes` hold, and at least one. The memory is reserved now, and taken as
+    /// it is used.
     ///
     /// # Errors
     /// `Io` or `NoSpace` if the system refuses the addresses.
@@ -220,7 +220,8 @@ struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     fn parts(&mut self) -> (&mut [u8], &mut Guide) {
-        let (mut bytes, mut guide) = (self.cache.region.bytes(self.index), self.cache.region.guide(self.index));
+        let (mut bytes, mut guide) =
+            (self.cache.region.bytes(self.index), self.cache.region.guide(self.index));
         self.cache.region.note_write(self.index);
         // SAFETY: the frame is CLAIMED by this value alone, so nobody else reads or writes its bytes
         // or its guide (`frame.rs`); they are initialised, as mappings begin as zeros.
@@ -269,8 +270,12 @@ impl PageSlots {
     /// # Errors
     /// What `load` returns; `Invalid` if the run has no such page.
     #[inline(always)]
-    pub(crate) fn get(&self, page: u32, load: impl FnOnce(&mut [u8], &mut Guide) -> Result<()>) -> Result<PageRef<'_>> {
-        match self.peek(page) {
+    pub(crate) fn get(
+        &self,
+        page: u32,
+        load: impl FnOnce(&mut [u8], &mut Guide) -> Result<()>,
+    ) -> Result<PageRef<'_>> {
+        match self.get_cached(page) {
             Some(page) => Ok(page),
             None => self.load(page, load),
         }
@@ -288,7 +293,7 @@ impl PageSlots {
 
     /// The page if it is in the cache.
     #[inline(always)]
-    pub(crate) fn peek(&self, page: u32) -> Option<PageRef<'_>> {
+    pub(crate) fn get_cached(&self, page: u32) -> Option<PageRef<'_>> {
         let slot = self.slots.get()?.get(usize_of(page))?;
         let index = pin_named(&self.cache.frames, slot)?;
         // SAFETY: `pin_named` has pinned it for us.
@@ -346,8 +351,8 @@ impl Drop for PageSlots {
             return;
         };
         if !self.cache.process.is_current() {
-            // Frames name the slots, and who held the mutex when this process was forked is not here to let go
-            // of it: so they stay.
+            // Frames name the slots, and who held the mutex when this process was forked is not here to let
+            // go of it: so they stay.
             std::mem::forget(slots.clone());
             return;
         }

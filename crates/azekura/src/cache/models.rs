@@ -63,13 +63,13 @@ fn a_page_is_evicted_while_two_read_it() {
         let (one, two) = (slots.clone(), slots.clone());
         let evictor = thread::spawn(move || read(&one, 1, 1));
         let reader = thread::spawn(move || {
-            if let Some(held) = two.peek(0) {
+            if let Some(held) = two.get_cached(0) {
                 assert_eq!(held[0], stamp(1, 0));
                 thread::yield_now();
                 assert_eq!(held[PAGE_BYTES - 1], stamp(1, 0));
             }
         });
-        if let Some(held) = slots.peek(0) {
+        if let Some(held) = slots.get_cached(0) {
             assert_eq!(held[0], stamp(1, 0));
         }
         evictor.join().unwrap();

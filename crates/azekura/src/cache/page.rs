@@ -49,15 +49,19 @@ impl<'a> PageRef<'a> {
     /// The caller has pinned `frame` and passes that pin on; `bytes` and `guide` are the frame's, and
     /// the mapping that holds them outlives `'a`.
     #[inline(always)]
-    pub(super) unsafe fn pinned(frame: &'a Frame, bytes: NonNull<[u8]>, guide: NonNull<Guide>) -> PageRef<'a> {
+    pub(super) unsafe fn pinned(
+        frame: &'a Frame,
+        bytes: NonNull<[u8]>,
+        guide: NonNull<Guide>,
+    ) -> PageRef<'a> {
         PageRef { bytes, guide, frame, cache: PhantomData }
     }
 
     /// Takes over a buffer of its own.
     pub(super) fn private(buffer: Box<PageBuffer>) -> PageRef<'a> {
         let buffer = NonNull::from(Box::leak(buffer));
-        // SAFETY: the buffer was just leaked, so the address of its field is inside an allocation. (It is reckoned
-        // from the whole buffer's, which is freed by it.)
+        // SAFETY: the buffer was just leaked, so the address of its field is inside an allocation. (It is
+        // reckoned from the whole buffer's, which is freed by it.)
         let guide = unsafe { buffer.byte_add(std::mem::offset_of!(PageBuffer, guide)).cast() };
         let bytes = NonNull::slice_from_raw_parts(buffer.cast(), PAGE_BYTES);
         PageRef { bytes, guide, frame: std::ptr::null(), cache: PhantomData }
@@ -124,7 +128,8 @@ impl Drop for PageRef<'_> {
 #[cold]
 #[inline(never)]
 fn free_private(guide: NonNull<Guide>) {
-    // SAFETY: without a frame the guide stands in a leaked box of this type, so that its beginning is as far before.
+    // SAFETY: without a frame the guide stands in a leaked box of this type, so that its beginning is as far
+    // before.
     let buffer = unsafe { guide.byte_sub(std::mem::offset_of!(PageBuffer, guide)) };
     // SAFETY: as above; the box is freed once only.
     drop(unsafe { Box::from_raw(buffer.cast::<PageBuffer>().as_ptr()) });

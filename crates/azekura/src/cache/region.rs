@@ -82,7 +82,8 @@ impl Region {
             let second = unsafe { self.first.add(HUGE_BYTES) }.as_ptr().cast();
             // SAFETY: the range is inside the mapping, and the advice changes no contents. A kernel
             // without huge pages refuses it, which costs speed only.
-            let _ = unsafe { rustix::mm::madvise(second, whole - HUGE_BYTES, rustix::mm::Advice::LinuxHugepage) };
+            let _ =
+                unsafe { rustix::mm::madvise(second, whole - HUGE_BYTES, rustix::mm::Advice::LinuxHugepage) };
         }
     }
 

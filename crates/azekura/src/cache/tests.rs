@@ -43,11 +43,11 @@ fn never(_: &mut [u8], _: &mut Guide) -> Result<()> {
 fn a_page_is_loaded_once_and_then_found() {
     let cache = cache(4);
     let slots = PageSlots::new(Arc::clone(&cache), 10);
-    assert!(slots.peek(3).is_none());
+    assert!(slots.get_cached(3).is_none());
     slots.prefetch(3, 0);
     check(&get(&slots, 1, 3), 1, 3);
     check(&slots.get(3, never).unwrap(), 1, 3);
-    check(&slots.peek(3).unwrap(), 1, 3);
+    check(&slots.get_cached(3).unwrap(), 1, 3);
     slots.prefetch(3, usize::MAX);
     let stats = cache.stats();
     assert_eq!((stats.misses, stats.evictions), (1, 0));
@@ -57,7 +57,7 @@ fn a_page_is_loaded_once_and_then_found() {
 #[test]
 fn a_page_out_of_range_is_an_error() {
     let slots = PageSlots::new(cache(1), 10);
-    assert!(slots.peek(10).is_none());
+    assert!(slots.get_cached(10).is_none());
     slots.prefetch(u32::MAX, 0);
     for page in [10, u32::MAX] {
         let result = slots.get(page, never);
@@ -104,11 +104,11 @@ fn pages_come_to_the_heap_when_every_frame_is_pinned() {
     for (page, bytes) in (0..).zip(&held) {
         check(bytes, 1, page);
         assert_eq!(bytes.as_ptr().addr() % 4096, 0);
-        assert_eq!(slots.peek(page).is_some(), page < 3);
+        assert_eq!(slots.get_cached(page).is_some(), page < 3);
     }
     drop(held);
     check(&get(&slots, 1, 19), 1, 19);
-    assert!(slots.peek(19).is_some());
+    assert!(slots.get_cached(19).is_some());
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn an_extended_page_lives_with_its_run() {
     });
     thread.join().unwrap();
     check(&get(&slots, 1, 1), 1, 1);
-    assert!(slots.peek(1).is_some() && slots.peek(0).is_none());
+    assert!(slots.get_cached(1).is_some() && slots.get_cached(0).is_none());
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn the_second_to_publish_uses_the_first_ones_frame() {
         Ok(())
     };
     let page = slots.get(0, load).unwrap();
-    let first = slots.peek(0).unwrap();
+    let first = slots.get_cached(0).unwrap();
     assert_eq!(page.as_ptr(), first.as_ptr());
     assert_eq!((cache.stats().misses, cache.stats().bytes), (2, PAGE_BYTES as u64));
 }

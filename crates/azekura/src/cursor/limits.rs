@@ -1,10 +1,9 @@
 //! The bounds within which a cursor moves.
 
 use super::Direction;
-use super::source::Source;
+use super::source::CursorSource;
 use crate::base::error::Result;
-use crate::memtable::ranges::Range;
-use crate::txn::range_of;
+use crate::format::ranges::Range;
 use std::ops::Bound;
 
 /// From a sort key (inclusive) to another (exclusive).
@@ -19,7 +18,7 @@ impl Limits {
     }
 
     pub(crate) fn range(start: Bound<&[u8]>, end: Bound<&[u8]>) -> Limits {
-        let Range { start, end } = range_of(start, end);
+        let Range { start, end } = Range::between(start, end);
         Limits { start, end }
     }
 
@@ -42,18 +41,18 @@ impl Limits {
         }
     }
 
-    pub(super) fn to_start(&self, source: &mut Source) -> Result<()> {
+    pub(super) fn to_start(&self, source: &mut CursorSource) -> Result<()> {
         if self.start.is_empty() { source.first() } else { source.seek_ge(&self.start) }
     }
 
-    pub(super) fn to_end(&self, source: &mut Source) -> Result<()> {
+    pub(super) fn to_end(&self, source: &mut CursorSource) -> Result<()> {
         match &self.end {
             Some(end) => source.seek_lt(end),
             None => source.last(),
         }
     }
 
-    pub(super) fn to_before_start(&self, source: &mut Source) -> Result<()> {
+    pub(super) fn to_before_start(&self, source: &mut CursorSource) -> Result<()> {
         source.invalidate();
         Ok(())
     }
@@ -64,7 +63,7 @@ impl Limits {
     }
 
     /// Goes to the last record below a place and inside the limits.
-    pub(super) fn seek_lt(&self, source: &mut Source, at: &[u8]) -> Result<()> {
+    pub(super) fn seek_lt(&self, source: &mut CursorSource, at: &[u8]) -> Result<()> {
         match &self.end {
             Some(end) if end.as_slice() < at => source.seek_lt(end),
             _ => source.seek_lt(at),

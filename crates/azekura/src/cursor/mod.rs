@@ -1,14 +1,15 @@
 //! Cursors: all sources of a table merged on the fly, in both directions.
 //!
-//! Each source (own writes, active buffer, chunks, sorted runs; newest first) stands at a record.
-//! Going forward, every source stands at its first record above the cursor's place, and the
-//! smallest is next; going back, at its last record below it, and the largest is next. The sources are kept in
-//! the order of their records, so that one that has stepped is compared with the one after it and, where runs do not
-//! interleave, with no other. The record that was given out is read where it stands, so the sources pass it only when
-//! the next one is asked for. A change of direction seeks all sources anew. Records of older sources with the same key
+//! Each source (own writes, active buffer, chunks, levels; newest first) stands at a record. Going forward,
+//! every source stands at its first record above the cursor's place, and the smallest is next; going back, at
+//! its last record below it, and the largest is next. The sources are kept in the order of their records, so
+//! that one that has stepped is compared with the one after it and, where runs do not interleave, with no
+//! other. The record that was given out is read where it stands, so the sources pass it only when the next
+//! one is asked for. A change of direction seeks all sources anew. Records of older sources with the same key
 //! are stepped over, deletes are skipped, and so is what a newer source's range delete covers.
 //!
-//! Most steps look at none of this: it is known how many records the first source has before that of the second.
+//! Most steps look at none of this: it is known how many records the first source has before that of the
+//! second.
 
 mod limits;
 mod source;
@@ -17,13 +18,13 @@ mod value;
 pub(crate) use limits::Limits;
 pub use value::LazyValue;
 
-use crate::api::Db;
 use crate::base::error::{Error, Result};
-use crate::base::key::{Kind, compare_keys};
+use crate::base::key::{TableKind, compare_keys};
+use crate::engine::Db;
 use crate::engine::state::{State, TableState};
 use crate::format::block::Tag;
 use crate::memtable::chunk::Chunk;
-use source::Source;
+use source::CursorSource;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use value::{Reader, Sources};
@@ -45,17 +46,17 @@ impl Direction {
     }
 
     /// Where a cursor stands that has seen all records this way.
-    fn end(self) -> Place {
+    fn end(self) -> CursorPosition {
         match self {
-            Direction::Forward => Place::End,
-            Direction::Backward => Place::Start,
+            Direction::Forward => CursorPosition::End,
+            Direction::Backward => CursorPosition::Start,
         }
     }
 }
 
 /// Where the cursor stands between records.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Place {
+enum CursorPosition {
     /// At the record given out last, where the first source stands.
     Given,
     /// Before the first record.
@@ -70,17 +71,17 @@ enum Place {
 
 /// A moving place in a table as of one snapshot.
 ///
-/// A new cursor stands before the first record. [`next`](Cursor::next) and [`prev`](Cursor::prev)
-/// give records by reference, with values that are read when they are asked for; [`owned`](Cursor::owned) makes an
+/// A new cursor stands before the first record. [`next`](Cursor::next) and [`prev`](Cursor::prev) give
+/// records by reference, with values that are read when they are asked for; [`owned`](Cursor::owned) makes an
 /// ordinary iterator.
 ///
 /// A cursor keeps the page at which it stands in memory, so it should not be kept for long.
 ///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-cursor-{}.azk", std::process::id()));
-/// use azekura::{Db, Kind, Options};
+/// use azekura::{Db, Options, TableKind};
 /// let db = Db::open(&path, Options::new())?;
-/// let t = db.table("t", Kind::Ordered)?;
+/// let t = db.table("t", TableKind::Ordered)?;
 /// t.put_many([(b"a", b"1"), (b"b", b"2"), (b"c", b"3")])?;
 /// let mut cursor = t.cursor()?;
 /// cursor.seek(b"b")?;
@@ -95,11 +96,11 @@ enum Place {
 /// ```
 pub struct Cursor {
     /// Newest first. They borrow from the state.
-    sources: Vec<Source>,
+    sources: Vec<CursorSource>,
     limits: Limits,
-    kind: Kind,
+    kind: TableKind,
     direction: Direction,
-    place: Place,
+    place: CursorPosition,
     /// The sort key of the place, if that is `Before` or `After` it.
     at: Vec<u8>,
     /// The places in `sources` of those that stand at a record, the nearest first, of equal keys the newest.
@@ -126,20 +127,21 @@ impl Cursor {
         limits: Limits,
     ) -> Result<Cursor> {
         let mut sources = Vec::new();
-        sources.extend(own.map(Source::chunk));
+        sources.extend(own.map(CursorSource::chunk));
         if let Some(active) = table.active.as_ref().filter(|a| !a.list.is_empty()) {
-            sources.push(Source::active(active.clone(), seq));
+            sources.push(CursorSource::active(active.clone(), seq));
         }
-        sources.extend(table.chunks.iter().chain(table.frozen.iter()).map(|c| Source::chunk(c.clone())));
-        sources.extend(table.few_chunk().map(Source::chunk));
-        sources.extend(table.levels.iter().map(|l| Source::level(l.clone())));
+        sources
+            .extend(table.chunks.iter().chain(table.frozen.iter()).map(|c| CursorSource::chunk(c.clone())));
+        sources.extend(table.few_chunk().map(CursorSource::chunk));
+        sources.extend(table.levels.iter().map(|l| CursorSource::level(l.clone())));
         let any_ranges = sources.iter().any(|s| !s.ranges().is_empty());
         Ok(Cursor {
             sources,
             limits,
             kind: table.kind,
             direction: Direction::Forward,
-            place: Place::Start,
+            place: CursorPosition::Start,
             at: Vec::new(),
             order: Vec::new(),
             front: 0,
@@ -155,12 +157,12 @@ impl Cursor {
 
     /// Goes before the first record.
     pub fn seek_first(&mut self) {
-        self.send(Place::Start);
+        self.send(CursorPosition::Start);
     }
 
     /// Goes after the last record.
     pub fn seek_last(&mut self) {
-        self.send(Place::End);
+        self.send(CursorPosition::End);
     }
 
     /// Goes to a key: `next` then gives the first record at or above it, `prev` the last below.
@@ -169,16 +171,16 @@ impl Cursor {
     /// # Errors
     /// `WrongType` for a hash table.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
-        if self.kind != Kind::Ordered {
+        if self.kind != TableKind::Ordered {
             return Err(Error::WrongType { detail: "a hash table has no order to seek in".into() });
         }
         self.at.clear();
         self.at.extend_from_slice(key);
-        self.send(Place::Before);
+        self.send(CursorPosition::Before);
         Ok(())
     }
 
-    fn send(&mut self, place: Place) {
+    fn send(&mut self, place: CursorPosition) {
         self.place = place;
         self.open = 0;
         self.failed = None;
@@ -226,7 +228,7 @@ impl Cursor {
     fn given(&mut self) -> Result<(&[u8], LazyValue<'_>)> {
         let source = &self.sources[self.front];
         let mut key = source.key();
-        if self.kind == Kind::Hash {
+        if self.kind == TableKind::Hash {
             self.kind.user_key(key, self.db.engine.hash_seed, &mut self.key)?;
             key = &self.key;
         }
@@ -249,7 +251,7 @@ impl Cursor {
         self.open = 0;
         match self.turn(to).and_then(|()| self.pick(to)) {
             Ok(true) => {
-                self.place = Place::Given;
+                self.place = CursorPosition::Given;
                 Ok(true)
             }
             Ok(false) => {
@@ -284,13 +286,17 @@ impl Cursor {
 
     /// Brings all sources to where a direction wants them.
     fn turn(&mut self, to: Direction) -> Result<()> {
-        if self.place == Place::Given {
+        if self.place == CursorPosition::Given {
             if self.direction == to {
                 return self.pass(to);
             }
             self.at.clear();
             self.at.extend_from_slice(self.sources[self.order[0]].key());
-            self.place = if self.direction == Direction::Forward { Place::After } else { Place::Before };
+            self.place = if self.direction == Direction::Forward {
+                CursorPosition::After
+            } else {
+                CursorPosition::Before
+            };
         }
         let at = std::mem::take(&mut self.at);
         let moved = self.place_sources(to == Direction::Forward, &at);
@@ -313,14 +319,16 @@ impl Cursor {
         for source in &mut self.sources {
             source.face(to);
             match (self.place, forward) {
-                (Place::Start | Place::Given, true) => self.limits.to_start(source)?,
-                (Place::End, false) => self.limits.to_end(source)?,
-                (Place::Start | Place::Given, false) => self.limits.to_before_start(source)?,
-                (Place::End, true) => source.invalidate(),
-                (Place::Before, true) => source.seek_ge(self.limits.raise(at))?,
-                (Place::Before, false) => self.limits.seek_lt(source, at)?,
-                (Place::After, true) => source.seek_ge(&[at, &[0]].concat())?,
-                (Place::After, false) => self.limits.seek_lt(source, &[at, &[0]].concat())?,
+                (CursorPosition::Start | CursorPosition::Given, true) => self.limits.to_start(source)?,
+                (CursorPosition::End, false) => self.limits.to_end(source)?,
+                (CursorPosition::Start | CursorPosition::Given, false) => {
+                    self.limits.to_before_start(source)?
+                }
+                (CursorPosition::End, true) => source.invalidate(),
+                (CursorPosition::Before, true) => source.seek_ge(self.limits.raise(at))?,
+                (CursorPosition::Before, false) => self.limits.seek_lt(source, at)?,
+                (CursorPosition::After, true) => source.seek_ge(&[at, &[0]].concat())?,
+                (CursorPosition::After, false) => self.limits.seek_lt(source, &[at, &[0]].concat())?,
             }
         }
         Ok(())
@@ -334,8 +342,9 @@ impl Cursor {
             if !self.limits.allows(to, source.key()) {
                 return Ok(false);
             }
-            let hidden = self.any_ranges && self.sources[..first].iter().any(|s| s.ranges().covers(source.key()));
-            if !hidden && source.tag() != Tag::Delete {
+            let hidden =
+                self.any_ranges && self.sources[..first].iter().any(|s| s.ranges().covers(source.key()));
+            if !hidden && source.tag() != Tag::Tombstone {
                 self.front = first;
                 self.open = self.count_open(to);
                 return Ok(true);

@@ -1,26 +1,24 @@
 //! One source of a cursor: a block of records or a page and a place in it, whatever it comes from.
 //!
-//! Chunks are searched where they are. The page of a sorted run is held while the cursor is in it: nothing of it is
-//! copied but keys, which are packed there, so values that nobody asks for are not touched. Keys are unpacked some at a
-//! time: few after a seek, which may be followed by few steps only, then more. Entries of the active buffer are looked
-//! at one by one, newest visible version first.
+//! Chunks are searched where they are. The page of a level is held while the cursor is in it: nothing of it
+//! is copied but keys, which are packed there, so values that nobody asks for are not touched. Keys are
+//! unpacked some at a time: few after a seek, which may be followed by few steps only, then more. Entries of
+//! the active buffer are looked at one by one, newest visible version first.
+
+mod feed;
 
 use super::Direction;
 use crate::base::error::Result;
 use crate::base::key::{SortKey, compare_keys};
 use crate::base::sync::CountedArc;
-use crate::engine::state::{ActiveBuf, SortedRun, tag_of};
+use crate::engine::state::{ActiveBuf, Level, tag_of};
 use crate::format::block::Tag;
-use crate::format::page::Page;
+use crate::format::ranges::Ranges;
 use crate::format::unpacked::{Record, Unpacked};
-use crate::memtable::active::{ActiveCursor, Entry};
 use crate::memtable::chunk::Chunk;
-use crate::memtable::ranges::Ranges;
-use crate::run::HeldPage;
+use feed::{ActiveFeed, LevelFeed};
 use std::cmp::Ordering;
-use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// A place before the first or after the last record.
 const NOWHERE: usize = usize::MAX;
@@ -34,38 +32,12 @@ enum Feed {
     Active(ActiveFeed),
 }
 
-/// A page whose records take longer to walk waits for the disk, or for whoever walks.
-const WAITED: Duration = Duration::from_micros(20);
-/// How many bytes of pages the system is asked for ahead of such a walk.
-const AHEAD_BYTES: usize = 1 << 20;
-
-/// A walk over a sorted run.
-struct LevelFeed {
-    /// When the walk came to the page.
-    since: Option<Instant>,
-    /// The pages that the system was asked for: those next to the walk are not asked for again.
-    asked: Range<usize>,
-    /// The page in which the source stands.
-    held: Option<HeldPage>,
-    /// The place among the level's runs of the one that has the page.
-    run: usize,
-    level: Arc<SortedRun>,
-}
-
-/// A walk over an active buffer as of a sequence number.
-struct ActiveFeed {
-    /// Borrows from `_owner`, which is dropped after it.
-    cursor: ActiveCursor<'static>,
-    seq: u64,
-    entry: Option<Entry<'static>>,
-    _owner: CountedArc<ActiveBuf>,
-}
-
 /// A source and where it stands.
-pub(super) struct Source {
+pub(super) struct CursorSource {
     feed: Feed,
     at: usize,
-    /// How many records there are in the chunk or page: between its first and its last the source just counts.
+    /// How many records there are in the chunk or page: between its first and its last the source just
+    /// counts.
     len: usize,
     /// Some of them, among which is the one at `at`, and the place of the first.
     batch: Unpacked,
@@ -77,9 +49,9 @@ pub(super) struct Source {
 
 static NO_RANGES: Ranges = Ranges::none();
 
-impl Source {
-    fn new(feed: Feed) -> Source {
-        Source {
+impl CursorSource {
+    fn new(feed: Feed) -> CursorSource {
+        CursorSource {
             feed,
             at: NOWHERE,
             len: 0,
@@ -90,19 +62,19 @@ impl Source {
         }
     }
 
-    pub(super) fn chunk(chunk: Arc<Chunk>) -> Source {
-        Source::new(Feed::Chunk(chunk))
+    pub(super) fn chunk(chunk: Arc<Chunk>) -> CursorSource {
+        CursorSource::new(Feed::Chunk(chunk))
     }
 
-    pub(super) fn level(level: Arc<SortedRun>) -> Source {
-        Source::new(Feed::Level(LevelFeed { since: None, asked: 0..0, held: None, run: 0, level }))
+    pub(super) fn level(level: Arc<Level>) -> CursorSource {
+        CursorSource::new(Feed::Level(LevelFeed { since: None, asked: 0..0, held: None, run: 0, level }))
     }
 
-    pub(super) fn active(owner: CountedArc<ActiveBuf>, seq: u64) -> Source {
+    pub(super) fn active(owner: CountedArc<ActiveBuf>, seq: u64) -> CursorSource {
         // SAFETY: the buffer is behind an Arc that is kept in `_owner`, so it neither moves nor
         // goes while the cursor lives; entries are dropped with the feed.
         let list: &'static crate::memtable::active::Active = unsafe { &*std::ptr::from_ref(&owner.list) };
-        Source::new(Feed::Active(ActiveFeed { cursor: list.cursor(), seq, entry: None, _owner: owner }))
+        CursorSource::new(Feed::Active(ActiveFeed { cursor: list.cursor(), seq, entry: None, _owner: owner }))
     }
 
     pub(super) fn ranges(&self) -> &Ranges {
@@ -178,12 +150,12 @@ impl Source {
 
     /// The order of two records' keys.
     #[inline(always)]
-    pub(super) fn compare(&self, other: &Source) -> Ordering {
+    pub(super) fn compare(&self, other: &CursorSource) -> Ordering {
         compare_keys(self.key(), other.key())
     }
 
-    /// How many records of the batch follow that have keys of which `within` says that they may be given out, and that
-    /// are no deletes.
+    /// How many records of the batch follow that have keys of which `within` says that they may be given out,
+    /// and that are no deletes.
     #[inline(always)]
     pub(super) fn count_open(&self, within: impl Fn(&[u8]) -> bool) -> usize {
         let here = self.at - self.batch_at;
@@ -206,7 +178,7 @@ impl Source {
             }
             open = low;
         }
-        (1..=open).find(|&n| record(n).tag == Tag::Delete).map_or(open, |n| n - 1)
+        (1..=open).find(|&n| record(n).tag == Tag::Tombstone).map_or(open, |n| n - 1)
     }
 
     /// Goes to one of the records that `count_open` has counted.
@@ -262,7 +234,8 @@ impl Source {
         }
     }
 
-    /// Goes to the next record if the chunk or page has one; false if not, or if that takes more than counting.
+    /// Goes to the next record if the chunk or page has one; false if not, or if that takes more than
+    /// counting.
     #[inline(always)]
     fn step_inside(&mut self, to: Direction) -> Result<bool> {
         let next = match to {
@@ -393,8 +366,8 @@ impl Source {
         }
     }
 
-    /// Takes hold of the page of a level in which a key is or would be: the run, the page, and the place in it of the
-    /// first record at or above the key. None if all records are below it.
+    /// Takes hold of the page of a level in which a key is or would be: the run, the page, and the place in
+    /// it of the first record at or above the key. None if all records are below it.
     fn load_around(&mut self, key: &[u8]) -> Result<Option<(usize, usize, usize)>> {
         self.at = NOWHERE;
         let Feed::Level(feed) = &mut self.feed else { return Ok(None) };
@@ -445,128 +418,5 @@ impl Source {
         self.batch.clear();
         self.len = feed.hold(run, page - 1)?.len();
         self.land(self.len - 1)
-    }
-}
-
-impl LevelFeed {
-    /// The walk leaves a page of the run: if it was long in it, the system is asked for those that come next.
-    fn look_ahead(&mut self, number: usize, to: Direction) {
-        let now = Instant::now();
-        let is_slow = self.since.replace(now).is_some_and(|since| now - since > WAITED);
-        if !is_slow {
-            return;
-        }
-        let run = &self.level.runs[self.run];
-        let pages = (AHEAD_BYTES / run.info.page_bytes).max(2);
-        let next = match to {
-            Direction::Forward => number + 1..number + 1 + pages,
-            Direction::Backward => number.saturating_sub(pages)..number,
-        };
-        // Half of it at a time.
-        let middle = next.start + next.len() / 2;
-        if !self.asked.contains(&middle) {
-            let new = match to {
-                Direction::Forward if self.asked.contains(&next.start) => self.asked.end..next.end,
-                Direction::Backward if self.asked.contains(&next.end.saturating_sub(1)) => next.start..self.asked.start,
-                _ => next.clone(),
-            };
-            run.will_read(new);
-            self.asked = next;
-        }
-    }
-
-    /// Takes hold of a page instead of the one before.
-    fn hold(&mut self, run: usize, number: usize) -> Result<Page<'_>> {
-        if self.run != run {
-            (self.run, self.asked) = (run, 0..0);
-        }
-        if self.held.as_ref().is_none_or(|held| held.number != number || !held.is_of(&self.level.runs[run])) {
-            // First, so that the cache may use its frame for the next.
-            self.held = None;
-            self.held = Some(HeldPage::new(self.level.runs[run].clone(), number)?);
-        }
-        let Some(held) = &self.held else { unreachable!("it was just taken hold of") };
-        Ok(held.page())
-    }
-}
-
-impl ActiveFeed {
-    #[inline(always)]
-    fn entry(&self) -> Entry<'_> {
-        match self.entry {
-            Some(entry) => entry,
-            None => unreachable!("only called where the source is valid"),
-        }
-    }
-
-    /// From here on forward, the newest visible version of the first key that has one.
-    fn settle_forward(&mut self) -> usize {
-        while let Some(entry) = self.cursor.entry() {
-            if entry.seq <= self.seq {
-                self.entry = Some(entry);
-                return 0;
-            }
-            self.cursor.next();
-        }
-        self.entry = None;
-        NOWHERE
-    }
-
-    /// From here on backward, likewise.
-    fn settle_backward(&mut self) -> usize {
-        while let Some(found) = self.cursor.entry() {
-            // Versions of a key stand newest first, so the oldest is met first.
-            let mut best = (found.seq <= self.seq).then_some(found);
-            let mut newest = self.cursor.clone();
-            self.cursor.prev();
-            while let Some(entry) = self.cursor.entry().filter(|e| e.key == found.key) {
-                if entry.seq <= self.seq {
-                    best = Some(entry);
-                    newest = self.cursor.clone();
-                }
-                self.cursor.prev();
-            }
-            if best.is_some() {
-                self.entry = best;
-                self.cursor = newest;
-                return 0;
-            }
-        }
-        self.entry = None;
-        NOWHERE
-    }
-
-    fn first(&mut self) -> usize {
-        self.cursor.seek_first();
-        self.settle_forward()
-    }
-
-    fn last(&mut self) -> usize {
-        self.cursor.seek_last();
-        self.settle_backward()
-    }
-
-    fn seek_ge(&mut self, key: &[u8]) -> usize {
-        self.cursor.seek_ge(key);
-        self.settle_forward()
-    }
-
-    fn seek_lt(&mut self, key: &[u8]) -> usize {
-        self.cursor.seek_lt(key);
-        self.settle_backward()
-    }
-
-    fn next(&mut self) -> usize {
-        let Some(here) = self.entry else { return NOWHERE };
-        while self.cursor.entry().is_some_and(|e| e.key == here.key) {
-            self.cursor.next();
-        }
-        self.settle_forward()
-    }
-
-    fn prev(&mut self) -> usize {
-        let Some(here) = self.entry else { return NOWHERE };
-        self.cursor.seek_lt(here.key);
-        self.settle_backward()
     }
 }

@@ -1,11 +1,11 @@
 //! The value of a record that a cursor has come to.
 
-use super::source::Source;
-use crate::api::Db;
+use super::source::CursorSource;
 use crate::base::codec::usize_of;
 use crate::base::error::Result;
-use crate::values::ahead::Ahead;
-use crate::values::{LargeValue, ValueRef};
+use crate::engine::Db;
+use crate::values::ahead::ReadAhead;
+use crate::values::{LargeValue, ValuePointer};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,14 @@ const WAITED: Duration = Duration::from_micros(20);
 
 /// The value of a record of a [`Cursor`](super::Cursor), which is read when its bytes are asked for.
 ///
-/// A small value stands beside its key. A large one stands apart: until [`bytes`](LazyValue::bytes) is called nothing
-/// of it is read, so that a walk over keys costs the same however large the values are.
+/// A small value stands beside its key. A large one stands apart: until [`bytes`](LazyValue::bytes) is called
+/// nothing of it is read, so that a walk over keys costs the same however large the values are.
 ///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-lazy-{}.azk", std::process::id()));
-/// use azekura::{Db, Kind, Options};
+/// use azekura::{Db, Options, TableKind};
 /// let db = Db::open(&path, Options::new())?;
-/// let t = db.table("t", Kind::Ordered)?;
+/// let t = db.table("t", TableKind::Ordered)?;
 /// t.put_many([(&b"film"[..], vec![7; 1 << 20]), (&b"note"[..], b"short".to_vec())])?;
 /// let (mut cursor, mut total) = (t.cursor()?, 0);
 /// while let Some((key, value)) = cursor.next()? {
@@ -46,14 +46,14 @@ enum Inner<'a> {
 /// The sources of a cursor, and which of them is first.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
-    pub(super) all: &'a [Source],
+    pub(super) all: &'a [CursorSource],
     pub(super) front: usize,
 }
 
 /// What a cursor reads large values with.
 #[derive(Default)]
 pub(super) struct Reader {
-    ahead: Ahead,
+    ahead: ReadAhead,
     /// How many of the values to come the system was asked to read.
     asked: usize,
     /// The one that was given out last.
@@ -67,7 +67,7 @@ impl<'a> LazyValue<'a> {
     }
 
     pub(super) fn apart(sources: Sources<'a>, reader: &'a mut Reader, db: &'a Db) -> Result<LazyValue<'a>> {
-        let len = usize_of(ValueRef::decode(sources.reference())?.len);
+        let len = usize_of(ValuePointer::decode(sources.reference())?.len);
         Ok(LazyValue(Inner::Apart { sources, len, reader, db }))
     }
 
@@ -116,7 +116,7 @@ impl Reader {
             self.asked -= 1;
         } else if began.elapsed() > WAITED {
             // Where one value comes from the disk, those after it do.
-            let next = sources.all.iter().flat_map(Source::next_references);
+            let next = sources.all.iter().flat_map(CursorSource::next_references);
             self.asked = db.engine.values.will_read(next);
         }
         Ok(self.value.insert(value))

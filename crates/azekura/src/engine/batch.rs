@@ -3,9 +3,9 @@
 use super::history::{ReadSet, key_mark};
 use crate::format::block::{Block, Tag};
 use crate::format::frame::NewTable;
+use crate::format::ranges::{Range, Ranges};
 use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
-use crate::memtable::ranges::{Range, Ranges};
 use crate::values::Segment;
 use std::sync::Arc;
 
@@ -52,7 +52,9 @@ impl BatchPart {
     /// What a transaction under snapshot isolation must not have met: the keys it wrote.
     pub(crate) fn marks(&self) -> Vec<(u32, u64)> {
         let mut tmp = [0; 8];
-        (0..self.block.len()).map(|i| (self.table, key_mark(self.table, self.block.key(i, &mut tmp)))).collect()
+        (0..self.block.len())
+            .map(|i| (self.table, key_mark(self.table, self.block.key(i, &mut tmp))))
+            .collect()
     }
 
     /// And the ranges it deleted.

@@ -11,10 +11,12 @@
 
 use super::Engine;
 use super::commit::Commit;
-use super::state::{SortedRun, State};
+use super::found::Found;
+use super::state::{Level, State};
 use crate::base::checksum::crc;
 use crate::base::codec::{u32_of, usize_of64};
 use crate::base::error::{Error, Result};
+use crate::base::fault::fault;
 use crate::base::limits::{ALIGN_BYTES, align_up};
 use crate::format::manifest::{LevelInfo, LogChain, Manifest, TableInfo, ValueInfo};
 use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, Superblock};
@@ -36,8 +38,8 @@ pub(super) struct Checkpoint {
     pub(super) number: u64,
     /// The extent of its manifest, if it has one.
     pub(super) manifest: Option<Extent>,
-    /// Room for the next one: on a nearly full disk what is free may be in pieces, and without a checkpoint nothing
-    /// that was merged gives its room back.
+    /// Room for the next one: on a nearly full disk what is free may be in pieces, and without a checkpoint
+    /// nothing that was merged gives its room back.
     pub(super) spare: Option<Extent>,
     /// Chains of earlier handles, until a flush has made them needless.
     pub(super) old_logs: Vec<OldLog>,
@@ -47,6 +49,21 @@ pub(super) struct Checkpoint {
     pub(super) clean: bool,
     /// The number that was found when the file was opened.
     pub(super) opened: u64,
+}
+
+impl Checkpoint {
+    /// The one that opening has found.
+    pub(super) fn found(found: &Found) -> Checkpoint {
+        Checkpoint {
+            number: found.block.number,
+            manifest: found.extent,
+            spare: None,
+            old_logs: Vec::new(),
+            flushed_seq: found.manifest.flushed_seq,
+            clean: found.manifest.logs.is_empty(),
+            opened: found.block.number,
+        }
+    }
 }
 
 /// A chain that recovery has read.
@@ -62,27 +79,27 @@ pub(super) fn old_log_bytes(logs: &[OldLog]) -> u64 {
 }
 
 /// What the state has dropped and the newest checkpoint, or the log after it, may still name.
-pub(super) enum Retired {
+pub(super) enum PendingFree {
     /// A run, and what of it is free once no checkpoint names it.
     Run { run: Arc<Run>, extents: Vec<Extent> },
     /// Chunks, with the value segments to which only the log still refers.
     Memory { _state: Arc<State> },
 }
 
-impl Retired {
+impl PendingFree {
     /// All of it goes.
-    pub(super) fn whole(run: Arc<Run>) -> Retired {
-        Retired::Run { extents: run.info.extents.clone(), run }
+    pub(super) fn whole(run: Arc<Run>) -> PendingFree {
+        PendingFree::Run { extents: run.info.extents.clone(), run }
     }
 
     /// Only these extents go; the rest lives on in the run's successor.
-    pub(super) fn parts(run: Arc<Run>, extents: Vec<Extent>) -> Retired {
-        Retired::Run { run, extents }
+    pub(super) fn parts(run: Arc<Run>, extents: Vec<Extent>) -> PendingFree {
+        PendingFree::Run { run, extents }
     }
 
     /// What an earlier state had in memory.
-    pub(super) fn memory(state: Arc<State>) -> Retired {
-        Retired::Memory { _state: state }
+    pub(super) fn memory(state: Arc<State>) -> PendingFree {
+        PendingFree::Memory { _state: state }
     }
 }
 
@@ -120,9 +137,10 @@ impl Engine {
         self.checkpoint_with(&mut self.checkpoint.lock(), purpose, Change::Nothing)
     }
 
-    /// Writes a checkpoint with other tables, which are those of the state afterwards; after `NoSpace` nothing
-    /// has changed. `change` says under the checkpoint lock whether it may be made, and gives what makes it of a
-    /// state: it is made twice, since commits and merges go on meanwhile. `changed` gets the state that had it not.
+    /// Writes a checkpoint with other tables, which are those of the state afterwards; after `NoSpace`
+    /// nothing has changed. `change` says under the checkpoint lock whether it may be made, and gives what
+    /// makes it of a state: it is made twice, since commits and merges go on meanwhile. `changed` gets the
+    /// state that had it not.
     pub(super) fn checkpoint_tables<F: Fn(&State) -> State>(
         &self,
         change: impl FnOnce(&State) -> Result<F>,
@@ -166,8 +184,8 @@ impl Engine {
         if purpose == Purpose::StartLog {
             self.log.begin_chain(self.new_id())?;
         }
-        // Runs retired before the state is looked at are not in it.
-        let retired = std::mem::take(&mut *self.retired.lock());
+        // Runs that were replaced before the state is looked at are not in it.
+        let pending_free = std::mem::take(&mut *self.pending_free.lock());
         let mut state = self.state.load_full();
         if let Change::Tables(change) = change {
             state = Arc::new(change(&state));
@@ -179,7 +197,7 @@ impl Engine {
         let manifest = self.manifest(&state, kept.chain(&chain).cloned().collect(), change);
         let (at, extent) = match self.make_room(guard, &manifest, purpose) {
             Err(e @ Error::NoSpace { .. }) if purpose != Purpose::Close => {
-                self.retired.lock().extend(retired);
+                self.pending_free.lock().extend(pending_free);
                 return Err(e);
             }
             placed => self.poison.guard(placed)?,
@@ -202,9 +220,9 @@ impl Engine {
         for extent in freed {
             self.space.free(extent);
         }
-        for old in retired {
-            if let Retired::Run { run, extents } = old {
-                run.doom_parts(extents);
+        for old in pending_free {
+            if let PendingFree::Run { run, extents } = old {
+                run.free_parts_on_drop(extents);
             }
         }
         if purpose == Purpose::StartLog {
@@ -286,8 +304,7 @@ impl Engine {
 
     /// Makes durable what a checkpoint names.
     fn sync_checkpoint(&self) -> Result<()> {
-        #[cfg(azekura_canary)]
-        if crate::base::canary::sings("skip_sync") {
+        if fault!("skip_sync") {
             return Ok(());
         }
         self.file.sync_data().map_err(|e| Error::io("syncing a checkpoint", e))
@@ -326,8 +343,8 @@ impl Engine {
         }
     }
 
-    /// Room of so many bytes for a manifest: the spare, if it is large enough. The last one of a handle takes no more
-    /// than it needs, if there is such a place.
+    /// Room of so many bytes for a manifest: the spare, if it is large enough. The last one of a handle takes
+    /// no more than it needs, if there is such a place.
     fn manifest_room(&self, guard: &mut Checkpoint, len: u64, purpose: Purpose) -> Result<Extent> {
         let taken = || self.room.take(len, len, WRITING_MANIFEST);
         let fits = |spare: &mut Extent| spare.len >= len;
@@ -337,9 +354,9 @@ impl Engine {
         guard.spare.take_if(fits).map_or_else(taken, Ok)
     }
 
-    /// Keeps room for the next manifest, which has about `bytes`, if the disk is nearly full: twice as much if there is
-    /// any, or as much as was kept until now or is free by now, which is `old`. It is as near to the file's
-    /// beginning as it can be.
+    /// Keeps room for the next manifest, which has about `bytes`, if the disk is nearly full: twice as much
+    /// if there is any, or as much as was kept until now or is free by now, which is `old`. It is as near to
+    /// the file's beginning as it can be.
     fn keep_spare(&self, guard: &mut Checkpoint, old: Option<Extent>, bytes: u64, purpose: Purpose) {
         let is_wanted = purpose != Purpose::Close && self.room.is_tight();
         let wanted = (2 * bytes).max(SPARE_BYTES_MIN);
@@ -351,7 +368,8 @@ impl Engine {
         let most = most.max().unwrap_or(0);
         if is_wanted {
             // Flushes come first.
-            let has_room = self.room.bytes() >= self.flush_need() + self.reserve_bytes() / SPARED_PART + wanted;
+            let has_room =
+                self.room.bytes() >= self.flush_need() + self.reserve_bytes() / SPARED_PART + wanted;
             let lens = [if has_room { wanted } else { 0 }, most.min(wanted)];
             let mut lens = lens.into_iter().filter(|&len| len > 0);
             guard.spare = lens.find_map(|len| self.room.take(len, len, WRITING_MANIFEST).ok());
@@ -401,7 +419,8 @@ impl Engine {
         self.sync_checkpoint()?;
         let number = guard.number + 1;
         let block =
-            Superblock { file_id: self.store.file_id, number, hash_seed: self.hash_seed, manifest: at }.encode();
+            Superblock { file_id: self.store.file_id, number, hash_seed: self.hash_seed, manifest: at }
+                .encode();
         self.file.write_durable_at(&block, 0).map_err(|e| Error::io("writing the superblock", e))?;
         guard.number = number;
         self.file.write_at(&block, ALIGN_BYTES).map_err(|e| Error::io("writing the superblock", e))?;
@@ -409,6 +428,6 @@ impl Engine {
     }
 }
 
-fn level_info(level: &Arc<SortedRun>) -> LevelInfo {
+fn level_info(level: &Arc<Level>) -> LevelInfo {
     LevelInfo { newest: level.newest, runs: level.runs.iter().map(|r| r.info.clone()).collect() }
 }

@@ -8,10 +8,10 @@ use crate::base::sync::atomic::Ordering;
 use std::sync::Arc;
 
 impl Engine {
-    /// Closes, and lets others open the file: whoever still has a handle gets `Closed` from it, and no read that
-    /// is under way believes what comes after this (`storage/gate.rs`). If there is no room for what is not durable,
-    /// the handle stays open (`is_open`) and keeps its threads, unless this is the `last` of it: then what was saved is
-    /// saved.
+    /// Closes, and lets others open the file: whoever still has a handle gets `Closed` from it, and no read
+    /// that is under way believes what comes after this (`storage/gate.rs`). If there is no room for what is
+    /// not durable, the handle stays open (`is_open`) and keeps its threads, unless this is the `last` of it:
+    /// then what was saved is saved.
     pub(crate) fn close(&self, is_open: &mut bool, last: bool) -> Result<()> {
         let closed = self.finish(is_open, last);
         if *is_open {
@@ -26,15 +26,15 @@ impl Engine {
         if !self.is_mapped() {
             return self.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
         }
-        let retired = std::mem::take(&mut *self.retired.lock());
-        drop(retired);
+        let pending_free = std::mem::take(&mut *self.pending_free.lock());
+        drop(pending_free);
         let _commit = self.lock_commit();
         self.state.store(Arc::new(State { lease: None, ..self.state.load().copy() }));
         Ok(())
     }
 
-    /// Flushes, ends the threads and the log, and cuts the file to its length. The threads are left if nothing was
-    /// closed.
+    /// Flushes, ends the threads and the log, and cuts the file to its length. The threads are left if
+    /// nothing was closed.
     fn finish(&self, is_open: &mut bool, last: bool) -> Result<()> {
         if self.config.read_only {
             *is_open = false;
@@ -69,7 +69,7 @@ impl Engine {
         self.end_load();
         let (clean, changed) = {
             let checkpoint = self.checkpoint.lock();
-            (checkpoint.clean && self.retired.lock().is_empty(), checkpoint.number != checkpoint.opened)
+            (checkpoint.clean && self.pending_free.lock().is_empty(), checkpoint.number != checkpoint.opened)
         };
         if !clean {
             self.checkpoint(Purpose::Close)?;

@@ -6,16 +6,20 @@
 //! sync under way and its own. Nothing is visible before it is logged, and a durable commit not
 //! before it is durable.
 
+mod group;
+mod sync;
+
+pub(super) use group::Waiting;
+
 use super::Engine;
 use super::batch::{Batch, BatchPart};
 use super::history::{History, conflict_error, own_error};
 use super::state::{ActiveBuf, State, TableState, publish};
 use super::within;
 use crate::base::codec::usize_of;
-use crate::base::error::{Error, Result};
-use crate::base::sync::{Condvar, CountedArc, Mutex, MutexGuard};
+use crate::base::error::Result;
+use crate::base::sync::{CountedArc, MutexGuard};
 use crate::format::frame::{NewTable, write_new_table, write_part};
-use crate::log::LogStart;
 use crate::log::segment_list;
 use crate::memtable::chunk::Chunk;
 use crate::values::Segment;
@@ -84,7 +88,8 @@ impl Commit {
     pub(super) fn keep_spare(&mut self, spare: Option<CountedArc<ActiveBuf>>) {
         self.spare.extend(spare);
         if self.spare.len() > SPARES_MAX
-            && let Some((smallest, _)) = self.spare.iter().enumerate().min_by_key(|(_, a)| a.list.capacity_bytes())
+            && let Some((smallest, _)) =
+                self.spare.iter().enumerate().min_by_key(|(_, a)| a.list.capacity_bytes())
         {
             self.spare.swap_remove(smallest);
         }
@@ -104,77 +109,6 @@ impl Commit {
             }
         }
         CountedArc::new(ActiveBuf::new(size))
-    }
-}
-
-/// Durable commits that wait for the next sync, and whether somebody is at the one before.
-#[derive(Default)]
-pub(super) struct Waiting {
-    pub(super) queue: Vec<Arc<Ticket>>,
-    pub(super) leading: bool,
-}
-
-/// A durable commit waiting for its leader.
-pub(super) struct Ticket {
-    slot: Mutex<Slot>,
-    changed: Condvar,
-}
-
-struct Slot {
-    batch: Option<Batch>,
-    /// The one before has ended: this one leads the next group.
-    chosen: bool,
-    result: Option<Result<u64>>,
-}
-
-impl Ticket {
-    fn new(batch: Batch) -> Arc<Ticket> {
-        let slot = Slot { batch: Some(batch), chosen: false, result: None };
-        Arc::new(Ticket { slot: Mutex::new(slot), changed: Condvar::new() })
-    }
-
-    fn choose(&self) {
-        self.slot.lock().chosen = true;
-        self.changed.notify_one();
-    }
-
-    fn done(&self, result: Result<u64>) {
-        self.slot.lock().result = Some(result);
-        self.changed.notify_one();
-    }
-
-    fn done_if_waiting(&self, error: &Error) {
-        self.slot.lock().result.get_or_insert_with(|| Err(error.clone()));
-        self.changed.notify_one();
-    }
-
-    /// Waits for the result; none if this commit is to lead instead.
-    fn wait(&self) -> Option<Result<u64>> {
-        let mut slot = self.slot.lock();
-        while slot.result.is_none() && !slot.chosen {
-            self.changed.wait(&mut slot);
-        }
-        slot.result.clone()
-    }
-}
-
-/// The one at work for a group of durable commits; hands the lead on when it is done, also by a panic:
-/// then the handle is poisoned, and those of the group that have no result yet are told so.
-struct Leader<'a> {
-    engine: &'a Engine,
-    group: Vec<Arc<Ticket>>,
-}
-
-impl Drop for Leader<'_> {
-    fn drop(&mut self) {
-        if let Err(e) = self.engine.poison.check() {
-            self.group.iter().for_each(|ticket| ticket.done_if_waiting(&e));
-        }
-        let mut waiting = self.engine.waiting.lock();
-        match waiting.queue.first() {
-            Some(next) => next.choose(),
-            None => waiting.leading = false,
-        }
     }
 }
 
@@ -225,7 +159,7 @@ impl Engine {
         let chunk_added = std::mem::take(&mut commit.chunk_added);
         drop(commit);
         if !chunk_added.is_empty() {
-            self.tidy_chunks(&chunk_added);
+            self.merge_small_chunks(&chunk_added);
         }
     }
 
@@ -235,77 +169,6 @@ impl Engine {
         self.apply(commit, seq, ready)?;
         self.rotate_if_full(commit)?;
         Ok(seq)
-    }
-
-    /// Joins the group that waits, and leads it if nobody is at a sync; else waits to be committed
-    /// by its leader, or chosen as the next. (Nobody waits for the commit lock itself: who gets a
-    /// lock first is no order, and a thread that comes back at once would always be.)
-    fn commit_durable(&self, batch: Batch) -> Result<u64> {
-        self.start_log()?;
-        let ticket = Ticket::new(batch);
-        let leads = {
-            let mut waiting = self.waiting.lock();
-            waiting.queue.push(ticket.clone());
-            !std::mem::replace(&mut waiting.leading, true)
-        };
-        if !leads && let Some(result) = ticket.wait() {
-            return result;
-        }
-        let mut leader = Leader { engine: self, group: Vec::new() };
-        let mut commit = self.commit.lock();
-        leader.group = std::mem::take(&mut self.waiting.lock().queue);
-        let armed = self.poison.armed("committing");
-        self.lead(&mut commit, &leader.group);
-        armed.disarm();
-        // The next leader asks for the lock that this one gives back.
-        drop(leader);
-        self.end_commit(commit);
-        let left_behind = || Err(Error::Invalid { detail: "a commit was left behind by its group".into() });
-        ticket.slot.lock().result.clone().unwrap_or_else(left_behind)
-    }
-
-    /// Commits a group with one sync.
-    fn lead(&self, commit: &mut Commit, group: &[Arc<Ticket>]) {
-        let mut logged = Vec::new();
-        self.log.begin_group();
-        for ticket in group {
-            let Some(batch) = ticket.slot.lock().batch.take() else { continue };
-            match self.poison.check().and_then(|()| self.check_open()).and_then(|()| self.sequence(commit, &batch)) {
-                Ok(seq) => logged.push((ticket, seq, self.log_batch(seq, batch))),
-                Err(e) => ticket.done(Err(e)),
-            }
-        }
-        let first = logged.first().map_or(u64::MAX, |&(_, first, _)| first);
-        let written = if logged.is_empty() { Ok(0) } else { self.write_group(first) };
-        if let Ok(durable) = &written {
-            commit.history.take_back(first.max(durable.saturating_add(1)));
-        }
-        for (ticket, seq, ready) in logged {
-            let durable = match &written {
-                Ok(durable) if *durable >= seq => Ok(()),
-                Ok(_) => Err(Error::NoSpace { during: "writing the log" }),
-                Err(e) => Err(e.clone()),
-            };
-            ticket.done(durable.and_then(|()| self.apply(commit, seq, ready)).map(|()| seq));
-        }
-        if self.rotate_if_full(commit).is_err() {
-            // The commits are durable; the failed flush is reported to those who wait for it.
-            self.wake();
-        }
-    }
-
-    /// Makes the commits from `first` on durable, or as many of them as there is room for: gives the
-    /// newest that is. The others leave no trace but their numbers.
-    fn write_group(&self, first: u64) -> Result<u64> {
-        #[cfg(azekura_canary)]
-        if crate::base::canary::sings("publish_first") {
-            return Ok(u64::MAX);
-        }
-        match self.log.write(u64::MAX) {
-            Ok(()) => Ok(self.log.durable_seq()),
-            Err(Error::NoSpace { .. }) if self.poison.check().is_ok() => Ok(self.log.take_back(first)),
-            Err(e) => Err(e),
-        }
     }
 
     /// Checks for conflicts and gives the commit its number.
@@ -372,7 +235,11 @@ impl Engine {
             }
         });
         let ready = |p: BatchPart| {
-            if as_chunks { Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool))) } else { Ready::Small(p) }
+            if as_chunks {
+                Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool)))
+            } else {
+                Ready::Small(p)
+            }
         };
         let created = (!batch.created.is_empty()).then_some(Ready::Tables(batch.created));
         created.into_iter().chain(batch.parts.into_iter().map(ready)).collect()
@@ -404,7 +271,8 @@ impl Engine {
         Ok(())
     }
 
-    /// A table whose active buffer is sealed, so that something newer may come; its bytes are not among the live ones.
+    /// A table whose active buffer is sealed, so that something newer may come; its bytes are not among the
+    /// live ones.
     fn seal_for(&self, commit: &mut Commit, table: &TableState) -> Result<TableState> {
         let mut t = TableState::clone(table);
         commit.live_bytes -= t.live_bytes().min(commit.live_bytes);
@@ -469,7 +337,11 @@ impl Engine {
             return Ok(());
         }
         let parts = batch.parts.into_iter().map(|p| {
-            if p.is_chunk(false) { Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool))) } else { Ready::Small(p) }
+            if p.is_chunk(false) {
+                Ready::Chunk(p.table, Arc::new(p.into_chunk(&self.pool)))
+            } else {
+                Ready::Small(p)
+            }
         });
         let ready: Vec<Ready> = std::iter::once(Ready::Tables(batch.created)).chain(parts).collect();
         self.apply(&mut commit, seq, ready)?;
@@ -478,107 +350,23 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes sure that frames may be written: the manifest names the chain.
-    pub(super) fn start_log(&self) -> Result<()> {
-        match self.log.start() {
-            LogStart::Ready => Ok(()),
-            LogStart::Unpublished => self.publish_log(),
-        }
-    }
-
-    /// Makes every commit so far durable. Where the log finds no room, a flush may, which makes it needless.
-    pub(crate) fn sync(&self) -> Result<()> {
-        self.life.check()?;
-        if self.is_bulk_waiting() {
-            match self.flush() {
-                // The log may take what a run finds no room for.
-                Err(Error::NoSpace { .. }) => {}
-                done => return done,
-            }
-        }
-        if let Err(e) = self.sync_until(self.state.load().visible()) {
-            if !matches!(e, Error::NoSpace { .. }) {
-                return Err(e);
-            }
-            self.flush()?;
-        }
-        if !self.config.threads || !self.is_looked_after() {
-            // Else the log's thread does it when the log rests.
-            self.log.vouch();
-        }
-        Ok(())
-    }
-
-    /// Whether so much waits for the log that a flush makes it durable better: it has to be written to a run anyway, and
-    /// is then written once.
-    fn is_bulk_waiting(&self) -> bool {
-        self.log.queued_bytes() as u64 >= self.config.memtable_bytes / BULK_PART
-    }
-
-    /// Flushes, since the log takes much of what room there is. If there is none for that, the commit will see.
-    #[cold]
-    fn shorten_log(&self) -> Result<()> {
-        // Once: on a full disk each commit would try.
-        self.log.let_be();
-        match self.flush() {
-            Err(Error::NoSpace { .. }) => Ok(()),
-            done => done,
-        }
-    }
-
-    /// Flushes, so that the log is needless, or where there is no room for that makes all durable by the log. True
-    /// if all is flushed.
-    ///
-    /// # Errors
-    /// `NotDurable` if the disk is full and commits would be lost, or what writing meets.
-    pub(super) fn save_all(&self) -> Result<bool> {
-        // Closed first, so that the last run goes where the open segment's end is.
-        match self.values.close_open().and_then(|()| self.flush()) {
-            Err(Error::NoSpace { .. }) => {}
-            done => return done.map(|()| true),
-        }
-        let newest = self.state.load().visible();
-        match self.sync_until(newest) {
-            Ok(()) => Ok(false),
-            Err(e @ Error::NoSpace { .. }) => Err(Error::NotDurable {
-                commits: newest.saturating_sub(self.log.durable_seq()),
-                bytes: self.log.queued_bytes() as u64 + self.values.waiting_bytes(),
-                cause: Box::new(e),
-            }),
-            Err(e) => Err(e),
-        }
-    }
-
-    /// Makes every commit up to `seq` durable.
-    pub(super) fn sync_until(&self, seq: u64) -> Result<()> {
-        if self.config.read_only {
-            return Ok(());
-        }
-        self.poison.check()?;
-        if self.log.durable_seq() >= seq {
-            return Ok(());
-        }
-        self.start_log()?;
-        self.log.write(seq)
-    }
-
     pub(super) fn lock_commit(&self) -> MutexGuard<'_, Commit> {
         self.commit.lock()
     }
 
     /// A snapshot for a transaction that reads before it writes: later commits leave a trace.
     /// The number is the snapshot's, and what ends with `leave`: the state itself may show more later.
-    pub(crate) fn enter(&self) -> (Arc<State>, u64) {
+    pub(crate) fn track_snapshot(&self) -> (Arc<State>, u64) {
         let mut commit = self.commit.lock();
         let state = self.state.load_full();
         let seq = state.visible();
-        commit.history.enter(seq);
+        commit.history.track_snapshot(seq);
         (state, seq)
     }
 
     /// Ends what `enter` began.
-    pub(crate) fn leave(&self, snapshot: u64) {
-        self.commit.lock().history.leave(snapshot);
+    pub(crate) fn untrack_snapshot(&self, snapshot: u64) {
+        self.commit.lock().history.untrack_snapshot(snapshot);
     }
 }
 

@@ -1,12 +1,14 @@
-//! A new database: a file that is whole from the moment that it has its name, or the file that is there and empty.
+//! A new database: a file that is whole from the moment that it has its name, or the file that is there and
+//! empty.
 
-use crate::api::Config;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
+use crate::base::fault::fault;
 use crate::base::limits::SUPERBLOCKS_BYTES;
+use crate::engine::config::Config;
 use crate::format::manifest::Manifest;
 use crate::format::superblock::{ManifestAt, Superblock};
-use crate::run::read_error;
+use crate::storage::read_error;
 use crate::storage::{File, OpenMode, Storage};
 use std::io;
 use std::path::Path;
@@ -68,8 +70,7 @@ fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
 
 /// Makes the file's name durable.
 pub(super) fn sync_name(storage: &dyn Storage, path: &Path) -> Result<()> {
-    #[cfg(azekura_canary)]
-    if crate::base::canary::sings("forget_name") {
+    if fault!("forget_name") {
         return Ok(());
     }
     storage.sync_dir_of(path).map_err(|e| named(path, "making the file's name durable", e))

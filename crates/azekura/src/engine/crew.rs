@@ -1,19 +1,19 @@
-//! The threads of the background, each of which starts when there is first something for it to do: a handle that
-//! only reads has none.
+//! The threads of the background, each of which starts when there is first something for it to do: a handle
+//! that only reads has none.
 //!
-//! The log's thread is the first. It starts before anything is changed, or when the database is opened and something is
-//! waiting, and then looks a few times a second what else there is to do (`keep_watch`). Where waiting for
-//! that would be felt, whoever makes the work starts the thread: a freeze the flush, a large value its writer, a flush
-//! the merges.
+//! The log's thread is the first. It starts before anything is changed, or when the database is opened and
+//! something is waiting, and then looks a few times a second what else there is to do (`keep_watch`). Where
+//! waiting for that would be felt, whoever makes the work starts the thread: a freeze the flush, a large
+//! value its writer, a flush the merges.
 //!
-//! If the system refuses a thread nothing is lost: an eventual commit becomes a durable one, whoever waits for a flush
-//! or for large values does the work himself, merges wait, and the next occasion asks again. Once closing has begun to
-//! end the threads none starts.
+//! If the system refuses a thread nothing is lost: an eventual commit becomes a durable one, whoever waits
+//! for a flush or for large values does the work himself, merges wait, and the next occasion asks again. Once
+//! closing has begun to end the threads none starts.
 //!
 //! Merging threads have lower priorities, which those that they started would inherit: so they start none.
 
 use super::Engine;
-use super::pick::CLASSES;
+use super::compaction::pick::CLASSES;
 use super::threads::LOOK;
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::{AtomicBool, Ordering};
@@ -108,7 +108,8 @@ impl Crew {
             return Err(Error::io("starting a thread", std::io::ErrorKind::WouldBlock.into()));
         }
         let builder = thread::Builder::new().name(role.name().into());
-        let started = builder.spawn(move || engine.work_as(role)).map_err(|e| Error::io("starting a thread", e))?;
+        let started =
+            builder.spawn(move || engine.work_as(role)).map_err(|e| Error::io("starting a thread", e))?;
         hands.threads.push(started);
         self.started[role.index()].store(true, Ordering::Relaxed);
         Ok(())
@@ -137,8 +138,8 @@ impl Engine {
         self.crew.has(Role::Log)
     }
 
-    /// Called before anything is changed: the background looks after it from now on. False if it cannot, for the
-    /// system refuses the thread.
+    /// Called before anything is changed: the background looks after it from now on. False if it cannot, for
+    /// the system refuses the thread.
     #[inline(always)]
     pub(super) fn look_after(&self) -> bool {
         self.crew.has(Role::Log) || self.begin_to_look_after()
@@ -151,8 +152,8 @@ impl Engine {
         self.need(Role::Log).is_ok()
     }
 
-    /// Starts the background at once if what was opened leaves something to do: it was not closed, or holds what idle
-    /// time would merge, move or cut. Nothing is read for that, so in doubt there is.
+    /// Starts the background at once if what was opened leaves something to do: it was not closed, or holds
+    /// what idle time would merge, move or cut. Nothing is read for that, so in doubt there is.
     pub(super) fn look_after_what_waits(&self) -> Result<()> {
         if self.crew.has(Role::Log) || !self.something_waits()? {
             return Ok(());
@@ -170,7 +171,7 @@ impl Engine {
             return Ok(false);
         }
         let several = self.state.load().tables.with_runs().any(|t| t.levels.len() > 1);
-        // Of tables with one sorted run each, all that is looked at here is in memory.
+        // Of tables with one level each, all that is looked at here is in memory.
         if several || self.log_is_long() || self.is_loose_for_idle_time() || !self.excess().is_empty() {
             return Ok(true);
         }
@@ -187,8 +188,8 @@ impl Engine {
             self.room.look();
             *looked = Instant::now();
         }
-        // What the system refuses is asked for again the next time. The one for flushes comes first: idle time flushes
-        // too, and would start it.
+        // What the system refuses is asked for again the next time. The one for flushes comes first: idle
+        // time flushes too, and would start it.
         if self.need(Role::Flush).is_ok() {
             let _later = self.need(Role::Merge(CLASSES - 1));
         }

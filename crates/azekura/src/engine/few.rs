@@ -1,11 +1,13 @@
 //! The few records of a small table.
 //!
-//! A run takes at least two blocks of the file and a good part of a KiB of memory. Of a table whose records are
-//! shorter than that by far, and that has no runs, the records stand in the manifest, and in memory as they stand
-//! there. Who looks a key up goes through them, since they are few; who walks or merges makes a chunk of them.
+//! A run takes at least two blocks of the file and a good part of a KiB of memory. Of a table whose records
+//! are shorter than that by far, and that has no runs, the records stand in the manifest, and in memory as
+//! they stand there. Who looks a key up goes through them, since they are few; who walks or merges makes a
+//! chunk of them.
 //!
-//! They are written again with each checkpoint and are always in memory, so there is a limit for all tables together.
-//! What does not fit gets a run. (A file that was written with a larger limit keeps what it has, until the tables change.)
+//! They are written again with each checkpoint and are always in memory, so there is a limit for all tables
+//! together. What does not fit gets a run. (A file that was written with a larger limit keeps what it has,
+//! until the tables change.)
 
 use super::Engine;
 use super::state::TableState;
@@ -14,16 +16,17 @@ use crate::base::error::Result;
 use crate::format::block::Block;
 use crate::format::few::{Few, HEAD_BYTES};
 use crate::format::frame::ROW_BYTES;
+use crate::format::ranges::Ranges;
 use crate::memtable::chunk::Chunk;
-use crate::memtable::ranges::Ranges;
-use crate::merge::{Merger, Source};
+use crate::merge::{MergeSource, Merger};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Records of so many bytes, as rows, are few.
 const FEW_BYTES_MAX: usize = 512;
-/// Those of all tables together may take this part of the memory budget, and so many bytes: a checkpoint with nearly 8 MiB
-/// of them takes 11 ms. (100,000 tables of a record of 15 bytes have 2.8 MB of them, in a manifest of 5.6 MB.)
+/// Those of all tables together may take this part of the memory budget, and so many bytes: a checkpoint with
+/// nearly 8 MiB of them takes 11 ms. (100,000 tables of a record of 15 bytes have 2.8 MB of them, in a
+/// manifest of 5.6 MB.)
 const FEW_PART: u64 = 4;
 const ALL_BYTES_MAX: u64 = 8 << 20;
 /// About what a table takes in memory besides them: itself, its name, and its place among the others.
@@ -35,11 +38,13 @@ fn bytes_of(table: &TableState) -> u64 {
 }
 
 impl Engine {
-    /// What is left of a small table's frozen memtable and the records that it had, if they are few enough to have
-    /// no run. `all` is the sum of all tables' bytes, as it comes to be with those of the flush that were asked about before.
+    /// What is left of a small table's frozen memtable and the records that it had, if they are few enough to
+    /// have no run. `all` is the sum of all tables' bytes, as it comes to be with those of the flush that
+    /// were asked about before.
     pub(super) fn few_of(&self, table: &TableState, all: &mut u64) -> Result<Option<Option<Few>>> {
         let rows = |c: &Arc<Chunk>| c.block.bytes() + c.block.len() * ROW_BYTES;
-        let bytes = HEAD_BYTES.max(usize_of64(bytes_of(table))) + table.frozen.iter().map(rows).sum::<usize>();
+        let bytes =
+            HEAD_BYTES.max(usize_of64(bytes_of(table))) + table.frozen.iter().map(rows).sum::<usize>();
         *all = all.saturating_sub(bytes_of(table));
         let any_large = table.frozen.iter().any(|c| !c.segments.is_empty());
         let no_room = *all + bytes as u64 > (self.config.memory_bytes / FEW_PART).min(ALL_BYTES_MAX);
@@ -68,8 +73,8 @@ impl Engine {
 
 impl TableState {
     /// What a flush merges: what is frozen, and the few records that have no run.
-    pub(super) fn flush_sources(&self) -> Vec<Source> {
-        self.frozen.iter().cloned().chain(self.few_chunk()).map(Source::chunk).collect()
+    pub(super) fn flush_sources(&self) -> Vec<MergeSource> {
+        self.frozen.iter().cloned().chain(self.few_chunk()).map(MergeSource::chunk).collect()
     }
 
     /// The few records that have no run, to be walked or merged.

@@ -1,11 +1,11 @@
 //! The flush: frozen memtables become runs, and the log before them is forgotten.
 
 use super::Engine;
-use super::checkpoint::{Purpose, Retired};
-use super::job::{self, Fresh, MergeOutput};
-use super::state::{SortedRun, TableState};
+use super::checkpoint::{PendingFree, Purpose};
+use super::compaction::output::{MergeOutput, OutputWriter, UninstalledRuns};
+use super::state::{Level, TableState};
 use crate::base::error::Result;
-use crate::base::key::{Kind, SortKey};
+use crate::base::key::{SortKey, TableKind};
 use crate::format::few::Few;
 use crate::memtable::chunk::Chunk;
 use crate::merge::Merger;
@@ -41,7 +41,8 @@ impl Engine {
         }
         self.room.look();
         let started = std::time::Instant::now();
-        let frozen_bytes: u64 = state.frozen_tables().flat_map(|t| t.frozen.iter()).map(|c| c.bytes() as u64).sum();
+        let frozen_bytes: u64 =
+            state.frozen_tables().flat_map(|t| t.frozen.iter()).map(|c| c.bytes() as u64).sum();
         let mut outputs = Vec::new();
         let mut few_bytes = self.few_bytes.load(Ordering::Relaxed);
         for table in state.frozen_tables() {
@@ -56,8 +57,8 @@ impl Engine {
             }
             outputs.push((table.id, table.frozen.clone(), output));
         }
-        // Frozen is all that was committed when it was frozen; its last commit is the newest one
-        // then. Nothing older is in memory elsewhere, so this number is what the file now holds. (Not the newest
+        // Frozen is all that was committed when it was frozen; its last commit is the newest one then.
+        // Nothing older is in memory elsewhere, so this number is what the file now holds. (Not the newest
         // state's: where all the tables were dropped meanwhile, others may have been frozen since.)
         self.install_flush(outputs, state.frozen_seq)?;
         self.note_large_values();
@@ -77,7 +78,7 @@ impl Engine {
         let apart = merger.is_chain() && stands_apart(table, &table.frozen);
         let origin = table.origin(newest, table.levels.is_empty());
         // Where the disk is nearly full, merges let go of it in small parts.
-        let mut output = job::Output::new(self, origin, !apart, self.room.is_tight(), records, bytes);
+        let mut output = OutputWriter::new(self, origin, !apart, self.room.is_tight(), records, bytes);
         while !output.step(&mut merger)? {}
         let mut done = output.finish(&merger.ranges())?;
         // Only an estimate: an older run that cannot be read must not hold up the flush.
@@ -106,8 +107,8 @@ impl Engine {
         Ok(if asked == 0 { 0.0 } else { found as f32 / asked as f32 })
     }
 
-    /// What one sorted run refers to belongs to different keys, so that no more of it is dead than newer runs hide:
-    /// the one with the most of a table is near enough.
+    /// What one level refers to belongs to different keys, so that no more of it is dead than newer runs
+    /// hide: the one with the most of a table is near enough.
     fn note_large_values(&self) {
         let state = self.state.load_full();
         let most = |t: &Arc<TableState>| t.levels.iter().map(|l| l.large_bytes()).max().unwrap_or(0);
@@ -133,7 +134,8 @@ impl Engine {
                 Output::Few(few) => t.few = few,
                 Output::Runs(output) => {
                     t.few = None;
-                    t.levels = Arc::new(place(&t.levels, &output, flushed_seq, work.bottom_is_free(&t.levels))?);
+                    t.levels =
+                        Arc::new(place(&t.levels, &output, flushed_seq, work.bottom_is_free(&t.levels))?);
                     placed.push(output.runs);
                 }
             }
@@ -148,8 +150,8 @@ impl Engine {
         let all = !next.has_frozen();
         commit.clear_spares();
         self.state.store(Arc::new(next));
-        placed.into_iter().for_each(Fresh::installed);
-        self.retired.lock().push(Retired::memory(state));
+        placed.into_iter().for_each(UninstalledRuns::installed);
+        self.pending_free.lock().push(PendingFree::memory(state));
         if all {
             self.pace.set_frozen(0);
         }
@@ -208,8 +210,8 @@ impl Engine {
     }
 }
 
-/// Whether one of some sorted runs has the key.
-pub(super) fn in_levels(kind: Kind, levels: &[Arc<SortedRun>], key: SortKey<'_>) -> Result<bool> {
+/// Whether one of some levels has the key.
+pub(super) fn in_levels(kind: TableKind, levels: &[Arc<Level>], key: SortKey<'_>) -> Result<bool> {
     let hash = kind.filter_hash(key);
     for level in levels {
         if let Some(run) = level.run_for(key)
@@ -231,9 +233,9 @@ fn stands_apart(table: &TableState, frozen: &[Arc<Chunk>]) -> bool {
     table.levels.iter().flat_map(|l| &l.runs).all(|r| !r.overlaps(min, max))
 }
 
-/// The levels with a flush's runs: joined to the oldest sorted run if they meet nothing and it is
+/// The levels with a flush's runs: joined to the oldest level if they meet nothing and it is
 /// free (not being merged), so that ascending loads are written once, else as the newest.
-fn place(levels: &[Arc<SortedRun>], output: &MergeOutput, newest: u64, free: bool) -> Result<Vec<Arc<SortedRun>>> {
+fn place(levels: &[Arc<Level>], output: &MergeOutput, newest: u64, free: bool) -> Result<Vec<Arc<Level>>> {
     let (mut levels, fresh) = (levels.to_vec(), output.runs.runs());
     if fresh.is_empty() {
         return Ok(levels);
@@ -245,7 +247,7 @@ fn place(levels: &[Arc<SortedRun>], output: &MergeOutput, newest: u64, free: boo
             || levels.iter().flat_map(|l| &l.runs).any(|r| r.overlaps(&run.info.min, &run.info.max))
     };
     if !free || fresh.iter().any(meets) || levels.is_empty() {
-        levels.insert(0, Arc::new(SortedRun::new(fresh.to_vec(), output.updates, newest)?));
+        levels.insert(0, Arc::new(Level::new(fresh.to_vec(), output.updates, newest)?));
         return Ok(levels);
     }
     let Some(bottom) = levels.pop() else { return Ok(levels) };
@@ -253,6 +255,6 @@ fn place(levels: &[Arc<SortedRun>], output: &MergeOutput, newest: u64, free: boo
     runs.extend_from_slice(fresh);
     runs.sort_by(|a, b| a.info.min.cmp(&b.info.min));
     let joined = bottom.joined + fresh.len();
-    levels.push(Arc::new(SortedRun::new(runs, bottom.updates, bottom.newest)?.joined_by(joined)));
+    levels.push(Arc::new(Level::new(runs, bottom.updates, bottom.newest)?.joined_by(joined)));
     Ok(levels)
 }

@@ -6,14 +6,14 @@ use crate::base::checksum::crc;
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
-use crate::format::frame::Part;
+use crate::format::frame::RecordPart;
 use crate::format::manifest::{LogChain, Manifest, ValueInfo};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::log::recovery::replay;
-use crate::run::read_error;
 use crate::space::Extent;
 use crate::storage::File;
-use crate::values::ValueRef;
+use crate::storage::read_error;
+use crate::values::ValuePointer;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the superblocks say.
@@ -65,7 +65,11 @@ pub(super) fn read_superblocks(file: &dyn File, length: &Length<'_>) -> Result<F
     let Some(block) = best else {
         if len < ALIGN_BYTES && begins_as_superblock(file, len)? {
             length.expect(SUPERBLOCKS_BYTES)?;
-            return Err(Error::corrupt("superblock", 0, format!("the file was cut within it, after {len} bytes")));
+            return Err(Error::corrupt(
+                "superblock",
+                0,
+                format!("the file was cut within it, after {len} bytes"),
+            ));
         }
         return Err(if damaged {
             Error::corrupt("superblock", 0, "neither copy is whole")
@@ -86,14 +90,22 @@ fn begins_as_superblock(file: &dyn File, len: u64) -> Result<bool> {
     Ok(bytes == superblock::MAGIC)
 }
 
-fn read_manifest(file: &dyn File, at: &ManifestAt, length: &Length<'_>) -> Result<(Manifest, Option<Extent>)> {
+fn read_manifest(
+    file: &dyn File,
+    at: &ManifestAt,
+    length: &Length<'_>,
+) -> Result<(Manifest, Option<Extent>)> {
     match at {
         ManifestAt::Inline(bytes) => Ok((Manifest::decode(bytes, 64)?, None)),
         ManifestAt::Extent { offset, len, crc: expected } => {
             let extent = Extent { offset: *offset, len: align_up(u64::from(*len)) };
             length.expect(extent.end())?;
             if extent.end() > length.file_bytes || offset % ALIGN_BYTES != 0 {
-                return Err(Error::corrupt("superblock", 0, format!("manifest at {offset}+{len} is outside the file")));
+                return Err(Error::corrupt(
+                    "superblock",
+                    0,
+                    format!("manifest at {offset}+{len} is outside the file"),
+                ));
             }
             let mut bytes = vec![0; usize_of(*len)];
             file.read_at(&mut bytes, *offset).map_err(|e| read_error(e, *offset))?;
@@ -110,7 +122,7 @@ fn read_manifest(file: &dyn File, at: &ManifestAt, length: &Length<'_>) -> Resul
 /// A commit that was read from a log.
 pub(super) struct Replay {
     pub(super) seq: u64,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<RecordPart>,
     /// It ends in a frame that may not be durable.
     pub(super) in_doubt: bool,
 }
@@ -147,9 +159,9 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
                 return Ok(());
             }
             last = seq;
-            // A table that the manifest does not know was dropped after the commit, and the values
-            // that the commit stored for it may have made room for others. So was one that was made by a commit
-            // and whose id the manifest counts.
+            // A table that the manifest does not know was dropped after the commit, and the values that the
+            // commit stored for it may have made room for others. So was one that was made by a commit and
+            // whose id the manifest counts.
             parts.retain(|p| match p.created {
                 Some(_) if p.table >= next_table => {
                     next_table = p.table + 1;
@@ -179,7 +191,7 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
 }
 
 /// Remembers the segments of a part, and how far its references reach into them.
-fn note_segments(segments: &mut BTreeMap<u32, ValueInfo>, part: &Part) -> Result<()> {
+fn note_segments(segments: &mut BTreeMap<u32, ValueInfo>, part: &RecordPart) -> Result<()> {
     for &(id, extent) in &part.segments {
         segments.entry(id).or_insert(ValueInfo { id, extents: vec![extent], used: 0 });
     }
@@ -188,7 +200,7 @@ fn note_segments(segments: &mut BTreeMap<u32, ValueInfo>, part: &Part) -> Result
     }
     for i in 0..part.block.len() {
         if part.block.tag(i) == crate::format::block::Tag::Large {
-            let at = ValueRef::decode(part.block.value(i))?;
+            let at = ValuePointer::decode(part.block.value(i))?;
             if let Some(s) = segments.get_mut(&at.segment) {
                 s.used = s.used.max(u64::from(at.offset) + u64::from(at.len));
             }

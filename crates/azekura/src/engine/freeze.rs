@@ -1,7 +1,7 @@
 //! Freezing memtables for a flush: when, and how, by whoever commits or flushes, under the commit lock.
 //!
-//! All that have something are frozen at one commit. The lock guards a list of these, so that a freeze costs what they
-//! cost, however many tables there are.
+//! All that have something are frozen at one commit. The lock guards a list of these, so that a freeze costs
+//! what they cost, however many tables there are.
 
 use super::Engine;
 use super::commit::Commit;
@@ -13,13 +13,13 @@ use std::sync::atomic::Ordering;
 
 /// The log may always grow to this before it causes a flush.
 const LOG_BYTES_MIN: u64 = 64 << 20;
-/// So much may always be committed with large values before it causes a flush; or half of those that are alive. A
-/// memtable has references only, so that dead values would wait in the file until it is full.
+/// So much may always be committed with large values before it causes a flush; or half of those that are
+/// alive. A memtable has references only, so that dead values would wait in the file until it is full.
 const UNFLUSHED_BYTES_MIN: u64 = 64 << 20;
 
 impl Engine {
-    /// Memory that a flush of the live memtables would free: they, or what of the same commits waits for the log,
-    /// which knows every version of a key.
+    /// Memory that a flush of the live memtables would free: they, or what of the same commits waits for the
+    /// log, which knows every version of a key.
     pub(super) fn held_bytes(&self, commit: &Commit) -> u64 {
         self.log.queued_bytes_from(commit.queued_before).max(commit.live_bytes as u64)
     }
@@ -42,12 +42,13 @@ impl Engine {
 
     /// Whether no memtable has anything that is not frozen. (Dropped tables may be among those that had.)
     pub(super) fn nothing_is_live(&self, commit: &Commit, state: &State) -> bool {
-        let is_empty = |t: &TableState| t.active.as_ref().is_none_or(|a| a.list.is_empty()) && t.chunks.is_empty();
+        let is_empty =
+            |t: &TableState| t.active.as_ref().is_none_or(|a| a.list.is_empty()) && t.chunks.is_empty();
         commit.touched.iter().all(|&id| state.tables.get(id).is_none_or(|t| is_empty(t)))
     }
 
-    /// Freezes the memtables; false if a flush is under way, or nothing is in them and no table was made (whose
-    /// record in the log goes when a manifest names it, as every flush makes one do).
+    /// Freezes the memtables; false if a flush is under way, or nothing is in them and no table was made
+    /// (whose record in the log goes when a manifest names it, as every flush makes one do).
     pub(super) fn rotate(&self, commit: &mut Commit) -> Result<bool> {
         let state = self.state.load();
         if state.has_frozen() || self.nothing_is_live(commit, &state) && !commit.created {

@@ -6,7 +6,7 @@
 
 use crate::base::error::Error;
 use crate::base::hash::hash_bytes;
-use crate::memtable::ranges::{Range, Ranges};
+use crate::format::ranges::{Range, Ranges};
 use std::collections::HashMap;
 
 /// What one transaction has read, or (under snapshot isolation) written.
@@ -30,7 +30,8 @@ pub(crate) struct ReadSet {
 pub(crate) struct OwnCommits {
     /// Their numbers.
     pub(crate) commits: Vec<std::ops::Range<u64>>,
-    /// The table and the sort key that the transaction has read, and nothing besides; known if there are such commits.
+    /// The table and the sort key that the transaction has read, and nothing besides; known if there are such
+    /// commits.
     pub(crate) only_read: Option<(u32, Vec<u8>)>,
 }
 
@@ -66,11 +67,11 @@ impl History {
 
     /// A transaction has read from a snapshot; from now on commits leave a trace.
     /// REQUIRES: the snapshot is the newest, which the commit lock guarantees.
-    pub(crate) fn enter(&mut self, snapshot: u64) {
+    pub(crate) fn track_snapshot(&mut self, snapshot: u64) {
         self.open.push(snapshot);
     }
 
-    pub(crate) fn leave(&mut self, snapshot: u64) {
+    pub(crate) fn untrack_snapshot(&mut self, snapshot: u64) {
         if let Some(i) = self.open.iter().position(|&s| s == snapshot) {
             self.open.swap_remove(i);
         }
@@ -100,7 +101,7 @@ impl History {
     }
 
     /// The commits from `seq` on were taken back: they wrote nothing.
-    pub(crate) fn take_back(&mut self, seq: u64) {
+    pub(crate) fn rollback_from(&mut self, seq: u64) {
         if self.written.back().is_none_or(|w| w.seq < seq) {
             return;
         }
@@ -136,7 +137,8 @@ impl History {
                 return Some((*table, w.seq));
             }
         }
-        // Reads of single keys are kept as hashes, so any range delete in their table counts, unless the key is known.
+        // Reads of single keys are kept as hashes, so any range delete in their table counts, unless the key
+        // is known.
         let ranged = |w: &&Written| match &set.own.only_read {
             Some((table, key)) => w.table == *table && w.ranges.covers(key),
             None => !w.ranges.is_empty() && set.reads.keys.iter().any(|&(t, _)| t == w.table),
@@ -152,7 +154,8 @@ fn overlap(a: &Range, b: &Range) -> bool {
 
 /// The error of a transaction that lost against the code that it called.
 pub(crate) fn own_error(name: &str) -> Error {
-    let detail = format!("the closure of an update has itself changed what the update depends on, in table {name:?}");
+    let detail =
+        format!("the closure of an update has itself changed what the update depends on, in table {name:?}");
     Error::Invalid { detail }
 }
 
@@ -168,7 +171,7 @@ mod tests {
     #[test]
     fn later_writes_of_what_was_read_conflict() {
         let mut h = History::default();
-        h.enter(5);
+        h.track_snapshot(5);
         h.record(6, 1, vec![b"k".to_vec()], Ranges::default());
         let set = |keys: Vec<(u32, u64)>, ranges| ReadSet {
             snapshot: 5,
@@ -181,14 +184,14 @@ mod tests {
         let range = |a: &[u8], b: &[u8]| (1, Range { start: a.to_vec(), end: Some(b.to_vec()) });
         assert_eq!(h.conflict(&set(vec![], vec![range(b"a", b"z")])), Some((1, 6)));
         assert_eq!(h.conflict(&set(vec![], vec![range(b"l", b"z")])), None);
-        h.leave(5);
+        h.untrack_snapshot(5);
         assert!(!h.wanted());
     }
 
     #[test]
     fn what_was_taken_back_conflicts_with_nobody() {
         let mut h = History::default();
-        h.enter(5);
+        h.track_snapshot(5);
         for (seq, key) in [(6, b"k"), (7, b"k"), (8, b"l")] {
             h.record(seq, 1, vec![key.to_vec()], Ranges::default());
         }
@@ -198,9 +201,9 @@ mod tests {
             own: OwnCommits::default(),
         };
         let all = Range { start: Vec::new(), end: None };
-        h.take_back(9);
+        h.rollback_from(9);
         assert_eq!(h.conflict(&set(7, b"l")), Some((1, 8)));
-        h.take_back(7);
+        h.rollback_from(7);
         assert_eq!(h.conflict(&set(5, b"k")), Some((1, 6)), "the one before stays");
         assert_eq!(h.conflict(&set(6, b"k")), None);
         assert_eq!(h.conflict(&set(5, b"l")), None);

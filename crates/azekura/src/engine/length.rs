@@ -1,8 +1,8 @@
-//! How long a file must be at least for what it names. One that is shorter was cut: what it has lost stood there
-//! once. It is not opened for writing, for what is written would make it long again, over the damage.
+//! How long a file must be at least for what it names. One that is shorter was cut: what it has lost stood
+//! there once. It is not opened for writing, for what is written would make it long again, over the damage.
 //!
-//! Only what is sure counts, since a crash may leave extents beyond the file's end that were taken and not yet
-//! written. What a checkpoint names was synced before the superblock was written:
+//! Only what is sure counts, since a crash may leave extents beyond the file's end that were taken and not
+//! yet written. What a checkpoint names was synced before the superblock was written:
 //!
 //! - manifest and runs, to the end of their meta blocks;
 //! - of a value segment the bytes to which runs and log refer, not the rest of its extent;
@@ -58,7 +58,8 @@ pub(super) fn value_end(value: &ValueInfo) -> u64 {
     end_of(&value.extents, value.used)
 }
 
-/// Where the first `bytes` of some extents, one after the other, reach in the file: they were written in whole blocks.
+/// Where the first `bytes` of some extents, one after the other, reach in the file: they were written in
+/// whole blocks.
 fn end_of(extents: &[Extent], bytes: u64) -> u64 {
     let mut rest = bytes;
     let ends = extents.iter().map(|e| {

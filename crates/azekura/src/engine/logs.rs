@@ -1,5 +1,5 @@
-//! The log of an open handle, read once more from the file, for `check`: memory holds what it said when it was
-//! written or replayed, which tells nothing of what stands there.
+//! The log of an open handle, read once more from the file, for `check`: memory holds what it said when it
+//! was written or replayed, which tells nothing of what stands there.
 
 use super::Engine;
 use crate::base::error::Result;
@@ -18,8 +18,8 @@ pub(crate) struct LogContents {
 }
 
 impl Engine {
-    /// Reads every chain, up to the last frame that is known to be whole. Commits go on meanwhile; checkpoints wait,
-    /// so that no segment goes.
+    /// Reads every chain, up to the last frame that is known to be whole. Commits go on meanwhile;
+    /// checkpoints wait, so that no segment goes.
     ///
     /// # Errors
     /// `Corrupt` where a frame or record is damaged, or missing.
@@ -30,15 +30,16 @@ impl Engine {
         let mut last = guard.flushed_seq;
         let chains = guard.old_logs.iter().map(|l| l.chain.clone()).chain(self.log.written_chain());
         for chain in chains.collect::<Vec<LogChain>>() {
-            let read = replay(self.file.as_ref(), self.store.file_id, guard.number, &chain, |_, seq, parts| {
-                if seq > last {
-                    last = seq;
-                    found.commits += 1;
-                    let known = parts.iter().filter(|p| state.table(p.table).is_ok());
-                    found.records += known.map(|p| p.block.len() as u64).sum::<u64>();
-                }
-                Ok(())
-            })?;
+            let read =
+                replay(self.file.as_ref(), self.store.file_id, guard.number, &chain, |_, seq, parts| {
+                    if seq > last {
+                        last = seq;
+                        found.commits += 1;
+                        let known = parts.iter().filter(|p| state.table(p.table).is_ok());
+                        found.records += known.map(|p| p.block.len() as u64).sum::<u64>();
+                    }
+                    Ok(())
+                })?;
             found.bytes += read.bytes;
         }
         Ok(found)

@@ -16,13 +16,15 @@ use super::commit::Commit;
 use super::state::{ActiveBuf, TableState, tag_of};
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::Result;
+use crate::base::fault::fault;
 use crate::base::sync::CountedArc;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::format::block::{Block, Fixed, Tag};
+use crate::format::ranges::Ranges;
 use crate::memtable::active::{Active, Entry};
 use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
-use crate::memtable::ranges::Ranges;
+use crate::merge::merge_chunks;
 use std::sync::Arc;
 
 /// Chunks that are merged at once while they are small.
@@ -58,7 +60,8 @@ impl TableState {
     /// Adds the newest chunk. The active buffer must have been sealed.
     pub(super) fn push_chunk(&mut self, chunk: Arc<Chunk>) -> Result<()> {
         self.chunks.insert(0, chunk);
-        while self.chunks.len() >= FAN_IN && mergeable(&self.chunks[..FAN_IN], MERGED_BYTES_AT_ONCE).is_some() {
+        while self.chunks.len() >= FAN_IN && mergeable(&self.chunks[..FAN_IN], MERGED_BYTES_AT_ONCE).is_some()
+        {
             let merged = self.merge_chunks(&self.chunks[..FAN_IN])?;
             self.chunks.splice(..FAN_IN, [merged]);
         }
@@ -66,12 +69,12 @@ impl TableState {
     }
 
     pub(super) fn merge_chunks(&self, newest_first: &[Arc<Chunk>]) -> Result<Arc<Chunk>> {
-        let merged = Chunk::merge(newest_first)?;
+        let merged = merge_chunks(newest_first)?;
         Ok(Arc::new(if self.is_read() { merged.with_filter(self.kind) } else { merged }))
     }
 
     /// Some chunks that are to be merged outside the commit lock.
-    fn crowded_chunks(&self) -> Option<&[Arc<Chunk>]> {
+    fn mergeable_chunks(&self) -> Option<&[Arc<Chunk>]> {
         let bytes_max = if self.is_read() { MERGED_BYTES_MAX_READ } else { MERGED_BYTES_MAX };
         mergeable(&self.chunks, bytes_max).map(|from| &self.chunks[from..from + FAN_IN])
     }
@@ -120,17 +123,17 @@ fn newest_of(list: &Active, pool: &Pool) -> Block {
 /// The widths of a block that begins with this record, if it may be a fixed one.
 fn widths_of(entry: &Entry<'_>) -> Option<Fixed> {
     let tag = tag_of(entry.kind);
-    (entry.key.len() == 8 && tag != Tag::Delete).then(|| Fixed { stride: u32_of(entry.value.len()), tag })
+    (entry.key.len() == 8 && tag != Tag::Tombstone).then(|| Fixed { stride: u32_of(entry.value.len()), tag })
 }
 
 /// Whether some thread is merging chunks: one at a time does.
 #[derive(Default)]
-pub(super) struct Tidying(AtomicBool);
+pub(super) struct OneAtATime(AtomicBool);
 
 /// Ends the turn of the thread that merges chunks, also by a panic.
-pub(super) struct Turn<'a>(&'a Tidying);
+pub(super) struct Turn<'a>(&'a OneAtATime);
 
-impl Tidying {
+impl OneAtATime {
     pub(super) fn take_turn(&self) -> Option<Turn<'_>> {
         (!self.0.swap(true, Ordering::Acquire)).then(|| Turn(self))
     }
@@ -143,13 +146,14 @@ impl Drop for Turn<'_> {
 }
 
 impl Engine {
-    /// Merges the chunks that have piled up in one of some tables, after a commit and outside its lock. Only a favour to
-    /// readers and the flush: whoever finds somebody at it goes on, and nobody does more than one merge
-    /// for others, of fewer of which there is need than of commits.
-    pub(super) fn tidy_chunks(&self, tables: &[u32]) {
-        let Some(_turn) = self.tidying.take_turn() else { return };
+    /// Merges chunks of one of these tables, if many have piled up. Called after a commit, outside its lock.
+    ///
+    /// Best effort: one thread merges at a time, and at most once for each commit. Skipping is safe, for the flush
+    /// merges everything.
+    pub(super) fn merge_small_chunks(&self, tables: &[u32]) {
+        let Some(_turn) = self.small_chunk_merges.take_turn() else { return };
         let state = self.state.load_full();
-        let crowded = |&id: &u32| state.tables.get(id).and_then(|t| Some((t, t.crowded_chunks()?)));
+        let crowded = |&id: &u32| state.tables.get(id).and_then(|t| Some((t, t.mergeable_chunks()?)));
         let Some((table, chunks)) = tables.iter().find_map(crowded) else { return };
         let Ok(merged) = table.merge_chunks(chunks) else { return };
         self.replace_chunks(&mut self.lock_commit(), table.id, chunks, merged);
@@ -157,12 +161,17 @@ impl Engine {
 
     /// Puts a chunk in the place of those that it was merged from, unless a flush has taken them or the
     /// table was dropped.
-    pub(super) fn replace_chunks(&self, commit: &mut Commit, table: u32, old: &[Arc<Chunk>], merged: Arc<Chunk>) {
+    pub(super) fn replace_chunks(
+        &self,
+        commit: &mut Commit,
+        table: u32,
+        old: &[Arc<Chunk>],
+        merged: Arc<Chunk>,
+    ) {
         let state = self.state.load();
         let Ok(current) = state.table(table) else { return };
         let place = place_of(&current.chunks, old);
-        #[cfg(azekura_canary)]
-        let place = place.or_else(|| crate::base::canary::sings("replace_blindly").then_some(0));
+        let place = place.or_else(|| (fault!("replace_blindly")).then_some(0));
         let Some(from) = place else { return };
         let mut t = TableState::clone(current);
         let before: usize = old.iter().map(|c| c.bytes()).sum();

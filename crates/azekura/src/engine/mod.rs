@@ -1,23 +1,25 @@
 //! The engine: everything between the public handles and the file.
 //!
-//! Lock order: `changing_tables`, `relieving`, `flushing`, `checkpoint`, `commit`, `waiting`, `work`, the log's `io`, the values' `open` and `queue`,
-//! then the leaves (the log's `queue`, space, the page cache's clock, the list of threads).
+//! Lock order: `changing_tables`, `relieving`, `flushing`, `checkpoint`, `commit`, `waiting`, `work`, the
+//! log's `io`, the values' `open` and `queue`, then the leaves (the log's `queue`, space, the page cache's
+//! clock, the list of threads).
 
 mod batch;
 mod checkpoint;
 mod close;
 mod commit;
-mod compact;
+mod compaction;
+pub(crate) mod config;
+mod cpu_backoff;
 mod create;
 mod crew;
-mod crowd;
 mod few;
 mod flush;
 mod found;
 mod freeze;
+mod handle;
 mod history;
 mod idle;
-mod job;
 mod length;
 mod logs;
 mod memory;
@@ -25,14 +27,12 @@ mod memory;
 mod models;
 mod open;
 mod pace;
-mod pick;
-pub(crate) mod poison;
 mod reclaim;
 mod relief;
+mod relocate;
 pub(crate) mod state;
 mod tables;
 mod tableset;
-mod tail;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod threads;
@@ -40,25 +40,27 @@ mod waste;
 pub(crate) mod within;
 
 pub(crate) use batch::{Batch, BatchPart};
+pub use config::Durability;
+pub use handle::{Db, Table};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, key_mark};
 pub(crate) use open::open;
 pub use reclaim::Progress;
 
-use crate::api::Config;
 use crate::base::error::Result;
 use crate::base::life::Life;
+use crate::base::poison::Poison;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Condvar, Mutex};
+use crate::engine::config::Config;
 use crate::log::Log;
 use crate::memtable::pool::Pool;
 use crate::run::Store;
 use crate::space::{Room, Space};
 use crate::storage::{File, IoCounters};
-use crate::values::{LargeValue, Segment, ValueRef, ValueStore};
+use crate::values::{LargeValue, Segment, ValuePointer, ValueStore};
 use checkpoint::Checkpoint;
 use commit::Commit;
 use pace::Pace;
-use poison::Poison;
 use state::State;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -77,16 +79,7 @@ pub(crate) struct Engine {
     pub(crate) store: Store,
     pub(crate) space: Arc<Space>,
     pub(crate) room: Arc<Room>,
-    /// Held by whoever makes room on a full disk.
-    relieving: Mutex<relief::Vain>,
-    /// What commits that are under way on such a disk may come to take.
-    admitted: Count,
-    /// What merges that are under way there may.
-    merging: Count,
-    /// How many hold merges back, for those who would be in their way.
-    holding_back: Count,
-    /// How many records have been removed there since the last flush for that.
-    removes: Count,
+    relief: relief::Relief,
     pub(crate) hash_seed: u64,
     pub(crate) values: Arc<ValueStore>,
     pub(crate) log: Log,
@@ -94,13 +87,13 @@ pub(crate) struct Engine {
     pub(crate) poison: Arc<Poison>,
     commit: Mutex<Commit>,
     /// Who merges chunks.
-    tidying: memory::Tidying,
+    small_chunk_merges: memory::OneAtATime,
     waiting: Mutex<commit::Waiting>,
     /// Held by whoever flushes.
     flushing: Mutex<()>,
     checkpoint: Mutex<Checkpoint>,
     /// Runs that the state has dropped and the newest durable checkpoint may still name.
-    retired: Mutex<Vec<checkpoint::Retired>>,
+    pending_free: Mutex<Vec<checkpoint::PendingFree>>,
     /// Unique numbers for runs and log chains.
     next_id: AtomicU64,
     /// Held by whoever makes, renames or drops tables.
@@ -113,7 +106,7 @@ pub(crate) struct Engine {
     few_bytes: Count,
     /// Memtables have held more than a little since memory was last given back.
     loading: AtomicBool,
-    crowd: crowd::Crowd,
+    cpu_backoff: cpu_backoff::CpuBackoff,
     /// Whether gets of many keys have waited for the disk of late.
     pub(crate) reads_wait: AtomicBool,
     crew: crew::Crew,
@@ -148,6 +141,18 @@ pub(crate) struct Counters {
     pub(crate) old_log_bytes: Count,
 }
 
+impl Counters {
+    /// Those of an engine that has replayed logs.
+    fn of(replayed: &found::Replayed) -> Counters {
+        Counters {
+            log_commits: Count::new(replayed.commits.len() as u64),
+            log_records: Count::new(replayed.records()),
+            old_log_bytes: Count::new(checkpoint::old_log_bytes(&replayed.logs)),
+            ..Counters::default()
+        }
+    }
+}
+
 impl Engine {
     pub(crate) fn new_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
@@ -159,13 +164,13 @@ impl Engine {
         if self.config.read_only { Err(crate::Error::ReadOnly) } else { self.poison.check() }
     }
 
-    /// The value that a reference of `VALUE_REF_BYTES` stands for.
+    /// The value that a reference of `VALUE_POINTER_BYTES` stands for.
     pub(crate) fn read_large(&self, reference: &[u8]) -> Result<LargeValue> {
         self.values.read(reference)
     }
 
     /// Stores a large value for a commit to come.
-    pub(crate) fn store_large(&self, value: &[u8]) -> Result<(ValueRef, Arc<Segment>)> {
+    pub(crate) fn store_large(&self, value: &[u8]) -> Result<(ValuePointer, Arc<Segment>)> {
         // If not, what is stored is waited for, and written, by whoever commits it.
         let _looked_after = self.look_after();
         let _admitted = self.admit_value(value.len())?;

@@ -8,7 +8,7 @@
 
 use super::commit::Commit;
 use super::state::{ActiveBuf, State, TableState, publish};
-use crate::base::key::{Kind, SortKey};
+use crate::base::key::{SortKey, TableKind};
 use crate::base::sync::{ArcSwap, CountedArc};
 use crate::format::block::Tag;
 use crate::memtable::pool::Pool;
@@ -27,7 +27,7 @@ fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
 }
 
 fn new_cell() -> Arc<ArcSwap<State>> {
-    let mut table = TableState::new(1, Kind::Ordered, "t".into());
+    let mut table = TableState::new(1, TableKind::Ordered, "t".into());
     table.active = Some(CountedArc::new(ActiveBuf::new(ACTIVE_BYTES)));
     Arc::new(ArcSwap::from_pointee(State::new(0).with_table(table)))
 }
@@ -50,8 +50,11 @@ fn commit_sealing(cell: &ArcSwap<State>, commit: &mut Commit, key: &[u8], seq: u
     let mut table = TableState::clone(&state.tables[0]);
     commit.spare.extend(table.seal_active(&Pool::new(0)).unwrap());
     let free = commit.spare.iter_mut().any(|a| CountedArc::get_mut(a).is_some());
-    table.active =
-        Some(if free { commit.new_active(ACTIVE_BYTES, 1, 16) } else { CountedArc::new(ActiveBuf::new(ACTIVE_BYTES)) });
+    table.active = Some(if free {
+        commit.new_active(ACTIVE_BYTES, 1, 16)
+    } else {
+        CountedArc::new(ActiveBuf::new(ACTIVE_BYTES))
+    });
     insert(table.active.as_ref().unwrap(), key, seq);
     let next = state.with_table(table);
     drop(state);

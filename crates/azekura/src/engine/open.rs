@@ -12,28 +12,29 @@
 //! Only if there is no room for that are they written again where they stand.
 
 use super::batch::{Batch, BatchPart};
-use super::checkpoint::{Checkpoint, old_log_bytes};
+use super::checkpoint::Checkpoint;
 use super::commit::Commit;
+use super::cpu_backoff::CpuBackoff;
 use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
 use super::crew::Crew;
-use super::crowd::Crowd;
 use super::found::{Found, Logs, Replay, Replayed, read_logs, read_superblocks};
 use super::length::{Length, named_bytes, value_end};
-use super::memory::Tidying;
+use super::memory::OneAtATime;
 use super::pace::Pace;
-use super::poison::Poison;
+use super::relief::Relief;
 use super::relief::tight_below;
-use super::state::{SortedRun, State, TableState};
+use super::state::{Level, State, TableState};
 use super::tables::Names;
 use super::{Counters, Engine};
-use crate::api::Config;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::life::Life;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
-use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::base::sync::{ArcSwap, Condvar, Mutex};
+use crate::base::poison::Poison;
+use crate::base::sync::atomic::{AtomicBool, AtomicU64};
+use crate::base::sync::{ArcSwap, Condvar, Mutex, Rank};
 use crate::cache::Cache;
+use crate::engine::config::Config;
 use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
 use crate::log::Log;
 use crate::memtable::pool::Pool;
@@ -42,7 +43,7 @@ use crate::space::{Extent, Room, Space};
 use crate::storage::{BulkWrites, File, FileMapping, Gate, IoCounters, Lease, Metered, Storage};
 use crate::values::{Segment, ValueStore};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Opens a database; the background begins if there is something for it to do.
@@ -72,11 +73,11 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         sync_name(storage, path)?;
     }
     let found = Arc::new(found);
-    let gate = || (file.clone(), life.clone());
+    let disk = || Disk { file: file.clone(), life: life.clone(), io: io.clone() };
     let build = |logs| {
         // Each has ids of its own: what one has written before it failed is no other's.
         let gap = if config.read_only { 0 } else { ID_GAP + (random(storage)? >> 32) };
-        build(&length, config.clone(), gate(), io.clone(), &found, logs, gap).map(Arc::new)
+        build(&length, config.clone(), disk(), &found, logs, gap).map(Arc::new)
     };
     if config.read_only {
         let engine = build(Logs::Leave)?;
@@ -97,19 +98,21 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     Ok(engine)
 }
 
-fn build(
-    length: &Length<'_>,
-    config: Config,
-    (file, life): (Arc<dyn File>, Arc<Life>),
-    io: Arc<IoCounters>,
-    found: &Found,
-    logs: Logs,
-    id_gap: u64,
-) -> Result<Engine> {
-    // Before anything is written behind what the manifest names.
-    let file_len = length.file_bytes;
-    let replayed = read_logs(file.as_ref(), length, found, logs)?;
-    let mut values: BTreeMap<u32, ValueInfo> = found.manifest.values.iter().map(|v| (v.id, v.clone())).collect();
+/// What the file says, once its logs were read: nothing is written yet.
+struct Recovered {
+    replayed: Replayed,
+    /// Value segments that somebody refers to, cut to what is used of them.
+    values: BTreeMap<u32, ValueInfo>,
+    space: Arc<Space>,
+    /// How long the file must be for all that was named.
+    least_bytes: u64,
+}
+
+/// Reads the logs, and finds which parts of the file are taken.
+fn recover(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> Result<Recovered> {
+    let replayed = read_logs(file, length, found, logs)?;
+    let mut values: BTreeMap<u32, ValueInfo> =
+        found.manifest.values.iter().map(|v| (v.id, v.clone())).collect();
     for (id, seen) in &replayed.segments {
         let known = values.entry(*id).or_insert_with(|| seen.clone());
         known.used = known.used.max(seen.used).min(known.bytes());
@@ -120,89 +123,129 @@ fn build(
         // closed, after the log or the manifest last spoke of it, and is somebody else's now.
         value.cut(align_up(value.used).max(ALIGN_BYTES));
     }
-    let least_bytes = values.values().map(value_end).fold(named_bytes(&found.manifest, found.extent), u64::max);
+    let least_bytes =
+        values.values().map(value_end).fold(named_bytes(&found.manifest, found.extent), u64::max);
     length.expect(least_bytes)?;
     let space = Arc::new(claim(found, &replayed, &values)?);
-    let room = Room::new(file.clone(), space.clone(), tight_below(&config));
-    let poison = Arc::new(Poison::default());
-    let next_segment = values.keys().next_back().map_or(1, |id| id + 1);
-    let bulk = BulkWrites::new(file.clone(), config.threads);
-    let mapping = if config.mapped { file.mapping() } else { None };
-    let store =
-        ValueStore::new(file.clone(), mapping.clone(), bulk.clone(), room.clone(), poison.clone(), next_segment);
-    let values_store = Arc::new(store);
+    Ok(Recovered { replayed, values, space, least_bytes })
+}
+
+/// The file as the engine has it, and who looks after it.
+struct Disk {
+    file: Arc<dyn File>,
+    life: Arc<Life>,
+    io: Arc<IoCounters>,
+}
+
+/// The engine in the state that was recovered.
+fn build(
+    length: &Length<'_>,
+    config: Config,
+    disk: Disk,
+    found: &Found,
+    logs: Logs,
+    id_gap: u64,
+) -> Result<Engine> {
+    // Before anything is written behind what the manifest names.
+    let recovered = recover(disk.file.as_ref(), length, found, logs)?;
+    let mut engine = Engine::new(disk, config, found, &recovered)?;
+    engine.path = length.path.to_path_buf();
+    engine.next_id = AtomicU64::new(found.manifest.next_id.saturating_add(id_gap));
     let adopt = |v: &ValueInfo| {
-        let segment = values_store.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()));
-        segment.found_in(file_len);
+        let segment = engine.values.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()));
+        segment.found_in(length.file_bytes);
         segment
     };
-    let held: Vec<Arc<Segment>> = values.values().map(adopt).collect();
-    let (file_id, hash_seed) = (found.block.file_id, found.block.hash_seed);
-    let flushed = found.manifest.flushed_seq;
-    let log =
-        Log::new(file.clone(), bulk.clone(), room.clone(), poison.clone(), values_store.clone(), file_id, flushed);
-    let pages = page_source(mapping, &config)?;
-    let buffers = config.buffers();
-    let counters = Counters::default();
-    counters.log_commits.store(replayed.commits.len() as u64, Ordering::Relaxed);
-    counters.log_records.store(replayed.records(), Ordering::Relaxed);
-    counters.old_log_bytes.store(old_log_bytes(&replayed.logs), Ordering::Relaxed);
-    let engine = Engine {
-        path: length.path.to_path_buf(),
-        least_bytes,
-        store: Store { file: file.clone(), bulk, room: room.clone(), pages, file_id, hash_seed, buffers },
-        file,
-        life,
-        io,
-        space,
-        room,
-        relieving: Mutex::default(),
-        admitted: Default::default(),
-        merging: Default::default(),
-        holding_back: Default::default(),
-        removes: Default::default(),
-        hash_seed,
-        values: values_store,
-        log,
-        state: ArcSwap::from_pointee(State::new(flushed)),
-        poison,
-        commit: Mutex::new(Commit::new(flushed + 1)),
-        tidying: Tidying::default(),
-        waiting: Mutex::default(),
-        flushing: Mutex::default(),
-        checkpoint: Mutex::new(Checkpoint {
-            number: found.block.number,
-            manifest: found.extent,
-            spare: None,
-            old_logs: replayed.logs,
-            flushed_seq: flushed,
-            clean: found.manifest.logs.is_empty(),
-            opened: found.block.number,
-        }),
-        retired: Mutex::new(Vec::new()),
-        next_id: AtomicU64::new(found.manifest.next_id.saturating_add(id_gap)),
-        changing_tables: Mutex::default(),
-        names: Names::default(),
-        pace: Pace::new(config.memtable_bytes),
-        large_bytes: Default::default(),
-        few_bytes: Default::default(),
-        loading: Default::default(),
-        crowd: Crowd::new(),
-        reads_wait: AtomicBool::new(false),
-        crew: Crew::new(config.threads && !config.read_only, config.background_merges),
-        work: Mutex::default(),
-        work_changed: Condvar::new(),
-        stop: AtomicBool::new(false),
-        closed: AtomicBool::new(false),
-        counters,
-        pool: Pool::new(usize_of64(config.memtable_bytes)),
-        config,
-    };
-    engine.load_tables(&found.manifest, file_len)?;
-    engine.apply_replayed(replayed.commits)?;
+    let held: Vec<Arc<Segment>> = recovered.values.values().map(adopt).collect();
+    engine.load_tables(&found.manifest, length.file_bytes)?;
+    engine.checkpoint.get_mut().old_logs = recovered.replayed.logs;
+    engine.apply_replayed(recovered.replayed.commits)?;
     engine.room.look();
     drop(held);
     Ok(engine)
+}
+
+/// What stands between an engine and its file.
+struct Parts {
+    poison: Arc<Poison>,
+    values: Arc<ValueStore>,
+    log: Log,
+    store: Store,
+}
+
+impl Parts {
+    fn new(
+        file: &Arc<dyn File>,
+        config: &Config,
+        room: &Arc<Room>,
+        found: &Found,
+        recovered: &Recovered,
+    ) -> Result<Parts> {
+        let (file_id, hash_seed) = (found.block.file_id, found.block.hash_seed);
+        let poison = Arc::new(Poison::default());
+        let bulk = BulkWrites::new(file.clone(), config.threads);
+        let mapping = if config.mapped { file.mapping() } else { None };
+        let pages = page_source(mapping.clone(), config)?;
+        let shared = || (file.clone(), bulk.clone(), room.clone(), poison.clone());
+        let next = recovered.values.keys().next_back().map_or(1, |id| id + 1);
+        let (f, b, r, p) = shared();
+        let values = Arc::new(ValueStore::new(f, mapping, b, r, p, next));
+        let (f, b, r, p) = shared();
+        let log = Log::new(f, b, r, p, values.clone(), file_id, found.manifest.flushed_seq);
+        let (file, bulk, room, poison) = shared();
+        let store = Store { file, bulk, room, pages, file_id, hash_seed, buffers: config.buffers() };
+        Ok(Parts { poison, values, log, store })
+    }
+}
+
+impl Engine {
+    /// An engine without tables.
+    fn new(disk: Disk, config: Config, found: &Found, recovered: &Recovered) -> Result<Engine> {
+        let Disk { file, life, io } = disk;
+        let flushed = found.manifest.flushed_seq;
+        let space = recovered.space.clone();
+        let room = Room::new(file.clone(), space.clone(), tight_below(&config));
+        let Parts { poison, values, log, store } = Parts::new(&file, &config, &room, found, recovered)?;
+        Ok(Engine {
+            path: PathBuf::new(),
+            least_bytes: recovered.least_bytes,
+            store,
+            file,
+            life,
+            io,
+            space,
+            room,
+            relief: Relief::default(),
+            hash_seed: found.block.hash_seed,
+            values,
+            log,
+            state: ArcSwap::from_pointee(State::new(flushed)),
+            poison,
+            commit: Mutex::ranked(Rank::Commit, Commit::new(flushed + 1)),
+            small_chunk_merges: OneAtATime::default(),
+            waiting: Mutex::ranked(Rank::Waiting, Default::default()),
+            flushing: Mutex::ranked(Rank::Flushing, ()),
+            checkpoint: Mutex::ranked(Rank::Checkpoint, Checkpoint::found(found)),
+            pending_free: Mutex::new(Vec::new()),
+            next_id: AtomicU64::new(0),
+            changing_tables: Mutex::ranked(Rank::ChangingTables, ()),
+            names: Names::default(),
+            pace: Pace::new(config.memtable_bytes),
+            large_bytes: Default::default(),
+            few_bytes: Default::default(),
+            loading: Default::default(),
+            cpu_backoff: CpuBackoff::new(),
+            reads_wait: AtomicBool::new(false),
+            crew: Crew::new(config.threads && !config.read_only, config.background_merges),
+            work: Mutex::ranked(Rank::Work, Default::default()),
+            work_changed: Condvar::new(),
+            stop: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            counters: Counters::of(&recovered.replayed),
+            pool: Pool::new(usize_of64(config.memtable_bytes)),
+            config,
+        })
+    }
 }
 
 /// Ids given out after the last checkpoint, before a crash, must not be given out again: a page of
@@ -210,8 +253,8 @@ fn build(
 /// checkpoint came to name for one of the next. Whoever finds the same checkpoint skips another random
 /// number of them besides.
 const ID_GAP: u64 = 1 << 20;
-/// The part of the budget that guides may take where pages are read in the file's mapping: for pages of 16 KiB, 64
-/// times as much data as the budget.
+/// The part of the budget that guides may take where pages are read in the file's mapping: for pages of 16
+/// KiB, 64 times as much data as the budget.
 const GUIDES_PART: u64 = 4;
 
 /// Where the pages of runs will be read.
@@ -239,7 +282,8 @@ fn claim(found: &Found, replayed: &Replayed, values: &BTreeMap<u32, ValueInfo>) 
     live.extend(runs.flat_map(|r| r.extents.iter().copied()));
     live.extend(values.values().flat_map(|v| v.extents.iter().copied()));
     Space::from_live(SUPERBLOCKS_BYTES, live).map_err(|(a, b)| {
-        let detail = format!("extents {}+{} and {}+{} overlap or are impossible", a.offset, a.len, b.offset, b.len);
+        let detail =
+            format!("extents {}+{} and {}+{} overlap or are impossible", a.offset, a.len, b.offset, b.len);
         Error::corrupt("manifest", 0, detail)
     })
 }
@@ -255,10 +299,14 @@ impl Engine {
                 let open = |r: &RunInfo| Ok(Arc::new(self.open_run(r.clone())?.found_in(file_len)));
                 let runs: Vec<Arc<Run>> = level.runs.iter().map(open).collect::<Result<_>>()?;
                 if runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
-                    return Err(Error::corrupt("manifest", 0, format!("table {:?}: partitions overlap", info.name)));
+                    return Err(Error::corrupt(
+                        "manifest",
+                        0,
+                        format!("table {:?}: partitions overlap", info.name),
+                    ));
                 }
                 let joined = runs.len();
-                levels.push(Arc::new(SortedRun::new(runs, 1.0, level.newest)?.joined_by(joined)));
+                levels.push(Arc::new(Level::new(runs, 1.0, level.newest)?.joined_by(joined)));
             }
             if !levels.is_empty() {
                 table.levels = Arc::new(levels);
@@ -271,8 +319,13 @@ impl Engine {
         }
         for (id, few) in &manifest.few {
             let found = next.tables.get(*id).filter(|t| t.levels.is_empty() && t.few.is_none());
-            let bad =
-                || Error::corrupt("manifest", 0, format!("records of table {id}, which is not there or has runs"));
+            let bad = || {
+                Error::corrupt(
+                    "manifest",
+                    0,
+                    format!("records of table {id}, which is not there or has runs"),
+                )
+            };
             let table = TableState { few: Some(few.clone()), ..TableState::clone(found.ok_or_else(bad)?) };
             self.count_few(None, Some(&table));
             next.tables.set(table);
@@ -287,14 +340,23 @@ impl Engine {
             for part in parts {
                 if let Some(table) = part.created {
                     if self.names.get(&table.name).is_some() {
-                        return Err(Error::corrupt("log", 0, format!("two tables have the name {:?}", table.name)));
+                        return Err(Error::corrupt(
+                            "log",
+                            0,
+                            format!("two tables have the name {:?}", table.name),
+                        ));
                     }
                     batch.created.push(table);
                     continue;
                 }
                 let find = |(id, _): &(u32, Extent)| self.values.segment(*id);
                 let segments = part.segments.iter().filter_map(find).collect();
-                batch.parts.push(BatchPart { table: part.table, block: part.block, ranges: part.ranges, segments });
+                batch.parts.push(BatchPart {
+                    table: part.table,
+                    block: part.block,
+                    ranges: part.ranges,
+                    segments,
+                });
             }
             self.apply_recovered(seq, batch, in_doubt)?;
             if !in_doubt {
@@ -309,8 +371,8 @@ impl Engine {
         matches!(self.store.pages, PageSource::Mapped { .. })
     }
 
-    /// Where the file is read where it stands, its lock goes with the last state from now on, and not with the handle:
-    /// this is the engine that is used, and nobody reads yet.
+    /// Where the file is read where it stands, its lock goes with the last state from now on, and not with
+    /// the handle: this is the engine that is used, and nobody reads yet.
     fn lease(&self) {
         if self.is_mapped() {
             let lease = Some(Lease::new(self.file.clone()));

@@ -1,6 +1,6 @@
 //! Pacing: writers are slowed in proportion to the debt they run up, never stopped dead.
 //!
-//! Two debts count: memtable bytes beyond the budget while a flush is under way, and sorted runs
+//! Two debts count: memtable bytes beyond the budget while a flush is under way, and levels
 //! beyond what merges keep up with. From the point where a debt begins, a commit is delayed by the
 //! time that its bytes take at a rate which falls from the flush's own to a twentieth of it. Only
 //! when the memtable that fills has outgrown its size by half does a commit wait for the flush
@@ -12,7 +12,7 @@ use crate::base::sync::{Instant, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Sorted runs of one table beyond which writers are slowed, and over how many more.
+/// Levels of one table beyond which writers are slowed, and over how many more.
 const LEVELS_FREE: u64 = 24;
 const LEVELS_SPAN: f64 = 40.0;
 /// Assumed until a flush has been measured, in bytes per second.
@@ -106,9 +106,10 @@ impl Engine {
     pub(super) fn pace_writer(&self, bytes: u64) -> Result<()> {
         let is_read = self.memtables_are_read();
         if is_read {
-            self.make_way();
+            self.yield_to_readers();
         }
-        // Where memtables are read, they are flushed at half their size, so that a get has less to look through.
+        // Where memtables are read, they are flushed at half their size, so that a get has less to look
+        // through.
         let size = self.flush_bytes();
         let limit = if is_read { size / 2 } else { size };
         self.pace.limit.store(limit, Ordering::Relaxed);
@@ -133,8 +134,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether somebody has looked into the memtables of any table lately. Of many tables all are looked at once in
-    /// as many calls, so that a call costs as much as with one.
+    /// Whether somebody has looked into the memtables of any table lately. Of many tables all are looked at
+    /// once in as many calls, so that a call costs as much as with one.
     pub(super) fn memtables_are_read(&self) -> bool {
         let state = self.state.load();
         let calls = self.pace.calls.load(Ordering::Relaxed);

@@ -1,10 +1,10 @@
-//! Giving space back: cutting the file's end, punching holes, and moving the tail down (`tail.rs`).
+//! Giving space back: cutting the file's end, punching holes, and moving the tail down (`relocate.rs`).
 
 use super::Engine;
 use super::checkpoint::Purpose;
-use super::pick::{Job, pick_idle};
+use super::compaction::pick::{MergeJob, pick_idle};
 use super::relief::no_matter;
-use super::tail::{Allowance, PARTS_BYTES_MIN};
+use super::relocate::{Allowance, PARTS_BYTES_MIN};
 use crate::base::error::{Error, Result};
 use std::sync::atomic::Ordering;
 
@@ -33,10 +33,10 @@ const STEP_BYTES: u64 = 16 << 20;
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
 
 impl Engine {
-    /// Merges each table into one sorted run: what was in it when its turn came, so that this ends
-    /// however fast others write. On a full disk memory must be flushed; the rest is done as far as there is room. A
-    /// table that is damaged is left as it is, which is told when the others are done.
-    pub(crate) fn settle(&self) -> Result<()> {
+    /// Merges each table into one level: what was in it when its turn came, so that this ends however fast
+    /// others write. On a full disk memory must be flushed; the rest is done as far as there is room. A table
+    /// that is damaged is left as it is, which is told when the others are done.
+    pub(crate) fn compact(&self) -> Result<()> {
         self.look_after();
         self.flush()?;
         // The thread that has flushed lets go of what was there before, and with it of dead values.
@@ -59,7 +59,7 @@ impl Engine {
         no_matter(self.checkpoint(Purpose::Plain))?;
         self.lock_commit().clear_spares();
         told.and(no_matter(self.drop_dead(false)))?;
-        no_matter(self.tighten(|| !self.stopping()))
+        no_matter(self.shrink_file(|| !self.stopping()))
     }
 
     /// Adds what it has merged to `bytes`. REQUIRES: merges are held back.
@@ -69,21 +69,23 @@ impl Engine {
         for _ in 0..parts.max(1) {
             self.check_open()?;
             let state = self.state.load_full();
-            let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, |_| false)) else { return Ok(()) };
+            let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, |_| false)) else {
+                return Ok(());
+            };
             drop(state);
             *bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
-            if self.merge_in_room(Job { together: true, ..job })? {
+            if self.merge_in_room(MergeJob { together: true, ..job })? {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Rewrites and moves what is needed so that the file is no larger than its contents, as far as a full disk has
-    /// room for copies. `progress` is called without a lock, and may call whatever there is.
-    pub(crate) fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
+    /// Rewrites and moves what is needed so that the file is no larger than its contents, as far as a full
+    /// disk has room for copies. `progress` is called without a lock, and may call whatever there is.
+    pub(crate) fn shrink(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
         self.check_writable()?;
-        self.settle()?;
+        self.compact()?;
         let paused = self.pause_merges();
         self.check_open()?;
         // Only what is closed and written is moved.
@@ -140,7 +142,7 @@ impl Engine {
 
     /// Moves the file's tail into its holes as long as these are many and `go_on` says so, and cuts it.
     /// REQUIRES: merges are held back.
-    pub(super) fn tighten(&self, go_on: impl Fn() -> bool) -> Result<()> {
+    pub(super) fn shrink_file(&self, go_on: impl Fn() -> bool) -> Result<()> {
         let go_on = || self.is_loose_for_idle_time() && go_on();
         if go_on() && self.values.close_at(self.space.end())? {
             self.values.sync()?;
@@ -165,8 +167,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Brings a file that is being closed down to what its records need. REQUIRES: nothing is in memory, and merges
-    /// are held back.
+    /// Brings a file that is being closed down to what its records need. REQUIRES: nothing is in memory, and
+    /// merges are held back.
     pub(super) fn shrink_for_closing(&self) -> Result<()> {
         let dropped = if self.config.background_merges { self.drop_dead(true) } else { Ok(()) };
         // Where there was no room for that, there may be holes all the same. A damaged file is left as it is.
@@ -179,8 +181,8 @@ impl Engine {
         dropped
     }
 
-    /// Writes anew what keeps more dead bytes than may be. A table that is damaged is left as it is, which is told
-    /// when the others are done; so is one for which there is no room. REQUIRES: merges are held back.
+    /// Writes anew what keeps more dead bytes than may be. A table that is damaged is left as it is, which is
+    /// told when the others are done; so is one for which there is no room. REQUIRES: merges are held back.
     pub(super) fn drop_dead(&self, closing: bool) -> Result<()> {
         let (mut damaged, mut told) = (Vec::new(), Ok(()));
         let rounds = if self.room.is_tight() { TIGHT_ROUNDS_MAX } else { ROUNDS_MAX };
@@ -194,12 +196,14 @@ impl Engine {
             }
             let (mut bytes, mut jobs) = (0, 0);
             for id in ids {
-                let Some(job) = self.state.load().table(id).ok().and_then(|t| excess.job(t)) else { continue };
+                let Some(job) = self.state.load().table(id).ok().and_then(|t| excess.job(t)) else {
+                    continue;
+                };
                 if !closing {
                     self.check_open()?;
                 }
                 bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
-                match self.merge_in_room(Job { closing, together: true, ..job }) {
+                match self.merge_in_room(MergeJob { closing, together: true, ..job }) {
                     Ok(_) => jobs += 1,
                     Err(Error::NoSpace { .. }) => {}
                     Err(e @ Error::Corrupt { .. }) => {
@@ -221,8 +225,8 @@ impl Engine {
         told
     }
 
-    /// What idle time does when everything is merged: lets go of the log and of what is dead, and moves the tail,
-    /// as long as `go_on` says so.
+    /// What idle time does when everything is merged: lets go of the log and of what is dead, and moves the
+    /// tail, as long as `go_on` says so.
     pub(super) fn tidy(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
         let go_on = || go_on() && !self.stopping();
         for _ in 0..ROUNDS_MAX {
@@ -233,7 +237,7 @@ impl Engine {
             self.drop_dead_aside(class, go_on)?;
             if go_on() && self.is_loose_for_idle_time() {
                 let _paused = self.pause_merges();
-                self.tighten(go_on)?;
+                self.shrink_file(go_on)?;
             }
             self.trim()?;
             if !go_on() || self.file_mark() == before {
@@ -256,8 +260,9 @@ impl Engine {
 
     /// As `drop_dead`, once, beside other merges.
     fn drop_dead_aside(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
-        // Whoever holds merges back replaces runs, whose places are free only when nobody looks at them: this ends then.
-        let go_on = || go_on() && self.holding_back.load(Ordering::Relaxed) == 0;
+        // Whoever holds merges back replaces runs, whose places are free only when nobody looks at them: this
+        // ends then.
+        let go_on = || go_on() && self.relief.holding_back.load(Ordering::Relaxed) == 0;
         let excess = self.excess_while(&go_on);
         if excess.is_empty() || !go_on() {
             return Ok(());

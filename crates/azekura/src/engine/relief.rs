@@ -1,34 +1,38 @@
 //! A disk that is nearly full: who may still write, and how room is made.
 //!
-//! A **reserve** is held back: a part of the room that commits may not take that add something. So whatever was
-//! acknowledged can be flushed, and what frees finds the room that it needs before it gives any back: a remove is logged
-//! and flushed, a merge writes before its inputs go. Commits that only remove may take most of the reserve; flushes
-//! and checkpoints all of it. Merges leave what a flush needs and a part of the reserve, for how much they write before
-//! they free anything is an estimate: one that comes to that ends, and gives back what it has not put in place. Those of
-//! the background leave half of the reserve to those that are to make room.
+//! A **reserve** is held back: a part of the room that commits may not take that add something. So whatever
+//! was acknowledged can be flushed, and what frees finds the room that it needs before it gives any back: a
+//! remove is logged and flushed, a merge writes before its inputs go. Commits that only remove may take most
+//! of the reserve; flushes and checkpoints all of it. Merges leave what a flush needs and a part of the
+//! reserve, for how much they write before they free anything is an estimate: one that comes to that ends,
+//! and gives back what it has not put in place. Those of the background leave half of the reserve to those
+//! that are to make room.
 //!
-//! Where there is not enough, whoever wants to commit makes room first: by a flush, after which the log is needless, and
-//! by merging what is known to hold garbage. Only if that does not help is the commit refused.
+//! Where there is not enough, whoever wants to commit makes room first: by a flush, after which the log is
+//! needless, and by merging what is known to hold garbage. Only if that does not help is the commit refused.
 //!
 //! And on such a disk the engine works as with a small memtable, a part of the room that is left: runs, their
 //! partitions and value segments are small, so that what a merge writes before its inputs go is little.
 //!
 //! Lock order: `relieving` comes before all others but `changing_tables`.
 
+mod estimates;
+
+use estimates::{alive_part, hidden_bytes, merge_need, parts};
+
 use super::Engine;
 use super::batch::Batch;
 use super::checkpoint::Purpose;
-use super::compact::Passing;
-use super::job::partition_bytes;
-use super::pick::Job;
-use super::state::{SortedRun, TableState};
+use super::compaction::output::partition_bytes;
+use super::compaction::pick::MergeJob;
+use super::state::{Level, TableState};
 use super::waste::Sparse;
-use crate::api::Config;
 use crate::base::error::{Error, Result};
 use crate::base::sync::thread::sleep;
+use crate::base::sync::{Mutex, Rank};
+use crate::engine::config::Config;
 use crate::format::block::Tag;
 use std::cmp::Reverse;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -39,8 +43,8 @@ const RESERVE_PART: u64 = 6;
 const RESERVE_BYTES_MIN: u64 = 64 << 10;
 const RESERVE_MEMTABLES_MAX: u64 = 6;
 const RESERVE_BYTES_MAX: u64 = 16 << 20;
-/// Merges leave this part of it, and those that are to make room this one: what flushes take must be in one piece, and
-/// merges leave small ones.
+/// Merges leave this part of it, and those that are to make room this one: what flushes take must be in one
+/// piece, and merges leave small ones.
 const MERGES_PART: u64 = 2;
 const URGENT_PART: u64 = 16;
 /// What frees leaves this part of it to flushes and merges.
@@ -48,9 +52,11 @@ const FREEING_PART: u64 = 8;
 /// A memtable is this part of the room, but no less.
 const MEMTABLE_PART: u64 = 16;
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
-/// What a record needs in a run beyond what it takes in memory (filter, fence, the rest of a page): a part of it.
+/// What a record needs in a run beyond what it takes in memory (filter, fence, the rest of a page): a part of
+/// it.
 const RUN_OVERHEAD_PART: u64 = 4;
-/// What any flush needs: a manifest, a segment of the log; and for each table a run, or a place in the manifest.
+/// What any flush needs: a manifest, a segment of the log; and for each table a run, or a place in the
+/// manifest.
 const FLUSH_BYTES_MIN: u64 = 64 << 10;
 const TABLE_RUN_BYTES: u64 = 12 << 10;
 const TABLE_BYTES: u64 = 64;
@@ -63,7 +69,7 @@ const GARBAGE_PART: u64 = 32;
 const GAIN_BYTES_MIN: u64 = 64 << 10;
 /// What a delete takes in a run, about.
 const DELETE_BYTES: u64 = 8;
-/// A full disk is left with no more sorted runs of a table than this, or more than were left the last time.
+/// A full disk is left with no more levels of a table than this, or more than were left the last time.
 const LEVELS_MANY: usize = 6;
 /// Of a merge for which there is no room so many parts are tried, those first by which most goes.
 const TRIES_MAX: usize = 4;
@@ -73,8 +79,10 @@ const FEW_MAX: usize = 4;
 const MERGES_MAX: usize = 64;
 /// The first may only find out which large values are dead, and the next one then moves those beside them.
 const MERGES_IN_VAIN: u32 = 2;
-/// What has become needless is free when nobody looks at it any more. The background is done after so long.
-const LOOKS_MAX: u32 = 10;
+/// What has become needless is free when nobody looks at it any more. A moment is always waited for that, and
+/// a second where that is much: the background is done by then on a busy machine, too.
+const LOOKS_MIN: u32 = 10;
+const LOOKS_MAX: u32 = 500;
 const LOOK_TIME: Duration = Duration::from_millis(2);
 /// On a tight disk a value segment's values are moved when this part of it is dead, and no less than this.
 const TIGHT_DEAD_PART: u64 = 8;
@@ -91,15 +99,41 @@ pub(super) fn tight_below(config: &Config) -> u64 {
 
 /// What making room has come to when that was in vain, lest it is tried again and again.
 #[derive(Default)]
-pub(super) struct Vain {
+struct Vain {
     /// Nothing has changed as long as this is the same.
     mark: [u64; 3],
     /// So much garbage was left: merges are tried again when there is more.
     garbage: u64,
-    /// And so many sorted runs of a table.
+    /// And so many levels of a table.
     levels: usize,
     /// Tables that could not be read: nobody who commits to others is to be told, or kept from his room.
     damaged: Vec<u32>,
+}
+
+/// Who may write on a nearly full disk, and who makes room there.
+pub(super) struct Relief {
+    /// Held by whoever makes room.
+    vain: Mutex<Vain>,
+    /// What commits that are under way may come to take.
+    admitted: AtomicU64,
+    /// What merges that are under way may.
+    merging: AtomicU64,
+    /// How many hold merges back, for those who would be in their way.
+    pub(super) holding_back: AtomicU64,
+    /// How many records have been removed since the last flush for that.
+    removes: AtomicU64,
+}
+
+impl Default for Relief {
+    fn default() -> Relief {
+        Relief {
+            vain: Mutex::ranked(Rank::Relieving, Vain::default()),
+            admitted: AtomicU64::new(0),
+            merging: AtomicU64::new(0),
+            holding_back: AtomicU64::new(0),
+            removes: AtomicU64::new(0),
+        }
+    }
 }
 
 /// What has been let pass and is not yet where it is counted otherwise: until this is dropped it counts here.
@@ -126,10 +160,11 @@ impl Drop for Admitted<'_> {
 impl Engine {
     /// Whether somebody waits for merges to end on a nearly full disk: a commit that needs room, for one.
     pub(super) fn is_held_up(&self) -> bool {
-        self.holding_back.load(Ordering::Relaxed) > 0 && self.room.is_tight()
+        self.relief.holding_back.load(Ordering::Relaxed) > 0 && self.room.is_tight()
     }
 
-    /// How large memtables are to become before they are flushed, by which all that is made of them is measured.
+    /// How large memtables are to become before they are flushed, by which all that is made of them is
+    /// measured.
     pub(super) fn flush_bytes(&self) -> u64 {
         let most = self.config.memtable_bytes;
         if !self.room.is_tight() {
@@ -154,14 +189,19 @@ impl Engine {
     /// Lets a batch pass, or refuses it for want of room.
     #[inline(always)]
     pub(super) fn admit_batch(&self, batch: &Batch) -> Result<Admitted<'_>> {
-        if self.room.is_tight() { self.admit_measured(batch) } else { Ok(Admitted { count: &self.admitted, bytes: 0 }) }
+        if self.room.is_tight() {
+            self.admit_measured(batch)
+        } else {
+            Ok(Admitted { count: &self.relief.admitted, bytes: 0 })
+        }
     }
 
     #[cold]
     fn admit_measured(&self, batch: &Batch) -> Result<Admitted<'_>> {
         let made: u64 = batch.created.iter().map(|t| t.name.len() as u64 + TABLE_BYTES).sum();
         let bytes = made + batch.parts.iter().map(|p| p.block.bytes() as u64 + p.ranges.bytes()).sum::<u64>();
-        let only_deletes = || batch.parts.iter().all(|p| (0..p.block.len()).all(|i| p.block.tag(i) == Tag::Delete));
+        let only_deletes =
+            || batch.parts.iter().all(|p| (0..p.block.len()).all(|i| p.block.tag(i) == Tag::Tombstone));
         let frees = batch.created.is_empty() && only_deletes();
         let run_bytes = bytes + bytes / RUN_OVERHEAD_PART;
         // What is not to be durable at once needs no log if a flush comes first.
@@ -170,7 +210,7 @@ impl Engine {
         if frees {
             let all = batch.parts.iter().any(|p| !p.ranges.is_empty());
             let removed = batch.parts.iter().map(|p| p.block.len() as u64).sum();
-            self.removes.fetch_add(if all { u64::from(u32::MAX) } else { removed }, Ordering::Relaxed);
+            self.relief.removes.fetch_add(if all { u64::from(u32::MAX) } else { removed }, Ordering::Relaxed);
         }
         Ok(admitted)
     }
@@ -178,7 +218,11 @@ impl Engine {
     /// Lets a large value pass that will be stored.
     pub(super) fn admit_value(&self, len: usize) -> Result<Admitted<'_>> {
         let bytes = if self.room.is_tight() { len as u64 } else { 0 };
-        if bytes > 0 { self.admit(bytes, false) } else { Ok(Admitted { count: &self.admitted, bytes }) }
+        if bytes > 0 {
+            self.admit(bytes, false)
+        } else {
+            Ok(Admitted { count: &self.relief.admitted, bytes })
+        }
     }
 
     /// Lets so many bytes pass; `frees`: they make room in the end.
@@ -191,27 +235,29 @@ impl Engine {
             return Ok(admitted);
         }
         let kept = if frees { reserve / FREEING_PART } else { reserve };
-        let mut admitted = self.relieve(!frees, || self.fits(bytes, reserve))?.or_else(|| self.fits(bytes, kept));
+        let mut admitted =
+            self.relieve(!frees, || self.fits(bytes, reserve))?.or_else(|| self.fits(bytes, kept));
         if admitted.is_none() && frees {
-            // To be refused here is to be stuck: all is tried anew, and what flushes need is all that is kept.
-            *self.relieving.lock() = Vain::default();
+            // To be refused here is to be stuck: all is tried anew, and what flushes need is all that is
+            // kept.
+            *self.relief.vain.lock() = Vain::default();
             admitted = self.relieve(true, || self.fits(bytes, kept))?.or_else(|| self.fits(bytes, 0));
         }
         admitted.ok_or(Error::NoSpace { during: "making room for a commit" })
     }
 
-    /// Whether there is room for so many bytes, beside what is kept, what memory needs and what others were admitted
-    /// with.
+    /// Whether there is room for so many bytes, beside what is kept, what memory needs and what others were
+    /// admitted with.
     fn fits(&self, bytes: u64, kept: u64) -> Option<Admitted<'_>> {
-        let (admitted, others) = Admitted::new(&self.admitted, bytes);
+        let (admitted, others) = Admitted::new(&self.relief.admitted, bytes);
         let need = kept.saturating_add(self.flush_need()).saturating_add(others).saturating_add(bytes);
         self.room.secure(need).then_some(admitted)
     }
 
-    /// Makes room until there is what is wanted, or nothing more can be done. `patient`: it waits a moment for those who
-    /// still look at what has become needless.
+    /// Makes room until there is what is wanted, or nothing more can be done. `patient`: it waits a moment
+    /// for those who still look at what has become needless.
     fn relieve<T>(&self, patient: bool, wanted: impl Fn() -> Option<T>) -> Result<Option<T>> {
-        let mut vain = self.relieving.lock();
+        let mut vain = self.relief.vain.lock();
         // Others may have made some, in the file or beside it.
         self.room.look();
         if let Some(found) = wanted() {
@@ -231,15 +277,33 @@ impl Engine {
         if found.is_none() && self.most_to_gain(&vain).is_some() {
             self.relieve_by_merges(&mut vain)?;
             found = wanted();
-            vain.garbage =
-                self.garbage(&vain.damaged).map_or(0, |g| g.1).min(if found.is_some() { 0 } else { u64::MAX });
+            vain.garbage = self.garbage(&vain.damaged).map_or(0, |g| g.1).min(if found.is_some() {
+                0
+            } else {
+                u64::MAX
+            });
             vain.levels = self.tallest(&vain.damaged).map_or(0, |t| t.1);
         }
         if found.is_none() && patient {
-            found = patiently(&wanted);
+            found = self.patiently(&wanted);
         }
         vain.mark = self.room_mark();
         Ok(found)
+    }
+
+    /// Asks until those have ended who were looking at what is needless now: it is free then. Threads of the
+    /// background are done soon; longer is waited only for as much as would help.
+    fn patiently<T>(&self, wanted: &impl Fn() -> Option<T>) -> Option<T> {
+        for look in 0..LOOKS_MAX {
+            if let Some(found) = wanted() {
+                return Some(found);
+            }
+            if look >= LOOKS_MIN && self.room.needless_bytes() < self.gain_worth() {
+                return None;
+            }
+            sleep(LOOK_TIME);
+        }
+        None
     }
 
     /// What is looked at to see whether anything has changed.
@@ -249,21 +313,22 @@ impl Engine {
 
     /// Flushes, if much of the log or of memory goes by that, or what is in memory hides much.
     fn relieve_by_flush(&self) -> Result<()> {
-        let removes = self.removes.load(Ordering::Relaxed);
+        let removes = self.relief.removes.load(Ordering::Relaxed);
         let hidden = self.room.taken_bytes() as f64 / self.records() * removes as f64;
         let log_bytes = self.log.file_bytes() + self.counters.old_log_bytes.load(Ordering::Relaxed);
         let values = self.lock_commit().large_bytes;
-        let gain = log_bytes.saturating_add(self.pace.memtable_bytes()).saturating_add(values) as f64 + hidden;
+        let gain =
+            log_bytes.saturating_add(self.pace.memtable_bytes()).saturating_add(values) as f64 + hidden;
         if gain >= (self.reserve_bytes() / FLUSH_PART).max(GAIN_BYTES_MIN) as f64 {
             let done = self.flush();
             if done.is_ok() {
-                self.removes.fetch_sub(removes, Ordering::Relaxed);
+                self.relief.removes.fetch_sub(removes, Ordering::Relaxed);
             }
             no_matter(done)?;
         }
         // Whoever flushes lets go of what was there before.
         drop(self.flushing.lock());
-        if !self.retired.lock().is_empty() {
+        if !self.pending_free.lock().is_empty() {
             no_matter(self.checkpoint(Purpose::Plain))?;
         }
         Ok(())
@@ -276,7 +341,8 @@ impl Engine {
         records.max(1) as f64
     }
 
-    /// Merges tables that hold more garbage than was left the last time, or many sorted runs, as long as that helps.
+    /// Merges tables that hold more garbage than was left the last time, or many levels, as long as that
+    /// helps.
     fn relieve_by_merges(&self, vain: &mut Vain) -> Result<()> {
         self.lock_commit().clear_spares();
         no_matter(self.values.close_open())?;
@@ -290,7 +356,7 @@ impl Engine {
             if in_vain == MERGES_IN_VAIN {
                 break;
             }
-            match no_matter(self.merge_in_room(Job::new(table, levels, true)).map(drop)) {
+            match no_matter(self.merge_in_room(MergeJob::new(table, levels, true)).map(drop)) {
                 Err(Error::Corrupt { .. }) => vain.damaged.push(table),
                 done => done?,
             }
@@ -301,16 +367,17 @@ impl Engine {
         Ok(())
     }
 
-    /// The table with the most garbage, if that is much more than was left the last time, or else the one with the most
-    /// sorted runs, if these are many: the more, the more room a merge needs that frees anything.
-    fn most_to_gain(&self, vain: &Vain) -> Option<(u32, Vec<Arc<SortedRun>>)> {
-        let dirty = self.garbage(&vain.damaged).filter(|g| g.1 >= vain.garbage + self.gain_worth()).map(|g| g.0);
+    /// The table with the most garbage, if that is much more than was left the last time, or else the one
+    /// with the most levels, if these are many: the more, the more room a merge needs that frees anything.
+    fn most_to_gain(&self, vain: &Vain) -> Option<(u32, Vec<Arc<Level>>)> {
+        let dirty =
+            self.garbage(&vain.damaged).filter(|g| g.1 >= vain.garbage + self.gain_worth()).map(|g| g.0);
         let tall = || self.tallest(&vain.damaged).filter(|t| t.1 > vain.levels + LEVELS_MANY).map(|t| t.0);
         let id = dirty.or_else(tall)?;
         self.state.load().table(id).ok().map(|t| (id, t.levels.to_vec()))
     }
 
-    /// The table with the most sorted runs, and how many, but for those that are damaged.
+    /// The table with the most levels, and how many, but for those that are damaged.
     fn tallest(&self, damaged: &[u32]) -> Option<(u32, usize)> {
         let state = self.state.load();
         state
@@ -321,23 +388,33 @@ impl Engine {
             .max_by_key(|t| t.1)
     }
 
-    /// Merges a table into one sorted run, as a job of all its runs says; where there is no room for that, some of them,
-    /// so that less is to be done the next time. True if it was all. REQUIRES: merges are held back.
-    pub(super) fn merge_in_room(&self, job: Job) -> Result<bool> {
+    /// Merges a table into one level, as a job of all its runs says; where there is no room for that, some of
+    /// them, so that less is to be done the next time. True if it was all. REQUIRES: merges are held back.
+    pub(super) fn merge_in_room(&self, job: MergeJob) -> Result<bool> {
         let (table, closing, together) = (job.table, job.closing, job.together);
-        let mut done = self.run_job(Job { urgent: true, ..job });
+        let mut done = self.run_job(MergeJob { urgent: true, ..job });
         let mut tried = 0;
         while matches!(done, Err(Error::NoSpace { .. })) {
             // A part of it may have been done.
-            let Ok(levels) = self.state.load().table(table).map(|t| t.levels.clone()) else { return Ok(true) };
+            let Ok(levels) = self.state.load().table(table).map(|t| t.levels.clone()) else {
+                return Ok(true);
+            };
             let jobs = parts(levels.len()).into_iter().map(|part| {
                 let bottom = part.end == levels.len();
-                Job { closing, together, urgent: true, ..Job::new(table, levels[part].to_vec(), bottom) }
+                MergeJob {
+                    closing,
+                    together,
+                    urgent: true,
+                    ..MergeJob::new(table, levels[part].to_vec(), bottom)
+                }
             });
-            let mut jobs: Vec<Job> = jobs.filter(|job| self.claim_for(job, alive_part(job)).is_some()).collect();
+            let mut jobs: Vec<MergeJob> =
+                jobs.filter(|job| self.claim_for(job, alive_part(job)).is_some()).collect();
             // Those for which there is room whatever goes come first.
-            let risky = |job: &Job| self.claim_for(job, 1.0).is_none();
-            jobs.sort_by_cached_key(|job| (risky(job), Reverse(hidden_bytes(&job.inputs)), merge_need(job, 1.0)));
+            let risky = |job: &MergeJob| self.claim_for(job, 1.0).is_none();
+            jobs.sort_by_cached_key(|job| {
+                (risky(job), Reverse(hidden_bytes(&job.inputs)), merge_need(job, 1.0))
+            });
             let Some(job) = jobs.into_iter().nth(tried).filter(|_| tried < TRIES_MAX) else {
                 return done.map(|_| false);
             };
@@ -349,14 +426,14 @@ impl Engine {
         done
     }
 
-    /// Lets a merge pass that is likely to find room, if such a part of what it reads is alive: one that ends half-way
-    /// takes more than it gives back.
-    pub(super) fn claim_for(&self, job: &Job, alive: f64) -> Option<Admitted<'_>> {
+    /// Lets a merge pass that is likely to find room, if such a part of what it reads is alive: one that ends
+    /// half-way takes more than it gives back.
+    pub(super) fn claim_for(&self, job: &MergeJob, alive: f64) -> Option<Admitted<'_>> {
         if !self.room.is_tight() {
-            return Some(Admitted { count: &self.merging, bytes: 0 });
+            return Some(Admitted { count: &self.relief.merging, bytes: 0 });
         }
         let need = merge_need(job, alive) + partition_bytes(self.flush_bytes(), 0, false) / 2;
-        let (claim, others) = Admitted::new(&self.merging, need);
+        let (claim, others) = Admitted::new(&self.relief.merging, need);
         (need.saturating_add(others) <= self.merges_room(job.urgent)).then_some(claim)
     }
 
@@ -371,7 +448,8 @@ impl Engine {
         !self.room.is_tight() || self.merges_room(urgent) > 0
     }
 
-    /// Cuts free space off the file's end, but on a tight disk what is held back there while commits may come.
+    /// Cuts free space off the file's end, but on a tight disk what is held back there while commits may
+    /// come.
     pub(super) fn trim(&self) -> Result<()> {
         let holds_back = self.room.is_tight() && self.check_open().is_ok();
         self.lower_spare();
@@ -382,7 +460,8 @@ impl Engine {
         (self.room.taken_bytes() / GARBAGE_PART).max(GAIN_BYTES_MIN)
     }
 
-    /// The table with the most garbage, and how much that is, if there is much, but for those that are damaged.
+    /// The table with the most garbage, and how much that is, if there is much, but for those that are
+    /// damaged.
     fn garbage(&self, damaged: &[u32]) -> Option<(u32, u64)> {
         let worth = self.gain_worth();
         let mut sparse = self.sparse_segments();
@@ -411,82 +490,10 @@ impl Engine {
     }
 }
 
-/// Asks until those have ended who were looking at what is needless now: it is free then.
-fn patiently<T>(wanted: &impl Fn() -> Option<T>) -> Option<T> {
-    for _ in 0..LOOKS_MAX {
-        if let Some(found) = wanted() {
-            return Some(found);
-        }
-        sleep(LOOK_TIME);
-    }
-    None
-}
-
 /// A full disk is no matter: what was to be done may as well be left, and there is no room for it.
 pub(super) fn no_matter(done: Result<()>) -> Result<()> {
     match done {
         Err(Error::NoSpace { .. }) => Ok(()),
         done => done,
     }
-}
-
-/// Which of `n` sorted runs may be merged where there is little room: all, a half, a quarter and so on, of the newest or of
-/// the oldest, or a few side by side.
-fn parts(n: usize) -> Vec<Range<usize>> {
-    let halves = std::iter::successors(Some(n.div_ceil(2)), |&m| Some(m.div_ceil(2))).take_while(|&m| m > FEW_MAX);
-    let mut parts: Vec<_> = halves.flat_map(|m| [0..m, n - m..n]).chain(std::iter::once(0..n)).collect();
-    parts.extend((2..=FEW_MAX.min(n.saturating_sub(1))).flat_map(|m| (0..=n - m).map(move |i| i..i + m)));
-    parts
-}
-
-/// What part of what a merge reads is likely to be alive.
-fn alive_part(job: &Job) -> f64 {
-    1.0 - hidden_bytes(&job.inputs) as f64 / sum_of(&job.inputs, |l| l.kept_bytes()).max(1) as f64
-}
-
-/// About how much a merge writes before what it has made needless goes, if such a part of it is alive.
-fn merge_need(job: &Job, alive: f64) -> u64 {
-    let Some((oldest, newer)) = job.inputs.split_last() else { return 0 };
-    let written = |read: u64| (read as f64 * alive) as u64;
-    let all = sum_of(&job.inputs, |l| l.bytes());
-    if !job.is_stepwise() {
-        return written(all);
-    }
-    let (mut freed, mut passed, mut most) = (0, 0, 0);
-    for run in &oldest.runs {
-        let end = run.info.max.as_slice();
-        // Of those that are being read, half.
-        let read = job.inputs.iter().flat_map(|l| &l.runs).map(|r| match () {
-            () if r.info.max.as_slice() <= end => r.info.bytes(),
-            () if r.info.min.as_slice() <= end => r.info.bytes() / 2,
-            () => 0,
-        });
-        most = most.max(written(read.sum()).saturating_sub(freed));
-        passed += run.info.bytes();
-        freed = passed + Passing::new(end).bytes(newer);
-    }
-    most.max(written(all).saturating_sub(freed))
-}
-
-fn sum_of(levels: &[Arc<SortedRun>], bytes: impl Fn(&SortedRun) -> u64) -> u64 {
-    levels.iter().map(|l| bytes(l)).fold(0, u64::saturating_add)
-}
-
-/// About how many bytes of some sorted runs the newer ones of them hide, large values included.
-fn hidden_bytes(levels: &[Arc<SortedRun>]) -> u64 {
-    let kept = sum_of(levels, |l| l.kept_bytes());
-    let mut older = kept;
-    let mut hidden = 0.0;
-    let each = kept as f64 / sum_of(levels, |l| l.records()).max(1) as f64;
-    for level in levels {
-        older = older.saturating_sub(level.kept_bytes());
-        hidden += if level.ranges.is_empty() {
-            let found = level.deletes() as f64 * each + level.kept_bytes() as f64 * f64::from(level.updates);
-            found.min(older as f64)
-        } else {
-            older as f64
-        };
-    }
-    // No more than there is.
-    (hidden as u64).min(kept)
 }

@@ -7,14 +7,14 @@
 
 use super::tableset::Tables;
 use crate::base::error::{Error, Result};
-use crate::base::key::{Kind, SortKey};
+use crate::base::key::{SortKey, TableKind};
 use crate::base::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, CountedArc, Mutex};
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::few::Few;
+use crate::format::ranges::Ranges;
 use crate::memtable::active::Active;
 use crate::memtable::chunk::Chunk;
-use crate::memtable::ranges::Ranges;
 use crate::run::Run;
 use crate::run::label::Origin;
 use crate::storage::Lease;
@@ -44,11 +44,11 @@ const ACTIVE_OVERHEAD_BYTES: usize = 128;
 
 /// The tag of an entry of the active buffer.
 pub(crate) fn tag_of(kind: u8) -> Tag {
-    Tag::from_code(kind).unwrap_or(Tag::Delete)
+    Tag::from_code(kind).unwrap_or(Tag::Tombstone)
 }
 
-/// A sorted run: partitions in key order, and their range deletes.
-pub(crate) struct SortedRun {
+/// A level: partitions in key order, and their range deletes.
+pub(crate) struct Level {
     pub(crate) runs: Vec<Arc<Run>>,
     /// The partitions' smallest keys, to find one by.
     bounds: Block,
@@ -59,16 +59,16 @@ pub(crate) struct SortedRun {
     pub(crate) updates: f32,
     /// How many of its partitions have joined it since it was merged, as far as this handle knows.
     pub(crate) joined: usize,
-    /// How often lookups have found their keys lately: 0 = never, `MOOD_MAX` = always.
-    mood: AtomicU8,
+    /// How often lookups have found their keys lately: 0 = never, `HIT_RATE_MAX` = always.
+    hit_rate: AtomicU8,
 }
 
-/// See `SortedRun::mood`.
-const MOOD_MAX: u8 = 8;
+/// See `Level::hit_rate`.
+const HIT_RATE_MAX: u8 = 8;
 
-/// What lookups in a sorted run have met lately.
+/// What lookups in a level have met lately.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mood {
+pub(crate) enum HitRate {
     /// Nearly all found their keys.
     Finds,
     Mixed,
@@ -76,49 +76,51 @@ pub(crate) enum Mood {
     Misses,
 }
 
-impl SortedRun {
+impl Level {
     #[inline(always)]
-    pub(crate) fn mood(&self) -> Mood {
-        match self.mood.load(Ordering::Relaxed) {
-            MOOD_MAX => Mood::Finds,
-            mood if mood > MOOD_MAX / 2 => Mood::Mixed,
-            _ => Mood::Misses,
+    pub(crate) fn hit_rate(&self) -> HitRate {
+        match self.hit_rate.load(Ordering::Relaxed) {
+            HIT_RATE_MAX => HitRate::Finds,
+            hit_rate if hit_rate > HIT_RATE_MAX / 2 => HitRate::Mixed,
+            _ => HitRate::Misses,
         }
     }
 
     /// A lookup found its key, at `place` of a page. One in sixteen counts, so that readers seldom
     /// write to a shared line, and the hash is not needed.
     #[inline(always)]
-    pub(crate) fn learn_present(&self, place: usize) {
+    pub(crate) fn record_hit_at(&self, place: usize) {
         if place & 15 == 0 {
-            self.set_mood(|mood| (mood + 1).min(MOOD_MAX));
+            self.set_hit_rate(|hit_rate| (hit_rate + 1).min(HIT_RATE_MAX));
         }
     }
 
     /// A lookup of a key of this hash has ended; one in sixteen counts.
     #[inline(always)]
-    pub(crate) fn learn(&self, hash: u64, found: bool) {
+    pub(crate) fn record_outcome(&self, hash: u64, found: bool) {
         if hash & 15 == 0 {
-            self.set_mood(|mood| if found { (mood + 1).min(MOOD_MAX) } else { mood.saturating_sub(1) });
+            self.set_hit_rate(|hit_rate| {
+                if found { (hit_rate + 1).min(HIT_RATE_MAX) } else { hit_rate.saturating_sub(1) }
+            });
         }
     }
 
     /// A page was searched in vain.
     #[inline(always)]
-    pub(crate) fn learn_missed(&self) {
-        self.set_mood(|mood| mood.saturating_sub(1));
+    pub(crate) fn record_miss(&self) {
+        self.set_hit_rate(|hit_rate| hit_rate.saturating_sub(1));
     }
 
     #[inline(always)]
-    fn set_mood(&self, change: impl FnOnce(u8) -> u8) {
-        let mood = self.mood.load(Ordering::Relaxed);
-        let next = change(mood);
-        if next != mood {
-            self.mood.store(next, Ordering::Relaxed);
+    fn set_hit_rate(&self, change: impl FnOnce(u8) -> u8) {
+        let hit_rate = self.hit_rate.load(Ordering::Relaxed);
+        let next = change(hit_rate);
+        if next != hit_rate {
+            self.hit_rate.store(next, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn new(runs: Vec<Arc<Run>>, updates: f32, newest: u64) -> Result<SortedRun> {
+    pub(crate) fn new(runs: Vec<Arc<Run>>, updates: f32, newest: u64) -> Result<Level> {
         let mut ranges = Ranges::default();
         for run in runs.iter().filter(|r| r.info.ranges > 0) {
             ranges.add_all(&run.meta()?.ranges);
@@ -129,12 +131,12 @@ impl SortedRun {
             bounds.push(&run.info.min, Tag::Put, &[]);
         }
         bounds.index();
-        Ok(SortedRun { runs, bounds, ranges, newest, updates, joined: 0, mood: AtomicU8::new(MOOD_MAX) })
+        Ok(Level { runs, bounds, ranges, newest, updates, joined: 0, hit_rate: AtomicU8::new(HIT_RATE_MAX) })
     }
 
     /// The same, of whose partitions so many have joined it.
-    pub(crate) fn joined_by(self, joined: usize) -> SortedRun {
-        SortedRun { joined, ..self }
+    pub(crate) fn joined_by(self, joined: usize) -> Level {
+        Level { joined, ..self }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -182,7 +184,7 @@ impl SortedRun {
 #[derive(Clone)]
 pub(crate) struct TableState {
     pub(crate) id: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TableKind,
     pub(crate) name: Arc<str>,
     pub(crate) active: Option<CountedArc<ActiveBuf>>,
     /// Newest first, older than `active`.
@@ -190,7 +192,7 @@ pub(crate) struct TableState {
     /// Being flushed; newest first, older than `chunks`.
     pub(crate) frozen: Arc<Vec<Arc<Chunk>>>,
     /// Newest first, older than `frozen`.
-    pub(crate) levels: Arc<Vec<Arc<SortedRun>>>,
+    pub(crate) levels: Arc<Vec<Arc<Level>>>,
     /// What there is instead of runs in a small table, older than `frozen`.
     pub(crate) few: Option<Few>,
     /// Whether somebody reads the memtable, so that filters pay; noted anew for each. None before the first.
@@ -208,16 +210,17 @@ const ACTIVE_BYTES_MAX: u32 = 2 << 20;
 /// How much larger the buffer after a full one is.
 const ACTIVE_GROWTH: u32 = 8;
 
-/// The lists of all tables that have nothing in them: an allocation of its own would be a good part of a table.
+/// The lists of all tables that have nothing in them: an allocation of its own would be a good part of a
+/// table.
 fn nothing<T>(shared: &'static LazyLock<Arc<Vec<T>>>) -> Arc<Vec<T>> {
     (**shared).clone()
 }
 
 static NO_CHUNKS: LazyLock<Arc<Vec<Arc<Chunk>>>> = LazyLock::new(Arc::default);
-static NO_LEVELS: LazyLock<Arc<Vec<Arc<SortedRun>>>> = LazyLock::new(Arc::default);
+static NO_LEVELS: LazyLock<Arc<Vec<Arc<Level>>>> = LazyLock::new(Arc::default);
 
 impl TableState {
-    pub(crate) fn new(id: u32, kind: Kind, name: Arc<str>) -> TableState {
+    pub(crate) fn new(id: u32, kind: TableKind, name: Arc<str>) -> TableState {
         TableState {
             id,
             kind,
@@ -259,7 +262,8 @@ impl TableState {
         self.active_bytes = self.active_bytes.min(enough).max(ACTIVE_BYTES_MIN);
     }
 
-    /// A freeze of others: what is known of the readers of an empty memtable is that of the one before, or nothing.
+    /// A freeze of others: what is known of the readers of an empty memtable is that of the one before, or
+    /// nothing.
     pub(super) fn pass_freeze(&mut self) {
         self.was_read = self.read.as_ref().is_some_and(|r| r.load(Ordering::Relaxed));
         self.read = self.was_read.then(Arc::default);
@@ -272,7 +276,9 @@ impl TableState {
 
     /// Whether nothing is in memory.
     pub(crate) fn memtable_is_empty(&self) -> bool {
-        self.active.as_ref().is_none_or(|a| a.list.is_empty()) && self.chunks.is_empty() && self.frozen.is_empty()
+        self.active.as_ref().is_none_or(|a| a.list.is_empty())
+            && self.chunks.is_empty()
+            && self.frozen.is_empty()
     }
 
     /// Whether somebody has looked into the table's memtables lately.
@@ -298,7 +304,8 @@ pub(crate) struct State {
     pub(crate) frozen: Option<Arc<[u32]>>,
     /// Never given to two tables: those of all tables that ever were are below.
     pub(crate) next_table: u32,
-    /// Where runs are read in the file's mapping: whoever has the state may read them. None once it is closed.
+    /// Where runs are read in the file's mapping: whoever has the state may read them. None once it is
+    /// closed.
     pub(crate) lease: Option<Arc<Lease>>,
 }
 
@@ -352,7 +359,8 @@ impl State {
     pub(crate) fn without_table(&self, id: u32) -> State {
         let mut next = self.copy();
         next.tables.remove(id);
-        let left: Vec<u32> = self.frozen.iter().flat_map(|ids| ids.iter().copied()).filter(|&f| f != id).collect();
+        let left: Vec<u32> =
+            self.frozen.iter().flat_map(|ids| ids.iter().copied()).filter(|&f| f != id).collect();
         next.frozen = (!left.is_empty()).then(|| left.into());
         next
     }

@@ -1,17 +1,17 @@
 //! Making, renaming and dropping tables.
 //!
-//! A commit makes tables, any number at once: the log has their names until a manifest does, so that making one
-//! costs what a durable commit costs, however many there are. Which tables of the log are known to a manifest its
-//! `next_table` says.
+//! A commit makes tables, any number at once: the log has their names until a manifest does, so that making
+//! one costs what a durable commit costs, however many there are. Which tables of the log are known to a
+//! manifest its `next_table` says.
 //!
-//! Renaming and dropping are a checkpoint each, after a sync, so that what was committed before is never behind.
-//! The checkpoint comes first, and then the state: a full disk has changed nothing.
+//! Renaming and dropping are a checkpoint each, after a sync, so that what was committed before is never
+//! behind. The checkpoint comes first, and then the state: a full disk has changed nothing.
 
 use super::Engine;
 use super::batch::Batch;
 use super::state::{State, TableState};
 use crate::base::error::{Error, Result};
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use crate::base::limits::{NAME_BYTES_MAX, SHORT_COUNT_END};
 use crate::base::sync::Mutex;
 use crate::format::frame::NewTable;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 impl Engine {
     /// Makes tables, all or none, and gives the id of the first; the others' follow.
-    pub(crate) fn create_tables(&self, wanted: &[(&str, Kind)]) -> Result<u32> {
+    pub(crate) fn create_tables(&self, wanted: &[(&str, TableKind)]) -> Result<u32> {
         self.check_writable()?;
         let _changing = self.changing_tables.lock();
         let first = self.state.load().next_table;
@@ -97,7 +97,7 @@ impl Engine {
             self.pace.set_live(self.held_bytes(commit));
             // No durable checkpoint names them any more, and of the log's records those of unknown tables are
             // passed over, so that values go too.
-            table.levels.iter().flat_map(|l| &l.runs).for_each(|run| run.doom());
+            table.levels.iter().flat_map(|l| &l.runs).for_each(|run| run.free_on_drop());
             if !self.has_frozen() {
                 self.pace.set_frozen(0);
                 self.forget_flush_error();
@@ -121,8 +121,8 @@ impl Engine {
     }
 }
 
-/// Which tables the newest state has, by name: it changes with the state, under the commit lock, and whoever asks
-/// compares with the state that he has.
+/// Which tables the newest state has, by name: it changes with the state, under the commit lock, and whoever
+/// asks compares with the state that he has.
 #[derive(Default)]
 pub(super) struct Names(Mutex<HashMap<Arc<str>, u32>>);
 
@@ -146,7 +146,11 @@ fn check_name(name: &str) -> Result<()> {
         return Err(Error::Invalid { detail: "a table's name cannot be empty".into() });
     }
     if name.len() > NAME_BYTES_MAX {
-        return Err(Error::TooLarge { what: "table name", found: name.len() as u64, limit: NAME_BYTES_MAX as u64 });
+        return Err(Error::TooLarge {
+            what: "table name",
+            found: name.len() as u64,
+            limit: NAME_BYTES_MAX as u64,
+        });
     }
     Ok(())
 }

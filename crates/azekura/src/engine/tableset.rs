@@ -1,10 +1,10 @@
 //! The tables of a state, by id.
 //!
-//! A state is copied whenever a table changes its structure, so the copy must not cost what all tables cost: they
-//! stand in leaves of at most `LEAF_TABLES`, which copies share, and only the leaf of a changed table is copied
-//! (the first time, if several change in one step). Ids stand beside the references, so that a search touches no
-//! table but the one that it finds. Each leaf says how many of its tables have runs, so that whoever looks for
-//! runs passes over those that have none.
+//! A state is copied whenever a table changes its structure, so the copy must not cost what all tables cost:
+//! they stand in leaves of at most `LEAF_TABLES`, which copies share, and only the leaf of a changed table is
+//! copied (the first time, if several change in one step). Ids stand beside the references, so that a search
+//! touches no table but the one that it finds. Each leaf says how many of its tables have runs, so that
+//! whoever looks for runs passes over those that have none.
 
 use super::state::TableState;
 use std::sync::Arc;
@@ -106,8 +106,10 @@ impl Tables {
 
     /// As `set`, of a new table whose leaf is full: most are newer than all others, and begin a leaf.
     fn add_to_full(&mut self, at: usize, id: u32, with_runs: usize, table: Arc<TableState>) {
-        let newest =
-            self.leaves.get(at).is_none_or(|l| at + 1 == self.leaves.len() && l.tables.last().is_none_or(|t| t.0 < id));
+        let newest = self
+            .leaves
+            .get(at)
+            .is_none_or(|l| at + 1 == self.leaves.len() && l.tables.last().is_none_or(|t| t.0 < id));
         self.len += 1;
         if newest {
             self.leaves.push(Leaf { first: id, with_runs, tables: Arc::new(vec![(id, table)]) });
@@ -164,7 +166,7 @@ impl std::ops::Index<usize> for Tables {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::base::key::Kind;
+    use crate::base::key::TableKind;
     use std::collections::BTreeSet;
 
     #[test]
@@ -182,7 +184,7 @@ mod tests {
                 tables.remove(id);
                 ids.remove(&id);
             } else {
-                tables.set(TableState::new(id, Kind::Ordered, "t".into()));
+                tables.set(TableState::new(id, TableKind::Ordered, "t".into()));
                 ids.insert(id);
             }
             if step % 1000 == 0 {
@@ -203,10 +205,11 @@ mod tests {
     #[test]
     fn a_change_copies_one_leaf() {
         let mut tables = Tables::default();
-        (0..10_000).for_each(|id| tables.set(TableState::new(id, Kind::Ordered, "t".into())));
+        (0..10_000).for_each(|id| tables.set(TableState::new(id, TableKind::Ordered, "t".into())));
         let mut changed = tables.clone();
-        changed.set(TableState::new(5000, Kind::Ordered, "other".into()));
-        let shared = tables.leaves.iter().zip(&changed.leaves).filter(|(a, b)| Arc::ptr_eq(&a.tables, &b.tables));
+        changed.set(TableState::new(5000, TableKind::Ordered, "other".into()));
+        let shared =
+            tables.leaves.iter().zip(&changed.leaves).filter(|(a, b)| Arc::ptr_eq(&a.tables, &b.tables));
         assert_eq!(shared.count() + 1, tables.leaves.len());
         assert!(!tables.are_named_as(&changed) && tables.are_named_as(&tables.clone()));
     }

@@ -1,14 +1,14 @@
-//! What the background does (`crew.rs` says which of its threads are there): one thread flushes, one writes the log
-//! when the eventual delay has passed, one writes large values, and one for each class of merges. Merges run at lower
-//! priorities the longer they are, so that the operating system runs readers, writers and flushes first, and the short
-//! merges before the long.
+//! What the background does (`crew.rs` says which of its threads are there): one thread flushes, one writes
+//! the log when the eventual delay has passed, one writes large values, and one for each class of merges.
+//! Merges run at lower priorities the longer they are, so that the operating system runs readers, writers and
+//! flushes first, and the short merges before the long.
 
 use super::Engine;
 use super::checkpoint::Purpose;
+use super::compaction::pick::{CLASSES, MergeJob, Sizes, pick, pick_idle};
 use super::crew::Role;
 use super::idle::Watch;
-use super::pick::{CLASSES, Job, Sizes, pick, pick_idle};
-use super::state::{SortedRun, TableState};
+use super::state::{Level, TableState};
 use super::waste::Excess;
 use crate::base::error::{Error, Result};
 use crate::base::sync::{Instant, MutexGuard};
@@ -41,8 +41,8 @@ pub(super) const LOOK: Duration = Duration::from_millis(200);
 /// What the background threads share.
 #[derive(Default)]
 pub(super) struct Work {
-    /// Sorted runs that a merge is reading, and the class of the merge.
-    pub(super) busy: Vec<(usize, Arc<SortedRun>)>,
+    /// Levels that a merge is reading, and the class of the merge.
+    pub(super) busy: Vec<(usize, Arc<Level>)>,
     /// How many flushes the background has begun.
     flushes_begun: u64,
     /// Which of them failed last, and why, until one succeeds.
@@ -59,18 +59,19 @@ impl Work {
         self.jobs_running > 0
     }
 
-    /// Whether nobody reads the oldest of a table's sorted runs to replace it, so that others may.
-    pub(super) fn bottom_is_free(&self, levels: &[Arc<SortedRun>]) -> bool {
-        self.paused == 0 && levels.last().is_none_or(|bottom| !self.busy.iter().any(|(_, b)| Arc::ptr_eq(b, bottom)))
+    /// Whether nobody reads the oldest of a table's levels to replace it, so that others may.
+    pub(super) fn bottom_is_free(&self, levels: &[Arc<Level>]) -> bool {
+        self.paused == 0
+            && levels.last().is_none_or(|bottom| !self.busy.iter().any(|(_, b)| Arc::ptr_eq(b, bottom)))
     }
 
-    fn begin(&mut self, class: usize, job: &Job) {
+    fn begin(&mut self, class: usize, job: &MergeJob) {
         self.busy.extend(job.inputs.iter().map(|l| (class, l.clone())));
         self.jobs_running += 1;
     }
 
-    /// Another sorted run, or none, stands in the place of one that a merge may be reading: it is as busy.
-    pub(super) fn pass_on(&mut self, old: &Arc<SortedRun>, new: Option<&Arc<SortedRun>>) {
+    /// Another level, or none, stands in the place of one that a merge may be reading: it is as busy.
+    pub(super) fn replace_busy(&mut self, old: &Arc<Level>, new: Option<&Arc<Level>>) {
         let Some(at) = self.busy.iter().position(|(_, b)| Arc::ptr_eq(b, old)) else { return };
         match new {
             Some(new) => self.busy[at].1 = new.clone(),
@@ -165,8 +166,8 @@ impl Engine {
         self.work.lock().flushes_begun
     }
 
-    /// Waits until a flush has ended or a moment has passed (without a thread for it: flushes); an error if one
-    /// that began after number `after` has failed.
+    /// Waits until a flush has ended or a moment has passed (without a thread for it: flushes); an error if
+    /// one that began after number `after` has failed.
     pub(super) fn wait_for_flush(&self, after: u64) -> Result<()> {
         self.poison.check()?;
         if !self.config.threads || self.need(Role::Flush).is_err() {
@@ -214,8 +215,8 @@ impl Engine {
                 // A bulk's younger commits wait: a flush that is under way may save them the log. A few go
                 // along, so that there is one sync for all, and so does everything where syncs are slow.
                 let all = took > tick || self.log.queued_bytes() < LOG_BULK_BYTES;
-                // A failure poisons the handle, which is how writers learn of it. Where there is no room for the
-                // log, a flush makes it needless; if that finds none either, both are tried again.
+                // A failure poisons the handle, which is how writers learn of it. Where there is no room for
+                // the log, a flush makes it needless; if that finds none either, both are tried again.
                 let synced = self.sync_until(if all { newest } else { due });
                 if matches!(synced, Err(Error::NoSpace { .. })) {
                     let _later = self.rotate(&mut self.lock_commit());
@@ -290,7 +291,7 @@ impl Engine {
         }
     }
 
-    fn take_job(&self, class: usize, idle: bool) -> Option<Job> {
+    fn take_job(&self, class: usize, idle: bool) -> Option<MergeJob> {
         let mut work = self.work.lock();
         // Looked at under the lock, so that what is picked is not replaced before it is busy.
         let state = self.state.load_full();
@@ -298,11 +299,10 @@ impl Engine {
             return None;
         }
         let sizes = self.sizes();
-        let busy = |l: &Arc<SortedRun>| work.busy.iter().any(|(_, b)| Arc::ptr_eq(b, l));
-        let job =
-            state.tables.with_runs().find_map(|t| pick(t, class, &sizes, busy)).or_else(|| {
-                state.tables.with_runs().find_map(|t| if idle { pick_idle(t, false, busy) } else { None })
-            })?;
+        let busy = |l: &Arc<Level>| work.busy.iter().any(|(_, b)| Arc::ptr_eq(b, l));
+        let job = state.tables.with_runs().find_map(|t| pick(t, class, &sizes, busy)).or_else(|| {
+            state.tables.with_runs().find_map(|t| if idle { pick_idle(t, false, busy) } else { None })
+        })?;
         work.begin(class, &job);
         Some(job)
     }
@@ -322,7 +322,7 @@ impl Engine {
     }
 
     /// What a table has to do with an excess, unless others are at work on it.
-    pub(super) fn take_excess(&self, class: usize, excess: &Excess, table: u32) -> Option<Job> {
+    pub(super) fn take_excess(&self, class: usize, excess: &Excess, table: u32) -> Option<MergeJob> {
         let mut work = self.work.lock();
         let job = excess.job(self.state.load().table(table).ok()?)?;
         if work.paused > 0 || job.inputs.iter().any(|l| work.busy.iter().any(|(_, b)| Arc::ptr_eq(b, l))) {
@@ -345,7 +345,7 @@ impl Engine {
     pub(super) fn pause_merges(&self) -> Paused<'_> {
         let mut work = self.work.lock();
         work.paused += 1;
-        self.holding_back.fetch_add(1, Ordering::Relaxed);
+        self.relief.holding_back.fetch_add(1, Ordering::Relaxed);
         while work.jobs_running > 0 || work.reordering {
             self.work_changed.wait_for(&mut work, Duration::from_millis(50));
         }
@@ -367,9 +367,9 @@ pub(super) struct Paused<'a> {
 }
 
 impl Paused<'_> {
-    /// Calls out. Merges stay held back, but others may reorder the runs meanwhile: `f` may be the caller's code,
-    /// which may want to compact or to close, or wait for a thread that does. Nothing that was known of the runs
-    /// before holds afterwards.
+    /// Calls out. Merges stay held back, but others may reorder the runs meanwhile: `f` may be the caller's
+    /// code, which may want to compact or to close, or wait for a thread that does. Nothing that was known of
+    /// the runs before holds afterwards.
     pub(super) fn step_aside(&self, f: impl FnOnce()) {
         self.has_turn.set(false);
         self.end_turn();
@@ -393,7 +393,7 @@ impl Drop for Paused<'_> {
         if self.has_turn.get() {
             self.end_turn();
         }
-        self.engine.holding_back.fetch_sub(1, Ordering::Relaxed);
+        self.engine.relief.holding_back.fetch_sub(1, Ordering::Relaxed);
         self.engine.work.lock().paused -= 1;
         self.engine.work_changed.notify_all();
     }

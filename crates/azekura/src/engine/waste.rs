@@ -1,26 +1,27 @@
-//! What of the file is dead, and what must be written anew so that it goes: the rule that closing, idle time and
-//! compaction follow.
+//! What of the file is dead, and what must be written anew so that it goes: the rule that closing, idle time
+//! and compaction follow.
 //!
-//! Dead are records whose keys newer sorted runs have too, deletes, and what of value segments no record of a run
-//! refers to. The last is known exactly. Of a table's sorted runs, all may be dead but what the newest one puts; where
-//! that is more than may be, it is looked at closely: keys of the newer runs are looked up in the older ones if they
-//! are few, else some records of all runs in those before them. Tables that a merge costs little are merged unasked.
+//! Dead are records whose keys newer levels have too, deletes, and what of value segments no record of a run
+//! refers to. The last is known exactly. Of a table's levels, all may be dead but what the newest one puts;
+//! where that is more than may be, it is looked at closely: keys of the newer runs are looked up in the older
+//! ones if they are few, else some records of all runs in those before them. Tables that a merge costs little
+//! are merged unasked.
 //!
-//! Enough is chosen that no more than a part of the whole is left dead: the tables with the most first, then the
-//! emptiest segments.
+//! Enough is chosen that no more than a part of the whole is left dead: the tables with the most first, then
+//! the emptiest segments.
 
 use super::Engine;
+use super::compaction::output::partition_bytes;
+use super::compaction::pick::{MergeJob, SMALL_PARTITION_PART};
 use super::flush::in_levels;
-use super::job::partition_bytes;
-use super::pick::{Job, SMALL_PARTITION_PART};
-use super::state::{SortedRun, State, TableState};
+use super::state::{Level, State, TableState};
 use crate::base::codec::usize_of64;
 use crate::base::error::Result;
 use crate::base::key::SortKey;
 use crate::format::block::{Block, Tag};
 use crate::run::Run;
 use crate::run::reader::RunReader;
-use crate::values::{Segment, ValueRef};
+use crate::values::{Segment, ValuePointer};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ const LOG_PART: u64 = 32;
 const LOG_BYTES_MIN: u64 = 40 << 10;
 /// Tables whose runs have no more than this are merged rather than looked at.
 const CHEAP_BYTES: u64 = 1 << 20;
-/// So many keys of newer runs are looked up, each of them; where there are more, some records of so many pages.
+/// So many keys of newer runs are looked up, each of them; where there are more, some records of so many
+/// pages.
 const KEYS_MAX: u64 = 1024;
 const PAGES: u64 = 256;
 const RECORDS_OF_PAGE: usize = 4;
@@ -52,7 +54,7 @@ pub(super) struct Sparse {
 /// What is to be written anew.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Excess {
-    /// Tables to be merged into one sorted run, in ascending order.
+    /// Tables to be merged into one level, in ascending order.
     tables: Vec<u32>,
     /// Value segments to be emptied, through the tables that refer to them.
     sparse: Vec<u32>,
@@ -70,15 +72,16 @@ impl Excess {
     }
 
     /// What a table has to do with it.
-    pub(super) fn job(&self, table: &TableState) -> Option<Job> {
+    pub(super) fn job(&self, table: &TableState) -> Option<MergeJob> {
         let drain: Vec<u32> = self.sparse.iter().copied().filter(|&id| table.refers_to(id)).collect();
         let due = self.tables.binary_search(&table.id).is_ok() || !drain.is_empty();
         let inputs = table.levels.to_vec();
-        (due && !inputs.is_empty()).then(|| Job { drain, ..Job::new(table.id, inputs, true) })
+        (due && !inputs.is_empty()).then(|| MergeJob { drain, ..MergeJob::new(table.id, inputs, true) })
     }
 }
 
-/// How much of the `allowed` dead bytes may be in tables: what those in segments leave, and half of it at least.
+/// How much of the `allowed` dead bytes may be in tables: what those in segments leave, and half of it at
+/// least.
 fn allowed_in_tables(allowed: u64, sparse: &[Sparse]) -> u64 {
     allowed - sparse.iter().map(|s| s.dead_bytes).sum::<u64>().min(allowed / 2)
 }
@@ -168,7 +171,8 @@ impl Engine {
         let sparse = self.sparse_segments();
         let in_values: u64 = sparse.iter().map(|s| s.dead_bytes).sum();
         let runs: u64 = state.tables.iter().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();
-        let allowed = runs.saturating_add(large_bytes(&state)).saturating_add(in_values) / DEAD_PART + DEAD_BYTES_MIN;
+        let allowed =
+            runs.saturating_add(large_bytes(&state)).saturating_add(in_values) / DEAD_PART + DEAD_BYTES_MIN;
         let flush_bytes = self.flush_bytes();
         let at_most = |t: &Arc<TableState>| (t.id, dead_at_most(&t.levels, flush_bytes));
         let mut tables: Vec<(u32, u64)> = state.tables.iter().map(at_most).filter(|t| t.1 > 0).collect();
@@ -200,7 +204,7 @@ impl Engine {
         found.unwrap_or(0).min(at_most)
     }
 
-    /// By some records of all sorted runs: those of which a newer one says something are dead.
+    /// By some records of all levels: those of which a newer one says something are dead.
     fn sampled(&self, table: &TableState, allowed: u64, go_on: &dyn Fn() -> bool) -> Result<u64> {
         let levels = &table.levels;
         let runs: Vec<(usize, &Arc<Run>)> =
@@ -228,8 +232,8 @@ impl Engine {
         Ok(dead.max(unseen))
     }
 
-    /// Whether the log, the segment that is being filled, and values to which no run refers take more than they may of
-    /// an idle file.
+    /// Whether the log, the segment that is being filled, and values to which no run refers take more than
+    /// they may of an idle file.
     pub(super) fn log_is_long(&self) -> bool {
         let state = self.state.load_full();
         let bytes = |segments: Vec<Arc<Segment>>| segments.iter().map(|s| s.bytes()).sum::<u64>();
@@ -242,11 +246,12 @@ impl Engine {
     }
 }
 
-/// Bytes of a table's sorted runs that may be dead: all but what the newest one puts, and what partitions have beside
-/// their records that would be one if they were merged.
-fn dead_at_most(levels: &[Arc<SortedRun>], memtable_bytes: u64) -> u64 {
+/// Bytes of a table's levels that may be dead: all but what the newest one puts, and what partitions have
+/// beside their records that would be one if they were merged.
+fn dead_at_most(levels: &[Arc<Level>], memtable_bytes: u64) -> u64 {
     let Some((newest, older)) = levels.split_first() else { return 0 };
-    let deletes = (newest.bytes() / newest.records().max(1)).saturating_mul(newest.deletes()).min(newest.bytes());
+    let deletes =
+        (newest.bytes() / newest.records().max(1)).saturating_mul(newest.deletes()).min(newest.bytes());
     let bytes = levels.iter().map(|l| l.bytes()).sum();
     let small = partition_bytes(memtable_bytes, bytes, false) / SMALL_PARTITION_PART;
     let partitions = levels.iter().flat_map(|l| &l.runs).filter(|r| r.info.bytes() < small).count() as u64;
@@ -254,7 +259,7 @@ fn dead_at_most(levels: &[Arc<SortedRun>], memtable_bytes: u64) -> u64 {
     sum(older.iter().map(|l| l.kept_bytes())).saturating_add(beside)
 }
 
-/// By all keys of all but the oldest sorted run: what each hides is its next older version.
+/// By all keys of all but the oldest level: what each hides is its next older version.
 fn looked_up(table: &TableState, go_on: &dyn Fn() -> bool) -> Result<u64> {
     let mut dead = 0;
     let mut block = Block::new(None);
@@ -264,7 +269,7 @@ fn looked_up(table: &TableState, go_on: &dyn Fn() -> bool) -> Result<u64> {
         while go_on() && reader.next_block(&mut block)? {
             for i in 0..block.len() {
                 let key = block.key(i, &mut tmp);
-                if block.tag(i) == Tag::Delete {
+                if block.tag(i) == Tag::Tombstone {
                     dead += key.len() as u64;
                 }
                 dead += next_version_bytes(table, n + 1, SortKey::new(key))?;
@@ -274,13 +279,13 @@ fn looked_up(table: &TableState, go_on: &dyn Fn() -> bool) -> Result<u64> {
     Ok(dead)
 }
 
-/// What the newest version of a key takes in the sorted runs from `from` on, if it is no delete.
+/// What the newest version of a key takes in the levels from `from` on, if it is no delete.
 fn next_version_bytes(table: &TableState, from: usize, key: SortKey<'_>) -> Result<u64> {
     let hash = table.kind.filter_hash(key);
     for run in table.levels[from..].iter().filter_map(|l| l.run_for(key)) {
         if run.may_contain(hash)? {
             let found = run.look(key, |tag, value| match tag {
-                Tag::Delete => Ok(0),
+                Tag::Tombstone => Ok(0),
                 tag => Ok(key.bytes.len() as u64 + value_bytes(tag, value)?),
             })?;
             if let Some(bytes) = found {
@@ -293,11 +298,11 @@ fn next_version_bytes(table: &TableState, from: usize, key: SortKey<'_>) -> Resu
 
 /// What a record's value takes, in its run and in its segment.
 fn value_bytes(tag: Tag, value: &[u8]) -> Result<u64> {
-    let large = if tag == Tag::Large { u64::from(ValueRef::decode(value)?.len) } else { 0 };
+    let large = if tag == Tag::Large { u64::from(ValuePointer::decode(value)?.len) } else { 0 };
     Ok(value.len() as u64 + large)
 }
 
-/// Adds some records of a page of sorted run `n`, for all of them.
+/// Adds some records of a page of level `n`, for all of them.
 fn look_at(table: &TableState, n: usize, block: &Block, sample: &mut Sample) -> Result<()> {
     let newer = &table.levels[..n];
     let taken = block.len().min(RECORDS_OF_PAGE);
@@ -305,8 +310,9 @@ fn look_at(table: &TableState, n: usize, block: &Block, sample: &mut Sample) -> 
     for i in 0..taken {
         let i = i * block.len() / taken;
         let (key, tag) = (block.key(i, &mut tmp), block.tag(i));
-        let bytes = (key.len() as u64 + value_bytes(tag, block.value(i))?) as f64 * block.len() as f64 / taken as f64;
-        let dead = tag == Tag::Delete
+        let bytes =
+            (key.len() as u64 + value_bytes(tag, block.value(i))?) as f64 * block.len() as f64 / taken as f64;
+        let dead = tag == Tag::Tombstone
             || newer.iter().any(|l| l.ranges.covers(key))
             || in_levels(table.kind, newer, SortKey::new(key))?;
         sample.bytes += bytes;
@@ -317,7 +323,7 @@ fn look_at(table: &TableState, n: usize, block: &Block, sample: &mut Sample) -> 
 }
 
 impl TableState {
-    /// Whether a sorted run refers to a value segment.
+    /// Whether a level refers to a value segment.
     fn refers_to(&self, segment: u32) -> bool {
         self.levels.iter().any(|l| l.refers_to(segment))
     }

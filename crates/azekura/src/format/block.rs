@@ -18,10 +18,10 @@ use std::ops::Range;
 pub(crate) enum Tag {
     /// The value stands in the record.
     Put = 0,
-    /// The value stands in a value segment; the record holds a reference of `VALUE_REF_BYTES`.
+    /// The value stands in a value segment; the record holds a reference of `VALUE_POINTER_BYTES`.
     Large = 1,
     /// The key is absent, whatever older runs say.
-    Delete = 2,
+    Tombstone = 2,
 }
 
 impl Tag {
@@ -29,7 +29,7 @@ impl Tag {
         match code {
             0 => Some(Tag::Put),
             1 => Some(Tag::Large),
-            2 => Some(Tag::Delete),
+            2 => Some(Tag::Tombstone),
             _ => None,
         }
     }
@@ -67,7 +67,7 @@ impl Rec {
         match self.key_and_tag >> 24 {
             0 => Tag::Put,
             1 => Tag::Large,
-            _ => Tag::Delete,
+            _ => Tag::Tombstone,
         }
     }
 }
@@ -314,9 +314,10 @@ impl Block {
         let shift = self.heap.len();
         self.heap.extend_from_slice(&other.heap[start..end]);
         self.recs.extend(
-            other.recs[from..to]
-                .iter()
-                .map(|r| Rec { offset: u32_of(usize_of(r.offset) - start + shift), key_and_tag: r.key_and_tag }),
+            other.recs[from..to].iter().map(|r| Rec {
+                offset: u32_of(usize_of(r.offset) - start + shift),
+                key_and_tag: r.key_and_tag,
+            }),
         );
     }
 

@@ -1,5 +1,5 @@
-//! The few records of a small table, as they stand in the manifest and in memory: the rows of a log record. There
-//! are no deletes among them, for nothing is older, and no references to large values.
+//! The few records of a small table, as they stand in the manifest and in memory: the rows of a log record.
+//! There are no deletes among them, for nothing is older, and no references to large values.
 
 use super::block::{Block, Tag};
 use super::frame::{ROW_BYTES, read_rows, write_rows};
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn deletes_and_nothing_at_all_are_refused() {
         let mut block = Block::new(None);
-        for tag in [None, Some(Tag::Delete), Some(Tag::Large)] {
+        for tag in [None, Some(Tag::Tombstone), Some(Tag::Large)] {
             tag.into_iter().for_each(|tag| block.push(b"k", tag, b""));
             let mut w = Writer::default();
             write_rows(&mut w, &block);

@@ -27,9 +27,10 @@ use super::block::{Block, Fixed, Tag};
 use crate::base::checksum::crc;
 use crate::base::codec::{Reader, Writer, u32_at, u32_of, u64_at, usize_of};
 use crate::base::error::Result;
-use crate::base::key::{Kind, SortKey};
+use crate::base::fault::fault;
+use crate::base::key::{SortKey, TableKind};
 use crate::base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, SHORT_COUNT_END};
-use crate::memtable::ranges::Ranges;
+use crate::format::ranges::Ranges;
 use crate::space::Extent;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -97,11 +98,11 @@ impl Frame {
 
     /// Whether the checksum of the whole frame holds. REQUIRES: `b` holds header and payload.
     pub(crate) fn verify(&self, b: &[u8]) -> bool {
-        #[cfg(azekura_canary)]
-        if crate::base::canary::sings("skip_frame_checksum") {
+        if fault!("skip_frame_checksum") {
             return true;
         }
-        crate::base::checksum::is_ignored() || crc(0, &b[4..HEADER_BYTES + usize_of(self.len)]) == u32_at(b, 0)
+        crate::base::checksum::is_ignored()
+            || crc(0, &b[4..HEADER_BYTES + usize_of(self.len)]) == u32_at(b, 0)
     }
 }
 
@@ -109,13 +110,13 @@ impl Frame {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewTable {
     pub(crate) id: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TableKind,
     pub(crate) name: Arc<str>,
 }
 
 /// One table's part of a commit.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct RecordPart {
     pub(crate) table: u32,
     /// The commit makes the table, and writes nothing to it.
     pub(crate) created: Option<NewTable>,
@@ -140,7 +141,13 @@ pub(crate) fn end_record(w: &mut Writer, start: usize) {
 }
 
 /// Writes one table's part.
-pub(crate) fn write_part(w: &mut Writer, table: u32, segments: &[(u32, Extent)], ranges: &Ranges, block: &Block) {
+pub(crate) fn write_part(
+    w: &mut Writer,
+    table: u32,
+    segments: &[(u32, Extent)],
+    ranges: &Ranges,
+    block: &Block,
+) {
     w.u32(table);
     w.u32(u32_of(segments.len()));
     for (id, extent) in segments {
@@ -191,7 +198,7 @@ pub(crate) fn write_new_table(w: &mut Writer, table: &NewTable) {
 }
 
 /// Reads a record without its length: the sequence number and the parts.
-pub(crate) fn read_record(bytes: &[u8], at: u64) -> Result<(u64, Vec<Part>)> {
+pub(crate) fn read_record(bytes: &[u8], at: u64) -> Result<(u64, Vec<RecordPart>)> {
     let mut r = Reader::new(bytes, "log record", at);
     let seq = r.counted()?;
     let mut parts = Vec::new();
@@ -202,7 +209,7 @@ pub(crate) fn read_record(bytes: &[u8], at: u64) -> Result<(u64, Vec<Part>)> {
     Ok((seq, parts))
 }
 
-fn read_part(r: &mut Reader<'_>) -> Result<Part> {
+fn read_part(r: &mut Reader<'_>) -> Result<RecordPart> {
     let table = r.u32()?;
     let mut segments = Vec::new();
     for _ in 0..r.count(20)? {
@@ -215,12 +222,13 @@ fn read_part(r: &mut Reader<'_>) -> Result<Part> {
         FORM_TABLE => (Some(read_new_table(r, table)?), Block::new(None)),
         form => return Err(r.bad(format!("unknown form {form}"))),
     };
-    Ok(Part { table, created, segments, ranges, block })
+    Ok(RecordPart { table, created, segments, ranges, block })
 }
 
 fn read_new_table(r: &mut Reader<'_>, id: u32) -> Result<NewTable> {
     let code = r.u8()?;
-    let kind = Kind::from_code(code).ok_or_else(|| r.bad(format!("table {id} is of unknown kind {code}")))?;
+    let kind =
+        TableKind::from_code(code).ok_or_else(|| r.bad(format!("table {id} is of unknown kind {code}")))?;
     let name = std::str::from_utf8(r.blob()?).map_err(|_| r.bad(format!("table {id}: name is not UTF-8")))?;
     if id >= SHORT_COUNT_END - 1 || name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err(r.bad(format!("table {id} is impossible")));

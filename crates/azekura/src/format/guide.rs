@@ -92,7 +92,8 @@ impl Guide {
     pub(crate) fn read(bytes: &[u8]) -> Result<Guide, &'static str> {
         let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Err("page without a header") };
         let n = u16_at(header, 6);
-        let heads = Packed { base: u64_at(header, 8), slope: u64_at(header, 16), width: u32::from(header[24]) };
+        let heads =
+            Packed { base: u64_at(header, 8), slope: u64_at(header, 16), width: u32::from(header[24]) };
         if heads.width > 64 || n == 0 || header[4] != 1 {
             return Err("page header out of range");
         }
@@ -145,7 +146,8 @@ impl Guide {
         Ok(heap_at)
     }
 
-    /// As `read`, with marks as if keys were evenly spread: for lookups that look at no more of the page than they must.
+    /// As `read`, with marks as if keys were evenly spread: for lookups that look at no more of the page than
+    /// they must.
     pub(crate) fn read_even(bytes: &[u8]) -> Result<Guide, &'static str> {
         let mut guide = Guide::read(bytes)?;
         guide.measure(&bytes[usize_of(guide.heads_at)..]);
@@ -155,7 +157,8 @@ impl Guide {
         Ok(guide)
     }
 
-    /// Sets what turns a distance between heads into fractions of a segment; gives the span of the heads in `bits`.
+    /// Sets what turns a distance between heads into fractions of a segment; gives the span of the heads in
+    /// `bits`.
     fn measure(&mut self, bits: &[u8]) -> u64 {
         let heads = self.heads();
         // The line may begin below zero, so distances from it are compared, not the heads.
@@ -210,7 +213,7 @@ impl Guide {
     /// The tag of all records. REQUIRES: not `tags_differ`.
     #[inline(always)]
     pub(crate) fn common_tag(&self) -> Tag {
-        Tag::from_code(self.tag & !GENERAL).unwrap_or(Tag::Delete)
+        Tag::from_code(self.tag & !GENERAL).unwrap_or(Tag::Tombstone)
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@
 //! ```text
 //! u64 next id | u32 next table id | u64 flushed sequence number
 //! u32 n, then n logs:    u64 chain | u64 offset | u64 length | u64 first frame | u64 end frame
-//! u32 n, then n tables:  u32 id | u8 kind | blob name | u32 sorted runs, newest first, each:
+//! u32 n, then n tables:  u32 id | u8 kind | blob name | u32 levels, newest first, each:
 //!                        u64 newest | u32 partitions in key order, each a run
 //! u32 n, then n parts of value segments, those of one together: u32 id | u64 offset | u64 length | u64 used
 //! u32 n, then n small tables, which have no runs: u32 id | u32 n, then n rows as in the log
@@ -22,9 +22,9 @@ use super::block::{Fixed, Tag};
 use super::few::Few;
 use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use crate::base::limits::{ALIGN_BYTES, NAME_BYTES_MAX, PAGE_BYTES, SMALL_PAGE_BYTES, SUPERBLOCKS_BYTES};
-use crate::run::FILTER_PAGE_BASE;
+use crate::format::page::FILTER_PAGE_BASE;
 use crate::space::Extent;
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub(crate) struct RunInfo {
     pub(crate) large: Vec<(u32, u64)>,
 }
 
-/// One sorted run.
+/// One level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LevelInfo {
     /// What commits behind this number say is newer; see `run::label`.
@@ -87,9 +87,9 @@ pub(crate) struct LevelInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableInfo {
     pub(crate) id: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TableKind,
     pub(crate) name: Arc<str>,
-    /// Sorted runs, newest first.
+    /// Levels, newest first.
     pub(crate) levels: Vec<LevelInfo>,
 }
 
@@ -231,7 +231,11 @@ impl Manifest {
             let (chain, below) = (r.u64()?, r.u64()?);
             match logs.find(|log| log.chain == chain) {
                 Some(log) => log.durable_below = below,
-                None => return Err(r.bad(format!("frames of chain {chain}, which it does not have, are durable"))),
+                None => {
+                    return Err(
+                        r.bad(format!("frames of chain {chain}, which it does not have, are durable"))
+                    );
+                }
             }
         }
         r.finish()?;
@@ -242,7 +246,10 @@ impl Manifest {
 fn decode_extent(r: &mut Reader<'_>) -> Result<Extent> {
     let (offset, len) = (r.u64()?, r.u64()?);
     let aligned = offset % ALIGN_BYTES == 0 && len % ALIGN_BYTES == 0;
-    if !aligned || len == 0 || offset < SUPERBLOCKS_BYTES || offset.checked_add(len).is_none_or(|e| e > i64::MAX as u64)
+    if !aligned
+        || len == 0
+        || offset < SUPERBLOCKS_BYTES
+        || offset.checked_add(len).is_none_or(|e| e > i64::MAX as u64)
     {
         return Err(r.bad(format!("extent {offset}+{len} is impossible")));
     }
@@ -266,7 +273,8 @@ fn encode_table(w: &mut Writer, table: &TableInfo) {
 fn decode_table(r: &mut Reader<'_>) -> Result<TableInfo> {
     let id = r.counted_short()?;
     let code = r.u8()?;
-    let kind = Kind::from_code(code).ok_or_else(|| r.bad(format!("table {id} is of unknown kind {code}")))?;
+    let kind =
+        TableKind::from_code(code).ok_or_else(|| r.bad(format!("table {id} is of unknown kind {code}")))?;
     let name = std::str::from_utf8(r.blob()?).map_err(|_| r.bad(format!("table {id}: name is not UTF-8")))?;
     if name.len() > NAME_BYTES_MAX {
         return Err(r.bad(format!("table {id}: a name of {} bytes", name.len())));
@@ -380,18 +388,20 @@ impl RunInfo {
 
     /// Pages that the filter takes.
     pub(crate) fn filter_pages(&self) -> u64 {
-        self.filter_blocks.div_ceil(crate::run::filter::BLOCKS_PER_PAGE)
+        self.filter_blocks.div_ceil(crate::format::page::BLOCKS_PER_PAGE)
     }
 
     fn sizes_agree(&self) -> bool {
         let cut = self.page_bytes as u64;
         let whole = u64::from(self.units) * cut;
-        let data =
-            self.data_bytes <= whole && self.data_bytes + cut > whole && self.data_bytes.is_multiple_of(ALIGN_BYTES);
+        let data = self.data_bytes <= whole
+            && self.data_bytes + cut > whole
+            && self.data_bytes.is_multiple_of(ALIGN_BYTES);
         let sum: u128 = self.extents.iter().map(|e| u128::from(e.len)).sum();
         let filter = u128::from(self.filter_blocks).div_ceil(255) * PAGE_BYTES as u128;
         // A page counts its records in 16 bits; merges reserve memory by these numbers.
-        let counts = self.records <= u64::from(self.units) * u64::from(u16::MAX) && self.deletes <= self.records;
+        let counts =
+            self.records <= u64::from(self.units) * u64::from(u16::MAX) && self.deletes <= self.records;
         // Pages of data and of the filter are numbered apart, in 31 bits each.
         let numbers = self.units < FILTER_PAGE_BASE && self.filter_pages() < u64::from(FILTER_PAGE_BASE);
         data && counts && numbers && u128::from(self.data_bytes) + filter + u128::from(self.meta_bytes) <= sum
@@ -443,11 +453,15 @@ mod tests {
             }],
             tables: vec![TableInfo {
                 id: 1,
-                kind: Kind::Hash,
+                kind: TableKind::Hash,
                 name: "t".into(),
                 levels: vec![LevelInfo { newest: 70, runs: vec![run] }],
             }],
-            values: vec![ValueInfo { id: 1, extents: vec![Extent { offset: 131_072, len: 8192 }], used: 5000 }],
+            values: vec![ValueInfo {
+                id: 1,
+                extents: vec![Extent { offset: 131_072, len: 8192 }],
+                used: 5000,
+            }],
             few: vec![(2, few)],
         }
     }
@@ -467,7 +481,8 @@ mod tests {
         let m = sample();
         let bytes = m.encode();
         assert_eq!(Manifest::decode(&bytes, 0).unwrap(), m);
-        // Without what is durable of the log, and the small tables, it is a manifest from before there were any.
+        // Without what is durable of the log, and the small tables, it is a manifest from before there were
+        // any.
         let older = bytes.len() - SAMPLE_DURABLE_BYTES;
         let oldest = older - SAMPLE_FEW_BYTES;
         for n in (0..bytes.len()).filter(|n| ![oldest, older].contains(n)) {
@@ -557,8 +572,12 @@ mod tests {
     fn a_run_with_more_records_than_its_pages_hold_is_refused() {
         let of = |change: fn(&mut RunInfo)| {
             let mut manifest = sample();
-            let run =
-                manifest.tables.iter_mut().flat_map(|t| t.levels.iter_mut().flat_map(|l| &mut l.runs)).next().unwrap();
+            let run = manifest
+                .tables
+                .iter_mut()
+                .flat_map(|t| t.levels.iter_mut().flat_map(|l| &mut l.runs))
+                .next()
+                .unwrap();
             change(run);
             Manifest::decode(&manifest.encode(), 0)
         };
@@ -572,9 +591,13 @@ mod tests {
     fn a_run_with_more_pages_than_there_are_numbers_is_refused() {
         let of = |filter_pages: u64| {
             let mut manifest = sample();
-            let run =
-                manifest.tables.iter_mut().flat_map(|t| t.levels.iter_mut().flat_map(|l| &mut l.runs)).next().unwrap();
-            run.filter_blocks = filter_pages * crate::run::filter::BLOCKS_PER_PAGE;
+            let run = manifest
+                .tables
+                .iter_mut()
+                .flat_map(|t| t.levels.iter_mut().flat_map(|l| &mut l.runs))
+                .next()
+                .unwrap();
+            run.filter_blocks = filter_pages * crate::format::page::BLOCKS_PER_PAGE;
             run.extents = vec![Extent { offset: 8192, len: 1 << 62 }];
             Manifest::decode(&manifest.encode(), 0)
         };

@@ -18,26 +18,31 @@
 //!            general: common prefix | heads | key lengths | ends | tags (2 bits) | heap
 //! ```
 //!
-//! A packed column is a line and residuals (see `packed`). In a general page the head of a key is
-//! the eight bytes after the common prefix, zero-padded; the heap holds, record after record, what
-//! follows of the key and then the value, and `ends` says where each record's part stops. Widths
-//! of zero make lengths that do not vary free. The last 16 bytes of a page are never used, so that
-//! a residual may be read as 16 bytes wherever it stands. Number, table and run are for whoever has nothing
-//! but the page (`salvage`): readers know them from the manifest, and the checksum holds only where they are right.
+//! A packed column is a line and residuals (see `packed`). In a general page the head of a key is the eight
+//! bytes after the common prefix, zero-padded; the heap holds, record after record, what follows of the key
+//! and then the value, and `ends` says where each record's part stops. Widths of zero make lengths that do
+//! not vary free. The last 16 bytes of a page are never used, so that a residual may be read as 16 bytes
+//! wherever it stands. Number, table and run are for whoever has nothing but the page (`salvage`): readers
+//! know them from the manifest, and the checksum holds only where they are right.
 
-use super::block::{Block, Fixed, Tag};
+mod builder;
+
+use super::block::{Block, Tag};
 use super::guide::Guide;
 use super::packed::Packed;
 use super::search::{bisect, lower_bound_from};
 use super::unpacked::Unpacked;
 use crate::base::checksum::{crc, page_seed};
-use crate::base::codec::{u32_at, u32_of, u64_at, usize_of};
+use crate::base::codec::{u32_at, u64_at, usize_of};
 use crate::base::error::{Error, Result};
-use crate::base::key::{Kind, SortKey, common_prefix, head_after, head_of};
+use crate::base::fault::fault;
+use crate::base::key::{SortKey, TableKind, head_after, head_of};
 use crate::base::limits::{KEY_BYTES_MAX, PAGE_BYTES, SMALL_PAGE_BYTES};
 use crate::base::prefetch::prefetch_lines;
 use std::cmp::Ordering;
 use std::ops::Range;
+
+pub(crate) use builder::{GeneralBuilder, build_fixed};
 
 /// Where the columns begin.
 pub(crate) const HEADER_BYTES: usize = 64;
@@ -52,9 +57,11 @@ const LARGEST_BYTES: usize = 6 * PAGE_BYTES;
 /// Values from here on are never stored inline, whatever the options say.
 pub(crate) const INLINE_VALUE_BYTES_MAX: usize = 8_192;
 
-const _: () = assert!(KEY_BYTES_MAX + 8 + INLINE_VALUE_BYTES_MAX + 2 * HEADER_BYTES + PAGE_BYTES <= LARGEST_BYTES);
+const _: () =
+    assert!(KEY_BYTES_MAX + 8 + INLINE_VALUE_BYTES_MAX + 2 * HEADER_BYTES + PAGE_BYTES <= LARGEST_BYTES);
 const _: () = assert!(LARGEST_BYTES / SMALL_PAGE_BYTES <= u8::MAX as usize && LARGEST_BYTES < 1 << 24);
-const _: () = assert!(LARGEST_BYTES.is_multiple_of(PAGE_BYTES) && PAGE_BYTES.is_multiple_of(SMALL_PAGE_BYTES));
+const _: () =
+    assert!(LARGEST_BYTES.is_multiple_of(PAGE_BYTES) && PAGE_BYTES.is_multiple_of(SMALL_PAGE_BYTES));
 
 /// What a page of one unit can hold.
 #[inline(always)]
@@ -67,11 +74,16 @@ pub(crate) fn records_to_fill(stride: usize, unit_bytes: usize) -> usize {
     (room_bytes(unit_bytes) / stride.max(1) + 1).min(RECORDS_MAX)
 }
 
+/// Numbers of filter pages, for their checksums, begin here; data units are below.
+pub(crate) const FILTER_PAGE_BASE: u32 = 1 << 31;
+/// Blocks in a page.
+pub(crate) const BLOCKS_PER_PAGE: u64 = 255;
+
 /// Where a page of records belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PageIdentity {
     pub(crate) table: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TableKind,
     pub(crate) run: u64,
     /// The first of its units in the run.
     pub(crate) number: u32,
@@ -81,17 +93,17 @@ pub(crate) struct Place {
 const IS_HASH: u32 = 1 << 31;
 
 /// The number by which a page or a meta block names its table.
-pub(crate) fn table_of(table: u32, kind: Kind) -> u32 {
+pub(crate) fn table_of(table: u32, kind: TableKind) -> u32 {
     debug_assert!(table < IS_HASH, "ids of tables have 31 bits");
-    table | if kind == Kind::Hash { IS_HASH } else { 0 }
+    table | if kind == TableKind::Hash { IS_HASH } else { 0 }
 }
 
 /// And back.
-pub(crate) fn split_table(table: u32) -> (u32, Kind) {
-    (table & !IS_HASH, if table & IS_HASH == 0 { Kind::Ordered } else { Kind::Hash })
+pub(crate) fn split_table(table: u32) -> (u32, TableKind) {
+    (table & !IS_HASH, if table & IS_HASH == 0 { TableKind::Ordered } else { TableKind::Hash })
 }
 
-impl Place {
+impl PageIdentity {
     fn write(self, page: &mut [u8]) {
         page[32..36].copy_from_slice(&self.number.to_le_bytes());
         page[52..56].copy_from_slice(&table_of(self.table, self.kind).to_le_bytes());
@@ -99,14 +111,14 @@ impl Place {
     }
 
     /// What the header of a page says. REQUIRES: `page` has at least a header.
-    pub(crate) fn read(page: &[u8]) -> Place {
+    pub(crate) fn read(page: &[u8]) -> PageIdentity {
         let (table, kind) = split_table(u32_at(page, 52));
-        Place { table, kind, run: u64_at(page, 56), number: u32_at(page, 32) }
+        PageIdentity { table, kind, run: u64_at(page, 56), number: u32_at(page, 32) }
     }
 }
 
 /// Completes a page of records: writes where it belongs and its checksum. `page` is all units of it.
-pub(crate) fn seal_records(page: &mut [u8], run_seed: u32, place: Place) {
+pub(crate) fn seal_records(page: &mut [u8], run_seed: u32, place: PageIdentity) {
     place.write(page);
     seal(page, run_seed, place.number);
 }
@@ -119,242 +131,12 @@ pub(crate) fn seal(page: &mut [u8], run_seed: u32, number: u32) {
 
 /// Whether the checksum holds: `Err((expected, found))` if not.
 pub(crate) fn verify(page: &[u8], run_seed: u32, number: u32) -> std::result::Result<(), (u32, u32)> {
-    #[cfg(azekura_canary)]
-    if crate::base::canary::sings("skip_page_checksum") {
+    if fault!("skip_page_checksum") {
         return Ok(());
     }
     let expected = u32_at(page, 0);
     let found = crc(page_seed(run_seed, number), &page[4..]);
     if crate::base::checksum::is_ignored() || expected == found { Ok(()) } else { Err((expected, found)) }
-}
-
-/// How many records of `heads` go into the next fixed page. `hint` is the answer for the page
-/// before; the guess that starts from it is nearly always right.
-fn fixed_count(heads: &[u64], stride: usize, hint: usize, room_bytes: usize) -> (usize, Packed) {
-    let room_for = |width: u32| {
-        let bits = width as usize + stride * 8;
-        (room_bytes * 8).checked_div(bits).map_or(RECORDS_MAX, |n| n.min(RECORDS_MAX))
-    };
-    let most = heads.len().min(room_for(0));
-    let mut n = hint.clamp(1, most);
-    let mut best = None;
-    for _ in 0..6 {
-        let packed = Packed::fit_ascending(&heads[..n]);
-        let room = room_for(packed.width);
-        if room >= n {
-            best = Some((n, packed));
-            let more = room.min(most);
-            if more <= n + n / 64 {
-                break;
-            }
-            n = more;
-        } else {
-            if best.is_some_and(|(b, _)| b >= room) {
-                break;
-            }
-            n = room.max(1);
-        }
-    }
-    best.unwrap_or_else(|| {
-        let n = most.min(room_for(64)).max(1);
-        (n, Packed::fit_ascending(&heads[..n]))
-    })
-}
-
-/// Fills a zeroed page of one unit from fixed records; gives how many went in and how many bytes are used.
-pub(crate) fn build_fixed(heads: &[u64], values: &[u8], fixed: Fixed, hint: usize, page: &mut [u8]) -> (usize, usize) {
-    let stride = usize_of(fixed.stride);
-    let (n, packed) = fixed_count(heads, stride, hint, room_bytes(page.len()));
-    let at = HEADER_BYTES + packed.bytes(n);
-    let used = at + n * stride;
-    packed.write(&heads[..n], &mut page[HEADER_BYTES..at]);
-    page[at..used].copy_from_slice(&values[..n * stride]);
-    write_header(page, n, used, packed, 1);
-    page[5] = 0;
-    page[27] = fixed.tag as u8;
-    page[28..32].copy_from_slice(&fixed.stride.to_le_bytes());
-    (n, used)
-}
-
-fn write_header(page: &mut [u8], n: usize, used: usize, heads: Packed, units: usize) {
-    page[4] = 1;
-    page[6..8].copy_from_slice(&u32_of(n).to_le_bytes()[..2]);
-    page[8..16].copy_from_slice(&heads.base.to_le_bytes());
-    page[16..24].copy_from_slice(&heads.slope.to_le_bytes());
-    page[24] = heads.width as u8;
-    page[48..51].copy_from_slice(&u32_of(used).to_le_bytes()[..3]);
-    page[51] = units as u8;
-}
-
-/// The columns of a general page, fitted to the first `n` records after `from`.
-struct GeneralFit {
-    n: usize,
-    prefix_len: usize,
-    heads: Packed,
-    lens: Packed,
-    ends: Packed,
-    tag: u8,
-    heap_bytes: usize,
-    columns: Columns,
-}
-
-/// Scratch of the fit, kept between pages.
-#[derive(Debug, Default)]
-pub(crate) struct Columns {
-    heads: Vec<u64>,
-    lens: Vec<u64>,
-    ends: Vec<u64>,
-}
-
-impl GeneralFit {
-    fn new(block: &Block, from: usize, n: usize, columns: Columns) -> GeneralFit {
-        let (first, last) = (block.general_key(from), block.general_key(from + n - 1));
-        let prefix_len = if n == 1 { first.len().saturating_sub(8) } else { common_prefix(first, last) };
-        GeneralFit::with_prefix(block, from, n, columns, prefix_len)
-    }
-
-    fn with_prefix(block: &Block, from: usize, n: usize, mut columns: Columns, prefix_len: usize) -> GeneralFit {
-        columns.heads.clear();
-        columns.lens.clear();
-        columns.ends.clear();
-        let mut end = 0u64;
-        let mut tag = block.tag(from) as u8;
-        for i in from..from + n {
-            let (key, record) = (block.general_key(i), block.general_bytes(i));
-            if key.len() < prefix_len {
-                // Only records of a forged page can be out of order; they have no prefix in common then.
-                return GeneralFit::with_prefix(block, from, n, columns, 0);
-            }
-            columns.heads.push(head_after(key, prefix_len));
-            columns.lens.push(key.len() as u64);
-            end += (record.len() - key.len().min(prefix_len + 8)) as u64;
-            columns.ends.push(end);
-            if block.tag(i) as u8 != tag {
-                tag = TAGS_DIFFER;
-            }
-        }
-        GeneralFit {
-            n,
-            prefix_len,
-            heads: Packed::fit_ascending(&columns.heads),
-            lens: Packed::fit_any(&columns.lens),
-            ends: Packed::fit_ascending(&columns.ends),
-            tag,
-            heap_bytes: crate::base::codec::usize_of64(end),
-            columns,
-        }
-    }
-
-    fn tags_bytes(&self) -> usize {
-        if self.tag == TAGS_DIFFER { self.n.div_ceil(4) } else { 0 }
-    }
-
-    fn bytes(&self) -> usize {
-        self.prefix_len
-            + self.heads.bytes(self.n)
-            + self.lens.bytes(self.n)
-            + self.ends.bytes(self.n)
-            + self.tags_bytes()
-            + self.heap_bytes
-    }
-}
-
-/// Builds general pages from a general block, remembering what the last page was like.
-#[derive(Debug)]
-pub(crate) struct GeneralBuilder {
-    columns: Columns,
-    hint: usize,
-    unit_bytes: usize,
-}
-
-impl GeneralBuilder {
-    /// A builder of pages of `unit_bytes`, or more where one record needs it.
-    pub(crate) fn new(unit_bytes: usize) -> GeneralBuilder {
-        GeneralBuilder { columns: Columns::default(), hint: 0, unit_bytes }
-    }
-
-    /// Appends the next page to `out`, from the records of `block` from `from` on; gives how many
-    /// went in. A record too large for one unit gets a page of several units to itself.
-    pub(crate) fn build(&mut self, block: &Block, from: usize, out: &mut Vec<u8>) -> (usize, usize) {
-        let fit = self.fit(block, from);
-        self.hint = fit.n;
-        let units = (fit.bytes() + HEADER_BYTES + TAIL_BYTES).div_ceil(self.unit_bytes);
-        let start = out.len();
-        out.resize(start + units * self.unit_bytes, 0);
-        let used = write_general(&fit, block, from, &mut out[start..], units);
-        let n = fit.n;
-        self.columns = fit.columns;
-        (n, used)
-    }
-
-    /// The longest prefix of the records that fits a page, near enough: the search stops when less
-    /// than an average record's room is left.
-    fn fit(&mut self, block: &Block, from: usize) -> GeneralFit {
-        let most = (block.len() - from).min(RECORDS_MAX);
-        let room = room_bytes(self.unit_bytes);
-        let (mut low, mut high) = (0, most + 1);
-        let mut n = if self.hint == 0 { 64 } else { self.hint }.clamp(1, most);
-        loop {
-            let fit = GeneralFit::new(block, from, n, std::mem::take(&mut self.columns));
-            let bytes = fit.bytes();
-            let mean = (bytes / n).max(1);
-            if bytes <= room || n == 1 {
-                low = n;
-                let more = if bytes >= room { 0 } else { (room - bytes) / mean };
-                let next = (n + more.max(1)).min(high - 1);
-                if next <= n || (more == 0 && high != most + 1) || bytes > room {
-                    return fit;
-                }
-                n = next;
-            } else {
-                high = n;
-                let less = (bytes - room).div_ceil(mean).max(1);
-                n = n.saturating_sub(less).max(low).max(1);
-            }
-            if n == low && low > 0 {
-                // The larger one did not fit; the fit for `low` must be made again.
-                self.columns = fit.columns;
-                return GeneralFit::new(block, from, low, std::mem::take(&mut self.columns));
-            }
-            self.columns = fit.columns;
-        }
-    }
-}
-
-fn write_general(fit: &GeneralFit, block: &Block, from: usize, page: &mut [u8], units: usize) -> usize {
-    let n = fit.n;
-    let mut at = HEADER_BYTES;
-    page[at..at + fit.prefix_len].copy_from_slice(&block.general_key(from)[..fit.prefix_len]);
-    at += fit.prefix_len;
-    for (packed, column) in
-        [(fit.heads, &fit.columns.heads), (fit.lens, &fit.columns.lens), (fit.ends, &fit.columns.ends)]
-    {
-        let len = packed.bytes(n);
-        packed.write(&column[..n], &mut page[at..at + len]);
-        at += len;
-    }
-    if fit.tag == TAGS_DIFFER {
-        for i in 0..n {
-            page[at + i / 4] |= (block.tag(from + i) as u8) << (i % 4 * 2);
-        }
-        at += fit.tags_bytes();
-    }
-    for i in from..from + n {
-        let skip = block.general_key(i).len().min(fit.prefix_len + 8);
-        let rest = &block.general_bytes(i)[skip..];
-        page[at..at + rest.len()].copy_from_slice(rest);
-        at += rest.len();
-    }
-    write_header(page, n, at, fit.heads, units);
-    page[5] = 1;
-    page[25] = fit.lens.width as u8;
-    page[26] = fit.ends.width as u8;
-    page[27] = fit.tag;
-    page[28..32].copy_from_slice(&u32_of(fit.prefix_len).to_le_bytes());
-    page[36..40].copy_from_slice(&(fit.lens.base as u32).to_le_bytes());
-    page[40..44].copy_from_slice(&(fit.ends.base as u32).to_le_bytes());
-    page[44..48].copy_from_slice(&(fit.ends.slope as u32).to_le_bytes());
-    at
 }
 
 /// Units of the largest page.
@@ -519,7 +301,7 @@ impl<'a> Page<'a> {
         }
         // The tags stand just before the heap.
         let at = self.guide.heap_at() - self.len().div_ceil(4);
-        Tag::from_code((self.bytes[at + i / 4] >> (i % 4 * 2)) & 3).unwrap_or(Tag::Delete)
+        Tag::from_code((self.bytes[at + i / 4] >> (i % 4 * 2)) & 3).unwrap_or(Tag::Tombstone)
     }
 
     /// Whether record `i` has this key. REQUIRES: `i < len()`.
@@ -530,11 +312,16 @@ impl<'a> Page<'a> {
         }
         let prefix = self.prefix();
         key.bytes.starts_with(prefix)
-            && self.compare_rest(i, head_after(key.bytes, prefix.len()), key.bytes, prefix.len()) == Ordering::Equal
+            && self.compare_rest(i, head_after(key.bytes, prefix.len()), key.bytes, prefix.len())
+                == Ordering::Equal
     }
 
     /// Appends some records to `out`, which has none.
-    pub(crate) fn unpack_some(&self, some: Range<usize>, out: &mut Unpacked) -> std::result::Result<(), &'static str> {
+    pub(crate) fn unpack_some(
+        &self,
+        some: Range<usize>,
+        out: &mut Unpacked,
+    ) -> std::result::Result<(), &'static str> {
         if self.guide.is_general() {
             return self.unpack_general(some, out);
         }
@@ -549,7 +336,11 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    fn unpack_general(&self, some: Range<usize>, out: &mut Unpacked) -> std::result::Result<(), &'static str> {
+    fn unpack_general(
+        &self,
+        some: Range<usize>,
+        out: &mut Unpacked,
+    ) -> std::result::Result<(), &'static str> {
         let prefix = self.prefix();
         let heap = &self.bytes[..self.bytes.len() - TAIL_BYTES];
         let heap_len = heap.len() - self.guide.heap_at();
@@ -655,7 +446,8 @@ pub(crate) fn check(bytes: &[u8], seed: u32, run: u64, page: u32, offset: u64) -
 mod tests {
     use super::*;
 
-    /// A forged page may give a merge keys of which one in the middle is shorter than what the first and the last share.
+    /// A forged page may give a merge keys of which one in the middle is shorter than what the first and the
+    /// last share.
     #[test]
     fn keys_out_of_order_stay_as_they_are() {
         let mut block = Block::default();

@@ -1,7 +1,8 @@
 //! Finding a number in a sorted column by interpolation, with a bounded fall-back.
 //!
-//! A guess and an interpolation from its error (as in the secant method) land a few places from the
-//! goal when keys are evenly spread, as hashes are; a doubling step then brackets it. However the keys lie, at most `2 * log2(n)` further probes are made.
+//! A guess and an interpolation from its error (as in the secant method) land a few places from the goal when
+//! keys are evenly spread, as hashes are; a doubling step then brackets it. However the keys lie, at most
+//! `2 * log2(n)` further probes are made.
 
 /// The density of a column: places per unit of value, as a fraction of 2^64.
 #[derive(Debug, Clone, Copy, Default)]

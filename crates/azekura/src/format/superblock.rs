@@ -126,7 +126,8 @@ mod tests {
     /// As the fuzzer found it: the next checkpoint's number overflowed.
     #[test]
     fn a_number_to_which_nobody_has_counted_is_damage() {
-        let of = |number| Superblock { file_id: 5, number, hash_seed: 77, manifest: ManifestAt::Inline(vec![1]) };
+        let of =
+            |number| Superblock { file_id: 5, number, hash_seed: 77, manifest: ManifestAt::Inline(vec![1]) };
         let parse = |number| Superblock::parse(&of(number).encode()).unwrap();
         assert!(matches!(parse(COUNT_END - 1), Parsed::Valid(b) if b == of(COUNT_END - 1)));
         assert!(matches!(parse(COUNT_END), Parsed::Damaged));
@@ -135,7 +136,8 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_is_noticed() {
-        let block = Superblock { file_id: 5, number: 9, hash_seed: 77, manifest: ManifestAt::Inline(vec![1, 2, 3]) };
+        let block =
+            Superblock { file_id: 5, number: 9, hash_seed: 77, manifest: ManifestAt::Inline(vec![1, 2, 3]) };
         let good = block.encode();
         assert!(matches!(Superblock::parse(&good).unwrap(), Parsed::Valid(b) if b == block));
         for bit in 0..BYTES * 8 {

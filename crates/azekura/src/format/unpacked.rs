@@ -77,8 +77,8 @@ impl Unpacked {
         self.records.push(Record::new(start..self.keys.len(), value, tag));
     }
 
-    /// Appends records whose keys are numbers, and whose values, of `stride` bytes each, stand one after the other from
-    /// `value_at` on. REQUIRES: there are no others.
+    /// Appends records whose keys are numbers, and whose values, of `stride` bytes each, stand one after the
+    /// other from `value_at` on. REQUIRES: there are no others.
     #[inline(always)]
     pub(super) fn push_numbers(
         &mut self,
@@ -94,7 +94,8 @@ impl Unpacked {
             *key = number.to_be_bytes();
         }
         let value_len = u32_of(stride);
-        let record = |(i, at)| Record { value_at: value_at + at * stride, value_len, key_at: i * 8, key_len: 8, tag };
+        let record =
+            |(i, at)| Record { value_at: value_at + at * stride, value_len, key_at: i * 8, key_len: 8, tag };
         self.records.extend((0..u32_of(n)).zip(0..).map(record));
     }
 }

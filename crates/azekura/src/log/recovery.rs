@@ -8,12 +8,13 @@
 
 use crate::base::codec::{u64_at, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
+use crate::base::fault::fault;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
-use crate::format::frame::{Frame, HEADER_BYTES, NO_RECORD, Part, read_record};
+use crate::format::frame::{Frame, HEADER_BYTES, NO_RECORD, RecordPart, read_record};
 use crate::format::manifest::LogChain;
-use crate::run::read_error;
 use crate::space::Extent;
 use crate::storage::File;
+use crate::storage::read_error;
 
 /// What a chain held.
 pub(crate) struct Recovered {
@@ -77,7 +78,7 @@ pub(crate) fn replay(
     file_id: u64,
     checkpoint: u64,
     log: &LogChain,
-    mut apply: impl FnMut(u64, u64, Vec<Part>) -> Result<()>,
+    mut apply: impl FnMut(u64, u64, Vec<RecordPart>) -> Result<()>,
 ) -> Result<Recovered> {
     let file_len = file.len().map_err(|e| Error::io("reading the database file", e))?;
     let mut walk = Walk {
@@ -96,12 +97,11 @@ pub(crate) fn replay(
     };
     let mut segments = vec![log.first];
     let mut stream = Stream::default();
-    #[cfg(azekura_canary)]
     let mut expected = log.first_frame;
     let mut segment_begins = log.first_frame;
     while let Some((frame, bytes)) = walk.next_frame()? {
-        #[cfg(azekura_canary)]
-        if frame.number != std::mem::replace(&mut expected, frame.number + 1) {
+        let follows = frame.number == std::mem::replace(&mut expected, frame.number + 1);
+        if fault!("ignore_gap") && !follows {
             stream = Stream::default();
         }
         if frame.jump {
@@ -123,7 +123,11 @@ pub(crate) fn replay(
         let is_whole = segments.len() == 1 || walk.durable_below > segment_begins;
         if walk.past_end && is_whole {
             let at = walk.segment.offset + walk.at;
-            return Err(Error::corrupt("log", at, format!("chain {}: the file was cut within a segment", walk.chain)));
+            return Err(Error::corrupt(
+                "log",
+                at,
+                format!("chain {}: the file was cut within a segment", walk.chain),
+            ));
         }
         walk.check_end()?;
     }
@@ -142,8 +146,9 @@ impl Walk<'_> {
             return Ok(Some(found));
         }
         let past_end = self.past_end;
-        #[cfg(azekura_canary)]
-        if let Some(found) = self.behind_gap()? {
+        if fault!("ignore_gap")
+            && let Some(found) = self.behind_gap()?
+        {
             return Ok(Some(found));
         }
         self.at = at + ALIGN_BYTES;
@@ -160,8 +165,8 @@ impl Walk<'_> {
         }
     }
 
-    /// After the first copy of a jump: the second may have been written later, and know of frames in the next segment
-    /// that were durable then.
+    /// After the first copy of a jump: the second may have been written later, and know of frames in the next
+    /// segment that were durable then.
     fn hear_twin(&mut self, jump: &Frame) -> Result<()> {
         let offset = self.segment.offset + self.at;
         if !jump.jump || self.at + ALIGN_BYTES > self.segment.len || offset + ALIGN_BYTES > self.file_len {
@@ -170,18 +175,18 @@ impl Walk<'_> {
         let mut bytes = vec![0; usize_of64(ALIGN_BYTES)];
         self.file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
         let Some(twin) = Frame::parse(&bytes) else { return Ok(()) };
-        let is_twin = Frame { checkpoint: jump.checkpoint, durable_below: jump.durable_below, ..twin } == *jump;
+        let is_twin =
+            Frame { checkpoint: jump.checkpoint, durable_below: jump.durable_below, ..twin } == *jump;
         if is_twin && HEADER_BYTES + usize_of(twin.len) <= bytes.len() && twin.verify(&bytes) {
             self.durable_below = self.durable_below.max(twin.durable_below);
         }
         Ok(())
     }
 
-    /// The next whole frame of the segment, whatever is missing before it, if the canary for that was picked.
-    #[cfg(azekura_canary)]
+    /// The next whole frame of the segment, whatever is missing before it: a fault.
     fn behind_gap(&mut self) -> Result<Option<(Frame, Vec<u8>)>> {
         let (at, number) = (self.at, self.number);
-        while crate::base::canary::sings("ignore_gap") && self.at + ALIGN_BYTES < self.segment.len {
+        while self.at + ALIGN_BYTES < self.segment.len {
             self.at += ALIGN_BYTES;
             for ahead in 1..4 {
                 self.number = number + ahead;
@@ -220,14 +225,17 @@ impl Walk<'_> {
             return Ok(None);
         }
         if frame.checkpoint > self.checkpoint {
-            let detail =
-                format!("checkpoint {} is lost: a log frame knows of {}", self.checkpoint + 1, frame.checkpoint);
+            let detail = format!(
+                "checkpoint {} is lost: a log frame knows of {}",
+                self.checkpoint + 1,
+                frame.checkpoint
+            );
             return Err(Error::corrupt("superblock", 0, detail));
         }
         self.durable_below = self.durable_below.max(frame.durable_below);
         if frame.len == 0 && !frame.jump && frame.number.checked_add(1) != Some(self.end) {
-            // It only vouches: the next frame takes its place. So the chain ends here, or what stands behind it shows
-            // that the write which took its place was lost.
+            // It only vouches: the next frame takes its place. So the chain ends here, or what stands behind
+            // it shows that the write which took its place was lost.
             return Ok(None);
         }
         self.number += 1;
@@ -237,8 +245,8 @@ impl Walk<'_> {
         Ok(Some((frame, bytes)))
     }
 
-    /// Where the chain seems to end: a later frame of the segment, or the jump to it, may know that the one missing
-    /// was durable once. Then it is damaged, and the commits in it must not be forgotten in silence.
+    /// Where the chain seems to end: a later frame of the segment, or the jump to it, may know that the one
+    /// missing was durable once. Then it is damaged, and the commits in it must not be forgotten in silence.
     fn check_end(&self) -> Result<()> {
         let (at, number) = (self.at, self.number);
         let damaged = || {
@@ -249,7 +257,9 @@ impl Walk<'_> {
             return damaged();
         }
         let mut later = at + ALIGN_BYTES;
-        while later + ALIGN_BYTES <= self.segment.len && self.segment.offset + later + ALIGN_BYTES <= self.file_len {
+        while later + ALIGN_BYTES <= self.segment.len
+            && self.segment.offset + later + ALIGN_BYTES <= self.file_len
+        {
             if self.knows_of(later, number)? {
                 return damaged();
             }
@@ -281,8 +291,9 @@ impl Walk<'_> {
             return Err(bad("a jump without a goal"));
         }
         let extent = Extent { offset: u64_at(bytes, HEADER_BYTES), len: u64_at(bytes, HEADER_BYTES + 8) };
-        let aligned =
-            extent.offset.is_multiple_of(ALIGN_BYTES) && extent.len.is_multiple_of(ALIGN_BYTES) && extent.len > 0;
+        let aligned = extent.offset.is_multiple_of(ALIGN_BYTES)
+            && extent.len.is_multiple_of(ALIGN_BYTES)
+            && extent.len > 0;
         let inside = extent.offset >= SUPERBLOCKS_BYTES
             && extent.offset.checked_add(extent.len).is_some_and(|e| e <= i64::MAX as u64);
         if !aligned || !inside || seen.iter().any(|s| s.offset == extent.offset) {
@@ -309,7 +320,7 @@ impl Stream {
         frame: &Frame,
         payload: &[u8],
         offset: u64,
-        apply: &mut impl FnMut(u64, Vec<Part>) -> Result<()>,
+        apply: &mut impl FnMut(u64, Vec<RecordPart>) -> Result<()>,
     ) -> Result<()> {
         let mut payload = payload;
         if !self.inside {

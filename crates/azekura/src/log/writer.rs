@@ -1,16 +1,16 @@
 //! The writing side of the log: the queue, the segments, and what makes them durable.
 
+mod chain;
 mod frames;
 mod vouch;
 
-use crate::base::codec::{Writer, usize_of64};
+use crate::base::codec::Writer;
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, align_up};
+use crate::base::poison::Poison;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::base::sync::{Mutex, MutexGuard};
-use crate::engine::poison::Poison;
+use crate::base::sync::{Mutex, MutexGuard, Rank};
 use crate::format::frame::{HEADER_BYTES, begin_record, end_record, write_part};
-use crate::format::manifest::LogChain;
 use crate::memtable::chunk::Chunk;
 use crate::space::{Extent, Room};
 use crate::storage::{BulkWrites, File};
@@ -127,7 +127,8 @@ pub(crate) struct Log {
     durable_seq: AtomicU64,
     /// Bytes of the segments.
     file_bytes: AtomicU64,
-    /// What they may take before commits wait for a flush: a part of the room that there was for the last segment.
+    /// What they may take before commits wait for a flush: a part of the room that there was for the last
+    /// segment.
     bytes_max: AtomicU64,
     /// The newest checkpoint's number, for the frames.
     checkpoint: AtomicU64,
@@ -162,10 +163,10 @@ impl Log {
             poison,
             values,
             file_id,
-            io: Mutex::new(io),
+            io: Mutex::ranked(Rank::LogIo, io),
             published: AtomicBool::new(false),
             full: AtomicBool::new(false),
-            queue: Mutex::new(Queue::default()),
+            queue: Mutex::ranked(Rank::LogQueue, Queue::default()),
             durable_seq: AtomicU64::new(seq),
             file_bytes: AtomicU64::new(0),
             bytes_max: AtomicU64::new(u64::MAX),
@@ -219,7 +220,8 @@ impl Log {
             let body = Body::Bytes(Vec::with_capacity(room));
             queue.pending.push_back(Pending { last_seq: seq, body, large: false });
         }
-        let Some(Pending { last_seq, body: Body::Bytes(bytes), large: any_large }) = queue.pending.back_mut() else {
+        let Some(Pending { last_seq, body: Body::Bytes(bytes), large: any_large }) = queue.pending.back_mut()
+        else {
             return;
         };
         *last_seq = seq;
@@ -253,7 +255,7 @@ impl Log {
     /// Takes the commits from `seq` on, the first of a group, out of the queue, after there was no room
     /// for them. Gives the newest commit that is durable: if room was found after all, some of them are.
     /// REQUIRES: the commit lock, since `begin_group`.
-    pub(crate) fn take_back(&self, seq: u64) -> u64 {
+    pub(crate) fn rollback_from(&self, seq: u64) -> u64 {
         // Nobody is writing them meanwhile.
         let _io = self.io.lock();
         let mut queue = self.queue.lock();
@@ -276,129 +278,6 @@ impl Log {
     /// Whether frames can be written, or the chain must be published first.
     pub(crate) fn start(&self) -> LogStart {
         if self.published.load(Ordering::Acquire) { LogStart::Ready } else { LogStart::Unpublished }
-    }
-
-    /// Gives the chain its first segment, to be named by the checkpoint that the caller writes
-    /// next. REQUIRES: the checkpoint lock.
-    pub(crate) fn begin_chain(&self, chain: u64) -> Result<()> {
-        let mut io = self.io.lock();
-        if io.segments.is_empty() {
-            let extent = self.new_extent(SEGMENT_BYTES_MIN, Blank::Written)?;
-            io.chain = chain;
-            io.at = 0;
-            io.vouched_below = io.durable_below;
-            let first_frame = io.next_frame;
-            io.segments.push_back(LogSegment { extent, first_frame, last_seq: 0 });
-        }
-        Ok(())
-    }
-
-    /// The checkpoint that names the chain is durable.
-    pub(crate) fn published(&self) {
-        let io = self.io.lock();
-        self.published.store(!io.segments.is_empty(), Ordering::Release);
-    }
-
-    /// The chain as a manifest has it in which every commit up to `seq` is in runs. REQUIRES: the
-    /// checkpoint lock.
-    pub(crate) fn chain_after(&self, seq: u64) -> Option<LogChain> {
-        let io = self.io.lock();
-        let needless = io.segments.iter().take_while(|s| s.last_seq <= seq).count();
-        io.segments.get(needless.min(io.segments.len().saturating_sub(1))).map(|s| LogChain {
-            chain: io.chain,
-            first: s.extent,
-            first_frame: s.first_frame,
-            end_frame: u64::MAX,
-            durable_below: io.durable_below,
-        })
-    }
-
-    /// The chain up to the last frame that is durable, for `check`. REQUIRES: as `chain_after`.
-    pub(crate) fn written_chain(&self) -> Option<LogChain> {
-        let io = self.io.lock();
-        let first = io.segments.front().filter(|s| s.first_frame < io.durable_below)?;
-        let (chain, end_frame, durable_below) = (io.chain, io.durable_below, io.durable_below);
-        Some(LogChain { chain, first: first.extent, first_frame: first.first_frame, end_frame, durable_below })
-    }
-
-    pub(crate) fn set_checkpoint(&self, number: u64) {
-        self.checkpoint.store(number, Ordering::Release);
-    }
-
-    /// Extents of all segments, for `check`.
-    pub(crate) fn extents(&self) -> Vec<Extent> {
-        let io = self.io.lock();
-        io.segments.iter().map(|s| s.extent).chain(io.spare).collect()
-    }
-
-    /// Where the segment begins to which frames are written, or the one that is ready to follow it, if that is
-    /// higher. None while no checkpoint names the chain.
-    pub(crate) fn tail(&self) -> Option<u64> {
-        let io = self.io.lock();
-        let last = io.segments.back().filter(|_| self.published.load(Ordering::Acquire))?;
-        Some(last.extent.offset.max(io.spare.map_or(0, |s| s.offset)))
-    }
-
-    /// Goes on in a short segment in a hole below, no longer than the one it is in, and gives back the one that was
-    /// ready. The others go like all of a chain, when a checkpoint has made them needless. False if nothing has changed.
-    pub(crate) fn move_down(&self) -> Result<bool> {
-        self.go_on_elsewhere(|last| self.room.space.alloc_below(last.len.min(SHORT_SEGMENT_BYTES), last.offset))
-    }
-
-    /// Goes on in a short segment, and gives back the one that was ready. If nobody is expected to write soon (`idle`),
-    /// it has just room for the jump to the next. False if nothing has changed.
-    pub(crate) fn rest(&self, idle: bool) -> Result<bool> {
-        let bytes = if idle { JUMP_BYTES } else { SHORT_SEGMENT_BYTES };
-        let place = || self.room.take(bytes, bytes, NEW_SEGMENT).ok();
-        self.go_on_elsewhere(|last| if last.len > bytes { place() } else { None })
-    }
-
-    fn go_on_elsewhere(&self, place: impl FnOnce(Extent) -> Option<Extent>) -> Result<bool> {
-        let mut io = self.io.lock();
-        self.poison.check()?;
-        if !self.published.load(Ordering::Acquire) {
-            return Ok(false);
-        }
-        let spare = io.spare.take();
-        if let Some(spare) = spare {
-            self.room.space.free(spare);
-        }
-        let Some(extent) = io.segments.back().and_then(|last| place(last.extent)) else { return Ok(spare.is_some()) };
-        self.write_zeroes(extent).map_err(|e| {
-            self.room.space.free(extent);
-            Error::io(NEW_SEGMENT, e)
-        })?;
-        let armed = self.poison.armed("moving the log");
-        let mut out = FrameWriter::new(self, &mut io);
-        let done = out.jump_to(extent).and_then(|()| out.finish());
-        armed.disarm();
-        self.poison.guard(done)?;
-        self.group_is_durable(&mut io);
-        self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
-        Ok(true)
-    }
-
-    /// Takes the segments before frame `first` out of the chain; the caller frees them when the
-    /// checkpoint without them is durable. REQUIRES: the checkpoint lock.
-    pub(crate) fn release(&self, first: u64) -> Vec<Extent> {
-        let mut io = self.io.lock();
-        let mut released = Vec::new();
-        while io.segments.len() > 1 && io.segments.front().is_some_and(|s| s.first_frame < first) {
-            released.extend(io.segments.pop_front().map(|s| s.extent));
-        }
-        self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
-        released
-    }
-
-    /// Ends the chain, if nothing after `seq` is in it: for a clean close. REQUIRES: as `release`.
-    pub(crate) fn end_chain(&self, seq: u64) -> Vec<Extent> {
-        let mut io = self.io.lock();
-        if io.segments.iter().any(|s| s.last_seq > seq) {
-            return Vec::new();
-        }
-        self.published.store(false, Ordering::Release);
-        let spare = io.spare.take();
-        io.segments.drain(..).map(|s| s.extent).chain(spare).collect()
     }
 
     /// A flush has made every commit up to `seq` durable: what waits of them is dropped.
@@ -491,7 +370,13 @@ impl Log {
                     let mut w = Writer::default();
                     let start = begin_record(&mut w, p.last_seq, chunks.len());
                     for (table, chunk) in chunks {
-                        write_part(&mut w, *table, &segment_list(&chunk.segments), &chunk.ranges, &chunk.block);
+                        write_part(
+                            &mut w,
+                            *table,
+                            &segment_list(&chunk.segments),
+                            &chunk.ranges,
+                            &chunk.block,
+                        );
                     }
                     end_record(&mut w, start);
                     out.add_records(&w.bytes, p.last_seq)?;
@@ -513,7 +398,9 @@ impl Log {
         // Each frame has a header and ends at a whole block, and one may be broken off for the jump.
         let frames = payload / PAYLOAD_BYTES_MAX as u64 + 2;
         let need = payload + frames * (HEADER_BYTES as u64 + ALIGN_BYTES);
-        if io.at + need + JUMP_BYTES <= last.extent.len || io.spare.is_some_and(|s| need + JUMP_BYTES <= s.len) {
+        if io.at + need + JUMP_BYTES <= last.extent.len
+            || io.spare.is_some_and(|s| need + JUMP_BYTES <= s.len)
+        {
             return Ok(());
         }
         let least = align_up(need + JUMP_BYTES);
@@ -525,54 +412,6 @@ impl Log {
         };
         if let Some(small) = io.spare.replace(fresh) {
             self.room.space.free(small);
-        }
-        Ok(())
-    }
-
-    /// The length of the segment after one: so that the log stays a part of what room there is, though every small
-    /// durable commit takes a block of it.
-    fn next_segment_bytes(&self, last: u64) -> u64 {
-        self.room.look();
-        let most = self.room.bytes() / SEGMENT_ROOM_PART / ALIGN_BYTES * ALIGN_BYTES;
-        (last * 4).clamp(SEGMENT_BYTES_MIN, most.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX))
-    }
-
-    /// Nobody flushes for the log's sake until it has another segment.
-    pub(crate) fn let_be(&self) {
-        self.bytes_max.store(u64::MAX, Ordering::Relaxed);
-    }
-
-    /// Room for a segment; what stood there before may still stand there.
-    fn new_extent(&self, len: u64, blank: Blank) -> Result<Extent> {
-        let extent = self.room.take(len, len, NEW_SEGMENT)?;
-        let made = match blank {
-            Blank::Written => self.write_zeroes(extent),
-            // A write to what is not reserved may find the disk full when frames before it are written.
-            Blank::Reserved => match self.file.allocate(extent.offset, extent.len) {
-                Ok(false) => self.write_zeroes(extent),
-                done => done.map(drop),
-            },
-        };
-        match made {
-            Ok(()) => {
-                let part = self.room.bytes() / LOG_ROOM_PART;
-                self.bytes_max.store(part.max(LOG_BYTES_LONG).max(4 * len), Ordering::Relaxed);
-                Ok(extent)
-            }
-            Err(e) => {
-                self.room.space.free(extent);
-                Err(Error::io(NEW_SEGMENT, e))
-            }
-        }
-    }
-
-    fn write_zeroes(&self, extent: Extent) -> std::io::Result<()> {
-        let zeroes = vec![0; usize_of64(extent.len.min(SEGMENT_BYTES_MAX))];
-        let mut at = 0;
-        while at < extent.len {
-            let n = (extent.len - at).min(SEGMENT_BYTES_MAX);
-            self.file.write_at(&zeroes[..usize_of64(n)], extent.offset + at)?;
-            at += n;
         }
         Ok(())
     }
@@ -596,7 +435,9 @@ impl Pending {
     fn written_bytes_max(&self) -> u64 {
         match &self.body {
             Body::Bytes(b) => b.len() as u64,
-            Body::Chunks(chunks) => chunks.iter().map(|(_, c)| part_bytes_max(c)).sum::<u64>() + RECORD_BYTES_MAX,
+            Body::Chunks(chunks) => {
+                chunks.iter().map(|(_, c)| part_bytes_max(c)).sum::<u64>() + RECORD_BYTES_MAX
+            }
         }
     }
 }
@@ -610,7 +451,8 @@ const ROW_BYTES: u64 = 9;
 fn part_bytes_max(chunk: &Chunk) -> u64 {
     let row_bytes = if chunk.fixed().is_some() { 0 } else { ROW_BYTES };
     let rows = chunk.block.len() as u64 * row_bytes + chunk.block.bytes() as u64;
-    let ranges: usize = chunk.ranges.iter().map(|r| r.start.len() + r.end.as_ref().map_or(0, Vec::len) + 16).sum();
+    let ranges: usize =
+        chunk.ranges.iter().map(|r| r.start.len() + r.end.as_ref().map_or(0, Vec::len) + 16).sum();
     rows + ranges as u64 + chunk.segments.len() as u64 * 20 + PART_BYTES_MAX
 }
 

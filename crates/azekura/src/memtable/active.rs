@@ -22,10 +22,10 @@
 //!   meta = value bytes (32 bits) | key bytes (24 bits) << 32 | kind << 56
 //! ```
 //!
-//! A key shorter than eight bytes is padded with zeros (the arena comes zeroed and no byte of it is
-//! used twice before `reset` zeroes it). The eight bytes at the key, as a big-endian number, are its *head*: unequal heads
-//! order two keys, and with equal heads the bytes after the eighth do, then the lengths. ("a" and
-//! "a\0" have equal heads and nothing after them; the shorter one is the prefix, and first.)
+//! A key shorter than eight bytes is padded with zeros (the arena comes zeroed and no byte of it is used
+//! twice before `reset` zeroes it). The eight bytes at the key, as a big-endian number, are its *head*:
+//! unequal heads order two keys, and with equal heads the bytes after the eighth do, then the lengths. ("a"
+//! and "a\0" have equal heads and nothing after them; the shorter one is the prefix, and first.)
 //!
 //! Two nodes are fixed. `NIL` ends every level; its head is the largest, so that a search stops
 //! there by the one comparison it makes anyway. `HEAD` begins every level and is never compared.
@@ -55,6 +55,9 @@
 //! every entry up to s. The height of the list is only a hint where to begin: levels above it are
 //! empty for whoever sees an old one, and `HEAD` has links for all of them.
 
+mod cursor;
+mod writer;
+
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::UnsafeCell;
 use std::cmp::Ordering as Order;
@@ -66,6 +69,9 @@ use crate::base::hash::{filter_hash8, hash_bytes};
 use crate::base::key::head_of;
 use crate::base::sync::atomic::{AtomicUsize, Ordering};
 use crate::base::sync::{Link, Links, SetAlone, Shadow};
+
+pub(crate) use cursor::ActiveCursor;
+use writer::Writer;
 
 /// Levels of the list; at a branching of 4 they serve 16 million entries.
 const HEIGHT_MAX: usize = 12;
@@ -90,7 +96,8 @@ const HEAD: u32 = 72;
 const ENTRIES_AT: usize = 96;
 
 const _: () = assert!(usize_of(HEAD) == NIL_BYTES + HEIGHT_MAX * LINK_BYTES);
-const _: () = assert!(ENTRIES_AT == usize_of(HEAD) + KEY_AT + HEAD_BYTES && ENTRIES_AT.is_multiple_of(NODE_ALIGN));
+const _: () =
+    assert!(ENTRIES_AT == usize_of(HEAD) + KEY_AT + HEAD_BYTES && ENTRIES_AT.is_multiple_of(NODE_ALIGN));
 
 /// The arena's alignment. More than 16 would make the allocator zero it by hand instead of taking
 /// fresh pages from the system.
@@ -145,52 +152,18 @@ pub(crate) struct Entry<'a> {
 
 /// A place in the list's order: before every entry of `key` that is older than `seq`, and before
 /// those of `seq` itself whose offset is not above `offset`.
-struct Place<'a> {
+struct SearchKey<'a> {
     head: u64,
     key: &'a [u8],
     seq: u64,
     offset: u32,
 }
 
-impl<'a> Place<'a> {
+impl<'a> SearchKey<'a> {
     /// Before all entries of `key` at or below `seq`.
     #[inline(always)]
-    fn new(key: &'a [u8], seq: u64) -> Place<'a> {
-        Place { head: head_of(key), key, seq, offset: u32::MAX }
-    }
-}
-
-/// The writer's memory from one insert to the next.
-struct Writer {
-    /// The neighbours of the last insert, level by level. `after[l]` is always the link of
-    /// `before[l]` at level l, and each level's pair lies within that of the level above.
-    before: [u32; HEIGHT_MAX],
-    after: [u32; HEIGHT_MAX],
-    /// State of the xorshift; never zero.
-    random: u64,
-    /// How many links beyond one per entry may still be used.
-    link_credit: usize,
-}
-
-impl Writer {
-    fn new() -> Writer {
-        Writer {
-            before: [HEAD; HEIGHT_MAX],
-            after: [NIL; HEIGHT_MAX],
-            random: 0x9e37_79b9_7f4a_7c15,
-            link_credit: LINK_CREDIT_MAX,
-        }
-    }
-
-    /// Draws a height: level l + 1 with one fourth of the chance of level l, within the budget.
-    #[inline(always)]
-    fn draw_height(&mut self) -> usize {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let cap = HEIGHT_MAX.min(2 + self.link_credit);
-        let zeros = usize_of((self.random >> 32).trailing_zeros());
-        (1 + zeros / 2).min(cap)
+    fn new(key: &'a [u8], seq: u64) -> SearchKey<'a> {
+        SearchKey { head: head_of(key), key, seq, offset: u32::MAX }
     }
 }
 
@@ -276,7 +249,7 @@ impl Active {
         // SAFETY: [start - links, end) is within the arena, above everything in use and not
         // published; `start` is a multiple of 8.
         unsafe { self.write_node(node, key, seq, kind, value) };
-        self.find_splice(writer, &Place::new(key, seq));
+        self.find_splice(writer, &SearchKey::new(key, seq));
         for level in 0..height {
             self.link(node, level).store(writer.after[level], Ordering::Relaxed);
         }
@@ -299,7 +272,7 @@ impl Active {
         if !self.may_contain(key_hash(key)) {
             return None;
         }
-        let entry = self.entry(self.search(&Place::new(key, seq)).1)?;
+        let entry = self.entry(self.search(&SearchKey::new(key, seq)).1)?;
         (entry.key == key).then_some(entry)
     }
 
@@ -372,7 +345,8 @@ impl Active {
     /// REQUIRES: `node` is a multiple of 8, its bytes are within the arena, and nobody reads them.
     #[inline(always)]
     unsafe fn write_node(&self, node: u32, key: &[u8], seq: u64, kind: u8, value: &[u8]) {
-        let meta = u64::from(u32_of(value.len())) | u64::from(u32_of(key.len())) << 32 | u64::from(kind) << 56;
+        let meta =
+            u64::from(u32_of(value.len())) | u64::from(u32_of(key.len())) << 32 | u64::from(kind) << 56;
         let value_at = KEY_AT + key.len().max(HEAD_BYTES);
         self.shadow.write(usize_of(node)..usize_of(node) + value_at + value.len());
         // SAFETY: the caller's promise; the arena is 16-aligned, so the node's two words are
@@ -388,7 +362,7 @@ impl Active {
 
     /// Moves the writer's splice to where a new entry of this place belongs.
     #[inline(always)]
-    fn find_splice(&self, writer: &mut Writer, place: &Place<'_>) {
+    fn find_splice(&self, writer: &mut Writer, place: &SearchKey<'_>) {
         let height = self.height.load(Ordering::Relaxed);
         let mut level = 0;
         while level < height && !self.encloses(writer.before[level], writer.after[level], place) {
@@ -406,7 +380,7 @@ impl Active {
 
     /// Whether a place lies between two neighbours.
     #[inline(always)]
-    fn encloses(&self, before: u32, after: u32, place: &Place<'_>) -> bool {
+    fn encloses(&self, before: u32, after: u32, place: &SearchKey<'_>) -> bool {
         (before == HEAD || self.precedes(before, place)) && !self.precedes(after, place)
     }
 
@@ -414,7 +388,7 @@ impl Active {
     /// Returns it and its successor. `bound` is known not to precede the place, and need not be
     /// compared again.
     #[inline(always)]
-    fn walk(&self, mut node: u32, bound: u32, level: usize, place: &Place<'_>) -> (u32, u32) {
+    fn walk(&self, mut node: u32, bound: u32, level: usize, place: &SearchKey<'_>) -> (u32, u32) {
         loop {
             let next = self.link(node, level).load(Ordering::Acquire);
             if next == bound || !self.precedes(next, place) {
@@ -426,7 +400,7 @@ impl Active {
 
     /// The last node before a place (perhaps `HEAD`) and its successor (perhaps `NIL`).
     #[inline]
-    fn search(&self, place: &Place<'_>) -> (u32, u32) {
+    fn search(&self, place: &SearchKey<'_>) -> (u32, u32) {
         let (mut node, mut bound) = (HEAD, NIL);
         for level in (0..self.height.load(Ordering::Relaxed)).rev() {
             (node, bound) = self.walk(node, bound, level, place);
@@ -450,15 +424,16 @@ impl Active {
 
     /// Whether a node (not `HEAD`) stands before a place. `NIL` stands before none.
     #[inline(always)]
-    fn precedes(&self, node: u32, place: &Place<'_>) -> bool {
+    fn precedes(&self, node: u32, place: &SearchKey<'_>) -> bool {
         let head = self.head(node);
         if head != place.head { head < place.head } else { self.precedes_tied(node, place) }
     }
 
     /// `precedes` for equal heads.
-    fn precedes_tied(&self, node: u32, place: &Place<'_>) -> bool {
+    fn precedes_tied(&self, node: u32, place: &SearchKey<'_>) -> bool {
         let Some(entry) = self.entry(node) else { return false };
-        let by_key = after_head(entry.key).cmp(after_head(place.key)).then(entry.key.len().cmp(&place.key.len()));
+        let by_key =
+            after_head(entry.key).cmp(after_head(place.key)).then(entry.key.len().cmp(&place.key.len()));
         match by_key.then(place.seq.cmp(&entry.seq)) {
             Order::Less => true,
             Order::Equal => node > place.offset,
@@ -516,63 +491,6 @@ impl Drop for Active {
     fn drop(&mut self) {
         // SAFETY: `new` allocated the arena with this layout, and every borrow of it has ended.
         unsafe { dealloc(self.arena.as_ptr(), Active::layout(self.arena_bytes)) }
-    }
-}
-
-/// A position among the versions, in the list's order. Entries inserted meanwhile may or may not
-/// be met; those there before are met once. It holds no lock.
-#[derive(Clone)]
-pub(crate) struct ActiveCursor<'a> {
-    list: &'a Active,
-    node: u32,
-}
-
-impl<'a> ActiveCursor<'a> {
-    /// The entry here, or nothing before the first seek and beyond either end.
-    #[inline]
-    pub(crate) fn entry(&self) -> Option<Entry<'a>> {
-        self.list.entry(self.node)
-    }
-
-    /// Goes to the newest version of the first key at or above `key`.
-    pub(crate) fn seek_ge(&mut self, key: &[u8]) {
-        self.node = self.list.search(&Place::new(key, u64::MAX)).1;
-    }
-
-    /// Goes to the oldest version of the last key below `key`.
-    pub(crate) fn seek_lt(&mut self, key: &[u8]) {
-        self.stand_on(self.list.search(&Place::new(key, u64::MAX)).0);
-    }
-
-    /// Goes to the first entry.
-    pub(crate) fn seek_first(&mut self) {
-        self.node = self.list.link(HEAD, 0).load(Ordering::Acquire);
-    }
-
-    /// Goes to the last entry.
-    pub(crate) fn seek_last(&mut self) {
-        self.stand_on(self.list.last());
-    }
-
-    /// Goes to the next entry; from nowhere, it stays there.
-    #[inline]
-    pub(crate) fn next(&mut self) {
-        if self.node != NIL {
-            self.node = self.list.link(self.node, 0).load(Ordering::Acquire);
-        }
-    }
-
-    /// Goes to the entry before, by a search; from nowhere, it stays there.
-    pub(crate) fn prev(&mut self) {
-        if let Some(entry) = self.entry() {
-            let here = Place { offset: self.node, ..Place::new(entry.key, entry.seq) };
-            self.stand_on(self.list.search(&here).0);
-        }
-    }
-
-    /// Takes the end of a backward search, where `HEAD` means that there is nothing before.
-    fn stand_on(&mut self, node: u32) {
-        self.node = if node == HEAD { NIL } else { node };
     }
 }
 

@@ -1,13 +1,11 @@
 //! A chunk: a sorted, immutable piece of a table's memtable.
 
 use super::pool::Pool;
-use super::ranges::Ranges;
 use crate::base::codec::usize_of64;
-use crate::base::error::Result;
-use crate::base::key::{Kind, SortKey};
+use crate::base::key::{SortKey, TableKind};
 use crate::base::prefetch::prefetch_lines;
 use crate::format::block::{Block, Fixed, Tag};
-use crate::merge::{Merger, Source};
+use crate::format::ranges::Ranges;
 use crate::run::filter::{BLOCK_BYTES, block_contains, block_of, blocks_for};
 use crate::values::Segment;
 use std::sync::Arc;
@@ -41,6 +39,11 @@ impl Chunk {
         Chunk { block, ranges, segments, filter: Vec::new(), pool: None }
     }
 
+    /// Where its memory comes from and goes to.
+    pub(crate) fn pool(&self) -> Option<&Arc<Pool>> {
+        self.pool.as_ref()
+    }
+
     /// Gives the memory to `pool` when the chunk is dropped.
     pub(crate) fn pooled(mut self, pool: &Arc<Pool>) -> Chunk {
         self.pool = Some(pool.clone());
@@ -53,7 +56,7 @@ impl Chunk {
     }
 
     /// Adds a filter, if it is large enough to need one.
-    pub(crate) fn with_filter(mut self, kind: Kind) -> Chunk {
+    pub(crate) fn with_filter(mut self, kind: TableKind) -> Chunk {
         let n = self.block.len();
         if n < FILTER_RECORDS_MIN {
             return self;
@@ -90,34 +93,6 @@ impl Chunk {
             (i, true) => Some(i),
             _ => None,
         }
-    }
-
-    /// One chunk from several, given newest first. Deletes stay: older runs may hold their keys.
-    pub(crate) fn merge(newest_first: &[Arc<Chunk>]) -> Result<Chunk> {
-        let sources = newest_first.iter().map(|c| Source::chunk(c.clone())).collect();
-        let mut merger = Merger::new(sources, false)?;
-        let records = newest_first.iter().map(|c| c.block.len()).sum();
-        let heap = newest_first.iter().map(|c| c.block.heap.len()).sum();
-        let pool = newest_first.iter().find_map(|c| c.pool.clone());
-        let mut block = Block::new(merger.fixed());
-        match &pool {
-            Some(pool) if block.fixed.is_some() => pool.reserve(&mut block, records, heap),
-            Some(pool) => pool.reserve(&mut block, 0, heap),
-            None => block = Block::with_capacity(merger.fixed(), records, heap),
-        }
-        while !merger.fill(&mut block, usize::MAX)? {}
-        let ranges = merger.ranges();
-        let mut segments: Vec<Arc<Segment>> = Vec::new();
-        for segment in newest_first.iter().flat_map(|c| &c.segments) {
-            if !segments.iter().any(|s| Arc::ptr_eq(s, segment)) {
-                segments.push(segment.clone());
-            }
-        }
-        let merged = Chunk::new(block, ranges, segments);
-        Ok(match &pool {
-            Some(pool) => merged.pooled(pool),
-            None => merged,
-        })
     }
 
     /// The widths all records share.

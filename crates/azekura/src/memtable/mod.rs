@@ -4,4 +4,3 @@ pub(crate) mod active;
 pub(crate) mod chunk;
 pub(crate) mod pool;
 mod presence;
-pub(crate) mod ranges;

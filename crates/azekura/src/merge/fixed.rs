@@ -13,7 +13,8 @@ fn rank(head: u64, source: usize) -> u128 {
 
 impl Merger {
     pub(super) fn rebuild_fixed(&mut self) {
-        let ranks: Vec<u128> = self.sources.iter().enumerate().map(|(i, s)| rank(s.block.heads[s.at], i)).collect();
+        let ranks: Vec<u128> =
+            self.sources.iter().enumerate().map(|(i, s)| rank(s.block.heads[s.at], i)).collect();
         self.tree.build(self.sources.len(), |a, b| ranks[a] < ranks[b]);
     }
 
@@ -29,7 +30,8 @@ impl Merger {
     /// `N` is the stride where it is worth a copy of the loop, else 0.
     fn fill_stride<const N: usize>(&mut self, stride: usize, out: &mut Block, limit: usize) -> Result<bool> {
         let target = out.heads.len().saturating_add(limit);
-        let mut ranks: Vec<u128> = self.sources.iter().enumerate().map(|(i, s)| rank(s.block.heads[s.at], i)).collect();
+        let mut ranks: Vec<u128> =
+            self.sources.iter().enumerate().map(|(i, s)| rank(s.block.heads[s.at], i)).collect();
         while !self.sources.is_empty() {
             let winner = self.tree.winner();
             let source = &mut self.sources[winner];

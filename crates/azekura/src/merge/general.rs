@@ -1,13 +1,13 @@
 //! The merge of records of any widths, with deletes and range deletes.
 
-use super::{Merger, Source};
+use super::{MergeSource, Merger};
 use crate::base::error::Result;
 use crate::base::key::{head_after, head_of};
 use crate::format::block::{Block, Tag};
 use std::cmp::Ordering;
 
 /// Heads of the sources' next keys after the common prefix, for quick comparison.
-fn head(source: &Source, skip: usize) -> u64 {
+fn head(source: &MergeSource, skip: usize) -> u64 {
     if source.block.fixed.is_some() && skip == 0 {
         return source.block.heads[source.at];
     }
@@ -17,7 +17,7 @@ fn head(source: &Source, skip: usize) -> u64 {
 
 /// Whether source `a` comes before source `b`: by key, then the newer (lower number) first.
 #[inline(always)]
-fn beats(sources: &[Source], heads: &[u64], a: usize, b: usize) -> bool {
+fn beats(sources: &[MergeSource], heads: &[u64], a: usize, b: usize) -> bool {
     match heads[a].cmp(&heads[b]) {
         Ordering::Less => true,
         Ordering::Greater => false,
@@ -31,7 +31,7 @@ fn beats(sources: &[Source], heads: &[u64], a: usize, b: usize) -> bool {
 
 /// Appends record `at` of a source to a block of either form.
 #[inline(always)]
-fn copy_record(source: &Source, out: &mut Block) {
+fn copy_record(source: &MergeSource, out: &mut Block) {
     let (block, i) = (&source.block, source.at);
     if block.fixed.is_none() && out.fixed.is_none() {
         out.append_general(block, i, i + 1);
@@ -42,9 +42,9 @@ fn copy_record(source: &Source, out: &mut Block) {
 }
 
 /// Appends the rest of a source's block; without the deletes if nothing older exists.
-pub(super) fn copy_block(source: &mut Source, out: &mut Block, bottom: bool) {
+pub(super) fn copy_block(source: &mut MergeSource, out: &mut Block, bottom: bool) {
     while source.at < source.block.len() {
-        if !(bottom && source.block.tag(source.at) == Tag::Delete) {
+        if !(bottom && source.block.tag(source.at) == Tag::Tombstone) {
             copy_record(source, out);
         }
         source.at += 1;
@@ -85,7 +85,7 @@ impl Merger {
                 }
                 self.remember(winner);
                 let source = &self.sources[winner];
-                let deleted = self.bottom && source.block.tag(source.at) == Tag::Delete;
+                let deleted = self.bottom && source.block.tag(source.at) == Tag::Tombstone;
                 if !deleted && !self.hidden(winner) {
                     copy_record(&self.sources[winner], out);
                 }

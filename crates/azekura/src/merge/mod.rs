@@ -7,17 +7,19 @@
 //!
 //! A merge runs in steps (`fill`), so that its owner can write, pace itself or stop between them.
 
+mod chunks;
 mod fixed;
 mod general;
 mod source;
 mod tree;
 
-pub(crate) use source::Source;
+pub(crate) use chunks::merge_chunks;
+pub(crate) use source::MergeSource;
 
 use crate::base::error::Result;
 use crate::base::key::common_prefix;
 use crate::format::block::{Block, Fixed};
-use crate::memtable::ranges::Ranges;
+use crate::format::ranges::Ranges;
 use tree::Tree;
 
 /// How the sources are read.
@@ -33,7 +35,7 @@ enum Mode {
 /// A merge under way.
 pub(crate) struct Merger {
     /// Newest first, or in key order when chained. Sources that are read up are removed.
-    sources: Vec<Source>,
+    sources: Vec<MergeSource>,
     mode: Mode,
     fixed: Option<Fixed>,
     tree: Tree,
@@ -56,7 +58,7 @@ pub(crate) struct Merger {
 
 impl Merger {
     /// A merge of sources given newest first. `bottom`: no older record of these keys exists.
-    pub(crate) fn new(mut sources: Vec<Source>, bottom: bool) -> Result<Merger> {
+    pub(crate) fn new(mut sources: Vec<MergeSource>, bottom: bool) -> Result<Merger> {
         let mut ranges = Ranges::default();
         let mut hiding = Vec::new();
         for (age, source) in sources.iter_mut().enumerate() {
@@ -80,7 +82,7 @@ impl Merger {
             }
         }
         let fixed = if any_ranges { None } else { fixed };
-        let drops = fixed.is_some_and(|f| f.tag == crate::format::block::Tag::Delete) && bottom;
+        let drops = fixed.is_some_and(|f| f.tag == crate::format::block::Tag::Tombstone) && bottom;
         let mut merger = Merger {
             sources: if drops { Vec::new() } else { ready },
             mode,
@@ -185,14 +187,14 @@ impl Merger {
 }
 
 /// The widths that every record of every source has, if so.
-fn common_widths(sources: &[Source]) -> Option<Fixed> {
+fn common_widths(sources: &[MergeSource]) -> Option<Fixed> {
     let first = sources.first()?.fixed()?;
     sources.iter().all(|s| s.fixed() == Some(first)).then_some(first)
 }
 
 /// How many leading bytes all keys of all sources share.
-fn common_skip(sources: &[Source]) -> usize {
-    let mut bounds = sources.iter().filter_map(Source::bounds);
+fn common_skip(sources: &[MergeSource]) -> usize {
+    let mut bounds = sources.iter().filter_map(MergeSource::bounds);
     let Some((first, last)) = bounds.next() else { return 0 };
     let mut skip = common_prefix(first, last);
     for (min, max) in bounds {
@@ -202,7 +204,7 @@ fn common_skip(sources: &[Source]) -> usize {
 }
 
 /// Puts sources in key order if none overlaps another; else leaves them as they are.
-fn chain_order(sources: &mut Vec<Source>) -> bool {
+fn chain_order(sources: &mut Vec<MergeSource>) -> bool {
     sources.retain(|s| s.bounds().is_some());
     let mut order: Vec<usize> = (0..sources.len()).collect();
     order.sort_by(|&a, &b| sources[a].bounds().cmp(&sources[b].bounds()));
@@ -211,7 +213,7 @@ fn chain_order(sources: &mut Vec<Source>) -> bool {
         _ => false,
     });
     if apart {
-        let mut slots: Vec<Option<Source>> = sources.drain(..).map(Some).collect();
+        let mut slots: Vec<Option<MergeSource>> = sources.drain(..).map(Some).collect();
         sources.extend(order.into_iter().filter_map(|i| slots[i].take()));
     }
     apart

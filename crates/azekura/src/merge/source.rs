@@ -1,9 +1,9 @@
-//! One sorted source of a merge: a chunk in memory, or the partitions of a sorted run.
+//! One sorted source of a merge: a chunk in memory, or the partitions of a level.
 
 use crate::base::error::Result;
 use crate::format::block::{Block, Fixed};
+use crate::format::ranges::Ranges;
 use crate::memtable::chunk::Chunk;
-use crate::memtable::ranges::Ranges;
 use crate::run::Run;
 use crate::run::reader::RunReader;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ enum Feed {
 }
 
 /// A source and the stretch of it that is being merged.
-pub(crate) struct Source {
+pub(crate) struct MergeSource {
     /// The records at hand, and the next one to be taken.
     pub(crate) block: Block,
     pub(crate) at: usize,
@@ -30,9 +30,9 @@ pub(crate) struct Source {
     ranges: Ranges,
 }
 
-impl Source {
-    pub(crate) fn chunk(chunk: Arc<Chunk>) -> Source {
-        Source {
+impl MergeSource {
+    pub(crate) fn chunk(chunk: Arc<Chunk>) -> MergeSource {
+        MergeSource {
             block: Block::new(chunk.fixed()),
             at: 0,
             age: 0,
@@ -43,8 +43,8 @@ impl Source {
         }
     }
 
-    /// The partitions of one sorted run, in key order.
-    pub(crate) fn runs(runs: Vec<Arc<Run>>) -> Result<Source> {
+    /// The partitions of one level, in key order.
+    pub(crate) fn runs(runs: Vec<Arc<Run>>) -> Result<MergeSource> {
         let mut ranges = Ranges::default();
         for run in runs.iter().filter(|r| r.info.ranges > 0) {
             ranges.add_all(&run.meta()?.ranges);
@@ -57,7 +57,7 @@ impl Source {
         let first = filled.next();
         let last = filled.next_back().or(first);
         let bounds = first.zip(last).map(|(a, b)| (a.info.min.clone(), b.info.max.clone()));
-        Ok(Source {
+        Ok(MergeSource {
             block: Block::new(fixed),
             at: 0,
             age: 0,

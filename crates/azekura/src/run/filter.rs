@@ -25,9 +25,8 @@
 use crate::base::codec::usize_of64;
 use crate::base::limits::PAGE_BYTES;
 use crate::base::prefetch::prefetch_lines;
+use crate::format::page::BLOCKS_PER_PAGE;
 
-/// Blocks in a page.
-pub(crate) const BLOCKS_PER_PAGE: u64 = 255;
 /// Bytes of a block, and of a page's header.
 pub(crate) const BLOCK_BYTES: usize = 64;
 

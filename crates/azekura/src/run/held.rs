@@ -2,17 +2,17 @@
 //!
 //! `unsafe` stands here because a page is held beside the run that keeps it where it is.
 
-use super::{PageHold, Run};
+use super::{PageHandle, Run};
 use crate::base::error::{Error, Result};
 use crate::format::page::Page;
 use std::sync::Arc;
 
 /// A page and what keeps it as it is.
 pub(crate) struct HeldPage {
-    /// Borrows from `hold`.
+    /// Borrows from `handle`.
     page: Page<'static>,
     /// Pins a page of `run`, which is dropped after it: fields are, in their order.
-    hold: PageHold<'static>,
+    handle: PageHandle<'static>,
     run: Arc<Run>,
     /// The fence's entry of the page.
     pub(crate) number: usize,
@@ -21,11 +21,11 @@ pub(crate) struct HeldPage {
 impl HeldPage {
     pub(crate) fn new(run: Arc<Run>, number: usize) -> Result<HeldPage> {
         // SAFETY: `run` is kept beside the page, and dropped after it.
-        let hold = unsafe { run.page(number)?.extend() };
-        // SAFETY: `page` points into what `hold` pins, which does not move, and is never given out for longer than
-        // this is borrowed.
-        let page = unsafe { std::mem::transmute::<Page<'_>, Page<'static>>(hold.page()) };
-        Ok(HeldPage { page, hold, run, number })
+        let handle = unsafe { run.page(number)?.extend() };
+        // SAFETY: `page` points into what `handle` pins, which does not move, and is never given out for
+        // longer than this is borrowed.
+        let page = unsafe { std::mem::transmute::<Page<'_>, Page<'static>>(handle.page()) };
+        Ok(HeldPage { page, handle, run, number })
     }
 
     #[inline(always)]
@@ -50,6 +50,6 @@ impl HeldPage {
 
     /// Where a part of the page begins in it.
     pub(crate) fn place_of(&self, part: &[u8]) -> usize {
-        part.as_ptr() as usize - self.hold.as_ptr() as usize
+        part.as_ptr() as usize - self.handle.as_ptr() as usize
     }
 }

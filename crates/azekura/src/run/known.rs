@@ -1,9 +1,11 @@
-//! What is known of the pages of a run that are read where they stand: that they were checked, and their guides.
+//! What is known of the pages of a run that are read where they stand: that they were checked, and their
+//! guides.
 //!
-//! A byte of state for each page says what is known. A guide, once written, stays as it is for as long as the run is
-//! open, so readers use it without a pin and without a lock: one line of the processor's cache for a page. Guides come
-//! in chunks of 64, of one budget for all runs ([`Guides`]). Beyond it a page is used with a guide that is made of its header each
-//! time, a guess coarser, and its checksum is checked again after every [`USES`] uses.
+//! A byte of state for each page says what is known. A guide, once written, stays as it is for as long as the
+//! run is open, so readers use it without a pin and without a lock: one line of the processor's cache for a
+//! page. Guides come in chunks of 64, of one budget for all runs ([`Guides`]). Beyond it a page is used with
+//! a guide that is made of its header each time, a guess coarser, and its checksum is checked again after
+//! every [`USES`] uses.
 //!
 //! ```text
 //!   UNKNOWN -- checked, chunk there --> WRITING --> GUIDED
@@ -98,8 +100,9 @@ struct Chunk {
     _share: Share,
 }
 
-// SAFETY: a guide is written by the one thread that has made its page's state `WRITING`, and read by others after they
-// have seen `GUIDED`, which that thread stores with Release when it is done; nobody writes to it after that.
+// SAFETY: a guide is written by the one thread that has made its page's state `WRITING`, and read by others
+// after they have seen `GUIDED`, which that thread stores with Release when it is done; nobody writes to it
+// after that.
 unsafe impl Send for Chunk {}
 // SAFETY: as above.
 unsafe impl Sync for Chunk {}
@@ -171,7 +174,7 @@ impl KnownPages {
     }
 
     /// A page was found whole just now, and this is its guide: gives it where it is kept, or else none.
-    pub(super) fn learn(&self, page: u32, guide: Guide) -> Option<&Guide> {
+    pub(super) fn keep_guide(&self, page: u32, guide: Guide) -> Option<&Guide> {
         self.guides.checked.fetch_add(1, Ordering::Relaxed);
         let parts = self.parts.get_or_init(|| Parts::new(self.pages));
         let state = parts.states.get(usize_of(page))?;
@@ -245,7 +248,7 @@ mod tests {
         let known = known(200, 1 << 20);
         assert!(!known.is_used() && known.get(7).is_none());
         for page in [7, 8, 70, 199] {
-            assert_eq!(known.learn(page, guide_of(page)).unwrap().len(), page as usize + 1);
+            assert_eq!(known.keep_guide(page, guide_of(page)).unwrap().len(), page as usize + 1);
         }
         for _ in 0..1_000 {
             for page in [7, 8, 70, 199] {
@@ -254,21 +257,21 @@ mod tests {
             }
         }
         assert!(known.is_used() && known.get(9).is_none());
-        assert!(known.get(200).is_none() && known.learn(200, guide_of(0)).is_none());
+        assert!(known.get(200).is_none() && known.keep_guide(200, guide_of(0)).is_none());
     }
 
     #[test]
     fn beyond_the_budget_a_page_is_checked_again_after_some_uses() {
         let known = known(CHUNK as u32 * 2, CHUNK_BYTES);
         assert!(known.has_room());
-        assert!(known.learn(0, guide_of(0)).is_some());
-        assert!(!known.has_room() && known.learn(64, guide_of(64)).is_none());
+        assert!(known.keep_guide(0, guide_of(0)).is_some());
+        assert!(!known.has_room() && known.keep_guide(64, guide_of(64)).is_none());
         for round in 0..3 {
             for _ in 0..USES {
                 assert!(matches!(known.get(64), Some(Known::Checked)), "round {round}");
             }
             assert!(known.get(64).is_none(), "round {round}");
-            assert!(known.learn(64, guide_of(64)).is_none());
+            assert!(known.keep_guide(64, guide_of(64)).is_none());
         }
         assert!(matches!(known.get(0), Some(Known::Guide(_))));
     }
@@ -277,14 +280,14 @@ mod tests {
     fn what_a_run_has_taken_of_the_budget_others_take_when_it_goes() {
         let guides = Guides::new(3 * size_of::<Guide>());
         let (first, second) = (KnownPages::new(2, guides.clone()), KnownPages::new(2, guides.clone()));
-        assert!(first.learn(0, guide_of(0)).is_some() && second.learn(0, guide_of(0)).is_none());
+        assert!(first.keep_guide(0, guide_of(0)).is_some() && second.keep_guide(0, guide_of(0)).is_none());
         assert_eq!(guides.stats().bytes, 2 * size_of::<Guide>() as u64);
         drop(first);
         assert_eq!(guides.stats().bytes, 0);
         // A page that was used without a guide gets one when it is checked again.
-        assert!(second.learn(1, guide_of(1)).is_some() && second.learn(0, guide_of(0)).is_none());
+        assert!(second.keep_guide(1, guide_of(1)).is_some() && second.keep_guide(0, guide_of(0)).is_none());
         while second.get(0).is_some() {}
-        assert!(second.learn(0, guide_of(0)).is_some());
+        assert!(second.keep_guide(0, guide_of(0)).is_some());
         assert!(matches!(second.get(0), Some(Known::Guide(_))));
     }
 }
@@ -293,21 +296,21 @@ mod tests {
 mod models {
     use super::*;
 
-    /// Two threads learn a page while a third reads: who sees a guide sees all of it.
+    /// Two threads keep a page's guide while a third reads: who sees a guide sees all of it.
     #[test]
     fn a_guide_is_seen_whole_or_not_at_all() {
         loom::model(|| {
             let known = Arc::new(KnownPages::new(1, Guides::new(1 << 20)));
             let parts = known.parts.get_or_init(|| Parts::new(1));
             let _chunk = known.chunk(parts, 0);
-            let learn = |known: &KnownPages| {
-                if let Some(guide) = known.learn(0, Guide::numbered(4)) {
+            let keep_guide = |known: &KnownPages| {
+                if let Some(guide) = known.keep_guide(0, Guide::numbered(4)) {
                     assert_eq!(guide.len(), 5);
                 }
             };
             let other = known.clone();
-            let second = loom::thread::spawn(move || learn(&other));
-            learn(&known);
+            let second = loom::thread::spawn(move || keep_guide(&other));
+            keep_guide(&known);
             if let Some(Known::Guide(guide)) = known.get(0) {
                 assert_eq!(guide.len(), 5);
             }

@@ -10,12 +10,13 @@
 //!
 //! # Which record is newer
 //!
-//! `newest` is a commit's sequence number: the run has what the commits up to it said of its keys, and nothing
-//! of later ones. So of two runs of a table the one with the larger `newest` has the newer version of a key; with
-//! the same number they are of one merge (or inputs of it), and the larger id wins. A merge takes the number of its
-//! newest input. What joins the oldest sorted run meets no other and deletes nothing, and a sorted run keeps its number
-//! then (it stands in the manifest), so that a later merge does not pass for newer than what it has not read. So a
-//! run that has joined may look newer than the merge that took it in: they say the same, unless a newer one knows better.
+//! `newest` is a commit's sequence number: the run has what the commits up to it said of its keys, and
+//! nothing of later ones. So of two runs of a table the one with the larger `newest` has the newer version of
+//! a key; with the same number they are of one merge (or inputs of it), and the larger id wins. A merge takes
+//! the number of its newest input. What joins the oldest level meets no other and deletes nothing, and a
+//! level keeps its number then (it stands in the manifest), so that a later merge does not pass for newer
+//! than what it has not read. So a run that has joined may look newer than the merge that took it in: they
+//! say the same, unless a newer one knows better.
 //!
 //! A run that was written as a table's oldest leaves out what is deleted. It `covers` a stretch of keys: what
 //! older runs, which may stand in free space still, say of them counts no more.
@@ -23,9 +24,9 @@
 use crate::base::checksum::crc;
 use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use crate::format::page::table_of;
-use crate::memtable::ranges::{Range, Ranges};
+use crate::format::ranges::{Range, Ranges};
 use std::sync::Arc;
 
 /// The first four bytes after the checksum.
@@ -40,7 +41,7 @@ const COVERS_BYTES_MAX: usize = 16 << 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) table: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TableKind,
     pub(crate) name: Arc<str>,
     pub(crate) newest: u64,
     /// There is nothing older in the table.

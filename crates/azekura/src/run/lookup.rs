@@ -2,7 +2,7 @@
 
 use super::filter::{BLOCK_BYTES, block_contains, block_of, block_place};
 use super::mapped::MappedPage;
-use super::{Meta, Run, RunPages, read_error};
+use super::{Meta, Run, RunPages};
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::key::SortKey;
@@ -10,39 +10,37 @@ use crate::base::limits::PAGE_BYTES;
 use crate::cache::PageRef;
 use crate::format::block::{Block, Tag};
 use crate::format::guide::Guide;
-use crate::format::page::{Page, check, corrupt_page, units_max, units_of};
+use crate::format::page::{FILTER_PAGE_BASE, Page, check, corrupt_page, units_max, units_of};
+use crate::storage::read_error;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Numbers of filter pages, for their checksums, begin here; data units are below.
-pub(crate) const FILTER_PAGE_BASE: u32 = 1 << 31;
-
 /// A page held in memory: a pinned frame of the cache, one in the file's mapping, or a copy.
-pub(crate) enum PageHold<'a> {
+pub(crate) enum PageHandle<'a> {
     Cached(PageRef<'a>),
     Mapped(MappedPage<'a>),
     Large(Arc<LargePage>),
 }
 
-/// A copy of a page that is not kept: one of several units, one that does not stand together in the file, or one that
-/// nobody's reading has met (`has`).
+/// A copy of a page that is not kept: one of several units, one that does not stand together in the file, or
+/// one that nobody's reading has met (`has`).
 pub(crate) struct LargePage {
     pub(super) bytes: Box<[u8]>,
     pub(super) guide: Guide,
 }
 
-impl PageHold<'_> {
+impl PageHandle<'_> {
     /// The same page for longer than the borrow says.
     ///
     /// # Safety
     /// The caller keeps the run until the result has been dropped.
-    pub(crate) unsafe fn extend<'b>(self) -> PageHold<'b> {
+    pub(crate) unsafe fn extend<'b>(self) -> PageHandle<'b> {
         match self {
             // SAFETY: the caller's promise.
-            PageHold::Cached(page) => PageHold::Cached(unsafe { page.extend() }),
+            PageHandle::Cached(page) => PageHandle::Cached(unsafe { page.extend() }),
             // SAFETY: the caller's promise.
-            PageHold::Mapped(page) => PageHold::Mapped(unsafe { page.extend() }),
-            PageHold::Large(page) => PageHold::Large(page),
+            PageHandle::Mapped(page) => PageHandle::Mapped(unsafe { page.extend() }),
+            PageHandle::Large(page) => PageHandle::Large(page),
         }
     }
 
@@ -50,42 +48,42 @@ impl PageHold<'_> {
     #[inline(always)]
     pub(crate) fn page(&self) -> Page<'_> {
         match self {
-            PageHold::Cached(page) => Page::new(page, page.guide()),
-            PageHold::Mapped(page) => page.page(),
-            PageHold::Large(large) => Page::new(&large.bytes, &large.guide),
+            PageHandle::Cached(page) => Page::new(page, page.guide()),
+            PageHandle::Mapped(page) => page.page(),
+            PageHandle::Large(large) => Page::new(&large.bytes, &large.guide),
         }
     }
 
     /// Guesses where a key stands, and asks the processor for the lines around.
     #[inline(always)]
-    pub(crate) fn send_for(&self, key: SortKey<'_>) -> usize {
+    pub(crate) fn prefetch_key(&self, key: SortKey<'_>) -> usize {
         let page = self.page();
         let guess = page.guess(key);
         match self {
-            PageHold::Cached(cached) => page.lines_around(guess, |byte| cached.prefetch(byte)),
-            PageHold::Mapped(mapped) => page.lines_around(guess, |byte| mapped.prefetch(byte)),
-            PageHold::Large(_) => {}
+            PageHandle::Cached(cached) => page.lines_around(guess, |byte| cached.prefetch(byte)),
+            PageHandle::Mapped(mapped) => page.lines_around(guess, |byte| mapped.prefetch(byte)),
+            PageHandle::Large(_) => {}
         }
         guess
     }
 }
 
-impl Deref for PageHold<'_> {
+impl Deref for PageHandle<'_> {
     type Target = [u8];
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
         match self {
-            PageHold::Cached(page) => page,
-            PageHold::Mapped(page) => page,
-            PageHold::Large(large) => &large.bytes,
+            PageHandle::Cached(page) => page,
+            PageHandle::Mapped(page) => page,
+            PageHandle::Large(large) => &large.bytes,
         }
     }
 }
 
 /// A record found in a run.
 pub(crate) struct Hit<'a> {
-    pub(crate) page: PageHold<'a>,
+    pub(crate) page: PageHandle<'a>,
     pub(crate) tag: Tag,
     /// Where the value stands in the page.
     pub(crate) value: std::ops::Range<usize>,
@@ -141,7 +139,7 @@ impl Run {
 
     /// The page of the fence's entry `page`, from the cache or the file.
     #[inline(always)]
-    pub(crate) fn page(&self, page: usize) -> Result<PageHold<'_>> {
+    pub(crate) fn page(&self, page: usize) -> Result<PageHandle<'_>> {
         let meta = self.meta()?;
         if meta.units.is_some() {
             return self.page_of_units(page);
@@ -151,30 +149,30 @@ impl Run {
 
     /// A page of one unit.
     #[inline(always)]
-    fn page_of_one(&self, unit: u32) -> Result<PageHold<'_>> {
+    fn page_of_one(&self, unit: u32) -> Result<PageHandle<'_>> {
         match &self.pages {
             RunPages::Mapped(pages) => self.mapped_page(pages, unit, 1),
             RunPages::Cached { data, .. } => {
                 let page = data.get(unit, |frame, guide| self.load_unit(unit, frame, guide))?;
-                Ok(PageHold::Cached(page.first(self.info.page_bytes)))
+                Ok(PageHandle::Cached(page.first(self.info.page_bytes)))
             }
         }
     }
 
     /// The page of the fence's entry `page`, if it is known.
     #[inline(always)]
-    pub(crate) fn peek(&self, page: usize) -> Option<PageHold<'_>> {
+    pub(crate) fn get_cached(&self, page: usize) -> Option<PageHandle<'_>> {
         let meta = self.meta.get()?;
-        if meta.units.is_some() { None } else { self.peek_one(u32_of(page)) }
+        if meta.units.is_some() { None } else { self.get_cached_one(u32_of(page)) }
     }
 
     /// A page of one unit, if it is known.
     #[inline(always)]
-    fn peek_one(&self, unit: u32) -> Option<PageHold<'_>> {
+    fn get_cached_one(&self, unit: u32) -> Option<PageHandle<'_>> {
         match &self.pages {
             RunPages::Mapped(pages) => self.known_page(pages, unit, 1),
             RunPages::Cached { data, .. } => {
-                data.peek(unit).map(|page| PageHold::Cached(page.first(self.info.page_bytes)))
+                data.get_cached(unit).map(|page| PageHandle::Cached(page.first(self.info.page_bytes)))
             }
         }
     }
@@ -195,12 +193,13 @@ impl Run {
         self.read_units(unit, frame)?;
         let offset = self.unit_offset(unit);
         check(frame, self.seed, self.info.id, unit, offset)?;
-        *guide = Guide::read_marked(frame).map_err(|detail| corrupt_page(offset, self.info.id, unit, detail))?;
+        *guide =
+            Guide::read_marked(frame).map_err(|detail| corrupt_page(offset, self.info.id, unit, detail))?;
         Ok(())
     }
 
     /// As `page`, in a run where some page has several units. Those are not cached.
-    fn page_of_units(&self, page: usize) -> Result<PageHold<'_>> {
+    fn page_of_units(&self, page: usize) -> Result<PageHandle<'_>> {
         let meta = self.meta()?;
         match (self.place_of(meta, page), &self.pages) {
             ((unit, 1), _) => self.page_of_one(unit),
@@ -217,7 +216,7 @@ impl Run {
     }
 
     /// A page of some units, read into a buffer of its own.
-    pub(super) fn page_apart(&self, unit: u32, units: usize) -> Result<PageHold<'_>> {
+    pub(super) fn page_apart(&self, unit: u32, units: usize) -> Result<PageHandle<'_>> {
         let offset = self.unit_offset(unit);
         let bad = |detail: &str| corrupt_page(offset, self.info.id, unit, detail);
         if units > units_max(self.info.page_bytes) {
@@ -230,7 +229,7 @@ impl Run {
             return Err(bad("impossible number of units"));
         }
         let guide = Guide::read_marked(&bytes).map_err(bad)?;
-        Ok(PageHold::Large(Arc::new(LargePage { bytes, guide })))
+        Ok(PageHandle::Large(Arc::new(LargePage { bytes, guide })))
     }
 
     /// Whether lookups or cursors have read from the run.
@@ -241,9 +240,10 @@ impl Run {
         }
     }
 
-    /// Takes the run's pages into the cache, or checks them where they stand, as long as no others have to go for
-    /// them: of a run that will take the place of one that is being read, before readers meet it. Where pages stand, no
-    /// more bytes are read than guides may take. What cannot be read is the business of whoever asks for it.
+    /// Takes the run's pages into the cache, or checks them where they stand, as long as no others have to go
+    /// for them: of a run that will take the place of one that is being read, before readers meet it. Where
+    /// pages stand, no more bytes are read than guides may take. What cannot be read is the business of
+    /// whoever asks for it.
     pub(crate) fn warm(&self) -> Result<()> {
         let bytes_max = match &self.pages {
             RunPages::Mapped(pages) => pages.data.guides_bytes_max(),
@@ -253,7 +253,9 @@ impl Run {
             match &self.pages {
                 RunPages::Mapped(pages) => drop(self.mapped_filter(pages, page, 0)?),
                 RunPages::Cached { filter, .. } if !filter.has_room() => break,
-                RunPages::Cached { filter, .. } => drop(filter.get(page, |frame, _| self.load_filter(page, frame))?),
+                RunPages::Cached { filter, .. } => {
+                    drop(filter.get(page, |frame, _| self.load_filter(page, frame))?)
+                }
             }
         }
         for page in 0..self.meta()?.pages().min(bytes_max / self.info.page_bytes) {
@@ -274,13 +276,13 @@ impl Run {
         Ok(self.look(key, |_, _| ())?.is_some())
     }
 
-    /// The record of a key, handed to `f`, if it is there. Nobody's reading: a page of records that is not in the
-    /// cache does not come into it. (Those of the filter do.)
+    /// The record of a key, handed to `f`, if it is there. Nobody's reading: a page of records that is not in
+    /// the cache does not come into it. (Those of the filter do.)
     pub(crate) fn look<R>(&self, key: SortKey<'_>, f: impl FnOnce(Tag, &[u8]) -> R) -> Result<Option<R>> {
         let Some(page) = self.meta()?.page_of(key) else { return Ok(None) };
-        let hold = self.page_unread(page)?;
-        let guess = hold.send_for(key);
-        Ok(find_held(page, hold, guess, key, |hit| f(hit.tag, &hit.page[hit.value.clone()])))
+        let handle = self.page_unread(page)?;
+        let guess = handle.prefetch_key(key);
+        Ok(find_held(page, handle, guess, key, |hit| f(hit.tag, &hit.page[hit.value.clone()])))
     }
 
     /// Decodes the page of the fence's entry `page`; nobody's reading, as in `look`.
@@ -289,11 +291,11 @@ impl Run {
     }
 
     /// The page of the fence's entry `page`, past the cache if it is not there.
-    fn page_unread(&self, page: usize) -> Result<PageHold<'_>> {
+    fn page_unread(&self, page: usize) -> Result<PageHandle<'_>> {
         let (unit, units) = self.place_of(self.meta()?, page);
-        let cached = if units == 1 { self.peek_one(unit) } else { None };
+        let cached = if units == 1 { self.get_cached_one(unit) } else { None };
         match cached {
-            Some(hold) => Ok(hold),
+            Some(handle) => Ok(handle),
             None => self.page_apart(unit, units),
         }
     }
@@ -314,9 +316,9 @@ impl Run {
         key: SortKey<'_>,
         f: impl FnOnce(Hit<'a>) -> R,
     ) -> Result<Option<R>> {
-        let hold = self.page(page_number)?;
-        let guess = hold.send_for(key);
-        Ok(find_held(page_number, hold, guess, key, f))
+        let handle = self.page(page_number)?;
+        let guess = handle.prefetch_key(key);
+        Ok(find_held(page_number, handle, guess, key, f))
     }
 
     /// Whether the file still holds what the cache was filled from; for `check`.
@@ -332,18 +334,18 @@ impl Run {
 #[inline(always)]
 pub(crate) fn find_held<'a, R>(
     page_number: usize,
-    hold: PageHold<'a>,
+    handle: PageHandle<'a>,
     guess: usize,
     key: SortKey<'_>,
     f: impl FnOnce(Hit<'a>) -> R,
 ) -> Option<R> {
-    let page = hold.page();
+    let page = handle.page();
     let (place, equal) = page.lower_bound(key, guess);
     if !equal {
         return None;
     }
     let (tag, value) = page.value(place);
-    let start = value.as_ptr() as usize - hold.as_ptr() as usize;
+    let start = value.as_ptr() as usize - handle.as_ptr() as usize;
     let value = start..start + value.len();
-    Some(f(Hit { page: hold, tag, value, page_number, place }))
+    Some(f(Hit { page: handle, tag, value, page_number, place }))
 }

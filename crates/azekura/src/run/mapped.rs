@@ -1,15 +1,15 @@
 //! Pages of a run where they stand in the file: what is kept of them in memory is what is known of them.
 //!
-//! A page is read into a buffer of the thread's own once, which gives an error where a touch of the mapping would
-//! end the process, and checked there. From then on (`known`) it is used through the mapping: by whoever holds the
-//! run, whose extents nobody else is given meanwhile.
+//! A page is read into a buffer of the thread's own once, which gives an error where a touch of the mapping
+//! would end the process, and checked there. From then on (`known`) it is used through the mapping: by
+//! whoever holds the run, whose extents nobody else is given meanwhile.
 //!
 //! A page that does not stand together (it was moved in parts) is copied each time that it is used.
 
 use super::Run;
 use super::filter::BLOCK_BYTES;
 use super::known::{Guides, Known, KnownPages};
-use super::lookup::{LargePage, PageHold};
+use super::lookup::{LargePage, PageHandle};
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::error::Result;
 use crate::base::limits::PAGE_BYTES;
@@ -28,8 +28,8 @@ thread_local! {
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Calls `f` with a buffer of `len` bytes. It is a fresh one where the thread is ending, and a handle that it kept closes
-/// the database, or where the storage that `f` reads from reads the database itself.
+/// Calls `f` with a buffer of `len` bytes. It is a fresh one where the thread is ending, and a handle that it
+/// kept closes the database, or where the storage that `f` reads from reads the database itself.
 fn with_buffer<T>(len: usize, f: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
     let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
     buffer.resize(buffer.len().max(len), 0);
@@ -50,7 +50,12 @@ pub(super) struct MappedPages {
 }
 
 impl MappedPages {
-    pub(super) fn new(mapping: Arc<FileMapping>, guides: Arc<Guides>, units: u32, filter_pages: u32) -> MappedPages {
+    pub(super) fn new(
+        mapping: Arc<FileMapping>,
+        guides: Arc<Guides>,
+        units: u32,
+        filter_pages: u32,
+    ) -> MappedPages {
         let (first, filter) = (AtomicPtr::default(), OnceLock::new());
         MappedPages { mapping, first, data: KnownPages::new(units, guides), filter, filter_pages }
     }
@@ -118,7 +123,8 @@ impl Run {
         Some(NonNull::slice_from_raw_parts(pages.mapping.at(offset, len)?, len))
     }
 
-    /// Remembers where the run begins if all of it stands together: lookups then need not ask where each page is.
+    /// Remembers where the run begins if all of it stands together: lookups then need not ask where each page
+    /// is.
     fn find_first(&self, pages: &MappedPages) {
         let len = self.info.meta_at();
         if let Some((offset, _)) = self.stretch(0).filter(|(_, together)| *together >= len) {
@@ -127,8 +133,8 @@ impl Run {
         }
     }
 
-    /// As much of a page of some units as stands together, and as there is: the last one may be cut off behind what is
-    /// used of it, and what follows is the filter's.
+    /// As much of a page of some units as stands together, and as there is: the last one may be cut off
+    /// behind what is used of it, and what follows is the filter's.
     #[inline(always)]
     fn page_standing(&self, pages: &MappedPages, unit: u32, units: usize) -> Option<NonNull<[u8]>> {
         let at = self.unit_at(unit);
@@ -138,32 +144,42 @@ impl Run {
 
     /// A page if it was checked.
     #[inline(always)]
-    pub(super) fn known_page<'a>(&self, pages: &'a MappedPages, unit: u32, units: usize) -> Option<PageHold<'a>> {
+    pub(super) fn known_page<'a>(
+        &self,
+        pages: &'a MappedPages,
+        unit: u32,
+        units: usize,
+    ) -> Option<PageHandle<'a>> {
         let known = pages.data.get(unit)?;
         let bytes = self.page_standing(pages, unit, units)?;
-        // SAFETY: the bytes were checked (`learn_page`) and stand together as far as the page's columns reach. The
-        // run is borrowed as long as the result, so nobody is given its extents.
+        // SAFETY: the bytes were checked (`check_page`) and stand together as far as the page's columns
+        // reach. The run is borrowed as long as the result, so nobody is given its extents.
         let bytes: &'a [u8] = unsafe { bytes.as_ref() };
         let guide = match known {
             Known::Guide(guide) => GuideOf::Kept(guide),
             Known::Checked => GuideOf::Own(Arc::new(Guide::read_even(bytes).ok()?)),
         };
-        Some(PageHold::Mapped(MappedPage { bytes, guide }))
+        Some(PageHandle::Mapped(MappedPage { bytes, guide }))
     }
 
     /// A page of some units, checked before.
     #[inline(always)]
-    pub(super) fn mapped_page<'a>(&self, pages: &'a MappedPages, unit: u32, units: usize) -> Result<PageHold<'a>> {
+    pub(super) fn mapped_page<'a>(
+        &self,
+        pages: &'a MappedPages,
+        unit: u32,
+        units: usize,
+    ) -> Result<PageHandle<'a>> {
         match self.known_page(pages, unit, units) {
             Some(page) => Ok(page),
-            None => self.learn_page(pages, unit, units),
+            None => self.check_page(pages, unit, units),
         }
     }
 
     /// Reads and checks a page, and keeps what is known of it.
     #[cold]
     #[inline(never)]
-    fn learn_page<'a>(&self, pages: &'a MappedPages, unit: u32, units: usize) -> Result<PageHold<'a>> {
+    fn check_page<'a>(&self, pages: &'a MappedPages, unit: u32, units: usize) -> Result<PageHandle<'a>> {
         let offset = self.unit_offset(unit);
         let bad = |detail: &str| corrupt_page(offset, self.info.id, unit, detail);
         if units > units_max(self.info.page_bytes) {
@@ -180,21 +196,23 @@ impl Run {
             }
             let guide = Guide::read_marked(buffer).map_err(bad)?;
             // What is used of the page is to stand together, and the columns whatever it says is used.
-            let all_of = |part: usize| used_of(buffer) + TAIL_BYTES <= part && Guide::read(&buffer[..part]).is_ok();
+            let all_of =
+                |part: usize| used_of(buffer) + TAIL_BYTES <= part && Guide::read(&buffer[..part]).is_ok();
             let fits = |bytes: &NonNull<[u8]>| bytes.len() == len || all_of(bytes.len());
             let Some(bytes) = standing.filter(fits) else {
-                return Ok(PageHold::Large(Arc::new(LargePage { bytes: Box::from(&*buffer), guide })));
+                return Ok(PageHandle::Large(Arc::new(LargePage { bytes: Box::from(&*buffer), guide })));
             };
-            let guide = match pages.data.learn(unit, guide) {
+            let guide = match pages.data.keep_guide(unit, guide) {
                 Some(kept) => GuideOf::Kept(kept),
                 None => GuideOf::Own(Arc::new(guide)),
             };
             // SAFETY: as in `known_page`; the bytes were checked just now.
-            Ok(PageHold::Mapped(MappedPage { bytes: unsafe { bytes.as_ref() }, guide }))
+            Ok(PageHandle::Mapped(MappedPage { bytes: unsafe { bytes.as_ref() }, guide }))
         })
     }
 
-    /// A line of a page of the filter, checked before; none if it does not stand together: then nobody can tell.
+    /// A line of a page of the filter, checked before; none if it does not stand together: then nobody can
+    /// tell.
     #[inline(always)]
     pub(super) fn mapped_filter<'a>(
         &self,
@@ -213,8 +231,8 @@ impl Run {
         if !checked.is_some_and(|checked| checked.load(Ordering::Relaxed)) {
             self.check_filter(pages, page)?;
         }
-        // SAFETY: the bytes are in the file, as they were read there; the run is borrowed as long as the result, so
-        // nobody is given its extents.
+        // SAFETY: the bytes are in the file, as they were read there; the run is borrowed as long as the
+        // result, so nobody is given its extents.
         Ok(unsafe { bytes.as_ref() }.as_chunks().0.get(line))
     }
 

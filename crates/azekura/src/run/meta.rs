@@ -17,8 +17,8 @@ use crate::base::error::{Error, Result};
 use crate::base::key::{SortKey, head_of};
 use crate::base::prefetch::prefetch_lines;
 use crate::format::block::{Block, Fixed, Tag};
+use crate::format::ranges::Ranges;
 use crate::format::search::{Density, bisect};
-use crate::memtable::ranges::Ranges;
 
 /// What a run knows of its pages.
 #[derive(Debug, Default)]
@@ -146,7 +146,12 @@ impl Meta {
     }
 
     /// As `decode`, with what the block says of the run.
-    pub(crate) fn decode_labelled(bytes: &[u8], run_seed: u32, at: u64, units_total: u32) -> Result<(Label, Meta)> {
+    pub(crate) fn decode_labelled(
+        bytes: &[u8],
+        run_seed: u32,
+        at: u64,
+        units_total: u32,
+    ) -> Result<(Label, Meta)> {
         let bad = |detail: &str| Error::corrupt("run meta block", at, detail);
         if bytes.len() < 4 {
             return Err(bad("too short"));
@@ -171,7 +176,8 @@ impl Meta {
             }
         }
         fence.index();
-        let units = if r.u8()? == 0 { None } else { Some((0..n).map(|_| r.u32()).collect::<Result<Vec<u32>>>()?) };
+        let units =
+            if r.u8()? == 0 { None } else { Some((0..n).map(|_| r.u32()).collect::<Result<Vec<u32>>>()?) };
         let ascending = units.as_ref().is_none_or(|u| u.windows(2).all(|w| w[0] < w[1]));
         let last = units.as_ref().map_or(n, |u| u.last().map_or(0, |&x| usize_of(x) + 1));
         if !ascending || last > usize_of(units_total) {
@@ -243,7 +249,8 @@ mod tests {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
             (x >> 33) as usize
         };
-        for (n, prefix, letters) in [(1, "", 3), (50, "", 2), (500, "www.example/", 3), (3000, "", 190), (700, "b", 1)]
+        for (n, prefix, letters) in
+            [(1, "", 3), (50, "", 2), (500, "www.example/", 3), (3000, "", 190), (700, "b", 1)]
         {
             let mut key = |longest: usize| {
                 let mut key = prefix.as_bytes().to_vec();
@@ -258,7 +265,12 @@ mod tests {
             let outside = [b"".to_vec(), b"a".to_vec(), b"z".to_vec(), vec![255; 12]];
             for k in separators.iter().chain(&others).chain(&outside) {
                 let expected = separators.partition_point(|s| s <= k).checked_sub(1);
-                assert_eq!(meta.page_of(SortKey::new(k)), expected, "{k:?} among {} separators", separators.len());
+                assert_eq!(
+                    meta.page_of(SortKey::new(k)),
+                    expected,
+                    "{k:?} among {} separators",
+                    separators.len()
+                );
             }
         }
     }

@@ -20,7 +20,7 @@ pub(crate) mod writer;
 
 pub(crate) use held::HeldPage;
 pub(crate) use known::Guides;
-pub(crate) use lookup::{FILTER_PAGE_BASE, Hit, PageHold, find_held};
+pub(crate) use lookup::{Hit, PageHandle, find_held};
 
 use crate::base::checksum::seed;
 use crate::base::codec::{u32_of, usize_of, usize_of64};
@@ -28,7 +28,7 @@ use crate::base::error::{Error, Result};
 use crate::base::sync::Mutex;
 use crate::cache::{Cache, CacheStats, PageSlots};
 use crate::format::manifest::RunInfo;
-use crate::space::{Extent, Room};
+use crate::space::{Extent, Room, scattered};
 use crate::storage::{BulkWrites, File, FileMapping};
 use crate::values::Segment;
 use mapped::MappedPages;
@@ -73,7 +73,7 @@ pub(crate) struct Buffers {
     pub(crate) write: usize,
 }
 
-/// An open run. Dropping the last reference to a doomed run frees its extents.
+/// An open run. Dropping the last reference to one that was replaced frees its extents.
 pub(crate) struct Run {
     pub(crate) info: RunInfo,
     store: Store,
@@ -88,9 +88,9 @@ pub(crate) struct Run {
     /// read, that one's must not be freed.
     successor: OnceLock<Arc<Run>>,
     /// What is freed when nobody holds the run any more.
-    doomed: Mutex<Vec<Extent>>,
-    /// The file ended before the run did when it was opened. Then nothing of the run is believed: what is written
-    /// behind it makes the file long enough for whatever lengths a forged manifest may name.
+    freed_on_drop: Mutex<Vec<Extent>>,
+    /// The file ended before the run did when it was opened. Then nothing of the run is believed: what is
+    /// written behind it makes the file long enough for whatever lengths a forged manifest may name.
     cut: Option<Error>,
 }
 
@@ -117,9 +117,9 @@ impl RunPages {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        for &extent in self.doomed.get_mut().iter() {
-            self.store.room.space.free(extent);
-        }
+        let extents = std::mem::take(self.freed_on_drop.get_mut());
+        extents.iter().for_each(|&extent| self.store.room.space.free(extent));
+        self.store.room.less_needless(&extents);
         // One after the other: a long chain of runs would be a deep recursion.
         let mut next = self.successor.take().and_then(Arc::into_inner);
         while let Some(mut run) = next {
@@ -139,7 +139,7 @@ impl Run {
             meta: OnceLock::new(),
             _segments: segments,
             successor: OnceLock::new(),
-            doomed: Mutex::new(Vec::new()),
+            freed_on_drop: Mutex::new(Vec::new()),
             cut: None,
         }
     }
@@ -162,13 +162,15 @@ impl Run {
 
     /// From now on its extents are free as soon as nobody holds it. REQUIRES: the newest durable
     /// checkpoint does not name it.
-    pub(crate) fn doom(&self) {
-        self.doom_parts(self.info.extents.clone());
+    pub(crate) fn free_on_drop(&self) {
+        self.free_parts_on_drop(self.info.extents.clone());
     }
 
-    /// As `doom`, of some extents; the others have passed to the run's successor.
-    pub(crate) fn doom_parts(&self, extents: Vec<Extent>) {
-        *self.doomed.lock() = extents;
+    /// As `free_on_drop`, of some extents; the others have passed to the run's successor.
+    pub(crate) fn free_parts_on_drop(&self, extents: Vec<Extent>) {
+        self.store.room.more_needless(&extents);
+        let before = std::mem::replace(&mut *self.freed_on_drop.lock(), extents);
+        self.store.room.less_needless(&before);
     }
 
     /// Names the run that has all of its extents but those that were moved.
@@ -201,29 +203,15 @@ impl Run {
         Ok(self.meta.get_or_init(|| meta))
     }
 
-    /// An error if a file of `file_len` bytes ends before some of `len` bytes of the run, from its byte `at` on.
+    /// An error if a file of `file_len` bytes ends before some of `len` bytes of the run, from its byte `at`
+    /// on.
     fn check_inside(&self, at: u64, len: u64, file_len: u64) -> Result<()> {
-        let mut before = 0;
-        for e in &self.info.extents {
-            let (from, until) = (at.max(before), (at + len).min(before + e.len));
-            if from < until && e.offset + (until - before) > file_len {
-                return Err(read_error(std::io::ErrorKind::UnexpectedEof.into(), e.offset + (from - before)));
-            }
-            before += e.len;
-        }
-        Ok(())
+        scattered::check_inside(&self.info.extents, at, at + len, file_len)
     }
 
     /// Where byte `at` of the run lies in the file.
     pub(crate) fn file_offset(&self, at: u64) -> u64 {
-        let mut before = 0;
-        for e in &self.info.extents {
-            if at < before + e.len {
-                return e.offset + (at - before);
-            }
-            before += e.len;
-        }
-        0
+        scattered::stretch(&self.info.extents, at).map_or(0, |place| place.0)
     }
 
     /// Where byte `at` of the run lies in the file, and how many of the run's bytes stand there together.
@@ -252,24 +240,12 @@ impl Run {
 
     /// Fills `buf` from byte `at` of the run, across its extents.
     pub(crate) fn read(&self, at: u64, buf: &mut [u8]) -> Result<()> {
-        let mut rest = buf;
-        let mut at = at;
-        let mut before = 0;
-        for e in &self.info.extents {
-            if rest.is_empty() {
-                break;
-            }
-            if at < before + e.len {
-                let n = rest.len().min(usize_of64(before + e.len - at));
-                let (now, later) = rest.split_at_mut(n);
-                let offset = e.offset + (at - before);
-                self.store.file.read_at(now, offset).map_err(|e| read_error(e, offset))?;
-                at += n as u64;
-                rest = later;
-            }
-            before += e.len;
+        let end = || Error::corrupt("run", at, "a read passes the end of the run");
+        if scattered::read(&self.info.extents, self.store.file.as_ref(), at, buf)? {
+            Ok(())
+        } else {
+            Err(end())
         }
-        if rest.is_empty() { Ok(()) } else { Err(Error::corrupt("run", at, "a read passes the end of the run")) }
     }
 
     /// Fills whole units from unit `first` on; what the file cuts short reads as zeroes.
@@ -289,14 +265,5 @@ impl Run {
     /// Whether its keys (and range deletes) may meet those from `min` to `max`.
     pub(crate) fn overlaps(&self, min: &[u8], max: &[u8]) -> bool {
         self.info.ranges > 0 || (self.info.min.as_slice() <= max && min <= self.info.max.as_slice())
-    }
-}
-
-/// A file that ends before it should is damaged, not a failing device.
-pub(crate) fn read_error(e: std::io::Error, offset: u64) -> Error {
-    if e.kind() == std::io::ErrorKind::UnexpectedEof {
-        Error::corrupt("file", offset, "the file ends before this place")
-    } else {
-        Error::io("reading the database file", e)
     }
 }

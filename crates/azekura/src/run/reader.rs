@@ -1,4 +1,4 @@
-//! Reading a sorted run from end to end, past the cache, in large reads: what merges use.
+//! Reading a level from end to end, past the cache, in large reads: what merges use.
 
 use super::Run;
 use crate::base::codec::{u32_of, usize_of};
@@ -41,7 +41,8 @@ impl RunReader {
         let first = self.unit - u32_of((self.buf.len() - self.at).div_ceil(unit_bytes));
         let offset = run.unit_offset(first);
         let bad = |detail: &str| corrupt_page(offset, run.info.id, first, detail);
-        let units = units_of(&self.buf[self.at..], unit_bytes).ok_or_else(|| bad("impossible number of units"))?;
+        let units =
+            units_of(&self.buf[self.at..], unit_bytes).ok_or_else(|| bad("impossible number of units"))?;
         while self.buf.len() - self.at < units * unit_bytes {
             if self.unit == run.info.units {
                 return Err(bad("page passes the end of the run"));

@@ -1,15 +1,14 @@
 //! Writing a run: blocks of sorted records in, pages out, in few large writes.
 //!
-//! Pages gather in a buffer of 4 MiB (less under a small budget); each full buffer is written by one call and handed to
-//! writeback at once, and the writer waits only for what it wrote 64 MiB ago. So the kernel never
-//! holds many dirty pages of ours, and a log sync does not wait behind a compaction. A run that
-//! fits the buffer is written by a single call to an extent of exactly its size, unless it is over
-//! 1 MiB and there is a smaller hole to fill.
+//! Pages gather in a buffer of 4 MiB (less under a small budget); each full buffer is written by one call and
+//! handed to writeback at once, and the writer waits only for what it wrote 64 MiB ago. So the kernel never
+//! holds many dirty pages of ours, and a log sync does not wait behind a compaction. A run that fits the
+//! buffer is written by a single call to an extent of exactly its size, unless it is over 1 MiB and there is
+//! a smaller hole to fill.
 
 use super::Store;
 use super::filter::FilterBuilder;
 use super::label::{Label, Origin, covered};
-use super::lookup::FILTER_PAGE_BASE;
 use super::meta::Meta;
 use crate::base::checksum::seed;
 use crate::base::codec::{u32_of, usize_of};
@@ -19,8 +18,11 @@ use crate::base::key::{SortKey, common_prefix};
 use crate::base::limits::{ALIGN_BYTES, PAGE_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::manifest::RunInfo;
-use crate::format::page::{GeneralBuilder, Place, TAIL_BYTES, build_fixed, records_to_fill, seal, seal_records};
-use crate::memtable::ranges::Ranges;
+use crate::format::page::FILTER_PAGE_BASE;
+use crate::format::page::{
+    GeneralBuilder, PageIdentity, TAIL_BYTES, build_fixed, records_to_fill, seal, seal_records,
+};
+use crate::format::ranges::Ranges;
 use crate::space::Extent;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,8 +31,8 @@ const PART_BYTES_MIN: u64 = 1 << 20;
 /// Nor, where the disk is nearly full, smaller than this.
 const TIGHT_PART_BYTES_MIN: u64 = PAGE_BYTES as u64;
 
-/// Runs of no more data have no filter, which has whole pages: it would be a large part of a small file, and what it
-/// spares is a look into one of a few pages.
+/// Runs of no more data have no filter, which has whole pages: it would be a large part of a small file, and
+/// what it spares is a look into one of a few pages.
 const FILTERED_BYTES_MIN: u64 = 4 * PAGE_BYTES as u64;
 /// Where the disk is nearly full, of no more than this.
 const TIGHT_FILTERED_BYTES_MIN: u64 = 16 * PAGE_BYTES as u64;
@@ -88,7 +90,8 @@ impl Drop for RunWriter {
 }
 
 impl RunWriter {
-    /// A writer of run `id` for records of this origin. `filter_keys` bounds the records that will come; 0 = no filter.
+    /// A writer of run `id` for records of this origin. `filter_keys` bounds the records that will come; 0 =
+    /// no filter.
     pub(crate) fn new(store: &Store, id: u64, origin: Origin, filter_keys: u64) -> RunWriter {
         RunWriter {
             store: store.clone(),
@@ -169,9 +172,9 @@ impl RunWriter {
         self.last_key.extend_from_slice(block.key(block.len() - 1, &mut tmp));
         self.records += block.len() as u64;
         self.deletes += match block.fixed {
-            Some(f) if f.tag == Tag::Delete => block.len() as u64,
+            Some(f) if f.tag == Tag::Tombstone => block.len() as u64,
             Some(_) => 0,
-            None => block.recs.iter().filter(|r| r.tag() == Tag::Delete).count() as u64,
+            None => block.recs.iter().filter(|r| r.tag() == Tag::Tombstone).count() as u64,
         };
         let Some(filter) = &mut self.filter else { return };
         self.hashes.clear();
@@ -293,7 +296,7 @@ impl RunWriter {
         let end = (used + TAIL_BYTES).next_multiple_of(ALIGN_BYTES as usize);
         self.unused = page.len().saturating_sub(end);
         let Origin { table, kind, .. } = self.origin;
-        seal_records(page, self.seed, Place { table, kind, run: self.id, number: self.units });
+        seal_records(page, self.seed, PageIdentity { table, kind, run: self.id, number: self.units });
         self.page_units.push(self.units);
         self.units += u32_of(page.len() / self.page_bytes);
     }
@@ -352,7 +355,12 @@ impl RunWriter {
     /// Writes what is left, the filter and the meta block. Gives nothing if the run is empty.
     /// The caller syncs the file before it names the run in a checkpoint. `before` is the largest
     /// key of the partition before this one; the `last` one has none behind it.
-    pub(crate) fn finish(mut self, ranges: &Ranges, before: Option<&[u8]>, last: bool) -> Result<Option<RunInfo>> {
+    pub(crate) fn finish(
+        mut self,
+        ranges: &Ranges,
+        before: Option<&[u8]>,
+        last: bool,
+    ) -> Result<Option<RunInfo>> {
         self.cut(true)?;
         if self.records == 0 && ranges.is_empty() {
             return Ok(None);

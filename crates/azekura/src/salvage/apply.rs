@@ -5,13 +5,13 @@ use super::plan::{Plan, TablePlan, UNKNOWN_AGE};
 use super::report::{SalvageReport, SalvagedTable, shown};
 use super::runs::RunPlan;
 use super::values::Values;
-use crate::api::{Db, Durability, Table};
 use crate::base::error::{Error, Result};
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use crate::base::limits::NAME_BYTES_MAX;
 use crate::engine::Progress;
+use crate::engine::{Db, Durability, Table};
 use crate::format::block::{Block, Tag};
-use crate::memtable::ranges::Ranges;
+use crate::format::ranges::Ranges;
 use crate::txn::{WriteOptions, WriteTxn};
 use std::ops::Bound;
 
@@ -23,7 +23,7 @@ struct Target<'a> {
     out: &'a Db,
     table: Table,
     name: String,
-    kind: Kind,
+    kind: TableKind,
     hash_seed: Option<u64>,
     txn: Option<WriteTxn>,
     bytes: usize,
@@ -80,13 +80,17 @@ pub(super) fn apply(
                 if target.only_absent {
                     target.commit()?;
                 }
-                run.read(input, &name, report, |block, report| target.take(block, &run.hidden, values, report))?;
+                run.read(input, &name, report, |block, report| {
+                    target.take(block, &run.hidden, values, report)
+                })?;
             }
         }
         target.commit()?;
         if target.unknown_keys > 0 {
             let n = target.unknown_keys;
-            report.lose(format!("table {name:?}: {n} keys of eight bytes, for the seed of their hashes is lost"));
+            report.lose(format!(
+                "table {name:?}: {n} keys of eight bytes, for the seed of their hashes is lost"
+            ));
         }
         let records = target.table.count()?;
         report.tables.push(SalvagedTable { name, kind, records });
@@ -95,8 +99,8 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Looks for all large values that do not stand where they should. One that stands in two parts is found later, when its
-/// neighbours have been.
+/// Looks for all large values that do not stand where they should. One that stands in two parts is found
+/// later, when its neighbours have been.
 pub(super) fn learn(input: &Input, plan: &Plan, values: &mut Values<'_>) -> Result<()> {
     let mut look = |block: &Block| {
         for i in (0..block.len()).filter(|&i| block.tag(i) == Tag::Large) {
@@ -164,7 +168,7 @@ impl Target<'_> {
             let txn = self.txn();
             match &range.end {
                 None if range.start.is_empty() => txn.clear(&table)?,
-                end if table.kind() == Kind::Ordered => {
+                end if table.kind() == TableKind::Ordered => {
                     let end = end.as_ref().map_or(Bound::Unbounded, |end| Bound::Excluded(end.as_slice()));
                     txn.remove_range(&table, Bound::Included(&range.start), end)?;
                 }
@@ -197,17 +201,24 @@ impl Target<'_> {
 
     /// Turns a sort key into the user's; false if that cannot be.
     fn set_key(&mut self, sort_key: &[u8]) -> bool {
-        let is_unknown = self.kind == Kind::Hash && self.hash_seed.is_none() && sort_key.len() == 8;
+        let is_unknown = self.kind == TableKind::Hash && self.hash_seed.is_none() && sort_key.len() == 8;
         self.unknown_keys += u64::from(is_unknown);
         let mut key = std::mem::take(&mut self.key);
-        let known = !is_unknown && self.kind.user_key(sort_key, self.hash_seed.unwrap_or(0), &mut key).is_ok();
+        let known =
+            !is_unknown && self.kind.user_key(sort_key, self.hash_seed.unwrap_or(0), &mut key).is_ok();
         self.key = key;
         known
     }
 
     /// One record, whose key was set.
-    fn put(&mut self, tag: Tag, value: &[u8], values: &mut Values<'_>, report: &mut SalvageReport) -> Result<()> {
-        if self.only_absent && (tag == Tag::Delete || self.table.contains(&self.key)?) {
+    fn put(
+        &mut self,
+        tag: Tag,
+        value: &[u8],
+        values: &mut Values<'_>,
+        report: &mut SalvageReport,
+    ) -> Result<()> {
+        if self.only_absent && (tag == Tag::Tombstone || self.table.contains(&self.key)?) {
             return Ok(());
         }
         let (table, key) = (self.table.clone(), std::mem::take(&mut self.key));
@@ -215,7 +226,7 @@ impl Target<'_> {
         let txn = self.txn();
         let done = match tag {
             Tag::Put => txn.put(&table, &key, value),
-            Tag::Delete => txn.remove(&table, &key),
+            Tag::Tombstone => txn.remove(&table, &key),
             Tag::Large => match values.read(value) {
                 Some(large) => {
                     report.values += 1;

@@ -1,11 +1,11 @@
 //! Whose file it is: what every page's checksum begins with.
 //!
-//! The checksum of a page is taken over file id, run id, page number and bytes, in this order, and run and number
-//! stand in the page. Where nothing says what the file id is, its checksum, 32 bits, can be computed back from
-//! any page, since each step of a CRC can be undone; those that agree on it are pages of the file.
+//! The checksum of a page is taken over file id, run id, page number and bytes, in this order, and run and
+//! number stand in the page. Where nothing says what the file id is, its checksum, 32 bits, can be computed
+//! back from any page, since each step of a CRC can be undone; those that agree on it are pages of the file.
 
 use crate::base::checksum::crc;
-use crate::format::page::Place;
+use crate::format::page::PageIdentity;
 use std::collections::HashMap;
 
 /// The checksum of a file id.
@@ -33,7 +33,7 @@ pub(super) struct Solver {
 impl Solver {
     /// Of which file the page would be if it were whole.
     pub(super) fn solve(&mut self, page: &[u8]) -> Identity {
-        let place = Place::read(page);
+        let place = PageIdentity::read(page);
         let expected = u32::from_le_bytes([page[0], page[1], page[2], page[3]]);
         let from = |seed| {
             let seed = crc(seed, &place.run.to_le_bytes());
@@ -74,7 +74,7 @@ fn inverse(len: usize) -> [u32; 32] {
 mod tests {
     use super::*;
     use crate::base::checksum::seed;
-    use crate::base::key::Kind;
+    use crate::base::key::TableKind;
     use crate::format::page::seal_records;
 
     #[test]
@@ -84,9 +84,9 @@ mod tests {
             let n = n as u64;
             let mut page: Vec<u8> = (0..len).map(|i| (i * 7 + i / 100) as u8).collect();
             let (file_id, run) = (0x1234_5678_9abc_def0 + n, 77 << n);
-            let place = Place { table: 3, kind: Kind::Hash, run, number: 5 };
+            let place = PageIdentity { table: 3, kind: TableKind::Hash, run, number: 5 };
             seal_records(&mut page, seed(file_id, run), place);
-            assert_eq!(Place::read(&page), place);
+            assert_eq!(PageIdentity::read(&page), place);
             assert_eq!(solver.solve(&page), Identity::of(file_id));
             assert_eq!(Identity::of(file_id).seed(run), seed(file_id, run));
             page[len / 2] ^= 1;

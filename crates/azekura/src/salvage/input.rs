@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// Places that are looked at in vain, for each block of the file, and besides.
 const LOOKS_OF_BLOCK: u64 = 4;
 const LOOKS_MIN: u64 = 1024;
-/// Frames and meta blocks are as long as the file together, and are read a few times; that many times are for hostile ones.
+/// Frames and meta blocks are as long as the file together, and are read a few times; that many times are for
+/// hostile ones.
 const CLAIMED_OF_FILE: u64 = 256;
 
 /// The file. Nothing is ever written to it.
@@ -34,7 +35,8 @@ impl Input {
         if !storage.exists(path).map_err(|e| Error::io("looking for the damaged file", e))? {
             return Err(Error::Open { path: name(), detail: "the file does not exist".into() });
         }
-        let file = storage.open(path, OpenMode::ReadOnly).map_err(|e| Error::io("opening the damaged file", e))?;
+        let file =
+            storage.open(path, OpenMode::ReadOnly).map_err(|e| Error::io("opening the damaged file", e))?;
         // A file system without locks has nobody who would hold one.
         if let Ok(false) = file.try_lock(false) {
             return Err(Error::Locked { path: name(), exclusive: false });
@@ -42,15 +44,21 @@ impl Input {
         let len = file.len().map_err(|e| Error::io("reading the damaged file's length", e))?;
         let looks = LOOKS_MIN.saturating_add(len / ALIGN_BYTES * LOOKS_OF_BLOCK);
         let claimed = len.saturating_mul(CLAIMED_OF_FILE);
-        Ok(Input { file, len, unreadable: Cell::new(0), looks: Cell::new(looks), claimed: Cell::new(claimed) })
+        Ok(Input {
+            file,
+            len,
+            unreadable: Cell::new(0),
+            looks: Cell::new(looks),
+            claimed: Cell::new(claimed),
+        })
     }
 
     pub(super) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether another place may be looked at in which there may be no page. A manifest that names each place once
-    /// never runs out; one that names few places again and again does.
+    /// Whether another place may be looked at in which there may be no page. A manifest that names each place
+    /// once never runs out; one that names few places again and again does.
     pub(super) fn may_look(&self) -> bool {
         let left = self.looks.get();
         self.looks.set(left.saturating_sub(1));

@@ -4,13 +4,13 @@ use super::input::Input;
 use super::report::SalvageReport;
 use super::scan::FrameAt;
 use crate::base::codec::usize_of;
-use crate::format::frame::{HEADER_BYTES, Part};
+use crate::format::frame::{HEADER_BYTES, RecordPart};
 use crate::format::manifest::LogChain;
 use crate::log::recovery::Stream;
 use std::collections::BTreeMap;
 
 /// The parts of each commit, by its sequence number.
-pub(super) type Commits = BTreeMap<u64, Vec<Part>>;
+pub(super) type Commits = BTreeMap<u64, Vec<RecordPart>>;
 
 /// Reads the commits in `frames`. Of the chains that a manifest names, if there is one, and only as far as it
 /// says; those up to `flushed` are in runs.

@@ -1,10 +1,10 @@
 //! Salvage: what still verifies in a damaged file goes to a new database.
 //!
-//! The file is only read. With its newest manifest, all that this names is read where it stands, page by page and
-//! value by value, and what does not verify is left out: nothing that was deleted or replaced comes back, but where
-//! the newer version is what was lost. Without one, every block of the file is looked at: pages, meta blocks and
-//! log frames say themselves whose they are (`scan`), and their ages say which version is newer (`run::label`).
-//! Then what stands in free space is found too.
+//! The file is only read. With its newest manifest, all that this names is read where it stands, page by page
+//! and value by value, and what does not verify is left out: nothing that was deleted or replaced comes back,
+//! but where the newer version is what was lost. Without one, every block of the file is looked at: pages,
+//! meta blocks and log frames say themselves whose they are (`scan`), and their ages say which version is
+//! newer (`run::label`). Then what stands in free space is found too.
 //!
 //! ```text
 //! roots ─► scan ─► log ─► plan ─► apply (runs, values)
@@ -12,8 +12,8 @@
 //! manifest                   by age    into the new database
 //! ```
 //!
-//! Memory is bounded by a small part of the file's length and by the length of its log; what is read of a hostile
-//! file is believed only as far as checksums hold and it fits the file.
+//! Memory is bounded by a small part of the file's length and by the length of its log; what is read of a
+//! hostile file is believed only as far as checksums hold and it fits the file.
 
 mod apply;
 mod identity;
@@ -32,8 +32,8 @@ mod values;
 
 pub use report::{SalvageReport, SalvagedTable};
 
-use crate::api::Db;
 use crate::base::error::{Error, Result};
+use crate::engine::Db;
 use crate::engine::Progress;
 use crate::storage::{OsStorage, Storage};
 use identity::Identity;
@@ -43,24 +43,25 @@ use scan::Found;
 use std::path::Path;
 use values::Values;
 
-/// Reads every record that still verifies out of the damaged database in `file`, and writes them to `out`, which
-/// should be new. The file is not changed. `progress` is called now and then.
+/// Reads every record that still verifies out of the damaged database in `file`, and writes them to `out`,
+/// which should be new. The file is not changed. `progress` is called now and then.
 ///
-/// No record of a page that is whole is lost, unless a newer version or a delete of its key was found; the same goes
-/// for commits in whole frames of the log, also behind others that are missing. Of a key whose newest version was
-/// lost an older one may be found. If the newest manifest is damaged ([`SalvageReport::manifest`]), records and tables
-/// that were deleted or replaced may be back: what stands in free space looks the same then. Which of two versions is
-/// newer is known as long as the meta blocks of their runs are whole. Records that stood in that manifest only, as those
-/// of tables with few and short ones do, are lost with it. A table of which only commits are left, but not the one that
-/// made it, has a number for a name; if no key tells its kind, it is taken for an ordered one, and the report says so.
+/// No record of a page that is whole is lost, unless a newer version or a delete of its key was found; the
+/// same goes for commits in whole frames of the log, also behind others that are missing. Of a key whose
+/// newest version was lost an older one may be found. If the newest manifest is damaged
+/// ([`SalvageReport::manifest`]), records and tables that were deleted or replaced may be back: what stands
+/// in free space looks the same then. Which of two versions is newer is known as long as the meta blocks of
+/// their runs are whole. Records that stood in that manifest only, as those of tables with few and short ones
+/// do, are lost with it. A table of which only commits are left, but not the one that made it, has a number
+/// for a name; if no key tells its kind, it is taken for an ordered one, and the report says so.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("azekura-doc-salvage-{}", std::process::id()));
 /// # std::fs::create_dir_all(&dir).unwrap();
 /// # let (damaged, fresh) = (dir.join("damaged.azk"), dir.join("fresh.azk"));
-/// use azekura::{Db, Kind, Options, salvage};
+/// use azekura::{Db, Options, TableKind, salvage};
 /// # let db = Db::open(&damaged, Options::new())?;
-/// # let (people, mut txn) = (db.table("people", Kind::Ordered)?, db.write());
+/// # let (people, mut txn) = (db.table("people", TableKind::Ordered)?, db.write());
 /// # txn.put(&people, b"ada", b"1815")?;
 /// # for n in 0..1000u32 {
 /// #     txn.put(&people, &n.to_be_bytes(), b"somebody")?;
@@ -80,8 +81,9 @@ use values::Values;
 /// ```
 ///
 /// # Errors
-/// `Open` if there is no such file, `Locked` if somebody writes to it, `NewerVersion`, `NotADatabase` if nothing in it
-/// is of a database, `Invalid` if it is the file of `out`; or what writing to `out` meets. Damage is no error.
+/// `Open` if there is no such file, `Locked` if somebody writes to it, `NewerVersion`, `NotADatabase` if
+/// nothing in it is of a database, `Invalid` if it is the file of `out`; or what writing to `out` meets.
+/// Damage is no error.
 pub fn salvage(file: impl AsRef<Path>, out: &Db, progress: impl FnMut(Progress)) -> Result<SalvageReport> {
     let file = file.as_ref();
     let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
@@ -125,10 +127,11 @@ pub fn salvage_on(
     roots.manifest.iter().for_each(|m| values.note_manifest(m));
     commits.values().flatten().for_each(|part| values.note_part(part));
     let plan = match &roots.manifest {
-        Some(m) if report.manifest => plan::by_manifest(&input, (identity, hash_seed), m, found, commits, &mut report),
+        Some(m) if report.manifest => {
+            plan::by_manifest(&input, (identity, hash_seed), m, found, commits, &mut report)
+        }
         older => {
-            let text =
-                "the newest manifest, and the small tables' records in it: what was deleted or replaced may be back";
+            let text = "the newest manifest, and the small tables' records in it: what was deleted or replaced may be back";
             report.lose(text.into());
             plan::by_identity((identity, hash_seed), older.as_ref(), found, commits, &mut report)
         }

@@ -7,12 +7,12 @@ use super::report::SalvageReport;
 use super::runs::{RunPlan, covers_of};
 use super::scan::{Found, FoundRun};
 use crate::base::hash::hash_bytes;
-use crate::base::key::{Kind, head_of};
+use crate::base::key::{TableKind, head_of};
 use crate::format::block::Block;
 use crate::format::few::Few;
-use crate::format::frame::Part;
+use crate::format::frame::RecordPart;
 use crate::format::manifest::{Manifest, RunInfo};
-use crate::memtable::ranges::{Range, Ranges};
+use crate::format::ranges::{Range, Ranges};
 use std::collections::{BTreeMap, HashMap};
 
 /// Of more stretches that newer runs cover, only those of the newest count: the others bring something back.
@@ -21,18 +21,19 @@ const COVERS_MAX: usize = 4096;
 /// Runs whose age nobody knows come last: of what they say counts what nobody else says anything else of.
 pub(super) const UNKNOWN_AGE: u64 = u64::MAX;
 
-/// What is of one age: commits, or the partitions of one sorted run.
+/// What is of one age: commits, or the partitions of one level.
 #[derive(Default)]
 pub(super) struct Group {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<RecordPart>,
     pub(super) runs: Vec<RunPlan>,
 }
 
 /// One table.
 pub(super) struct TablePlan {
     pub(super) name: String,
-    pub(super) kind: Kind,
-    /// Oldest first. Commits come before the runs that have them: a number is doubled, and one added for runs.
+    pub(super) kind: TableKind,
+    /// Oldest first. Commits come before the runs that have them: a number is doubled, and one added for
+    /// runs.
     pub(super) ages: BTreeMap<u64, Group>,
 }
 
@@ -57,7 +58,8 @@ pub(super) fn by_manifest(
                 let pages = found.runs.remove(&info.id).unwrap_or_default();
                 let run = RunPlan::named(input, identity, info, pages);
                 if run.fence.is_none() && info.ranges > 0 {
-                    let text = format!("the range deletes of run {} are lost: what they deleted is back", info.id);
+                    let text =
+                        format!("the range deletes of run {} are lost: what they deleted is back", info.id);
                     report.lose(format!("table {:?}: {text}", table.name));
                 }
                 group.runs.push(run);
@@ -71,7 +73,8 @@ pub(super) fn by_manifest(
             table.ages.entry(0).or_default().parts.push(part_of(*id, few, Ranges::none()));
         }
     }
-    // A table that the manifest counts and does not name was dropped, and what the log says of it is needed by nobody.
+    // A table that the manifest counts and does not name was dropped, and what the log says of it is needed
+    // by nobody.
     let young = commits.values().flatten().filter(|part| part.table >= manifest.next_table);
     for (id, table) in logged(young, hash_seed) {
         plan.entry(id).or_insert_with(|| table.plan(id, report));
@@ -113,7 +116,7 @@ pub(super) fn by_identity(
         plan.entry(table).or_insert_with(|| TablePlan { name: String::new(), kind, ages: BTreeMap::new() });
         ages.push((table, newest, id, RunPlan::found(identity, id, run, info.map(|i| i.2))));
     }
-    let mut parts: Vec<(u64, Part)> = Vec::new();
+    let mut parts: Vec<(u64, RecordPart)> = Vec::new();
     commits.into_iter().for_each(|(seq, list)| parts.extend(list.into_iter().map(|p| (seq, p))));
     let mut logged = logged(parts.iter().map(|p| &p.1), hash_seed);
     if let Some(older) = older {
@@ -159,7 +162,7 @@ pub(super) fn by_identity(
 /// What an older manifest says.
 #[derive(Default)]
 struct Known<'a> {
-    tables: HashMap<u32, (String, Kind)>,
+    tables: HashMap<u32, (String, TableKind)>,
     /// The table of each run, its age, and where it stands.
     runs: HashMap<u64, (u32, u64, &'a RunInfo)>,
 }
@@ -177,14 +180,14 @@ impl Known<'_> {
     }
 
     /// The table of a run, and its kind.
-    fn owner(&self, run: u64) -> Option<(u32, Kind)> {
+    fn owner(&self, run: u64) -> Option<(u32, TableKind)> {
         let table = self.runs.get(&run)?.0;
         Some((table, self.tables.get(&table)?.1))
     }
 }
 
 /// The table of a run, and its kind, as the run says.
-fn owner(run: &FoundRun) -> Option<(u32, Kind)> {
+fn owner(run: &FoundRun) -> Option<(u32, TableKind)> {
     let by_label = run.label.as_ref().map(|l| (l.origin.table, l.origin.kind));
     by_label.or(run.place.map(|p| (p.table, p.kind)))
 }
@@ -193,11 +196,14 @@ fn owner(run: &FoundRun) -> Option<(u32, Kind)> {
 #[derive(Default)]
 struct Logged {
     name: Option<String>,
-    kind: Option<Kind>,
+    kind: Option<TableKind>,
 }
 
 /// The tables of commits: as the commit says that has made one, or as its keys look.
-fn logged<'a>(parts: impl IntoIterator<Item = &'a Part>, hash_seed: Option<u64>) -> BTreeMap<u32, Logged> {
+fn logged<'a>(
+    parts: impl IntoIterator<Item = &'a RecordPart>,
+    hash_seed: Option<u64>,
+) -> BTreeMap<u32, Logged> {
     let mut tables = BTreeMap::<u32, Logged>::new();
     for part in parts {
         let table = tables.entry(part.table).or_default();
@@ -215,26 +221,26 @@ impl Logged {
             report.lose(format!("table {id}: of which kind it is; it is taken for an ordered one"));
         }
         let name = self.name.unwrap_or_else(|| format!("table-{id}"));
-        TablePlan { name, kind: self.kind.unwrap_or(Kind::Ordered), ages: BTreeMap::new() }
+        TablePlan { name, kind: self.kind.unwrap_or(TableKind::Ordered), ages: BTreeMap::new() }
     }
 }
 
 /// The kind of table that has these sort keys, if they tell: those of eight bytes do not.
-fn kind_of(block: &Block, hash_seed: Option<u64>) -> Option<Kind> {
+fn kind_of(block: &Block, hash_seed: Option<u64>) -> Option<TableKind> {
     let mut tmp = [0; 8];
     (0..block.len()).find_map(|i| match (block.key(i, &mut tmp), hash_seed) {
-        (key, _) if key.len() < 8 => Some(Kind::Ordered),
+        (key, _) if key.len() < 8 => Some(TableKind::Ordered),
         (key, Some(seed)) if key.len() > 8 => {
             let user: &[u8] = if key.len() == 16 { &[] } else { &key[8..] };
-            Some(if hash_bytes(user, seed) == head_of(key) { Kind::Hash } else { Kind::Ordered })
+            Some(if hash_bytes(user, seed) == head_of(key) { TableKind::Hash } else { TableKind::Ordered })
         }
         _ => None,
     })
 }
 
 /// The records of a small table, as a commit.
-fn part_of(table: u32, few: &Few, ranges: Ranges) -> Part {
-    Part { table, created: None, segments: Vec::new(), ranges, block: few.to_block() }
+fn part_of(table: u32, few: &Few, ranges: Ranges) -> RecordPart {
+    RecordPart { table, created: None, segments: Vec::new(), ranges, block: few.to_block() }
 }
 
 /// Stretches of a table's keys of which nothing counts that is older than a run.
@@ -246,7 +252,7 @@ struct Cover {
 }
 
 /// Tells each run what newer ones cover, and takes that out of commits.
-fn hide(runs: &mut [(u32, u64, u64, RunPlan)], parts: &mut [(u64, Part)]) {
+fn hide(runs: &mut [(u32, u64, u64, RunPlan)], parts: &mut [(u64, RecordPart)]) {
     runs.sort_by_key(|r| (r.1, r.2));
     let mut covers: Vec<Cover> = Vec::new();
     for (table, newest, id, run) in runs.iter().rev() {

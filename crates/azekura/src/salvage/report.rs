@@ -1,6 +1,6 @@
 //! What a salvage has found, and what it has not.
 
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 
 /// A table of which something was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct SalvagedTable {
     /// Its name in the new database. Where nothing says what it was, `table-` and a number.
     pub name: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: TableKind,
     /// The records that it has in the new database.
     pub records: u64,
 }
@@ -18,8 +18,8 @@ pub struct SalvagedTable {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvageReport {
-    /// Whether the newest manifest was whole. Without it everything was found by its identity: records that were
-    /// deleted or replaced may be back, and tables that were dropped.
+    /// Whether the newest manifest was whole. Without it everything was found by its identity: records that
+    /// were deleted or replaced may be back, and tables that were dropped.
     pub manifest: bool,
     /// The tables of the new database, in the order of their numbers.
     pub tables: Vec<SalvagedTable>,

@@ -9,7 +9,7 @@ use crate::format::block::Block;
 use crate::format::guide::Guide;
 use crate::format::manifest::RunInfo;
 use crate::format::page::{HEADER_BYTES, Page, units_of, verify};
-use crate::memtable::ranges::{Range, Ranges};
+use crate::format::ranges::{Range, Ranges};
 use crate::run::meta::Meta;
 
 /// What is known of a run.
@@ -125,7 +125,8 @@ impl RunPlan {
     /// The page that begins with a unit, and how many it has.
     fn page(&self, input: &Input, unit: u32) -> Option<(Vec<u8>, u32)> {
         let found = self.pages.binary_search_by_key(&unit, |p| p.number).ok().map(|i| self.pages[i]);
-        let there = found.and_then(|p| self.whole(p.unit_bytes, p.there, unit, |out| input.read(p.offset, out)));
+        let there =
+            found.and_then(|p| self.whole(p.unit_bytes, p.there, unit, |out| input.read(p.offset, out)));
         there.or_else(|| {
             let info = self.info.as_ref().filter(|i| unit < i.units)?;
             let at = u64::from(unit) * info.page_bytes as u64;
@@ -135,7 +136,13 @@ impl RunPlan {
     }
 
     /// A page of which no more than `there` is in the file, if what `read` gives of that is one.
-    fn whole(&self, unit_bytes: usize, there: usize, number: u32, read: impl Fn(&mut [u8])) -> Option<(Vec<u8>, u32)> {
+    fn whole(
+        &self,
+        unit_bytes: usize,
+        there: usize,
+        number: u32,
+        read: impl Fn(&mut [u8]),
+    ) -> Option<(Vec<u8>, u32)> {
         let mut header = [0; HEADER_BYTES];
         read(&mut header);
         let units = units_of(&header, unit_bytes)?;
@@ -153,7 +160,8 @@ impl RunPlan {
             report.lose(format!("table {table:?}, run {}: {what}", self.id));
         };
         let Some(fence) = &self.fence else {
-            let units = if to - from == 1 { format!("unit {from}") } else { format!("units {from} to {}", to - 1) };
+            let units =
+                if to - from == 1 { format!("unit {from}") } else { format!("units {from} to {}", to - 1) };
             lost(report, 1, format!("{units}, of which nothing is known"));
             return;
         };
@@ -182,8 +190,8 @@ fn decode(page: &[u8], block: &mut Block) -> bool {
     Page::new(page, &guide).decode(block).is_ok()
 }
 
-/// The keys of which nothing older counts, since the run has all that is alive of them: but for those of pages
-/// that are missing, of which older versions are better than nothing.
+/// The keys of which nothing older counts, since the run has all that is alive of them: but for those of
+/// pages that are missing, of which older versions are better than nothing.
 pub(super) fn covers_of(run: &RunPlan) -> Vec<Range> {
     let (Some(fence), Some(covers)) = (&run.fence, run.covers.iter().next()) else { return Vec::new() };
     let n = fence.pages();

@@ -4,11 +4,13 @@ use super::identity::{Identity, Solver};
 use super::input::Input;
 use crate::base::codec::{u32_at, usize_of, usize_of64};
 use crate::base::error::Result;
-use crate::base::limits::{ALIGN_BYTES, COUNT_END, PAGE_BYTES, SMALL_PAGE_BYTES, SUPERBLOCKS_BYTES, align_up};
+use crate::base::limits::{
+    ALIGN_BYTES, COUNT_END, PAGE_BYTES, SMALL_PAGE_BYTES, SUPERBLOCKS_BYTES, align_up,
+};
 use crate::engine::Progress;
 use crate::format::frame::{self, Frame};
-use crate::format::page::{HEADER_BYTES, Place, units_of, used_of, verify};
-use crate::run::FILTER_PAGE_BASE;
+use crate::format::page::FILTER_PAGE_BASE;
+use crate::format::page::{HEADER_BYTES, PageIdentity, units_of, used_of, verify};
 use crate::run::label::{self, Label};
 use crate::run::meta::Meta;
 use std::collections::{BTreeMap, HashMap};
@@ -36,7 +38,7 @@ pub(super) struct PageAt {
 pub(super) struct FoundRun {
     pub(super) pages: Vec<PageAt>,
     /// As the first of its pages says.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<PageIdentity>,
     pub(super) label: Option<Label>,
     /// Its fence and range deletes, if they are whole.
     pub(super) meta: Option<Meta>,
@@ -59,8 +61,8 @@ pub(super) struct Found {
 /// What speaks for an identity.
 struct Vote {
     count: u64,
-    /// Run and number of the first page that does: a copy of it, or its bytes cut off elsewhere, count for nothing
-    /// more. None if a checksum that needs no identity has confirmed it.
+    /// Run and number of the first page that does: a copy of it, or its bytes cut off elsewhere, count for
+    /// nothing more. None if a checksum that needs no identity has confirmed it.
     page: Option<(u64, u32)>,
 }
 
@@ -89,7 +91,7 @@ pub(super) fn identity(input: &Input, progress: &mut impl FnMut(Progress)) -> Op
         } else if let Some(label) = block.label() {
             vote(Identity::of(label.file_id), None);
         } else {
-            let place = Place::read(block.bytes);
+            let place = PageIdentity::read(block.bytes);
             let pages = block.page_bytes().into_iter();
             pages.for_each(|page| vote(solver.solve(&page.bytes), Some((place.run, place.number))));
         }
@@ -101,7 +103,12 @@ pub(super) fn identity(input: &Input, progress: &mut impl FnMut(Progress)) -> Op
 }
 
 /// Finds what belongs to the file: its frames, and if wanted its runs.
-pub(super) fn find(input: &Input, identity: Identity, runs: bool, progress: &mut impl FnMut(Progress)) -> Found {
+pub(super) fn find(
+    input: &Input,
+    identity: Identity,
+    runs: bool,
+    progress: &mut impl FnMut(Progress),
+) -> Found {
     let mut found = Found::default();
     let mut frames_end = 0;
     each_block(input, progress, |block| {
@@ -135,7 +142,8 @@ pub(super) fn find(input: &Input, identity: Identity, runs: bool, progress: &mut
 }
 
 fn each_block(input: &Input, progress: &mut impl FnMut(Progress), mut look: impl FnMut(&Block<'_>)) {
-    let mut window = vec![0; (WINDOW_BYTES + OVERLAP_BYTES).min(usize_of64(align_up(input.len())) + OVERLAP_BYTES)];
+    let mut window =
+        vec![0; (WINDOW_BYTES + OVERLAP_BYTES).min(usize_of64(align_up(input.len())) + OVERLAP_BYTES)];
     let mut start = SUPERBLOCKS_BYTES;
     while start < input.len() {
         input.read(start, &mut window);
@@ -153,7 +161,10 @@ impl Block<'_> {
     fn frame(&self) -> Option<Frame> {
         let frame = Frame::parse(self.bytes)?;
         let len = frame::HEADER_BYTES + usize_of(frame.len);
-        if self.offset + len as u64 > self.input.len() || frame.number >= COUNT_END || frame.chain >= COUNT_END {
+        if self.offset + len as u64 > self.input.len()
+            || frame.number >= COUNT_END
+            || frame.chain >= COUNT_END
+        {
             return None;
         }
         if len > self.bytes.len() && !self.input.may_read(len) {
@@ -191,18 +202,18 @@ impl Block<'_> {
     }
 
     /// The page of the file that begins here, if it is whole.
-    fn page(&self, identity: Identity) -> Option<(Place, PageAt)> {
-        let place = Place::read(self.bytes);
+    fn page(&self, identity: Identity) -> Option<(PageIdentity, PageAt)> {
+        let place = PageIdentity::read(self.bytes);
         let seed = identity.seed(place.run);
         let found = self.page_bytes().into_iter().find(|p| verify(&p.bytes, seed, place.number).is_ok())?;
         let (unit_bytes, there) = (found.unit_bytes, found.there);
         Some((place, PageAt { number: place.number, offset: self.offset, unit_bytes, there }))
     }
 
-    /// What begins here as a page, if it may be one: with units of either size, and cut off at any block behind
-    /// which it would be zero, as the last page of a run is.
+    /// What begins here as a page, if it may be one: with units of either size, and cut off at any block
+    /// behind which it would be zero, as the last page of a run is.
     fn page_bytes(&self) -> Vec<Candidate> {
-        let place = Place::read(self.bytes);
+        let place = PageIdentity::read(self.bytes);
         let possible = self.bytes[4] == 1 && self.bytes[5] <= 1 && self.bytes[6..8] != [0, 0];
         if !possible || place.run >= COUNT_END || place.number >= FILTER_PAGE_BASE {
             return Vec::new();

@@ -1,12 +1,13 @@
-//! Looking for large values whose place nobody knows. A value begins at the same place in its block as in its segment,
-//! so that each block of the file is one possibility; whether it stands there follows from the states of the checksum at
-//! both ends (`sums`), in a few steps, however long it is. Values of one length and place in the block are looked for together.
+//! Looking for large values whose place nobody knows. A value begins at the same place in its block as in its
+//! segment, so that each block of the file is one possibility; whether it stands there follows from the
+//! states of the checksum at both ends (`sums`), in a few steps, however long it is. Values of one length and
+//! place in the block are looked for together.
 
 use super::input::Input;
 use super::sums::{Stretch, after, fill};
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES};
-use crate::values::ValueRef;
+use crate::values::ValuePointer;
 
 /// So much of the file is looked at together, and as much behind it: values are short if that has their end.
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -14,7 +15,8 @@ const WINDOW_BYTES: u64 = 1 << 20;
 const PLACES_MAX: u8 = 4;
 /// Searching takes so many steps at most, which are some minutes.
 const STEPS_MAX: u64 = 1 << 36;
-/// What one look for a long value costs, which reads two blocks, and for how many bytes of states there is one step.
+/// What one look for a long value costs, which reads two blocks, and for how many bytes of states there is
+/// one step.
 const LONG_STEPS: u64 = 256;
 const BYTES_OF_STEP: u64 = 4;
 
@@ -31,7 +33,7 @@ pub(super) struct Search<'a> {
 /// What is looked for: a length, a place in the block, a checksum. Values that agree are the same.
 pub(super) type Content = (u32, u64, u32);
 
-pub(super) fn content_of(at: &ValueRef) -> Content {
+pub(super) fn content_of(at: &ValuePointer) -> Content {
     (at.len, u64::from(at.offset) % ALIGN_BYTES, at.crc)
 }
 

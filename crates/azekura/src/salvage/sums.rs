@@ -1,6 +1,6 @@
-//! The arithmetic of checksums. What a checksum is computed with, its **state**, is a polynomial over the bits, and a
-//! byte of zeroes multiplies it; so the checksum of any stretch follows from the states at its two ends, however long
-//! it is, and that of two stretches one after the other from both of theirs.
+//! The arithmetic of checksums. What a checksum is computed with, its **state**, is a polynomial over the
+//! bits, and a byte of zeroes multiplies it; so the checksum of any stretch follows from the states at its
+//! two ends, however long it is, and that of two stretches one after the other from both of theirs.
 
 use crate::base::checksum::crc;
 
@@ -113,9 +113,15 @@ impl Stretch {
     }
 }
 
-/// The checksum of a stretch that begins as one and ends as another of the same length, of each of which `states` are those
-/// before each block and behind the last one, which has `tail` bytes. Says for each possible border, from the last on.
-pub(super) fn joined<'a>(first: &'a [u32], second: &'a [u32], tail: u64, block: u64) -> impl Iterator<Item = u32> + 'a {
+/// The checksum of a stretch that begins as one and ends as another of the same length, of each of which
+/// `states` are those before each block and behind the last one, which has `tail` bytes. Says for each
+/// possible border, from the last on.
+pub(super) fn joined<'a>(
+    first: &'a [u32],
+    second: &'a [u32],
+    tail: u64,
+    block: u64,
+) -> impl Iterator<Item = u32> + 'a {
     let n = first.len().min(second.len()).saturating_sub(1);
     let (by_block, whole) = (zeroes(block), second.get(n).copied().unwrap_or(0));
     let mut power = zeroes(tail);
@@ -153,7 +159,11 @@ mod tests {
         fill(&mut states, &bytes);
         for (from, to) in [(0, 9000), (0, 1), (17, 17), (100, 4196), (4095, 4097), (8999, 9000), (1, 8888)] {
             let stretch = Stretch::new((to - from) as u64);
-            assert_eq!(stretch.checksum(states[from], states[to]), crc(0, &bytes[from..to]), "{from} to {to}");
+            assert_eq!(
+                stretch.checksum(states[from], states[to]),
+                crc(0, &bytes[from..to]),
+                "{from} to {to}"
+            );
             assert_eq!(after(states[from], &bytes[from..to]), states[to]);
         }
     }

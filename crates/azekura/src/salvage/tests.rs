@@ -1,14 +1,14 @@
-//! Salvage of small files, damaged in chosen places. (What happens to files that are damaged at random is tried
-//! by the crate `sim`.)
+//! Salvage of small files, damaged in chosen places. (What happens to files that are damaged at random is
+//! tried by the crate `sim`.)
 
 use super::*;
 use crate::api::{Durability, Options};
 use crate::base::codec::{Writer, u32_of};
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use crate::format::block::{Block, Tag};
 use crate::format::frame::{Frame, HEADER_BYTES, begin_record, end_record, write_part};
-use crate::format::page::Place;
-use crate::memtable::ranges::Ranges;
+use crate::format::page::PageIdentity;
+use crate::format::ranges::Ranges;
 use crate::storage::{File, MemStorage, OpenMode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,12 @@ impl World {
     }
 
     /// One transaction: records, or none to delete a key.
-    fn commit(&mut self, table: &str, kind: Kind, records: impl IntoIterator<Item = (Vec<u8>, Option<Vec<u8>>)>) {
+    fn commit(
+        &mut self,
+        table: &str,
+        kind: TableKind,
+        records: impl IntoIterator<Item = (Vec<u8>, Option<Vec<u8>>)>,
+    ) {
         let db = self.db().clone();
         let t = db.table(table, kind).unwrap();
         let model = self.model.entry(table.into()).or_default();
@@ -101,8 +106,9 @@ impl World {
         let report = salvage_on(&self.storage, PATH, &out, |_| {}).unwrap();
         assert!(self.bytes() == before, "the damaged file was changed");
         assert!(out.check(|_| {}).unwrap().problems.is_empty());
-        let records =
-            |name: &str| out.open_table(name).unwrap().cursor().unwrap().owned().map(|r| r.unwrap()).collect();
+        let records = |name: &str| {
+            out.open_table(name).unwrap().cursor().unwrap().owned().map(|r| r.unwrap()).collect()
+        };
         let found = out.tables().into_iter().map(|t| (t.name.clone(), records(&t.name))).collect();
         (report, found)
     }
@@ -128,24 +134,28 @@ fn value(i: u64, len: usize) -> Vec<u8> {
 }
 
 fn fill(world: &mut World, from: u64, to: u64, age: u64) {
-    world.commit("numbers", Kind::Ordered, (from..to).map(|i| (number(i * i), Some(value(i + age, 8)))));
-    world.commit("text", Kind::Ordered, (from..to).map(|i| (text(i), Some(value(i + age, i as usize % 90)))));
-    world.commit("hash", Kind::Hash, (from..to).map(|i| (number(i), Some(value(i + age, 12)))));
-    world.commit("hash", Kind::Hash, (from..to).map(|i| (text(i), Some(value(i + age, 40)))));
+    world.commit("numbers", TableKind::Ordered, (from..to).map(|i| (number(i * i), Some(value(i + age, 8)))));
+    world.commit(
+        "text",
+        TableKind::Ordered,
+        (from..to).map(|i| (text(i), Some(value(i + age, i as usize % 90)))),
+    );
+    world.commit("hash", TableKind::Hash, (from..to).map(|i| (number(i), Some(value(i + age, 12)))));
+    world.commit("hash", TableKind::Hash, (from..to).map(|i| (text(i), Some(value(i + age, 40)))));
 }
 
-/// Several sorted runs a table, deletes among them, and the end of it in the log only.
+/// Several levels a table, deletes among them, and the end of it in the log only.
 fn layered() -> World {
     let mut world = World::new();
     fill(&mut world, 0, 3000, 0);
     // Pages that end in zeroes are cut off before them.
-    world.commit("zeroes", Kind::Ordered, (0..700).map(|i| (number(i * i), Some(vec![0; 20]))));
+    world.commit("zeroes", TableKind::Ordered, (0..700).map(|i| (number(i * i), Some(vec![0; 20]))));
     world.db().flush().unwrap();
-    world.db().settle().unwrap();
+    world.db().compact().unwrap();
     for age in 1..4 {
         fill(&mut world, age * 900, age * 900 + 300, age);
-        world.commit("text", Kind::Ordered, (0..200).map(|i| (text(i * 3 + age), None)));
-        world.commit("hash", Kind::Hash, (0..200).map(|i| (number(i * 3 + age), None)));
+        world.commit("text", TableKind::Ordered, (0..200).map(|i| (text(i * 3 + age), None)));
+        world.commit("hash", TableKind::Hash, (0..200).map(|i| (number(i * 3 + age), None)));
         world.db().flush().unwrap();
     }
     // Few enough for the log: a bulk would be flushed.
@@ -155,7 +165,11 @@ fn layered() -> World {
 }
 
 fn is_page(block: &[u8]) -> bool {
-    block[4] == 1 && block[5] < 2 && block[51] == 1 && Place::read(block).run > 0 && block[60..64] == [0; 4]
+    block[4] == 1
+        && block[5] < 2
+        && block[51] == 1
+        && PageIdentity::read(block).run > 0
+        && block[60..64] == [0; 4]
 }
 
 #[test]
@@ -205,11 +219,15 @@ fn a_page_that_is_damaged_costs_its_own_records_only() {
             assert!(report.pages_lost <= 1 && report.manifest == with_roots, "{report:?}");
             let mut gone = 0;
             for (name, records) in &world.model {
-                assert!(found[name].iter().all(|(k, v)| records.get(k) == Some(v)), "what nobody has written");
+                assert!(
+                    found[name].iter().all(|(k, v)| records.get(k) == Some(v)),
+                    "what nobody has written"
+                );
                 gone += records.len() - found[name].len();
             }
             assert!(gone < 2000, "{gone} records are gone with one page");
-            // (It may be what moving the file's tail has left behind, or, without a manifest, of a run that was merged.)
+            // (It may be what moving the file's tail has left behind, or, without a manifest, of a run that
+            // was merged.)
             assert!(gone == 0 || report.pages_lost == 1, "{report:?}");
             assert!(gone > 0 || report.pages_lost == 0 || !with_roots, "{report:?}");
             costly += usize::from(gone > 0);
@@ -221,7 +239,7 @@ fn a_page_that_is_damaged_costs_its_own_records_only() {
 #[test]
 fn a_file_without_any_label_or_superblock_is_recognized_by_its_pages() {
     let mut world = World::new();
-    world.commit("t", Kind::Ordered, (0..4000).map(|i| (number(i * i), Some(value(i, 9)))));
+    world.commit("t", TableKind::Ordered, (0..4000).map(|i| (number(i * i), Some(value(i, 9)))));
     world.db().flush().unwrap();
     world.close();
     world.lose_superblocks();
@@ -238,7 +256,7 @@ fn a_file_without_any_label_or_superblock_is_recognized_by_its_pages() {
 fn a_damaged_page_alone_is_not_believed() {
     let mut world = World::new();
     // It ends in zeroes: cut off before or behind them it is the same page.
-    world.commit("t", Kind::Ordered, (0..400).map(|i| (number(i * i), Some(vec![0; 20]))));
+    world.commit("t", TableKind::Ordered, (0..400).map(|i| (number(i * i), Some(vec![0; 20]))));
     world.db().flush().unwrap();
     let at = world.blocks(is_page)[0];
     let label = world.blocks(|b| b[4..8] == *b"AZRM").into_iter().find(|label| *label > at).unwrap();
@@ -261,10 +279,10 @@ fn what_was_deleted_before_a_merge_stays_away_without_a_manifest() {
     let mut world = World::new();
     fill(&mut world, 0, 3000, 0);
     world.db().flush().unwrap();
-    world.commit("text", Kind::Ordered, (0..1000).map(|i| (text(i), None)));
-    world.commit("numbers", Kind::Ordered, (500..900).map(|i| (number(i * i), None)));
+    world.commit("text", TableKind::Ordered, (0..1000).map(|i| (text(i), None)));
+    world.commit("numbers", TableKind::Ordered, (500..900).map(|i| (number(i * i), None)));
     world.db().flush().unwrap();
-    world.db().settle().unwrap();
+    world.db().compact().unwrap();
     // What was merged stands in free space now.
     world.db().flush().unwrap();
     let world = copy_of(&world);
@@ -276,14 +294,18 @@ fn what_was_deleted_before_a_merge_stays_away_without_a_manifest() {
 fn a_delete_of_what_was_not_there_does_not_hide_what_came_later() {
     let mut world = World::new();
     let numbers = |from: u64, to: u64, age| (from..to).map(move |i| (number(i), Some(value(i + age, 8))));
-    world.commit("t", Kind::Ordered, numbers(0, 500, 0));
+    world.commit("t", TableKind::Ordered, numbers(0, 500, 0));
     world.db().flush().unwrap();
-    world.commit("t", Kind::Ordered, (1000..1100).map(|i| (number(i), None)).chain(numbers(1200, 1300, 1)));
+    world.commit(
+        "t",
+        TableKind::Ordered,
+        (1000..1100).map(|i| (number(i), None)).chain(numbers(1200, 1300, 1)),
+    );
     world.db().flush().unwrap();
-    world.db().settle().unwrap();
-    world.commit("t", Kind::Ordered, numbers(1000, 1100, 2));
+    world.db().compact().unwrap();
+    world.commit("t", TableKind::Ordered, numbers(1000, 1100, 2));
     world.db().flush().unwrap();
-    world.db().settle().unwrap();
+    world.db().compact().unwrap();
     let world = copy_of(&world);
     world.lose_superblocks();
     world.whole();
@@ -292,7 +314,7 @@ fn a_delete_of_what_was_not_there_does_not_hide_what_came_later() {
 #[test]
 fn a_run_without_a_label_is_not_hidden_by_older_range_deletes() {
     let mut world = World::new();
-    world.commit("t", Kind::Ordered, (0..500).map(|i| (number(i), Some(value(i, 9)))));
+    world.commit("t", TableKind::Ordered, (0..500).map(|i| (number(i), Some(value(i, 9)))));
     world.db().flush().unwrap();
     let t = world.db().open_table("t").unwrap();
     t.remove_range(std::ops::Bound::Included(&number(100)), std::ops::Bound::Excluded(&number(300))).unwrap();
@@ -300,7 +322,7 @@ fn a_run_without_a_label_is_not_hidden_by_older_range_deletes() {
     drop(t);
     world.db().flush().unwrap();
     let before = world.blocks(|b| b[4..8] == *b"AZRM");
-    world.commit("t", Kind::Ordered, (150..250).map(|i| (number(i), Some(value(i + 1, 9)))));
+    world.commit("t", TableKind::Ordered, (150..250).map(|i| (number(i), Some(value(i + 1, 9)))));
     world.db().flush().unwrap();
     let world = copy_of(&world);
     world.lose_superblocks();
@@ -315,9 +337,9 @@ fn a_run_without_a_label_is_not_hidden_by_older_range_deletes() {
 fn large_values_are_found_without_a_manifest() {
     let mut world = World::new();
     let large = |i: u64| [text(i), value(i, 1500 + (i as usize * 977) % 30_000)].concat();
-    world.commit("t", Kind::Ordered, (0..60).map(|i| (number(i), Some(large(i)))));
+    world.commit("t", TableKind::Ordered, (0..60).map(|i| (number(i), Some(large(i)))));
     world.db().flush().unwrap();
-    world.commit("t", Kind::Ordered, (60..80).map(|i| (number(i), Some(large(i)))));
+    world.commit("t", TableKind::Ordered, (60..80).map(|i| (number(i), Some(large(i)))));
     world.close();
     let report = world.whole();
     assert_eq!((report.values, report.values_lost, report.is_whole()), (80, 0, true));
@@ -341,8 +363,8 @@ fn values_are_found_behind_any_number_of_lost_ones() {
     let large = |i: u64| [text(i), value(i, 1100 + (i as usize * 7) % 60)].concat();
     // One is too long to be looked at in one piece; it stands in a segment of its own.
     let long = [text(700), value(700, 1_600_000)].concat();
-    world.commit("t", Kind::Ordered, (0..600).map(|i| (number(i), Some(large(i)))));
-    world.commit("t", Kind::Ordered, [(number(700), Some(long))]);
+    world.commit("t", TableKind::Ordered, (0..600).map(|i| (number(i), Some(large(i)))));
+    world.commit("t", TableKind::Ordered, [(number(700), Some(long))]);
     world.close();
     world.lose_superblocks();
     let bytes = world.bytes();
@@ -363,7 +385,7 @@ fn values_are_found_behind_any_number_of_lost_ones() {
 fn commits_behind_a_gap_of_the_log_are_applied_and_the_gap_is_told() {
     let mut world = World::new();
     for i in 0..20 {
-        world.commit("t", Kind::Ordered, [(number(i), Some(value(i, 20)))]);
+        world.commit("t", TableKind::Ordered, [(number(i), Some(value(i, 20)))]);
         world.db().sync().unwrap();
     }
     // Behind the last one stands a frame without a payload, which vouches for it.
@@ -403,8 +425,16 @@ fn frames_within_a_frame_are_its_payload() {
         let payload = record(n as u64 + 1, &bytes[at + HEADER_BYTES + before_value..]);
         bytes[at + HEADER_BYTES..].copy_from_slice(&payload);
         let (chain, len) = (n as u64 + 1, u32_of(payload.len()));
-        let frame =
-            Frame { file_id: 7, chain, number: 1, len, first_record: 0, jump: false, checkpoint: 1, durable_below: 1 };
+        let frame = Frame {
+            file_id: 7,
+            chain,
+            number: 1,
+            len,
+            first_record: 0,
+            jump: false,
+            checkpoint: 1,
+            durable_below: 1,
+        };
         frame.seal(&mut bytes[at..]);
     }
     let storage = MemStorage::default();
@@ -417,7 +447,7 @@ fn frames_within_a_frame_are_its_payload() {
 /// Tables of a few short records: their place is the manifest.
 fn small_tables(world: &mut World) {
     for n in 0..5 {
-        let kind = if n % 2 == 0 { Kind::Ordered } else { Kind::Hash };
+        let kind = if n % 2 == 0 { TableKind::Ordered } else { TableKind::Hash };
         let name = format!("small {n}");
         world.commit(&name, kind, (0..7).map(|i| (number(i + n), Some(value(i + n, 9)))));
         world.commit(&name, kind, [(number(6 + n), None)]);
@@ -430,7 +460,7 @@ fn records_that_stand_in_the_manifest_are_salvaged() {
     let mut world = World::new();
     small_tables(&mut world);
     assert_eq!(world.db().stats().runs, 0);
-    world.commit("small 1", Kind::Hash, [(number(2), None), (number(900), Some(value(3, 9)))]);
+    world.commit("small 1", TableKind::Hash, [(number(2), None), (number(900), Some(value(3, 9)))]);
     world.db().sync().unwrap();
     let report = copy_of(&world).whole();
     assert!(report.manifest && report.is_whole() && report.commits == 1, "{report:?}");
@@ -443,9 +473,9 @@ fn an_older_manifest_tells_what_small_tables_had() {
     let older = world.bytes()[4096..8192].to_vec();
     // One of them gets a run, without a record that it had.
     let grown = (0..3000).map(|i| (number(i), (i != 3).then(|| value(i, 30))));
-    world.commit("small 0", Kind::Ordered, grown);
+    world.commit("small 0", TableKind::Ordered, grown);
     world.db().flush().unwrap();
-    world.commit("small 2", Kind::Ordered, [(number(77), Some(value(7, 9)))]);
+    world.commit("small 2", TableKind::Ordered, [(number(77), Some(value(7, 9)))]);
     world.db().sync().unwrap();
     let world = copy_of(&world);
     world.lose_superblocks();
@@ -464,10 +494,10 @@ fn young_tables() -> World {
     let mut world = World::new();
     fill(&mut world, 0, 300, 0);
     world.db().flush().unwrap();
-    world.commit("young numbers", Kind::Hash, (0..9).map(|i| (number(i), Some(value(i, 9)))));
+    world.commit("young numbers", TableKind::Hash, (0..9).map(|i| (number(i), Some(value(i, 9)))));
     world.db().sync().unwrap();
-    world.commit("young text", Kind::Hash, (0..9).map(|i| (text(i), Some(value(i, 9)))));
-    world.commit("young", Kind::Ordered, []);
+    world.commit("young text", TableKind::Hash, (0..9).map(|i| (text(i), Some(value(i, 9)))));
+    world.commit("young", TableKind::Ordered, []);
     world.db().sync().unwrap();
     world
 }

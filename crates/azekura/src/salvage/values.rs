@@ -1,7 +1,8 @@
-//! Large values of a damaged file. A reference knows a value's segment, its place there, its length and its checksum,
-//! but not where the segment stands. The manifest says that, and the log of young segments; where both are silent, the
-//! file is searched for places at which values verify (`search`). Most values of a segment are in one piece, so a few of
-//! them are looked for first, and the others where those were found; what is not there is looked for by itself.
+//! Large values of a damaged file. A reference knows a value's segment, its place there, its length and its
+//! checksum, but not where the segment stands. The manifest says that, and the log of young segments; where
+//! both are silent, the file is searched for places at which values verify (`search`). Most values of a
+//! segment are in one piece, so a few of them are looked for first, and the others where those were found;
+//! what is not there is looked for by itself.
 
 use super::input::Input;
 use super::search::{Content, Search, content_of};
@@ -9,10 +10,10 @@ use super::sums::{joined, states};
 use crate::base::checksum::crc;
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::limits::ALIGN_BYTES;
-use crate::format::frame::Part;
+use crate::format::frame::RecordPart;
 use crate::format::manifest::Manifest;
 use crate::space::Extent;
-use crate::values::ValueRef;
+use crate::values::ValuePointer;
 use std::collections::{BTreeMap, HashMap};
 
 /// Reading values takes as many bytes as the file has so many times over at most, and so many besides.
@@ -25,8 +26,8 @@ const SAMPLES: [usize; 3] = [64, 1024, usize::MAX];
 /// Of a segment so many places are known, and of these so many are tried in pairs.
 const FOUND_MAX: usize = 64;
 const PAIRED_MAX: usize = 8;
-/// A value that stands where no other one of its segment does is believed only if no more than that was compared: one of
-/// 2^32 times checksums agree by chance.
+/// A value that stands where no other one of its segment does is believed only if no more than that was
+/// compared: one of 2^32 times checksums agree by chance.
 const COMPARED_MAX: u64 = 1 << 24;
 /// Of a segment so many values on either side of one are tried at its place.
 const NEIGHBOURS: usize = 32;
@@ -36,8 +37,8 @@ const NEIGHBOURS: usize = 32;
 struct Places {
     /// Lists of extents, as somebody has named them.
     named: Vec<Vec<Extent>>,
-    /// Places in the file of the segment's first byte, as values were found; below zero, if only a part of the
-    /// segment stands there and the file begins behind the place of the rest.
+    /// Places in the file of the segment's first byte, as values were found; below zero, if only a part of
+    /// the segment stands there and the file begins behind the place of the rest.
     found: Vec<i64>,
 }
 
@@ -48,7 +49,7 @@ pub(super) struct Values<'a> {
     /// Where values stand that stand alone.
     alone: HashMap<Content, u64>,
     /// Values to look for, by segment and place in it.
-    wanted: BTreeMap<(u32, u32, u32, u32), ValueRef>,
+    wanted: BTreeMap<(u32, u32, u32, u32), ValuePointer>,
     search: Search<'a>,
     bytes_left: u64,
 }
@@ -68,7 +69,7 @@ impl<'a> Values<'a> {
     }
 
     /// The places that the log names.
-    pub(super) fn note_part(&mut self, part: &Part) {
+    pub(super) fn note_part(&mut self, part: &RecordPart) {
         for &(id, extent) in &part.segments {
             let places = self.segments.entry(id).or_default();
             if places.named.len() < 64 && !places.named.iter().any(|p| p[..] == [extent]) {
@@ -95,12 +96,12 @@ impl<'a> Values<'a> {
     }
 
     /// A reference of which the length may be.
-    fn believed(&self, reference: &[u8]) -> Option<ValueRef> {
-        ValueRef::decode(reference).ok().filter(|at| u64::from(at.len) <= self.input.len())
+    fn believed(&self, reference: &[u8]) -> Option<ValuePointer> {
+        ValuePointer::decode(reference).ok().filter(|at| u64::from(at.len) <= self.input.len())
     }
 
     /// The value, if it stands at a place that is known.
-    fn known(&mut self, at: ValueRef) -> Option<Vec<u8>> {
+    fn known(&mut self, at: ValuePointer) -> Option<Vec<u8>> {
         let (start, len) = (u64::from(at.offset), u64::from(at.len));
         let mut value = vec![0; usize_of(at.len)];
         let empty = Places::default();
@@ -127,7 +128,7 @@ impl<'a> Values<'a> {
     }
 
     /// The value if it begins in one place of its segment and ends in another, both of which are known.
-    fn in_two(&mut self, at: ValueRef) -> Option<Vec<u8>> {
+    fn in_two(&mut self, at: ValuePointer) -> Option<Vec<u8>> {
         let (start, end) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.len));
         let head = start.next_multiple_of(ALIGN_BYTES) - start;
         let found = &self.segments.get(&at.segment)?.found;
@@ -160,9 +161,9 @@ impl<'a> Values<'a> {
 
     /// Looks for all that is wanted.
     pub(super) fn find_wanted(&mut self) {
-        let mut left: Vec<ValueRef> = std::mem::take(&mut self.wanted).into_values().collect();
+        let mut left: Vec<ValuePointer> = std::mem::take(&mut self.wanted).into_values().collect();
         for sample in SAMPLES {
-            let mut some: Vec<ValueRef> = Vec::new();
+            let mut some: Vec<ValuePointer> = Vec::new();
             for of_one in left.chunk_by(|a, b| a.segment == b.segment) {
                 some.extend(of_one.iter().step_by(of_one.len().div_ceil(sample)));
             }
@@ -175,18 +176,20 @@ impl<'a> Values<'a> {
     }
 
     /// Looks for some values. `all` are those that may be their neighbours.
-    fn look(&mut self, some: &[ValueRef], all: &[ValueRef]) {
-        let mut contents: Vec<(Content, ValueRef)> = some.iter().map(|at| (content_of(at), *at)).collect();
+    fn look(&mut self, some: &[ValuePointer], all: &[ValuePointer]) {
+        let mut contents: Vec<(Content, ValuePointer)> =
+            some.iter().map(|at| (content_of(at), *at)).collect();
         contents.sort_by_key(|c| c.0);
         contents.dedup_by_key(|c| c.0);
         let wanted: Vec<Content> = contents.iter().map(|c| c.0).collect();
-        let mut places: Vec<(ValueRef, u64)> = Vec::new();
+        let mut places: Vec<(ValuePointer, u64)> = Vec::new();
         self.search.places(&wanted, |content, offset| {
             if let Ok(i) = contents.binary_search_by_key(&content, |c| c.0) {
                 places.push((contents[i].1, offset));
             }
         });
-        let base = |(at, offset): &(ValueRef, u64)| Some(i64::try_from(*offset).ok()? - i64::from(at.offset));
+        let base =
+            |(at, offset): &(ValuePointer, u64)| Some(i64::try_from(*offset).ok()? - i64::from(at.offset));
         let mut votes: HashMap<(u32, i64), u32> = HashMap::new();
         for hit in &places {
             base(hit).into_iter().for_each(|base| *votes.entry((hit.0.segment, base)).or_default() += 1);
@@ -207,12 +210,14 @@ impl<'a> Values<'a> {
     }
 
     /// Whether another value of the segment stands there too, if its first byte stands at `base`.
-    fn has_neighbour(&mut self, at: ValueRef, base: i64, all: &[ValueRef]) -> bool {
+    fn has_neighbour(&mut self, at: ValuePointer, base: i64, all: &[ValuePointer]) -> bool {
         let here = all.partition_point(|v| (v.segment, v.offset) < (at.segment, at.offset));
         let near = &all[here.saturating_sub(NEIGHBOURS)..(here + NEIGHBOURS).min(all.len())];
         near.iter().filter(|v| v.segment == at.segment && v.offset != at.offset).any(|other| {
             let left = self.bytes_left.checked_sub(u64::from(other.len));
-            let (Some(offset), Some(left)) = (place(base, u64::from(other.offset)), left) else { return false };
+            let (Some(offset), Some(left)) = (place(base, u64::from(other.offset)), left) else {
+                return false;
+            };
             self.bytes_left = left;
             let mut value = vec![0; usize_of(other.len)];
             self.input.read(offset, &mut value);

@@ -18,7 +18,7 @@ const BLOCK_HOLES_MAX: usize = 512;
 
 /// Where a hole is, or would be.
 #[derive(Clone, Copy)]
-struct Place {
+struct HoleBounds {
     block: usize,
     index: usize,
 }
@@ -61,28 +61,28 @@ impl Holes {
         self.at(place)
     }
 
-    fn at(&self, place: Place) -> Option<Extent> {
+    fn at(&self, place: HoleBounds) -> Option<Extent> {
         self.blocks.get(place.block)?.get(place.index).copied()
     }
 
-    fn place_ending_after(&self, offset: u64) -> Place {
+    fn place_ending_after(&self, offset: u64) -> HoleBounds {
         let ends_by = |hole: &Extent| hole.end() <= offset;
         let block = self.blocks.partition_point(|holes| holes.last().is_some_and(ends_by));
         let index = match self.blocks.get(block) {
             Some(holes) => holes.partition_point(ends_by),
             None => 0,
         };
-        Place { block, index }
+        HoleBounds { block, index }
     }
 
-    fn before(&self, place: Place) -> Option<Place> {
-        let Place { block, index } = place;
+    fn before(&self, place: HoleBounds) -> Option<HoleBounds> {
+        let HoleBounds { block, index } = place;
         if index > 0 {
-            return Some(Place { block, index: index - 1 });
+            return Some(HoleBounds { block, index: index - 1 });
         }
         let block = block.checked_sub(1)?;
         let index = self.blocks[block].len() - 1;
-        Some(Place { block, index })
+        Some(HoleBounds { block, index })
     }
 
     /// Adds a hole that overlaps none, and joins it with those it touches.
@@ -133,13 +133,13 @@ impl Holes {
     }
 
     /// Changes a hole's bounds; its place in the order stays.
-    fn replace(&mut self, place: Place, hole: Extent) {
+    fn replace(&mut self, place: HoleBounds, hole: Extent) {
         let slot = &mut self.blocks[place.block][place.index];
         let old_len = std::mem::replace(slot, hole).len;
         self.update_longest(place.block, old_len, hole.len);
     }
 
-    fn put_in(&mut self, place: Place, hole: Extent) {
+    fn put_in(&mut self, place: HoleBounds, hole: Extent) {
         // A place after the last block is at the end of the last one.
         let Some(last) = self.blocks.len().checked_sub(1) else {
             self.blocks.push(vec![hole]);
@@ -163,7 +163,7 @@ impl Holes {
         }
     }
 
-    fn take_out(&mut self, place: Place) {
+    fn take_out(&mut self, place: HoleBounds) {
         let holes = &mut self.blocks[place.block];
         let hole = holes.remove(place.index);
         if holes.is_empty() {

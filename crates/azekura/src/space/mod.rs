@@ -20,6 +20,7 @@ use crate::base::process::Process;
 
 mod holes;
 mod room;
+pub(crate) mod scattered;
 #[cfg(test)]
 mod tests;
 

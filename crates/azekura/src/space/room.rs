@@ -1,25 +1,26 @@
-//! Room that can be written to: whatever the allocator gives where the disk has plenty; where it is nearly full
-//! (**tight**), only what the file has already.
+//! Room that can be written to: whatever the allocator gives where the disk has plenty; where it is nearly
+//! full (**tight**), only what the file has already.
 //!
-//! What the file has of the disk and what the disk has left are, together, what the file may come to take. That
-//! changes only when others write to the disk, so it is looked at now and then; how much of it is taken the allocator
-//! tells.
+//! What the file has of the disk and what the disk has left are, together, what the file may come to take.
+//! That changes only when others write to the disk, so it is looked at now and then; how much of it is taken
+//! the allocator tells.
 //!
-//! On a tight disk an extent is given out with its blocks, and room that somebody counts on is **secured** first: the
-//! file gets blocks behind its end, which nobody else can take. Where the file system cannot reserve, what it says is
-//! believed, and a write may find the disk full all the same.
+//! On a tight disk an extent is given out with its blocks, and room that somebody counts on is **secured**
+//! first: the file gets blocks behind its end, which nobody else can take. Where the file system cannot
+//! reserve, what it says is believed, and a write may find the disk full all the same.
 //!
 //! Lock order: `growing`, then the space's own; both are leaves to everybody else.
 
 use super::{Extent, Space};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, align_up};
-use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::base::sync::{Mutex, Rank};
 use crate::storage::{DiskRoom, File};
 use std::sync::Arc;
 
-/// The file grows by this part more than is asked for, so that it need not for each commit, but by no more than this.
+/// The file grows by this part more than is asked for, so that it need not for each commit, but by no more
+/// than this.
 const AHEAD_PART: u64 = 8;
 const AHEAD_BYTES_MAX: u64 = 4 << 20;
 
@@ -39,6 +40,8 @@ pub(crate) struct Room {
     unreserving: AtomicBool,
     /// Held by whoever changes the file's length, or looks at it.
     growing: Mutex<()>,
+    /// What no checkpoint names any more, and somebody still looks at.
+    needless_bytes: AtomicU64,
 }
 
 impl Room {
@@ -53,8 +56,24 @@ impl Room {
             held_max: unknown(),
             end_max: unknown(),
             unreserving: AtomicBool::new(false),
-            growing: Mutex::new(()),
+            growing: Mutex::ranked(Rank::Growing, ()),
+            needless_bytes: AtomicU64::new(0),
         })
+    }
+
+    /// Bytes that are free as soon as nobody looks at them any more.
+    pub(crate) fn needless_bytes(&self) -> u64 {
+        self.needless_bytes.load(Ordering::Relaxed)
+    }
+
+    /// These are, from now on.
+    pub(crate) fn more_needless(&self, extents: &[Extent]) {
+        self.needless_bytes.fetch_add(extents.iter().map(|e| e.len).sum(), Ordering::Relaxed);
+    }
+
+    /// These are free.
+    pub(crate) fn less_needless(&self, extents: &[Extent]) {
+        self.needless_bytes.fetch_sub(extents.iter().map(|e| e.len).sum(), Ordering::Relaxed);
     }
 
     /// Whether the disk is nearly full.
@@ -115,7 +134,8 @@ impl Room {
             return self.held_bytes() >= bytes;
         };
         // Extents that were taken and not yet written have no blocks either.
-        let missing = align_up((bytes + self.taken_bytes()).saturating_sub(self.held_max.load(Ordering::Relaxed)));
+        let missing =
+            align_up((bytes + self.taken_bytes()).saturating_sub(self.held_max.load(Ordering::Relaxed)));
         let ahead = (bytes / AHEAD_PART).min(AHEAD_BYTES_MAX) / ALIGN_BYTES * ALIGN_BYTES;
         let end = align_up(disk.len).max(self.space.end());
         for more in [missing + ahead, missing] {
@@ -144,7 +164,11 @@ impl Room {
             // Holes may have no blocks: what is held is counted, and what of it is behind the end.
             let in_holes = held.saturating_sub(len.saturating_sub(end));
             let end = end.saturating_add(align_up(kept.saturating_sub(in_holes)));
-            if end < len { self.file.set_len(end).map_err(|e| Error::io("shortening the file", e)) } else { Ok(()) }
+            if end < len {
+                self.file.set_len(end).map_err(|e| Error::io("shortening the file", e))
+            } else {
+                Ok(())
+            }
         })?;
         if kept > 0 {
             self.look_closely();
@@ -152,8 +176,9 @@ impl Room {
         Ok(())
     }
 
-    /// Takes the lowest hole of at least `len_min` bytes, or the first `len_max` of it; else `len_max` bytes at the end
-    /// of the file. On a tight disk as much as can be had at once with its blocks, and no less than `len_min`.
+    /// Takes the lowest hole of at least `len_min` bytes, or the first `len_max` of it; else `len_max` bytes
+    /// at the end of the file. On a tight disk as much as can be had at once with its blocks, and no less
+    /// than `len_min`.
     ///
     /// # Errors
     /// `NoSpace` on a tight disk. Elsewhere the write meets it.
@@ -167,8 +192,8 @@ impl Room {
         taken
     }
 
-    /// As `take`. A hole may have no blocks, and others, or the end of the file, have them: those that were refused are
-    /// kept from being found again.
+    /// As `take`. A hole may have no blocks, and others, or the end of the file, have them: those that were
+    /// refused are kept from being found again.
     fn take_reserved(
         &self,
         len_min: u64,
@@ -229,7 +254,7 @@ mod tests {
     /// A file of which only some blocks are there, on a disk that has some left.
     #[derive(Default)]
     struct Sparse {
-        blocks: Mutex<(BTreeSet<u64>, u64)>,
+        blocks: parking_lot::Mutex<(BTreeSet<u64>, u64)>,
         len: AtomicU64,
     }
 
@@ -286,11 +311,12 @@ mod tests {
         }
     }
 
-    /// A file of 100 blocks: ten that are taken at its beginning and its end, two holes between them of which neither
-    /// has blocks, parted by one that is taken.
+    /// A file of 100 blocks: ten that are taken at its beginning and its end, two holes between them of which
+    /// neither has blocks, parted by one that is taken.
     fn sparse(free: u64) -> (Arc<Sparse>, Arc<Room>) {
         let file = Arc::new(Sparse::default());
-        let extent = |from: u64, to: u64| Extent { offset: from * ALIGN_BYTES, len: (to - from) * ALIGN_BYTES };
+        let extent =
+            |from: u64, to: u64| Extent { offset: from * ALIGN_BYTES, len: (to - from) * ALIGN_BYTES };
         let live = vec![extent(2, 10), extent(50, 51), extent(90, 100)];
         file.blocks.lock().1 = u64::MAX;
         live.iter().chain(&[extent(0, 2)]).for_each(|e| drop(file.allocate(e.offset, e.len)));

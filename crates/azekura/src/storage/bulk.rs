@@ -1,9 +1,10 @@
 //! Long writes that make way for durable commits.
 //!
-//! The system holds a file's lock for all of a write, and 4 MiB take it half a millisecond, or eight where it has
-//! no free memory at hand. A commit of one record that is to be durable takes 0.15, and waited for that lock for
-//! more than half of its time while runs were merged. So, while there are such commits, long writes go in pieces,
-//! and who waits for the lock mostly gets it between two of them. Otherwise they go in one call.
+//! The system holds a file's lock for all of a write, and 4 MiB take it half a millisecond, or eight where it
+//! has no free memory at hand. A commit of one record that is to be durable takes 0.15, and waited for that
+//! lock for more than half of its time while runs were merged. So, while there are such commits, long writes
+//! go in pieces, and who waits for the lock mostly gets it between two of them. Otherwise they go in one
+//! call.
 
 use super::File;
 use crate::base::sync::Instant;
@@ -15,7 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PIECE_BYTES: usize = 32 << 10;
 /// For so long after a durable commit the next is expected.
 const EXPECTED_MS: u64 = 1000;
-/// Larger writes of the log take as long as what they would wait for. (Small ones of the eventual delay count too.)
+/// Larger writes of the log take as long as what they would wait for. (Small ones of the eventual delay count
+/// too.)
 const COMMIT_BYTES_MAX: usize = 64 << 10;
 
 /// Writes long buffers to the file of a database.

@@ -1,19 +1,19 @@
 //! Small durable writes past the system's memory (`O_DIRECT`), by a second descriptor of the file.
 //!
-//! What is durable when the call returns need not be copied to the system's memory first, to be written from there: over
-//! blocks that were written before, 4 KiB take some nine tenths of the time, and beside a bulk that is written to the same
-//! file less still (`benches/durable.rs`).
+//! What is durable when the call returns need not be copied to the system's memory first, to be written from
+//! there: over blocks that were written before, 4 KiB take some nine tenths of the time, and beside a bulk
+//! that is written to the same file less still (`benches/durable.rs`).
 //!
-//! **Who reads sees the same bytes.** The system writes back and drops what it keeps of these blocks before such a
-//! write, and drops it again after it, in mappings too. Where it cannot, since somebody has a part of the same piece of
-//! its memory dirty, it writes through its memory itself, as durably. What must not happen is that somebody changes
-//! the same pieces of memory *during* the write: then the system reports an error with the next sync, of bytes that
-//! may be stale. Nobody does, for mappings are read-only here, and on ext4 and XFS writes through the system's memory and
-//! past it shut each other out, by the file's lock in the kernel. Of other file systems it is not known, so there all
-//! goes through the system's memory.
+//! **Who reads sees the same bytes.** The system writes back and drops what it keeps of these blocks before
+//! such a write, and drops it again after it, in mappings too. Where it cannot, since somebody has a part of
+//! the same piece of its memory dirty, it writes through its memory itself, as durably. What must not happen
+//! is that somebody changes the same pieces of memory *during* the write: then the system reports an error
+//! with the next sync, of bytes that may be stale. Nobody does, for mappings are read-only here, and on ext4
+//! and XFS writes through the system's memory and past it shut each other out, by the file's lock in the
+//! kernel. Of other file systems it is not known, so there all goes through the system's memory.
 //!
-//! **Errors are no fewer.** A failure is the call's own. What the system could not write back of other writes it tells
-//! each descriptor, so the first one learns of it all the same.
+//! **Errors are no fewer.** A failure is the call's own. What the system could not write back of other writes
+//! it tells each descriptor, so the first one learns of it all the same.
 //!
 //! So it does where the system has no such writes, or the second descriptor cannot be had.
 
@@ -53,15 +53,18 @@ impl Direct {
         self.file.get().is_some_and(Option::is_some)
     }
 
-    /// Writes durably, and says whether it did: if not, nothing is promised, and all is to be written by another way.
+    /// Writes durably, and says whether it did: if not, nothing is promised, and all is to be written by
+    /// another way.
     pub(super) fn write(&self, file: &fs::File, buf: &[u8], offset: u64) -> io::Result<bool> {
         let is_small = (1..=WRITE_BYTES_MAX).contains(&buf.len());
-        let is_whole = buf.len().is_multiple_of(BLOCK_BYTES) && offset.is_multiple_of(len_of(&[0; BLOCK_BYTES]));
+        let is_whole =
+            buf.len().is_multiple_of(BLOCK_BYTES) && offset.is_multiple_of(len_of(&[0; BLOCK_BYTES]));
         if !is_small || !is_whole || self.refused.load(Ordering::Relaxed) {
             return Ok(false);
         }
         let Some(direct) = self.file.get_or_init(|| platform::reopen(file).ok()) else { return Ok(false) };
-        // What makes a file longer is not left to a system that may forget the length (Linux before 6.8, on ext4).
+        // What makes a file longer is not left to a system that may forget the length (Linux before 6.8, on
+        // ext4).
         if direct.metadata()?.len() < offset + len_of(buf) {
             return Ok(false);
         }
@@ -109,7 +112,11 @@ mod platform {
         let flags = OFlags::DIRECT.bits().cast_signed();
         let direct = fs::OpenOptions::new().write(true).custom_flags(flags).open(path)?;
         let (one, other) = (file.metadata()?, direct.metadata()?);
-        if (one.dev(), one.ino()) == (other.dev(), other.ino()) { Ok(direct) } else { Err(Errno::NOENT.into()) }
+        if (one.dev(), one.ino()) == (other.dev(), other.ino()) {
+            Ok(direct)
+        } else {
+            Err(Errno::NOENT.into())
+        }
     }
 
     pub(super) fn write(file: &fs::File, parts: &[IoSlice<'_>], offset: u64) -> Result<usize, Errno> {
@@ -139,7 +146,8 @@ mod tests {
 
     fn file(name: &str) -> fs::File {
         let path = std::env::temp_dir().join(format!("azekura-direct-{name}-{}", std::process::id()));
-        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        let file =
+            fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         fs::remove_file(&path).unwrap();
         file
     }
@@ -182,7 +190,11 @@ mod tests {
         // SAFETY: the file is as long, and is written to only between two looks, through `at` by none.
         let seen = |block: usize| unsafe { at.as_ptr().add(block * BLOCK_BYTES).read_volatile() };
         for round in 1..50u8 {
-            assert!((0..64).all(|block| seen(block) == if block == 7 && round > 1 { round + 99 } else { block as u8 }));
+            assert!(
+                (0..64).all(
+                    |block| seen(block) == if block == 7 && round > 1 { round + 99 } else { block as u8 }
+                )
+            );
             let bytes = blocks(1, round + 100);
             if !direct.write(&file, &bytes, 7 * BLOCK_BYTES as u64).unwrap() {
                 return;

@@ -1,11 +1,12 @@
 //! The file as the engine has it: no byte passes in a forked child, nor once the database is closed.
 //!
-//! Closing gives the lock up while others may hold cursors and transactions, and from then on somebody else may
-//! write to the file. A read that was under way might see his bytes. So the gate is looked at *after* a read:
-//! it is shut before the lock is given up, and was open when the read had ended, so the lock was still held
-//! when the last byte came, and no byte is a stranger's. A read that finds it shut is an error, whatever it has brought.
-//! (Pages would notice by themselves: their checksums name the file, the run and the page. Large values have a
-//! checksum of their bytes only.) What was read before, and stands in memory, is never changed.
+//! Closing gives the lock up while others may hold cursors and transactions, and from then on somebody else
+//! may write to the file. A read that was under way might see his bytes. So the gate is looked at *after* a
+//! read: it is shut before the lock is given up, and was open when the read had ended, so the lock was still
+//! held when the last byte came, and no byte is a stranger's. A read that finds it shut is an error, whatever
+//! it has brought. (Pages would notice by themselves: their checksums name the file, the run and the page.
+//! Large values have a checksum of their bytes only.) What was read before, and stands in memory, is never
+//! changed.
 //!
 //! A write looks before, and those who close wait until it has ended (`Life::while_open`).
 

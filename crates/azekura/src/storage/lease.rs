@@ -1,7 +1,8 @@
 //! The lock on a file of which parts are read where they stand.
 //!
-//! Bytes in a mapping are the file's: once another process may write to it, they are his. So where runs and large
-//! values are read through a mapping, closing gives the lock up when the last reader has gone who was there before.
+//! Bytes in a mapping are the file's: once another process may write to it, they are his. So where runs and
+//! large values are read through a mapping, closing gives the lock up when the last reader has gone who was
+//! there before.
 
 use super::File;
 use std::sync::Arc;

@@ -1,12 +1,13 @@
 //! A file's bytes where the system keeps them: shared read-only mappings.
 //!
 //! The file is mapped in windows, each when something in it is first asked for. A window is as long as it is
-//! whether or not the file is, so that a file may grow under it; nobody may touch what lies behind the file's end.
+//! whether or not the file is, so that a file may grow under it; nobody may touch what lies behind the file's
+//! end.
 //!
-//! A mapping shows what is written to the file as soon as the write has returned. A plain touch of a page that
-//! the system cannot read ends the process with a signal instead of an error. So whoever reads here has read the
-//! same bytes by [`File::read_at`](super::File::read_at) once, which reports what it meets: from then on the
-//! system has them, and has to read them again only where memory is short.
+//! A mapping shows what is written to the file as soon as the write has returned. A plain touch of a page
+//! that the system cannot read ends the process with a signal instead of an error. So whoever reads here has
+//! read the same bytes by [`File::read_at`](super::File::read_at) once, which reports what it meets: from
+//! then on the system has them, and has to read them again only where memory is short.
 //!
 //! Pages that are not in memory are read one by one (`MADV_RANDOM`): who reads on has the system read ahead.
 
@@ -30,20 +31,21 @@ struct Window {
     first: NonNull<u8>,
 }
 
-// SAFETY: a window owns its mapping, whose address does not depend on the thread, and hands out addresses only.
+// SAFETY: a window owns its mapping, whose address does not depend on the thread, and hands out addresses
+// only.
 unsafe impl Send for Window {}
 // SAFETY: as above; it never changes.
 unsafe impl Sync for Window {}
 
 impl FileMapping {
-    /// Maps nothing yet. Whoever implements [`File::mapping`](super::File::mapping) sees to it that this file has the
-    /// same bytes as `File::read_at` gives.
+    /// Maps nothing yet. Whoever implements [`File::mapping`](super::File::mapping) sees to it that this file
+    /// has the same bytes as `File::read_at` gives.
     pub fn new(file: Arc<fs::File>) -> FileMapping {
         FileMapping { file, windows: [const { OnceLock::new() }; WINDOWS] }
     }
 
-    /// Where `len` bytes of the file from `offset` on stand for as long as this lives. None where they do not stand
-    /// together, or cannot be mapped: then they are to be read.
+    /// Where `len` bytes of the file from `offset` on stand for as long as this lives. None where they do not
+    /// stand together, or cannot be mapped: then they are to be read.
     #[inline(always)]
     pub(crate) fn at(&self, offset: u64, len: usize) -> Option<NonNull<u8>> {
         let (window, start) = (offset / WINDOW_BYTES, offset % WINDOW_BYTES);
@@ -72,9 +74,11 @@ impl Window {
         use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
         let len = usize::try_from(WINDOW_BYTES).ok()?;
         // SAFETY: a new mapping at an address of the system's choice touches no other memory.
-        let mapping = unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file, offset) };
+        let mapping =
+            unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file, offset) };
         let window = Window { first: NonNull::new(mapping.ok()?)?.cast() };
-        // SAFETY: the range is the mapping's own, and the advice changes no contents. A refusal costs reads only.
+        // SAFETY: the range is the mapping's own, and the advice changes no contents. A refusal costs reads
+        // only.
         let _ = unsafe { madvise(window.first.as_ptr().cast(), len, Advice::Random) };
         Some(window)
     }
@@ -105,7 +109,8 @@ mod tests {
 
     fn mapped() -> (Arc<fs::File>, FileMapping) {
         let path = std::env::temp_dir().join(format!("azekura-mapping-{}", std::process::id()));
-        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        let file =
+            fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         fs::remove_file(&path).unwrap();
         let file = Arc::new(file);
         (file.clone(), FileMapping::new(file))
@@ -118,7 +123,11 @@ mod tests {
         file.write_all_at(b"hello", 4096).unwrap();
         // SAFETY: the bytes are in the file by now, and nobody changes them.
         assert_eq!(unsafe { std::slice::from_raw_parts(at.as_ptr(), 5) }, b"hello");
-        assert_eq!(mapping.at(4098, 3).map(|p| p.as_ptr()), Some(at.as_ptr().wrapping_add(2)), "the same window");
+        assert_eq!(
+            mapping.at(4098, 3).map(|p| p.as_ptr()),
+            Some(at.as_ptr().wrapping_add(2)),
+            "the same window"
+        );
     }
 
     #[test]

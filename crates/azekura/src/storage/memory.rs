@@ -141,7 +141,10 @@ impl Contents {
         let mut rest = buf;
         for (chunk, first, count) in parts(offset, end) {
             let (part, after) = rest.split_at(count);
-            let bytes = self.chunks.entry(chunk).or_insert_with(|| vec![0; usize_of64(CHUNK_BYTES)].into_boxed_slice());
+            let bytes = self
+                .chunks
+                .entry(chunk)
+                .or_insert_with(|| vec![0; usize_of64(CHUNK_BYTES)].into_boxed_slice());
             bytes[first..first + count].copy_from_slice(part);
             rest = after;
         }
@@ -157,8 +160,10 @@ impl Contents {
             self.chunks.append(&mut kept);
         }
         // Only the chunks at the two ends can still be there.
-        let ends =
-            [(offset, end.min(offset.next_multiple_of(CHUNK_BYTES))), (offset.max(whole_end * CHUNK_BYTES), end)];
+        let ends = [
+            (offset, end.min(offset.next_multiple_of(CHUNK_BYTES))),
+            (offset.max(whole_end * CHUNK_BYTES), end),
+        ];
         for (chunk, first, count) in ends.into_iter().flat_map(|(from, to)| parts(from, to)) {
             if let Some(bytes) = self.chunks.get_mut(&chunk) {
                 bytes[first..first + count].fill(0);

@@ -18,6 +18,7 @@
 //! Lock order: each file's and each storage's own locks are leaves; no method calls out while
 //! holding one, except that `MemStorage` locks a name table before the file it names.
 
+use crate::base::error::Error;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -126,8 +127,8 @@ pub trait File: Send + Sync {
     /// The system's error.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
 
-    /// What the file has of the disk, and what the disk has left, as far as it can be told. What a quota forbids is
-    /// not seen here.
+    /// What the file has of the disk, and what the disk has left, as far as it can be told. What a quota
+    /// forbids is not seen here.
     ///
     /// # Errors
     /// The system's error.
@@ -144,8 +145,8 @@ pub trait File: Send + Sync {
     /// The system's error, for example where the file system has no locks.
     fn try_lock(&self, exclusive: bool) -> io::Result<bool>;
 
-    /// Gives the lock up, if this handle has it, though others may still hold the handle. Files that are locked
-    /// by nothing else than their handles may leave it to the drop, which is what happens by default.
+    /// Gives the lock up, if this handle has it, though others may still hold the handle. Files that are
+    /// locked by nothing else than their handles may leave it to the drop, which is what happens by default.
     ///
     /// # Errors
     /// The system's error.
@@ -164,8 +165,8 @@ pub trait File: Send + Sync {
 pub struct DiskRoom {
     /// The file's length.
     pub len: u64,
-    /// Bytes of the disk that the file has: fewer than its length where it has holes, more where room is reserved
-    /// behind its end.
+    /// Bytes of the disk that the file has: fewer than its length where it has holes, more where room is
+    /// reserved behind its end.
     pub taken_bytes: u64,
     /// Bytes that the file system has left, for this file and others.
     pub free_bytes: u64,
@@ -241,5 +242,14 @@ fn end_of(offset: u64, len: u64) -> io::Result<u64> {
             io::ErrorKind::InvalidInput,
             format!("file range of {len} bytes at {offset} ends after {OFFSET_MAX}"),
         )),
+    }
+}
+
+/// A file that ends before it should is damaged, not a failing device.
+pub(crate) fn read_error(e: std::io::Error, offset: u64) -> Error {
+    if e.kind() == std::io::ErrorKind::UnexpectedEof {
+        Error::corrupt("file", offset, "the file ends before this place")
+    } else {
+        Error::io("reading the database file", e)
     }
 }

@@ -25,7 +25,9 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use super::direct::Direct;
-use super::{DiskRoom, File, FileMapping, OpenMode, Storage, end_of, len_of, read_fully, uninterrupted, write_fully};
+use super::{
+    DiskRoom, File, FileMapping, OpenMode, Storage, end_of, len_of, read_fully, uninterrupted, write_fully,
+};
 
 /// The unit in which the system counts what a file takes.
 const STAT_BLOCK_BYTES: u64 = 512;
@@ -262,7 +264,9 @@ impl File for OsFile {
             return Ok(true);
         }
         match uninterrupted(|| Ok(platform::allocate(&self.file, offset, len)?)) {
-            Err(e) if Errno::from_io_error(&e).is_some_and(is_unsupported) => self.grow_to(end).map(|()| false),
+            Err(e) if Errno::from_io_error(&e).is_some_and(is_unsupported) => {
+                self.grow_to(end).map(|()| false)
+            }
             done => done.map(|()| true),
         }
     }
@@ -288,8 +292,11 @@ impl File for OsFile {
     }
 
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
-        let operation =
-            if exclusive { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
+        let operation = if exclusive {
+            FlockOperation::NonBlockingLockExclusive
+        } else {
+            FlockOperation::NonBlockingLockShared
+        };
         match uninterrupted(|| Ok(rustix::fs::flock(&self.file, operation)?)) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
             done => {
@@ -464,7 +471,10 @@ mod tests {
         assert!(!file.direct.is_in_use());
         file.write_durable_at(&[2; 4096], 4096).unwrap();
         assert_eq!(file.direct.is_in_use(), can);
-        assert!(!Direct::default().write(&file.file, &[3; 4096], 8192).unwrap(), "it would make the file longer");
+        assert!(
+            !Direct::default().write(&file.file, &[3; 4096], 8192).unwrap(),
+            "it would make the file longer"
+        );
         file.write_durable_at(&[3; 4096], 8192).unwrap();
         assert_eq!(file.len().unwrap(), 12_288);
     }

@@ -12,8 +12,8 @@ use crate::base::key::{common_prefix, head_after};
 use crate::base::life::Moment;
 use crate::engine::BatchPart;
 use crate::format::block::{Block, Fixed, Tag};
+use crate::format::ranges::{Range, Ranges};
 use crate::memtable::pool::Pool;
-use crate::memtable::ranges::{Range, Ranges};
 use crate::values::Segment;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl TableBuffer {
     pub(crate) fn push8(&mut self, head: u64, tag: Tag, value: &[u8]) {
         let fixed = Fixed { stride: value.len() as u32, tag };
         let ops = &mut self.ops;
-        if ops.heads.is_empty() && ops.recs.is_empty() && tag != Tag::Delete {
+        if ops.heads.is_empty() && ops.recs.is_empty() && tag != Tag::Tombstone {
             ops.fixed = Some(fixed);
         }
         if ops.fixed != Some(fixed) {
@@ -200,8 +200,8 @@ impl TableBuffer {
         }
     }
 
-    /// Forgets what came after a mark. REQUIRES: the buffer was not brought back to an older one since, for then
-    /// it may have been made anew in another form.
+    /// Forgets what came after a mark. REQUIRES: the buffer was not brought back to an older one since, for
+    /// then it may have been made anew in another form.
     pub(crate) fn back_to(&mut self, mark: &Mark) {
         if let Some(i) = self.before.iter().position(|b| b.generation >= mark.generation) {
             let mut kept = std::mem::take(&mut self.before);
@@ -328,7 +328,8 @@ fn order_fixed(heads: &[u64]) -> Vec<u32> {
     // One number holds the significant bits of the key and the place: a sort of plain numbers.
     let shift = (high - low).leading_zeros().min(63);
     let mask = (1u64 << PLACE_BITS) - 1;
-    let mut packed: Vec<u64> = heads.iter().zip(0u64..).map(|(&h, i)| ((h - low) << shift) & !mask | i).collect();
+    let mut packed: Vec<u64> =
+        heads.iter().zip(0u64..).map(|(&h, i)| ((h - low) << shift) & !mask | i).collect();
     packed.sort_unstable();
     let mut order: Vec<u32> = packed.iter().map(|&p| (p & mask) as u32).collect();
     if shift < PLACE_BITS {
@@ -354,8 +355,9 @@ fn sort_fixed(ops: &Block, pool: &Pool) -> Block {
     if stride == 8 {
         gather::<8>(ops, &order, &mut out);
     } else {
-        let last_of_key =
-            |w: usize| w + 1 == order.len() || ops.heads[usize_of(order[w + 1])] != ops.heads[usize_of(order[w])];
+        let last_of_key = |w: usize| {
+            w + 1 == order.len() || ops.heads[usize_of(order[w + 1])] != ops.heads[usize_of(order[w])]
+        };
         for w in (0..order.len()).filter(|&w| last_of_key(w)) {
             let i = usize_of(order[w]);
             out.heads.push(ops.heads[i]);
@@ -501,7 +503,8 @@ mod tests {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
             (x >> 33) % n
         };
-        let prefixes: [&[u8]; 5] = [b"", b"http://www.example.com/", b"\0", b"\0\0\0\0\0\0\0\0\0", b"aaaaaaaa"];
+        let prefixes: [&[u8]; 5] =
+            [b"", b"http://www.example.com/", b"\0", b"\0\0\0\0\0\0\0\0\0", b"aaaaaaaa"];
         for _ in 0..200 {
             let mut buffer = TableBuffer::new(1, Pool::new(1 << 20));
             let mut model = BTreeMap::new();

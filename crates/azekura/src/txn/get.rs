@@ -1,8 +1,8 @@
 //! One lookup: active buffer, chunks, runs, newest first.
 
 use crate::base::error::Result;
-use crate::base::key::{Kind, SortKey};
-use crate::engine::state::{Mood, SortedRun, TableState, tag_of};
+use crate::base::key::{SortKey, TableKind};
+use crate::engine::state::{HitRate, Level, TableState, tag_of};
 use crate::format::block::Tag;
 use crate::memtable::chunk::Chunk;
 use crate::run::{Hit, find_held};
@@ -10,20 +10,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Where a record was found.
-pub(crate) enum Slot<'a> {
+pub(crate) enum FoundValue<'a> {
     /// In the memtable.
     Memory(&'a [u8]),
     /// In a page of a run.
     Page(Hit<'a>),
 }
 
-impl Slot<'_> {
+impl FoundValue<'_> {
     /// The record's value, or the reference to it.
     #[inline(always)]
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Slot::Memory(b) => b,
-            Slot::Page(hit) => &hit.page[hit.value.clone()],
+            FoundValue::Memory(b) => b,
+            FoundValue::Page(hit) => &hit.page[hit.value.clone()],
         }
     }
 }
@@ -34,12 +34,12 @@ pub(crate) fn lookup<'a, R>(
     t: &'a TableState,
     seq: u64,
     key: SortKey<'_>,
-    f: impl FnOnce(Tag, Slot<'a>) -> R,
+    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
 ) -> Result<Option<R>> {
     if t.active.is_some() || !t.chunks.is_empty() || !t.frozen.is_empty() {
         match in_memory(t, seq, key) {
-            Found::Record(Tag::Delete, _) | Found::Hidden => return Ok(None),
-            Found::Record(tag, value) => return Ok(Some(f(tag, Slot::Memory(value)))),
+            Found::Record(Tag::Tombstone, _) | Found::Hidden => return Ok(None),
+            Found::Record(tag, value) => return Ok(Some(f(tag, FoundValue::Memory(value)))),
             Found::Nothing => {}
         }
     }
@@ -89,97 +89,108 @@ fn in_chunks<'a>(chunks: &'a [Arc<Chunk>], key: SortKey<'_>, hash: u64) -> Optio
 }
 
 #[inline(always)]
-fn in_runs<'a, R>(t: &'a TableState, key: SortKey<'_>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Result<Option<R>> {
+fn in_runs<'a, R>(
+    t: &'a TableState,
+    key: SortKey<'_>,
+    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
+) -> Result<Option<R>> {
     match t.levels.as_slice() {
         [level] => in_level(level, t.kind, key, f),
         _ => in_levels(t, key, f),
     }
 }
 
-/// As `in_runs`, of one sorted run. Where lookups nearly always find their keys, the filter is not
+/// As `in_runs`, of one level. Where lookups nearly always find their keys, the filter is not
 /// asked; where they mostly do, the lines of filter and page are sent for before any is looked at;
 /// where they do not, the filter is asked before all else.
 #[inline(always)]
 fn in_level<'a, R>(
-    level: &'a SortedRun,
-    kind: Kind,
+    level: &'a Level,
+    kind: TableKind,
     key: SortKey<'_>,
-    f: impl FnOnce(Tag, Slot<'a>) -> R,
+    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
 ) -> Result<Option<R>> {
     let Some(run) = level.run_for(key) else { return Ok(None) };
-    let mood = level.mood();
+    let hit_rate = level.hit_rate();
     let mut early = None;
-    if mood != Mood::Finds {
+    if hit_rate != HitRate::Finds {
         let hash = kind.filter_hash(key);
-        if mood == Mood::Mixed {
+        if hit_rate == HitRate::Mixed {
             run.prefetch_filter(hash);
-            let hold = run.meta()?.page_of(key).and_then(|page| run.peek(page));
-            early = hold.map(|hold| (hold.send_for(key), hold));
+            let handle = run.meta()?.page_of(key).and_then(|page| run.get_cached(page));
+            early = handle.map(|handle| (handle.prefetch_key(key), handle));
         }
         if !run.may_contain(hash)? {
-            level.learn(hash, false);
+            level.record_outcome(hash, false);
             return Ok(None);
         }
     }
     let Some(page) = run.meta()?.page_of(key) else { return Ok(None) };
-    let (guess, hold) = match early {
+    let (guess, handle) = match early {
         Some(early) => early,
         None => {
-            let hold = run.page(page)?;
-            (hold.send_for(key), hold)
+            let handle = run.page(page)?;
+            (handle.prefetch_key(key), handle)
         }
     };
-    let found = find_held(page, hold, guess, key, |hit| {
-        level.learn_present(hit.place);
+    let found = find_held(page, handle, guess, key, |hit| {
+        level.record_hit_at(hit.place);
         give(hit, f)
     });
     if found.is_none() {
-        level.learn_missed();
+        level.record_miss();
     }
     Ok(found.flatten())
 }
 
 #[inline(always)]
-fn give<'a, R>(hit: Hit<'a>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Option<R> {
-    if hit.tag == Tag::Delete { None } else { Some(f(hit.tag, Slot::Page(hit))) }
+fn give<'a, R>(hit: Hit<'a>, f: impl FnOnce(Tag, FoundValue<'a>) -> R) -> Option<R> {
+    if hit.tag == Tag::Tombstone { None } else { Some(f(hit.tag, FoundValue::Page(hit))) }
 }
 
-/// Of so few sorted runs the pages are sent for before the filters have answered.
+/// Of so few levels the pages are sent for before the filters have answered.
 const EAGER_LEVELS: usize = 4;
 
-/// As `in_runs`, of several sorted runs, newest first, or of what a small table has instead. What lookups have met in the oldest one says
-/// whether keys are mostly found: its filter is then not asked, and pages are sent for early.
-fn in_levels<'a, R>(t: &'a TableState, key: SortKey<'_>, f: impl FnOnce(Tag, Slot<'a>) -> R) -> Result<Option<R>> {
+/// As `in_runs`, of several levels, newest first, or of what a small table has instead. What lookups have met
+/// in the oldest one says whether keys are mostly found: its filter is then not asked, and pages are sent for
+/// early.
+fn in_levels<'a, R>(
+    t: &'a TableState,
+    key: SortKey<'_>,
+    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
+) -> Result<Option<R>> {
     let Some((oldest, newer)) = t.levels.split_last() else {
         let found = t.few.as_ref().and_then(|few| few.find(key));
-        return Ok(found.map(|value| f(Tag::Put, Slot::Memory(value))));
+        return Ok(found.map(|value| f(Tag::Put, FoundValue::Memory(value))));
     };
     let hash = t.kind.filter_hash(key);
-    let mood = oldest.mood();
+    let hit_rate = oldest.hit_rate();
     let mut early = [const { None }; EAGER_LEVELS];
     for (i, level) in t.levels.iter().enumerate() {
         let Some(run) = level.run_for(key) else { continue };
-        if i < newer.len() || mood != Mood::Finds {
+        if i < newer.len() || hit_rate != HitRate::Finds {
             run.prefetch_filter(hash);
         }
-        if mood != Mood::Misses && t.levels.len() <= EAGER_LEVELS {
-            let hold = run.meta()?.page_of(key).and_then(|page| run.peek(page));
-            early[i] = hold.map(|hold| (hold.send_for(key), hold));
+        if hit_rate != HitRate::Misses && t.levels.len() <= EAGER_LEVELS {
+            let handle = run.meta()?.page_of(key).and_then(|page| run.get_cached(page));
+            early[i] = handle.map(|handle| (handle.prefetch_key(key), handle));
         }
     }
     let mut f = Some(f);
     for (i, level) in t.levels.iter().enumerate() {
-        let asked = i < newer.len() || mood != Mood::Finds;
+        let asked = i < newer.len() || hit_rate != HitRate::Finds;
         if let Some(run) = level.run_for(key)
             && (!asked || run.may_contain(hash)?)
             && let Some(page) = run.meta()?.page_of(key)
         {
             let found = match early.get_mut(i).and_then(Option::take) {
-                Some((guess, hold)) => find_held(page, hold, guess, key, |hit| f.take().and_then(|f| give(hit, f))),
+                Some((guess, handle)) => {
+                    find_held(page, handle, guess, key, |hit| f.take().and_then(|f| give(hit, f)))
+                }
                 None => run.find_in(page, key, |hit| f.take().and_then(|f| give(hit, f)))?,
             };
             if let Some(record) = found {
-                oldest.learn(hash, true);
+                oldest.record_outcome(hash, true);
                 return Ok(record);
             }
         }
@@ -187,6 +198,6 @@ fn in_levels<'a, R>(t: &'a TableState, key: SortKey<'_>, f: impl FnOnce(Tag, Slo
             return Ok(None);
         }
     }
-    oldest.learn(hash, false);
+    oldest.record_outcome(hash, false);
     Ok(None)
 }

@@ -1,19 +1,19 @@
 //! Many lookups at once: each step is done for a group of keys before the next step begins, so that
 //! the misses of one key overlap those of the others.
 //!
-//! Where pages and values come from the disk, the system is asked for those of the keys ahead, so that the disk has
-//! many reads to do at once. What is in memory would only be slower for it, so it is done once a wave of keys has taken
-//! so long that it must have waited.
+//! Where pages and values come from the disk, the system is asked for those of the keys ahead, so that the
+//! disk has many reads to do at once. What is in memory would only be slower for it, so it is done once a
+//! wave of keys has taken so long that it must have waited.
 
 use super::get::lookup;
 use crate::base::codec::u32_of;
 use crate::base::error::Result;
 use crate::base::key::{KeyBuf, SortKey};
 use crate::engine::Engine;
-use crate::engine::state::{SortedRun, TableState};
+use crate::engine::state::{Level, TableState};
 use crate::format::block::Tag;
 use crate::run::{Run, find_held};
-use crate::values::{VALUE_REF_BYTES, ValueRef};
+use crate::values::{VALUE_POINTER_BYTES, ValuePointer};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 const GROUP: usize = 32;
 /// Keys for whose pages, and then values, the system is asked together.
 const WAVE: usize = 4 * GROUP;
-/// A key that takes longer has waited for the disk: one in memory takes less than a tenth, a read of the fastest disks
-/// more.
+/// A key that takes longer has waited for the disk: one in memory takes less than a tenth, a read of the
+/// fastest disks more.
 const WAITED: Duration = Duration::from_micros(10);
 
 /// Calls `f` with the place and value of each key.
@@ -45,7 +45,7 @@ pub(crate) fn get_many<K: AsRef<[u8]>>(
             let base = w * WAVE + g * GROUP;
             get_group(engine, t, seq, group, |i, found| {
                 match found {
-                    None | Some((Tag::Delete, _)) => f(base + i, None),
+                    None | Some((Tag::Tombstone, _)) => f(base + i, None),
                     Some((Tag::Put, value)) => f(base + i, Some(value)),
                     Some((Tag::Large, reference)) if waits => apart.push(base + i, reference)?,
                     Some((Tag::Large, reference)) => f(base + i, Some(&engine.read_large(reference)?)),
@@ -88,11 +88,11 @@ fn get_group<K: AsRef<[u8]>>(
 
 /// Large values of a wave, which are read together: the places of their keys, and their references.
 #[derive(Default)]
-struct Apart(Vec<(usize, [u8; VALUE_REF_BYTES])>);
+struct Apart(Vec<(usize, [u8; VALUE_POINTER_BYTES])>);
 
 impl Apart {
     fn push(&mut self, i: usize, reference: &[u8]) -> Result<()> {
-        self.0.push((i, ValueRef::decode(reference)?.encode()));
+        self.0.push((i, ValuePointer::decode(reference)?.encode()));
         Ok(())
     }
 
@@ -106,8 +106,8 @@ impl Apart {
     }
 }
 
-/// Has the system begin to read the pages in which keys may be. What cannot be read for that is told by the lookups, if
-/// they come to it.
+/// Has the system begin to read the pages in which keys may be. What cannot be read for that is told by the
+/// lookups, if they come to it.
 #[cold]
 fn ask_for_pages<K: AsRef<[u8]>>(engine: &Engine, t: &TableState, keys: &[K]) {
     for key in keys {
@@ -124,7 +124,7 @@ fn ask_for_pages<K: AsRef<[u8]>>(engine: &Engine, t: &TableState, keys: &[K]) {
     }
 }
 
-/// A key on its way through a sorted run.
+/// A key on its way through a level.
 #[derive(Clone, Copy, Default)]
 struct Step<'a> {
     run: Option<&'a Arc<Run>>,
@@ -144,15 +144,15 @@ fn group_in_runs(
     for level in t.levels.iter() {
         let mut steps = [Step::default(); GROUP];
         filter(level, sorts, &hashes, &wanted, &mut steps)?;
-        let mut holds = [const { None }; GROUP];
+        let mut handles = [const { None }; GROUP];
         for (i, &sort) in sorts.iter().enumerate() {
             let Some(run) = steps[i].run else { continue };
-            let hold = run.page(steps[i].page)?;
-            holds[i] = Some((hold.send_for(sort), hold));
+            let handle = run.page(steps[i].page)?;
+            handles[i] = Some((handle.prefetch_key(sort), handle));
         }
         for (i, &sort) in sorts.iter().enumerate() {
-            let Some((guess, hold)) = holds[i].take() else { continue };
-            let found = find_held(steps[i].page, hold, guess, sort, |hit| {
+            let Some((guess, handle)) = handles[i].take() else { continue };
+            let found = find_held(steps[i].page, handle, guess, sort, |hit| {
                 give(i, Some((hit.tag, &hit.page[hit.value.clone()])))
             });
             if let Some(given) = found {
@@ -169,7 +169,7 @@ fn group_in_runs(
 
 /// Asks the filters, then the fences: which keys to look for in which page.
 fn filter<'a>(
-    level: &'a SortedRun,
+    level: &'a Level,
     sorts: &[SortKey<'_>],
     hashes: &[u64; GROUP],
     wanted: &[bool; GROUP],

@@ -2,11 +2,12 @@
 
 mod buffer;
 pub(crate) mod get;
+mod local;
 pub(crate) mod many;
-mod own;
 mod read;
 mod savepoint;
 mod snapshot;
+mod update;
 mod value;
 mod write;
 
@@ -15,4 +16,4 @@ pub use savepoint::Savepoint;
 pub use value::ValueRef;
 pub use write::{Isolation, WriteOptions, WriteTxn};
 
-pub(crate) use write::{check_key, range_of};
+pub(crate) use write::check_key;

@@ -1,18 +1,19 @@
 //! The read transaction: a snapshot of all tables.
 
 use super::ValueRef;
-use super::get::{Slot, lookup};
+use super::get::{FoundValue, lookup};
 use super::snapshot::Snapshot;
-use crate::api::{Db, Table};
 use crate::base::error::Result;
-use crate::base::key::{KeyBuf, Kind, SortKey};
+use crate::base::fault::fault;
+use crate::base::key::{KeyBuf, SortKey, TableKind};
 use crate::cursor::{Cursor, Limits};
 use crate::engine::Engine;
 use crate::engine::state::{State, TableState};
+use crate::engine::{Db, Table};
 use crate::format::block::Tag;
 use crate::run::{HeldPage, Hit, Run};
 use crate::values::LargeValue;
-use crate::values::ahead::Ahead;
+use crate::values::ahead::ReadAhead;
 use std::cell::{Cell, RefCell};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -28,9 +29,9 @@ use std::sync::Arc;
 ///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-read-{}.azk", std::process::id()));
-/// use azekura::{Db, Kind, Options};
+/// use azekura::{Db, Options, TableKind};
 /// let db = Db::open(&path, Options::new())?;
-/// let t = db.table("t", Kind::Ordered)?;
+/// let t = db.table("t", TableKind::Ordered)?;
 /// t.put(b"a", b"1")?;
 /// let snapshot = db.read();
 /// t.put(b"a", b"2")?;
@@ -42,12 +43,12 @@ pub struct ReadTxn {
     hint: RefCell<Option<Hint>>,
     /// Table, page and place of the record found last: the next one in order starts a hint.
     last: Cell<(u32, usize, usize)>,
-    ahead: RefCell<Ahead>,
+    ahead: RefCell<ReadAhead>,
     pub(crate) snapshot: Snapshot,
     pub(crate) db: Db,
 }
 
-/// The page in which keys have been found one after the other, in a table that is one sorted run
+/// The page in which keys have been found one after the other, in a table that is one level
 /// and nothing else: the next key in order stands at `next`.
 struct Hint {
     table: u32,
@@ -65,8 +66,7 @@ impl ReadTxn {
     /// The snapshot of the commits up to `seq`, which `state` shows.
     pub(crate) fn from_state(db: Db, state: Arc<State>, seq: u64) -> ReadTxn {
         let (hint, last) = (RefCell::new(None), Cell::new((0, 0, 0)));
-        #[cfg(azekura_canary)]
-        let seq = if crate::base::canary::sings("late_snapshot") { u64::MAX } else { seq };
+        let seq = if fault!("late_snapshot") { u64::MAX } else { seq };
         ReadTxn { hint, last, ahead: RefCell::default(), snapshot: Snapshot::new(state, seq), db }
     }
 
@@ -84,8 +84,8 @@ impl ReadTxn {
     /// The value of a key.
     ///
     /// # Errors
-    /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped or made later, `Invalid` if
-    /// it is of another database, `Closed`, `Forked`.
+    /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped or made later,
+    /// `Invalid` if it is of another database, `Closed`, `Forked`.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.get_with(table, key, <[u8]>::to_vec)
     }
@@ -108,7 +108,7 @@ impl ReadTxn {
     pub fn get_ref(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
         let t = self.state_of(table)?;
         let mut buf = KeyBuf::new();
-        let give = |tag, slot: Slot<'_>| match tag {
+        let give = |tag, slot: FoundValue<'_>| match tag {
             Tag::Large => self.large(slot.bytes()).map(|value| ValueRef::large(value, None)),
             // SAFETY: the states live as long as `self`, from which the result borrows.
             _ => Ok(unsafe { ValueRef::new(slot, None) }),
@@ -148,7 +148,7 @@ impl ReadTxn {
             // Taken out while `f` runs, for `f` may read from this transaction too.
             let Some(hint) = self.hint.take() else { return Ok(None) };
             let out = match hint.held.page().value(place) {
-                (Tag::Delete, _) => Ok(None),
+                (Tag::Tombstone, _) => Ok(None),
                 (Tag::Put, value) => Ok(Some(f(value))),
                 (Tag::Large, reference) => self.large(reference).map(|v| Some(f(&v))),
             };
@@ -174,7 +174,7 @@ impl ReadTxn {
     /// If the key stands where the hint expects it, its page and place; the hint moves on.
     #[inline(always)]
     fn follow_hint(&self, t: &TableState, key: &[u8]) -> Result<Option<(usize, usize)>> {
-        if t.kind == Kind::Ordered { self.follow_hint_ordered(t, key) } else { Ok(None) }
+        if t.kind == TableKind::Ordered { self.follow_hint_ordered(t, key) } else { Ok(None) }
     }
 
     #[inline]
@@ -195,18 +195,18 @@ impl ReadTxn {
     }
 
     /// Pins the hinted page once more, for a reference that outlives the hint.
-    fn pin_hinted(&self, page_number: usize, place: usize) -> Result<Option<(Tag, Slot<'_>)>> {
+    fn pin_hinted(&self, page_number: usize, place: usize) -> Result<Option<(Tag, FoundValue<'_>)>> {
         let hint = self.hint.borrow();
         let Some(hint) = &*hint else { return Ok(None) };
         let (tag, value) = hint.held.page().value(place);
-        if tag == Tag::Delete {
+        if tag == Tag::Tombstone {
             return Ok(None);
         }
         let start = hint.held.place_of(value);
         let value = start..start + value.len();
         // SAFETY: the run lives as long as the states of this transaction, from which the result borrows.
         let page = unsafe { hint.held.run().page(page_number)?.extend() };
-        Ok(Some((tag, Slot::Page(Hit { page, tag, value, page_number, place }))))
+        Ok(Some((tag, FoundValue::Page(Hit { page, tag, value, page_number, place }))))
     }
 
     /// Hands the record of a sort key to `f`. Finding records side by side starts a hint.
@@ -215,14 +215,14 @@ impl ReadTxn {
         &'a self,
         t: &'a TableState,
         key: SortKey<'_>,
-        f: impl FnOnce(Tag, Slot<'a>) -> R,
+        f: impl FnOnce(Tag, FoundValue<'a>) -> R,
     ) -> Result<Option<R>> {
-        if t.kind == Kind::Hash {
+        if t.kind == TableKind::Hash {
             return lookup(t, self.snapshot.seq(), key, f);
         }
         let mut here = None;
         let found = lookup(t, self.snapshot.seq(), key, |tag, slot| {
-            if let Slot::Page(hit) = &slot {
+            if let FoundValue::Page(hit) = &slot {
                 here = Some((hit.page_number, hit.place));
             }
             f(tag, slot)

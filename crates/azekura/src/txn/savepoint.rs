@@ -1,8 +1,8 @@
 //! Savepoints: places in a write transaction to which it can return.
 //!
-//! A savepoint holds how far each buffer had come. It is good as long as the buffers' history leads through it:
-//! rolling back to an earlier one ends those that were set after that, since what they describe may have been
-//! made anew in another form since. The transaction knows the serial numbers of the good ones.
+//! A savepoint holds how far each buffer had come. It is good as long as the buffers' history leads through
+//! it: rolling back to an earlier one ends those that were set after that, since what they describe may have
+//! been made anew in another form since. The transaction knows the serial numbers of the good ones.
 
 use super::buffer::{Mark, TableBuffer};
 use super::write::WriteTxn;
@@ -52,7 +52,9 @@ impl Savepoints {
             return refuse("the savepoint is of another transaction");
         }
         let Some(i) = self.good.iter().position(|r| r.contains(&savepoint.serial)) else {
-            return refuse("the savepoint is not there any more: the transaction was rolled back to an earlier one");
+            return refuse(
+                "the savepoint is not there any more: the transaction was rolled back to an earlier one",
+            );
         };
         self.good.truncate(i + 1);
         self.good[i].end = savepoint.serial + 1;
@@ -70,14 +72,14 @@ impl WriteTxn {
     /// Undoes the writes since a savepoint, which can be used again. Savepoints set after it are gone.
     ///
     /// # Errors
-    /// `Invalid` if the savepoint is of another transaction, or gone since the transaction was rolled back to an
-    /// earlier one. Nothing is undone then.
+    /// `Invalid` if the savepoint is of another transaction, or gone since the transaction was rolled back to
+    /// an earlier one. Nothing is undone then.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-savepoint-{}.azk", std::process::id()));
-    /// use azekura::{Db, Error, Kind, Options};
+    /// use azekura::{Db, Error, Options, TableKind};
     /// let db = Db::open(&path, Options::new())?;
-    /// let t = db.table("t", Kind::Ordered)?;
+    /// let t = db.table("t", TableKind::Ordered)?;
     /// let mut txn = db.write();
     /// txn.put(&t, b"a", b"1")?;
     /// let first = txn.savepoint();

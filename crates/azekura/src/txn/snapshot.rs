@@ -53,7 +53,11 @@ impl Snapshot {
 
     /// A table of `state`, or what it has become in a state that was taken over, for a lookup.
     #[inline(always)]
-    pub(crate) fn newer<'a>(&'a self, table: &'a Arc<TableState>, engine: &Engine) -> Result<&'a Arc<TableState>> {
+    pub(crate) fn newer<'a>(
+        &'a self,
+        table: &'a Arc<TableState>,
+        engine: &Engine,
+    ) -> Result<&'a Arc<TableState>> {
         if table.levels.len() <= 1 && table.chunks.is_empty() && table.frozen.is_empty() {
             return Ok(table);
         }

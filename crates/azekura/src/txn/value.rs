@@ -3,9 +3,9 @@
 //! The bytes stand in a pinned page of the cache or in a memtable; what keeps them there travels
 //! with the reference. `unsafe` stands here because these owners are held beside what they own.
 
-use super::get::Slot;
+use super::get::FoundValue;
 use crate::engine::state::State;
-use crate::run::PageHold;
+use crate::run::PageHandle;
 use crate::values::LargeValue;
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -16,7 +16,7 @@ enum Inner {
     /// In a memtable that `state` keeps.
     Memory(NonNull<[u8]>),
     /// In a page whose run `state` keeps.
-    Page(PageHold<'static>, Range<usize>),
+    Page(PageHandle<'static>, Range<usize>),
     /// A large value, which keeps its own place.
     Large(LargeValue),
 }
@@ -27,9 +27,9 @@ enum Inner {
 ///
 /// ```
 /// # let dir = tempdir();
-/// use azekura::{Db, Kind, Options};
+/// use azekura::{Db, Options, TableKind};
 /// let db = Db::open(dir.join("d.azk"), Options::new())?;
-/// let t = db.table("t", Kind::Hash)?;
+/// let t = db.table("t", TableKind::Hash)?;
 /// t.put(b"k", b"value")?;
 /// let v = t.get_ref(b"k")?.unwrap();
 /// assert_eq!(&*v, b"value");
@@ -56,10 +56,10 @@ impl<'a> ValueRef<'a> {
     ///
     /// # Safety
     /// The state in which `slot` was found outlives `'a`, or is given as `state`.
-    pub(crate) unsafe fn new(slot: Slot<'_>, state: Option<Arc<State>>) -> ValueRef<'a> {
+    pub(crate) unsafe fn new(slot: FoundValue<'_>, state: Option<Arc<State>>) -> ValueRef<'a> {
         let inner = match slot {
-            Slot::Memory(bytes) => Inner::Memory(NonNull::from(bytes)),
-            Slot::Page(hit) => {
+            FoundValue::Memory(bytes) => Inner::Memory(NonNull::from(bytes)),
+            FoundValue::Page(hit) => {
                 // SAFETY: the run, which the page's lifetime stands for, is kept by the state.
                 let page = unsafe { hit.page.extend() };
                 Inner::Page(page, hit.value)

@@ -1,35 +1,35 @@
 //! The write transaction.
 
 use super::buffer::TableBuffer;
-use super::own::{Own, own};
+use super::local::{LocalWrite, lookup_local};
 use super::read::ReadTxn;
 use super::savepoint::Savepoints;
-use crate::api::{Db, Durability, Table};
 use crate::base::error::{Error, Result};
 use crate::base::hash::mix;
-use crate::base::key::{KeyBuf, Kind, SortKey};
+use crate::base::key::{KeyBuf, SortKey, TableKind};
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::cursor::{Cursor, Limits};
 use crate::engine::{Batch, OwnCommits, ReadSet, Reads, key_mark};
+use crate::engine::{Db, Durability, Table};
 use crate::format::block::Tag;
+use crate::format::ranges::Range as KeyRange;
 use crate::memtable::chunk::Chunk;
-use crate::memtable::ranges::Range as KeyRange;
 use std::collections::HashMap;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-/// What a transaction that reads and writes is protected from. One that has written nothing never conflicts, for
-/// what it has read was true at one moment, that of its snapshot.
+/// What a transaction that reads and writes is protected from. One that has written nothing never conflicts,
+/// for what it has read was true at one moment, that of its snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Isolation {
-    /// As if transactions had run one after the other: the commit fails if anything that this one
-    /// has read was changed since. Its snapshot begins with its first read; one that only writes has none, and
-    /// never fails for others' sake.
+    /// As if transactions had run one after the other: the commit fails if anything that this one has read
+    /// was changed since. Its snapshot begins with its first read; one that only writes has none, and never
+    /// fails for others' sake.
     #[default]
     Serializable,
-    /// The commit fails only if a key that this one has written (or one of a range that it has removed) was changed
-    /// since the transaction began. Its snapshot begins with it, whether it reads or not: so of two that write one
-    /// key at the same time, without looking, only the first to commit succeeds.
+    /// The commit fails only if a key that this one has written (or one of a range that it has removed) was
+    /// changed since the transaction began. Its snapshot begins with it, whether it reads or not: so of two
+    /// that write one key at the same time, without looking, only the first to commit succeeds.
     Snapshot,
 }
 
@@ -48,17 +48,17 @@ const SEARCHED_MAX: usize = 16;
 /// A transaction over any number of tables: nothing is visible to others until it is committed,
 /// and then everything is. Dropping it rolls it back.
 ///
-/// Several may be open at once, in any threads; none waits for another. It sees its own writes, and otherwise the
-/// database as it was when its snapshot began: at its first read, or, under [`Isolation::Snapshot`], when it
-/// began itself. From then on others may change what it depends on, and its commit may get [`Error::Conflict`]: it
-/// should then be run again. A serializable transaction that only writes never does, and neither does any that
-/// has written nothing.
+/// Several may be open at once, in any threads; none waits for another. It sees its own writes, and otherwise
+/// the database as it was when its snapshot began: at its first read, or, under [`Isolation::Snapshot`], when
+/// it began itself. From then on others may change what it depends on, and its commit may get
+/// [`Error::Conflict`]: it should then be run again. A serializable transaction that only writes never does,
+/// and neither does any that has written nothing.
 ///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-write-{}.azk", std::process::id()));
-/// use azekura::{Db, Kind, Options};
+/// use azekura::{Db, Options, TableKind};
 /// let db = Db::open(&path, Options::new())?;
-/// let accounts = db.table("accounts", Kind::Hash)?;
+/// let accounts = db.table("accounts", TableKind::Hash)?;
 /// let mut txn = db.write();
 /// txn.increment(&accounts, b"alice", -5)?;
 /// txn.increment(&accounts, b"bob", 5)?;
@@ -131,7 +131,7 @@ impl WriteTxn {
         if let Some(read) = self.read.take()
             && !self.db.engine.life.is_forked()
         {
-            self.db.engine.leave(read.snapshot.seq());
+            self.db.engine.untrack_snapshot(read.snapshot.seq());
         }
     }
 
@@ -205,8 +205,8 @@ impl WriteTxn {
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// `TooLarge`, `ReadOnly`, `NoSuchTable` if the table was dropped, `Invalid` if it is of another database,
-    /// `Closed`, `Forked`, or what storing a large value meets.
+    /// `TooLarge`, `ReadOnly`, `NoSuchTable` if the table was dropped, `Invalid` if it is of another
+    /// database, `Closed`, `Forked`, or what storing a large value meets.
     #[inline]
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
@@ -242,7 +242,7 @@ impl WriteTxn {
         let buffer = self.buffer(table)?;
         if let Ok(b) = <[u8; 8]>::try_from(key) {
             let number = u64::from_be_bytes(b);
-            let head = if table.kind == Kind::Hash { mix(number ^ seed) } else { number };
+            let head = if table.kind == TableKind::Hash { mix(number ^ seed) } else { number };
             buffer.push8(head, tag, value);
             return Ok(());
         }
@@ -257,7 +257,7 @@ impl WriteTxn {
     /// As [`put`](WriteTxn::put).
     pub fn remove(&mut self, table: &Table, key: &[u8]) -> Result<()> {
         check_key(key)?;
-        self.write(table, key, Tag::Delete, &[])
+        self.write(table, key, Tag::Tombstone, &[])
     }
 
     /// Removes all keys between two bounds. Ordered tables only. It costs the same however many
@@ -272,7 +272,7 @@ impl WriteTxn {
                 check_key(k)?;
             }
         }
-        let range = range_of(start, end);
+        let range = KeyRange::between(start, end);
         let buffer = self.buffer(table)?;
         if !range.is_empty() {
             buffer.remove_range(range);
@@ -290,17 +290,22 @@ impl WriteTxn {
     }
 
     /// Calls `f` with the value of a key as this transaction sees it.
-    fn with<T>(&mut self, table: &Table, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+    pub(super) fn with<T>(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        f: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
         self.db.expect(table)?;
         let mut buf = KeyBuf::new();
         let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
         let engine = self.db.engine.clone();
         let buffer = self.place_of(table.id).map(|i| &mut self.buffers[i]);
-        match own(buffer, sort.bytes) {
-            Own::Written(Tag::Delete, _) | Own::Removed => Ok(None),
-            Own::Written(Tag::Put, value) => Ok(Some(f(value))),
-            Own::Written(Tag::Large, at) => engine.read_large(at).map(|v| Some(f(&v))),
-            Own::Untouched => {
+        match lookup_local(buffer, sort.bytes) {
+            LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => Ok(None),
+            LocalWrite::Written(Tag::Put, value) => Ok(Some(f(value))),
+            LocalWrite::Written(Tag::Large, at) => engine.read_large(at).map(|v| Some(f(&v))),
+            LocalWrite::Untouched => {
                 self.track(table, sort);
                 self.snapshot().get_with(table, key, f)
             }
@@ -344,120 +349,6 @@ impl WriteTxn {
     /// As [`ReadTxn::get`].
     pub fn contains(&mut self, table: &Table, key: &[u8]) -> Result<bool> {
         Ok(self.with(table, key, |_| ())?.is_some())
-    }
-
-    /// Sets the value of a key only if it is absent; whether it was.
-    ///
-    /// # Errors
-    /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
-    pub fn add(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<bool> {
-        check_key(key)?;
-        let absent = !self.contains(table, key)?;
-        if absent {
-            self.put(table, key, value)?;
-        }
-        Ok(absent)
-    }
-
-    /// Sets the value of a key only if it is present; whether it was.
-    ///
-    /// # Errors
-    /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
-    pub fn replace(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<bool> {
-        check_key(key)?;
-        let present = self.contains(table, key)?;
-        if present {
-            self.put(table, key, value)?;
-        }
-        Ok(present)
-    }
-
-    /// Appends to the value of a key; an absent one counts as empty.
-    ///
-    /// # Errors
-    /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
-    pub fn append(&mut self, table: &Table, key: &[u8], suffix: &[u8]) -> Result<()> {
-        check_key(key)?;
-        let mut value = self.get(table, key)?.unwrap_or_default();
-        value.extend_from_slice(suffix);
-        self.put(table, key, &value)
-    }
-
-    /// Adds to a number and gives the sum. Numbers are eight bytes, little-endian, two's
-    /// complement; an absent key counts as zero; sums wrap around.
-    ///
-    /// # Errors
-    /// `WrongType` if the value has not eight bytes; as [`put`](WriteTxn::put) and
-    /// [`get`](WriteTxn::get).
-    pub fn increment(&mut self, table: &Table, key: &[u8], delta: i64) -> Result<i64> {
-        check_key(key)?;
-        let old = match self.with(table, key, |v| <[u8; 8]>::try_from(v).map_err(|_| v.len()))? {
-            None => 0,
-            Some(Ok(b)) => i64::from_le_bytes(b),
-            Some(Err(n)) => {
-                let detail = format!("a number has 8 bytes, the value of the key has {n}");
-                return Err(Error::WrongType { detail });
-            }
-        };
-        let new = old.wrapping_add(delta);
-        self.put(table, key, &new.to_le_bytes())?;
-        Ok(new)
-    }
-
-    /// Replaces the value of a key only if it is what is expected (none = absent); whether it was.
-    /// A new value of none removes the key.
-    ///
-    /// # Errors
-    /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
-    pub fn compare_and_swap(
-        &mut self,
-        table: &Table,
-        key: &[u8],
-        expected: Option<&[u8]>,
-        new: Option<&[u8]>,
-    ) -> Result<bool> {
-        check_key(key)?;
-        let equal = self.with(table, key, |v| expected == Some(v))?.unwrap_or(expected.is_none());
-        if equal {
-            self.set(table, key, new)?;
-        }
-        Ok(equal)
-    }
-
-    fn set(&mut self, table: &Table, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        match value {
-            Some(value) => self.put(table, key, value),
-            None => self.remove(table, key),
-        }
-    }
-
-    /// Replaces the value of a key by what `f` makes of it; none = absent, before and after.
-    ///
-    /// # Errors
-    /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
-    pub fn update(
-        &mut self,
-        table: &Table,
-        key: &[u8],
-        f: impl FnOnce(Option<&[u8]>) -> Option<Vec<u8>>,
-    ) -> Result<()> {
-        check_key(key)?;
-        let old = self.get(table, key)?;
-        let new = f(old.as_deref());
-        if new.is_some() || old.is_some() { self.set(table, key, new.as_deref()) } else { Ok(()) }
-    }
-
-    /// Removes a key and gives its value.
-    ///
-    /// # Errors
-    /// As [`get`](WriteTxn::get).
-    pub fn take(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        check_key(key)?;
-        let old = self.get(table, key)?;
-        if old.is_some() {
-            self.remove(table, key)?;
-        }
-        Ok(old)
     }
 
     /// A cursor over the table as this transaction sees it now; later writes are not in it.
@@ -512,9 +403,9 @@ impl WriteTxn {
     /// Makes all writes visible at once, and durable as was chosen.
     ///
     /// # Errors
-    /// `Conflict` if another transaction has changed what this one depends on (nothing was
-    /// written); `NoSuchTable` if a table was dropped since it was written to; `NoSpace`, `Io`, `Poisoned` if the
-    /// log cannot be written; `Closed`, `Forked`.
+    /// `Conflict` if another transaction has changed what this one depends on (nothing was written);
+    /// `NoSuchTable` if a table was dropped since it was written to; `NoSpace`, `Io`, `Poisoned` if the log
+    /// cannot be written; `Closed`, `Forked`.
     pub fn commit(mut self) -> Result<()> {
         self.db.engine.life.check()?;
         if let Some(e) = &self.broken {
@@ -562,22 +453,6 @@ impl WriteTxn {
 
 /// A snapshot of what there is; later commits leave a trace until `WriteTxn::end`.
 fn begin_snapshot(db: &Db) -> ReadTxn {
-    let (state, seq) = db.engine.enter();
+    let (state, seq) = db.engine.track_snapshot();
     ReadTxn::from_state(db.clone(), state, seq)
-}
-
-/// The range of sort keys between two bounds.
-pub(crate) fn range_of(start: Bound<&[u8]>, end: Bound<&[u8]>) -> KeyRange {
-    let after = |k: &[u8]| [k, &[0]].concat();
-    let start = match start {
-        Bound::Included(k) => k.to_vec(),
-        Bound::Excluded(k) => after(k),
-        Bound::Unbounded => Vec::new(),
-    };
-    let end = match end {
-        Bound::Included(k) => Some(after(k)),
-        Bound::Excluded(k) => Some(k.to_vec()),
-        Bound::Unbounded => None,
-    };
-    KeyRange { start, end }
 }

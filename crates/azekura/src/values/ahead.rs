@@ -1,11 +1,11 @@
-//! Reading large values in the order in which they were written: a stretch at a time; and having the system read
-//! values that are asked for soon.
+//! Reading large values in the order in which they were written: a stretch at a time; and having the system
+//! read values that are asked for soon.
 //!
 //! One read of a quarter of a mebibyte brings in what many small ones would, and stays in the
 //! processor's cache until it has been handed out. It begins when two values are read that stand
 //! one after the other; anything else is read by itself.
 
-use super::{LargeValue, Segment, ValueRef, ValueStore};
+use super::{LargeValue, Segment, ValuePointer, ValueStore};
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::error::Result;
 use std::ops::Range;
@@ -20,11 +20,12 @@ pub(crate) const WILL_READ_BYTES: u64 = 1 << 20;
 const GAP_BYTES: u64 = 16 << 10;
 
 impl ValueStore {
-    /// Has the system begin to read some values, as far as [`WILL_READ_BYTES`] go, and says how many these are. A hint.
+    /// Has the system begin to read some values, as far as [`WILL_READ_BYTES`] go, and says how many these
+    /// are. A hint.
     pub(crate) fn will_read<'a>(&self, references: impl Iterator<Item = &'a [u8]>) -> usize {
         let mut bytes = 0;
-        let mut wanted: Vec<ValueRef> = Vec::new();
-        for at in references.map_while(|reference| ValueRef::decode(reference).ok()) {
+        let mut wanted: Vec<ValuePointer> = Vec::new();
+        for at in references.map_while(|reference| ValuePointer::decode(reference).ok()) {
             bytes += u64::from(at.len);
             if bytes > WILL_READ_BYTES {
                 break;
@@ -32,8 +33,10 @@ impl ValueStore {
             wanted.push(at);
         }
         wanted.sort_unstable_by_key(|at| (at.segment, at.offset));
-        let end = |at: &ValueRef| u64::from(at.offset) + u64::from(at.len);
-        for near in wanted.chunk_by(|a, b| a.segment == b.segment && u64::from(b.offset) <= end(a) + GAP_BYTES) {
+        let end = |at: &ValuePointer| u64::from(at.offset) + u64::from(at.len);
+        for near in
+            wanted.chunk_by(|a, b| a.segment == b.segment && u64::from(b.offset) <= end(a) + GAP_BYTES)
+        {
             if let (Some(first), Some(last)) = (near.first(), near.last())
                 && let Ok(segment) = self.segment_of(*first)
             {
@@ -60,7 +63,7 @@ impl Segment {
 
 /// What a reader of one transaction or cursor has read ahead.
 #[derive(Default)]
-pub(crate) struct Ahead {
+pub(crate) struct ReadAhead {
     segment: Option<Arc<Segment>>,
     /// Where the stretch begins in the segment, and its bytes.
     start: u64,
@@ -69,10 +72,10 @@ pub(crate) struct Ahead {
     end: u64,
 }
 
-impl Ahead {
+impl ReadAhead {
     /// The value of a reference.
     pub(crate) fn read(&mut self, store: &ValueStore, reference: &[u8]) -> Result<LargeValue> {
-        let at = ValueRef::decode(reference)?;
+        let at = ValuePointer::decode(reference)?;
         if let Some(value) = store.standing(at)? {
             return Ok(value);
         }
@@ -81,7 +84,7 @@ impl Ahead {
     }
 
     /// A buffer, and where in it the value stands.
-    fn copy(&mut self, store: &ValueStore, at: ValueRef) -> Result<(Arc<Vec<u8>>, Range<usize>)> {
+    fn copy(&mut self, store: &ValueStore, at: ValuePointer) -> Result<(Arc<Vec<u8>>, Range<usize>)> {
         let (from, to) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.len));
         let (same, segment) = match &self.segment {
             Some(s) if s.id == at.segment => (true, s.clone()),
@@ -105,7 +108,7 @@ impl Ahead {
         self.fill(usize_of64(until - from));
         let Some(buffer) = Arc::get_mut(&mut self.bytes) else { unreachable!("`fill` has made it our own") };
         if let Err(e) = segment.read_bytes(from, buffer) {
-            *self = Ahead::default();
+            *self = ReadAhead::default();
             return Err(e);
         }
         let range = 0..usize_of(at.len);

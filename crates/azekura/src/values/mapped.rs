@@ -1,11 +1,11 @@
 //! Large values where they stand in the file.
 //!
-//! What is read of a segment for the first time is read into a small buffer, a block at a time, which gives an
-//! error where a touch of the mapping would end the process; from then on its blocks count as touched, and values
-//! in them are handed out where they stand. The checksum of a value is compared each time.
+//! What is read of a segment for the first time is read into a small buffer, a block at a time, which gives
+//! an error where a touch of the mapping would end the process; from then on its blocks count as touched, and
+//! values in them are handed out where they stand. The checksum of a value is compared each time.
 
-use super::place::Place;
-use super::{Segment, ValueRef, ValueStore};
+use super::place::SegmentPlace;
+use super::{Segment, ValuePointer, ValueStore};
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::error::Result;
 use crate::base::limits::ALIGN_BYTES;
@@ -25,7 +25,7 @@ enum Inner {
     /// In the mapping; the place keeps the extents from being given to others.
     Standing {
         bytes: NonNull<[u8]>,
-        _place: Arc<Place>,
+        _place: Arc<SegmentPlace>,
         _mapping: Arc<FileMapping>,
     },
     Copied(Arc<Vec<u8>>, Range<usize>),
@@ -64,10 +64,12 @@ pub(super) struct Touched(OnceLock<Box<[AtomicU64]>>);
 const REACH_BYTES: u64 = 2 << 32;
 
 impl Touched {
-    /// Calls `touch` unless all blocks from byte `start` to `end` of a segment of `bytes` were touched before.
+    /// Calls `touch` unless all blocks from byte `start` to `end` of a segment of `bytes` were touched
+    /// before.
     fn once(&self, start: u64, end: u64, bytes: u64, touch: impl FnOnce() -> Result<()>) -> Result<()> {
         let blocks = start / ALIGN_BYTES..end.div_ceil(ALIGN_BYTES);
-        let place = |block: u64| (usize_of64(block / u64::from(u64::BITS)), 1 << (block % u64::from(u64::BITS)));
+        let place =
+            |block: u64| (usize_of64(block / u64::from(u64::BITS)), 1 << (block % u64::from(u64::BITS)));
         let is_set = |map: &[AtomicU64], block| {
             let (word, mask) = place(block);
             map.get(word).is_some_and(|word| word.load(Ordering::Relaxed) & mask != 0)
@@ -90,7 +92,7 @@ impl Touched {
 
 impl Segment {
     /// The value where it stands; none if it does not stand together, or is not in the file yet.
-    fn standing(&self, mapping: &Arc<FileMapping>, at: ValueRef) -> Result<Option<LargeValue>> {
+    fn standing(&self, mapping: &Arc<FileMapping>, at: ValuePointer) -> Result<Option<LargeValue>> {
         self.check(at)?;
         let (start, end) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.len));
         if end > self.written() {
@@ -110,7 +112,7 @@ impl Segment {
 
     /// Reads what is there, and forgets it.
     #[cold]
-    fn touch(&self, place: &Place, start: u64, end: u64) -> Result<()> {
+    fn touch(&self, place: &SegmentPlace, start: u64, end: u64) -> Result<()> {
         let mut buffer = vec![0; TOUCH_BYTES.min(usize_of64(end - start))];
         let mut at = start;
         while at < end {
@@ -124,7 +126,7 @@ impl Segment {
 
 impl ValueStore {
     /// The value of a reference where it stands, if it can be read there.
-    pub(super) fn standing(&self, at: ValueRef) -> Result<Option<LargeValue>> {
+    pub(super) fn standing(&self, at: ValuePointer) -> Result<Option<LargeValue>> {
         match &self.mapping {
             Some(mapping) => self.segment_of(at)?.standing(mapping, at),
             None => Ok(None),

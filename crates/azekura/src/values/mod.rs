@@ -26,22 +26,22 @@ pub(crate) use writer::ValueStore;
 use crate::base::codec::{u32_at, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::limits::align_up;
+use crate::base::poison::Poison;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
-use crate::base::sync::{ArcSwap, Mutex};
-use crate::engine::poison::Poison;
+use crate::base::sync::{ArcSwap, Mutex, Rank};
 use crate::space::{Extent, Space};
 use crate::storage::File;
-use place::Place;
+use place::SegmentPlace;
 use std::sync::{Arc, OnceLock};
 
 /// Bytes of a reference in a record.
-pub(crate) const VALUE_REF_BYTES: usize = 16;
+pub(crate) const VALUE_POINTER_BYTES: usize = 16;
 /// A length from here on is believed only if the file is as long.
 const BELIEVED_BYTES_MAX: u32 = 1 << 20;
 
 /// Where a large value is. It is stored as it stands here, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ValueRef {
+pub(crate) struct ValuePointer {
     pub(crate) segment: u32,
     /// From the segment's first byte.
     pub(crate) offset: u32,
@@ -49,9 +49,9 @@ pub(crate) struct ValueRef {
     pub(crate) crc: u32,
 }
 
-impl ValueRef {
-    pub(crate) fn encode(self) -> [u8; VALUE_REF_BYTES] {
-        let mut b = [0; VALUE_REF_BYTES];
+impl ValuePointer {
+    pub(crate) fn encode(self) -> [u8; VALUE_POINTER_BYTES] {
+        let mut b = [0; VALUE_POINTER_BYTES];
         b[..4].copy_from_slice(&self.segment.to_le_bytes());
         b[4..8].copy_from_slice(&self.offset.to_le_bytes());
         b[8..12].copy_from_slice(&self.len.to_le_bytes());
@@ -59,16 +59,21 @@ impl ValueRef {
         b
     }
 
-    pub(crate) fn decode(b: &[u8]) -> Result<ValueRef> {
-        if b.len() != VALUE_REF_BYTES {
+    pub(crate) fn decode(b: &[u8]) -> Result<ValuePointer> {
+        if b.len() != VALUE_POINTER_BYTES {
             return Err(Error::corrupt("value reference", 0, format!("{} bytes, expected 16", b.len())));
         }
-        Ok(ValueRef { segment: u32_at(b, 0), offset: u32_at(b, 4), len: u32_at(b, 8), crc: u32_at(b, 12) })
+        Ok(ValuePointer {
+            segment: u32_at(b, 0),
+            offset: u32_at(b, 4),
+            len: u32_at(b, 8),
+            crc: u32_at(b, 12),
+        })
     }
 }
 
 /// A part of a segment that is full but not yet written.
-struct Part {
+struct UnwrittenPart {
     start: u64,
     bytes: Arc<Vec<u8>>,
 }
@@ -78,17 +83,17 @@ pub(crate) struct Segment {
     pub(crate) id: u32,
     file: Arc<dyn File>,
     /// It shrinks when the segment is closed, and changes when it is moved.
-    place: ArcSwap<Place>,
+    place: ArcSwap<SegmentPlace>,
     /// Bytes given out.
     used: AtomicU64,
     /// Bytes that stand in the file (though perhaps not on the device).
     written: AtomicU64,
     /// Parts on their way to the file.
-    parts: Mutex<Vec<Part>>,
+    parts: Mutex<Vec<UnwrittenPart>>,
     /// Bytes given out and not in a part yet: the open buffer and where it starts.
     tail: Mutex<(u64, Vec<u8>)>,
-    /// How long the file was when it was opened, if it ended before the segment did: long values behind that are
-    /// not believed, however long the file has become since.
+    /// How long the file was when it was opened, if it ended before the segment did: long values behind that
+    /// are not believed, however long the file has become since.
     cut_at: OnceLock<u64>,
 }
 
@@ -111,17 +116,17 @@ impl Segment {
         Segment {
             id,
             file,
-            place: ArcSwap::from_pointee(Place::new(extents, space, poison)),
+            place: ArcSwap::from_pointee(SegmentPlace::new(extents, space, poison)),
             used: AtomicU64::new(used),
             written: AtomicU64::new(used),
             parts: Mutex::new(Vec::new()),
-            tail: Mutex::new((used, Vec::new())),
+            tail: Mutex::ranked(Rank::ValuesTail, (used, Vec::new())),
             cut_at: OnceLock::new(),
         }
     }
 
     /// Where it stands now.
-    pub(crate) fn place(&self) -> Arc<Place> {
+    pub(crate) fn place(&self) -> Arc<SegmentPlace> {
         self.place.load_full()
     }
 
@@ -130,22 +135,23 @@ impl Segment {
         self.place.load().bytes()
     }
 
-    /// It ends behind the bytes given out: the rest of its extent is free. REQUIRES: nothing more is given out.
+    /// It ends behind the bytes given out: the rest of its extent is free. REQUIRES: nothing more is given
+    /// out.
     fn cut(&self) {
         let (place, used) = (self.place(), align_up(self.used()));
         if let &[extent] = place.extents()
             && used < extent.len
             && used > 0
         {
-            // Nobody reads what goes, so it is free at once. The former place may still be read, and therefore
-            // keeps this one alive.
+            // Nobody reads what goes, so it is free at once. The former place may still be read, and
+            // therefore keeps this one alive.
             self.moved(vec![place.shrunk(extent, used)], Vec::new());
         }
     }
 
     /// It stands in `extents` from now on; `left` are those of its former ones, or parts of them, that it has
-    /// left. REQUIRES: they hold the same bytes, and a durable checkpoint says so if they are elsewhere; nobody
-    /// else moves it. (Only what is whole is moved, and that is not cut any more.)
+    /// left. REQUIRES: they hold the same bytes, and a durable checkpoint says so if they are elsewhere;
+    /// nobody else moves it. (Only what is whole is moved, and that is not cut any more.)
     pub(crate) fn moved(&self, extents: Vec<Extent>, left: Vec<Extent>) {
         let old = self.place.load_full();
         let next = Arc::new(old.at(extents));
@@ -162,8 +168,9 @@ impl Segment {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Whether a reference lies within the segment, and, if much memory is to be taken for its value, in the file.
-    pub(crate) fn check(&self, at: ValueRef) -> Result<()> {
+    /// Whether a reference lies within the segment, and, if much memory is to be taken for its value, in the
+    /// file.
+    pub(crate) fn check(&self, at: ValuePointer) -> Result<()> {
         let start = u64::from(at.offset);
         let end = start + u64::from(at.len);
         if end > self.used() {
@@ -192,7 +199,7 @@ impl Segment {
     }
 
     /// Reads a value into `out`, whose length is the value's, and verifies it.
-    pub(crate) fn read(&self, at: ValueRef, out: &mut [u8]) -> Result<()> {
+    pub(crate) fn read(&self, at: ValuePointer, out: &mut [u8]) -> Result<()> {
         self.check(at)?;
         debug_assert_eq!(out.len(), usize_of(at.len));
         self.read_bytes(u64::from(at.offset), out)?;
@@ -214,7 +221,7 @@ impl Segment {
     }
 
     /// Whether a value is what was written.
-    fn verify(&self, at: ValueRef, value: &[u8]) -> Result<()> {
+    fn verify(&self, at: ValuePointer, value: &[u8]) -> Result<()> {
         let crc = crc32c::crc32c(value);
         if crc == at.crc || crate::base::checksum::is_ignored() {
             Ok(())

@@ -1,33 +1,31 @@
 //! Where a segment's bytes stand in the file: in one extent, or in several once parts of it were moved.
 //!
-//! Who reads holds the place at which he reads. What was moved away from it is free when nobody holds
-//! it any more (what was cut off its end, where nobody reads, is free at once); the rest has passed to the next
+//! Who reads holds the place at which he reads. What was moved away from it is free when nobody holds it any
+//! more (what was cut off its end, where nobody reads, is free at once); the rest has passed to the next
 //! place, which therefore must not go before.
 
 use super::mapped::Touched;
-use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
+use crate::base::poison::Poison;
 use crate::base::sync::Mutex;
-use crate::engine::poison::Poison;
-use crate::run::read_error;
-use crate::space::{Extent, Space};
+use crate::space::{Extent, Space, scattered};
 use crate::storage::File;
 use std::sync::{Arc, OnceLock};
 
 /// One place of a segment; see the module.
-pub(crate) struct Place {
+pub(crate) struct SegmentPlace {
     /// Never empty; the segment's bytes one after the other.
     extents: Vec<Extent>,
     space: Arc<Space>,
     poison: Arc<Poison>,
-    next: OnceLock<Arc<Place>>,
+    next: OnceLock<Arc<SegmentPlace>>,
     /// What is freed when nobody holds this any more.
     left: Mutex<Vec<Extent>>,
     /// What was read once here, where it is read in the file's mapping.
     pub(super) touched: Touched,
 }
 
-impl Drop for Place {
+impl Drop for SegmentPlace {
     fn drop(&mut self) {
         // After a failure nobody knows what the file names; a merge still at work must not write there.
         if self.poison.check().is_ok() {
@@ -41,11 +39,11 @@ impl Drop for Place {
     }
 }
 
-impl Place {
-    pub(super) fn new(extents: Vec<Extent>, space: Arc<Space>, poison: Arc<Poison>) -> Place {
+impl SegmentPlace {
+    pub(super) fn new(extents: Vec<Extent>, space: Arc<Space>, poison: Arc<Poison>) -> SegmentPlace {
         debug_assert!(!extents.is_empty());
         let (next, left, touched) = (OnceLock::new(), Mutex::new(Vec::new()), Touched::default());
-        Place { extents, space, poison, next, left, touched }
+        SegmentPlace { extents, space, poison, next, left, touched }
     }
 
     pub(crate) fn extents(&self) -> &[Extent] {
@@ -58,8 +56,8 @@ impl Place {
     }
 
     /// The same segment's next place.
-    pub(super) fn at(&self, extents: Vec<Extent>) -> Place {
-        Place::new(extents, self.space.clone(), self.poison.clone())
+    pub(super) fn at(&self, extents: Vec<Extent>) -> SegmentPlace {
+        SegmentPlace::new(extents, self.space.clone(), self.poison.clone())
     }
 
     /// Frees an extent's end, which nobody reads, at once; gives what is left of it, for the next place.
@@ -68,7 +66,7 @@ impl Place {
     }
 
     /// The segment stands at `next` now, which has taken over all but `left` (and what was freed at once).
-    pub(super) fn succeeded_by(&self, next: Arc<Place>, left: Vec<Extent>) {
+    pub(super) fn succeeded_by(&self, next: Arc<SegmentPlace>, left: Vec<Extent>) {
         // Else what the next place leaves would be free while this one is read.
         let is_first = self.next.set(next).is_ok();
         debug_assert!(is_first, "a place is left only once: its successor is left after that");
@@ -82,60 +80,24 @@ impl Place {
 
     /// Where byte `start` of the segment lies in the file.
     pub(super) fn offset_of(&self, start: u64) -> u64 {
-        let mut before = 0;
-        for e in &self.extents {
-            if start < before + e.len {
-                return e.offset + (start - before);
-            }
-            before += e.len;
-        }
         // One byte behind the last, or further: not of the segment, but good enough for a message.
-        self.extents.last().map_or(0, Extent::end)
+        self.stretch(start).map_or_else(|| self.extents.last().map_or(0, Extent::end), |place| place.0)
     }
 
-    /// Where byte `start` of the segment lies in the file, and how many of the segment's bytes stand there together.
+    /// Where byte `start` of the segment lies in the file, and how many of the segment's bytes stand there
+    /// together.
     pub(super) fn stretch(&self, start: u64) -> Option<(u64, u64)> {
-        let mut before = 0;
-        for e in &self.extents {
-            if start < before + e.len {
-                return Some((e.offset + (start - before), before + e.len - start));
-            }
-            before += e.len;
-        }
-        None
+        scattered::stretch(&self.extents, start)
     }
 
     /// An error if a file of `file_len` bytes ends before some of the segment's bytes from `start` to `end`.
     pub(super) fn check_inside(&self, start: u64, end: u64, file_len: u64) -> Result<()> {
-        let mut before = 0;
-        for e in &self.extents {
-            let (from, until) = (start.max(before), end.min(before + e.len));
-            if from < until && e.offset + (until - before) > file_len {
-                return Err(read_error(std::io::ErrorKind::UnexpectedEof.into(), e.offset + (from - before)));
-            }
-            before += e.len;
-        }
-        Ok(())
+        scattered::check_inside(&self.extents, start, end, file_len)
     }
 
     /// Fills `out` from byte `start` of the segment on.
     pub(super) fn read(&self, file: &dyn File, start: u64, out: &mut [u8]) -> Result<()> {
-        let (mut at, mut rest, mut before) = (start, out, 0);
-        for e in &self.extents {
-            if at < before + e.len && !rest.is_empty() {
-                let n = usize_of64((before + e.len - at).min(rest.len() as u64));
-                let (now, later) = rest.split_at_mut(n);
-                let offset = e.offset + (at - before);
-                file.read_at(now, offset).map_err(|e| read_error(e, offset))?;
-                at += n as u64;
-                rest = later;
-            }
-            before += e.len;
-        }
-        if rest.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::corrupt("value", self.offset_of(at), "a read passes the end of its segment"))
-        }
+        let end = || Error::corrupt("value", self.offset_of(start), "a read passes the end of its segment");
+        if scattered::read(&self.extents, file, start, out)? { Ok(()) } else { Err(end()) }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ValueStore;
 use crate::base::limits::ALIGN_BYTES;
-use crate::engine::poison::Poison;
+use crate::base::poison::Poison;
 use crate::space::{Extent, Room, Space};
 use crate::storage::{BulkWrites, MemStorage, OpenMode, Storage};
 use std::sync::Arc;

@@ -1,14 +1,14 @@
-//! The writing side of value segments: the open segment, and the thread that writes full buffers. While there is none,
-//! who waits for a buffer writes it.
-//! What finds no room on the disk is tried again; meanwhile those who wait for it are told.
+//! The writing side of value segments: the open segment, and the thread that writes full buffers. While there
+//! is none, who waits for a buffer writes it. What finds no room on the disk is tried again; meanwhile those
+//! who wait for it are told.
 
-use super::{LargeValue, Part, Segment, ValueRef};
+use super::{LargeValue, Segment, UnwrittenPart, ValuePointer};
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{SEGMENT_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
+use crate::base::poison::Poison;
 use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use crate::base::sync::{Condvar, Instant, Mutex, MutexGuard, RwLock};
-use crate::engine::poison::Poison;
+use crate::base::sync::{Condvar, Instant, Mutex, MutexGuard, Rank, RwLock};
 use crate::space::{Extent, Room};
 use crate::storage::{BulkWrites, File, FileMapping};
 use std::collections::{HashMap, VecDeque};
@@ -31,7 +31,7 @@ const RETRY: Duration = Duration::from_millis(100);
 
 const WRITING: &str = "writing large values";
 
-struct Job {
+struct WriteJob {
     segment: Arc<Segment>,
     start: u64,
     bytes: Arc<Vec<u8>>,
@@ -39,7 +39,7 @@ struct Job {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<WriteJob>,
     /// The job taken last is still being written.
     busy: bool,
     /// The disk had no room for the first job.
@@ -89,8 +89,8 @@ impl ValueStore {
             bulk,
             room,
             poison,
-            open: Mutex::new(None),
-            queue: Mutex::new(Queue::default()),
+            open: Mutex::ranked(Rank::ValuesOpen, None),
+            queue: Mutex::ranked(Rank::ValuesQueue, Queue::default()),
             changed: Condvar::new(),
             wants_writer: AtomicBool::new(false),
             registry: RwLock::default(),
@@ -119,14 +119,15 @@ impl ValueStore {
     }
 
     /// The segment of a reference.
-    pub(super) fn segment_of(&self, at: ValueRef) -> Result<Arc<Segment>> {
-        self.segment(at.segment)
-            .ok_or_else(|| Error::corrupt("value reference", 0, format!("there is no value segment {}", at.segment)))
+    pub(super) fn segment_of(&self, at: ValuePointer) -> Result<Arc<Segment>> {
+        self.segment(at.segment).ok_or_else(|| {
+            Error::corrupt("value reference", 0, format!("there is no value segment {}", at.segment))
+        })
     }
 
     /// A large value, where it stands or read.
     pub(crate) fn read(&self, reference: &[u8]) -> Result<LargeValue> {
-        let at = ValueRef::decode(reference)?;
+        let at = ValuePointer::decode(reference)?;
         if let Some(value) = self.standing(at)? {
             return Ok(value);
         }
@@ -160,7 +161,7 @@ impl ValueStore {
     }
 
     /// Stores a value. The reference is good at once; the bytes are durable after `sync`.
-    pub(crate) fn append(&self, value: &[u8]) -> Result<(ValueRef, Arc<Segment>)> {
+    pub(crate) fn append(&self, value: &[u8]) -> Result<(ValuePointer, Arc<Segment>)> {
         let crc = crc32c::crc32c(value);
         let len = value.len() as u64;
         let mut open = self.open.lock();
@@ -184,7 +185,7 @@ impl ValueStore {
         let offset = segment.used();
         self.fill(&segment, value)?;
         let offset = u32::try_from(offset).expect("a segment with a second value is below 4 GiB");
-        Ok((ValueRef { segment: segment.id, offset, len: u32_of(value.len()), crc }, segment))
+        Ok((ValuePointer { segment: segment.id, offset, len: u32_of(value.len()), crc }, segment))
     }
 
     fn new_segment(&self, len: u64) -> Result<Arc<Segment>> {
@@ -227,17 +228,17 @@ impl ValueStore {
     }
 
     /// Makes the tail a part; readers find it there from now on.
-    fn tail_to_part(&self, segment: &Arc<Segment>, tail: &mut (u64, Vec<u8>)) -> Job {
+    fn tail_to_part(&self, segment: &Arc<Segment>, tail: &mut (u64, Vec<u8>)) -> WriteJob {
         let start = tail.0;
         let bytes = Arc::new(std::mem::take(&mut tail.1));
         tail.0 += bytes.len() as u64;
-        segment.parts.lock().push(Part { start, bytes: bytes.clone() });
-        Job { segment: segment.clone(), start, bytes }
+        segment.parts.lock().push(UnwrittenPart { start, bytes: bytes.clone() });
+        WriteJob { segment: segment.clone(), start, bytes }
     }
 
     /// Hands a job to the writer, and waits while too many do. The job is never lost, for others may
     /// have values in it.
-    fn enqueue(&self, job: Job) -> Result<()> {
+    fn enqueue(&self, job: WriteJob) -> Result<()> {
         let mut queue = self.queue.lock();
         queue.jobs.push_back(job);
         self.changed.notify_all();
@@ -342,7 +343,7 @@ impl ValueStore {
     }
 
     /// A job has been written, or had no room and is the next again.
-    fn end_job(&self, queue: &mut MutexGuard<'_, Queue>, job: Job, written: bool) {
+    fn end_job(&self, queue: &mut MutexGuard<'_, Queue>, job: WriteJob, written: bool) {
         queue.busy = false;
         queue.full = !written;
         if !written {
@@ -354,8 +355,8 @@ impl ValueStore {
         self.changed.notify_all();
     }
 
-    /// Drops the first job, and all of its segment, if nobody else holds that any more: a merge, for one, has moved
-    /// values there and found no room for the rest. Others would wait for them.
+    /// Drops the first job, and all of its segment, if nobody else holds that any more: a merge, for one, has
+    /// moved values there and found no room for the rest. Others would wait for them.
     fn forget_needless(&self, queue: &mut Queue) {
         let Some(segment) = queue.jobs.front().map(|j| j.segment.clone()) else { return };
         let jobs = queue.jobs.iter().filter(|j| Arc::ptr_eq(&j.segment, &segment)).count();
@@ -411,11 +412,12 @@ impl ValueStore {
     }
 
     /// Writes a job; false if the disk has no room for it. Every other failure poisons the handle.
-    fn write(&self, job: &Job, unsettled: &mut VecDeque<Extent>) -> bool {
+    fn write(&self, job: &WriteJob, unsettled: &mut VecDeque<Extent>) -> bool {
         if self.poison.check().is_err() {
             return true;
         }
-        // It stays where it is while this is to be written (only its end may be cut), and all of it stands together.
+        // It stays where it is while this is to be written (only its end may be cut), and all of it stands
+        // together.
         let (offset, len) = (job.segment.place().offset_of(job.start), job.bytes.len() as u64);
         let write = || self.bulk.write_at(&job.bytes, offset).map_err(|e| Error::io(WRITING, e));
         let done = self.poison.catch(WRITING, write);

@@ -56,10 +56,12 @@ fn now_ms() -> u64 {
     u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Ends the process with a message if a thread of the engine panics (nobody would be told) or the
-/// test says nothing for `limit` (`AZEKURA_PATIENCE=n`: `n` times that): an engine that hangs is as wrong as one that errs.
+/// Ends the process with a message if a thread of the engine panics (nobody would be told) or the test says
+/// nothing for `limit` (`AZEKURA_PATIENCE=n`: `n` times that): an engine that hangs is as wrong as one that
+/// errs.
 pub fn watch(limit: Duration) {
-    let patience = std::env::var("AZEKURA_PATIENCE").map_or(1, |n| n.parse().expect("AZEKURA_PATIENCE is a number"));
+    let patience =
+        std::env::var("AZEKURA_PATIENCE").map_or(1, |n| n.parse().expect("AZEKURA_PATIENCE is a number"));
     let limit = limit * patience;
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {

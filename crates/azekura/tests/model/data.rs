@@ -46,7 +46,8 @@ impl Family {
     /// A random family.
     pub fn random(rng: &mut Rng) -> Family {
         use Keys::*;
-        let keys = [Dense, Dense, Sparse, Sparse, LittleEndian, Text, Sixteen, Any, Huge][rng.below(9) as usize];
+        let keys =
+            [Dense, Dense, Sparse, Sparse, LittleEndian, Text, Sixteen, Any, Huge][rng.below(9) as usize];
         let values = match rng.below(9) {
             0 => Values::Fixed(0),
             1 => Values::Fixed(4),

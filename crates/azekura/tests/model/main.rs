@@ -12,7 +12,9 @@ mod walk;
 mod write;
 
 use azekura::storage::MemStorage;
-use azekura::{Cursor, Db, Durability, Error, Isolation, Kind, Options, ReadTxn, Table, ValueRef, WriteOptions};
+use azekura::{
+    Cursor, Db, Durability, Error, Isolation, Options, ReadTxn, Table, TableKind, ValueRef, WriteOptions,
+};
 use common::Rng;
 use data::Family;
 use std::sync::Arc;
@@ -100,7 +102,7 @@ impl World {
     fn create(&mut self) {
         self.names += 1;
         let name = format!("table {}", self.names);
-        let kind = if self.rng.one_in(3) { Kind::Hash } else { Kind::Ordered };
+        let kind = if self.rng.one_in(3) { TableKind::Hash } else { TableKind::Ordered };
         let family = Family::random(&mut self.rng);
         let table = self.db().create_table(&name, kind).unwrap();
         self.trace.push(format!("create {name} {kind:?} {family:?}"));
@@ -120,11 +122,11 @@ impl World {
                 "flush".into()
             }
             90 => {
-                self.db().settle().unwrap();
-                "settle".into()
+                self.db().compact().unwrap();
+                "compact".into()
             }
             91 => {
-                let report = self.db().compact(|_| {}).unwrap();
+                let report = self.db().shrink(|_| {}).unwrap();
                 format!("compact {report:?}")
             }
             92 => {
@@ -151,14 +153,16 @@ impl World {
     fn write_one(&mut self) -> String {
         let i = self.any_table();
         let m = &mut self.tables[i];
-        let what = write::write(Writer::Table, &m.table, &mut m.family, Arc::make_mut(&mut m.map), &mut self.rng);
+        let what =
+            write::write(Writer::Table, &m.table, &mut m.family, Arc::make_mut(&mut m.map), &mut self.rng);
         format!("{}: {what}", m.name)
     }
 
     /// Several writes and reads in one transaction, with savepoints, committed or not.
     fn transaction(&mut self) -> String {
         let isolation = if self.rng.one_in(2) { Isolation::Snapshot } else { Isolation::Serializable };
-        let durability = [None, Some(Durability::Sync), Some(Durability::Eventual)][self.rng.below(3) as usize];
+        let durability =
+            [None, Some(Durability::Sync), Some(Durability::Eventual)][self.rng.below(3) as usize];
         let mut txn = self.db().write_with(WriteOptions { durability, isolation });
         let mut maps: Vec<Arc<Map>> = self.tables.iter().map(|m| m.map.clone()).collect();
         let mut points = Vec::new();
@@ -180,7 +184,8 @@ impl World {
                 }
                 3..=8 => {
                     let map = Arc::make_mut(&mut maps[i]);
-                    let what = write::write(Writer::Txn(&mut txn), &m.table, &mut m.family, map, &mut self.rng);
+                    let what =
+                        write::write(Writer::Txn(&mut txn), &m.table, &mut m.family, map, &mut self.rng);
                     said += &format!(" {}: {what}", m.name);
                 }
                 _ => {
@@ -230,7 +235,8 @@ impl World {
             self.held.remove(0);
         }
         let read = self.db().read();
-        let tables: Vec<_> = self.tables.iter().map(|m| (m.table.clone(), m.family.clone(), m.map.clone())).collect();
+        let tables: Vec<_> =
+            self.tables.iter().map(|m| (m.table.clone(), m.family.clone(), m.map.clone())).collect();
         let cursor = read.cursor(&tables[i].0).unwrap();
         self.held.push(Held { read, tables, cursor, of: i });
         "hold a snapshot".into()
@@ -251,8 +257,13 @@ impl World {
         let held = &mut self.held[i];
         let (table, family, map) = &held.tables[held.of];
         match rng.below(3) {
-            0 => walk::whole_of(replaced(&mut held.cursor, &held.read, table), table.kind(), map, rng.one_in(2)),
-            1 if table.kind() == Kind::Ordered => {
+            0 => walk::whole_of(
+                replaced(&mut held.cursor, &held.read, table),
+                table.kind(),
+                map,
+                rng.one_in(2),
+            ),
+            1 if table.kind() == TableKind::Ordered => {
                 let order: Vec<_> = map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
                 held.cursor.seek_first();
                 walk::walk(&mut held.cursor, &order, 0, Some(family), rng);
@@ -278,7 +289,11 @@ impl World {
         } else {
             db.close().unwrap();
             for m in &self.tables {
-                let calls = [m.table.put(b"k", b"v"), m.table.contains(b"k").map(|_| ()), m.table.count().map(|_| ())];
+                let calls = [
+                    m.table.put(b"k", b"v"),
+                    m.table.contains(b"k").map(|_| ()),
+                    m.table.count().map(|_| ()),
+                ];
                 assert!(calls.iter().all(|c| matches!(c, Err(Error::Closed))), "after the close: {calls:?}");
             }
         }
@@ -313,7 +328,10 @@ impl World {
                 let read = gone.table.get(b"k");
                 assert!(matches!(read, Err(Error::NoSuchTable { .. })), "a dropped table gave {read:?}");
                 let written = gone.table.put(b"k", b"v");
-                assert!(matches!(written, Err(Error::NoSuchTable { .. })), "a dropped table gave {written:?}");
+                assert!(
+                    matches!(written, Err(Error::NoSuchTable { .. })),
+                    "a dropped table gave {written:?}"
+                );
                 format!("drop {}", gone.name)
             }
             1 if self.tables.len() < 5 => {
@@ -334,7 +352,11 @@ impl World {
     fn check(&mut self, contents: bool) {
         let report = self.db().check(|_| {}).unwrap();
         assert!(report.problems.is_empty(), "check: {:?}", report.problems);
-        assert_eq!(report.records, self.tables.iter().map(|m| m.map.len() as u64).sum::<u64>(), "records of the check");
+        assert_eq!(
+            report.records,
+            self.tables.iter().map(|m| m.map.len() as u64).sum::<u64>(),
+            "records of the check"
+        );
         let mut names: Vec<_> = self.tables.iter().map(|m| m.name.clone()).collect();
         names.sort();
         assert_eq!(self.db().tables().into_iter().map(|t| t.name).collect::<Vec<_>>(), names);

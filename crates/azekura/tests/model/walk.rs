@@ -2,7 +2,7 @@
 
 use crate::common::Rng;
 use crate::data::Family;
-use azekura::{Cursor, Kind, LazyValue, ReadTxn, Result, Table, ValueRef, WriteTxn};
+use azekura::{Cursor, LazyValue, ReadTxn, Result, Table, TableKind, ValueRef, WriteTxn};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -121,13 +121,13 @@ pub fn whole(mut reader: Reader<'_>, t: &Table, model: &Map, backward: bool) {
 }
 
 /// Everything that a cursor gives.
-pub fn whole_of(mut cursor: Cursor, kind: Kind, model: &Map, backward: bool) {
+pub fn whole_of(mut cursor: Cursor, kind: TableKind, model: &Map, backward: bool) {
     if backward {
         cursor.seek_last();
     } else {
         cursor.seek_first();
     }
-    if kind == Kind::Hash {
+    if kind == TableKind::Hash {
         let mut found = Map::new();
         let step = |c: &mut Cursor| {
             let record = if backward { c.prev() } else { c.next() };
@@ -185,7 +185,7 @@ fn same(found: &Map, model: &Map) {
 
 /// A random walk with a cursor that may be limited to a range or a prefix.
 pub fn random_walk(mut reader: Reader<'_>, t: &Table, family: &Family, model: &Map, rng: &mut Rng) {
-    if t.kind() == Kind::Hash {
+    if t.kind() == TableKind::Hash {
         let mut order = Vec::new();
         let mut cursor = reader.cursor(t).unwrap();
         while let Some((k, v)) = cursor.next().unwrap() {
@@ -209,7 +209,8 @@ pub fn random_walk(mut reader: Reader<'_>, t: &Table, family: &Family, model: &M
             (cursor, Box::new(move |k| above(k, as_bound(&start)) && below(k, as_bound(&end))))
         }
     };
-    let order: Vec<_> = model.iter().filter(|(k, _)| inside(k)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    let order: Vec<_> =
+        model.iter().filter(|(k, _)| inside(k)).map(|(k, v)| (k.clone(), v.clone())).collect();
     walk(&mut cursor.unwrap(), &order, 0, Some(family), rng);
 }
 
@@ -246,7 +247,13 @@ pub fn below(key: &[u8], end: Bound<&[u8]>) -> bool {
 }
 
 /// Walks about; the cursor stands before record `place` of `order` at first. `family`: seek too.
-pub fn walk(cursor: &mut Cursor, order: &[(Vec<u8>, Arc<[u8]>)], place: usize, family: Option<&Family>, rng: &mut Rng) {
+pub fn walk(
+    cursor: &mut Cursor,
+    order: &[(Vec<u8>, Arc<[u8]>)],
+    place: usize,
+    family: Option<&Family>,
+    rng: &mut Rng,
+) {
     let mut place = place;
     let mut trace = format!("{} records, from {place}:", order.len());
     for _ in 0..rng.below(25) {

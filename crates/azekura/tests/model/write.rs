@@ -3,7 +3,7 @@
 use crate::common::Rng;
 use crate::data::Family;
 use crate::walk::{Map, above, as_bound, below, random_bound};
-use azekura::{Error, Kind, Result, Table, WriteTxn};
+use azekura::{Error, Result, Table, TableKind, WriteTxn};
 use std::sync::Arc;
 
 /// Where to write to.
@@ -198,7 +198,7 @@ fn remove_range(w: Writer<'_>, t: &Table, family: &Family, model: &mut Map, rng:
     let (start, end) = (random_bound(a, rng), random_bound(b, rng));
     let (start, end) = (as_bound(&start), as_bound(&end));
     let done = each!(w, t, remove_range(start, end));
-    if t.kind() == Kind::Hash {
+    if t.kind() == TableKind::Hash {
         assert!(matches!(done, Err(Error::WrongType { .. })), "remove_range of a hash table gave {done:?}");
         return "no remove_range".into();
     }

@@ -125,7 +125,8 @@ fn ranges_of(node: &Node<'_>) -> Vec<Range> {
 }
 
 fn ranges_in(node: &Node<'_>, field: &str) -> Vec<Range> {
-    let range = |r: &Node<'_>| (r.bytes("start").to_vec(), (r.num("bounded") != 0).then(|| r.bytes("end").to_vec()));
+    let range =
+        |r: &Node<'_>| (r.bytes("start").to_vec(), (r.num("bounded") != 0).then(|| r.bytes("end").to_vec()));
     node.list(field).iter().map(range).collect()
 }
 
@@ -143,7 +144,8 @@ pub fn hash(bytes: &[u8], seed: u64) -> u64 {
 }
 
 pub fn page_checksum(file_id: u64, run: u64, page: u64, bytes: &[u8]) -> u64 {
-    let identity = [&file_id.to_le_bytes()[..], &run.to_le_bytes(), &(page as u32).to_le_bytes(), bytes].concat();
+    let identity =
+        [&file_id.to_le_bytes()[..], &run.to_le_bytes(), &(page as u32).to_le_bytes(), bytes].concat();
     u64::from(crc32c::crc32c(&identity))
 }
 
@@ -157,7 +159,8 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
         let sum = u64::from(crc32c::crc32c(&b[from..]));
         node.num("magic") == doc.constant("superblock_magic") && node.num("checksum") == sum
     });
-    let block = valid.map(|b| doc.layout("superblock", b)).max_by_key(|n| n.num("number")).expect("no superblock");
+    let block =
+        valid.map(|b| doc.layout("superblock", b)).max_by_key(|n| n.num("number")).expect("no superblock");
     assert_eq!(block.num("version"), doc.constant("format_version"));
     let (offset, length) = (block.num("manifest_offset") as usize, block.num("manifest_bytes") as usize);
     let mut manifest = if offset == 0 {
@@ -175,8 +178,19 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
     let (flushed, segments, names, next_table) =
         (node.num("flushed"), BTreeMap::new(), BTreeMap::new(), node.num("next_table"));
     let (table, table_name) = (0, Vec::new());
-    let mut file =
-        File { doc, bytes, file_id, hash_seed, flushed, table, table_name, segments, names, next_table, seen };
+    let mut file = File {
+        doc,
+        bytes,
+        file_id,
+        hash_seed,
+        flushed,
+        table,
+        table_name,
+        segments,
+        names,
+        next_table,
+        seen,
+    };
     let tables = file.tables(&node, block.num("number"));
     (tables, file.seen)
 }
@@ -226,7 +240,9 @@ impl<'a> File<'a> {
             }
         }
         let names = std::mem::take(&mut self.names);
-        let whole = names.into_iter().map(|(id, (name, is_hash))| (name, (is_hash, self.user(is_hash, &tables[&id]))));
+        let whole = names
+            .into_iter()
+            .map(|(id, (name, is_hash))| (name, (is_hash, self.user(is_hash, &tables[&id]))));
         whole.collect()
     }
 
@@ -251,8 +267,11 @@ impl<'a> File<'a> {
                 16 => Vec::new(),
                 _ => key[8..].to_vec(),
             };
-            let expected =
-                if user.len() == 8 { mix(doc, head(&user) ^ self.hash_seed) } else { hash(&user, self.hash_seed) };
+            let expected = if user.len() == 8 {
+                mix(doc, head(&user) ^ self.hash_seed)
+            } else {
+                hash(&user, self.hash_seed)
+            };
             assert!(!is_hash || head(key) == expected, "the hash of {user:?}");
             assert!(user.len() as u64 <= doc.constant("key_bytes_max"));
             if *tag == doc.constant("tag_put") {
@@ -307,7 +326,13 @@ impl<'a> File<'a> {
     }
 
     /// Reads a run: pages, filter, meta block.
-    fn run(&mut self, run: &Node<'a>, is_hash: bool, out: &mut Vec<(Vec<u8>, Tagged)>, ranges: &mut Vec<Range>) {
+    fn run(
+        &mut self,
+        run: &Node<'a>,
+        is_hash: bool,
+        out: &mut Vec<(Vec<u8>, Tagged)>,
+        ranges: &mut Vec<Range>,
+    ) {
         let doc = self.doc;
         let mut bytes = Vec::new();
         for e in run.list("extents") {
@@ -324,7 +349,10 @@ impl<'a> File<'a> {
         let (file_id, id) = (self.file_id, run.num("id"));
         let sum = |page, from: &[u8]| page_checksum(file_id, id, page, from);
         for (i, page) in filter.chunks(filter_page).enumerate() {
-            assert_eq!(little_endian(&page[..4]), sum(doc.constant("filter_page_number") + i as u64, &page[4..]));
+            assert_eq!(
+                little_endian(&page[..4]),
+                sum(doc.constant("filter_page_number") + i as u64, &page[4..])
+            );
         }
         let mut rest = meta;
         let node = doc.sequence("meta", &mut rest);
@@ -333,7 +361,8 @@ impl<'a> File<'a> {
         let fixed = node.num("form") == doc.constant("separators_fixed");
         assert!(fixed || node.num("form") == doc.constant("separators_blobs"));
         let n = node.num("pages");
-        let separators: Vec<&[u8]> = (0..n).map(|_| if fixed { take(&mut rest, 8) } else { blob(&mut rest) }).collect();
+        let separators: Vec<&[u8]> =
+            (0..n).map(|_| if fixed { take(&mut rest, 8) } else { blob(&mut rest) }).collect();
         let units = match take(&mut rest, 1)[0] {
             0 => (0..n).collect::<Vec<u64>>(),
             _ => (0..n).map(|_| little_endian(take(&mut rest, 4))).collect(),
@@ -351,13 +380,20 @@ impl<'a> File<'a> {
             let node = doc.layout("page", page);
             assert_eq!(node.num("checksum"), sum(at, &page[4..]), "page {at}");
             assert_eq!((node.num("number"), node.num("run"), node.num("table")), (at, id, self.table));
-            assert!(page[node.num("used") as usize..].iter().all(|&b| b == 0), "page {at} goes on behind its end");
+            assert!(
+                page[node.num("used") as usize..].iter().all(|&b| b == 0),
+                "page {at} goes on behind its end"
+            );
             let before = (out.len() > first).then(|| out[out.len() - 1].0.clone());
             let begin = out.len();
             self.page(&node, page, unit, out);
-            let widths = (node.num("shape") == doc.constant("shape_fixed"), node.num("common_bytes"), node.num("tag"));
+            let widths =
+                (node.num("shape") == doc.constant("shape_fixed"), node.num("common_bytes"), node.num("tag"));
             assert!(!is_fixed || widths == (true, run.num("value_bytes"), run.num("tag")));
-            assert!(*separator <= out[begin].0.as_slice() && before.is_none_or(|b| *b < **separator), "separator {i}");
+            assert!(
+                *separator <= out[begin].0.as_slice() && before.is_none_or(|b| *b < **separator),
+                "separator {i}"
+            );
         }
         let records = &out[first..];
         assert!(records.windows(2).all(|w| w[0].0 < w[1].0), "keys out of order");
@@ -372,10 +408,14 @@ impl<'a> File<'a> {
             let at = doc.layout("reference", &r.1.1);
             *referred.entry(at.num("segment")).or_insert(0) += at.num("bytes");
         }
-        assert!(referred.into_iter().eq(run.list("referred").iter().map(|r| (r.num("segment"), r.num("bytes")))));
+        assert!(
+            referred.into_iter().eq(run.list("referred").iter().map(|r| (r.num("segment"), r.num("bytes"))))
+        );
         if blocks > 0 {
             self.seen.filters += 1;
-            records.iter().for_each(|r| assert!(admits(doc, filter, blocks, is_hash, &r.0), "filter denies {:?}", r.0));
+            records
+                .iter()
+                .for_each(|r| assert!(admits(doc, filter, blocks, is_hash, &r.0), "filter denies {:?}", r.0));
         }
         self.seen.run_ranges += own.len();
         ranges.extend(own);
@@ -386,15 +426,23 @@ impl<'a> File<'a> {
         let doc = self.doc;
         assert_eq!((meta.num("magic"), meta.num("bytes")), (doc.constant("meta_magic"), block.len() as u64));
         assert_eq!((meta.num("file_id"), meta.num("hash_seed")), (self.file_id, self.hash_seed));
-        assert_eq!((meta.num("run"), meta.num("table"), meta.bytes("name")), (id, self.table, &*self.table_name));
+        assert_eq!(
+            (meta.num("run"), meta.num("table"), meta.bytes("name")),
+            (id, self.table, &*self.table_name)
+        );
         let covers = ranges_in(meta, "covers");
         // Behind the first four fields: five of fixed width, a blob, a number, and a list of ranges.
         let range = |r: &Range| 4 + r.0.len() + 1 + 4 + r.1.as_ref().map_or(0, Vec::len);
-        let length = 8 + 8 + 8 + 4 + 4 + meta.bytes("name").len() + 8 + 4 + covers.iter().map(range).sum::<usize>();
+        let length =
+            8 + 8 + 8 + 4 + 4 + meta.bytes("name").len() + 8 + 4 + covers.iter().map(range).sum::<usize>();
         assert_eq!(meta.num("label_checksum"), u64::from(crc32c::crc32c(&block[16..16 + length])));
-        assert!(covers.len() < 2 && (covers.is_empty() || run.num("deletes") == 0), "deletes in what is oldest");
+        assert!(
+            covers.len() < 2 && (covers.is_empty() || run.num("deletes") == 0),
+            "deletes in what is oldest"
+        );
         let answers = |(from, to): &Range| {
-            from.as_slice() <= run.bytes("min") && to.as_ref().is_none_or(|to| *to == [run.bytes("max"), &[0]].concat())
+            from.as_slice() <= run.bytes("min")
+                && to.as_ref().is_none_or(|to| *to == [run.bytes("max"), &[0]].concat())
         };
         assert!(covers.iter().all(answers), "{covers:?}");
         assert!(meta.num("newest") <= self.flushed);
@@ -444,8 +492,10 @@ impl<'a> File<'a> {
             start = ends.get(i);
             let length = lengths.get(i) as usize - prefix.len();
             let in_head = length.min(8);
-            let key = [prefix, &heads.get(i).to_be_bytes()[..in_head], take(&mut part, (length - in_head) as u64)];
-            let tag = if differ { u64::from(tags[i as usize / 4] >> (i % 4 * 2) & 3) } else { page.num("tag") };
+            let key =
+                [prefix, &heads.get(i).to_be_bytes()[..in_head], take(&mut part, (length - in_head) as u64)];
+            let tag =
+                if differ { u64::from(tags[i as usize / 4] >> (i % 4 * 2) & 3) } else { page.num("tag") };
             out.push((key.concat(), (tag, part.to_vec())));
         }
         assert!(rest.is_empty());

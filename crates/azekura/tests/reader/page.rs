@@ -52,13 +52,17 @@ impl Doc {
         let mut doc = Doc { constants, layouts, sequences, used: RefCell::default() };
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
-            let Some(mark) = line.strip_prefix("<!-- ").and_then(|l| l.strip_suffix(" -->")) else { continue };
-            let rows: Vec<Vec<&str>> = lines.by_ref().take_while(|l| l.starts_with('|')).skip(2).map(cells).collect();
+            let Some(mark) = line.strip_prefix("<!-- ").and_then(|l| l.strip_suffix(" -->")) else {
+                continue;
+            };
+            let rows: Vec<Vec<&str>> =
+                lines.by_ref().take_while(|l| l.starts_with('|')).skip(2).map(cells).collect();
             assert!(!rows.is_empty(), "FORMAT.md: no table follows {line}");
             match mark.split_once(": ") {
                 None => doc.constants.extend(rows.iter().map(|r| (r[0].to_owned(), number(r[1])))),
                 Some(("layout", name)) => {
-                    let fields = rows.iter().map(|r| (number(r[0]) as usize, number(r[1]) as usize, r[2].to_owned()));
+                    let fields =
+                        rows.iter().map(|r| (number(r[0]) as usize, number(r[1]) as usize, r[2].to_owned()));
                     let fields: Vec<_> = fields.collect();
                     let whole = fields.windows(2).all(|w| w[0].0 + w[0].1 == w[1].0) && fields[0].0 == 0;
                     assert!(whole, "FORMAT.md: {name} has gaps or overlaps");
@@ -91,7 +95,8 @@ impl Doc {
                 assert!(bytes.iter().all(|&x| x == 0), "{name}: not zero at {at}");
                 self.use_name(format!("{name}.zero"));
             }
-            let value = if (1..=8).contains(n) { Value::Number(little_endian(bytes)) } else { Value::Bytes(bytes) };
+            let value =
+                if (1..=8).contains(n) { Value::Number(little_endian(bytes)) } else { Value::Bytes(bytes) };
             fields.insert(field.clone(), value);
         }
         Node { doc: self, name: name.to_owned(), fields }
@@ -130,7 +135,8 @@ impl Doc {
     /// The names that nobody has asked for.
     pub fn unused(&self) -> Vec<String> {
         let layouts = self.layouts.iter().flat_map(|(s, l)| l.iter().map(move |f| format!("{s}.{}", f.2)));
-        let sequences = self.sequences.iter().flat_map(|(s, l)| l.iter().map(move |f| format!("{s}.{}", f.1)));
+        let sequences =
+            self.sequences.iter().flat_map(|(s, l)| l.iter().map(move |f| format!("{s}.{}", f.1)));
         let all = self.constants.keys().cloned().chain(layouts).chain(sequences);
         all.filter(|name| !self.used.borrow().contains(name)).collect()
     }

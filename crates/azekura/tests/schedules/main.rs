@@ -1,14 +1,15 @@
-//! Schedules: the engine's own code, its locks, atomics, waits and threads under shuttle, which decides at each
-//! of them who goes on. Half of the schedules are random, half follow PCT (few preemptions, at random places).
+//! Schedules: the engine's own code, its locks, atomics, waits and threads under shuttle, which decides at
+//! each of them who goes on. Half of the schedules are random, half follow PCT (few preemptions, at random
+//! places).
 //!
-//! `cargo xtask schedules` runs them and says how to run one that failed again. A schedule is also a choice of the
-//! moment at which the power goes, and of what a power cut leaves: see `disk.rs`.
+//! `cargo xtask schedules` runs them and says how to run one that failed again. A schedule is also a choice
+//! of the moment at which the power goes, and of what a power cut leaves: see `disk.rs`.
 
 #![cfg(shuttle)]
 
 mod disk;
 
-use azekura::{Db, Durability, Error, Kind, Options, ReadTxn, Table, WriteOptions};
+use azekura::{Db, Durability, Error, Options, ReadTxn, Table, TableKind, WriteOptions};
 use disk::{Disk, PATH};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, Runner, thread};
@@ -61,7 +62,8 @@ fn join(threads: Vec<thread::JoinHandle<()>>) {
     threads.into_iter().for_each(|t| t.join().unwrap());
 }
 
-/// What is known of the commits of each writer. (No atomics of the checker's: there is no choice to be made here.)
+/// What is known of the commits of each writer. (No atomics of the checker's: there is no choice to be made
+/// here.)
 #[derive(Default)]
 struct Known {
     begun: [AtomicU64; WRITERS],
@@ -92,14 +94,15 @@ impl World {
 
     fn open(disk: Disk, options: Options) -> World {
         let db = Db::open_on(&disk, PATH, options).unwrap();
-        let ordered = db.table("ordered", Kind::Ordered).unwrap();
-        let hash = db.table("hash", Kind::Hash).unwrap();
+        let ordered = db.table("ordered", TableKind::Ordered).unwrap();
+        let hash = db.table("hash", TableKind::Hash).unwrap();
         World { disk, db, ordered, hash, known: Arc::default() }
     }
 
     /// Commit `n` of a writer: its number in both tables, with values of `len` bytes.
     fn commit(&self, w: usize, n: u64, durability: Durability, len: usize) -> Result<(), Error> {
-        let mut txn = self.db.write_with(WriteOptions { durability: Some(durability), ..WriteOptions::default() });
+        let mut txn =
+            self.db.write_with(WriteOptions { durability: Some(durability), ..WriteOptions::default() });
         let mut value = n.to_be_bytes().to_vec();
         value.resize(len, w as u8);
         txn.put(&self.ordered, &[w as u8], &value)?;
@@ -194,7 +197,7 @@ fn durable_commits_beside_a_flush_and_a_merge_outlive_a_power_cut() {
             world.writer(1, 2, Durability::Sync, 8),
             world.writer(2, 2, Durability::Eventual, 8),
             world.spawn(|world| world.db.flush().unwrap()),
-            world.spawn(|world| world.db.settle().unwrap()),
+            world.spawn(|world| world.db.compact().unwrap()),
         ];
         world.end_after(threads);
     });
@@ -207,11 +210,12 @@ fn bulk_keys(w: usize, n: u64) -> [Vec<u8>; 3] {
 }
 
 impl World {
-    /// As `commit`, of 24 KiB, which stand in a chunk of their own as the writer's other keys are removed by a range:
-    /// four of them in a row are merged outside the commit lock.
+    /// As `commit`, of 24 KiB, which stand in a chunk of their own as the writer's other keys are removed by
+    /// a range: four of them in a row are merged outside the commit lock.
     fn commit_bulk(&self, w: usize, n: u64) {
-        let mut txn =
-            self.db.write_with(WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() });
+        let mut txn = self
+            .db
+            .write_with(WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() });
         let mut value = n.to_be_bytes().to_vec();
         value.resize(8000, w as u8);
         let (from, to) = ([w as u8, 0], [w as u8 + 1]);
@@ -227,10 +231,16 @@ impl World {
     fn bulks(&self, snapshot: &ReadTxn) -> [u64; WRITERS] {
         let seen = self.seen(snapshot);
         let there: Vec<_> = snapshot.cursor(&self.ordered).unwrap().owned().map(Result::unwrap).collect();
-        let expected =
-            (0..WRITERS).filter(|&w| seen[w] > 0).flat_map(|w| bulk_keys(w, seen[w]).map(|key| (key, seen[w])));
-        let found = there.iter().map(|(key, v)| (key.clone(), u64::from_be_bytes(v[..8].try_into().unwrap())));
-        assert!(found.eq(expected), "{seen:?}, but there is {:?}", there.iter().map(|r| &r.0).collect::<Vec<_>>());
+        let expected = (0..WRITERS)
+            .filter(|&w| seen[w] > 0)
+            .flat_map(|w| bulk_keys(w, seen[w]).map(|key| (key, seen[w])));
+        let found =
+            there.iter().map(|(key, v)| (key.clone(), u64::from_be_bytes(v[..8].try_into().unwrap())));
+        assert!(
+            found.eq(expected),
+            "{seen:?}, but there is {:?}",
+            there.iter().map(|r| &r.0).collect::<Vec<_>>()
+        );
         seen
     }
 }
@@ -241,7 +251,8 @@ fn chunks_that_are_merged_while_a_flush_takes_them_are_there_once() {
         // Two writers' eight commits fill it once; a flush may freeze it at any other moment.
         let world = World::new(options().memtable_bytes(160 << 10).large_value_bytes(8192));
         (1..=3).for_each(|n| world.commit_bulk(0, n));
-        let writer = |w, from: u64| world.spawn(move |world| (from..from + 2).for_each(|n| world.commit_bulk(w, n)));
+        let writer =
+            |w, from: u64| world.spawn(move |world| (from..from + 2).for_each(|n| world.commit_bulk(w, n)));
         let threads = vec![writer(0, 4), writer(1, 1), world.spawn(|world| world.db.flush().unwrap())];
         let done = Known::numbers(&world.known.done);
         let snapshot = world.db.read();
@@ -280,8 +291,10 @@ fn the_engines_own_threads_lose_nothing() {
     explore(|| {
         let delay = Duration::from_millis(16);
         let world = World::new(options().threads(true).eventual_delay(delay));
-        // Values of 30 KiB, which a thread of the engine's own writes, beside its log and its flush at the end.
-        let threads = vec![world.writer(0, 3, Durability::Eventual, 30 << 10), world.writer(1, 2, Durability::Sync, 8)];
+        // Values of 30 KiB, which a thread of the engine's own writes, beside its log and its flush at the
+        // end.
+        let threads =
+            vec![world.writer(0, 3, Durability::Eventual, 30 << 10), world.writer(1, 2, Durability::Sync, 8)];
         world.end_after(threads);
     });
 }
@@ -292,13 +305,16 @@ fn snapshots_are_whole_and_stay_as_they_are() {
         let world = World::new(options());
         world.commit(0, 1, Durability::Eventual, 8).unwrap();
         let mut threads: Vec<_> = (1..WRITERS).map(|w| world.writer(w, 3, Durability::Eventual, 8)).collect();
-        threads.push(world.spawn(|world| world.db.settle().unwrap()));
+        threads.push(world.spawn(|world| world.db.compact().unwrap()));
         for _ in 0..2 {
             let done = Known::numbers(&world.known.done);
             let snapshot = world.db.read();
             let begun = Known::numbers(&world.known.begun);
             let first = world.seen(&snapshot);
-            assert!((0..WRITERS).all(|w| done[w] <= first[w] && first[w] <= begun[w]), "{done:?} {first:?} {begun:?}");
+            assert!(
+                (0..WRITERS).all(|w| done[w] <= first[w] && first[w] <= begun[w]),
+                "{done:?} {first:?} {begun:?}"
+            );
             let records = snapshot.cursor(&world.ordered).unwrap().owned().count();
             assert_eq!(records, first.iter().filter(|&&n| n > 0).count());
             assert_eq!(world.seen(&snapshot), first, "the snapshot has changed");
@@ -330,7 +346,11 @@ fn increments_are_not_lost_and_conflicts_are_noticed() {
                 }
             })
         };
-        join(vec![add(Durability::Sync), add(Durability::Eventual), world.spawn(|world| world.db.flush().unwrap())]);
+        join(vec![
+            add(Durability::Sync),
+            add(Durability::Eventual),
+            world.spawn(|world| world.db.flush().unwrap()),
+        ]);
         let sum = |t: &Table| i64::from_le_bytes(t.get(b"sum").unwrap().unwrap().try_into().unwrap());
         assert_eq!((sum(&world.ordered), sum(&world.hash)), (4, 4));
         world.is_sound();
@@ -371,7 +391,7 @@ fn tables_come_and_go_beside_commits() {
         let threads = vec![
             world.writer(0, 2, Durability::Sync, 100),
             world.spawn(|world| {
-                let table = world.db.create_table("passing", Kind::Ordered).unwrap();
+                let table = world.db.create_table("passing", TableKind::Ordered).unwrap();
                 table.put(b"key", &[7; 100]).unwrap();
                 world.db.drop_table("passing").unwrap();
                 assert!(table.put(b"key", b"value").is_err(), "a table that is gone takes a record");

@@ -10,7 +10,8 @@ const DIGITS: u8 = 3;
 
 /// An empty histogram of nanoseconds.
 pub fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, NANOSECONDS_MAX, DIGITS).expect("constant bounds that the histogram accepts")
+    Histogram::new_with_bounds(1, NANOSECONDS_MAX, DIGITS)
+        .expect("constant bounds that the histogram accepts")
 }
 
 /// Adds a time.

@@ -1,11 +1,10 @@
 //! What one measurement yields, and the instruments for it.
 
 pub mod batches;
-pub mod counters;
 pub mod latency;
 
+use crate::numbers::grouped;
 use crate::peers::Store;
-use crate::workloads::grouped;
 pub use batches::count;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -65,7 +64,11 @@ impl Measured {
     }
 
     /// How many records the load put.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count that was set as one")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count that was set as one"
+    )]
     pub fn loaded(&self) -> u64 {
         self.get("records").unwrap_or(0.0) as u64
     }

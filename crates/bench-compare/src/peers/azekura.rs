@@ -3,7 +3,7 @@
 use super::{About, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
-use azekura::{Cursor, Db, Durability, Kind, Options, ReadTxn, Table, WriteTxn};
+use azekura::{Cursor, Db, Durability, Options, ReadTxn, Table, TableKind, WriteTxn};
 use std::ops::Bound;
 
 const TABLE: &str = "bench";
@@ -11,12 +11,12 @@ const FILE: &str = "data.azk";
 
 /// Both kinds.
 pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
-    let ordered = ("azekura-ordered", "Azekura ordered", Kind::Ordered);
-    let hash = ("azekura-hash", "Azekura hash", Kind::Hash);
+    let ordered = ("azekura-ordered", "Azekura ordered", TableKind::Ordered);
+    let hash = ("azekura-hash", "Azekura hash", TableKind::Hash);
     [ordered, hash]
         .into_iter()
         .map(|(name, title, kind)| {
-            let about = About { ours: true, ordered: kind == Kind::Ordered, ..About::new(name, title) };
+            let about = About { ours: true, ordered: kind == TableKind::Ordered, ..About::new(name, title) };
             let peer: Box<dyn Peer> = Box::new(AzekuraPeer { about, kind });
             (about, Some(peer))
         })
@@ -25,7 +25,7 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
 
 struct AzekuraPeer {
     about: About,
-    kind: Kind,
+    kind: TableKind,
 }
 
 impl Peer for AzekuraPeer {
@@ -52,7 +52,8 @@ impl Peer for AzekuraPeer {
             .exclusive(how.create)
             .memory_bytes(how.budget_bytes)
             .durability(durability);
-        let db = Db::open(how.dir.join(FILE), options).map_err(|error| Failure::peer(name, "Db::open", &error))?;
+        let db =
+            Db::open(how.dir.join(FILE), options).map_err(|error| Failure::peer(name, "Db::open", &error))?;
         let table = db.table(TABLE, self.kind).map_err(|error| Failure::peer(name, "Db::table", &error))?;
         Ok(Box::new(AzekuraStore { name, db, table }))
     }
@@ -87,7 +88,7 @@ impl Store for AzekuraStore {
     }
 
     fn settle(&self) -> Result<bool> {
-        self.db.settle().map_err(self.failed("Db::settle"))?;
+        self.db.compact().map_err(self.failed("Db::settle"))?;
         Ok(true)
     }
 
@@ -187,7 +188,7 @@ impl Reader for AzekuraReader<'_> {
 
     fn range(&mut self, from: Option<&[u8]>, limit: u64, way: Way) -> Result<Option<ScanSum>> {
         let store = self.store;
-        if store.table.kind() == Kind::Hash {
+        if store.table.kind() == TableKind::Hash {
             return Ok(None);
         }
         let mut cursor = match (from, way) {

@@ -1,5 +1,5 @@
-//! The libraries in C and C++ that peers need: what the build looks for, and the packages that have it. The build
-//! script, the peers themselves and `cargo xtask peers` share this list.
+//! The libraries in C and C++ that peers need: what the build looks for, and the packages that have it. The
+//! build script, the peers themselves and `cargo xtask peers` share this list.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -115,7 +115,8 @@ impl Library {
             .stderr(Stdio::piped());
         let mut child = compiler.spawn().ok()?;
         // Closed when it is written, so that the compiler sees the end.
-        let written = child.stdin.take().is_some_and(|mut stdin| writeln!(stdin, "#include <{}>", self.header).is_ok());
+        let written =
+            child.stdin.take().is_some_and(|mut stdin| writeln!(stdin, "#include <{}>", self.header).is_ok());
         let output = child.wait_with_output().ok()?;
         let said = String::from_utf8_lossy(&output.stderr);
         let place = said.lines().find_map(|line| line.strip_prefix(". "))?;
@@ -127,5 +128,8 @@ impl Library {
 pub fn mariadb_server() -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/libexec"].map(std::path::PathBuf::from);
-    std::env::split_paths(&path).chain(usual).map(|dir| dir.join("mariadbd")).find(|program| program.is_file())
+    std::env::split_paths(&path)
+        .chain(usual)
+        .map(|dir| dir.join("mariadbd"))
+        .find(|program| program.is_file())
 }

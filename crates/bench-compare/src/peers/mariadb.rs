@@ -5,8 +5,8 @@ use super::helper::process::Process;
 use super::libraries;
 use super::shim::{self, RawPeer, ShimPeer};
 use super::{About, Open, Peer, Place, Reader, Store, Writer};
+use crate::counters;
 use crate::failure::{Failure, Result};
-use crate::measure::counters;
 use std::env;
 use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
@@ -46,9 +46,17 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
         (
             Engine::MyIsam,
             true,
-            About { transactions: false, caveat: crash, ..in_place("mariadb-myisam-bulk", "MyISAM, index last") },
+            About {
+                transactions: false,
+                caveat: crash,
+                ..in_place("mariadb-myisam-bulk", "MyISAM, index last")
+            },
         ),
-        (Engine::Aria, false, About { transactions: false, caveat: crash, ..in_place("mariadb-aria", "MariaDB Aria") }),
+        (
+            Engine::Aria,
+            false,
+            About { transactions: false, caveat: crash, ..in_place("mariadb-aria", "MariaDB Aria") },
+        ),
         (
             Engine::Aria,
             true,
@@ -61,8 +69,9 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
     .map(|(engine, bulk, about)| {
         let about = About { place: Place::Server, get: libraries::get("mariadb"), ..about };
         let there = shim::mariadb(engine, bulk).zip(program());
-        let peer =
-            there.map(|(raw, program)| -> Box<dyn Peer> { Box::new(ServerPeer { about, engine, bulk, raw, program }) });
+        let peer = there.map(|(raw, program)| -> Box<dyn Peer> {
+            Box::new(ServerPeer { about, engine, bulk, raw, program })
+        });
         (about, peer)
     })
     .collect()
@@ -183,8 +192,10 @@ impl Peer for ServerPeer {
         static VERSION: OnceLock<String> = OnceLock::new();
         let ask = || {
             let output = Command::new(self.program).arg("--version").stderr(Stdio::null()).output();
-            let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-            let version = said.split_whitespace().skip_while(|word| *word != "Ver").nth(1).unwrap_or_default();
+            let said =
+                output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+            let version =
+                said.split_whitespace().skip_while(|word| *word != "Ver").nth(1).unwrap_or_default();
             version.split('-').next().unwrap_or_default().to_owned()
         };
         VERSION.get_or_init(ask).clone()

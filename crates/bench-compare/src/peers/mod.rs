@@ -21,8 +21,8 @@ mod shim;
 #[cfg(test)]
 pub mod tests;
 
+use crate::counters;
 use crate::failure::Result;
-use crate::measure::counters;
 use crate::records::ScanSum;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -56,7 +56,8 @@ struct RawRange {
     down: c_int,
 }
 
-type GetsMany = unsafe extern "C" fn(*mut c_void, *const RawBytes, usize, *mut RawBytes, *mut RawError) -> c_int;
+type GetsMany =
+    unsafe extern "C" fn(*mut c_void, *const RawBytes, usize, *mut RawBytes, *mut RawError) -> c_int;
 type OnHandle = unsafe extern "C" fn(*mut c_void, *mut RawError) -> c_int;
 type Opens = unsafe extern "C" fn(*mut c_void, *mut RawError) -> *mut c_void;
 type Frees = unsafe extern "C" fn(*mut c_void);
@@ -78,7 +79,14 @@ pub struct RawPeer {
     writer_close: Frees,
     reader_open: Opens,
     refresh: OnHandle,
-    get: unsafe extern "C" fn(*mut c_void, *const u8, usize, *mut *const u8, *mut usize, *mut RawError) -> c_int,
+    get: unsafe extern "C" fn(
+        *mut c_void,
+        *const u8,
+        usize,
+        *mut *const u8,
+        *mut usize,
+        *mut RawError,
+    ) -> c_int,
     get_many: Option<GetsMany>,
     scan: unsafe extern "C" fn(*mut c_void, *mut RawSeen, *mut RawError) -> c_int,
     range: Option<unsafe extern "C" fn(*mut c_void, *const RawRange, *mut RawSeen, *mut RawError) -> c_int>,
@@ -154,8 +162,7 @@ type Known = (About, Option<&'static RawPeer>);
 fn kyoto_and_tkrzw() -> Vec<Known> {
     let one = "one transaction at a time, whose changes readers see before it commits";
     let none = "a batch is a loop of puts";
-    let forward =
-        "a batch is a loop of puts; not asked to go backward, since after reopening 1.0.25 misses most records so";
+    let forward = "a batch is a loop of puts; not asked to go backward, since after reopening 1.0.25 misses most records so";
     let kyoto = |name, title| About { caveat: one, get: libraries::get("kyoto"), ..About::new(name, title) };
     let tkrzw = |name, title| About {
         transactions: false,
@@ -175,10 +182,15 @@ fn kyoto_and_tkrzw() -> Vec<Known> {
 fn trees() -> Vec<Known> {
     let told = "is told that keys ascend, with MDB_APPEND at every put";
     let mapped = "its tables are mapped outside the budget";
-    let lmdb_about = |name, title| About { bounded: false, get: libraries::get("lmdb"), ..About::new(name, title) };
+    let lmdb_about =
+        |name, title| About { bounded: false, get: libraries::get("lmdb"), ..About::new(name, title) };
     let append = About { ascending_only: true, caveat: told, ..lmdb_about("lmdb-append", "LMDB, append") };
-    let leveldb_about =
-        About { bounded: false, caveat: mapped, get: libraries::get("leveldb"), ..About::new("leveldb", "LevelDB") };
+    let leveldb_about = About {
+        bounded: false,
+        caveat: mapped,
+        get: libraries::get("leveldb"),
+        ..About::new("leveldb", "LevelDB")
+    };
     let plain = |name, title, get| About { get, ..About::new(name, title) };
     let rocks = plain("rocksdb", "RocksDB", libraries::get("rocksdb"));
     vec![
@@ -194,7 +206,8 @@ fn tokyo_and_berkeley() -> Vec<Known> {
     let one = "one transaction at a time, whose changes readers see before it commits";
     let locks = "readers wait for a transaction that changes their page";
     let tokyo = |name, title| About { caveat: one, get: libraries::get("tokyo"), ..About::new(name, title) };
-    let berkeley = |name, title| About { caveat: locks, get: libraries::get("berkeley"), ..About::new(name, title) };
+    let berkeley =
+        |name, title| About { caveat: locks, get: libraries::get("berkeley"), ..About::new(name, title) };
     vec![
         (About { ordered: false, ..tokyo("tokyo-hash", "Tokyo HDB") }, tokyo_hash()),
         (tokyo("tokyo-tree", "Tokyo BDB"), tokyo_tree()),
@@ -275,7 +288,8 @@ impl Peer for ShimPeer {
                 | flag(how.ascending && self.about.ascending_only, ASCENDING),
         };
         // SAFETY: `open` and its path outlive the call.
-        let handle = calls.run(|raw, error| unsafe { (raw.store_open)(&raw const open, error) }, |p| p.is_null())?;
+        let handle =
+            calls.run(|raw, error| unsafe { (raw.store_open)(&raw const open, error) }, |p| p.is_null())?;
         Ok(Box::new(ShimStore { calls, handle }))
     }
 }
@@ -362,7 +376,8 @@ impl Writer for ShimWriter<'_> {
     #[inline]
     fn remove(&mut self, key: &[u8]) -> Result<()> {
         // SAFETY: the writer is open; the key outlives the call.
-        let remove = |raw: &RawPeer, error| unsafe { (raw.remove)(self.handle, key.as_ptr(), key.len(), error) };
+        let remove =
+            |raw: &RawPeer, error| unsafe { (raw.remove)(self.handle, key.as_ptr(), key.len(), error) };
         self.store.calls.run(remove, |code| *code != 0)?;
         Ok(())
     }

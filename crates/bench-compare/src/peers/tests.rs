@@ -220,7 +220,8 @@ fn put_and_remove(peer: &dyn Peer, name: &str) {
     writer.put(&records[0].0, &records[0].1).expect("put");
     writer.commit().expect("commit");
     drop(writer);
-    records = records.into_iter().enumerate().filter(|(at, _)| at % 2 == 1 || *at == 0).map(|(_, r)| r).collect();
+    records =
+        records.into_iter().enumerate().filter(|(at, _)| at % 2 == 1 || *at == 0).map(|(_, r)| r).collect();
     check(store.as_ref(), &records, name);
     store.close().expect("close");
 
@@ -261,7 +262,11 @@ fn check_ranges(reader: &mut dyn Reader, sorted: &[Record], name: &str) {
         let (first, last) = (sorted[from].0.as_slice(), sorted[to - 1].0.as_slice());
         for (limit, (up, down)) in (0u64..).zip(up.into_iter().zip(down)) {
             assert_eq!(range(Some(first), limit, Way::Up), Some(up), "{name} from {from} up {limit}");
-            assert_eq!(range(Some(last), limit, Way::Down), expect_down(Some(down)), "{name} from {to} down {limit}");
+            assert_eq!(
+                range(Some(last), limit, Way::Down),
+                expect_down(Some(down)),
+                "{name} from {to} down {limit}"
+            );
         }
     }
     let all = sums(sorted.iter()).last().copied();
@@ -280,7 +285,11 @@ fn check_ranges(reader: &mut dyn Reader, sorted: &[Record], name: &str) {
     );
     assert_eq!(range(Some(&[0; 8]), 3, Way::Down), expect_down(Some(ScanSum::default())), "{name}");
     assert_eq!(range(Some(&[255; 8]), 3, Way::Up), Some(ScanSum::default()), "{name}");
-    assert_eq!(range(Some(&[255; 8]), 3, Way::Down), expect_down(sums(sorted.iter().rev()).get(3).copied()), "{name}");
+    assert_eq!(
+        range(Some(&[255; 8]), 3, Way::Down),
+        expect_down(sums(sorted.iter().rev()).get(3).copied()),
+        "{name}"
+    );
 }
 
 #[test]
@@ -339,7 +348,10 @@ fn names_are_unique_and_missing_peers_say_how_to_get_them() {
 #[test]
 fn the_suite_notices_lies() {
     let noticed = |lie, test: fn(&dyn Peer, &str)| {
-        assert!(std::panic::catch_unwind(|| test(&MemoryPeer::new(lie), &format!("{lie:?}"))).is_err(), "{lie:?}");
+        assert!(
+            std::panic::catch_unwind(|| test(&MemoryPeer::new(lie), &format!("{lie:?}"))).is_err(),
+            "{lie:?}"
+        );
         test(&MemoryPeer::new(Lie::None), "no lie");
     };
     noticed(Lie::FlippedBit, put_and_reopen);
@@ -355,6 +367,9 @@ fn a_failed_open_names_the_call() {
         let dir = TestDir::new(&format!("fail-{name}"));
         let open = Open { create: false, dir: dir.0.join("nowhere"), ..how(&dir) };
         let failure = peer.open(&open).err().expect("there is nothing to open").to_string();
-        assert!(failure.starts_with(name) && failure.contains("open") || failure.contains("Open"), "{failure}");
+        assert!(
+            failure.starts_with(name) && failure.contains("open") || failure.contains("Open"),
+            "{failure}"
+        );
     });
 }

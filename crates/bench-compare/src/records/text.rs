@@ -29,7 +29,8 @@ const SITES: [&str; 16] = [
     "log.house",
 ];
 const WORDS: [&str; 16] = [
-    "", "img", "news", "p", "user", "archive", "2026", "en", "ja", "item", "tag", "search", "docs", "blog", "api", "v",
+    "", "img", "news", "p", "user", "archive", "2026", "en", "ja", "item", "tag", "search", "docs", "blog",
+    "api", "v",
 ];
 
 /// Makes text keys from identifiers.

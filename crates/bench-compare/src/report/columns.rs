@@ -2,7 +2,7 @@
 
 use super::format::Unit;
 use super::summary::Better;
-use crate::workloads::{Case, Workload};
+use crate::case::{Case, Workload};
 
 /// A column.
 #[derive(Debug, Clone, Copy)]
@@ -187,14 +187,17 @@ const OPEN: [Column; 6] = [
 /// latencies.
 pub fn headlines(case: &Case) -> impl Iterator<Item = &'static Column> {
     let fixed_rate = case.rate_per_s.is_some();
-    let of_fixed_rate = |column: &Column| ["a_read_p99_us", "a_update_p99_us", "c_read_p99_us"].contains(&column.name);
-    of(case.workload).iter().filter(move |column| if fixed_rate { of_fixed_rate(column) } else { column.headline })
+    let of_fixed_rate =
+        |column: &Column| ["a_read_p99_us", "a_update_p99_us", "c_read_p99_us"].contains(&column.name);
+    of(case.workload)
+        .iter()
+        .filter(move |column| if fixed_rate { of_fixed_rate(column) } else { column.headline })
 }
 
 /// The columns of a workload.
 pub fn of(workload: Workload) -> &'static [Column] {
     match workload {
-        Workload::Cedalss => &CEDALSS,
+        Workload::Sequential => &CEDALSS,
         Workload::Lookup | Workload::Huge | Workload::Text | Workload::Small => &LOOKUP,
         Workload::Pairs => &PAIRS,
         Workload::Ycsb => &YCSB,

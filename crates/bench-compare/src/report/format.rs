@@ -1,6 +1,6 @@
 //! Numbers as text.
 
-use crate::workloads::grouped;
+use crate::numbers::grouped;
 
 /// What a figure is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

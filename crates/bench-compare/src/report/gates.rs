@@ -2,8 +2,8 @@
 
 use super::format::{Unit, digits, figure};
 use super::summary::Better;
+use crate::case::{Case, Workload};
 use crate::results::CaseResult;
-use crate::workloads::{Case, Workload};
 
 /// What a figure is divided by.
 #[derive(Debug, Clone, Copy)]
@@ -38,13 +38,15 @@ const BOTH: &[&str] = &["azekura-ordered", "azekura-hash"];
 const MILLION: u64 = 1_000_000;
 
 fn sequential(case: &Case) -> bool {
-    case.workload == Workload::Cedalss && case.value_bytes == 4 && case.records >= MILLION
+    case.workload == Workload::Sequential && case.value_bytes == 4 && case.records >= MILLION
 }
 fn large(case: &Case) -> bool {
-    case.workload == Workload::Cedalss && case.value_bytes == 4096 && case.records >= MILLION / 4
+    case.workload == Workload::Sequential && case.value_bytes == 4096 && case.records >= MILLION / 4
 }
 fn lookup_10m(case: &Case) -> bool {
-    case.workload == Workload::Lookup && case.batch == 65_536 && (10 * MILLION..100 * MILLION).contains(&case.records)
+    case.workload == Workload::Lookup
+        && case.batch == 65_536
+        && (10 * MILLION..100 * MILLION).contains(&case.records)
 }
 fn lookup_100m(case: &Case) -> bool {
     case.workload == Workload::Lookup && case.batch == 65_536 && case.records >= 100 * MILLION
@@ -87,7 +89,12 @@ const fn least(
     Gate { about, ours, figure, against, better: Better::Higher, bound }
 }
 
-const fn most(about: fn(&Case) -> bool, ours: &'static [&'static str], figure: &'static str, bound: f64) -> Gate {
+const fn most(
+    about: fn(&Case) -> bool,
+    ours: &'static [&'static str],
+    figure: &'static str,
+    bound: f64,
+) -> Gate {
     Gate { about, ours, figure, against: Against::One, better: Better::Lower, bound }
 }
 
@@ -173,5 +180,10 @@ fn line(gate: &Gate, ours: &str, result: &CaseResult, all: &[CaseResult]) -> Opt
     let shown = |number: f64| {
         if gate.bound >= 1e5 { figure(number, Unit::Rate) } else { digits(number) }
     };
-    Some(format!("  {mark}  {ours} {}: {}{what} (wanted {sign} {})", gate.figure, shown(got), shown(gate.bound)))
+    Some(format!(
+        "  {mark}  {ours} {}: {}{what} (wanted {sign} {})",
+        gate.figure,
+        shown(got),
+        shown(gate.bound)
+    ))
 }

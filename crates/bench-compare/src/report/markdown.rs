@@ -1,4 +1,5 @@
-//! The summary, a section of Markdown: for every workload Azekura's ratio to the best peer, wins and losses alike.
+//! The summary, a section of Markdown: for every workload Azekura's ratio to the best peer, wins and losses
+//! alike.
 
 use super::format::{digits, figure};
 use super::machine;
@@ -13,10 +14,13 @@ pub fn render(results: &Results) -> String {
     for session in &results.sessions {
         let (date, machine) = (machine::date(session.time_s), machine::describe(session));
         let plural = if session.runs == 1 { "" } else { "s, medians" };
-        let _ = writeln!(text, "- {date}: `{}` ({} run{plural}) on {machine}.", session.command, session.runs);
+        let _ =
+            writeln!(text, "- {date}: `{}` ({} run{plural}) on {machine}.", session.command, session.runs);
     }
-    let versions: Vec<String> =
-        versions(&results.cases).into_iter().map(|(entrant, version)| format!("{} {version}", entrant.title)).collect();
+    let versions: Vec<String> = versions(&results.cases)
+        .into_iter()
+        .map(|(entrant, version)| format!("{} {version}", entrant.title))
+        .collect();
     let _ = writeln!(text, "- Versions: {}.", versions.join(", "));
     let [won, even, lost] = tally(&results.cases);
     let _ = writeln!(text, "- Azekura is better in {won} figures, even in {even}, worse in {lost}.\n");

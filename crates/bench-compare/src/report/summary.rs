@@ -33,8 +33,11 @@ impl Figure {
         let (min, max) = (*values.first()?, *values.last()?);
         let middle = values.len() / 2;
         let upper = *values.get(middle)?;
-        let median =
-            if values.len().is_multiple_of(2) { f64::midpoint(*values.get(middle - 1)?, upper) } else { upper };
+        let median = if values.len().is_multiple_of(2) {
+            f64::midpoint(*values.get(middle - 1)?, upper)
+        } else {
+            upper
+        };
         Some(Self { median, min, max })
     }
 

@@ -3,10 +3,10 @@
 //! A case may say how long a phase takes at most. A load that is stopped then has put fewer records,
 //! and everything after it is about those: `loaded`, not what was asked for.
 
-use super::{Case, Workload};
+use crate::case::{Case, Workload};
+use crate::counters::{self, Io};
 use crate::failure::{Failure, Result, abbreviated};
 use crate::measure::batches::Batches;
-use crate::measure::counters::{self, Io};
 use crate::measure::{Deadline, LOAD, Measured, Watch, count};
 use crate::peers::{Open, Peer, Place, Reader, Store};
 use crate::records::{KeyBuffer, Records, ScanSum, Shuffle};

@@ -30,7 +30,13 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Measured> {
     let store = bench.reopen(&mut measured)?;
     let kept = bench.loaded - removed;
     let gets = bench.case.gets;
-    bench.time_gets(store.as_ref(), "kept_gets", gets.min(kept), |at| order.at(removed + at), &mut measured)?;
+    bench.time_gets(
+        store.as_ref(),
+        "kept_gets",
+        gets.min(kept),
+        |at| order.at(removed + at),
+        &mut measured,
+    )?;
     time_removed_gets(bench, store.as_ref(), &order, gets.min(removed), &mut measured)?;
     store.settle()?;
     store.close()?;

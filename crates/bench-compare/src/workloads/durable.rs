@@ -1,8 +1,9 @@
 //! Durable commits of one record, from one thread and from several, beside the rate at which the
 //! machine itself makes 4 KiB durable.
 
-use super::{Job, Outcome, bench::Bench};
+use super::bench::Bench;
 use crate::failure::{Failure, Result};
+use crate::job::{Job, Outcome};
 use crate::measure::{Measured, Watch, latency};
 use crate::peers::Store;
 use crate::records::KeyBuffer;

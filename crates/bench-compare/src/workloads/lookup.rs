@@ -1,9 +1,9 @@
 //! Scattered keys: inserted batch by batch, reopened, got at random.
 
-use super::Workload;
 use super::bench::Bench;
+use crate::case::Workload;
+use crate::counters::Io;
 use crate::failure::Result;
-use crate::measure::counters::Io;
 use crate::measure::{Measured, Watch};
 use crate::peers::Store;
 use crate::records::{Shuffle, to_u64};

@@ -1,10 +1,11 @@
 //! The time to open a database and get one record, in a process that did not write it.
 
 use super::bench::Bench;
-use super::{Job, Part};
 use crate::child;
+use crate::counters;
 use crate::failure::{Failure, Result};
-use crate::measure::{Measured, count, counters};
+use crate::job::{Job, Part};
+use crate::measure::{Measured, count};
 use crate::records::KeyBuffer;
 use rustix::fs::{Advice, fadvise};
 use std::fs::{self, File};

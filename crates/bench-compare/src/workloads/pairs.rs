@@ -2,8 +2,8 @@
 //! round puts new values, so from the second on it is overwriting that is measured.
 
 use super::bench::{Bench, STRIDE};
+use crate::counters::Io;
 use crate::failure::Result;
-use crate::measure::counters::Io;
 use crate::measure::{Deadline, LOAD, Measured, Watch, count};
 use crate::peers::{Place, Reader, Store};
 use crate::records::{KeyBuffer, to_u64};
@@ -97,7 +97,12 @@ fn get_list(bench: &Bench<'_>, store: &dyn Store, pairs: u64, done: &mut Done) -
     Ok(())
 }
 
-fn get_versions(bench: &Bench<'_>, reader: &mut dyn Reader, indices: std::ops::Range<u64>, version: u64) -> Result<()> {
+fn get_versions(
+    bench: &Bench<'_>,
+    reader: &mut dyn Reader,
+    indices: std::ops::Range<u64>,
+    version: u64,
+) -> Result<()> {
     let mut expected = Vec::new();
     if !matches!(bench.peer.about().place, Place::Helper(_)) {
         let mut key = KeyBuffer::default();

@@ -6,9 +6,9 @@
 //! lose the last of them; it may not lose a part of one, if it has transactions.
 
 use super::bench::Bench;
-use super::{Job, Part};
 use crate::child;
 use crate::failure::{Failure, Result};
+use crate::job::{Job, Part};
 use crate::measure::{Measured, count};
 use crate::peers::Reader;
 use crate::records::KeyBuffer;
@@ -52,7 +52,10 @@ pub fn run(bench: &mut Bench<'_>, job: &Job) -> Result<Measured> {
     drop(reader);
     store.close()?;
     if torn > 0 && bench.peer.about().transactions {
-        return Err(Failure::Usage(format!("{}: {torn} transactions are there in part", bench.peer.about().name)));
+        return Err(Failure::Usage(format!(
+            "{}: {torn} transactions are there in part",
+            bench.peer.about().name
+        )));
     }
     let transactions = committed.div_ceil(bench.case.batch);
     measured.set("kept_percent", 100.0 * count(kept) / count(transactions));

@@ -35,7 +35,8 @@ struct InOrder {
 impl InOrder {
     fn new(bench: &Bench<'_>) -> Self {
         let mut buffer = KeyBuffer::default();
-        let mut key = |index| *bench.records.key(index, &mut buffer).first_chunk::<8>().expect("keys of 8 bytes");
+        let mut key =
+            |index| *bench.records.key(index, &mut buffer).first_chunk::<8>().expect("keys of 8 bytes");
         let mut keys: Vec<([u8; 8], u64)> = (0..bench.loaded).map(|index| (key(index), index)).collect();
         keys.sort_unstable();
         let mut sum = ScanSum::default();

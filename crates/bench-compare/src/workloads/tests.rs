@@ -1,8 +1,10 @@
 //! Each workload runs small on every peer that is here, and no lie goes unnoticed.
 
 use super::bench::Bench;
-use super::{Case, Job, Part, Workload, measure};
+use super::measure;
+use crate::case::{Case, Workload};
 use crate::failure::{Failure, Result};
+use crate::job::{Job, Part};
 use crate::measure::Measured;
 use crate::peers::Peer;
 use crate::peers::memory::{Lie, MemoryPeer};
@@ -37,7 +39,7 @@ fn run(peer: &dyn Peer, workload: Workload, dir: &TestDir) -> Result<Measured> {
 
 /// All but those that need a second process; tests/command.rs has these.
 const ALL: [Workload; 11] = [
-    Workload::Cedalss,
+    Workload::Sequential,
     Workload::Lookup,
     Workload::Huge,
     Workload::Pairs,
@@ -66,7 +68,12 @@ fn every_workload_runs_on_every_peer() {
             for column in columns::of(workload).iter().filter(|column| column.headline) {
                 let optional = ["many_gets_per_s", "ranges_per_s", "reverse_per_s", "e_ops_per_s"];
                 let there = measured.get(column.name).is_some_and(|figure| figure > 0.0);
-                assert!(there || optional.contains(&column.name), "{workload:?} on {}: {}", about.name, column.name);
+                assert!(
+                    there || optional.contains(&column.name),
+                    "{workload:?} on {}: {}",
+                    about.name,
+                    column.name
+                );
             }
         }
     });
@@ -96,7 +103,7 @@ fn a_wrong_value_is_noticed_by_every_workload() {
 fn an_invented_record_and_a_short_scan_are_noticed() {
     let failure = lied(Lie::Invented, Workload::Lookup);
     assert!(matches!(failure, Some(Failure::Unexpected { index: 3000, .. })), "{failure:?}");
-    for workload in [Workload::Cedalss, Workload::Text, Workload::Scan] {
+    for workload in [Workload::Sequential, Workload::Text, Workload::Scan] {
         let failure = lied(Lie::ShortScan, workload);
         assert!(matches!(failure, Some(Failure::WrongScan { .. })), "{failure:?}");
     }
@@ -134,7 +141,8 @@ fn operations_that_are_due_count_from_then() {
     let case = Case { rate_per_s: Some(2000), threads: 2, seconds: 0.2, ..case(Workload::Ycsb) };
     let measured = run_case(&MemoryPeer::new(Lie::None), case, &dir).expect("no lie");
     let figure = |name| measured.get(name).unwrap_or(0.0);
-    // However late they are, each is made, and none before it is due: the last one of each thread after 199 ms.
+    // However late they are, each is made, and none before it is due: the last one of each thread after 199
+    // ms.
     let operations = figure("c_ops_per_s") * figure("c_ops_s");
     assert!((operations - 400.0).abs() < 0.5, "{operations}");
     assert!(figure("c_ops_s") >= 0.199, "{}", figure("c_ops_s"));

@@ -58,7 +58,13 @@ pub struct Buffers {
 
 /// Puts a version of a record.
 #[inline]
-pub fn put(bench: &Bench<'_>, writer: &mut dyn Writer, index: u64, version: u64, buffers: &mut Buffers) -> Result<()> {
+pub fn put(
+    bench: &Bench<'_>,
+    writer: &mut dyn Writer,
+    index: u64,
+    version: u64,
+    buffers: &mut Buffers,
+) -> Result<()> {
     bench.records.versioned_value(index, version, &mut buffers.value);
     writer.put(bench.records.key(index, &mut buffers.key), &buffers.value)
 }

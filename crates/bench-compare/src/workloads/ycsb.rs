@@ -118,8 +118,9 @@ fn sorted_keys(bench: &Bench<'_>) -> Vec<[u8; 8]> {
 
 fn run_mix(shared: &Shared<'_>, mix: &Mix, into: &mut Measured) -> Result<()> {
     let done: Vec<Result<Done>> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            (0..shared.inserted.len()).map(|thread| scope.spawn(move || client(shared, mix, thread))).collect();
+        let threads: Vec<_> = (0..shared.inserted.len())
+            .map(|thread| scope.spawn(move || client(shared, mix, thread)))
+            .collect();
         let joined = threads.into_iter().map(|thread| match thread.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -150,8 +151,11 @@ fn client(shared: &Shared<'_>, mix: &Mix, thread: usize) -> Result<Done> {
         buffers: Buffers::default(),
         random: to_u64(thread) << 40 ^ u64::from(mix.letter.as_bytes()[0]) << 52,
     };
-    let mut done =
-        Done { operations: 0, took: Duration::ZERO, times: KINDS.iter().map(|_| latency::histogram()).collect() };
+    let mut done = Done {
+        operations: 0,
+        took: Duration::ZERO,
+        times: KINDS.iter().map(|_| latency::histogram()).collect(),
+    };
     let interval = interval(shared.bench);
     if interval.is_some() {
         // The system may let a sleeper wake up to 50 µs later, unless asked not to.
@@ -162,7 +166,8 @@ fn client(shared: &Shared<'_>, mix: &Mix, thread: usize) -> Result<Done> {
     let began = Instant::now();
     let mut watch = Watch::start(shared.store);
     loop {
-        let due = interval.map(|interval| began + interval * u32::try_from(done.operations).unwrap_or(u32::MAX));
+        let due =
+            interval.map(|interval| began + interval * u32::try_from(done.operations).unwrap_or(u32::MAX));
         if due.map_or_else(|| began.elapsed(), |due| due - began) >= limit {
             break;
         }

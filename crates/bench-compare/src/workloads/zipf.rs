@@ -40,7 +40,11 @@ impl Zipf {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position from 0 to the number of items")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a position from 0 to the number of items"
+)]
 fn floor(position: f64) -> u64 {
     position as u64
 }

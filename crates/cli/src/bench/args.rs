@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use azekura::{Durability, Kind, Options};
+use azekura::{Durability, Options, TableKind};
 use clap::ValueEnum;
 
 use super::data::{Dataset, KeyShape, ValueShape};
@@ -33,7 +33,7 @@ pub enum Order {
 
 /// The kind of table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TableKind {
+pub enum KindArgument {
     /// In the order of the keys
     Ordered,
     /// In hash order
@@ -60,20 +60,22 @@ pub enum Keys {
 
 /// Arguments of `bench`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Sizes take units (512MiB, 4k), counts too (10M). Values are incompressible, and every byte\n\
+#[command(
+    after_help = "Sizes take units (512MiB, 4k), counts too (10M). Values are incompressible, and every byte\n\
                   that is read is compared with what was written.\n\n\
                   Example:\n  azekura bench\n  \
                   azekura bench --value-size 4 --records 10M --transactions 10k\n  \
                   azekura bench --order random --table hash --records 100M --cache 512MiB\n  \
                   azekura bench --order random --keys text --records 5M --batch 100k\n  \
-                  azekura bench --order durable --seconds 5")]
+                  azekura bench --order durable --seconds 5"
+)]
 pub struct Args {
     /// What to measure
     #[arg(long, value_enum, default_value = "sequential")]
     pub order: Order,
     /// The kind of table
     #[arg(long, value_enum, default_value = "ordered")]
-    pub table: TableKind,
+    pub table: KindArgument,
     /// Records
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = parse_positive)]
     pub records: u64,
@@ -247,10 +249,10 @@ impl Args {
     }
 
     /// The kind of table, as the engine names it.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> TableKind {
         match self.table {
-            TableKind::Ordered => Kind::Ordered,
-            TableKind::Hash => Kind::Hash,
+            KindArgument::Ordered => TableKind::Ordered,
+            KindArgument::Hash => TableKind::Hash,
         }
     }
 

@@ -199,7 +199,13 @@ fn append_and_sync(file: &mut File, block: &[u8]) -> std::io::Result<()> {
 }
 
 /// Commits in as many threads as `written` has places, which count each thread's records.
-fn commit_in_threads(args: &Args, db: &Db, table: &Table, data: &Dataset, written: &mut [u64]) -> Outcome<Run> {
+fn commit_in_threads(
+    args: &Args,
+    db: &Db,
+    table: &Table,
+    data: &Dataset,
+    written: &mut [u64],
+) -> Outcome<Run> {
     let stop = AtomicBool::new(false);
     let started = Instant::now();
     let results = std::thread::scope(|scope| {

@@ -154,7 +154,7 @@ fn load(args: &Args, db: &Db, table: &Table, data: &Dataset) -> Outcome {
         next = end;
         progress.set(next);
     }
-    Ok(db.settle()?)
+    Ok(db.compact()?)
 }
 
 /// What the writer did.
@@ -248,7 +248,8 @@ fn read(args: &Args, table: &Table, data: &Dataset, stop: &AtomicBool) -> Outcom
 
 /// An empty histogram of nanoseconds, to three figures.
 pub fn latencies() -> Outcome<Histogram<u64>> {
-    Histogram::new_with_bounds(1, MAX_LATENCY_NS, 3).map_err(|error| Failure::Usage(format!("histogram: {error}")))
+    Histogram::new_with_bounds(1, MAX_LATENCY_NS, 3)
+        .map_err(|error| Failure::Usage(format!("histogram: {error}")))
 }
 
 /// Every record is there with one of its versions.

@@ -53,6 +53,6 @@ fn settle_if_asked(args: &Args, db: &Db) -> Outcome<Option<f64>> {
         return Ok(None);
     }
     let started = Instant::now();
-    db.settle()?;
+    db.compact()?;
     Ok(Some(started.elapsed().as_secs_f64()))
 }

@@ -16,10 +16,9 @@ pub struct Place {
 impl Place {
     /// The file asked for, which must not exist, or one of our own in the temporary directory.
     pub fn new(args: &Args) -> Outcome<Place> {
-        let path = args
-            .path
-            .clone()
-            .unwrap_or_else(|| std::env::temp_dir().join(format!("azekura-bench-{}.azk", std::process::id())));
+        let path = args.path.clone().unwrap_or_else(|| {
+            std::env::temp_dir().join(format!("azekura-bench-{}.azk", std::process::id()))
+        });
         if path.exists() {
             let text = format!("{} exists already: bench makes a new file", path.display());
             return Err(Failure::Usage(text));

@@ -102,8 +102,11 @@ impl SequentialTable {
             whole(row.write_mb_per_s),
             whole(row.read_mb_per_s),
         ];
-        let costs =
-            vec![known(row.written_bytes, bytes), known(row.write_calls, grouped), known(row.peak_rss_bytes, bytes)];
+        let costs = vec![
+            known(row.written_bytes, bytes),
+            known(row.write_calls, grouped),
+            known(row.peak_rss_bytes, bytes),
+        ];
         let cells = if self.is_wide { [amounts, speeds, costs] } else { [amounts, costs, speeds] };
         self.layout.print_row(&cells.concat(), output)
     }
@@ -136,7 +139,11 @@ fn speeds() -> Vec<Column> {
 }
 
 fn costs() -> Vec<Column> {
-    vec![Column::new("bytes", "written", 7), Column::new("write", "calls", 6), Column::new("peak", "memory", 7)]
+    vec![
+        Column::new("bytes", "written", 7),
+        Column::new("write", "calls", 6),
+        Column::new("peak", "memory", 7),
+    ]
 }
 
 /// The columns of the terminal, when standard output is one.
@@ -199,8 +206,12 @@ pub fn print_random(row: &random::Row, output: &mut Output) -> Outcome {
 fn load_lines(row: &random::Row) -> Vec<Line> {
     let ms = |time: f64| seconds(time / 1e3);
     let settled = row.settle_s.map(|time| format!(", settled in {}", seconds(time)));
-    let load =
-        format!("in {}{}, closed in {}", seconds(row.write_s), settled.unwrap_or_default(), seconds(row.flush_s));
+    let load = format!(
+        "in {}{}, closed in {}",
+        seconds(row.write_s),
+        settled.unwrap_or_default(),
+        seconds(row.flush_s)
+    );
     let transactions = format!(
         "mean of {} transactions; p99 {}, longest {}",
         grouped(row.transactions),
@@ -209,7 +220,8 @@ fn load_lines(row: &random::Row) -> Vec<Line> {
     );
     let growth = "the last 5 % of transactions against the first".to_owned();
     let raw = as_f64(row.total_bytes) / as_f64(row.records);
-    let written = format!("{} written in {} calls", known(row.written_bytes, bytes), known(row.write_calls, grouped));
+    let written =
+        format!("{} written in {} calls", known(row.written_bytes, bytes), known(row.write_calls, grouped));
     vec![
         ("inserts", rate(row.inserts_per_s), load),
         ("transaction", ms(row.batch_mean_ms), transactions),
@@ -240,7 +252,10 @@ fn per_record(database: f64, raw: f64) -> String {
 }
 
 fn amplification(written: Option<u64>, total: u64) -> String {
-    written.map_or_else(|| UNKNOWN.to_owned(), |written| format!("{:.2}×", as_f64(written) / as_f64(total.max(1))))
+    written.map_or_else(
+        || UNKNOWN.to_owned(),
+        |written| format!("{:.2}×", as_f64(written) / as_f64(total.max(1))),
+    )
 }
 
 /// The card of the mixed order.
@@ -256,7 +271,8 @@ pub fn print_mixed(row: &mixed::Row, output: &mut Output) -> Outcome {
         grouped(row.batch),
         seconds(row.transaction_max_ms / 1e3)
     );
-    let written = format!("{} written in {} calls", known(row.written_bytes, bytes), known(row.write_calls, grouped));
+    let written =
+        format!("{} written in {} calls", known(row.written_bytes, bytes), known(row.write_calls, grouped));
     print_card(
         &[
             ("gets", rate(row.gets_per_s), "random, each of the newest commit".into()),

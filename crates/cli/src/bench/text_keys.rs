@@ -42,8 +42,8 @@ const HOSTS: [&str; 16] = [
     "api.example.dev",
 ];
 const WORDS: [&str; 16] = [
-    "index", "archive", "2024", "2025", "article", "image", "user", "item", "tag", "search", "page", "v1", "static",
-    "catalog", "log", "about",
+    "index", "archive", "2024", "2025", "article", "image", "user", "item", "tag", "search", "page", "v1",
+    "static", "catalog", "log", "about",
 ];
 
 /// The inverse of an odd number modulo 2^64, by Newton's iteration: each doubles the right bits.

@@ -12,7 +12,9 @@ use crate::units;
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status 3 when anything is wrong.\n\nExample:\n  azekura check fruit.azk && echo sound")]
+#[command(
+    after_help = "Exit status 3 when anything is wrong.\n\nExample:\n  azekura check fruit.azk && echo sound"
+)]
 pub struct Args {
     #[command(flatten)]
     pub file: FileArg,

@@ -61,7 +61,10 @@ pub fn run(args: &Args) -> Outcome {
     let (from, to) = if args.to_file.is_some() {
         let from = store::open_to_read(&file.path)?;
         store::open_table(&from, from_name)?;
-        (from, store::open_to_write(target, Durability::Eventual, look).map_err(|failure| failure.at(target))?)
+        (
+            from,
+            store::open_to_write(target, Durability::Eventual, look).map_err(|failure| failure.at(target))?,
+        )
     } else {
         let db = store::open_to_write(target, Durability::Eventual, |db| {
             store::open_table(db, from_name)?;
@@ -75,7 +78,8 @@ pub fn run(args: &Args) -> Outcome {
     let (records, bytes) = copied?;
     store::close(to);
     if args.json.json {
-        let report = serde_json::json!({ "from": from_name, "to": to_name, "records": records, "bytes": bytes });
+        let report =
+            serde_json::json!({ "from": from_name, "to": to_name, "records": records, "bytes": bytes });
         return output::print_json(&report);
     }
     let (from, to) = (bytes::quoted(from_name), bytes::quoted(to_name));
@@ -101,7 +105,9 @@ fn must_not_be_left(db: &Db, unfinished: &str, is_source: bool) -> Outcome {
             "{name} is the name that the copy needs until it is whole; rename the table first"
         ))),
         Ok(_) => {
-            let text = format!("table {name} is there, as a copy that was cut off leaves it (azekura drop removes it)");
+            let text = format!(
+                "table {name} is there, as a copy that was cut off leaves it (azekura drop removes it)"
+            );
             Err(Failure::Usage(text))
         }
     }
@@ -134,12 +140,20 @@ fn copy(from: &Db, source: &Table, to: &Db, unfinished: &str, name: &str) -> Out
         Ok(()) => failure.noted("nothing was copied"),
         Err(error) => {
             let name = bytes::quoted(unfinished);
-            failure.noted(&format!("a part of the copy is left as table {name}, which could not be removed: {error}"))
+            failure.noted(&format!(
+                "a part of the copy is left as table {name}, which could not be removed: {error}"
+            ))
         }
     })
 }
 
-fn copy_records(from: &Db, source: &Table, to: &Db, target: &Table, stop: &AtomicBool) -> Outcome<(u64, u64)> {
+fn copy_records(
+    from: &Db,
+    source: &Table,
+    to: &Db,
+    target: &Table,
+    stop: &AtomicBool,
+) -> Outcome<(u64, u64)> {
     let at_source = |error: azekura::Error| Failure::from(error).at(from.path());
     let at_target = |error: azekura::Error| Failure::from(error).at(to.path());
     let snapshot = from.read();

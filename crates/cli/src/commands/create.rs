@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use azekura::{Db, Durability, Error, Kind, Options};
+use azekura::{Db, Durability, Error, Options, TableKind};
 
 use crate::failure::{Failure, Outcome};
 use crate::output_file::check_target;
@@ -10,7 +10,9 @@ use crate::store::{self, FileArg, JsonArg, TableArg, kind_name};
 
 /// Arguments of `create`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  azekura create fruit.azk\n  azekura create fruit.azk --table prices --hash")]
+#[command(
+    after_help = "Example:\n  azekura create fruit.azk\n  azekura create fruit.azk --table prices --hash"
+)]
 pub struct Args {
     #[command(flatten)]
     pub file: FileArg,
@@ -29,7 +31,7 @@ pub struct Args {
 /// Runs `create`. An existing table is an error, whatever its kind. A new database is made beside its
 /// name, table and all, so that a failure leaves nothing.
 pub fn run(args: &Args) -> Outcome {
-    let kind = if args.hash { Kind::Hash } else { Kind::Ordered };
+    let kind = if args.hash { TableKind::Hash } else { TableKind::Ordered };
     let (path, name) = (&args.file.path, &args.table.table);
     store::check_name(name)?;
     if !path.exists() {
@@ -51,7 +53,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// Makes a new database.
-fn make(path: &Path, name: &str, kind: Kind) -> Outcome {
+fn make(path: &Path, name: &str, kind: TableKind) -> Outcome {
     let unfinished = check_target(path, &[], false)?.unfinished()?;
     // Nobody knows the file by the name that the engine does.
     let failed = |error: azekura::Error| match error {

@@ -28,5 +28,9 @@ pub fn run(Args { of: args }: &Args) -> Outcome {
     if args.json.json {
         return output::print_json(&serde_json::json!({ "table": args.table, "records": records }));
     }
-    output::print_line(&format!("dropped table {}{}", bytes::quoted(&args.table), store::with_records(records)))
+    output::print_line(&format!(
+        "dropped table {}{}",
+        bytes::quoted(&args.table),
+        store::with_records(records)
+    ))
 }

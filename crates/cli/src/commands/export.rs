@@ -26,8 +26,10 @@ const STDOUT_NAMES: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd
 
 /// Arguments of `export`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Each line is a key, a tab and a value, with \\t \\n \\r \\\\ \\0 and \\xNN escapes.\n\n\
-                  Example:\n  azekura export fruit.azk fruit.tsv\n  azekura export fruit.azk | gzip > fruit.tsv.gz")]
+#[command(
+    after_help = "Each line is a key, a tab and a value, with \\t \\n \\r \\\\ \\0 and \\xNN escapes.\n\n\
+                  Example:\n  azekura export fruit.azk fruit.tsv\n  azekura export fruit.azk | gzip > fruit.tsv.gz"
+)]
 pub struct Args {
     #[command(flatten)]
     pub file: FileArg,

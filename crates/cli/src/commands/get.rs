@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use crate::arguments;
 use crate::bytes::{self, Form, FormArg, JsonRecord};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Output};
@@ -9,11 +10,13 @@ use crate::store::{self, FileArg, JsonArg, TableArg};
 
 /// Arguments of `get`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "A value that is not UTF-8 is printed with \\xNN escapes; --raw prints any value as it is.\n\
+#[command(
+    after_help = "A value that is not UTF-8 is printed with \\xNN escapes; --raw prints any value as it is.\n\
                   A key from standard input is every byte of it: printf, not echo, which adds a line feed.\n\
                   Exit status 1 when there is no such key.\n\n\
                   Example:\n  azekura get fruit.azk apple\n  azekura get photos.azk cat.jpg --raw > cat.jpg\n  \
-                  printf 'two\\nlines' | azekura get fruit.azk -")]
+                  printf 'two\\nlines' | azekura get fruit.azk -"
+)]
 pub struct Args {
     #[command(flatten)]
     pub file: FileArg,
@@ -34,7 +37,7 @@ pub struct Args {
 /// Runs `get`.
 pub fn run(args: &Args) -> Outcome {
     let form = args.form.form();
-    let key = bytes::argument(&args.key, form)?;
+    let key = arguments::argument(&args.key, form)?;
     let db = store::open_to_read(&args.file.path)?;
     let table = store::open_table(&db, &args.table.table)?;
     let Some(value) = table.get(&key)? else {

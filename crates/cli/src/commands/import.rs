@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 use azekura::{Db, Durability, Table, WriteTxn};
 
 use crate::bytes::{self, Form, FormArg};
+use crate::failure::EXIT_INTERRUPTED;
 use crate::failure::{Failure, Outcome};
-use crate::interrupt::{Deferred, EXIT_INTERRUPTED};
+use crate::interrupt::Deferred;
 use crate::output;
 use crate::output_file::is_same;
 use crate::progress::{Progress, Unit};
@@ -119,7 +120,11 @@ fn locked(import: &Mutex<Import>) -> MutexGuard<'_, Import> {
 ///
 /// # Errors
 /// What the database meets.
-pub fn import_from(db: &Db, table: &Table, input: &mut dyn BufRead) -> azekura::Result<(u64, Option<String>)> {
+pub fn import_from(
+    db: &Db,
+    table: &Table,
+    input: &mut dyn BufRead,
+) -> azekura::Result<(u64, Option<String>)> {
     let import = Mutex::new(Import::new(db, table, Form::Text));
     let read = read_lines(&import, input, &AtomicBool::new(false));
     let bad = match read {

@@ -22,8 +22,7 @@ pub fn run(args: &Args) -> Outcome {
     let tables = db.tables();
     let stats = db.stats();
     if args.json.json {
-        let named =
-            |table: &azekura::TableInfo| serde_json::json!({ "table": table.name, "kind": kind_name(table.kind) });
+        let named = |table: &azekura::TableInfo| serde_json::json!({ "table": table.name, "kind": kind_name(table.kind) });
         return output::print_json(&serde_json::json!({
             "path": args.file.path.to_string_lossy(),
             "file_bytes": stats.file_bytes,
@@ -41,8 +40,10 @@ pub fn run(args: &Args) -> Outcome {
         0..1_000 => units::bytes(bytes),
         _ => format!("{} ({} bytes)", units::bytes(bytes), units::grouped(bytes)),
     };
-    let names: Vec<String> =
-        tables.iter().map(|table| format!("{} ({})", shown_name(&table.name), kind_name(table.kind))).collect();
+    let names: Vec<String> = tables
+        .iter()
+        .map(|table| format!("{} ({})", shown_name(&table.name), kind_name(table.kind)))
+        .collect();
     output::print_labelled(&[
         ("database", harmless(&args.file.path.display().to_string())),
         ("file", size(stats.file_bytes)),

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 
 use azekura::{Db, Durability};
 
-use crate::bytes::{self, FormArg};
+use crate::arguments;
+use crate::bytes::FormArg;
 use crate::commands::get::not_found;
 use crate::failure::Outcome;
 use crate::store::{self, FileArg, TableArg};
@@ -28,7 +29,7 @@ pub struct Args {
 /// Runs `remove`.
 pub fn run(args: &Args) -> Outcome {
     let form = args.form.form();
-    let key = bytes::argument(&args.key, form)?;
+    let key = arguments::argument(&args.key, form)?;
     let name = &args.table.table;
     let look = |db: &Db| match store::open_table(db, name)?.contains(&key) {
         Ok(false) => Err(not_found(&key, name, form)),

@@ -32,7 +32,8 @@ pub fn run(args: &Args) -> Outcome {
     let keys = Keys::of(&args.of.keys, args.form.form())?;
     // An empty prefix is more likely a variable that was not set than a wish.
     if keys.are_all() {
-        let text = "remove-range needs --from, --to or --prefix, and not an empty one (clear removes all records)";
+        let text =
+            "remove-range needs --from, --to or --prefix, and not an empty one (clear removes all records)";
         return Err(Failure::Usage(text.to_owned()));
     }
     let name = &args.of.table.table;

@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Outcome {
         Error::NoSpace { .. } | Error::Poisoned { .. } | Error::Corrupt { .. } => at_out(error),
         other => other.into(),
     })?;
-    db.compact(|_| {}).map_err(at_out)?;
+    db.shrink(|_| {}).map_err(at_out)?;
     store::close(db);
     unfinished.publish()?;
     let mut output = Output::new();
@@ -55,7 +55,11 @@ pub fn run(args: &Args) -> Outcome {
         print(&report, &mut output)?;
     }
     output.finish()?;
-    super::corrupt_unless_none(&args.file, report.losses.len() as u64 + report.losses_unlisted, ["loss", "losses"])
+    super::corrupt_unless_none(
+        &args.file,
+        report.losses.len() as u64 + report.losses_unlisted,
+        ["loss", "losses"],
+    )
 }
 
 fn json(report: &SalvageReport) -> serde_json::Value {

@@ -57,7 +57,13 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// Writes one record. `line` is a buffer, reused from record to record.
-fn write_record(args: &Args, key: &[u8], value: Option<&[u8]>, line: &mut Vec<u8>, output: &mut Output) -> Outcome {
+fn write_record(
+    args: &Args,
+    key: &[u8],
+    value: Option<&[u8]>,
+    line: &mut Vec<u8>,
+    output: &mut Output,
+) -> Outcome {
     let form = args.form.form();
     if args.json {
         return output.json(&JsonRecord::new(key, value, form));

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 
 use azekura::{Db, Durability, KEY_BYTES_MAX};
 
-use crate::bytes::{self, FormArg};
+use crate::arguments;
+use crate::bytes::FormArg;
 use crate::failure::{Failure, Outcome};
 use crate::store::{self, FileArg, TableArg};
 use crate::units;
@@ -35,12 +36,14 @@ pub struct Args {
 /// Runs `set`. Standard input is read before the database is opened: a slow pipe locks nobody out.
 pub fn run(args: &Args) -> Outcome {
     let form = args.form.form();
-    bytes::one_from_stdin(("KEY", &args.key), ("VALUE", &args.value))?;
-    let key = bytes::argument(&args.key, form)?;
-    let value = bytes::argument(&args.value, form)?;
+    arguments::one_from_stdin(("KEY", &args.key), ("VALUE", &args.value))?;
+    let key = arguments::argument(&args.key, form)?;
+    let value = arguments::argument(&args.value, form)?;
     if key.len() > KEY_BYTES_MAX {
         let bytes = units::grouped(u64::try_from(key.len()).unwrap_or(u64::MAX));
-        return Err(Failure::Usage(format!("the key has {bytes} bytes, at most {KEY_BYTES_MAX} are allowed")));
+        return Err(Failure::Usage(format!(
+            "the key has {bytes} bytes, at most {KEY_BYTES_MAX} are allowed"
+        )));
     }
     let name = &args.table.table;
     let look = |db: &Db| store::open_table(db, name).map(drop);

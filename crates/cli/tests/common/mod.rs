@@ -64,7 +64,11 @@ impl Place {
     }
 
     /// Runs the binary with so much input.
-    pub fn run_with_input<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>, input: &[u8]) -> Ran {
+    pub fn run_with_input<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+        input: &[u8],
+    ) -> Ran {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary runs");
@@ -78,7 +82,11 @@ impl Place {
 
 /// Sends a signal to a process, which may have ended.
 pub fn signal(child: &std::process::Child, name: &str) {
-    let kill = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).stderr(Stdio::null()).status();
+    let kill = Command::new("kill")
+        .arg(format!("-{name}"))
+        .arg(child.id().to_string())
+        .stderr(Stdio::null())
+        .status();
     kill.expect("kill runs");
 }
 

@@ -1,6 +1,7 @@
-//! The coverage-guided fuzzer: libFuzzer around the targets of `sim fuzz`, on the stable toolchain. `cargo xtask fuzz`
-//! builds and runs it. The target is named by `AZEKURA_TARGET`; into the folder `AZEKURA_SEEDS` it first writes the inputs
-//! to begin with, unless they are there; arguments are libFuzzer's.
+//! The coverage-guided fuzzer: libFuzzer around the targets of `sim fuzz`, on the stable toolchain.
+//! `cargo xtask fuzz` builds and runs it. The target is named by `AZEKURA_TARGET`; into the folder
+//! `AZEKURA_SEEDS` it first writes the inputs to begin with, unless they are there; arguments are
+//! libFuzzer's.
 
 #![no_main]
 

@@ -1,9 +1,9 @@
 //! Canaries: the engine is broken on purpose in one way after the other, and the command that watches the
 //! promise must notice. Without this, a command that finds nothing proves nothing.
 //!
-//! The engine has the breaks only in builds with `--cfg azekura_canary`. Unless it is one itself, this command makes
-//! such a build of `sim`, in a folder of its own under `target/`, and runs it once for each canary, which the environment
-//! picks; and once for each command with none, when nothing may be found.
+//! The engine has the breaks only in builds with `--cfg azekura_canary`. Unless it is one itself, this
+//! command makes such a build of `sim`, in a folder of its own under `target/`, and runs it once for each
+//! canary, which the environment picks; and once for each command with none, when nothing may be found.
 
 use crate::report::{Limits, Run, Verdict};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,11 @@ const EVERY_BIT_OF_VALUES: &[&str] = &["flips", "--every-bit", "--part", "70/100
 const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60"];
 
 const CANARIES: [Canary; 14] = [
-    Canary { name: "skip_sync", broken: "a checkpoint is written without syncing what it names", command: CRASH_SMALL },
+    Canary {
+        name: "skip_sync",
+        broken: "a checkpoint is written without syncing what it names",
+        command: CRASH_SMALL,
+    },
     Canary {
         name: "publish_first",
         broken: "durable commits are acknowledged before they are logged",
@@ -109,7 +113,10 @@ fn program() -> Result<PathBuf, String> {
     }
     let target = root().join("target").join("canary");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root()).env("RUSTFLAGS", "--cfg azekura_canary").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    command
+        .current_dir(root())
+        .env("RUSTFLAGS", "--cfg azekura_canary")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
     command.args(["build", "--quiet", "--package", "sim", "--target-dir"]).arg(&target);
     let status = command.status().map_err(|e| e.to_string())?;
     if !status.success() {
@@ -120,8 +127,8 @@ fn program() -> Result<PathBuf, String> {
 
 fn controls(run: &Run, program: &Path) {
     for (arguments, name) in CONTROLS {
-        if let Err(e) =
-            call(program, arguments, "", run.seed).and_then(|(found, said)| if found == 0 { Ok(()) } else { Err(said) })
+        if let Err(e) = call(program, arguments, "", run.seed)
+            .and_then(|(found, said)| if found == 0 { Ok(()) } else { Err(said) })
         {
             run.violation(format!("{name} without a canary: {e}"));
         }
@@ -158,7 +165,10 @@ fn canaries(run: &Run, program: &Path) {
 /// that line (it crashed, or its watchdog ended it) has judged nothing, so it has noticed nothing either.
 fn call(program: &Path, arguments: &[&str], canary: &str, seed: u64) -> Result<(u64, String), String> {
     let mut command = Command::new(program);
-    command.args(arguments).args(["--seed", &seed.to_string(), "--violations", "1"]).env("AZEKURA_CANARY", canary);
+    command
+        .args(arguments)
+        .args(["--seed", &seed.to_string(), "--violations", "1"])
+        .env("AZEKURA_CANARY", canary);
     let output = command.output().map_err(|e| e.to_string())?;
     let last = last_line(&output);
     let mut words = last.split(' ').skip_while(|word| *word != "violations").skip(1);

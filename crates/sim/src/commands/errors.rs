@@ -20,7 +20,8 @@ const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const HANG_SECONDS: u64 = 120;
 
-const CALLS: [Call; 7] = [Call::Read, Call::Write, Call::Sync, Call::SetLen, Call::Allocate, Call::Punch, Call::Name];
+const CALLS: [Call; 7] =
+    [Call::Read, Call::Write, Call::Sync, Call::SetLen, Call::Allocate, Call::Punch, Call::Name];
 
 /// Makes calls fail.
 pub fn run(limits: &Limits) -> Verdict {

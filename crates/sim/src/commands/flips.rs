@@ -2,13 +2,13 @@
 //! Opening, reading and checking give the right values or errors; never a panic, a wrong value, a hang,
 //! or an allocation much larger than the file. What a read trips over, `check` reports.
 //!
-//! Databases that were closed must give their last state or an error, and so must one that was left open after its log
-//! had rested, if the damage is within one block: a frame vouches for the last ones then. Wider damage may take the
-//! last frames and what vouches for them; that cannot be told from a torn write, so there an older state is an answer
-//! too. How many such answers there were is printed.
+//! Databases that were closed must give their last state or an error, and so must one that was left open
+//! after its log had rested, if the damage is within one block: a frame vouches for the last ones then. Wider
+//! damage may take the last frames and what vouches for them; that cannot be told from a torn write, so there
+//! an older state is an answer too. How many such answers there were is printed.
 //!
-//! `--every-bit` flips each bit of a database of 1 MiB, one after the other, or with `--part 3/100` the third of a
-//! hundred parts of them (`every.rs`).
+//! `--every-bit` flips each bit of a database of 1 MiB, one after the other, or with `--part 3/100` the third
+//! of a hundred parts of them (`every.rs`).
 
 mod every;
 mod sample;
@@ -122,7 +122,15 @@ fn every_bit(run: &Run, watchdog: &Watchdog, tally: &Tally, part: Part) {
     }
 }
 
-fn look(run: &Run, watchdog: &Watchdog, tally: &Tally, sample: &Sample, disk: &Disk, read_only: bool, damage: &Damage) {
+fn look(
+    run: &Run,
+    watchdog: &Watchdog,
+    tally: &Tally,
+    sample: &Sample,
+    disk: &Disk,
+    read_only: bool,
+    damage: &Damage,
+) {
     let what = &damage.what;
     watchdog.at(format!("{}, {what}", sample.name));
     let to_write = if read_only { "" } else { ", opened to write" };
@@ -134,7 +142,13 @@ fn look(run: &Run, watchdog: &Watchdog, tally: &Tally, sample: &Sample, disk: &D
 }
 
 /// Counts what was found.
-fn found(run: &Run, tally: &Tally, sample: &Sample, found: Result<Outcome, String>, what: impl Fn() -> String) {
+fn found(
+    run: &Run,
+    tally: &Tally,
+    sample: &Sample,
+    found: Result<Outcome, String>,
+    what: impl Fn() -> String,
+) {
     run.tried(1);
     match found {
         Ok(out) => {

@@ -54,7 +54,12 @@ pub fn run(arguments: &Arguments) -> Verdict {
         run.outcome(format!("{}, input {n}", target.name), result);
     });
     for (target, seeds, done) in &inputs {
-        run.note(format!("{}: {} seeds, {} mutations", target.name, seeds.len(), done.load(Ordering::Relaxed)));
+        run.note(format!(
+            "{}: {} seeds, {} mutations",
+            target.name,
+            seeds.len(),
+            done.load(Ordering::Relaxed)
+        ));
     }
     run.verdict()
 }

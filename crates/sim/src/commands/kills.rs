@@ -17,7 +17,7 @@ use crate::kills::verify::{Found, verify};
 use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;
 use crate::watchdog::Watchdog;
-use azekura::{Db, Error, Kind, Options};
+use azekura::{Db, Error, Options, TableKind};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -28,8 +28,8 @@ use std::time::{Duration, Instant};
 const LIVES: u64 = 25;
 /// How long a silent child is left alone beyond its delay: the machine may be busy.
 const SILENCE: Duration = Duration::from_millis(400);
-/// How often, and how many times, the disk is timed meanwhile, and how many times the longest write the child gets
-/// besides.
+/// How often, and how many times, the disk is timed meanwhile, and how many times the longest write the child
+/// gets besides.
 const PROBE: Duration = Duration::from_millis(20);
 const PROBES: u128 = (QUIET_DELAY.as_millis() + SILENCE.as_millis()).div_ceil(PROBE.as_millis());
 const PROBE_TIMES: u32 = 6;
@@ -56,9 +56,8 @@ pub fn run(limits: &Limits) -> Verdict {
     run.on_all_processors(|n| {
         let mut rng = Rng::of(run.seed, n);
         match Victim::new(rng.number(), n) {
-            Ok(mut victim) => {
-                victim.live(&run, &mut rng, &totals, &|life| watchdog.at(format!("database {n}, life {life}")))
-            }
+            Ok(mut victim) => victim
+                .live(&run, &mut rng, &totals, &|life| watchdog.at(format!("database {n}, life {life}"))),
             Err(e) => run.violation(format!("database {n}: {e}")),
         }
     });
@@ -157,7 +156,9 @@ impl Victim {
             }
             Death::Silent(_) => {
                 let is_quiet = || self.oracle.quiet().load(Ordering::SeqCst) != 0;
-                wait_for(&mut child, is_quiet).and_then(|()| self.silence(&mut child)).and_then(|()| self.locked())
+                wait_for(&mut child, is_quiet)
+                    .and_then(|()| self.silence(&mut child))
+                    .and_then(|()| self.locked())
             }
         };
         let killed = child.kill().and_then(|()| child.wait());
@@ -173,7 +174,8 @@ impl Victim {
         let text = |e: std::io::Error| format!("timing the disk: {e}");
         let mut probe = std::fs::File::create(self.folder.join("probe")).map_err(text)?;
         let mut longest = Duration::ZERO;
-        // Waits are counted, not the clock's time: while all of us are stopped, the child can do nothing either.
+        // Waits are counted, not the clock's time: while all of us are stopped, the child can do nothing
+        // either.
         for _ in 0..PROBES {
             wait(child, PROBE)?;
             let began = Instant::now();
@@ -248,7 +250,7 @@ impl Victim {
         if verify(&other, &self.oracle, self.seed, &mut self.models)? != found {
             return Err("two readers see different states".into());
         }
-        if reader.create_table("no", Kind::Hash).is_ok() || reader.flush().is_ok() {
+        if reader.create_table("no", TableKind::Hash).is_ok() || reader.flush().is_ok() {
             return Err("a reader writes".into());
         }
         drop((reader, other));

@@ -16,7 +16,7 @@ use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;
 use crate::watchdog::Watchdog;
 use answers::{Variant, answers, operations};
-use azekura::{Durability, Kind};
+use azekura::{Durability, TableKind};
 
 const HANG_SECONDS: u64 = 120;
 /// Settings that each list of operations is run under, besides the reference.
@@ -52,7 +52,7 @@ const REFERENCE: Variant = Variant {
     setting: Setting::QUIET,
     memory_bytes: 8 << 20,
     durability: Durability::Eventual,
-    kinds: [Kind::Ordered, Kind::Hash],
+    kinds: [TableKind::Ordered, TableKind::Hash],
     reopen_odds: 0,
     tidy_odds: 0,
 };
@@ -69,7 +69,7 @@ fn variant(rng: &mut Rng) -> Variant {
         },
         memory_bytes: *rng.pick(&[8 << 20, 16 << 20, 64 << 20]),
         durability: *rng.pick(&[Durability::Eventual, Durability::Sync]),
-        kinds: [Kind::Ordered, *rng.pick(&[Kind::Hash, Kind::Ordered])],
+        kinds: [TableKind::Ordered, *rng.pick(&[TableKind::Hash, TableKind::Ordered])],
         reopen_odds: *rng.pick(&[0, 15, 60]),
         tidy_odds: *rng.pick(&[0, 10, 40]),
     }

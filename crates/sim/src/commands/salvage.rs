@@ -1,11 +1,12 @@
 //! Salvage: files damaged at random give back every record of every page that is whole.
 //!
-//! A trial makes a database of random tables, widths and sizes, with merges, holes, moved tails and large values,
-//! some small enough for the manifest, closed or with its last commits and tables in the log only, and damages copies of it. What must come back is asked of the
-//! engine: it reads a copy in which all is mended but pages, values and log frames, key by key. A key that it can read
-//! must be there with that value; what it knows to be absent must be, as long as the manifest is whole. Whatever
-//! else comes back must have been written at some time. Of the log each frame has one commit, so that those of
-//! damaged frames are known.
+//! A trial makes a database of random tables, widths and sizes, with merges, holes, moved tails and large
+//! values, some small enough for the manifest, closed or with its last commits and tables in the log only,
+//! and damages copies of it. What must come back is asked of the engine: it reads a copy in which all is
+//! mended but pages, values and log frames, key by key. A key that it can read must be there with that value;
+//! what it knows to be absent must be, as long as the manifest is whole. Whatever else comes back must have
+//! been written at some time. Of the log each frame has one commit, so that those of damaged frames are
+//! known.
 
 mod blocks;
 mod world;
@@ -15,7 +16,7 @@ use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;
 use crate::watchdog::Watchdog;
 use azekura::storage::MemStorage;
-use azekura::{Db, Kind, SalvageReport, salvage_on};
+use azekura::{Db, SalvageReport, Table, TableKind, salvage_on};
 use blocks::{BLOCK, Blocks, What};
 use std::collections::{BTreeMap, BTreeSet};
 use world::{World, value_of};
@@ -115,7 +116,9 @@ fn trial(world: &World, blocks: &Blocks, damaged: &[u8]) -> Result<(), String> {
     let report = match salvage_on(&storage, PATH, &out, |_| {}) {
         Ok(report) => report,
         // Nothing is left that says whose it is: no page or frame may be there, then.
-        Err(azekura::Error::NotADatabase { .. }) if blocks.whole_ones(&world.bytes, damaged) < 2 => return Ok(()),
+        Err(azekura::Error::NotADatabase { .. }) if blocks.whole_ones(&world.bytes, damaged) < 2 => {
+            return Ok(());
+        }
         Err(e) => return Err(failed(e)),
     };
     let compared = compare(world, blocks, damaged, &expected, &out, &report);
@@ -144,6 +147,33 @@ fn expected(world: &World, blocks: &Blocks, damaged: &[u8]) -> Result<Expected, 
     Ok(Expected { readable, in_doubt })
 }
 
+/// What of a damaged file tells of the rest.
+struct Intact {
+    /// One of the superblocks.
+    has_root: bool,
+    /// The label of a run.
+    has_label: bool,
+    /// All labels.
+    labelled: bool,
+}
+
+impl Intact {
+    fn of(world: &World, blocks: &Blocks, damaged: &[u8], report: &SalvageReport) -> Result<Intact, String> {
+        let same = |range: std::ops::Range<usize>| damaged.get(range.clone()) == Some(&world.bytes[range]);
+        let has_root = same(0..BLOCK) || same(BLOCK..2 * BLOCK);
+        let labels = blocks.all(What::Label);
+        let has_label = labels.iter().any(|b| same(b * BLOCK..(b + 1) * BLOCK));
+        let labelled = blocks.all(What::Meta).iter().all(|b| same(b * BLOCK..(b + 1) * BLOCK));
+        if !report.manifest
+            && has_root
+            && blocks.all(What::Manifest).iter().all(|b| same(b * BLOCK..(b + 1) * BLOCK))
+        {
+            return Err("the manifest is whole, but was not used".into());
+        }
+        Ok(Intact { has_root, has_label, labelled })
+    }
+}
+
 fn compare(
     world: &World,
     blocks: &Blocks,
@@ -156,14 +186,7 @@ fn compare(
     if let Some(problem) = out.check(|_| {}).map_err(failed)?.problems.first() {
         return Err(format!("the new database is not sound: {problem}"));
     }
-    let same = |range: std::ops::Range<usize>| damaged.get(range.clone()) == Some(&world.bytes[range]);
-    let has_root = same(0..BLOCK) || same(BLOCK..2 * BLOCK);
-    let labels = blocks.all(What::Label);
-    let has_label = labels.iter().any(|b| same(b * BLOCK..(b + 1) * BLOCK));
-    let labelled = blocks.all(What::Meta).iter().all(|b| same(b * BLOCK..(b + 1) * BLOCK));
-    if !report.manifest && has_root && blocks.all(What::Manifest).iter().all(|b| same(b * BLOCK..(b + 1) * BLOCK)) {
-        return Err("the manifest is whole, but was not used".into());
-    }
+    let Intact { has_root, has_label, labelled } = Intact::of(world, blocks, damaged, report)?;
     let logged: BTreeSet<_> = world.logged.iter().flatten().collect();
     for (n, (name, is_hash)) in world.tables.iter().enumerate() {
         let table = match out.open_table(name) {
@@ -171,7 +194,7 @@ fn compare(
             Err(_) => out.open_table(&format!("table-{}", n + 1)).ok(),
         };
         // Of a table of which only commits are left nobody may be able to tell that its keys are hashes.
-        if *is_hash && table.as_ref().is_some_and(|t| t.kind() == Kind::Ordered) {
+        if *is_hash && table.as_ref().is_some_and(|t| t.kind() == TableKind::Ordered) {
             let text = format!("table {}: of which kind", n + 1);
             if !report.losses.iter().any(|loss| loss.starts_with(&text)) {
                 return Err(format!("{name} is of another kind, and nobody says so"));
@@ -181,8 +204,9 @@ fn compare(
         for ((_, key), written) in world.history.range((n, Vec::new())..(n + 1, Vec::new())) {
             let id = (n, key.clone());
             let found = table.as_ref().map_or(Ok(None), |t| t.get(key)).map_err(failed)?;
-            let was_written =
-                found.as_ref().is_none_or(|v| written.iter().any(|w| w.1 as usize == v.len() && value_of(*w) == *v));
+            let was_written = found
+                .as_ref()
+                .is_none_or(|v| written.iter().any(|w| w.1 as usize == v.len() && value_of(*w) == *v));
             if !was_written {
                 return Err(format!("{name}: {key:02x?} has a value that was never written"));
             }
@@ -200,27 +224,39 @@ fn compare(
                 match wanted {
                     _ if found == *wanted || is_unknown || is_gone => true,
                     // What is in free space may come back, and what range deletes hid that are lost.
-                    None => !report.manifest || report.losses.iter().any(|loss| loss.contains("range deletes")),
+                    None => {
+                        !report.manifest || report.losses.iter().any(|loss| loss.contains("range deletes"))
+                    }
                     // A value that was moved in parts may be unknown, and is reported.
                     Some(v) => {
-                        !report.manifest && (may_be_older || (report.values_lost > 0 && !stands_whole(damaged, v)))
+                        !report.manifest
+                            && (may_be_older || (report.values_lost > 0 && !stands_whole(damaged, v)))
                     }
                 }
             });
             if !right {
-                let len = |v: &Option<Vec<u8>>| v.as_ref().map_or("nothing".into(), |v| format!("{} bytes", v.len()));
+                let len = |v: &Option<Vec<u8>>| {
+                    v.as_ref().map_or("nothing".into(), |v| format!("{} bytes", v.len()))
+                };
                 let wanted = wanted.map_or("nothing".into(), len);
                 return Err(format!("{name}: {:02x?} has {}, should have {wanted}", key, len(&found)));
             }
         }
         if let Some(table) = table {
-            let known = |key: &[u8]| world.history.contains_key(&(n, key.to_vec()));
-            for record in table.cursor().map_err(failed)?.owned() {
-                let (key, _) = record.map_err(failed)?;
-                if !known(&key) {
-                    return Err(format!("{name}: {key:02x?} was never written"));
-                }
-            }
+            knows_all_keys(world, n, &table)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether every key of a table was put once.
+fn knows_all_keys(world: &World, n: usize, table: &Table) -> Result<(), String> {
+    let failed = |e: azekura::Error| e.to_string();
+    let known = |key: &[u8]| world.history.contains_key(&(n, key.to_vec()));
+    for record in table.cursor().map_err(failed)?.owned() {
+        let (key, _) = record.map_err(failed)?;
+        if !known(&key) {
+            return Err(format!("{}: {key:02x?} was never written", table.name()));
         }
     }
     Ok(())

@@ -86,7 +86,8 @@ fn soak(run: &Run, path: &Path, time: Duration) -> Result<(), String> {
             }
         }
         load.stop.store(true, Ordering::Relaxed);
-        let mut ended = threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into())));
+        let mut ended =
+            threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into())));
         let outcome = ended.find(Result::is_err).unwrap_or(Ok(()));
         let gauges = (processors.join(), disk.join());
         if !matches!(gauges, (Ok(Ok(())), Ok(Ok(())))) {
@@ -101,6 +102,22 @@ fn soak(run: &Run, path: &Path, time: Duration) -> Result<(), String> {
     }
     let raw_bytes_max = load.raw_bytes_max;
     drop(load);
+    note_extremes(run, &fullest, &largest);
+    if time >= LONG && largest.file_bytes > FILE_FACTOR * raw_bytes_max + FILE_BESIDE {
+        run.violation(format!(
+            "the file was {} bytes long for at most {raw_bytes_max} of records",
+            largest.file_bytes
+        ));
+    }
+    close_and_idle(run, path, db, largest.file_bytes)?;
+    if open_files() != files_before {
+        run.violation(format!("{files_before:?} files were open before, {:?} after closing", open_files()));
+    }
+    Ok(())
+}
+
+/// Says what memory was made of when it was fullest, and the file when it was longest.
+fn note_extremes(run: &Run, fullest: &(u64, Stats, (usize, usize)), largest: &Stats) {
     let (large, small) = fullest.2;
     run.note(format!(
         "memory was fullest with {}; {} MiB were allocated in large pieces, {} in small ones (the cache is a mapping)",
@@ -108,31 +125,30 @@ fn soak(run: &Run, path: &Path, time: Duration) -> Result<(), String> {
         large >> 20,
         small >> 20
     ));
-    run.note(format!("the file was longest with {}", parts(&largest)));
-    if time >= LONG && largest.file_bytes > FILE_FACTOR * raw_bytes_max + FILE_BESIDE {
-        run.violation(format!("the file was {} bytes long for at most {raw_bytes_max} of records", largest.file_bytes));
-    }
+    run.note(format!("the file was longest with {}", parts(largest)));
+}
+
+/// Closes the database, opens it again, puts everything once more, and leaves it alone: the file is short
+/// each time.
+fn close_and_idle(run: &Run, path: &Path, db: Db, longest_bytes: u64) -> Result<(), String> {
+    let text = |e: azekura::Error| e.to_string();
     let raw_bytes = raw_bytes(&db).map_err(text)?;
     let began = Instant::now();
     db.close().map_err(text)?;
     let length = std::fs::metadata(path).map_err(|e| e.to_string())?.len();
     judge_length(run, &format!("closed in {:.1?}", began.elapsed()), length, raw_bytes);
-    // Everything is put once more, and the file left alone.
     let db = Options::new().memory_bytes(BUDGET).open(path).map_err(text)?;
     drop(Load::new(db.clone()).map_err(text)?);
     idle(run, &db)?;
-    file(run, &db, largest.file_bytes)?;
-    db.close().map_err(text)?;
-    if open_files() != files_before {
-        run.violation(format!("{files_before:?} files were open before, {:?} after closing", open_files()));
-    }
-    Ok(())
+    file(run, &db, longest_bytes)?;
+    db.close().map_err(text)
 }
 
 /// What memory and file are made of, in MiB.
 fn parts(stats: &Stats) -> String {
     let mib = |bytes: u64| bytes >> 20;
-    let runs: Vec<String> = stats.levels.iter().map(|l| format!("{} {}", &l.table[..1], mib(l.bytes))).collect();
+    let runs: Vec<String> =
+        stats.levels.iter().map(|l| format!("{} {}", &l.table[..1], mib(l.bytes))).collect();
     format!(
         "{} MiB of memtables, {} of cache, {} of log, {} of value segments, {} of holes, {} of runs ({})",
         mib(stats.memtable_bytes),
@@ -145,8 +161,8 @@ fn parts(stats: &Stats) -> String {
     )
 }
 
-/// The GNU allocator keeps what each of a dozen threads has freed for that thread, up to as much again as is in
-/// use (measured: 112 MiB in place of 62). What is to be measured is what the engine uses.
+/// The GNU allocator keeps what each of a dozen threads has freed for that thread, up to as much again as is
+/// in use (measured: 112 MiB in place of 62). What is to be measured is what the engine uses.
 fn one_arena() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -166,7 +182,8 @@ fn pauses(run: &Run, load: &Load) {
         run.violation(format!("{} took {:?}, of which the machine took {:?}", s.what, s.took, s.taken));
     }
     let long = slow.iter().filter(|s| s.took > PAUSE_MAX).count();
-    let own = slow.iter().filter(|s| s.took > PAUSE_MAX && s.took.saturating_sub(s.taken.own) <= PAUSE_MAX).count();
+    let own =
+        slow.iter().filter(|s| s.took > PAUSE_MAX && s.took.saturating_sub(s.taken.own) <= PAUSE_MAX).count();
     let all = slow.iter().filter(|s| s.took > PAUSE_MAX && s.left() <= PAUSE_MAX).count();
     let worst = slow.first().map_or("none over 50 ms".to_owned(), |s| {
         format!("{} with {:?}, of which the machine took {:?}", s.what, s.took, s.taken)
@@ -238,7 +255,7 @@ fn idle(run: &Run, db: &Db) -> Result<(), String> {
 /// The file is small when compacted, and sound.
 fn file(run: &Run, db: &Db, file_max: u64) -> Result<(), String> {
     let raw_bytes = raw_bytes(db).map_err(|e| e.to_string())?;
-    let report = db.compact(|_| {}).map_err(|e| e.to_string())?;
+    let report = db.shrink(|_| {}).map_err(|e| e.to_string())?;
     judge_length(run, "compacted", report.after_bytes, raw_bytes);
     let problems = db.check(|_| {}).map_err(|e| e.to_string())?.problems;
     if !problems.is_empty() {

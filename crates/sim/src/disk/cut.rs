@@ -166,7 +166,8 @@ impl Disk {
         let d = self.lock();
         let mut kept = choice.ops.iter().copied();
         let disk = d.copy(|node| node.cut(&mut kept));
-        let names = choice.names.checked_sub(1).and_then(|i| d.waiting_names.get(i)).unwrap_or(&d.safe_names).clone();
+        let names =
+            choice.names.checked_sub(1).and_then(|i| d.waiting_names.get(i)).unwrap_or(&d.safe_names).clone();
         drop(d);
         {
             let mut fresh = disk.lock();
@@ -231,7 +232,8 @@ impl Disk {
 
 /// Which of `n` operations are there: all subsets if they are few.
 fn subsets(n: usize, all_up_to: usize) -> Vec<Vec<Kept>> {
-    let of = |yes: &dyn Fn(usize) -> bool| (0..n).map(|i| if yes(i) { Kept::Yes } else { Kept::No }).collect();
+    let of =
+        |yes: &dyn Fn(usize) -> bool| (0..n).map(|i| if yes(i) { Kept::Yes } else { Kept::No }).collect();
     if n <= all_up_to {
         return (0..1usize << n).map(|bits| of(&|i| bits >> i & 1 == 1)).collect();
     }

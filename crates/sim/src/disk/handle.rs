@@ -6,7 +6,9 @@
 //! kin).
 
 use super::{Call, Disk, Effect, Inner, Node, Op, Waiting, cut};
-use azekura::storage::{DiskRoom, File, FileMapping, OpenMode, Storage, read_fully, uninterrupted, write_fully};
+use azekura::storage::{
+    DiskRoom, File, FileMapping, OpenMode, Storage, read_fully, uninterrupted, write_fully,
+};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -117,7 +119,8 @@ impl Inner {
         };
         let has_room = if sparse { self.nodes[node].written } else { self.nodes[node].now.len };
         let full = end > self.bytes_max.max(has_room);
-        let entered = if full && !self.dead { Err(io::Error::from_raw_os_error(ENOSPC)) } else { self.enter(call) };
+        let entered =
+            if full && !self.dead { Err(io::Error::from_raw_os_error(ENOSPC)) } else { self.enter(call) };
         let was_dead = self.dead && entered.is_err();
         let len_before = self.nodes[node].now.len;
         match entered {
@@ -305,7 +308,8 @@ impl File for Handle {
         let mut d = self.disk.lock();
         let shown = d.mapping.then(|| d.nodes[self.node].now.show());
         drop(d);
-        let file = shown.map(|shown| shown.unwrap_or_else(|e| panic!("a mapped file of the simulated disk: {e}")));
+        let file =
+            shown.map(|shown| shown.unwrap_or_else(|e| panic!("a mapped file of the simulated disk: {e}")));
         file.map(|file| Arc::new(FileMapping::new(file)))
     }
 }

@@ -19,7 +19,8 @@ impl Clone for Shown {
 }
 
 impl Shown {
-    /// Does the same to the file as was done to the bytes. Where it cannot, there is nothing to be learnt from going on.
+    /// Does the same to the file as was done to the bytes. Where it cannot, there is nothing to be learnt
+    /// from going on.
     pub(super) fn follow(&self, change: impl FnOnce(&File) -> io::Result<()>) {
         if let Some(file) = &self.0
             && let Err(e) = change(file)

@@ -3,7 +3,8 @@
 
 use crate::rng::Rng;
 
-const NUMBERS: [u64; 12] = [0, 1, 7, 8, 255, 256, 65_535, 65_536, 0x7fff_ffff, 0xffff_ffff, u64::MAX >> 1, u64::MAX];
+const NUMBERS: [u64; 12] =
+    [0, 1, 7, 8, 255, 256, 65_535, 65_536, 0x7fff_ffff, 0xffff_ffff, u64::MAX >> 1, u64::MAX];
 
 /// Damages `bytes` in a few places, perhaps with pieces of `other`; the result has at most `max` bytes.
 pub fn mutate(bytes: &mut Vec<u8>, other: &[u8], rng: &mut Rng, max: usize) {

@@ -3,7 +3,7 @@
 
 use super::{contents, options};
 use azekura::storage::MemStorage;
-use azekura::{Db, Durability, Kind, WriteOptions};
+use azekura::{Db, Durability, TableKind, WriteOptions};
 use std::ops::Bound;
 use std::path::Path;
 
@@ -22,13 +22,15 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         _ => Vec::new(),
     };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
-    let mut files: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
     files.sort();
     seeds.extend(files.iter().filter_map(|path| std::fs::read(path).ok()));
     seeds
 }
 
-const TSV: [&str; 4] = ["apple\tred\nbanana\tyellow\r\n", "a\\t\\n\\r\\\\\\0\\x41\t\\xff\n", "no tab\n", "a\tb\tc"];
+const TSV: [&str; 4] =
+    ["apple\tred\nbanana\tyellow\r\n", "a\\t\\n\\r\\\\\\0\\x41\t\\xff\n", "no tab\n", "a\tb\tc"];
 
 /// Small databases of different kinds: closed, killed with a log to replay, with ranges and large values.
 fn databases() -> Vec<Vec<u8>> {
@@ -50,15 +52,15 @@ fn databases() -> Vec<Vec<u8>> {
 }
 
 fn few(db: &Db) -> azekura::Result<()> {
-    let table = db.table("few", Kind::Ordered)?;
+    let table = db.table("few", TableKind::Ordered)?;
     table.put(b"apple", b"red")?;
-    db.table("none", Kind::Hash)?;
+    db.table("none", TableKind::Hash)?;
     table.put(b"banana", b"yellow")
 }
 
 /// Records of one width, in more than one run.
 fn many(db: &Db) -> azekura::Result<()> {
-    let table = db.table("many", Kind::Hash)?;
+    let table = db.table("many", TableKind::Hash)?;
     for round in 0..2u64 {
         let mut txn = db.write();
         for i in 0..700u64 {
@@ -72,13 +74,18 @@ fn many(db: &Db) -> azekura::Result<()> {
 
 /// Records of all widths, deletes, a range delete, values apart, a transaction over two tables.
 fn mixed(db: &Db) -> azekura::Result<()> {
-    let tables = [db.table("ordered", Kind::Ordered)?, db.table("hash", Kind::Hash)?];
+    let tables = [db.table("ordered", TableKind::Ordered)?, db.table("hash", TableKind::Hash)?];
     for round in 0..3u64 {
-        let mut txn = db.write_with(WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() });
+        let mut txn =
+            db.write_with(WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() });
         for i in 0..40u64 {
             let key = format!("key {i}{}", "+".repeat(usize::try_from(i % 23).unwrap_or(0)));
             let len = if i == 7 { 3000 } else { i * 3 + round };
-            txn.put(&tables[usize::from(i % 3 == 0)], key.as_bytes(), &vec![b'v'; usize::try_from(len).unwrap_or(0)])?;
+            txn.put(
+                &tables[usize::from(i % 3 == 0)],
+                key.as_bytes(),
+                &vec![b'v'; usize::try_from(len).unwrap_or(0)],
+            )?;
         }
         txn.remove(&tables[1], b"key 3+++")?;
         txn.remove_range(&tables[0], Bound::Included(b"key 31"), Bound::Excluded(b"key 34"))?;

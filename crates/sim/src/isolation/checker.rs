@@ -288,7 +288,8 @@ impl<'a> Check<'a> {
     }
 
     fn told(&self, cycle: &[(usize, Order)]) -> String {
-        let steps: Vec<String> = cycle.iter().map(|&(n, order)| format!("{} -{order:?}->", self.txn(n))).collect();
+        let steps: Vec<String> =
+            cycle.iter().map(|&(n, order)| format!("{} -{order:?}->", self.txn(n))).collect();
         steps.join(" ")
     }
 }

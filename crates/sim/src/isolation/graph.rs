@@ -51,7 +51,8 @@ impl Graph {
     pub fn cycle(&self, reads: Reads, allowed: impl Fn(Order) -> bool) -> Option<Vec<(usize, Order)>> {
         let allowed = |order| allowed(order) && (reads != Reads::None || order != Order::ReadWrite);
         let component = self.components(&allowed);
-        let inside = |from: usize, (to, order): (usize, Order)| allowed(order) && component[from] == component[to];
+        let inside =
+            |from: usize, (to, order): (usize, Order)| allowed(order) && component[from] == component[to];
         for from in 0..self.edges.len() {
             for &(to, order) in &self.edges[from] {
                 // A cycle without reads may begin anywhere; others begin at one.
@@ -177,7 +178,11 @@ mod tests {
     fn cycles_are_told_apart_by_their_reads() {
         let all = |_| true;
         let none = graph(&[(0, 1, WR), (1, 2, RW), (2, 3, WR), (0, 3, RW), (4, 5, RW)]);
-        assert!([Reads::None, Reads::One, Reads::Apart, Reads::Some].iter().all(|&r| none.cycle(r, all).is_none()));
+        assert!(
+            [Reads::None, Reads::One, Reads::Apart, Reads::Some]
+                .iter()
+                .all(|&r| none.cycle(r, all).is_none())
+        );
         let one = graph(&[(0, 1, RW), (1, 2, WR), (2, 0, WR)]);
         assert!(one.cycle(Reads::None, all).is_none());
         assert_eq!(one.cycle(Reads::One, all), Some(vec![(0, RW), (1, WR), (2, WR)]));

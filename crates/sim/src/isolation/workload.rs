@@ -7,7 +7,7 @@
 
 use super::history::{Element, History, Key, Op, Txn};
 use crate::rng::Rng;
-use azekura::{Db, Durability, Error, Isolation, Kind, ReadTxn, Table, WriteOptions, WriteTxn};
+use azekura::{Db, Durability, Error, Isolation, ReadTxn, Table, TableKind, WriteOptions, WriteTxn};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -55,7 +55,7 @@ fn list_of(value: Option<&[u8]>) -> Vec<Element> {
 
 /// Runs about `txns` transactions and gives their history.
 pub fn make(db: &Db, isolation: Isolation, txns: u64, rng: &mut Rng) -> Result<(History, Counts), Error> {
-    let tables = [db.table("ordered", Kind::Ordered)?, db.table("hash", Kind::Hash)?];
+    let tables = [db.table("ordered", TableKind::Ordered)?, db.table("hash", TableKind::Hash)?];
     let (clock, next, done) = (AtomicU64::new(1), AtomicU32::new(1), AtomicU64::new(0));
     let shared = &Shared { db, tables, isolation, clock, next, done };
     let stop = AtomicBool::new(false);
@@ -63,7 +63,8 @@ pub fn make(db: &Db, isolation: Isolation, txns: u64, rng: &mut Rng) -> Result<(
     let mut keeper = Rng(rng.number());
     let (mut history, mut counts) = (History::default(), Counts::default());
     std::thread::scope(|s| {
-        let threads: Vec<_> = seeds.iter().map(|&seed| s.spawn(move || shared.run(Rng(seed), txns))).collect();
+        let threads: Vec<_> =
+            seeds.iter().map(|&seed| s.spawn(move || shared.run(Rng(seed), txns))).collect();
         let keeping = s.spawn(|| keep(db, &mut keeper, &stop));
         let mut outcome = Ok(());
         for thread in threads {
@@ -92,8 +93,8 @@ fn keep(db: &Db, rng: &mut Rng, stop: &AtomicBool) -> Result<(), Error> {
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(std::time::Duration::from_micros(rng.below(6000)));
         match rng.below(6) {
-            0 => db.settle()?,
-            1 => db.compact(|_| {}).map(|_| ())?,
+            0 => db.compact()?,
+            1 => db.shrink(|_| {}).map(|_| ())?,
             2 => db.sync()?,
             _ => db.flush()?,
         }

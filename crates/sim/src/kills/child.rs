@@ -136,7 +136,8 @@ impl Child<'_> {
             threads.push(s.spawn(move || self.keep(&mut keeper)));
             std::thread::sleep(Duration::from_millis(for_ms));
             self.stop.store(true, Ordering::SeqCst);
-            let mut ended = threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into())));
+            let mut ended =
+                threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into())));
             ended.find(Result::is_err).unwrap_or(Ok(()))
         })
     }
@@ -169,7 +170,13 @@ impl Child<'_> {
         Ok(())
     }
 
-    fn commit(&self, tables: &[Table; 2], writer: usize, i: u64, commit: &super::plan::Commit) -> Result<(), Error> {
+    fn commit(
+        &self,
+        tables: &[Table; 2],
+        writer: usize,
+        i: u64,
+        commit: &super::plan::Commit,
+    ) -> Result<(), Error> {
         let durability = if commit.durable { Durability::Sync } else { Durability::Eventual };
         let isolation = if i.is_multiple_of(2) { Isolation::Serializable } else { Isolation::Snapshot };
         let mut txn = self.db.write_with(WriteOptions { durability: Some(durability), isolation });
@@ -183,7 +190,8 @@ impl Child<'_> {
                 Write::Remove(t, slot) => txn.remove(&tables[t], &key(writer, slot))?,
                 Write::Range(from, to) => {
                     let (from, to) = (key(writer, from), key(writer, to));
-                    let (from, to) = (std::ops::Bound::Included(&from[..]), std::ops::Bound::Excluded(&to[..]));
+                    let (from, to) =
+                        (std::ops::Bound::Included(&from[..]), std::ops::Bound::Excluded(&to[..]));
                     txn.remove_range(&tables[0], from, to)?;
                 }
             }
@@ -200,8 +208,8 @@ impl Child<'_> {
             std::thread::sleep(Duration::from_micros(rng.below(12_000)));
             let then = self.oracle.acknowledged();
             let done = match rng.below(12) {
-                0 => self.db.compact(|_| {}).map(|_| ()),
-                1 => self.db.settle(),
+                0 => self.db.shrink(|_| {}).map(|_| ()),
+                1 => self.db.compact(),
                 2..=3 => self.db.flush(),
                 4..=5 => self.next_step(),
                 _ => self.db.sync(),

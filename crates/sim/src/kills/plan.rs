@@ -5,13 +5,13 @@
 //! commits also move money between accounts that all writers share, which the sum must survive.
 
 use crate::rng::Rng;
-use azekura::Kind;
+use azekura::TableKind;
 use std::collections::BTreeMap;
 
 /// The most writers there are.
 pub const WRITERS: usize = 4;
 /// The tables of records.
-pub const TABLES: [(&str, Kind); 2] = [("ordered", Kind::Ordered), ("hash", Kind::Hash)];
+pub const TABLES: [(&str, TableKind); 2] = [("ordered", TableKind::Ordered), ("hash", TableKind::Hash)];
 /// Slots of each writer in each table; from the first long one on, keys are not of eight bytes.
 const SLOTS: u64 = 240;
 const SLOTS_SHORT: u64 = 160;

@@ -17,7 +17,10 @@ pub fn verify(db: &Db, oracle: &Oracle, seed: u64, models: &mut [Model; WRITERS]
         *n = newest(db, w)?;
         let known = oracle.known(w);
         if *n < known.durable {
-            return Err(format!("writer {w}: {n} commits are there, but {} were durable ({known:?})", known.durable));
+            return Err(format!(
+                "writer {w}: {n} commits are there, but {} were durable ({known:?})",
+                known.durable
+            ));
         }
         if *n > known.begun {
             return Err(format!("writer {w}: {n} commits are there, but {} were begun", known.begun));
@@ -52,8 +55,10 @@ fn prefix(oracle: &Oracle, found: Found) -> Result<(), String> {
 
 /// The tables are those after some step that was done or begun.
 fn steps(db: &Db, oracle: &Oracle) -> Result<(), String> {
-    let names: Vec<String> = db.tables().into_iter().map(|t| t.name).filter(|n| n.starts_with("extra")).collect();
-    let (done, begun) = (oracle.steps_done().load(Ordering::SeqCst), oracle.steps_begun().load(Ordering::SeqCst));
+    let names: Vec<String> =
+        db.tables().into_iter().map(|t| t.name).filter(|n| n.starts_with("extra")).collect();
+    let (done, begun) =
+        (oracle.steps_done().load(Ordering::SeqCst), oracle.steps_begun().load(Ordering::SeqCst));
     let after = |n: u64| match step(n) {
         (name, true) if n > 0 => vec![name],
         _ => Vec::new(),
@@ -90,7 +95,10 @@ fn records(db: &Db, seed: u64, found: Found, models: &mut [Model; WRITERS]) -> R
             let value = table.get(key).map_err(|e| format!("get: {e}"))?;
             if value.as_deref() != Some(&bytes(stamp)[..]) {
                 let what = value.map_or("nothing".into(), |v| format!("{} other bytes", v.len()));
-                return Err(format!("table {name}: {:?} has {what}, commits {found:?}", String::from_utf8_lossy(key)));
+                return Err(format!(
+                    "table {name}: {:?} has {what}, commits {found:?}",
+                    String::from_utf8_lossy(key)
+                ));
             }
         }
         let mut others = 0;
@@ -104,7 +112,9 @@ fn records(db: &Db, seed: u64, found: Found, models: &mut [Model; WRITERS]) -> R
             }
         }
         if others > 0 || sum != 0 {
-            return Err(format!("table {name}: {others} records that nobody wrote; the accounts' sum is {sum}"));
+            return Err(format!(
+                "table {name}: {others} records that nobody wrote; the accounts' sum is {sum}"
+            ));
         }
     }
     Ok(())

@@ -4,15 +4,18 @@
 //! behind those of others, for longer than the engine ever makes it wait. What of an operation's time the
 //! machine took is told apart like this:
 //!
-//! - *Its own thread*: the kernel counts how long each thread was ready to run and did not; exactly that is read
-//!   before and after each operation ([`Waits`]).
+//! - *Its own thread*: the kernel counts how long each thread was ready to run and did not; exactly that is
+//!   read before and after each operation ([`Waits`]).
 //! - *Another thread*: it may have waited for somebody who holds a lock, or syncs for it, and did not run. A
-//!   sampler reads the same count of every thread but those that merge (which are meant to wait), and the thread
-//!   that waited longest meanwhile is taken. Not the sum of all: they do not wait for each other one by one.
-//! - *Nobody ran*: the process was stopped, or the whole machine. The sampler was late then, and was not even ready.
+//!   sampler reads the same count of every thread but those that merge (which are meant to wait), and the
+//!   thread that waited longest meanwhile is taken. Not the sum of all: they do not wait for each other one
+//!   by one.
+//! - *Nobody ran*: the process was stopped, or the whole machine. The sampler was late then, and was not even
+//!   ready.
 //! - *Disk*: a thread writes 4 KiB to a file of its own, durably, again and again, and times it.
 //!
-//! What is left is the engine's. How much was excused is shown: on a machine of one's own it should be nothing.
+//! What is left is the engine's. How much was excused is shown: on a machine of one's own it should be
+//! nothing.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -131,8 +134,8 @@ impl Machine {
         removed
     }
 
-    /// How much of a span of time the machine took from an operation whose thread waited `own` for a processor.
-    /// Call it a few samples later.
+    /// How much of a span of time the machine took from an operation whose thread waited `own` for a
+    /// processor. Call it a few samples later.
     pub fn within(&self, from: Instant, to: Instant, own: Duration) -> Taken {
         let samples = lock(&self.samples);
         let before = samples.partition_point(|s| s.at <= from).checked_sub(1).and_then(|i| samples.get(i));
@@ -141,10 +144,16 @@ impl Machine {
             return Taken { own: own.min(to - from), other: Duration::ZERO };
         };
         let of = |tid| before.waited.iter().find(|w| w.0 == tid).map_or(Duration::ZERO, |w| w.1);
-        let other = after.waited.iter().map(|&(tid, waited)| waited.saturating_sub(of(tid))).max().unwrap_or_default();
+        let other = after
+            .waited
+            .iter()
+            .map(|&(tid, waited)| waited.saturating_sub(of(tid)))
+            .max()
+            .unwrap_or_default();
         let stood = after.stood.saturating_sub(before.stood);
-        let overlap =
-            |&(began, took): &(Instant, Duration)| (began + took).min(to).saturating_duration_since(began.max(from));
+        let overlap = |&(began, took): &(Instant, Duration)| {
+            (began + took).min(to).saturating_duration_since(began.max(from))
+        };
         let disk: Duration = lock(&self.disk).iter().map(overlap).sum();
         let own = (own + stood.max(disk)).min(to - from);
         Taken { own, other: other.min((to - from).saturating_sub(own)) }
@@ -207,13 +216,20 @@ mod tests {
         let machine = Machine::default();
         let t = Instant::now();
         let ms = Duration::from_millis;
-        let sample =
-            |at, one, two, stood| Sample { at: t + ms(at), waited: vec![(1, ms(one)), (2, ms(two))], stood: ms(stood) };
+        let sample = |at, one, two, stood| Sample {
+            at: t + ms(at),
+            waited: vec![(1, ms(one)), (2, ms(two))],
+            stood: ms(stood),
+        };
         *machine.samples.lock().unwrap() =
             vec![sample(0, 100, 0, 0), sample(5, 103, 1, 0), sample(50, 110, 30, 4)].into();
         let taken = |own, other| Taken { own: ms(own), other: ms(other) };
         assert_eq!(machine.within(t, t + ms(4), ms(0)), taken(0, 3));
-        assert_eq!(machine.within(t + ms(1), t + ms(40), ms(2)), taken(6, 30), "the longest wait, not the sum");
+        assert_eq!(
+            machine.within(t + ms(1), t + ms(40), ms(2)),
+            taken(6, 30),
+            "the longest wait, not the sum"
+        );
         assert_eq!(machine.within(t + ms(60), t + ms(70), ms(0)), taken(0, 0));
         machine.disk.lock().unwrap().push_back((t + ms(10), ms(20)));
         assert_eq!(machine.within(t + ms(15), t + ms(40), ms(0)), taken(15, 10));

@@ -4,7 +4,7 @@
 
 use super::gauges::{Machine, Taken, Waits};
 use crate::rng::Rng;
-use azekura::{Db, Durability, Kind, Table, WriteOptions};
+use azekura::{Db, Durability, Table, TableKind, WriteOptions};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -60,7 +60,7 @@ const SMALL_BYTES: usize = 100;
 impl Load {
     /// Makes the tables and fills them.
     pub fn new(db: Db) -> azekura::Result<Load> {
-        let tables = [db.table("ordered", Kind::Ordered)?, db.table("hash", Kind::Hash)?];
+        let tables = [db.table("ordered", TableKind::Ordered)?, db.table("hash", TableKind::Hash)?];
         let large = KEYS.div_ceil(LARGE_EVERY) * 2 * LARGE_BYTES as u64;
         let raw_bytes_max = 2 * KEYS * (8 + SMALL_BYTES as u64) + large;
         let load = Load {
@@ -194,5 +194,7 @@ fn value(key: u64, salt: u64) -> Vec<u8> {
 }
 
 fn is_value(key: u64, value: &[u8]) -> bool {
-    value.len() >= 16 && value[..8] == key.to_le_bytes() && value[16..].iter().all(|&b| b == (key % 251) as u8)
+    value.len() >= 16
+        && value[..8] == key.to_le_bytes()
+        && value[16..].iter().all(|&b| b == (key % 251) as u8)
 }

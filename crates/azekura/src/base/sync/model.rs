@@ -43,6 +43,10 @@ impl<T> Mutex<T> {
         Mutex(base::Mutex::new(value))
     }
 
+    pub(crate) fn ranked(_rank: super::Rank, value: T) -> Mutex<T> {
+        Mutex::new(value)
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)), &self.0)
     }

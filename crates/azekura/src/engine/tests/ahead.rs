@@ -2,7 +2,7 @@
 
 use super::hooked::{Call, Hooked};
 use crate::api::{Db, Options};
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,16 +17,16 @@ fn options() -> Options {
     Options::new().memory_bytes(8 << 20)
 }
 
-/// A database of small and of large values, each in a table of its own, on a disk whose reads take a while; and how
-/// often it is told of reads to come.
+/// A database of small and of large values, each in a table of its own, on a disk whose reads take a while;
+/// and how often it is told of reads to come.
 fn slow() -> (Hooked, Arc<AtomicU64>) {
     let disk = Hooked::default();
     let db = Db::open_on(&disk, "db", options()).unwrap();
     for (name, len) in [("small", 200), ("large", 1_500)] {
-        let table = db.table(name, Kind::Ordered).unwrap();
+        let table = db.table(name, TableKind::Ordered).unwrap();
         table.put_many((0..RECORDS).map(|i| (i.to_be_bytes(), value(i, len)))).unwrap();
     }
-    db.settle().unwrap();
+    db.compact().unwrap();
     db.close().unwrap();
     let hints = Arc::new(AtomicU64::new(0));
     let counted = hints.clone();
@@ -79,7 +79,11 @@ fn walks_ask_for_pages_and_values_ahead_both_ways() {
             for n in 0..RECORDS {
                 let i = if forward { n } else { RECORDS - 1 - n };
                 let (key, found) = if forward { cursor.next() } else { cursor.prev() }.unwrap().unwrap();
-                assert_eq!((key, found.bytes().unwrap()), (&i.to_be_bytes()[..], &value(i, len)[..]), "{name}");
+                assert_eq!(
+                    (key, found.bytes().unwrap()),
+                    (&i.to_be_bytes()[..], &value(i, len)[..]),
+                    "{name}"
+                );
             }
             let given = hints.load(Ordering::Relaxed) - before;
             // Many pages and values a hint: they stand together.

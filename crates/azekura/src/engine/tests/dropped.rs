@@ -3,17 +3,17 @@
 use super::hooked::{Call, Hooked};
 use crate::api::{Db, Options};
 use crate::base::error::Result;
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use crate::storage::MemStorage;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Two tables of two sorted runs each, which a merge makes one.
+/// Two tables of two levels each, which a merge makes one.
 fn two_tables(disk: &Hooked) -> Db {
     let db = Db::open_on(disk, "dropped.azk", Options::new().background_merges(false)).unwrap();
     for name in ["first", "second"] {
-        let table = db.create_table(name, Kind::Ordered).unwrap();
+        let table = db.create_table(name, TableKind::Ordered).unwrap();
         for round in 0..2u64 {
             table.put_many((0..2000u64).map(|i| (i.to_be_bytes(), (i + round).to_be_bytes()))).unwrap();
             db.flush().unwrap();
@@ -26,7 +26,7 @@ fn two_tables(disk: &Hooked) -> Db {
 fn a_table_that_is_dropped_while_its_merge_begins_stops_nobody() {
     type Operation = fn(&Db) -> Result<()>;
     let operations: [(&str, Operation); 2] =
-        [("settle", |db| db.settle()), ("compact", |db| db.compact(|_| {}).map(|_| ()))];
+        [("compact", |db| db.compact()), ("shrink", |db| db.shrink(|_| {}).map(|_| ()))];
     for dropped in ["first", "second"] {
         for (name, operation) in operations {
             let disk = Hooked::default();
@@ -59,14 +59,16 @@ fn tables_come_and_go_while_others_settle_compact_flush_and_check() {
     let options = Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10);
     let db = Db::open_on(&MemStorage::default(), "come-and-go.azk", options.clone()).unwrap();
     let working = AtomicU32::new(2);
-    let kept = db.create_table("kept", Kind::Hash).unwrap();
+    let kept = db.create_table("kept", TableKind::Hash).unwrap();
     std::thread::scope(|s| {
         for n in 0..2u64 {
             let (db, kept, working) = (&db, &kept, &working);
             s.spawn(move || {
                 for cycle in 0..CYCLES {
                     let name = format!("table {n}.{}", cycle % 3);
-                    let t = db.create_table(&name, [Kind::Ordered, Kind::Hash][(cycle % 2) as usize]).unwrap();
+                    let t = db
+                        .create_table(&name, [TableKind::Ordered, TableKind::Hash][(cycle % 2) as usize])
+                        .unwrap();
                     for round in 0..1 + cycle % 3 {
                         let value = vec![7; if cycle % 4 == 0 { 1500 } else { 20 }];
                         t.put_many((0..40u64).map(|i| ((i * (round + 1)).to_be_bytes(), &value))).unwrap();
@@ -82,9 +84,9 @@ fn tables_come_and_go_while_others_settle_compact_flush_and_check() {
             s.spawn(move || {
                 for turn in n.. {
                     match turn % 4 {
-                        0 => db.settle().unwrap(),
+                        0 => db.compact().unwrap(),
                         1 => db.flush().unwrap(),
-                        2 => db.compact(|_| {}).map(|_| ()).unwrap(),
+                        2 => db.shrink(|_| {}).map(|_| ()).unwrap(),
                         _ => assert_eq!(db.check(|_| {}).unwrap().problems, [""; 0]),
                     }
                     if working.load(Ordering::Relaxed) == 0 {

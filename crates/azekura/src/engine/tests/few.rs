@@ -1,7 +1,7 @@
 //! How much small tables may keep in the manifest, and what it costs that each checkpoint writes them again.
 
 use crate::api::{Db, Options, Table};
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use crate::base::sync::atomic::Ordering;
 use crate::storage::MemStorage;
 
@@ -14,7 +14,7 @@ fn options() -> Options {
 }
 
 fn make(db: &Db, names: &[String]) -> Vec<Table> {
-    let wanted: Vec<(&str, Kind)> = names.iter().map(|n| (n.as_str(), Kind::Ordered)).collect();
+    let wanted: Vec<(&str, TableKind)> = names.iter().map(|n| (n.as_str(), TableKind::Ordered)).collect();
     db.create_tables(&wanted).unwrap()
 }
 
@@ -76,10 +76,13 @@ fn small_runs_are_not_moved_one_by_one_under_a_long_manifest() {
     db.drop_table("early 0").unwrap();
     let (before, manifest) = (db.stats(), db.engine.manifest_bytes());
     assert!(manifest > 900_000, "{manifest}");
-    db.compact(|_| {}).unwrap();
+    db.shrink(|_| {}).unwrap();
     let (after, runs) = (db.stats(), 200);
     assert!(after.file_bytes < before.file_bytes, "{before:?} {after:?}");
     let written = after.written_bytes - before.written_bytes;
-    assert!(written < runs * manifest / 10, "{written} bytes for {runs} small runs and a manifest of {manifest}");
+    assert!(
+        written < runs * manifest / 10,
+        "{written} bytes for {runs} small runs and a manifest of {manifest}"
+    );
     assert!(db.check(|_| {}).unwrap().problems.is_empty());
 }

@@ -2,13 +2,13 @@
 
 use crate::api::{Db, Options};
 use crate::base::hash::hash_bytes;
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use crate::engine::{Batch, BatchPart};
 use crate::format::block::Tag;
 use crate::storage::MemStorage;
 
-/// `check` knows a record of a hash table that stands under what is no key's mix, in memory and in a run: no lookup
-/// finds it, while a scan shows it.
+/// `check` knows a record of a hash table that stands under what is no key's mix, in memory and in a run: no
+/// lookup finds it, while a scan shows it.
 #[test]
 fn a_record_under_what_is_no_keys_mix_is_reported() {
     let empty = |seed: u64| [&hash_bytes(&[], seed).to_be_bytes()[..], &[0; 8]].concat();
@@ -24,7 +24,7 @@ fn a_record_under_what_is_no_keys_mix_is_reported() {
         [|_| b"8 bytes.".to_vec(), |seed| [&hash_bytes(b"key", seed).to_be_bytes()[..], b"key"].concat()];
     let problems = |key: &dyn Fn(u64) -> Vec<u8>, flushed: bool| {
         let db = Db::open_on(&MemStorage::default(), "forged.azk", Options::new()).unwrap();
-        let t = db.create_table("h", Kind::Hash).unwrap();
+        let t = db.create_table("h", TableKind::Hash).unwrap();
         t.put(b"sound", b"1").unwrap();
         let part = BatchPart::single(t.id, &key(db.engine.hash_seed), Tag::Put, b"v");
         db.engine.commit(Batch { parts: vec![part], durable: true, ..Batch::default() }).unwrap();
@@ -36,7 +36,10 @@ fn a_record_under_what_is_no_keys_mix_is_reported() {
     for flushed in [false, true] {
         for (n, key) in forged.iter().enumerate() {
             let found = problems(key, flushed);
-            assert!(found.iter().any(|p| p.contains("the mix of no key")), "{n}, flushed: {flushed}: {found:?}");
+            assert!(
+                found.iter().any(|p| p.contains("the mix of no key")),
+                "{n}, flushed: {flushed}: {found:?}"
+            );
         }
         for key in right.iter().map(|f| f as &dyn Fn(u64) -> Vec<u8>).chain([&empty as _]) {
             assert_eq!(problems(key, flushed), [""; 0]);

@@ -63,7 +63,8 @@ impl Hooked {
 
     fn fail_from(&self, what: Call, first: u64, last: u64, error: fn() -> io::Error) {
         let calls = AtomicU64::new(0);
-        let is_it = move |call| call == what && (first..=last).contains(&(calls.fetch_add(1, Ordering::Relaxed) + 1));
+        let is_it =
+            move |call| call == what && (first..=last).contains(&(calls.fetch_add(1, Ordering::Relaxed) + 1));
         self.hook(move |call| if is_it(call) { Err(error()) } else { Ok(()) });
     }
 }

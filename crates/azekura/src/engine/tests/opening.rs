@@ -2,19 +2,19 @@
 
 use super::hooked::{Call, Hooked};
 use crate::api::{Db, Options};
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use crate::base::sync::atomic::Ordering;
 use std::io;
 use std::sync::atomic::AtomicBool;
 
-/// Where there is no room to log the last commits anew, what was begun for that may have left frames behind. The engine
-/// that opens the file in the other way gives their chain's id to nobody.
+/// Where there is no room to log the last commits anew, what was begun for that may have left frames behind.
+/// The engine that opens the file in the other way gives their chain's id to nobody.
 #[test]
 fn opening_on_a_full_disk_names_no_two_chains_alike() {
     let options = || Options::new().threads(false);
     let disk = Hooked::default();
     let db = Db::open_on(&disk, "opening.azk", options()).unwrap();
-    let t = db.create_table("t", Kind::Ordered).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.put(b"k", b"v").unwrap();
     let base = db.engine.next_id.load(Ordering::Relaxed);
     // Nobody closes what has failed.
@@ -23,7 +23,9 @@ fn opening_on_a_full_disk_names_no_two_chains_alike() {
     drop((t, db));
     let is_full = AtomicBool::new(true);
     disk.hook(move |call| match call {
-        Call::Write if is_full.swap(false, Ordering::Relaxed) => Err(io::Error::from(rustix::io::Errno::NOSPC)),
+        Call::Write if is_full.swap(false, Ordering::Relaxed) => {
+            Err(io::Error::from(rustix::io::Errno::NOSPC))
+        }
         _ => Ok(()),
     });
     disk.drawn();

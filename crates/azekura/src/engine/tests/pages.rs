@@ -1,10 +1,11 @@
-//! Pages in the file's mapping and in the page cache: small ones, which are read and not written, and parted ones.
+//! Pages in the file's mapping and in the page cache: small ones, which are read and not written, and parted
+//! ones.
 
 use super::*;
 use crate::base::key::SortKey;
 use crate::format::block::{Block, Tag};
 use crate::format::manifest::RunInfo;
-use crate::memtable::ranges::Ranges;
+use crate::format::ranges::Ranges;
 use crate::run::label::Origin;
 use crate::run::writer::RunWriter;
 use crate::run::{Guides, PageSource, Run};
@@ -21,7 +22,7 @@ fn value(i: u32) -> Vec<u8> {
 /// A run of text keys, in small pages or in those that the engine writes.
 fn run_of(db: &Db, keys: &[Vec<u8>], small: bool) -> RunInfo {
     let engine = &db.engine;
-    let origin = Origin { table: 1, kind: Kind::Ordered, name: "t".into(), newest: 0, oldest: true };
+    let origin = Origin { table: 1, kind: TableKind::Ordered, name: "t".into(), newest: 0, oldest: true };
     let mut writer = RunWriter::new(&engine.store, engine.new_id(), origin, 0);
     if small {
         writer = writer.of_small_pages();
@@ -45,7 +46,8 @@ fn expect_all(run: &Run, keys: &[Vec<u8>], what: &str) {
     for round in 0..3 {
         for (i, key) in (0..).zip(keys) {
             let page = run.meta().unwrap().page_of(SortKey::new(key)).unwrap();
-            let found = run.find_in(page, SortKey::new(key), |hit| hit.page[hit.value.clone()].to_vec()).unwrap();
+            let found =
+                run.find_in(page, SortKey::new(key), |hit| hit.page[hit.value.clone()].to_vec()).unwrap();
             assert_eq!(found.as_deref(), Some(&value(i)[..]), "key {i}, round {round}, {what}");
         }
     }
@@ -81,7 +83,7 @@ fn pages_of_all_shapes_are_read() {
             keys.sort_unstable();
             let run = open(db, how, run_of(db, &keys, false));
             expect_all(&run, &keys, &format!("{how}, shape {n}"));
-            run.doom();
+            run.free_on_drop();
         }
     });
 }
@@ -94,7 +96,7 @@ fn small_pages_are_read() {
         assert!(info.page_bytes == 4096 && info.units > 20, "{} units", info.units);
         let run = open(db, how, info);
         expect_all(&run, &keys, how);
-        run.doom();
+        run.free_on_drop();
     });
 }
 
@@ -113,7 +115,7 @@ fn parted_pages_are_read_whole() {
             info.extents = vec![first, second];
             expect_all(&open(db, how, info), &keys, &format!("{how}, parted at {at}"));
         }
-        open(db, how, whole).doom();
+        open(db, how, whole).free_on_drop();
     });
 }
 
@@ -121,11 +123,11 @@ fn parted_pages_are_read_whole() {
 #[test]
 fn values_of_zeroes_at_the_end_of_a_run_are_read() {
     all("zeroes", |db, how| {
-        let t = db.table("t", Kind::Hash).unwrap();
+        let t = db.table("t", TableKind::Hash).unwrap();
         for n in 1..40usize {
             t.clear().unwrap();
             t.put_many((0..n as u32).map(|i| (i.to_be_bytes(), vec![0; 300 + i as usize % 2]))).unwrap();
-            db.settle().unwrap();
+            db.compact().unwrap();
             for i in 0..n as u32 {
                 let value = t.get(&i.to_be_bytes()).unwrap();
                 assert_eq!(value, Some(vec![0; 300 + i as usize % 2]), "key {i} of {n}, {how}");

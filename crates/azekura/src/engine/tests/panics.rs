@@ -4,7 +4,7 @@ use super::hooked::{Call, Hooked};
 use super::wait_until;
 use crate::api::{Db, Durability, Options};
 use crate::base::error::Error;
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 fn a_leader_that_panics_leaves_nobody_waiting() {
     let disk = Hooked::default();
     let db = Db::open_on(&disk, "engine.azk", Options::new().durability(Durability::Sync)).unwrap();
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     table.put(b"before", b"1").unwrap();
     let writes = Arc::new(AtomicU64::new(0));
     let engine = db.engine.clone();
@@ -24,7 +24,9 @@ fn a_leader_that_panics_leaves_nobody_waiting() {
         }
         // The first write waits until the three others have queued, the second is done for them.
         if writes.fetch_add(1, Ordering::Relaxed) == 0 {
-            wait_until(|| engine.waiting.lock().queue.len() == 3);
+            // Another thread looks, for this one holds the log.
+            let look = || wait_until(|| engine.waiting.lock().queue.len() == 3);
+            std::thread::scope(|scope| scope.spawn(look).join().unwrap());
             return Ok(());
         }
         panic!("as this test wants it");
@@ -67,7 +69,7 @@ fn first_is_writing(db: &Db) -> bool {
 fn a_flush_that_panics_poisons_the_handle() {
     let disk = Hooked::default();
     let db = Db::open_on(&disk, "engine.azk", Options::new().durability(Durability::Eventual)).unwrap();
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     table.put_many((0..5000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
     disk.hook(|call| if call == Call::Write { panic!("as this test wants it") } else { Ok(()) });
     let flushed = {
@@ -87,7 +89,7 @@ fn a_flush_that_panics_poisons_the_handle() {
 fn a_merge_that_panics_does_not_keep_the_database_open() {
     let disk = Hooked::default();
     let db = Db::open_on(&disk, "engine.azk", Options::new()).unwrap();
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     disk.hook(|_| match std::thread::current().name() {
         Some("azekura-merge") => panic!("as this test wants it"),
         _ => Ok(()),

@@ -1,7 +1,7 @@
 //! A system that starts no threads: nothing is lost, and the next occasion asks again.
 
 use crate::api::{Db, Durability, Options, Table};
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use crate::engine::crew::Role;
 use crate::storage::MemStorage;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ fn where_no_thread_can_be_started_commits_are_durable_at_once() {
     let disk = MemStorage::default();
     let db = database(&disk);
     db.engine.crew.refused.store(true, Ordering::Relaxed);
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     table.put(b"key", b"value").unwrap();
     let visible = db.engine.state.load().visible();
     assert_eq!(db.engine.log.durable_seq(), visible);
@@ -40,14 +40,14 @@ fn where_no_thread_can_be_started_flushes_and_large_values_are_the_callers() {
     let disk = MemStorage::default();
     let db = database(&disk);
     db.engine.crew.refused.store(true, Ordering::Relaxed);
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     fill(&table);
     assert!(db.engine.counters.flushes.load(Ordering::Relaxed) > 0, "memory was full several times");
     let large = vec![7; 20 << 20];
     table.put(b"large", &large).unwrap();
     db.sync().unwrap();
     db.flush().unwrap();
-    db.settle().unwrap();
+    db.compact().unwrap();
     assert!(!db.engine.is_looked_after());
     drop(table);
     db.close().unwrap();
@@ -61,7 +61,7 @@ fn where_no_thread_can_be_started_flushes_and_large_values_are_the_callers() {
 fn a_flush_whose_thread_was_refused_is_not_forgotten() {
     let disk = MemStorage::default();
     let db = database(&disk);
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     assert!(db.engine.is_looked_after());
     db.engine.crew.refused.store(true, Ordering::Relaxed);
     table.put(b"key", b"value").unwrap();

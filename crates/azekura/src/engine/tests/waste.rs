@@ -3,22 +3,23 @@
 use super::hooked::Hooked;
 use crate::api::{Db, Durability, Options, Table};
 use crate::base::error::Error;
-use crate::base::key::Kind;
+use crate::base::key::TableKind;
 use crate::storage::{MemStorage, OpenMode, Storage};
 use std::path::Path;
 
 fn options() -> Options {
-    let options = Options::new().memory_bytes(16 << 20).memtable_bytes(1 << 20).durability(Durability::Eventual);
+    let options =
+        Options::new().memory_bytes(16 << 20).memtable_bytes(1 << 20).durability(Durability::Eventual);
     options.background_merges(false)
 }
 
 fn open(storage: &MemStorage) -> (Db, Table) {
     let db = Db::open_on(storage, "waste.azk", options()).unwrap();
-    let table = db.table("t", Kind::Ordered).unwrap();
+    let table = db.table("t", TableKind::Ordered).unwrap();
     (db, table)
 }
 
-/// Records of 100 bytes whose keys are spread all over, in a sorted run of their own.
+/// Records of 100 bytes whose keys are spread all over, in a level of their own.
 fn put(db: &Db, table: &Table, numbers: std::ops::Range<u64>) {
     let key = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     table.put_many(numbers.map(|i| (key(i), [i as u8; 100]))).unwrap();
@@ -61,7 +62,7 @@ fn a_few_keys_are_all_looked_up() {
         drop(db);
         open(&storage).0
     };
-    db.settle().unwrap();
+    db.compact().unwrap();
     assert!(db.engine.excess().is_empty());
     assert!(db.stats().value_bytes < 5 << 19, "{:?}", db.stats());
 }
@@ -85,7 +86,7 @@ fn removed_ranges_hide_what_stands_in_them() {
 fn values_that_found_no_room_where_they_were_moved_to_are_forgotten() {
     let disk = Hooked::default();
     let db = Db::open_on(&disk, "waste.azk", options().threads(false)).unwrap();
-    let table = db.create_table("t", Kind::Ordered).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
     let put = |keys: std::ops::Range<u64>, round: u8| {
         table.put_many(keys.map(|k| (k.to_be_bytes(), vec![round; 30_000]))).unwrap();
         db.flush().unwrap();
@@ -93,12 +94,12 @@ fn values_that_found_no_room_where_they_were_moved_to_are_forgotten() {
     put(0..60, 0);
     put(0..20, 1);
     disk.fill_at(4);
-    db.settle().unwrap();
+    db.compact().unwrap();
     disk.fill_at(1);
     db.engine.values.sync().unwrap();
     disk.heal();
     assert!((0..60u64).all(|k| table.get(&k.to_be_bytes()).unwrap().unwrap() == [u8::from(k < 20); 30_000]));
-    db.settle().unwrap();
+    db.compact().unwrap();
     assert!(db.check(|_| {}).unwrap().problems.is_empty());
     assert!(db.engine.excess().is_empty());
 }
@@ -108,7 +109,8 @@ fn values_that_found_no_room_where_they_were_moved_to_are_forgotten() {
 fn a_damaged_table_is_left_as_it_is_and_the_others_are_not() {
     let storage = MemStorage::default();
     let db = Db::open_on(&storage, "waste.azk", options()).unwrap();
-    let tables: Vec<Table> = ["a", "b", "c"].iter().map(|name| db.create_table(name, Kind::Ordered).unwrap()).collect();
+    let tables: Vec<Table> =
+        ["a", "b", "c"].iter().map(|name| db.create_table(name, TableKind::Ordered).unwrap()).collect();
     for table in &tables {
         put(&db, table, 0..3000);
         put(&db, table, 0..3000);
@@ -130,13 +132,14 @@ fn a_damaged_table_is_left_as_it_is_and_the_others_are_not() {
     assert_eq!(tables[2].count().unwrap(), 3000);
 }
 
-/// `settle` too, and it writes no checkpoint for each table.
+/// `compact` too, and it writes no checkpoint for each table.
 #[test]
 fn settling_goes_on_after_a_damaged_table() {
     let storage = MemStorage::default();
     let db = Db::open_on(&storage, "waste.azk", options()).unwrap();
     let name = |n| format!("t{n:02}");
-    let tables: Vec<Table> = (0..20).map(|n| db.create_table(&name(n), Kind::Ordered).unwrap()).collect();
+    let tables: Vec<Table> =
+        (0..20).map(|n| db.create_table(&name(n), TableKind::Ordered).unwrap()).collect();
     for table in &tables {
         put(&db, table, 0..2000);
         put(&db, table, 0..2000);
@@ -147,7 +150,7 @@ fn settling_goes_on_after_a_damaged_table() {
     let file = storage.open(Path::new("waste.azk"), OpenMode::ReadWrite).unwrap();
     file.write_at(&[0xa5; 4096], run.info.extents[0].offset).unwrap();
     let before = db.engine.checkpoint.lock().number;
-    let settled = db.settle();
+    let settled = db.compact();
     assert!(matches!(settled, Err(Error::Corrupt { .. })), "{settled:?}");
     let left: Vec<usize> = (0..20).filter(|&n| levels(&tables[n]).len() != 1).collect();
     assert_eq!(left, [3]);

@@ -71,7 +71,12 @@ impl<'a> FrameWriter<'a> {
         let len = u32_of(self.frame.len() - HEADER_BYTES);
         self.frame.resize(usize_of64(need), 0);
         let number = self.io.next_frame;
-        self.log.seal(self.io, number, &mut self.frame, Payload { len, first_record: self.first_record, jump: false });
+        self.log.seal(
+            self.io,
+            number,
+            &mut self.frame,
+            Payload { len, first_record: self.first_record, jump: false },
+        );
         let Some(segment) = self.io.segments.back() else { return Err(no_segment()) };
         let offset = segment.extent.offset + self.io.at;
         let file = &self.log.file;
@@ -160,9 +165,10 @@ impl Log {
         block
     }
 
-    /// Writes a frame without records, unsynced, where the next one goes, whose number it has: it says that those before
-    /// it are durable. There is always room for it, where a jump would go. It is not counted, for a later frame is
-    /// made durable by itself, and could be reached no more if this one were lost before it.
+    /// Writes a frame without records, unsynced, where the next one goes, whose number it has: it says that
+    /// those before it are durable. There is always room for it, where a jump would go. It is not counted,
+    /// for a later frame is made durable by itself, and could be reached no more if this one were lost before
+    /// it.
     pub(super) fn vouch_by_frame(&self, io: &mut Io) -> Result<()> {
         let Some(segment) = io.segments.back() else { return Err(no_segment()) };
         let mut block = vec![0; usize_of64(ALIGN_BYTES)];
@@ -173,8 +179,8 @@ impl Log {
         Ok(())
     }
 
-    /// Writes the second copy of a jump once more, unsynced: it says now that what follows it is durable, up to all that
-    /// is. The first copy stays as it is, so a write that is torn does no harm.
+    /// Writes the second copy of a jump once more, unsynced: it says now that what follows it is durable, up
+    /// to all that is. The first copy stays as it is, so a write that is torn does no harm.
     pub(super) fn vouch_in_jump(&self, io: &mut Io, jump: &Jump) -> Result<()> {
         let block = self.jump_block(io, jump.number, jump.goal);
         self.file.write_at(&block, jump.twin_at).map_err(|e| Error::io("writing the log", e))?;

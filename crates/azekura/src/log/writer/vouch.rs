@@ -1,15 +1,16 @@
 //! Frames that vouch for others.
 //!
-//! A frame that is damaged looks like one that was never finished, unless a later one says that it was durable. The
-//! last group of a log that rests has none behind it, and the first ones of a new segment stand where a reader
-//! comes only by what is before them. So
+//! A frame that is damaged looks like one that was never finished, unless a later one says that it was
+//! durable. The last group of a log that rests has none behind it, and the first ones of a new segment stand
+//! where a reader comes only by what is before them. So
 //!
-//! - when nothing has followed for a while, a frame without records is written, once, which the next one replaces;
+//! - when nothing has followed for a while, a frame without records is written, once, which the next one
+//!   replaces;
 //! - when what follows a jump has become durable, the jump's second copy is written again and says so.
 //!
-//! Neither is synced. One that is lost or torn leaves things as they were; one that is there claims no more than what a
-//! sync had made durable before it was written. What such a write meets is nobody's loss: a full disk is passed over,
-//! any other error poisons the handle like that of every write to the log.
+//! Neither is synced. One that is lost or torn leaves things as they were; one that is there claims no more
+//! than what a sync had made durable before it was written. What such a write meets is nobody's loss: a full
+//! disk is passed over, any other error poisons the handle like that of every write to the log.
 
 use super::{Io, Log};
 use crate::base::error::{Error, Result};
@@ -25,7 +26,8 @@ impl Log {
         self.unvouched.store(io.vouched_below < io.durable_below, Ordering::Release);
     }
 
-    /// Vouches for the last frames if none came since the next one was number `before`; gives the next one's number.
+    /// Vouches for the last frames if none came since the next one was number `before`; gives the next one's
+    /// number.
     pub(crate) fn vouch_at_rest(&self, before: u64) -> u64 {
         if !self.unvouched.load(Ordering::Acquire) {
             return before;

@@ -6,8 +6,8 @@ use crate::peers::{About, Open, Peer, Reader, Store, Way, Writer};
 use crate::records::ScanSum;
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{
-    CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, OwnedWriteBatch, PersistMode,
-    UserValue,
+    CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, OwnedWriteBatch,
+    PersistMode, UserValue,
 };
 use std::ops::Bound;
 
@@ -47,8 +47,9 @@ impl Peer for FjallPeer {
             .open()
             .map_err(|error| Failure::peer(name, "open", &error))?;
         let apart = how.raw_bytes / how.records.max(1) >= SEPARATED_BYTES;
-        let table =
-            db.keyspace("bench", || options(apart)).map_err(|error| Failure::peer(name, "open: keyspace", &error))?;
+        let table = db
+            .keyspace("bench", || options(apart))
+            .map_err(|error| Failure::peer(name, "open: keyspace", &error))?;
         Ok(Box::new(FjallStore { name, db, table, durable: how.durable }))
     }
 }

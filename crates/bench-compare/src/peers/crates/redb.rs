@@ -5,7 +5,8 @@ use crate::failure::{Failure, Result};
 use crate::peers::{About, Open, Peer, Reader, Store, Way, Writer};
 use crate::records::ScanSum;
 use redb::{
-    AccessGuard, Database, Durability, Range, ReadOnlyTable, ReadableDatabase as _, TableDefinition, WriteTransaction,
+    AccessGuard, Database, Durability, Range, ReadOnlyTable, ReadableDatabase as _, TableDefinition,
+    WriteTransaction,
 };
 use std::ops::Bound;
 
@@ -170,7 +171,10 @@ struct RedbReader<'store> {
 }
 
 impl RedbReader<'_> {
-    fn between(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Result<Range<'static, &'static [u8], &'static [u8]>> {
+    fn between(
+        &self,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> Result<Range<'static, &'static [u8], &'static [u8]>> {
         self.table.range::<&[u8]>(bounds).map_err(self.store.failed("range"))
     }
 }

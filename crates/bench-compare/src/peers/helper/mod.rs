@@ -109,7 +109,8 @@ impl Peer for HelperPeer {
         let name = self.about.name;
         let number = STORES.fetch_add(1, Ordering::Relaxed);
         let socket = format!("bench-compare-{}-{number}", std::process::id());
-        let mut command = self.command().ok_or_else(|| Failure::peer(name, "open", &"its helper is not there"))?;
+        let mut command =
+            self.command().ok_or_else(|| Failure::peer(name, "open", &"its helper is not there"))?;
         let process = Process::start_ready(name, command.arg(&socket))?;
         let clock = AtomicU64::new(0);
         let mut control = Wire::connect(name, &socket)?;
@@ -117,7 +118,14 @@ impl Peer for HelperPeer {
         control.bytes(how.dir.as_os_str().as_bytes());
         control.ask(wire::OPEN, "open", &clock)?;
         let ordered = self.about.ordered;
-        Ok(Box::new(HelperStore { name, ordered, socket, clock, control: Mutex::new(control), _process: process }))
+        Ok(Box::new(HelperStore {
+            name,
+            ordered,
+            socket,
+            clock,
+            control: Mutex::new(control),
+            _process: process,
+        }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A process started for a store, which ends with it, and with this process whatever happens.
 
+use crate::counters;
 use crate::failure::{Failure, Result};
-use crate::measure::counters;
 use rustix::process::Signal;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
@@ -28,7 +28,8 @@ impl Process {
 
     /// Starts a helper, and waits until it says that it is ready.
     pub fn start_ready(peer: &'static str, command: &mut Command) -> Result<Self> {
-        let failed = |message: &dyn std::fmt::Display| Failure::peer(peer, "open: starting the helper", message);
+        let failed =
+            |message: &dyn std::fmt::Display| Failure::peer(peer, "open: starting the helper", message);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Self::start(command).map_err(|error| failed(&error))?;
         let mut line = String::new();

@@ -72,7 +72,8 @@ fn made(name: &str, sources: &[&str], make: fn(&Path) -> io::Result<()>) -> Opti
         return Some(path);
     }
     let temporary = Path::new(MADE).join(format!("{name}-{}.part", std::process::id()));
-    let result = fs::create_dir_all(MADE).and_then(|()| make(&temporary)).and_then(|()| put(&temporary, &path));
+    let result =
+        fs::create_dir_all(MADE).and_then(|()| make(&temporary)).and_then(|()| put(&temporary, &path));
     match result {
         Ok(()) => Some(path),
         Err(error) => {

@@ -3,9 +3,9 @@
 //! They were measured on another machine, so they are scaled: by Kyoto Cabinet's HashDB, which that
 //! comparison measured beside them and this one measures in the same run.
 
+use crate::case::Workload;
 use crate::report::summary::Figure;
 use crate::results::CaseResult;
-use crate::workloads::Workload;
 
 /// Length of the values that the published figures are about.
 const VALUE_BYTES: usize = 4;
@@ -35,7 +35,7 @@ impl Published {
     /// The figure of this name as it might be on this machine, where it was published and the scale was
     /// measured.
     pub fn scaled(&self, result: &CaseResult, figure: &str) -> Option<f64> {
-        if result.case.workload != Workload::Cedalss || result.case.value_bytes != VALUE_BYTES {
+        if result.case.workload != Workload::Sequential || result.case.value_bytes != VALUE_BYTES {
             return None;
         }
         let kyoto = Figure::in_row(result.row(SCALE)?, figure)?.median;

@@ -1,10 +1,10 @@
 //! All workloads at a glance: how many times better or worse than the best peer Azekura is.
 
+use crate::case::Workload;
 use crate::report::format::{digits, figure};
 use crate::report::plot::escape;
 use crate::report::summary::{Duel, End};
 use crate::results::CaseResult;
-use crate::workloads::Workload;
 use std::fmt::Write as _;
 
 /// The bars reach as far as this many times better, or worse.

@@ -15,8 +15,8 @@ pub use glance::tally;
 
 use super::machine;
 use super::plot::{definitions, escape, swatch};
+use crate::case::Workload;
 use crate::results::{CaseResult, Entrant, Results, Session};
-use crate::workloads::Workload;
 use clap::ValueEnum as _;
 use plots::Plot;
 use std::fmt::Write as _;
@@ -183,7 +183,8 @@ fn configurations(html: &mut String, cases: &[&CaseResult], sessions: &[Session]
     );
     let mut told: Vec<&str> = Vec::new();
     for row in cases.iter().flat_map(|result| &result.rows) {
-        let Some(outcome) = row.outcomes.first().filter(|_| !told.contains(&row.entrant.name.as_str())) else {
+        let Some(outcome) = row.outcomes.first().filter(|_| !told.contains(&row.entrant.name.as_str()))
+        else {
             continue;
         };
         told.push(&row.entrant.name);
@@ -201,7 +202,8 @@ fn configurations(html: &mut String, cases: &[&CaseResult], sessions: &[Session]
     }
     html.push_str("</dl>");
     if let Some(case) = cases.first().map(|result| &result.case) {
-        let phase = case.phase_s.map_or_else(String::new, |phase| format!(" A phase was stopped after {phase} s."));
+        let phase =
+            case.phase_s.map_or_else(String::new, |phase| format!(" A phase was stopped after {phase} s."));
         let _ = write!(html, "<p>Memory budget {} MiB.{phase}</p>", case.budget_bytes >> 20);
     }
     commands(html, sessions);

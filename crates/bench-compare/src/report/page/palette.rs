@@ -135,6 +135,10 @@ mod tests {
     #[test]
     fn any_name_has_a_look_that_is_safe_in_a_style_sheet() {
         let look = look("x\"}</style>");
-        assert!(look.class.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == ' '), "{}", look.class);
+        assert!(
+            look.class.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == ' '),
+            "{}",
+            look.class
+        );
     }
 }

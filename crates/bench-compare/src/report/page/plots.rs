@@ -2,15 +2,16 @@
 
 use super::ceda;
 use super::palette::{self, Look};
+use crate::case::{Case, Workload};
 use crate::measure::count;
 use crate::measure::latency::PERCENTILES;
+use crate::numbers::grouped;
 use crate::records::to_u64;
 use crate::report::columns::{self, Column};
 use crate::report::format::{Unit, figure, tick};
 use crate::report::plot::{Axis, Bar, Bars, Dot, LinePlot, Scale, Series};
 use crate::report::summary::{Better, Figure};
 use crate::results::{CaseResult, Entrant, Row};
-use crate::workloads::{Case, Workload, grouped};
 
 /// Figures of which less is better are shown by their logarithm from this factor between them on.
 const FAR_APART: f64 = 20.0;
@@ -31,23 +32,27 @@ pub struct Plot {
 /// The plots of a workload.
 pub fn of(workload: Workload, cases: &[&CaseResult]) -> Vec<Plot> {
     match workload {
-        Workload::Cedalss => cedalss(cases),
+        Workload::Sequential => sequential(cases),
         Workload::Lookup => lookup(cases),
         Workload::Huge => huge(cases),
         Workload::Pairs => pairs(cases),
         Workload::Ycsb => ycsb(cases),
         Workload::Mixed => mixed(cases),
         Workload::Durable => durable(cases),
-        Workload::Text | Workload::Small | Workload::Scan | Workload::Delete | Workload::Recover | Workload::Open => {
-            cases.iter().flat_map(|case| headlines(case)).collect()
-        }
+        Workload::Text
+        | Workload::Small
+        | Workload::Scan
+        | Workload::Delete
+        | Workload::Recover
+        | Workload::Open => cases.iter().flat_map(|case| headlines(case)).collect(),
     }
 }
 
-fn cedalss(cases: &[&CaseResult]) -> Vec<Plot> {
+fn sequential(cases: &[&CaseResult]) -> Vec<Plot> {
     let by_size = alike(cases, |case| case.value_bytes);
     let smallest = cases.iter().map(|result| result.case.value_bytes).min().unwrap_or(0);
-    let by_records: Vec<&CaseResult> = cases.iter().copied().filter(|r| r.case.value_bytes == smallest).collect();
+    let by_records: Vec<&CaseResult> =
+        cases.iter().copied().filter(|r| r.case.value_bytes == smallest).collect();
     let size = Over { published: true, ..Over::new("value, bytes", |case| count(to_u64(case.value_bytes))) };
     let records = Over::new("records", |case| count(case.records));
     let note = |fixed: &str| format!("Ascending 8-byte keys, 1,000 transactions; {fixed}.");
@@ -132,7 +137,9 @@ fn durable(cases: &[&CaseResult]) -> Vec<Plot> {
     let threads = Over::new("threads", |case| count(case.threads));
     let note = "One record a transaction, synced before the commit returns.";
     let mut plots: Vec<Plot> =
-        over("Durable commits, by number of threads", note, cases, "commits_per_s", &threads).into_iter().collect();
+        over("Durable commits, by number of threads", note, cases, "commits_per_s", &threads)
+            .into_iter()
+            .collect();
     let ends = [cases.iter().min_by_key(|r| r.case.threads), cases.iter().max_by_key(|r| r.case.threads)];
     let mut seen = 0;
     for case in ends
@@ -184,7 +191,8 @@ impl Over {
         values.sort_by(f64::total_cmp);
         values.dedup();
         // Powers of two stay whole.
-        let name = |value: f64| if value < 10_000.0 { figure(value, Unit::Count) } else { tick(value, Unit::Rate) };
+        let name =
+            |value: f64| if value < 10_000.0 { figure(value, Unit::Count) } else { tick(value, Unit::Rate) };
         let ticks = values.into_iter().map(|value| (value, name(value))).collect();
         Axis::with_ticks(self.label, Scale::Log, ticks)
     }
@@ -236,8 +244,10 @@ fn over(title: &str, note: &str, cases: &[&CaseResult], name: &str, parameter: &
     let scale = if name == "overhead_per_record" { Scale::SymLog } else { Scale::Log };
     let (mut series, mut keys) = (Vec::new(), Vec::new());
     for entrant in entrants(cases) {
-        let mut dots: Vec<Dot> =
-            cases.iter().filter_map(|result| dot(result, entrant, column, (parameter.of)(&result.case))).collect();
+        let mut dots: Vec<Dot> = cases
+            .iter()
+            .filter_map(|result| dot(result, entrant, column, (parameter.of)(&result.case)))
+            .collect();
         dots.sort_by(|a, b| a.x.total_cmp(&b.x));
         if !dots.is_empty() {
             keys.push((palette::look(&entrant.name), entrant.title.clone()));
@@ -249,7 +259,8 @@ fn over(title: &str, note: &str, cases: &[&CaseResult], name: &str, parameter: &
             .iter()
             .filter_map(|result| {
                 let y = published.scaled(result, name)?;
-                let told = format!("{}: {} ({})", published.title, figure(y, column.unit), published.told(name));
+                let told =
+                    format!("{}: {} ({})", published.title, figure(y, column.unit), published.told(name));
                 Some(Dot { x: (parameter.of)(&result.case), y, range: None, told })
             })
             .collect();
@@ -274,7 +285,12 @@ fn told(row: &Row, column: &Column, value: Figure) -> String {
         format!(" ({} to {})", figure(low, column.unit), figure(high, column.unit))
     });
     let stopped = if row.load_stopped() { ", its load was stopped when its time was over" } else { "" };
-    format!("{}: {}, {}{range}{stopped}", row.entrant.title, column.heading(), figure(value.median, column.unit))
+    format!(
+        "{}: {}, {}{range}{stopped}",
+        row.entrant.title,
+        column.heading(),
+        figure(value.median, column.unit)
+    )
 }
 
 /// Lines become a plot; those that are ours come first in the legend.
@@ -288,12 +304,18 @@ fn batch_times(result: &CaseResult) -> Option<Plot> {
     let (mut series, mut keys) = (Vec::new(), Vec::new());
     for entrant in entrants(&[result]) {
         let row = result.row(&entrant.name)?;
-        let Some(outcome) = row.outcomes.first().filter(|outcome| outcome.measured.series.len() > 1) else { continue };
+        let Some(outcome) = row.outcomes.first().filter(|outcome| outcome.measured.series.len() > 1) else {
+            continue;
+        };
         let dots = outcome.measured.series.iter().map(|point| Dot {
             x: count(point.records),
             y: point.mean_ms,
             range: None,
-            told: format!("{}: {} a batch at the end", entrant.title, figure(point.mean_ms, Unit::Milliseconds)),
+            told: format!(
+                "{}: {} a batch at the end",
+                entrant.title,
+                figure(point.mean_ms, Unit::Milliseconds)
+            ),
         });
         series.push(Series { look: palette::look(&entrant.name), dots: dots.collect(), marked: false });
         keys.push((palette::look(&entrant.name), entrant.title.clone()));
@@ -315,8 +337,12 @@ fn batch_times(result: &CaseResult) -> Option<Plot> {
 /// Percentiles of latency, by rank.
 fn percentiles(result: &CaseResult, prefix: &str, title: &str) -> Option<Plot> {
     const SHOWN: [&str; 6] = ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "longest"];
-    let names: Vec<String> =
-        PERCENTILES.iter().map(|(name, _)| *name).chain(["max"]).map(|name| format!("{prefix}_{name}_us")).collect();
+    let names: Vec<String> = PERCENTILES
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(["max"])
+        .map(|name| format!("{prefix}_{name}_us"))
+        .collect();
     let places: Vec<f64> = (0u32..).map(f64::from).take(SHOWN.len()).collect();
     let (mut series, mut keys) = (Vec::new(), Vec::new());
     for entrant in entrants(&[result]) {
@@ -325,7 +351,8 @@ fn percentiles(result: &CaseResult, prefix: &str, title: &str) -> Option<Plot> {
         let dots: Vec<Dot> = points
             .filter_map(|((x, name), shown)| {
                 let value = Figure::in_row(row, name)?;
-                let told = format!("{}: {shown}, {}", entrant.title, figure(value.median, Unit::Microseconds));
+                let told =
+                    format!("{}: {shown}, {}", entrant.title, figure(value.median, Unit::Microseconds));
                 Some(Dot { x: *x, y: value.median, range: value.range(), told })
             })
             .collect();
@@ -346,8 +373,10 @@ fn percentiles(result: &CaseResult, prefix: &str, title: &str) -> Option<Plot> {
 
 /// The rates of the six mixes.
 fn mixes(result: &CaseResult) -> Option<Plot> {
-    let columns: Vec<&Column> =
-        columns::of(result.case.workload).iter().filter(|column| column.name.ends_with("_ops_per_s")).collect();
+    let columns: Vec<&Column> = columns::of(result.case.workload)
+        .iter()
+        .filter(|column| column.name.ends_with("_ops_per_s"))
+        .collect();
     let places: Vec<f64> = (0u32..).map(f64::from).take(columns.len()).collect();
     let (mut series, mut keys) = (Vec::new(), Vec::new());
     for entrant in entrants(&[result]) {
@@ -401,11 +430,13 @@ fn bars(result: &CaseResult, name: &str) -> Option<Plot> {
         _ => b.value.total_cmp(&a.value),
     });
     // Times, and some sizes, differ by factors of thousands; rates are always shown from zero.
-    let far_apart = bars.first().zip(bars.last()).is_some_and(|(first, last)| last.value > FAR_APART * first.value);
+    let far_apart =
+        bars.first().zip(bars.last()).is_some_and(|(first, last)| last.value > FAR_APART * first.value);
     let scale = if column.better == Better::Lower && far_apart { Scale::Log } else { Scale::Linear };
     let heading = column.heading();
     let mut letters = heading.chars();
-    let title = letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect());
+    let title =
+        letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect());
     let mut axis = axis_of(column, scale);
     if scale == Scale::Log {
         axis.label = axis.label.replace(" (less", " (logarithmic; less");

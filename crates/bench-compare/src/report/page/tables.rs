@@ -22,7 +22,11 @@ pub fn of(result: &CaseResult) -> String {
                 Better::Lower => "<i title=\"less is better\">↓</i>",
                 Better::Neither => "",
             };
-            let _ = write!(html, "<th scope=\"col\">{} {arrow}</th>", escape(column.title).replace('\n', "<br/>"));
+            let _ = write!(
+                html,
+                "<th scope=\"col\">{} {arrow}</th>",
+                escape(column.title).replace('\n', "<br/>")
+            );
         }
         html.push_str("</tr></thead><tbody>");
         for row in result.rows.iter().filter(|row| !row.outcomes.is_empty()) {
@@ -74,7 +78,11 @@ fn is_best(result: &CaseResult, column: &Column, value: Figure) -> bool {
 /// Azekura's ratio to the best peer, a line for each kind.
 fn ratios(html: &mut String, result: &CaseResult, columns: &[&Column]) {
     for row in result.rows.iter().filter(|row| row.entrant.ours && !row.outcomes.is_empty()) {
-        let _ = write!(html, "<tr class=\"ratio\"><th scope=\"row\">{} / best peer</th>", escape(&row.entrant.title));
+        let _ = write!(
+            html,
+            "<tr class=\"ratio\"><th scope=\"row\">{} / best peer</th>",
+            escape(&row.entrant.title)
+        );
         for column in columns {
             let best = result.best_peer(column.name, column.better).filter(|(_, best)| *best > 0.0);
             match (Figure::in_row(row, column.name), best) {

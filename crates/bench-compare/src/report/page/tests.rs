@@ -1,9 +1,9 @@
 //! The page from stored results: well-formed, complete, and alone.
 
 use super::render;
+use crate::case::Workload;
 use crate::report::markdown;
 use crate::results::Results;
-use crate::workloads::Workload;
 use clap::ValueEnum as _;
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -109,8 +109,10 @@ fn the_plots_that_people_look_for_are_there() {
 #[test]
 fn published_figures_are_scaled_by_what_was_measured() {
     let results = sample();
-    let result =
-        results.cases.iter().find(|result| result.case.title().starts_with("cedalss") && result.case.value_bytes == 4);
+    let result = results
+        .cases
+        .iter()
+        .find(|result| result.case.title().starts_with("sequential") && result.case.value_bytes == 4);
     let result = result.expect("the sample has the classic table");
     let kyoto = result.figure("kyoto-hash", "read_per_s").expect("the sample has Kyoto Cabinet").median;
     let scaled = super::ceda::SERIES[0].scaled(result, "read_per_s").expect("it is scaled");
@@ -151,8 +153,10 @@ fn whatever_peers_say_is_escaped_and_odd_figures_are_left_out() {
 fn what_is_measured_again_replaces_what_was() {
     let mut results = sample();
     let before = results.cases.len();
-    let (case, rows) = results.cases.first().map(|result| (result.case.clone(), result.rows.len())).expect("a case");
-    let once: usize = results.of(&case).map_or(0, |result| result.rows.iter().map(|row| row.outcomes.len()).sum());
+    let (case, rows) =
+        results.cases.first().map(|result| (result.case.clone(), result.rows.len())).expect("a case");
+    let once: usize =
+        results.of(&case).map_or(0, |result| result.rows.iter().map(|row| row.outcomes.len()).sum());
     results.append(SAMPLE).expect("lines");
     let result = results.of(&case).expect("the case is still there");
     assert_eq!((results.cases.len(), result.rows.len()), (before, rows));

@@ -56,7 +56,8 @@ impl Bars {
         let height = count * STEP + BOTTOM;
         let fitted = self.axis.fit(shown.iter().map(|bar| bar.value));
         let letters = shown.iter().map(|bar| bar.title.chars().count()).max().unwrap_or(0);
-        let left = (LETTER * f64::from(u32::try_from(letters).unwrap_or(u32::MAX)) + 8.0).clamp(NAME_MIN, NAME_MAX);
+        let left =
+            (LETTER * f64::from(u32::try_from(letters).unwrap_or(u32::MAX)) + 8.0).clamp(NAME_MIN, NAME_MAX);
         let foot = height - BOTTOM + 2.0;
         let mut svg = begin(height, &self.label, (left, WIDTH - RIGHT), &self.axis, |svg| {
             svg.line("axis", (left, 2.0), (left, foot));

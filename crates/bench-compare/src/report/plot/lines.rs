@@ -58,7 +58,8 @@ impl LinePlot {
         dots().next()?;
         let x = self.x.fit(dots().map(|dot| dot.x));
         let y = self.y.fit(dots().map(|dot| dot.y));
-        let mut svg = begin(HEIGHT, &self.label, (LEFT, WIDTH - RIGHT), &self.x, |svg| self.axes(svg, &x, &y));
+        let mut svg =
+            begin(HEIGHT, &self.label, (LEFT, WIDTH - RIGHT), &self.x, |svg| self.axes(svg, &x, &y));
         let place = |dot: &Dot| (across(&x, dot.x), up(&y, dot.y));
         for series in &self.series {
             svg.open_group(&format!("s {}", series.look.class));

@@ -134,15 +134,20 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let sets: [&[f64]; 3] = [&[1.0], &[1.0, 2.0, 5.0], &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]];
     let ticks = |factors: &[f64]| -> Vec<f64> {
         let steps = whole_numbers(0.0, (last - first) / every);
-        let all = steps.flat_map(|step| factors.iter().map(move |factor| factor * 10f64.powf(first + step * every)));
+        let all = steps
+            .flat_map(|step| factors.iter().map(move |factor| factor * 10f64.powf(first + step * every)));
         all.filter(|tick| (low..=high).contains(tick)).collect()
     };
-    sets.iter().map(|factors| ticks(factors)).find(|ticks| ticks.len() >= 3).unwrap_or_else(|| vec![low, high])
+    sets.iter()
+        .map(|factors| ticks(factors))
+        .find(|ticks| ticks.len() >= 3)
+        .unwrap_or_else(|| vec![low, high])
 }
 
 fn symlog_ticks(low: f64, high: f64) -> Vec<f64> {
     const STEPS: [f64; 7] = [10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0];
-    let mut ticks: Vec<f64> = STEPS.iter().rev().map(|step| -step).filter(|tick| *tick >= low * 2.0).collect();
+    let mut ticks: Vec<f64> =
+        STEPS.iter().rev().map(|step| -step).filter(|tick| *tick >= low * 2.0).collect();
     ticks.push(0.0);
     ticks.extend(STEPS.iter().filter(|tick| **tick <= high * 1.01));
     ticks

@@ -142,7 +142,9 @@ pub fn definitions(others: &str) -> String {
         )
     };
     let shapes: String = MARKS.iter().map(shape).collect();
-    format!("<svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"shapes\"><defs>{shapes}{others}</defs></svg>")
+    format!(
+        "<svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"shapes\"><defs>{shapes}{others}</defs></svg>"
+    )
 }
 
 /// The shape of a mark: the second way, beside colour, to tell peers apart.
@@ -165,7 +167,8 @@ pub enum Mark {
 }
 
 /// All of them.
-const MARKS: [Mark; 7] = [Mark::Disc, Mark::Square, Mark::Up, Mark::Down, Mark::Diamond, Mark::Cross, Mark::Star];
+const MARKS: [Mark; 7] =
+    [Mark::Disc, Mark::Square, Mark::Up, Mark::Down, Mark::Diamond, Mark::Cross, Mark::Star];
 
 impl Mark {
     /// The name of its shape on the page.

@@ -1,6 +1,7 @@
-//! Workloads whose log is a bulk: so much waits for it at once that its next segment is reserved rather than filled with
-//! zeroes, several such segments follow each other, and small commits come behind the large ones in the same segment.
-//! Where memtables are small a flush takes such commits before the log does, so here they are large.
+//! Workloads whose log is a bulk: so much waits for it at once that its next segment is reserved rather than
+//! filled with zeroes, several such segments follow each other, and small commits come behind the large ones
+//! in the same segment. Where memtables are small a flush takes such commits before the log does, so here
+//! they are large.
 
 use crate::judge::Setting;
 use crate::rng::Rng;
@@ -79,6 +80,9 @@ mod tests {
             go(set, &disk, &script, 0, &mut Ack::default()).unwrap();
             reserved[usize::from(set.threads)] += disk.reservations();
         }
-        assert!(reserved.iter().all(|&n| n > 0), "{reserved:?} segments were reserved without threads and with");
+        assert!(
+            reserved.iter().all(|&n| n > 0),
+            "{reserved:?} segments were reserved without threads and with"
+        );
     }
 }

@@ -14,7 +14,8 @@ use crate::script::{Ack, Script};
 use crate::watchdog::Watchdog;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const KEEPS: [Keep; 6] = [Keep::None, Keep::All, Keep::Prefix, Keep::Blocks(512), Keep::Blocks(4096), Keep::Wild];
+const KEEPS: [Keep; 6] =
+    [Keep::None, Keep::All, Keep::Prefix, Keep::Blocks(512), Keep::Blocks(4096), Keep::Wild];
 
 /// Images of one workload, about.
 const MOMENTS: u64 = 24;

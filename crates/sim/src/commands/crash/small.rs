@@ -1,15 +1,15 @@
 //! All workloads of up to three transactions over two tables, with a cut at every call to the disk.
 //!
 //! A workload makes two tables, one of each kind, commits up to three transactions out of [`kinds`] (or
-//! flushes or compacts in the place of one) and closes. One run without threads, in which the disk keeps a copy of itself at every call, gives all
-//! places for the cut. Those before the last transaction belong to shorter workloads, which are tried
-//! for themselves, so each place is tried once.
+//! flushes or compacts in the place of one) and closes. One run without threads, in which the disk keeps a
+//! copy of itself at every call, gives all places for the cut. Those before the last transaction belong to
+//! shorter workloads, which are tried for themselves, so each place is tried once.
 //!
 //! At each place every subset of the waiting operations is tried (if they are five or fewer; else all
-//! prefixes, each one alone, all but each), and the write under way torn at every sector, as a length
-//! without data, data without a length, and with a sector of garbage. Then recovery itself is cut: every
-//! call that opening makes, and that going on makes; and once more in the recovery from that. ([`Odds`] says after
-//! how many of the images.)
+//! prefixes, each one alone, all but each), and the write under way torn at every sector, as a length without
+//! data, data without a length, and with a sector of garbage. Then recovery itself is cut: every call that
+//! opening makes, and that going on makes; and once more in the recovery from that. ([`Odds`] says after how
+//! many of the images.)
 
 use crate::disk::{Disk, Moment, Plan};
 use crate::judge::{Setting, go, recovered};
@@ -17,7 +17,7 @@ use crate::report::Run;
 use crate::rng::Rng;
 use crate::script::{Ack, Script, Step, Write};
 use crate::watchdog::Watchdog;
-use azekura::{Durability, Kind};
+use azekura::{Durability, TableKind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The longest workload.
@@ -50,7 +50,13 @@ fn kinds() -> Vec<fn(u32) -> Vec<Write>> {
         |i| vec![put(0, i, 900), put(1, i, 700)],
         |i| vec![put(0, i, 8), put(1, i, 8)],
         |i| vec![Write::Remove(0, b"key".to_vec()), put(1, i, 8)],
-        |i| vec![Write::Range(0, b"k".to_vec(), b"l".to_vec()), Write::Put(0, vec![b'a'; 9], (i, 3)), put(1, i, 40)],
+        |i| {
+            vec![
+                Write::Range(0, b"k".to_vec(), b"l".to_vec()),
+                Write::Put(0, vec![b'a'; 9], (i, 3)),
+                put(1, i, 40),
+            ]
+        },
         |i| vec![put(0, i, 2000), put(1, i, 8)],
     ]
 }
@@ -86,7 +92,8 @@ pub(super) fn run(run: &Run, watchdog: &Watchdog) {
         let deepest = AtomicU64::new(0);
         let all = run.each(workloads, |n| {
             watchdog.at(format!("workload {n} of {length} transactions"));
-            let digits = (0..length).map(|i| usize::try_from(n).unwrap_or(0) / choices.pow(i as u32) % choices);
+            let digits =
+                (0..length).map(|i| usize::try_from(n).unwrap_or(0) / choices.pow(i as u32) % choices);
             let small = Small { run, script: script(digits), length, n, odds: &odds, deepest: &deepest };
             small.all_cuts();
         });
@@ -102,7 +109,7 @@ pub(super) fn run(run: &Run, watchdog: &Watchdog) {
 
 /// The tables, the transactions, and one more so that a recovered database has something to do.
 fn script(digits: impl Iterator<Item = usize>) -> Script {
-    let tables = [Step::Create("ordered", Kind::Ordered), Step::Create("hash", Kind::Hash)];
+    let tables = [Step::Create("ordered", TableKind::Ordered), Step::Create("hash", TableKind::Hash)];
     let middle = digits.zip(1..).flat_map(|(choice, i)| step(choice, i));
     Script::of(tables.into_iter().chain(middle))
 }
@@ -118,7 +125,10 @@ struct Small<'a> {
 
 impl Small<'_> {
     fn is_large(&self) -> bool {
-        self.script.steps.iter().any(|(step, _)| matches!(step, Step::Commit(_, writes) if writes.len() > 100))
+        self.script
+            .steps
+            .iter()
+            .any(|(step, _)| matches!(step, Step::Commit(_, writes) if writes.len() > 100))
     }
 
     fn fail(&self, what: &str) {

@@ -1,4 +1,5 @@
-//! Full disks: a simulated one with random room, and a real one, small and mounted for it, where that can be had.
+//! Full disks: a simulated one with random room, and a real one, small and mounted for it, where that can be
+//! had.
 
 use super::{HANG_SECONDS, recover};
 use crate::disk::{Disk, Keep};
@@ -74,19 +75,27 @@ fn closes(script: &Script, db: Db, disk: &Disk, ack: &mut Ack) -> Result<(), Str
     Ok(())
 }
 
-/// There is room again: the same handle carries the script on to its end, at the latest when the background has
-/// tried again, and closes.
+/// There is room again: the same handle carries the script on to its end, at the latest when the background
+/// has tried again, and closes.
 fn goes_on(script: &Script, db: Db, ack: &mut Ack) -> Result<(), String> {
     let until = Instant::now() + GOES_ON;
     loop {
-        let k = script.state_of(&db, ack.done, ack.begun).map_err(|e| format!("{ack:?}, with room again: {e}"))?;
+        let k = script
+            .state_of(&db, ack.done, ack.begun)
+            .map_err(|e| format!("{ack:?}, with room again: {e}"))?;
         match script.run(&db, k, ack, &|_| {}) {
             Ok(()) => break,
-            Err(Error::NoSpace { .. }) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
-            Err(e) => return Err(format!("{ack:?}: the handle does not go on when there is room again: {e}")),
+            Err(Error::NoSpace { .. }) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(20))
+            }
+            Err(e) => {
+                return Err(format!("{ack:?}: the handle does not go on when there is room again: {e}"));
+            }
         }
     }
-    script.state_of(&db, script.last(), script.last()).map_err(|e| format!("carried on with room again: {e}"))?;
+    script
+        .state_of(&db, script.last(), script.last())
+        .map_err(|e| format!("carried on with room again: {e}"))?;
     db.close().map_err(|e| format!("{ack:?}: closing when there is room again: {e}"))?;
     ack.durable = ack.done;
     Ok(())
@@ -105,7 +114,10 @@ const IMAGE_BYTES: u64 = 24 << 20;
 pub(super) fn real(run: &Run) {
     let small = match Mounted::new(IMAGE_BYTES) {
         Ok(small) => small,
-        Err(e) => return run.note(format!("a really full disk: skipped, no small file system can be mounted ({e})")),
+        Err(e) => {
+            return run
+                .note(format!("a really full disk: skipped, no small file system can be mounted ({e})"));
+        }
     };
     let watchdog = Watchdog::start(HANG_SECONDS);
     let before = run.tried_so_far();

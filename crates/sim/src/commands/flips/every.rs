@@ -1,15 +1,16 @@
 //! Every bit of a closed database of about 1 MiB, one after the other, judged as fast as it can be.
 //!
-//! A handle that only reads, without threads of the engine, computes its answers from the bytes that it reads and from
-//! nothing else. So each way of looking (opening, `check`, the scan of a table, the lookup of a key) is first taken on
-//! the whole file, by a handle of its own, with a list of what it reads. If a flipped bit is not on that list, then
-//! step by step all that is read is as it was, and so is the answer: such a look need not be taken again. All others
-//! are, one after the other on one handle, from an empty cache. What opening reads decides about everything, so after a
-//! flip there all looks are taken. Where more than eight lookups are concerned, one in eight is made, other ones for the
-//! next bit of the byte, so that all of them have met the byte damaged.
+//! A handle that only reads, without threads of the engine, computes its answers from the bytes that it reads
+//! and from nothing else. So each way of looking (opening, `check`, the scan of a table, the lookup of a key)
+//! is first taken on the whole file, by a handle of its own, with a list of what it reads. If a flipped bit
+//! is not on that list, then step by step all that is read is as it was, and so is the answer: such a look
+//! need not be taken again. All others are, one after the other on one handle, from an empty cache. What
+//! opening reads decides about everything, so after a flip there all looks are taken. Where more than eight
+//! lookups are concerned, one in eight is made, other ones for the next bit of the byte, so that all of them
+//! have met the byte damaged.
 //!
-//! As a control of this argument, once in [`CONTROL_EVERY`] flips every look is taken by the judge of damage at random,
-//! and must find the same.
+//! As a control of this argument, once in [`CONTROL_EVERY`] flips every look is taken by the judge of damage
+//! at random, and must find the same.
 
 use super::sample::{Outcome, Sample, guarded, is_refusal};
 use super::view::{Reads, View};
@@ -122,8 +123,12 @@ impl Every {
             let table = db.open_table(&whole.name).map_err(|e| e.to_string())?;
             whole.compare(&table, &mut out)?;
         }
-        let tables: Vec<Table> =
-            self.tables.iter().map(|t| db.open_table(&t.name)).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+        let tables: Vec<Table> = self
+            .tables
+            .iter()
+            .map(|t| db.open_table(&t.name))
+            .collect::<Result<_, _>>()
+            .map_err(|e| e.to_string())?;
         let all = lookups.len() as u64 <= TURNS;
         let turn = |n: &u64| all || n % TURNS == bit % TURNS;
         for (_, &lookup) in (0..).zip(&lookups).filter(|(n, _)| turn(n)) {
@@ -173,7 +178,10 @@ impl Whole {
                 Ok(found) if found == expected.map(|(key, value)| (key.as_slice(), value.as_slice())) => {}
                 Ok(found) => {
                     let key = expected.map(|e| &e.0);
-                    return Err(format!("record {n} of table {:?} is {found:02x?}, not that of {key:02x?}", self.name));
+                    return Err(format!(
+                        "record {n} of table {:?} is {found:02x?}, not that of {key:02x?}",
+                        self.name
+                    ));
                 }
                 Err(Error::Corrupt { .. }) => {
                     out.errors += 1;
@@ -190,7 +198,9 @@ impl Lookup {
     fn compare(&self, table: &Table, out: &mut Outcome) -> Result<(), String> {
         match table.get(&self.key) {
             Ok(found) if found == self.value => {}
-            Ok(found) => return Err(format!("key {:02x?} gives {found:02x?}, not {:02x?}", self.key, self.value)),
+            Ok(found) => {
+                return Err(format!("key {:02x?} gives {found:02x?}, not {:02x?}", self.key, self.value));
+            }
             Err(Error::Corrupt { .. }) => out.errors += 1,
             Err(e) => return Err(format!("get gives {e}")),
         }

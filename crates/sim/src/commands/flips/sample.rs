@@ -5,7 +5,7 @@ use crate::judge::{PATH, Setting};
 use crate::memory;
 use crate::report;
 use crate::script::{Ack, Script, Stamp, Step, Write, bytes_of, problems};
-use azekura::{Durability, Error, Kind, Table};
+use azekura::{Durability, Error, Table, TableKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// No allocation may be larger than the file and this.
@@ -43,7 +43,8 @@ impl Outcome {
     }
 }
 
-/// Looks at a damaged file of `len` bytes. A panic is something wrong, and so is an allocation out of proportion.
+/// Looks at a damaged file of `len` bytes. A panic is something wrong, and so is an allocation out of
+/// proportion.
 pub(super) fn guarded<T>(len: u64, look: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     memory::forget_largest();
     let looked = report::catch(look)?;
@@ -94,7 +95,7 @@ impl Sample {
     /// A database of about 1 MiB with everything in it, closed.
     pub(super) fn of_a_mebibyte() -> Sample {
         const MANY: u32 = 1500;
-        let tables = [Step::Create("ordered", Kind::Ordered), Step::Create("hash", Kind::Hash)];
+        let tables = [Step::Create("ordered", TableKind::Ordered), Step::Create("hash", TableKind::Hash)];
         let put = |i: u32, records: u32| {
             let write = move |n: u32| {
                 let table = usize::from(!n.is_multiple_of(2));
@@ -114,7 +115,8 @@ impl Sample {
         Sample::new("1 MiB", Script::of(steps), true)
     }
 
-    /// Whether these are a table's records in its last state, in the order of their keys unless it is a hash table.
+    /// Whether these are a table's records in its last state, in the order of their keys unless it is a hash
+    /// table.
     pub(super) fn holds(&self, table: &str, records: &[(Vec<u8>, Vec<u8>)]) -> bool {
         let Some((hash, model)) = self.script.models[self.last].get(table) else { return false };
         let right = |(key, value): &(Vec<u8>, Vec<u8>)| self.value(self.last, table, key) == Some(value);
@@ -124,7 +126,8 @@ impl Sample {
                 || *hash && records.iter().map(|r| &r.0).collect::<BTreeSet<_>>().len() == model.len())
     }
 
-    /// Looks at a damaged copy in every way, by a handle that only reads or not. `Err`: it gave something wrong.
+    /// Looks at a damaged copy in every way, by a handle that only reads or not. `Err`: it gave something
+    /// wrong.
     pub(super) fn look(&self, disk: &Disk, read_only: bool) -> Result<Outcome, String> {
         let (len, _) = disk.used_blocks(PATH);
         guarded(len, || self.look_inside(disk, read_only))
@@ -153,7 +156,9 @@ impl Sample {
                 }
             }
             if states.is_empty() {
-                return Err(format!("table {name:?}: what can be read was never together ({read} records scanned)"));
+                return Err(format!(
+                    "table {name:?}: what can be read was never together ({read} records scanned)"
+                ));
             }
         }
         if out.errors > 0 && out.problems == 0 {
@@ -166,7 +171,13 @@ impl Sample {
     }
 
     /// Reads a table to its end or the first error.
-    fn scan(&self, table: &Table, name: &str, states: &mut Vec<usize>, out: &mut Outcome) -> Result<usize, String> {
+    fn scan(
+        &self,
+        table: &Table,
+        name: &str,
+        states: &mut Vec<usize>,
+        out: &mut Outcome,
+    ) -> Result<usize, String> {
         let mut found = BTreeMap::new();
         let mut whole = true;
         let cursor = table.cursor().map_err(|e| format!("cursor gives {e}"))?;
@@ -186,20 +197,23 @@ impl Sample {
         {
             // Nearly always: the one state that may be there.
             let records = self.script.models[k].get(name).into_iter().flat_map(|t| t.1.iter());
-            let same = found.iter().zip(records).all(|(f, r)| f.0 == r.0 && self.values.get(r.1) == Some(f.1));
+            let same =
+                found.iter().zip(records).all(|(f, r)| f.0 == r.0 && self.values.get(r.1) == Some(f.1));
             if !same {
                 states.clear();
             }
             return Ok(found.len());
         }
-        let ordered = table.kind() == Kind::Ordered;
+        let ordered = table.kind() == TableKind::Ordered;
         states.retain(|&k| {
             let Some((_, records)) = self.script.models[k].get(name) else { return false };
             // An ordered scan that broke off has given all records up to there.
             let expected = if ordered { found.len() } else { records.len() };
             let expected = if whole { records.len() } else { expected.min(records.len()) };
             (!whole && !ordered || expected == found.len())
-                && found.iter().all(|(key, v)| records.get(key).is_some_and(|s| self.values.get(s) == Some(v)))
+                && found
+                    .iter()
+                    .all(|(key, v)| records.get(key).is_some_and(|s| self.values.get(s) == Some(v)))
                 && (!ordered || found.keys().eq(records.keys().take(expected)))
         });
         Ok(found.len())

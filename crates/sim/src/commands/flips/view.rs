@@ -1,5 +1,5 @@
-//! One file in memory that nobody writes, seen with one bit flipped. All views share its bytes, so that a flip costs
-//! nothing; and a view can keep a list of what was read of it.
+//! One file in memory that nobody writes, seen with one bit flipped. All views share its bytes, so that a
+//! flip costs nothing; and a view can keep a list of what was read of it.
 
 use azekura::storage::{File, OpenMode, Storage};
 use std::io;
@@ -53,7 +53,9 @@ impl View {
     /// What was read since it was last asked.
     pub(super) fn reads(&self) -> Reads {
         let reads = self.reads.as_ref();
-        reads.map_or_else(Reads::default, |reads| std::mem::take(&mut *reads.lock().unwrap_or_else(|e| e.into_inner())))
+        reads.map_or_else(Reads::default, |reads| {
+            std::mem::take(&mut *reads.lock().unwrap_or_else(|e| e.into_inner()))
+        })
     }
 }
 

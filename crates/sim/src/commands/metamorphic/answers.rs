@@ -3,7 +3,7 @@
 use crate::disk::Disk;
 use crate::judge::{PATH, Setting};
 use crate::rng::Rng;
-use azekura::{Cursor, Db, Durability, Error, Kind, Options, ReadTxn, Table};
+use azekura::{Cursor, Db, Durability, Error, Options, ReadTxn, Table, TableKind};
 use std::ops::Bound;
 
 /// How a list of operations is run.
@@ -13,7 +13,7 @@ pub(super) struct Variant {
     pub(super) memory_bytes: u64,
     pub(super) durability: Durability,
     /// Of the two tables; the first is always ordered.
-    pub(super) kinds: [Kind; 2],
+    pub(super) kinds: [TableKind; 2],
     /// Closed and opened again once in so many operations; 0: never.
     pub(super) reopen_odds: u64,
     /// Flushed, settled or compacted once in so many operations; 0: never.
@@ -113,7 +113,8 @@ fn shown(bytes: Option<&[u8]>) -> String {
         None => "none".into(),
         Some(b) if b.len() <= 12 => format!("{b:02x?}"),
         Some(b) => {
-            let hash = b.iter().fold(b.len() as u64, |h, &x| (h ^ u64::from(x)).wrapping_mul(0x100_0000_01b3));
+            let hash =
+                b.iter().fold(b.len() as u64, |h, &x| (h ^ u64::from(x)).wrapping_mul(0x100_0000_01b3));
             format!("{} bytes {hash:016x}", b.len())
         }
     }
@@ -130,7 +131,8 @@ struct Session {
 
 impl Variant {
     fn open(&self, disk: &Disk) -> Result<Session, Error> {
-        let options: Options = self.setting.options().memory_bytes(self.memory_bytes).durability(self.durability);
+        let options: Options =
+            self.setting.options().memory_bytes(self.memory_bytes).durability(self.durability);
         let db = Db::open_on(disk, PATH, options)?;
         let tables = [db.table("first", self.kinds[0])?, db.table("second", self.kinds[1])?];
         Ok(Session { db, tables, snapshot: None })
@@ -138,19 +140,24 @@ impl Variant {
 }
 
 /// Runs the operations and gives every answer.
-pub(super) fn answers(variant: &Variant, operations: &[Operation], disk: &Disk) -> Result<Vec<String>, String> {
+pub(super) fn answers(
+    variant: &Variant,
+    operations: &[Operation],
+    disk: &Disk,
+) -> Result<Vec<String>, String> {
     let text = |e: Error| e.to_string();
     let mut rng = Rng(operations.len() as u64);
     let mut session = variant.open(disk).map_err(text)?;
     let mut out = Vec::with_capacity(operations.len() + 2);
     for (i, operation) in operations.iter().enumerate() {
-        let answer = session.carry_out(operation).map_err(|e| format!("operation {i}, {operation:?}: {e}"))?;
+        let answer =
+            session.carry_out(operation).map_err(|e| format!("operation {i}, {operation:?}: {e}"))?;
         out.push(format!("{operation:?} -> {answer}"));
         if variant.tidy_odds > 0 && rng.one_in(variant.tidy_odds) {
             match rng.below(3) {
                 0 => session.db.flush(),
-                1 => session.db.settle(),
-                _ => session.db.compact(|_| {}).map(drop),
+                1 => session.db.compact(),
+                _ => session.db.shrink(|_| {}).map(drop),
             }
             .map_err(text)?;
         }
@@ -210,7 +217,11 @@ impl Session {
                 let Some(snapshot) = &self.snapshot else { return Ok("no snapshot".into()) };
                 let found = snapshot.get(&self.tables[*t], &key_of(*k))?;
                 let count = snapshot.count(&self.tables[*t])?;
-                Ok(format!("{} of {count}, {}", shown(found.as_deref()), all(snapshot.cursor(&self.tables[*t])?)?))
+                Ok(format!(
+                    "{} of {count}, {}",
+                    shown(found.as_deref()),
+                    all(snapshot.cursor(&self.tables[*t])?)?
+                ))
             }
             Operation::DropSnapshot => {
                 self.snapshot = None;
@@ -228,7 +239,9 @@ impl Session {
             Operation::Remove(t, k) => self.tables[*t].remove(&key_of(*k)).map(|()| "ok".into()),
             Operation::Add(t, k, v) => said(self.tables[*t].add(&key_of(*k), &value_of(*v))?),
             Operation::Replace(t, k, v) => said(self.tables[*t].replace(&key_of(*k), &value_of(*v))?),
-            Operation::Append(t, k, v) => self.tables[*t].append(&key_of(*k), &value_of(*v)).map(|()| "ok".into()),
+            Operation::Append(t, k, v) => {
+                self.tables[*t].append(&key_of(*k), &value_of(*v)).map(|()| "ok".into())
+            }
             Operation::Swap(t, k, old, v) => {
                 let there = self.tables[*t].get(&key_of(*k))?;
                 let expected = if *old == 0 { None } else { there.as_deref() };
@@ -259,11 +272,15 @@ impl Session {
             }
             let t = &self.tables;
             out.push(match operation {
-                Operation::Put(n, k, v) => txn.put(&t[*n], &key_of(*k), &value_of(*v)).map(|()| "ok".into())?,
+                Operation::Put(n, k, v) => {
+                    txn.put(&t[*n], &key_of(*k), &value_of(*v)).map(|()| "ok".into())?
+                }
                 Operation::Remove(n, k) => txn.remove(&t[*n], &key_of(*k)).map(|()| "ok".into())?,
                 Operation::Add(n, k, v) => txn.add(&t[*n], &key_of(*k), &value_of(*v))?.to_string(),
                 Operation::Replace(n, k, v) => txn.replace(&t[*n], &key_of(*k), &value_of(*v))?.to_string(),
-                Operation::Append(n, k, v) => txn.append(&t[*n], &key_of(*k), &value_of(*v)).map(|()| "ok".into())?,
+                Operation::Append(n, k, v) => {
+                    txn.append(&t[*n], &key_of(*k), &value_of(*v)).map(|()| "ok".into())?
+                }
                 Operation::Take(n, k) => shown(txn.take(&t[*n], &key_of(*k))?.as_deref()),
                 Operation::Clear(n) => txn.clear(&t[*n]).map(|()| "ok".into())?,
                 Operation::RemoveRange(from, length) => {

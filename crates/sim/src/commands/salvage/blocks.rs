@@ -30,7 +30,8 @@ pub(super) enum What {
 /// See the file's head.
 pub(super) struct Blocks {
     what: Vec<What>,
-    /// The record frames of the newest log chain that no checkpoint has made needless, by number: where they stand.
+    /// The record frames of the newest log chain that no checkpoint has made needless, by number: where they
+    /// stand.
     frames: BTreeMap<u64, (usize, usize)>,
 }
 
@@ -54,7 +55,8 @@ fn is_part(bytes: &[u8], file_id: u64, run: u64, number: u32) -> bool {
 impl Blocks {
     /// Looks at a file that is whole.
     pub(super) fn of(bytes: &[u8]) -> Blocks {
-        let mut blocks = Blocks { what: vec![What::Other; bytes.len().div_ceil(BLOCK)], frames: BTreeMap::new() };
+        let mut blocks =
+            Blocks { what: vec![What::Other; bytes.len().div_ceil(BLOCK)], frames: BTreeMap::new() };
         blocks.mark(0, 2 * BLOCK, What::Superblock);
         let file_id = u64_at(bytes, 16);
         let mut runs = Vec::new();
@@ -73,7 +75,8 @@ impl Blocks {
         }
         for at in places().filter(|&at| bytes[at..at + 4] != [0; 4] && bytes[at + 4..at + 64] == [0; 60]) {
             let Some(page) = bytes.get(at..at + FILTER_PAGE) else { continue };
-            let mut ids = runs.iter().flat_map(|run| (0..FILTER_PAGES_MAX).map(move |n| (*run, FILTER_NUMBER + n)));
+            let mut ids =
+                runs.iter().flat_map(|run| (0..FILTER_PAGES_MAX).map(move |n| (*run, FILTER_NUMBER + n)));
             if ids.any(|(run, number)| is_part(page, file_id, run, number)) {
                 blocks.mark(at, FILTER_PAGE, What::Filter);
             }
@@ -134,10 +137,14 @@ impl Blocks {
 
     /// For each record frame of the newest chain whether it is not what it was.
     pub(super) fn frames_lost(&self, whole: &[u8], damaged: &[u8]) -> Vec<bool> {
-        self.frames.values().map(|&(at, len)| damaged.get(at..at + len) != Some(&whole[at..at + len])).collect()
+        self.frames
+            .values()
+            .map(|&(at, len)| damaged.get(at..at + len) != Some(&whole[at..at + len]))
+            .collect()
     }
 
-    /// How many blocks that may tell of the file are what they were: of one page that stands in two places one counts.
+    /// How many blocks that may tell of the file are what they were: of one page that stands in two places
+    /// one counts.
     pub(super) fn whole_ones(&self, whole: &[u8], damaged: &[u8]) -> usize {
         let same = |i: usize| {
             let range = i * BLOCK..whole.len().min((i + 1) * BLOCK);

@@ -4,7 +4,7 @@ use crate::fuzz::{contents, options};
 use crate::rng::Rng;
 use crate::script::{Stamp, bytes_of};
 use azekura::storage::MemStorage;
-use azekura::{Db, Durability, Kind, Result, Table, WriteOptions};
+use azekura::{Db, Durability, Result, Table, TableKind, WriteOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included};
 
@@ -65,8 +65,8 @@ impl World {
         for round in 0..1 + rng.below(6) {
             world.round(&db, &made, rng, &mut serial, round == 0)?;
             match rng.below(6) {
-                0 => db.settle()?,
-                1 => db.compact(|_| {}).map(|_| ())?,
+                0 => db.compact()?,
+                1 => db.shrink(|_| {}).map(|_| ())?,
                 2..=4 => db.flush()?,
                 _ => {}
             }
@@ -92,7 +92,8 @@ impl World {
             }
             let n = rng.below(made.len() as u64) as usize;
             let mut ids = Vec::new();
-            let mut w = db.write_with(WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() });
+            let mut w =
+                db.write_with(WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() });
             for _ in 0..1 + rng.below(3) {
                 ids.push(world.put(&mut w, &made[n], n, rng, &mut serial)?);
             }
@@ -106,7 +107,7 @@ impl World {
     /// A new table.
     fn table(&mut self, db: &Db, rng: &mut Rng) -> Result<(Table, Shape)> {
         let is_hash = rng.one_in(2);
-        let kind = if is_hash { Kind::Hash } else { Kind::Ordered };
+        let kind = if is_hash { TableKind::Hash } else { TableKind::Ordered };
         let name = format!("table {} \u{e9}", self.tables.len());
         let table = db.create_table(&name, kind)?;
         self.tables.push((name, is_hash));
@@ -115,20 +116,30 @@ impl World {
             // Its records fit the manifest.
             return Ok((table, Shape { keys: 1 + rng.below(4), fixed_keys, value_min: 0, value_span: 16 }));
         }
-        let (value_min, value_span) = *rng.pick(&[(8, 1), (0, 90), (0, 3), (1500, 9000), (400, 1200), (3000, 90_000)]);
+        let (value_min, value_span) =
+            *rng.pick(&[(8, 1), (0, 90), (0, 3), (1500, 9000), (400, 1200), (3000, 90_000)]);
         let keys = if value_span > 4000 { 10 + rng.below(40) } else { 50 + rng.below(3000) };
         Ok((table, Shape { keys, fixed_keys, value_min, value_span }))
     }
 
     /// A transaction over all tables: many records, and some deletes.
-    fn round(&mut self, db: &Db, made: &[(Table, Shape)], rng: &mut Rng, serial: &mut u32, all: bool) -> Result<()> {
+    fn round(
+        &mut self,
+        db: &Db,
+        made: &[(Table, Shape)],
+        rng: &mut Rng,
+        serial: &mut u32,
+        all: bool,
+    ) -> Result<()> {
         for (n, table) in made.iter().enumerate() {
             if rng.one_in(4) && !all {
                 continue;
             }
             // The log has none of it: a flush makes that needless.
-            let mut w =
-                db.write_with(WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() });
+            let mut w = db.write_with(WriteOptions {
+                durability: Some(Durability::Eventual),
+                ..WriteOptions::default()
+            });
             let count = if all { table.1.keys } else { 1 + rng.below(table.1.keys) };
             for _ in 0..count {
                 self.put(&mut w, table, n, rng, serial)?;
@@ -138,7 +149,7 @@ impl World {
                 w.remove(&table.0, &key)?;
                 self.deleted.insert((n, key));
             }
-            if rng.one_in(3) && table.0.kind() == Kind::Ordered {
+            if rng.one_in(3) && table.0.kind() == TableKind::Ordered {
                 let (a, b) = (key_of(&table.1, rng), key_of(&table.1, rng));
                 let (from, to) = if a < b { (a, b) } else { (b, a) };
                 w.remove_range(&table.0, Included(&from), Excluded(&to))?;

@@ -82,7 +82,10 @@ fn a_serial_history_is_accepted() {
 
 #[test]
 fn g0_writes_interleave() {
-    shows(&concurrent(&[&[a(1, 1), a(2, 3)], &[a(1, 2), a(2, 4)]], &[r(1, &[1, 2]), r(2, &[4, 3])]), Kind::G0);
+    shows(
+        &concurrent(&[&[a(1, 1), a(2, 3)], &[a(1, 2), a(2, 4)]], &[r(1, &[1, 2]), r(2, &[4, 3])]),
+        Kind::G0,
+    );
 }
 
 #[test]
@@ -129,8 +132,10 @@ fn g_nonadjacent_is_a_long_fork() {
 
 #[test]
 fn g2_is_write_skew_and_snapshot_isolation_allows_it() {
-    let history =
-        concurrent(&[&[r(1, &[]), r(2, &[]), a(1, 1)], &[r(1, &[]), r(2, &[]), a(2, 2)]], &[r(1, &[1]), r(2, &[2])]);
+    let history = concurrent(
+        &[&[r(1, &[]), r(2, &[]), a(1, 1)], &[r(1, &[]), r(2, &[]), a(2, 2)]],
+        &[r(1, &[1]), r(2, &[2])],
+    );
     assert_eq!(kinds(&history, Level::Serializable), [Kind::G2]);
     assert_eq!(kinds(&history, Level::Snapshot), []);
     assert!(adya_accepts(&history, Level::Snapshot) && !adya_accepts(&history, Level::Serializable));

@@ -65,8 +65,14 @@ pub struct Io {
 }
 
 impl Io {
-    const NONE: Self =
-        Self { call_bytes: 0, dirtied_bytes: 0, write_calls: 0, read_call_bytes: 0, fetched_bytes: 0, read_calls: 0 };
+    const NONE: Self = Self {
+        call_bytes: 0,
+        dirtied_bytes: 0,
+        write_calls: 0,
+        read_call_bytes: 0,
+        fetched_bytes: 0,
+        read_calls: 0,
+    };
 
     /// The counters now; zeros where the kernel gives none.
     pub fn now() -> Self {

@@ -1,17 +1,18 @@
 //! Doing a merge: from sources to runs of bounded size, a step at a time.
 
-use super::Engine;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
+use crate::base::fault::fault;
 use crate::base::limits::{PAGE_BYTES, PARTITION_BYTES_MAX, PARTITIONS, PASSING_PARTITIONS};
+use crate::engine::Engine;
 use crate::format::block::{Block, Tag};
 use crate::format::manifest::RunInfo;
-use crate::memtable::ranges::Ranges;
+use crate::format::ranges::Ranges;
 use crate::merge::Merger;
 use crate::run::Run;
 use crate::run::label::Origin;
 use crate::run::writer::RunWriter;
-use crate::values::{Segment, VALUE_REF_BYTES, ValueRef};
+use crate::values::{Segment, VALUE_POINTER_BYTES, ValuePointer};
 use std::sync::Arc;
 
 /// A step handles about this much.
@@ -22,15 +23,15 @@ const STEP_RECORDS_MAX: u64 = 32_768;
 /// Runs that no checkpoint names and no state has yet, in key order. Dropped, they give their extents
 /// back.
 #[derive(Default)]
-pub(super) struct Fresh(Vec<Arc<Run>>);
+pub(in crate::engine) struct UninstalledRuns(Vec<Arc<Run>>);
 
-impl Fresh {
-    pub(super) fn runs(&self) -> &[Arc<Run>] {
+impl UninstalledRuns {
+    pub(in crate::engine) fn runs(&self) -> &[Arc<Run>] {
         &self.0
     }
 
     /// Takes them into the page cache, if there is room, before readers meet them.
-    pub(super) fn warm(&self) {
+    pub(in crate::engine) fn warm(&self) {
         for run in &self.0 {
             // Only a favour: who meets a page that cannot be read is told then.
             let _warmed = run.warm();
@@ -38,38 +39,39 @@ impl Fresh {
     }
 
     /// The state has them now.
-    pub(super) fn installed(mut self) {
+    pub(in crate::engine) fn installed(mut self) {
         self.0.clear();
     }
 }
 
-impl Drop for Fresh {
+impl Drop for UninstalledRuns {
     fn drop(&mut self) {
         for run in &self.0 {
-            run.doom();
+            run.free_on_drop();
         }
     }
 }
 
 /// What a merge or flush has written.
-pub(super) struct MergeOutput {
-    pub(super) runs: Fresh,
+pub(in crate::engine) struct MergeOutput {
+    pub(in crate::engine) runs: UninstalledRuns,
     /// What part of the records likely replaces older ones.
-    pub(super) updates: f32,
+    pub(in crate::engine) updates: f32,
 }
 
-/// The size of the largest partitions of a sorted run of `bytes`.
+/// The size of the largest partitions of a level of `bytes`.
 ///
-/// Two memtables, and no less than a part of the whole, since each checkpoint names them all, unless that is very
-/// large. What will be merged again (`passes`) has smaller ones: of what a merge has read up it can let go only as
-/// far as older inputs do, so that with coarse partitions each input keeps more than the one before (`Passing`).
-pub(super) fn partition_bytes(memtable_bytes: u64, bytes: u64, passes: bool) -> u64 {
+/// Two memtables, and no less than a part of the whole, since each checkpoint names them all, unless that is
+/// very large. What will be merged again (`passes`) has smaller ones: of what a merge has read up it can let
+/// go only as far as older inputs do, so that with coarse partitions each input keeps more than the one
+/// before (`ReplaceablePrefix`).
+pub(in crate::engine) fn partition_bytes(memtable_bytes: u64, bytes: u64, passes: bool) -> u64 {
     let least = if passes { (memtable_bytes / 4).max(PAGE_BYTES as u64 * 4) } else { memtable_bytes * 2 };
     least.max(bytes / if passes { PASSING_PARTITIONS } else { PARTITIONS }).min(PARTITION_BYTES_MAX)
 }
 
 /// The writing end of a merge.
-pub(super) struct Output<'a> {
+pub(in crate::engine) struct OutputWriter<'a> {
     engine: &'a Engine,
     origin: Origin,
     /// Whether runs get filters, and for how many records at most.
@@ -83,7 +85,7 @@ pub(super) struct Output<'a> {
     step_records: usize,
     block: Block,
     writer: RunWriter,
-    done: Fresh,
+    done: UninstalledRuns,
     /// The largest key of the last partition that was finished.
     before: Option<Vec<u8>>,
     /// Segments into which records of this output refer, kept until their run holds them.
@@ -92,22 +94,22 @@ pub(super) struct Output<'a> {
     draining: Vec<u32>,
 }
 
-impl<'a> Output<'a> {
+impl<'a> OutputWriter<'a> {
     /// For up to `records` records of `bytes` in all, which older runs may hold too if it `passes`.
-    pub(super) fn new(
+    pub(in crate::engine) fn new(
         engine: &'a Engine,
         origin: Origin,
         filtered: bool,
         passes: bool,
         records: u64,
         bytes: u64,
-    ) -> Output<'a> {
+    ) -> OutputWriter<'a> {
         let mean = (bytes / records.max(1)).max(1);
         let partition_bytes = partition_bytes(engine.flush_bytes(), bytes, passes);
         // Records may be smaller in pages than they were in memory, so a partition may hold more.
         let partition_records = (partition_bytes * 11 / 10 / mean).max(1);
         let first = if filtered { records.min(partition_records) } else { 0 };
-        Output {
+        OutputWriter {
             engine,
             origin: origin.clone(),
             filtered,
@@ -115,10 +117,12 @@ impl<'a> Output<'a> {
             partition_bytes,
             end_bytes: partition_bytes / 4 * 3,
             partition_records,
-            step_records: usize_of64((STEP_BYTES.min(partition_bytes / 4) / mean).clamp(64, STEP_RECORDS_MAX)),
+            step_records: usize_of64(
+                (STEP_BYTES.min(partition_bytes / 4) / mean).clamp(64, STEP_RECORDS_MAX),
+            ),
             block: Block::new(None),
             writer: RunWriter::new(&engine.store, engine.new_id(), origin, first),
-            done: Fresh::default(),
+            done: UninstalledRuns::default(),
             before: None,
             held: Vec::new(),
             draining: Vec::new(),
@@ -126,16 +130,17 @@ impl<'a> Output<'a> {
     }
 
     /// Values in these segments are written anew elsewhere.
-    pub(super) fn drain(&mut self, segments: Vec<u32>) {
+    pub(in crate::engine) fn drain(&mut self, segments: Vec<u32>) {
         self.draining = segments;
     }
 
     /// Takes one step of the merge; true when it is done.
-    pub(super) fn step(&mut self, merger: &mut Merger) -> Result<bool> {
+    pub(in crate::engine) fn step(&mut self, merger: &mut Merger) -> Result<bool> {
         self.block.reset(merger.fixed());
         let end = merger.fill(&mut self.block, self.step_records)?;
-        #[cfg(azekura_canary)]
-        self.lose_a_record();
+        if fault!("drop_record") {
+            self.lose_a_record();
+        }
         self.settle_values()?;
         self.writer.append(&self.block)?;
         if self.writer.bytes() >= self.end_bytes {
@@ -144,11 +149,10 @@ impl<'a> Output<'a> {
         Ok(end)
     }
 
-    /// Drops the last record of a step, if the canary for it was picked.
-    #[cfg(azekura_canary)]
+    /// Drops the last record of a step, if it has many: a fault.
     fn lose_a_record(&mut self) {
         let n = self.block.len();
-        if n < 20 || !crate::base::canary::sings("drop_record") {
+        if n < 20 {
             return;
         }
         let mut fewer = Block::new(self.block.fixed);
@@ -159,15 +163,15 @@ impl<'a> Output<'a> {
         self.block = fewer;
     }
 
-    /// Partitions are ended where those of the inputs end, if that comes in time: what replaces a partition of
-    /// three quarters of the largest size mostly ends where that one did.
-    pub(super) fn ends_with_inputs(&mut self) {
+    /// Partitions are ended where those of the inputs end, if that comes in time: what replaces a partition
+    /// of three quarters of the largest size mostly ends where that one did.
+    pub(in crate::engine) fn ends_with_inputs(&mut self) {
         self.end_bytes = self.partition_bytes;
     }
 
-    /// Whether the partition under way may be ended where one of the inputs has: it is large enough, or small,
-    /// but two others wait to take the place of what they were made of, or it has just been ended.
-    pub(super) fn may_end(&self) -> bool {
+    /// Whether the partition under way may be ended where one of the inputs has: it is large enough, or
+    /// small, but two others wait to take the place of what they were made of, or it has just been ended.
+    pub(in crate::engine) fn may_end(&self) -> bool {
         match (self.writer.bytes(), self.done.0.len()) {
             (0, done) => done > 0,
             (bytes, 0 | 1) => bytes >= self.partition_bytes / 3,
@@ -176,7 +180,7 @@ impl<'a> Output<'a> {
     }
 
     /// Ends the partition under way, if anything is in it.
-    pub(super) fn cut(&mut self) -> Result<()> {
+    pub(in crate::engine) fn cut(&mut self) -> Result<()> {
         if self.writer.records() == 0 {
             return Ok(());
         }
@@ -194,12 +198,12 @@ impl<'a> Output<'a> {
     }
 
     /// The partitions finished so far.
-    pub(super) fn take_done(&mut self) -> Fresh {
+    pub(in crate::engine) fn take_done(&mut self) -> UninstalledRuns {
         std::mem::take(&mut self.done)
     }
 
     /// Ends the merge. `ranges` are what the output goes on deleting.
-    pub(super) fn finish(mut self, ranges: &Ranges) -> Result<MergeOutput> {
+    pub(in crate::engine) fn finish(mut self, ranges: &Ranges) -> Result<MergeOutput> {
         let fresh = RunWriter::new(&self.engine.store, 0, self.origin.clone(), 0);
         let last = std::mem::replace(&mut self.writer, fresh);
         if let Some(info) = last.finish(ranges, self.before.as_deref(), true)? {
@@ -233,7 +237,7 @@ impl<'a> Output<'a> {
             if self.block.tag(i) != Tag::Large {
                 continue;
             }
-            let mut at = ValueRef::decode(self.block.value(i))?;
+            let mut at = ValuePointer::decode(self.block.value(i))?;
             if self.draining.contains(&at.segment) {
                 at = self.relocate(at)?;
                 self.block.replace_value(i, &at.encode());
@@ -243,7 +247,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    fn relocate(&mut self, at: ValueRef) -> Result<ValueRef> {
+    fn relocate(&mut self, at: ValuePointer) -> Result<ValuePointer> {
         let old = self.engine.values.segment(at.segment).ok_or_else(|| missing_segment(at.segment))?;
         // Before its length is believed.
         old.check(at)?;
@@ -263,11 +267,11 @@ fn missing_segment(id: u32) -> Error {
 
 impl Engine {
     /// An open run, holding the value segments that it refers to.
-    pub(super) fn open_run(&self, info: RunInfo) -> Result<Run> {
+    pub(in crate::engine) fn open_run(&self, info: RunInfo) -> Result<Run> {
         let find = |&(id, _): &(u32, u64)| self.values.segment(id).ok_or_else(|| missing_segment(id));
         let segments = info.large.iter().map(find).collect::<Result<Vec<_>>>()?;
         Ok(Run::new(info, &self.store, segments))
     }
 }
 
-const _: () = assert!(VALUE_REF_BYTES == 16);
+const _: () = assert!(VALUE_POINTER_BYTES == 16);

@@ -1,9 +1,9 @@
 //! Ascending keys: written, reopened, got in order, scanned.
 
 use super::bench::Bench;
+use crate::counters::Io;
 use crate::failure::Result;
 use crate::measure::Measured;
-use crate::measure::counters::Io;
 
 /// Runs the workload.
 pub fn run(bench: &mut Bench<'_>) -> Result<Measured> {

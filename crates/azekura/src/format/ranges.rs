@@ -6,6 +6,7 @@
 
 use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
+use std::ops::Bound;
 
 /// From a key (inclusive) to a key (exclusive), or to the end of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,22 @@ pub(crate) struct Range {
 }
 
 impl Range {
+    /// From one bound to another.
+    pub(crate) fn between(start: Bound<&[u8]>, end: Bound<&[u8]>) -> Range {
+        let after = |k: &[u8]| [k, &[0]].concat();
+        let start = match start {
+            Bound::Included(k) => k.to_vec(),
+            Bound::Excluded(k) => after(k),
+            Bound::Unbounded => Vec::new(),
+        };
+        let end = match end {
+            Bound::Included(k) => Some(after(k)),
+            Bound::Excluded(k) => Some(k.to_vec()),
+            Bound::Unbounded => None,
+        };
+        Range { start, end }
+    }
+
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
         key >= self.start.as_slice() && self.end.as_ref().is_none_or(|e| key < e.as_slice())
     }

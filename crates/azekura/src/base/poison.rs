@@ -2,6 +2,7 @@
 //! acknowledged.
 
 use crate::base::error::{Error, Result};
+use crate::base::fault::fault;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,11 +26,10 @@ impl Poison {
         Error::Poisoned { cause: self.cause.lock().clone().unwrap_or_default() }
     }
 
-    /// Poisons the handle if `result` is an error, and passes it on. That somebody has closed the database meanwhile is
-    /// no failure: nothing was written.
+    /// Poisons the handle if `result` is an error, and passes it on. That somebody has closed the database
+    /// meanwhile is no failure: nothing was written.
     pub(crate) fn guard<T>(&self, result: Result<T>) -> Result<T> {
-        #[cfg(azekura_canary)]
-        if crate::base::canary::sings("forget_failure") {
+        if fault!("forget_failure") {
             return result;
         }
         match &result {

@@ -5,7 +5,7 @@
 //! processors than a small machine has left beside its readers; then everybody waits for everybody.
 //! The system tells each thread how long it was ready to run and did not. When that is more than a
 //! small part of a writer's time, it sleeps for a part of the time that it has worked, and for a
-//! larger one as long as the crowd lasts (additive increase, and decrease in proportion, as for
+//! larger one as long as processors are short (additive increase, and decrease in proportion, as for
 //! congestion in networks). Where nobody reads, or processors are idle, this costs nothing.
 
 use super::Engine;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// How long a writer works before it looks around.
 const WINDOW: Duration = Duration::from_millis(1);
-/// Waiting for more than this part of its time means a crowd.
+/// Waiting for more than this part of its time means that processors are short.
 const WAITING_MAX: f64 = 0.05;
 /// The pause, in hundredths of the time worked: how it grows, and its limit.
 const PAUSE_STEP: u32 = 20;
@@ -26,7 +26,7 @@ const SLEEP_MIN: Duration = Duration::from_micros(100);
 const SLEEP_MAX: Duration = Duration::from_millis(10);
 
 /// How long writers pause at present.
-pub(super) struct Crowd {
+pub(super) struct CpuBackoff {
     /// In hundredths of the time worked.
     pause: AtomicU32,
 }
@@ -81,19 +81,20 @@ impl Times {
     }
 }
 
-impl Crowd {
-    pub(super) fn new() -> Crowd {
-        Crowd { pause: AtomicU32::new(0) }
+impl CpuBackoff {
+    pub(super) fn new() -> CpuBackoff {
+        CpuBackoff { pause: AtomicU32::new(0) }
     }
 
     /// Learns from a window of `took`, and gives how long to sleep after it. Who slept for the half of it by
     /// himself takes nobody's processor, and each of his wakings is a little wait.
-    fn learn(&self, ran_ns: u64, waited_ns: u64, took: Duration) -> Duration {
+    fn adjust_pause(&self, ran_ns: u64, waited_ns: u64, took: Duration) -> Duration {
         let wanted_ns = ran_ns + waited_ns;
         let part = waited_ns as f64 / wanted_ns.max(1) as f64;
         let is_busy = u128::from(wanted_ns) * 2 >= took.as_nanos();
         let pause = self.pause.load(Ordering::Relaxed);
-        let pause = if is_busy && part > WAITING_MAX { (pause + PAUSE_STEP).min(PAUSE_MAX) } else { pause * 15 / 16 };
+        let pause =
+            if is_busy && part > WAITING_MAX { (pause + PAUSE_STEP).min(PAUSE_MAX) } else { pause * 15 / 16 };
         self.pause.store(pause, Ordering::Relaxed);
         if !is_busy {
             return Duration::ZERO;
@@ -105,7 +106,7 @@ impl Crowd {
 
 impl Engine {
     /// Pauses the calling writer, beside whom tables are read, if readers need its processor.
-    pub(super) fn make_way(&self) {
+    pub(super) fn yield_to_readers(&self) {
         if !IS_UNTOLD.load(Ordering::Relaxed) {
             WINDOW_OF_THREAD.with_borrow_mut(|window| self.look_around(window));
         }
@@ -122,7 +123,8 @@ impl Engine {
         }
         let Some(times) = Times::read(&now.file) else { return };
         let ran_ns = times.ran_ns.saturating_sub(now.times.ran_ns);
-        let sleep = self.crowd.learn(ran_ns, times.waited_ns.saturating_sub(now.times.waited_ns), took);
+        let sleep =
+            self.cpu_backoff.adjust_pause(ran_ns, times.waited_ns.saturating_sub(now.times.waited_ns), took);
         if !sleep.is_zero() {
             std::thread::sleep(sleep);
         }
@@ -139,20 +141,24 @@ mod tests {
 
     #[test]
     fn a_busy_writer_that_waits_pauses_longer_and_longer() {
-        let crowd = Crowd::new();
-        let pauses: Vec<_> = (0..40).map(|_| crowd.learn(WINDOW_NS, WINDOW_NS, 2 * WINDOW)).collect();
+        let cpu_backoff = CpuBackoff::new();
+        let pauses: Vec<_> =
+            (0..40).map(|_| cpu_backoff.adjust_pause(WINDOW_NS, WINDOW_NS, 2 * WINDOW)).collect();
         assert!(pauses[0] >= SLEEP_MIN && pauses.is_sorted());
         assert_eq!(pauses[39], 3 * WINDOW, "but not for ever");
-        let later = (0..100).map(|_| crowd.learn(WINDOW_NS, 0, WINDOW)).last();
-        assert_eq!(later, Some(Duration::ZERO), "the crowd has gone");
+        let later = (0..100).map(|_| cpu_backoff.adjust_pause(WINDOW_NS, 0, WINDOW)).last();
+        assert_eq!(later, Some(Duration::ZERO), "processors are there again");
     }
 
     #[test]
     fn a_writer_that_sleeps_by_itself_never_pauses() {
-        let crowd = Crowd::new();
+        let cpu_backoff = CpuBackoff::new();
         for _ in 0..100 {
-            assert_eq!(crowd.learn(WINDOW_NS / 10, WINDOW_NS / 10, WINDOW), Duration::ZERO);
+            assert_eq!(cpu_backoff.adjust_pause(WINDOW_NS / 10, WINDOW_NS / 10, WINDOW), Duration::ZERO);
         }
-        assert!(crowd.learn(WINDOW_NS, WINDOW_NS, 2 * WINDOW) <= WINDOW / 4, "and has learned nothing");
+        assert!(
+            cpu_backoff.adjust_pause(WINDOW_NS, WINDOW_NS, 2 * WINDOW) <= WINDOW / 4,
+            "and has learned nothing"
+        );
     }
 }

@@ -4,7 +4,7 @@ use super::buffer::TableBuffer;
 use crate::format::block::Tag;
 
 /// What a transaction's own writes say of a key.
-pub(crate) enum Own<'a> {
+pub(crate) enum LocalWrite<'a> {
     /// The key was written.
     Written(Tag, &'a [u8]),
     /// The key lies in a range that was deleted.
@@ -14,12 +14,12 @@ pub(crate) enum Own<'a> {
 }
 
 /// Looks a sort key up among a transaction's writes to a table.
-pub(crate) fn own<'a>(buffer: Option<&'a mut TableBuffer>, key: &[u8]) -> Own<'a> {
-    let Some(buffer) = buffer else { return Own::Untouched };
+pub(crate) fn lookup_local<'a>(buffer: Option<&'a mut TableBuffer>, key: &[u8]) -> LocalWrite<'a> {
+    let Some(buffer) = buffer else { return LocalWrite::Untouched };
     let removed = buffer.ranges.covers(key);
     match buffer.find(key) {
-        Some((tag, value)) => Own::Written(tag, value),
-        None if removed => Own::Removed,
-        None => Own::Untouched,
+        Some((tag, value)) => LocalWrite::Written(tag, value),
+        None if removed => LocalWrite::Removed,
+        None => LocalWrite::Untouched,
     }
 }

@@ -1,61 +1,61 @@
 //! Choosing what to merge next: a pure function of the levels of a table.
 //!
-//! Sorted runs stand newest first. Flushes make runs of the lowest tier; eight of a tier become one
+//! Levels stand newest first. Flushes make runs of the lowest tier; eight of a tier become one
 //! of the next, eight times as large. The oldest run, the bottom, takes in all that is above it
 //! when that is estimated to hide half of it: then the file is at most half garbage however long
 //! the table is overwritten, and loads of new keys never rewrite the bottom before its turn. When
 //! nothing happens, everything is merged into one run, so that reads find one.
 
-use super::job::partition_bytes;
-use super::state::{SortedRun, TableState};
+use super::output::partition_bytes;
+use crate::engine::state::{Level, TableState};
 use std::sync::Arc;
 
-/// How many runs of a tier make one of the next; and where they are read, since each costs each get, or the disk is
-/// nearly full, since each makes a merge of all need more room.
-pub(super) const FAN_IN: usize = 8;
+/// How many runs of a tier make one of the next; and where they are read, since each costs each get, or the
+/// disk is nearly full, since each makes a merge of all need more room.
+pub(in crate::engine) const FAN_IN: usize = 8;
 const FAN_IN_FEW: usize = 4;
 /// The bottom takes in the rest when this part of it is estimated to be hidden.
 const GARBAGE_PART: f64 = 0.5;
 /// Partitions smaller than this part of what a merge would make are joined when many have come side by side.
-pub(super) const SMALL_PARTITION_PART: u64 = 16;
+pub(in crate::engine) const SMALL_PARTITION_PART: u64 = 16;
 const SMALL_PARTITIONS: usize = 16;
 
 /// A merge to be done.
-pub(super) struct Job {
-    pub(super) table: u32,
+pub(in crate::engine) struct MergeJob {
+    pub(in crate::engine) table: u32,
     /// Contiguous, newest first.
-    pub(super) inputs: Vec<Arc<SortedRun>>,
+    pub(in crate::engine) inputs: Vec<Arc<Level>>,
     /// Nothing older exists.
-    pub(super) bottom: bool,
+    pub(in crate::engine) bottom: bool,
     /// Value segments to be emptied, beside those that are mostly dead.
-    pub(super) drain: Vec<u32>,
+    pub(in crate::engine) drain: Vec<u32>,
     /// It is a part of closing: that the engine stops does not end it.
-    pub(super) closing: bool,
+    pub(in crate::engine) closing: bool,
     /// It is one of several, after which the caller writes a checkpoint: a short one needs none of its own.
-    pub(super) together: bool,
+    pub(in crate::engine) together: bool,
     /// It is to make room: on a disk that is nearly full it may take what is held back for that.
-    pub(super) urgent: bool,
+    pub(in crate::engine) urgent: bool,
 }
 
-impl Job {
-    pub(super) fn new(table: u32, inputs: Vec<Arc<SortedRun>>, bottom: bool) -> Job {
-        Job { table, inputs, bottom, drain: Vec::new(), closing: false, together: false, urgent: false }
+impl MergeJob {
+    pub(in crate::engine) fn new(table: u32, inputs: Vec<Arc<Level>>, bottom: bool) -> MergeJob {
+        MergeJob { table, inputs, bottom, drain: Vec::new(), closing: false, together: false, urgent: false }
     }
 
     /// Whether nobody waits for it.
-    pub(super) fn is_background(&self) -> bool {
+    pub(in crate::engine) fn is_background(&self) -> bool {
         !self.closing && !self.together && !self.urgent
     }
 
     /// Whether inputs go as the merge goes on.
-    pub(super) fn is_stepwise(&self) -> bool {
+    pub(in crate::engine) fn is_stepwise(&self) -> bool {
         let carries_ranges = || !self.bottom && self.inputs.iter().any(|l| !l.ranges.is_empty());
         self.inputs.last().is_some_and(|l| l.runs.len() > 1) && !carries_ranges()
     }
 }
 
 /// Classes of jobs, each with a thread of its own so that long merges never hold up short ones.
-pub(super) const CLASSES: usize = 3;
+pub(in crate::engine) const CLASSES: usize = 3;
 
 /// The tier of a run of `bytes` where flushes write about `flush_bytes`.
 fn tier_of(bytes: u64, flush_bytes: u64) -> u32 {
@@ -68,7 +68,7 @@ fn tier_of(bytes: u64, flush_bytes: u64) -> u32 {
     tier
 }
 
-fn class_of(inputs: &[Arc<SortedRun>], flush_bytes: u64) -> usize {
+fn class_of(inputs: &[Arc<Level>], flush_bytes: u64) -> usize {
     let total: u64 = inputs.iter().map(|l| l.bytes()).sum();
     match total / flush_bytes.max(1) {
         0..=12 => 0,
@@ -78,25 +78,25 @@ fn class_of(inputs: &[Arc<SortedRun>], flush_bytes: u64) -> usize {
 }
 
 /// By what merges are picked.
-pub(super) struct Sizes {
+pub(in crate::engine) struct Sizes {
     /// What flushes write, about.
-    pub(super) flush_bytes: u64,
+    pub(in crate::engine) flush_bytes: u64,
     /// The fewer runs the better.
-    pub(super) few_runs: bool,
+    pub(in crate::engine) few_runs: bool,
 }
 
 /// The next merge of a table, of the given class, that touches no busy run.
-pub(super) fn pick(
+pub(in crate::engine) fn pick(
     table: &TableState,
     class: usize,
     &Sizes { flush_bytes, few_runs }: &Sizes,
-    busy: impl Fn(&Arc<SortedRun>) -> bool,
-) -> Option<Job> {
+    busy: impl Fn(&Arc<Level>) -> bool,
+) -> Option<MergeJob> {
     let levels = &table.levels;
     let make = |from: usize, to: usize| {
         let inputs = levels[from..to].to_vec();
         let fits = class_of(&inputs, flush_bytes) == class && !inputs.iter().any(&busy);
-        fits.then(|| Job::new(table.id, inputs, to == levels.len()))
+        fits.then(|| MergeJob::new(table.id, inputs, to == levels.len()))
     };
     let fan_in = if table.is_read() || few_runs { FAN_IN_FEW } else { FAN_IN };
     let full = full_tiers(levels, flush_bytes, fan_in, &busy);
@@ -104,33 +104,41 @@ pub(super) fn pick(
         return Some(job);
     }
     let bottom_min = if table.is_read() { flush_bytes } else { flush_bytes * 4 };
-    if hides_the_bottom(levels, bottom_min) || needs_purge(levels) || has_small_partitions(levels, flush_bytes) {
+    if hides_the_bottom(levels, bottom_min)
+        || needs_purge(levels)
+        || has_small_partitions(levels, flush_bytes)
+    {
         return make(0, levels.len());
     }
     None
 }
 
 /// The merge that idle time does: everything into one run, unless little would be gained.
-pub(super) fn pick_idle(table: &TableState, force: bool, busy: impl Fn(&Arc<SortedRun>) -> bool) -> Option<Job> {
+pub(in crate::engine) fn pick_idle(
+    table: &TableState,
+    force: bool,
+    busy: impl Fn(&Arc<Level>) -> bool,
+) -> Option<MergeJob> {
     let levels = &table.levels;
     let bottom = levels.last()?;
     let above: u64 = levels[..levels.len() - 1].iter().map(|l| l.bytes()).sum();
     let purge = levels.len() == 1 && (bottom.deletes() > 0 || !bottom.ranges.is_empty());
     let worth = force || levels.len() > FAN_IN || above * 16 >= bottom.bytes() || bottom.bytes() < 1 << 30;
     let due = levels.len() > 1 && worth || purge;
-    (due && !levels.iter().any(busy)).then(|| Job::new(table.id, levels.to_vec(), true))
+    (due && !levels.iter().any(busy)).then(|| MergeJob::new(table.id, levels.to_vec(), true))
 }
 
-/// Where `fan_in` or more contiguous runs of one tier stand (smaller ones among them are taken along), the lowest
-/// tier first. A run that is being merged ends such a stretch: it gets smaller as it is read up, and would else
-/// seem to belong to what has come since.
+/// Where `fan_in` or more contiguous runs of one tier stand (smaller ones among them are taken along), the
+/// lowest tier first. A run that is being merged ends such a stretch: it gets smaller as it is read up, and
+/// would else seem to belong to what has come since.
 fn full_tiers(
-    levels: &[Arc<SortedRun>],
+    levels: &[Arc<Level>],
     flush_bytes: u64,
     fan_in: usize,
-    busy: impl Fn(&Arc<SortedRun>) -> bool,
+    busy: impl Fn(&Arc<Level>) -> bool,
 ) -> Vec<(usize, usize)> {
-    let tiers: Vec<Option<u32>> = levels.iter().map(|l| (!busy(l)).then(|| tier_of(l.bytes(), flush_bytes))).collect();
+    let tiers: Vec<Option<u32>> =
+        levels.iter().map(|l| (!busy(l)).then(|| tier_of(l.bytes(), flush_bytes))).collect();
     stretches(&tiers, fan_in)
 }
 
@@ -150,7 +158,7 @@ fn stretches(tiers: &[Option<u32>], fan_in: usize) -> Vec<(usize, usize)> {
     found
 }
 
-fn hides_the_bottom(levels: &[Arc<SortedRun>], bottom_min: u64) -> bool {
+fn hides_the_bottom(levels: &[Arc<Level>], bottom_min: u64) -> bool {
     let Some((bottom, above)) = levels.split_last() else { return false };
     // A record of a large value is short, but as long as it is there the value stays.
     if above.is_empty() || bottom.kept_bytes() < bottom_min {
@@ -168,13 +176,13 @@ fn hides_the_bottom(levels: &[Arc<SortedRun>], bottom_min: u64) -> bool {
 }
 
 /// A single run that is mostly deletes has nothing left to hide.
-fn needs_purge(levels: &[Arc<SortedRun>]) -> bool {
+fn needs_purge(levels: &[Arc<Level>]) -> bool {
     levels.len() == 1 && levels[0].deletes() * 4 > levels[0].records()
 }
 
 /// Many small partitions side by side in the bottom, as many short sessions leave them. What a merge has made
 /// counts only when as many have joined it since, so that none is made of its own result.
-fn has_small_partitions(levels: &[Arc<SortedRun>], flush_bytes: u64) -> bool {
+fn has_small_partitions(levels: &[Arc<Level>], flush_bytes: u64) -> bool {
     let [only] = levels else { return false };
     are_small(only.runs.iter().map(|r| r.info.bytes()), only.joined, flush_bytes)
 }

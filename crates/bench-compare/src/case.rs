@@ -1,5 +1,6 @@
 //! A workload with its sizes: what is compared between peers.
 
+use crate::numbers::grouped;
 use crate::peers::{About, Place};
 use crate::records::Shape;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Workload {
     /// The classic table: ascending 8-byte keys, values of 4 to 8,192 bytes, 1,000 transactions;
     /// reopened, got in order, scanned.
-    Cedalss,
+    Sequential,
     /// Scattered 8-byte keys with 8-byte values, batch by batch; gets of present and absent keys, one
     /// by one and by the hundred.
     Lookup,
@@ -74,7 +75,7 @@ impl Case {
     /// The shape of its records.
     pub fn shape(&self) -> Shape {
         match self.workload {
-            Workload::Cedalss => Shape::Ascending,
+            Workload::Sequential => Shape::Ascending,
             Workload::Huge => Shape::Random16,
             Workload::Pairs => Shape::Pairs,
             Workload::Text => Shape::Text,
@@ -94,13 +95,15 @@ impl Case {
             threads => format!("{threads} threads"),
         };
         match self.workload {
-            Workload::Cedalss | Workload::Lookup | Workload::Small => {
+            Workload::Sequential | Workload::Lookup | Workload::Small => {
                 format!("{records} records of 8 + {value} bytes, {batch}")
             }
             Workload::Huge => format!("{records} records of 16 + {value} bytes, {batch}"),
             Workload::Text => format!("{records} records of 8…40 + 20…200 bytes, {batch}"),
             Workload::Pairs => {
-                format!("lists of {records} pairs of 8…40 + {value} bytes, put in one transaction and got, for {s} s")
+                format!(
+                    "lists of {records} pairs of 8…40 + {value} bytes, put in one transaction and got, for {s} s"
+                )
             }
             Workload::Ycsb => match self.rate_per_s {
                 None => format!("{records} records of 8 + {value} bytes, {threads}, {s} s each"),
@@ -133,7 +136,8 @@ impl Case {
     pub fn suits(&self, about: &About) -> bool {
         let numbers = self.workload == Workload::Lookup && self.value_bytes == 8;
         // A helper process answers one call after the other, and a server outlives its client.
-        let together = self.threads > 1 || self.rate_per_s.is_some() || matches!(self.workload, Workload::Mixed);
+        let together =
+            self.threads > 1 || self.rate_per_s.is_some() || matches!(self.workload, Workload::Mixed);
         let killed_with_us = self.workload != Workload::Recover || about.place != Place::Server;
         (self.shape() == Shape::Ascending || !about.ascending_only)
             && (numbers || !about.numbers_only)
@@ -146,7 +150,7 @@ impl Workload {
     /// As given on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Cedalss => "cedalss",
+            Self::Sequential => "sequential",
             Self::Lookup => "lookup",
             Self::Huge => "huge",
             Self::Pairs => "pairs",
@@ -161,19 +165,6 @@ impl Workload {
             Self::Open => "open",
         }
     }
-}
-
-/// A number with its digits in groups of three.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn grouped_size(bytes: usize) -> String {

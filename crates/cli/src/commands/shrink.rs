@@ -1,4 +1,4 @@
-//! `azekura compact`: gives unused space back to the file system.
+//! `azekura shrink`: gives unused space back to the file system.
 
 use azekura::Durability;
 
@@ -8,9 +8,9 @@ use crate::progress::{Progress, Unit};
 use crate::store::{self, FileArg, JsonArg};
 use crate::units;
 
-/// Arguments of `compact`.
+/// Arguments of `shrink`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  azekura compact fruit.azk")]
+#[command(after_help = "Example:\n  azekura shrink fruit.azk")]
 pub struct Args {
     #[command(flatten)]
     pub file: FileArg,
@@ -18,15 +18,15 @@ pub struct Args {
     json: JsonArg,
 }
 
-/// Runs `compact`. The sizes are those of the file before it was opened and after it was closed,
+/// Runs `shrink`. The sizes are those of the file before it was opened and after it was closed,
 /// so that they are what `ls` shows.
 pub fn run(args: &Args) -> Outcome {
     let path = &args.file.path;
     let size = || std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let before = size();
     let db = store::open_to_write(path, Durability::Sync, |_| Ok(()))?;
-    let mut progress = Progress::new("compacting", Unit::Bytes, 0);
-    db.compact(|step| progress.set_of(step.done, step.total))?;
+    let mut progress = Progress::new("shrinking", Unit::Bytes, 0);
+    db.shrink(|step| progress.set_of(step.done, step.total))?;
     drop(progress);
     store::close(db);
     let after = size();
@@ -35,5 +35,9 @@ pub fn run(args: &Args) -> Outcome {
         return output::print_json(&report);
     }
     let saved = units::as_f64(before.saturating_sub(after)) * 100.0 / units::as_f64(before.max(1));
-    output::print_line(&format!("{} → {} ({saved:.1} % given back)", units::bytes(before), units::bytes(after)))
+    output::print_line(&format!(
+        "{} → {} ({saved:.1} % given back)",
+        units::bytes(before),
+        units::bytes(after)
+    ))
 }

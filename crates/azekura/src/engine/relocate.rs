@@ -6,8 +6,8 @@
 //! what is in them is in runs.
 
 use super::Engine;
-use super::checkpoint::{Purpose, Retired, ValueMove};
-use super::state::{SortedRun, State};
+use super::checkpoint::{PendingFree, Purpose, ValueMove};
+use super::state::{Level, State};
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::limits::{PAGE_BYTES, SEGMENT_BYTES};
@@ -17,7 +17,8 @@ use crate::space::Extent;
 use crate::values::Segment;
 use std::sync::Arc;
 
-/// Parts that are smaller are not worth a place of their own; only where larger ones have left too many holes.
+/// Parts that are smaller are not worth a place of their own; only where larger ones have left too many
+/// holes.
 pub(super) const PARTS_BYTES_MIN: [u64; 2] = [4 * PAGE_BYTES as u64, PAGE_BYTES as u64];
 /// So much is moved by one checkpoint, or less.
 const STEP_BYTES_MAX: u64 = 64 << 20;
@@ -39,14 +40,20 @@ const LOG_MOVES_MAX: u32 = 3;
 
 impl Allowance {
     pub(super) fn new(bytes: u64) -> Allowance {
-        Allowance { part_min: PARTS_BYTES_MIN[0], bytes, step: STEP_BYTES_MAX, logs: LOG_MOVES_MAX, unnamed: 0 }
+        Allowance {
+            part_min: PARTS_BYTES_MIN[0],
+            bytes,
+            step: STEP_BYTES_MAX,
+            logs: LOG_MOVES_MAX,
+            unnamed: 0,
+        }
     }
 }
 
 /// A run of the state and the highest of its extents.
 struct LastRun<'a> {
     table: u32,
-    level: &'a Arc<SortedRun>,
+    level: &'a Arc<Level>,
     place: usize,
     run: &'a Arc<Run>,
     n: usize,
@@ -61,8 +68,8 @@ struct LastValues {
 }
 
 impl Engine {
-    /// Moves what ends the file, or a part of it, into a hole; false if there is none for it, or as much was moved
-    /// as may be. REQUIRES: merges are held back.
+    /// Moves what ends the file, or a part of it, into a hole; false if there is none for it, or as much was
+    /// moved as may be. REQUIRES: merges are held back.
     pub(super) fn move_tail(&self, left: &mut Allowance) -> Result<bool> {
         let moved = self.move_last(left)?;
         if moved || left.unnamed == 0 {
@@ -125,7 +132,8 @@ impl Engine {
         let info = RunInfo { extents: relocated(&run.info.extents, n, &copied), ..run.info.clone() };
         let replaced = self.open_run(info).and_then(|next| {
             parts[place] = Arc::new(next);
-            let fresh = Arc::new(SortedRun::new(parts.clone(), level.updates, level.newest)?.joined_by(level.joined));
+            let fresh =
+                Arc::new(Level::new(parts.clone(), level.updates, level.newest)?.joined_by(level.joined));
             self.replace_levels(table, std::slice::from_ref(level), &[Some(fresh)], Vec::new())
         });
         if !matches!(replaced, Ok(true)) {
@@ -134,7 +142,7 @@ impl Engine {
             return replaced.map(|_| true);
         }
         run.succeeded_by(parts.swap_remove(place));
-        self.retired.lock().push(Retired::parts(run.clone(), copied.iter().map(|p| p.0).collect()));
+        self.pending_free.lock().push(PendingFree::parts(run.clone(), copied.iter().map(|p| p.0).collect()));
         left.unnamed += copied.iter().map(|p| p.0.len).sum::<u64>();
         // Many small runs are named together: a manifest may be longer than all of them.
         if left.unnamed >= self.manifest_bytes() {
@@ -163,8 +171,8 @@ impl Engine {
         copied.iter().for_each(|p| self.space.free(p.1));
     }
 
-    /// Copies the end of an extent, or all of it, to as many holes as it takes: what was copied and where to, from the
-    /// end on.
+    /// Copies the end of an extent, or all of it, to as many holes as it takes: what was copied and where to,
+    /// from the end on.
     fn copy_parts(&self, extent: Extent, left: &mut Allowance) -> Result<Vec<(Extent, Extent)>> {
         let mut copied = Vec::new();
         let mut rest = extent;
@@ -210,8 +218,13 @@ impl Engine {
         while at < from.len {
             let n = usize_of64((from.len - at).min(buf.len() as u64));
             let part = &mut buf[..n];
-            self.file.read_at(part, from.offset + at).map_err(|e| crate::run::read_error(e, from.offset + at))?;
-            self.store.bulk.write_at(part, to.offset + at).map_err(|e| Error::io("moving the end of the file", e))?;
+            self.file
+                .read_at(part, from.offset + at)
+                .map_err(|e| crate::storage::read_error(e, from.offset + at))?;
+            self.store
+                .bulk
+                .write_at(part, to.offset + at)
+                .map_err(|e| Error::io("moving the end of the file", e))?;
             self.file.write_back(to.offset + at, n as u64);
             at += n as u64;
         }
@@ -219,8 +232,8 @@ impl Engine {
     }
 }
 
-/// How much of an extent's end may be moved if that is to be no more than `bytes`: what is left is whole pages, and
-/// the last part takes what the extent has beyond them.
+/// How much of an extent's end may be moved if that is to be no more than `bytes`: what is left is whole
+/// pages, and the last part takes what the extent has beyond them.
 fn part_of(extent_len: u64, bytes: u64) -> u64 {
     let page = PAGE_BYTES as u64;
     extent_len.saturating_sub(extent_len.saturating_sub(bytes).div_ceil(page) * page)
@@ -267,7 +280,9 @@ mod tests {
         for extent_len in [4096, page, page + 4096, 7 * 4096, 10 * page + 8192] {
             for bytes in [0, 1, 4096, 8192, page - 4096, page, 3 * page, extent_len, u64::MAX] {
                 let part = part_of(extent_len, bytes);
-                assert!(part <= bytes.min(extent_len) && (extent_len - part).is_multiple_of(page) || part == 0);
+                assert!(
+                    part <= bytes.min(extent_len) && (extent_len - part).is_multiple_of(page) || part == 0
+                );
             }
             assert_eq!(part_of(extent_len, extent_len), extent_len);
         }

@@ -2,25 +2,28 @@
 //!
 //! A merge installs its output partition by partition, as part of its oldest input: the partitions of all
 //! inputs that have been read up go as their replacements come, so that the file grows by little meanwhile.
-//! What stays of newer inputs says of those keys what the output says too, or is hidden by what does (`Passing`),
-//! so readers cannot tell. (A merge that is not into the bottom and carries range deletes on waits until its
-//! end: only there are they written. So does what lies above all keys of the oldest input.)
+//! What stays of newer inputs says of those keys what the output says too, or is hidden by what does
+//! (`ReplaceablePrefix`), so readers cannot tell. (A merge that is not into the bottom and carries range
+//! deletes on waits until its end: only there are they written. So does what lies above all keys of the
+//! oldest input.)
 
-use super::Engine;
-use super::checkpoint::Purpose;
-use super::checkpoint::Retired;
-use super::job::{Fresh, Output};
-use super::pick::Job;
-use super::state::{SortedRun, TableState};
-use super::waste::Sparse;
+use super::output::{OutputWriter, UninstalledRuns};
+use super::pick::MergeJob;
 use crate::base::error::{Error, Result};
-use crate::merge::{Merger, Source};
+use crate::base::fault::fault;
+use crate::engine::Engine;
+use crate::engine::checkpoint::PendingFree;
+use crate::engine::checkpoint::Purpose;
+use crate::engine::state::{Level, TableState};
+use crate::engine::waste::Sparse;
+use crate::merge::{MergeSource, Merger};
 use crate::run::Run;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// A merge of no more than this, large values included, is done in milliseconds: that the engine stops does not end it.
+/// A merge of no more than this, large values included, is done in milliseconds: that the engine stops does
+/// not end it.
 const SHORT_BYTES_MAX: u64 = 1 << 20;
 
 /// So much of a value segment must be dead before its values are moved: more than what stands between them.
@@ -29,17 +32,17 @@ const SPARSE_BYTES_MIN: u64 = 64 << 10;
 const MERGING: &str = "merging";
 
 /// What comes to stand in a level's place, if anything does.
-type Successor = Option<Arc<SortedRun>>;
+type Successor = Option<Arc<Level>>;
 
 impl Engine {
     /// Does a merge. False: the table is gone, the engine is stopping, or somebody needs room sooner.
-    pub(super) fn run_job(&self, job: Job) -> Result<bool> {
+    pub(in crate::engine) fn run_job(&self, job: MergeJob) -> Result<bool> {
         let Some(_claim) = self.claim_for(&job, 1.0) else { return Err(Error::NoSpace { during: MERGING }) };
         self.try_job(job)
     }
 
     /// As `run_job`, whether or not it seems that there is room.
-    pub(super) fn try_job(&self, job: Job) -> Result<bool> {
+    pub(in crate::engine) fn try_job(&self, job: MergeJob) -> Result<bool> {
         let done = self.poison.catch(MERGING, || self.merge(job));
         if matches!(done, Err(Error::NoSpace { .. })) {
             // Values that were moved are nobody's: once their segment is closed, nobody waits for them.
@@ -49,20 +52,23 @@ impl Engine {
     }
 
     /// The job is consumed, since what holds its inputs keeps their place in the file.
-    fn merge(&self, job: Job) -> Result<bool> {
+    fn merge(&self, job: MergeJob) -> Result<bool> {
         let stepwise = job.is_stepwise();
         let is_background = job.is_background();
-        let Job { table, inputs, bottom, drain, closing, together, urgent } = job;
+        let MergeJob { table, inputs, bottom, drain, closing, together, urgent } = job;
         let started = Instant::now();
         let records: u64 = inputs.iter().map(|l| l.records()).sum();
         let bytes: u64 = inputs.iter().map(|l| l.bytes()).sum();
         let short = inputs.iter().map(|l| l.kept_bytes()).fold(0, u64::saturating_add) <= SHORT_BYTES_MAX;
         let filtered = inputs.iter().flat_map(|l| &l.runs).any(|r| r.info.filter_blocks > 0);
-        let sources = inputs.iter().map(|l| Source::runs(l.runs.clone())).collect::<Result<Vec<_>>>()?;
+        let sources = inputs.iter().map(|l| MergeSource::runs(l.runs.clone())).collect::<Result<Vec<_>>>()?;
         let mut merger = Merger::new(sources, bottom)?;
         let newest = inputs.first().map_or(0, |l| l.newest);
-        let Ok(origin) = self.state.load().table(table).map(|t| t.origin(newest, bottom)) else { return Ok(false) };
-        let mut output = Output::new(self, origin, filtered || !merger.is_chain(), !bottom, records, bytes);
+        let Ok(origin) = self.state.load().table(table).map(|t| t.origin(newest, bottom)) else {
+            return Ok(false);
+        };
+        let mut output =
+            OutputWriter::new(self, origin, filtered || !merger.is_chain(), !bottom, records, bytes);
         output.drain(self.draining_segments(&inputs, bottom, &drain));
         if stepwise {
             merger.stop_at_partitions();
@@ -106,10 +112,10 @@ impl Engine {
         Ok(installed)
     }
 
-    /// Value segments that are mostly dead and to which the inputs' records refer, and those that are to be emptied.
-    /// On a tight disk also those that are less dead, but only as many as there is room for until they are free, and
-    /// none if the table's other runs may refer to them too.
-    fn draining_segments(&self, inputs: &[Arc<SortedRun>], bottom: bool, drain: &[u32]) -> Vec<u32> {
+    /// Value segments that are mostly dead and to which the inputs' records refer, and those that are to be
+    /// emptied. On a tight disk also those that are less dead, but only as many as there is room for until
+    /// they are free, and none if the table's other runs may refer to them too.
+    fn draining_segments(&self, inputs: &[Arc<Level>], bottom: bool, drain: &[u32]) -> Vec<u32> {
         let tight = self.room.is_tight();
         if tight && !bottom {
             return Vec::new();
@@ -128,20 +134,26 @@ impl Engine {
         sparse.into_iter().map(|s| s.id).collect()
     }
 
-    /// Replaces the partitions that have been read up, as a merge goes on: `passed` of the oldest input's, and of
-    /// the others those that end before.
-    fn install_step(&self, table: u32, steps: &mut Steps, passed: usize, fresh: Fresh) -> Result<bool> {
+    /// Replaces the partitions that have been read up, as a merge goes on: `passed` of the oldest input's,
+    /// and of the others those that end before.
+    fn install_step(
+        &self,
+        table: u32,
+        steps: &mut Steps,
+        passed: usize,
+        fresh: UninstalledRuns,
+    ) -> Result<bool> {
         let Some((oldest, newer)) = steps.levels.split_last() else { return Ok(false) };
         // What earlier steps have written stands before what is left of the old partitions.
         let end = steps.written + (passed - steps.passed);
         let Some(last) = oldest.runs[..end].last() else { return Ok(false) };
-        let (mut next, mut gone) = Passing::new(&last.info.max).levels(newer)?;
+        let (mut next, mut gone) = ReplaceablePrefix::new(&last.info.max).levels(newer)?;
         gone.extend_from_slice(&oldest.runs[steps.written..end]);
         let mut runs = oldest.runs[..steps.written].to_vec();
         runs.extend_from_slice(fresh.runs());
         let written = runs.len();
         runs.extend_from_slice(&oldest.runs[end..]);
-        next.push(Some(Arc::new(SortedRun::new(runs, steps.updates, oldest.newest)?)));
+        next.push(Some(Arc::new(Level::new(runs, steps.updates, oldest.newest)?)));
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
@@ -155,9 +167,15 @@ impl Engine {
         Ok(installed)
     }
 
-    /// Puts the output of a whole merge in place of what is left of its inputs. The checkpoint that lets go of these
-    /// may be left to the caller.
-    fn install_job(&self, table: u32, steps: Steps, fresh: Fresh, checkpoint: bool) -> Result<bool> {
+    /// Puts the output of a whole merge in place of what is left of its inputs. The checkpoint that lets go
+    /// of these may be left to the caller.
+    fn install_job(
+        &self,
+        table: u32,
+        steps: Steps,
+        fresh: UninstalledRuns,
+        checkpoint: bool,
+    ) -> Result<bool> {
         let Some((oldest, newer)) = steps.levels.split_last() else { return Ok(false) };
         let mut runs = oldest.runs[..steps.written].to_vec();
         let mut gone = oldest.runs[steps.written..].to_vec();
@@ -167,15 +185,14 @@ impl Engine {
         next.push(if runs.is_empty() {
             None
         } else {
-            Some(Arc::new(SortedRun::new(runs, steps.updates, steps.newest)?))
+            Some(Arc::new(Level::new(runs, steps.updates, steps.newest)?))
         });
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
         let installed = self.replace_levels(table, &steps.levels, &next, gone)?;
         drop(steps);
-        #[cfg(azekura_canary)]
-        if crate::base::canary::sings("reuse_early") {
+        if fault!("reuse_early") {
             return Ok(installed);
         }
         if installed {
@@ -187,13 +204,13 @@ impl Engine {
         Ok(installed)
     }
 
-    /// Swaps contiguous levels of a table, each for another or none; the runs in `gone` are retired. A level in
-    /// the place of another is as busy as that was. False if the table was dropped meanwhile, or the
-    /// levels are not there any more.
-    pub(super) fn replace_levels(
+    /// Swaps contiguous levels of a table, each for another or none; the runs in `gone` are freed by a
+    /// checkpoint. A level in the place of another is as busy as that was. False if the table was dropped
+    /// meanwhile, or the levels are not there any more.
+    pub(in crate::engine) fn replace_levels(
         &self,
         table: u32,
-        old: &[Arc<SortedRun>],
+        old: &[Arc<Level>],
         new: &[Successor],
         gone: Vec<Arc<Run>>,
     ) -> Result<bool> {
@@ -203,25 +220,24 @@ impl Engine {
         let mut t = TableState::clone(current);
         let Some(from) = t.levels.iter().position(|l| Arc::ptr_eq(l, &old[0])) else { return Ok(false) };
         let mut levels = t.levels.to_vec();
-        let same = |i: usize, o: &Arc<SortedRun>| levels.get(from + i).is_some_and(|l| Arc::ptr_eq(o, l));
+        let same = |i: usize, o: &Arc<Level>| levels.get(from + i).is_some_and(|l| Arc::ptr_eq(o, l));
         if !old.iter().enumerate().all(|(i, o)| same(i, o)) {
             return Ok(false);
         }
         // Held until both say the same: no flush joins, and no merge takes, a level that is being read.
         let mut work = self.lock_work();
         for (old, new) in old.iter().zip(new) {
-            work.pass_on(old, new.as_ref());
+            work.replace_busy(old, new.as_ref());
         }
         levels.splice(from..from + old.len(), new.iter().flatten().cloned());
         t.levels = Arc::new(levels);
         self.state.store(Arc::new(state.with_table(t)));
         drop((work, commit));
-        #[cfg(azekura_canary)]
-        if crate::base::canary::sings("reuse_early") {
-            gone.iter().for_each(|r| r.doom());
+        if fault!("reuse_early") {
+            gone.iter().for_each(|r| r.free_on_drop());
             return Ok(true);
         }
-        self.retired.lock().extend(gone.into_iter().map(Retired::whole));
+        self.pending_free.lock().extend(gone.into_iter().map(PendingFree::whole));
         Ok(true)
     }
 }
@@ -229,22 +245,22 @@ impl Engine {
 /// Which partitions of the newer inputs may go when the output has all keys up to `end`.
 ///
 /// A partition may go only if no input between it and the output keeps any of its keys: what that one says of
-/// them is older than the output, and would hide it. So this goes from the oldest input to the newest, and each
-/// may let go only of what is below all that those before have kept. Range deletes hide keys of other
+/// them is older than the output, and would hide it. So this goes from the oldest input to the newest, and
+/// each may let go only of what is below all that those before have kept. Range deletes hide keys of other
 /// partitions too: an input that has some keeps all, as if it had their keys.
-pub(super) struct Passing<'a> {
+pub(in crate::engine) struct ReplaceablePrefix<'a> {
     end: &'a [u8],
     /// The smallest key that an older input keeps.
     kept_from: Option<Vec<u8>>,
 }
 
-impl<'a> Passing<'a> {
-    pub(super) fn new(end: &'a [u8]) -> Passing<'a> {
-        Passing { end, kept_from: None }
+impl<'a> ReplaceablePrefix<'a> {
+    pub(in crate::engine) fn new(end: &'a [u8]) -> ReplaceablePrefix<'a> {
+        ReplaceablePrefix { end, kept_from: None }
     }
 
     /// What is left of each, newest first, and the partitions that go.
-    fn levels(mut self, newer: &[Arc<SortedRun>]) -> Result<(Vec<Successor>, Vec<Arc<Run>>)> {
+    fn levels(mut self, newer: &[Arc<Level>]) -> Result<(Vec<Successor>, Vec<Arc<Run>>)> {
         let (mut next, mut gone) = (Vec::with_capacity(newer.len() + 1), Vec::new());
         for level in newer.iter().rev() {
             let passed = self.passed(level);
@@ -253,7 +269,7 @@ impl<'a> Passing<'a> {
             next.push(match (passed, left) {
                 (0, _) => Some(level.clone()),
                 (_, []) => None,
-                (_, left) => Some(Arc::new(SortedRun::new(left.to_vec(), level.updates, level.newest)?)),
+                (_, left) => Some(Arc::new(Level::new(left.to_vec(), level.updates, level.newest)?)),
             });
         }
         next.reverse();
@@ -261,16 +277,22 @@ impl<'a> Passing<'a> {
     }
 
     /// How many bytes go.
-    pub(super) fn bytes(mut self, newer: &[Arc<SortedRun>]) -> u64 {
-        let of = |level: &Arc<SortedRun>| level.runs[..self.passed(level)].iter().map(|r| r.info.bytes()).sum::<u64>();
+    pub(in crate::engine) fn bytes(mut self, newer: &[Arc<Level>]) -> u64 {
+        let of =
+            |level: &Arc<Level>| level.runs[..self.passed(level)].iter().map(|r| r.info.bytes()).sum::<u64>();
         newer.iter().rev().map(of).sum()
     }
 
     /// How many partitions of the next newer input go.
-    fn passed(&mut self, level: &SortedRun) -> usize {
+    fn passed(&mut self, level: &Level) -> usize {
         let may_go = |r: &&Arc<Run>| level.ranges.is_empty() && self.may_go(r);
         let passed = level.runs.iter().take_while(may_go).count();
-        let kept = level.runs.get(passed).map(|r| &r.info.min).into_iter().chain(level.ranges.iter().map(|r| &r.start));
+        let kept = level
+            .runs
+            .get(passed)
+            .map(|r| &r.info.min)
+            .into_iter()
+            .chain(level.ranges.iter().map(|r| &r.start));
         self.kept_from = kept.chain(&self.kept_from).min().cloned();
         passed
     }
@@ -284,7 +306,7 @@ impl<'a> Passing<'a> {
 /// How far a merge has been installed.
 struct Steps {
     /// Its inputs as the state has them now, newest first.
-    levels: Vec<Arc<SortedRun>>,
+    levels: Vec<Arc<Level>>,
     /// What part of the output's records likely replaces older ones.
     updates: f32,
     /// The number of its newest input, which is the output's when it is whole.

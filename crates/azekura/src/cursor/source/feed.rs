@@ -1,0 +1,165 @@
+//! Where a source takes its records from: the pages of a level, or the entries of an active buffer.
+
+use super::NOWHERE;
+use crate::base::error::Result;
+use crate::base::sync::CountedArc;
+use crate::cursor::Direction;
+use crate::engine::state::{ActiveBuf, Level};
+use crate::format::page::Page;
+use crate::memtable::active::{ActiveCursor, Entry};
+use crate::run::HeldPage;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A page whose records take longer to walk waits for the disk, or for whoever walks.
+const WAITED: Duration = Duration::from_micros(20);
+/// How many bytes of pages the system is asked for ahead of such a walk.
+const AHEAD_BYTES: usize = 1 << 20;
+
+/// A walk over a level.
+pub(super) struct LevelFeed {
+    /// When the walk came to the page.
+    pub(super) since: Option<Instant>,
+    /// The pages that the system was asked for: those next to the walk are not asked for again.
+    pub(super) asked: Range<usize>,
+    /// The page in which the source stands.
+    pub(super) held: Option<HeldPage>,
+    /// The place among the level's runs of the one that has the page.
+    pub(super) run: usize,
+    pub(super) level: Arc<Level>,
+}
+
+/// A walk over an active buffer as of a sequence number.
+pub(super) struct ActiveFeed {
+    /// Borrows from `_owner`, which is dropped after it.
+    pub(super) cursor: ActiveCursor<'static>,
+    pub(super) seq: u64,
+    pub(super) entry: Option<Entry<'static>>,
+    pub(super) _owner: CountedArc<ActiveBuf>,
+}
+
+impl LevelFeed {
+    /// The walk leaves a page of the run: if it was long in it, the system is asked for those that come next.
+    pub(super) fn look_ahead(&mut self, number: usize, to: Direction) {
+        let now = Instant::now();
+        let is_slow = self.since.replace(now).is_some_and(|since| now - since > WAITED);
+        if !is_slow {
+            return;
+        }
+        let run = &self.level.runs[self.run];
+        let pages = (AHEAD_BYTES / run.info.page_bytes).max(2);
+        let next = match to {
+            Direction::Forward => number + 1..number + 1 + pages,
+            Direction::Backward => number.saturating_sub(pages)..number,
+        };
+        // Half of it at a time.
+        let middle = next.start + next.len() / 2;
+        if !self.asked.contains(&middle) {
+            let new = match to {
+                Direction::Forward if self.asked.contains(&next.start) => self.asked.end..next.end,
+                Direction::Backward if self.asked.contains(&next.end.saturating_sub(1)) => {
+                    next.start..self.asked.start
+                }
+                _ => next.clone(),
+            };
+            run.will_read(new);
+            self.asked = next;
+        }
+    }
+
+    /// Takes hold of a page instead of the one before.
+    pub(super) fn hold(&mut self, run: usize, number: usize) -> Result<Page<'_>> {
+        if self.run != run {
+            (self.run, self.asked) = (run, 0..0);
+        }
+        if self.held.as_ref().is_none_or(|held| held.number != number || !held.is_of(&self.level.runs[run])) {
+            // First, so that the cache may use its frame for the next.
+            self.held = None;
+            self.held = Some(HeldPage::new(self.level.runs[run].clone(), number)?);
+        }
+        let Some(held) = &self.held else { unreachable!("it was just taken hold of") };
+        Ok(held.page())
+    }
+}
+
+impl ActiveFeed {
+    #[inline(always)]
+    pub(super) fn entry(&self) -> Entry<'_> {
+        match self.entry {
+            Some(entry) => entry,
+            None => unreachable!("only called where the source is valid"),
+        }
+    }
+
+    /// From here on forward, the newest visible version of the first key that has one.
+    pub(super) fn settle_forward(&mut self) -> usize {
+        while let Some(entry) = self.cursor.entry() {
+            if entry.seq <= self.seq {
+                self.entry = Some(entry);
+                return 0;
+            }
+            self.cursor.next();
+        }
+        self.entry = None;
+        NOWHERE
+    }
+
+    /// From here on backward, likewise.
+    pub(super) fn settle_backward(&mut self) -> usize {
+        while let Some(found) = self.cursor.entry() {
+            // Versions of a key stand newest first, so the oldest is met first.
+            let mut best = (found.seq <= self.seq).then_some(found);
+            let mut newest = self.cursor.clone();
+            self.cursor.prev();
+            while let Some(entry) = self.cursor.entry().filter(|e| e.key == found.key) {
+                if entry.seq <= self.seq {
+                    best = Some(entry);
+                    newest = self.cursor.clone();
+                }
+                self.cursor.prev();
+            }
+            if best.is_some() {
+                self.entry = best;
+                self.cursor = newest;
+                return 0;
+            }
+        }
+        self.entry = None;
+        NOWHERE
+    }
+
+    pub(super) fn first(&mut self) -> usize {
+        self.cursor.seek_first();
+        self.settle_forward()
+    }
+
+    pub(super) fn last(&mut self) -> usize {
+        self.cursor.seek_last();
+        self.settle_backward()
+    }
+
+    pub(super) fn seek_ge(&mut self, key: &[u8]) -> usize {
+        self.cursor.seek_ge(key);
+        self.settle_forward()
+    }
+
+    pub(super) fn seek_lt(&mut self, key: &[u8]) -> usize {
+        self.cursor.seek_lt(key);
+        self.settle_backward()
+    }
+
+    pub(super) fn next(&mut self) -> usize {
+        let Some(here) = self.entry else { return NOWHERE };
+        while self.cursor.entry().is_some_and(|e| e.key == here.key) {
+            self.cursor.next();
+        }
+        self.settle_forward()
+    }
+
+    pub(super) fn prev(&mut self) -> usize {
+        let Some(here) = self.entry else { return NOWHERE };
+        self.cursor.seek_lt(here.key);
+        self.settle_backward()
+    }
+}

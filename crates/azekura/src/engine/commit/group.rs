@@ -1,0 +1,157 @@
+//! Durable commits: those that wait together share one sync, and one of them does the work for all.
+
+use super::Commit;
+use crate::base::error::{Error, Result};
+use crate::base::fault::fault;
+use crate::base::sync::{Condvar, Mutex, Rank};
+use crate::engine::Engine;
+use crate::engine::batch::Batch;
+use std::sync::Arc;
+
+/// Durable commits that wait for the next sync, and whether somebody is at the one before.
+#[derive(Default)]
+pub(in crate::engine) struct Waiting {
+    pub(in crate::engine) queue: Vec<Arc<Ticket>>,
+    pub(in crate::engine) leading: bool,
+}
+
+/// A durable commit waiting for its leader.
+pub(in crate::engine) struct Ticket {
+    slot: Mutex<TicketState>,
+    changed: Condvar,
+}
+
+struct TicketState {
+    batch: Option<Batch>,
+    /// The one before has ended: this one leads the next group.
+    chosen: bool,
+    result: Option<Result<u64>>,
+}
+
+impl Ticket {
+    fn new(batch: Batch) -> Arc<Ticket> {
+        let slot = TicketState { batch: Some(batch), chosen: false, result: None };
+        Arc::new(Ticket { slot: Mutex::ranked(Rank::Ticket, slot), changed: Condvar::new() })
+    }
+
+    fn choose(&self) {
+        self.slot.lock().chosen = true;
+        self.changed.notify_one();
+    }
+
+    fn done(&self, result: Result<u64>) {
+        self.slot.lock().result = Some(result);
+        self.changed.notify_one();
+    }
+
+    fn done_if_waiting(&self, error: &Error) {
+        self.slot.lock().result.get_or_insert_with(|| Err(error.clone()));
+        self.changed.notify_one();
+    }
+
+    /// Waits for the result; none if this commit is to lead instead.
+    fn wait(&self) -> Option<Result<u64>> {
+        let mut slot = self.slot.lock();
+        while slot.result.is_none() && !slot.chosen {
+            self.changed.wait(&mut slot);
+        }
+        slot.result.clone()
+    }
+}
+
+/// The one at work for a group of durable commits; hands the lead on when it is done, also by a panic:
+/// then the handle is poisoned, and those of the group that have no result yet are told so.
+struct Leader<'a> {
+    engine: &'a Engine,
+    group: Vec<Arc<Ticket>>,
+}
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        if let Err(e) = self.engine.poison.check() {
+            self.group.iter().for_each(|ticket| ticket.done_if_waiting(&e));
+        }
+        let mut waiting = self.engine.waiting.lock();
+        match waiting.queue.first() {
+            Some(next) => next.choose(),
+            None => waiting.leading = false,
+        }
+    }
+}
+
+impl Engine {
+    /// Joins the group that waits, and leads it if nobody is at a sync; else waits to be committed
+    /// by its leader, or chosen as the next. (Nobody waits for the commit lock itself: who gets a
+    /// lock first is no order, and a thread that comes back at once would always be.)
+    pub(in crate::engine) fn commit_durable(&self, batch: Batch) -> Result<u64> {
+        self.start_log()?;
+        let ticket = Ticket::new(batch);
+        let leads = {
+            let mut waiting = self.waiting.lock();
+            waiting.queue.push(ticket.clone());
+            !std::mem::replace(&mut waiting.leading, true)
+        };
+        if !leads && let Some(result) = ticket.wait() {
+            return result;
+        }
+        let mut leader = Leader { engine: self, group: Vec::new() };
+        let mut commit = self.commit.lock();
+        leader.group = std::mem::take(&mut self.waiting.lock().queue);
+        let armed = self.poison.armed("committing");
+        self.lead(&mut commit, &leader.group);
+        armed.disarm();
+        // The next leader asks for the lock that this one gives back.
+        drop(leader);
+        self.end_commit(commit);
+        let left_behind = || Err(Error::Invalid { detail: "a commit was left behind by its group".into() });
+        ticket.slot.lock().result.clone().unwrap_or_else(left_behind)
+    }
+
+    /// Commits a group with one sync.
+    pub(in crate::engine) fn lead(&self, commit: &mut Commit, group: &[Arc<Ticket>]) {
+        let mut logged = Vec::new();
+        self.log.begin_group();
+        for ticket in group {
+            let Some(batch) = ticket.slot.lock().batch.take() else { continue };
+            match self
+                .poison
+                .check()
+                .and_then(|()| self.check_open())
+                .and_then(|()| self.sequence(commit, &batch))
+            {
+                Ok(seq) => logged.push((ticket, seq, self.log_batch(seq, batch))),
+                Err(e) => ticket.done(Err(e)),
+            }
+        }
+        let first = logged.first().map_or(u64::MAX, |&(_, first, _)| first);
+        let written = if logged.is_empty() { Ok(0) } else { self.write_group(first) };
+        if let Ok(durable) = &written {
+            commit.history.rollback_from(first.max(durable.saturating_add(1)));
+        }
+        for (ticket, seq, ready) in logged {
+            let durable = match &written {
+                Ok(durable) if *durable >= seq => Ok(()),
+                Ok(_) => Err(Error::NoSpace { during: "writing the log" }),
+                Err(e) => Err(e.clone()),
+            };
+            ticket.done(durable.and_then(|()| self.apply(commit, seq, ready)).map(|()| seq));
+        }
+        if self.rotate_if_full(commit).is_err() {
+            // The commits are durable; the failed flush is reported to those who wait for it.
+            self.wake();
+        }
+    }
+
+    /// Makes the commits from `first` on durable, or as many of them as there is room for: gives the
+    /// newest that is. The others leave no trace but their numbers.
+    pub(in crate::engine) fn write_group(&self, first: u64) -> Result<u64> {
+        if fault!("publish_first") {
+            return Ok(u64::MAX);
+        }
+        match self.log.write(u64::MAX) {
+            Ok(()) => Ok(self.log.durable_seq()),
+            Err(Error::NoSpace { .. }) if self.poison.check().is_ok() => Ok(self.log.rollback_from(first)),
+            Err(e) => Err(e),
+        }
+    }
+}

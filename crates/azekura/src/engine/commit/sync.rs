@@ -1,0 +1,93 @@
+//! Making durable what was committed.
+
+use super::BULK_PART;
+use crate::base::error::{Error, Result};
+use crate::engine::Engine;
+use crate::log::LogStart;
+
+impl Engine {
+    /// Makes sure that frames may be written: the manifest names the chain.
+    pub(in crate::engine) fn start_log(&self) -> Result<()> {
+        match self.log.start() {
+            LogStart::Ready => Ok(()),
+            LogStart::Unpublished => self.publish_log(),
+        }
+    }
+
+    /// Makes every commit so far durable. Where the log finds no room, a flush may, which makes it needless.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.life.check()?;
+        if self.is_bulk_waiting() {
+            match self.flush() {
+                // The log may take what a run finds no room for.
+                Err(Error::NoSpace { .. }) => {}
+                done => return done,
+            }
+        }
+        if let Err(e) = self.sync_until(self.state.load().visible()) {
+            if !matches!(e, Error::NoSpace { .. }) {
+                return Err(e);
+            }
+            self.flush()?;
+        }
+        if !self.config.threads || !self.is_looked_after() {
+            // Else the log's thread does it when the log rests.
+            self.log.vouch();
+        }
+        Ok(())
+    }
+
+    /// Whether so much waits for the log that a flush makes it durable better: it has to be written to a run
+    /// anyway, and is then written once.
+    pub(in crate::engine) fn is_bulk_waiting(&self) -> bool {
+        self.log.queued_bytes() as u64 >= self.config.memtable_bytes / BULK_PART
+    }
+
+    /// Flushes, since the log takes much of what room there is. If there is none for that, the commit will
+    /// see.
+    #[cold]
+    pub(in crate::engine) fn shorten_log(&self) -> Result<()> {
+        // Once: on a full disk each commit would try.
+        self.log.let_be();
+        match self.flush() {
+            Err(Error::NoSpace { .. }) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Flushes, so that the log is needless, or where there is no room for that makes all durable by the log.
+    /// True if all is flushed.
+    ///
+    /// # Errors
+    /// `NotDurable` if the disk is full and commits would be lost, or what writing meets.
+    pub(in crate::engine) fn save_all(&self) -> Result<bool> {
+        // Closed first, so that the last run goes where the open segment's end is.
+        match self.values.close_open().and_then(|()| self.flush()) {
+            Err(Error::NoSpace { .. }) => {}
+            done => return done.map(|()| true),
+        }
+        let newest = self.state.load().visible();
+        match self.sync_until(newest) {
+            Ok(()) => Ok(false),
+            Err(e @ Error::NoSpace { .. }) => Err(Error::NotDurable {
+                commits: newest.saturating_sub(self.log.durable_seq()),
+                bytes: self.log.queued_bytes() as u64 + self.values.waiting_bytes(),
+                cause: Box::new(e),
+            }),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Makes every commit up to `seq` durable.
+    pub(in crate::engine) fn sync_until(&self, seq: u64) -> Result<()> {
+        if self.config.read_only {
+            return Ok(());
+        }
+        self.poison.check()?;
+        if self.log.durable_seq() >= seq {
+            return Ok(());
+        }
+        self.start_log()?;
+        self.log.write(seq)
+    }
+}

@@ -1,0 +1,150 @@
+//! Flushes: how they write, what they leave when they fail, and tables that go meanwhile.
+
+use super::*;
+
+/// A flush that is written while durable commits are expected lets them through: the system has a file
+/// written by one at a time.
+#[test]
+fn flushes_are_written_in_pieces_beside_durable_commits() {
+    let calls_of_a_flush = |durable: bool| {
+        let options = Options::new().background_merges(false).durability(Durability::Eventual);
+        let db = Db::open_on(&MemStorage::default(), "engine.azk", options).unwrap();
+        let table = db.create_table("t", TableKind::Hash).unwrap();
+        let mix = |i: u64| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ i << 40).to_be_bytes();
+        table.put_many((0..100_000u64).map(|i| (mix(i), mix(!i)))).unwrap();
+        db.sync().unwrap();
+        if durable {
+            let sync = WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() };
+            let mut txn = db.write_with(sync);
+            txn.put(&table, b"a", b"b").unwrap();
+            txn.commit().unwrap();
+        }
+        let before = db.stats();
+        db.flush().unwrap();
+        let after = db.stats();
+        assert!(after.written_bytes - before.written_bytes > 1 << 20);
+        after.write_calls - before.write_calls
+    };
+    let (alone, beside) = (calls_of_a_flush(false), calls_of_a_flush(true));
+    assert!(alone <= 16 && beside >= 32, "{alone} calls, and beside commits {beside}");
+}
+
+/// A flush whose run is written and then cannot be read is done again, and takes no more room for it.
+#[test]
+fn a_flush_that_fails_at_its_end_leaves_no_extent_behind() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "engine.azk", Options::new().background_merges(false)).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    table.put_many((0..5000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
+    db.flush().unwrap();
+    table
+        .remove_range(Bound::Included(&1000u64.to_be_bytes()), Bound::Excluded(&2000u64.to_be_bytes()))
+        .unwrap();
+    disk.fail_all(Call::Read);
+    assert!(matches!(db.flush(), Err(Error::Io { .. })));
+    disk.heal();
+    wait_until(|| db.flush().is_ok());
+    wait_until(|| leaked(&db.engine) == 0);
+    assert_eq!(table.count().unwrap(), 4000);
+}
+
+/// A table whose flush fails is dropped while it is frozen: neither its memory nor its error is held
+/// against those who write to others.
+#[test]
+fn a_frozen_table_that_is_dropped_is_forgotten() {
+    let disk = Hooked::default();
+    let options = Options::new().background_merges(false).durability(Durability::Eventual);
+    let db = Db::open_on(&disk, "engine.azk", options).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    let other = db.create_table("other", TableKind::Ordered).unwrap();
+    table.put_many((0..5000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
+    disk.hook(|call| match std::thread::current().name() {
+        Some("azekura-flush") if call == Call::Write => Err(io::ErrorKind::Other.into()),
+        _ => Ok(()),
+    });
+    assert!(matches!(db.flush(), Err(Error::Io { .. })));
+    assert!(db.stats().memtable_bytes > 5000 * 16);
+    db.drop_table("t").unwrap();
+    assert_eq!(db.stats().memtable_bytes, 0);
+    disk.heal();
+    other.put(b"a", &[b'1'; 1000]).unwrap();
+    db.flush().unwrap();
+    assert!(db.stats().runs == 1 && db.stats().memtable_bytes == 0);
+}
+
+#[test]
+fn a_flush_of_a_dropped_table_says_nothing_of_what_was_frozen_since() {
+    // What the flushing thread writes: it waits while the gate is shut, and shuts it after a checkpoint when
+    // told to.
+    const OPEN: u32 = 0;
+    const SHUT: u32 = 1;
+    const ONE_CHECKPOINT: u32 = 2;
+    let disk = Hooked::default();
+    let (gate, waits) = (Arc::new(AtomicU32::new(OPEN)), Arc::new(AtomicU32::new(0)));
+    let options = || Options::new().background_merges(false).durability(Durability::Sync);
+    let db = Db::open_on(&disk, "engine.azk", options()).unwrap();
+    let gone = db.create_table("gone", TableKind::Ordered).unwrap();
+    let kept = db.create_table("kept", TableKind::Ordered).unwrap();
+    gone.put_many((0..100_000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
+    gate.store(SHUT, Ordering::SeqCst);
+    let (at, waiting) = (gate.clone(), waits.clone());
+    disk.hook(move |call| {
+        if std::thread::current().name() != Some("azekura-flush") {
+            return Ok(());
+        }
+        if call == Call::WriteDurable {
+            let _other = at.compare_exchange(ONE_CHECKPOINT, SHUT, Ordering::SeqCst, Ordering::SeqCst);
+        }
+        if call == Call::Write && at.load(Ordering::SeqCst) == SHUT {
+            waiting.fetch_add(1, Ordering::SeqCst);
+            wait_until(|| at.load(Ordering::SeqCst) != SHUT);
+        }
+        Ok(())
+    });
+    let flush = || {
+        let db = db.clone();
+        std::thread::spawn(move || db.flush())
+    };
+    let first = flush();
+    wait_until(|| waits.load(Ordering::SeqCst) == 1);
+    db.drop_table("gone").unwrap();
+    // Enough for a run.
+    kept.put(b"key", &[b'a'; 1000]).unwrap();
+    let second = flush();
+    wait_until(|| db.engine.has_frozen());
+    // The first flush's checkpoint is durable when the second comes to its run.
+    gate.store(ONE_CHECKPOINT, Ordering::SeqCst);
+    wait_until(|| waits.load(Ordering::SeqCst) == 2);
+    let after = Db::open_on(&copy_of(&disk, "engine.azk"), "engine.azk", options()).unwrap();
+    let found = after.open_table("kept").unwrap().get(b"key").unwrap();
+    gate.store(OPEN, Ordering::SeqCst);
+    disk.heal();
+    first.join().unwrap().unwrap();
+    second.join().unwrap().unwrap();
+    assert_eq!(found.as_deref(), Some(&[b'a'; 1000][..]));
+    assert!(db.check(|_| {}).unwrap().problems.is_empty());
+}
+
+/// A bulk is written to a run when it is synced, and not to the log before.
+#[test]
+fn syncing_a_bulk_writes_it_once() {
+    let storage = MemStorage::default();
+    let options = || {
+        Options::new().memory_bytes(64 << 20).durability(Durability::Eventual).eventual_delay(Duration::MAX)
+    };
+    let db = Db::open_on(&storage, "bulk.azk", options()).unwrap();
+    let table = db.table("t", TableKind::Ordered).unwrap();
+    table.put_many((0..400_000u64).map(|i| (i.to_be_bytes(), i.to_le_bytes()))).unwrap();
+    db.sync().unwrap();
+    assert!(db.engine.checkpoint.lock().flushed_seq > 0);
+    let (written, file) = (db.stats().written_bytes, db.stats().file_bytes);
+    assert!(written < file * 5 / 4, "{written} bytes written for a file of {file}");
+    // A little is synced by the log, which is one write and one sync.
+    let flushes = db.stats().flushes;
+    table.put(&7u64.to_be_bytes(), b"seven").unwrap();
+    db.sync().unwrap();
+    assert_eq!(db.stats().flushes, flushes);
+    db.close().unwrap();
+    let db = Db::open_on(&storage, "bulk.azk", options()).unwrap();
+    assert_eq!(db.read().count(&db.open_table("t").unwrap()).unwrap(), 400_000);
+}

@@ -1,0 +1,210 @@
+//! Merges of chunks and of levels, beside readers and flushes.
+
+use super::*;
+
+/// A merge that goes on after one of its steps still holds what it has put in place: whoever looks
+/// at what is busy, as a flush and other merges do, never finds the new run without its mark.
+#[test]
+fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
+    let db = database();
+    let engine = db.engine.clone();
+    let state = engine.state.load_full();
+    let (id, old) = (state.tables[0].id, bottom(&state));
+    let new = Arc::new(Level::new(old.runs.clone(), 0.0, old.newest).unwrap());
+    engine.lock_work().busy.push((0, old.clone()));
+    // Whoever looks holds this lock.
+    let work = engine.lock_work();
+    let step = {
+        let (engine, old, new) = (engine.clone(), old.clone(), new.clone());
+        std::thread::spawn(move || engine.replace_levels(id, &[old], &[Some(new)], Vec::new()).unwrap())
+    };
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(!work.bottom_is_free(&engine.state.load().tables[0].levels), "the new run may be taken");
+    drop(work);
+    assert!(step.join().unwrap());
+    let state = engine.state.load_full();
+    assert!(Arc::ptr_eq(&bottom(&state), &new));
+    assert!(!engine.lock_work().bottom_is_free(&state.tables[0].levels));
+}
+
+/// Chunks merged outside the commit lock take the place of those they were made of, whatever came before
+/// them meanwhile, and nobody's place if a flush has taken those; who looks sees the same all along.
+#[test]
+fn merged_chunks_replace_what_still_stands() {
+    for flushed in [false, true] {
+        let db = database();
+        let engine = db.engine.clone();
+        let table = db.open_table("t").unwrap();
+        let put = |n: u64| {
+            table.put_many((0..2000u64).map(|i| ((i * 3).to_be_bytes(), (i + n).to_be_bytes()))).unwrap()
+        };
+        let turn = engine.small_chunk_merges.take_turn().unwrap();
+        (0..6).for_each(put);
+        let state = engine.state.load_full();
+        let (id, chunks) = (state.tables[0].id, &state.tables[0].chunks);
+        assert_eq!(chunks.len(), 6, "as many as were put, for nobody merges them");
+        let merged = state.tables[0].merge_chunks(&chunks[2..]).unwrap();
+        put(100);
+        let held = db.read();
+        if flushed {
+            db.flush().unwrap();
+        }
+        let before = engine.state.load_full();
+        engine.replace_chunks(&mut engine.lock_commit(), id, &chunks[2..], merged.clone());
+        let after = engine.state.load_full();
+        if flushed {
+            assert!(Arc::ptr_eq(&before, &after), "a flush has taken the chunks");
+        } else {
+            let now = &after.tables[0].chunks;
+            assert_eq!(now.len(), 4);
+            assert!(Arc::ptr_eq(&now[3], &merged) && Arc::ptr_eq(&now[2], &chunks[1]));
+            assert_eq!(engine.lock_commit().live_bytes, after.tables[0].live_bytes());
+        }
+        for read in [held, db.read()] {
+            for i in 0..2000u64 {
+                assert_eq!(
+                    read.get(&table, &(i * 3).to_be_bytes()).unwrap().unwrap(),
+                    (i + 100).to_be_bytes()
+                );
+            }
+        }
+        drop(turn);
+        put(200);
+        assert!(engine.state.load().tables[0].chunks.len() < 4, "the next commit tidies up");
+        assert_eq!(table.get(&9u64.to_be_bytes()).unwrap().unwrap(), 203u64.to_be_bytes());
+    }
+}
+
+/// A transaction that goes on reading after the runs that it began with were merged looks into the merged
+/// one, and what it gave out before stays good; one that began before a later commit keeps its own state.
+#[test]
+fn a_long_read_takes_over_a_merged_state_of_equal_contents() {
+    let db = database();
+    let table = db.table("t", TableKind::Ordered).unwrap();
+    for round in 0..4u64 {
+        table.put_many((0..500u64).map(|i| ((2 * i).to_be_bytes(), round.to_be_bytes()))).unwrap();
+        db.flush().unwrap();
+    }
+    let (early, long) = (db.read(), db.read());
+    let levels = |r: &crate::ReadTxn| r.snapshot.state().tables[0].levels.len();
+    let before = levels(&long);
+    assert!(before > 1);
+    let held = long.get_ref(&table, &8u64.to_be_bytes()).unwrap().unwrap();
+    let read_all = |r: &crate::ReadTxn| {
+        for i in (0..1000u64).cycle().take(5000) {
+            let expected = if i % 2 == 0 { 3 } else { i };
+            assert_eq!(r.get(&table, &i.to_be_bytes()).unwrap().unwrap(), expected.to_be_bytes());
+        }
+    };
+    db.engine.compact().unwrap();
+    read_all(&long);
+    assert_eq!(levels(&long), 1);
+    assert_eq!(&held[..], 3u64.to_be_bytes());
+    table.put(&1u64.to_be_bytes(), b"later").unwrap();
+    db.engine.compact().unwrap();
+    read_all(&early);
+    assert_eq!(levels(&early), before);
+}
+
+/// While a merge replaces its inputs partition by partition, what is left of the newer ones never hides what
+/// the output says: after each step every key has its newest value.
+#[test]
+fn a_merge_under_way_shows_the_newest_of_each_key() {
+    const KEYS: u64 = 100_000;
+    let disk = Hooked::default();
+    let options =
+        Options::new().memtable_bytes(64 << 10).durability(Durability::Eventual).background_merges(false);
+    let db = Db::open_on(&disk, "engine.azk", options).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    // Eight levels of many partitions each; half of the keys, but of the oldest, which has all. One in
+    // nine of a run's records is a delete.
+    let mut model = std::collections::BTreeMap::new();
+    let mixed =
+        |key: u64, generation: u64| (key ^ generation << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+    for generation in 0..8u64 {
+        let mut write = db.write();
+        for key in (0..KEYS).filter(|&k| generation == 0 || mixed(k, generation) % 2 == 0) {
+            if mixed(key, generation) % 9 == 0 {
+                write.remove(&table, &key.to_be_bytes()).unwrap();
+                model.remove(&key);
+            } else {
+                let noise = mixed(key, generation).pow(2).to_be_bytes();
+                let value = [generation.to_be_bytes(), noise, noise, noise].concat();
+                write.put(&table, &key.to_be_bytes(), &value).unwrap();
+                model.insert(key, generation);
+            }
+        }
+        write.commit().unwrap();
+        db.flush().unwrap();
+    }
+    assert!(db.engine.state.load().tables[0].levels.iter().all(|l| l.runs.len() > 1));
+    let (steps, end) =
+        (Arc::new(AtomicU32::new(0)), disk.open(Path::new("engine.azk"), OpenMode::ReadWrite).unwrap());
+    let before = end.len().unwrap();
+    let (seen, reader) = (steps.clone(), table.clone());
+    disk.hook(move |call| {
+        if call == Call::WriteDurable {
+            seen.fetch_add(1, Ordering::SeqCst);
+            let mut expected = model.iter();
+            let mut cursor = reader.iter().unwrap();
+            while let Some((key, value)) = cursor.next().unwrap() {
+                let of = |b: &[u8]| u64::from_be_bytes(b[..8].try_into().unwrap());
+                assert_eq!(expected.next(), Some((&of(key), &of(value.bytes().unwrap()))));
+            }
+            assert_eq!(expected.next(), None);
+        }
+        Ok(())
+    });
+    let engine = db.engine.clone();
+    let levels = engine.state.load().tables[0].levels.to_vec();
+    let job = |inputs, bottom| {
+        crate::engine::compaction::pick::MergeJob::new(engine.state.load().tables[0].id, inputs, bottom)
+    };
+    // Three in the middle, then all.
+    assert!(engine.run_job(job(levels[2..5].to_vec(), false)).unwrap());
+    let in_the_middle = steps.load(Ordering::SeqCst);
+    drop(levels);
+    let levels = engine.state.load().tables[0].levels.to_vec();
+    assert!(engine.run_job(job(levels, true)).unwrap());
+    let into_the_bottom = steps.load(Ordering::SeqCst) - in_the_middle;
+    assert!(
+        in_the_middle > 3 && into_the_bottom > 3,
+        "the test wants many steps: {in_the_middle}, {into_the_bottom}"
+    );
+    let grown = end.len().unwrap() - before;
+    assert!(grown <= before / 3, "the file grew by {grown} of {before} bytes");
+    disk.heal();
+    assert!(db.check(|_| {}).unwrap().problems.is_empty());
+}
+
+/// A few keys overwritten again and again: the log knows every version, and yet no more of them wait in
+/// memory than memtables may hold, nor does the file keep the room that they had in the log.
+#[test]
+fn a_few_keys_overwritten_for_long_take_little() {
+    const MEMTABLE_BYTES: u64 = 1 << 20;
+    let disk = Hooked::default();
+    let options = Options::new().memtable_bytes(MEMTABLE_BYTES).eventual_delay(Duration::from_secs(60));
+    let db = Db::open_on(&disk, "engine.azk", options.durability(Durability::Eventual)).unwrap();
+    let table = db.create_table("t", TableKind::Hash).unwrap();
+    let mut most = 0;
+    let put = |round: u64| {
+        table.put_many((0..10u64).map(|key| (key.to_be_bytes(), round.to_be_bytes().repeat(90)))).unwrap();
+    };
+    for round in 0..3000 {
+        put(round);
+        most = most.max(db.engine.log.queued_bytes() as u64);
+    }
+    assert!(most <= 4 * MEMTABLE_BYTES, "{most} bytes waited for the log");
+    // And now the log is written.
+    for round in 3000..6000 {
+        put(round);
+        if round % 50 == 0 {
+            db.sync().unwrap();
+        }
+    }
+    assert_eq!(table.get(&7u64.to_be_bytes()).unwrap().unwrap(), 5999u64.to_be_bytes().repeat(90));
+    drop(table);
+    db.close().unwrap();
+    let file = disk.open(Path::new("engine.azk"), OpenMode::ReadWrite).unwrap();
+    assert!(file.len().unwrap() <= 128 << 10, "{} bytes for 7 KB", file.len().unwrap());
+}

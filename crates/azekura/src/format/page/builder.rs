@@ -1,0 +1,248 @@
+//! The writing side of the page, twin of the reading side: which records go into it, and its columns.
+
+use super::{HEADER_BYTES, RECORDS_MAX, TAGS_DIFFER, TAIL_BYTES, room_bytes};
+use crate::base::codec::{u32_of, usize_of};
+use crate::base::key::{common_prefix, head_after};
+use crate::format::block::{Block, Fixed};
+use crate::format::packed::Packed;
+
+/// How many records of `heads` go into the next fixed page. `hint` is the answer for the page
+/// before; the guess that starts from it is nearly always right.
+fn fixed_count(heads: &[u64], stride: usize, hint: usize, room_bytes: usize) -> (usize, Packed) {
+    let room_for = |width: u32| {
+        let bits = width as usize + stride * 8;
+        (room_bytes * 8).checked_div(bits).map_or(RECORDS_MAX, |n| n.min(RECORDS_MAX))
+    };
+    let most = heads.len().min(room_for(0));
+    let mut n = hint.clamp(1, most);
+    let mut best = None;
+    for _ in 0..6 {
+        let packed = Packed::fit_ascending(&heads[..n]);
+        let room = room_for(packed.width);
+        if room >= n {
+            best = Some((n, packed));
+            let more = room.min(most);
+            if more <= n + n / 64 {
+                break;
+            }
+            n = more;
+        } else {
+            if best.is_some_and(|(b, _)| b >= room) {
+                break;
+            }
+            n = room.max(1);
+        }
+    }
+    best.unwrap_or_else(|| {
+        let n = most.min(room_for(64)).max(1);
+        (n, Packed::fit_ascending(&heads[..n]))
+    })
+}
+
+/// Fills a zeroed page of one unit from fixed records; gives how many went in and how many bytes are used.
+pub(crate) fn build_fixed(
+    heads: &[u64],
+    values: &[u8],
+    fixed: Fixed,
+    hint: usize,
+    page: &mut [u8],
+) -> (usize, usize) {
+    let stride = usize_of(fixed.stride);
+    let (n, packed) = fixed_count(heads, stride, hint, room_bytes(page.len()));
+    let at = HEADER_BYTES + packed.bytes(n);
+    let used = at + n * stride;
+    packed.write(&heads[..n], &mut page[HEADER_BYTES..at]);
+    page[at..used].copy_from_slice(&values[..n * stride]);
+    write_header(page, n, used, packed, 1);
+    page[5] = 0;
+    page[27] = fixed.tag as u8;
+    page[28..32].copy_from_slice(&fixed.stride.to_le_bytes());
+    (n, used)
+}
+
+fn write_header(page: &mut [u8], n: usize, used: usize, heads: Packed, units: usize) {
+    page[4] = 1;
+    page[6..8].copy_from_slice(&u32_of(n).to_le_bytes()[..2]);
+    page[8..16].copy_from_slice(&heads.base.to_le_bytes());
+    page[16..24].copy_from_slice(&heads.slope.to_le_bytes());
+    page[24] = heads.width as u8;
+    page[48..51].copy_from_slice(&u32_of(used).to_le_bytes()[..3]);
+    page[51] = units as u8;
+}
+
+/// The columns of a general page, fitted to the first `n` records after `from`.
+struct GeneralFit {
+    n: usize,
+    prefix_len: usize,
+    heads: Packed,
+    lens: Packed,
+    ends: Packed,
+    tag: u8,
+    heap_bytes: usize,
+    columns: Columns,
+}
+
+/// Scratch of the fit, kept between pages.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    heads: Vec<u64>,
+    lens: Vec<u64>,
+    ends: Vec<u64>,
+}
+
+impl GeneralFit {
+    fn new(block: &Block, from: usize, n: usize, columns: Columns) -> GeneralFit {
+        let (first, last) = (block.general_key(from), block.general_key(from + n - 1));
+        let prefix_len = if n == 1 { first.len().saturating_sub(8) } else { common_prefix(first, last) };
+        GeneralFit::with_prefix(block, from, n, columns, prefix_len)
+    }
+
+    fn with_prefix(
+        block: &Block,
+        from: usize,
+        n: usize,
+        mut columns: Columns,
+        prefix_len: usize,
+    ) -> GeneralFit {
+        columns.heads.clear();
+        columns.lens.clear();
+        columns.ends.clear();
+        let mut end = 0u64;
+        let mut tag = block.tag(from) as u8;
+        for i in from..from + n {
+            let (key, record) = (block.general_key(i), block.general_bytes(i));
+            if key.len() < prefix_len {
+                // Only records of a forged page can be out of order; they have no prefix in common then.
+                return GeneralFit::with_prefix(block, from, n, columns, 0);
+            }
+            columns.heads.push(head_after(key, prefix_len));
+            columns.lens.push(key.len() as u64);
+            end += (record.len() - key.len().min(prefix_len + 8)) as u64;
+            columns.ends.push(end);
+            if block.tag(i) as u8 != tag {
+                tag = TAGS_DIFFER;
+            }
+        }
+        GeneralFit {
+            n,
+            prefix_len,
+            heads: Packed::fit_ascending(&columns.heads),
+            lens: Packed::fit_any(&columns.lens),
+            ends: Packed::fit_ascending(&columns.ends),
+            tag,
+            heap_bytes: crate::base::codec::usize_of64(end),
+            columns,
+        }
+    }
+
+    fn tags_bytes(&self) -> usize {
+        if self.tag == TAGS_DIFFER { self.n.div_ceil(4) } else { 0 }
+    }
+
+    fn bytes(&self) -> usize {
+        self.prefix_len
+            + self.heads.bytes(self.n)
+            + self.lens.bytes(self.n)
+            + self.ends.bytes(self.n)
+            + self.tags_bytes()
+            + self.heap_bytes
+    }
+}
+
+/// Builds general pages from a general block, remembering what the last page was like.
+#[derive(Debug)]
+pub(crate) struct GeneralBuilder {
+    columns: Columns,
+    hint: usize,
+    unit_bytes: usize,
+}
+
+impl GeneralBuilder {
+    /// A builder of pages of `unit_bytes`, or more where one record needs it.
+    pub(crate) fn new(unit_bytes: usize) -> GeneralBuilder {
+        GeneralBuilder { columns: Columns::default(), hint: 0, unit_bytes }
+    }
+
+    /// Appends the next page to `out`, from the records of `block` from `from` on; gives how many
+    /// went in. A record too large for one unit gets a page of several units to itself.
+    pub(crate) fn build(&mut self, block: &Block, from: usize, out: &mut Vec<u8>) -> (usize, usize) {
+        let fit = self.fit(block, from);
+        self.hint = fit.n;
+        let units = (fit.bytes() + HEADER_BYTES + TAIL_BYTES).div_ceil(self.unit_bytes);
+        let start = out.len();
+        out.resize(start + units * self.unit_bytes, 0);
+        let used = write_general(&fit, block, from, &mut out[start..], units);
+        let n = fit.n;
+        self.columns = fit.columns;
+        (n, used)
+    }
+
+    /// The longest prefix of the records that fits a page, near enough: the search stops when less
+    /// than an average record's room is left.
+    fn fit(&mut self, block: &Block, from: usize) -> GeneralFit {
+        let most = (block.len() - from).min(RECORDS_MAX);
+        let room = room_bytes(self.unit_bytes);
+        let (mut low, mut high) = (0, most + 1);
+        let mut n = if self.hint == 0 { 64 } else { self.hint }.clamp(1, most);
+        loop {
+            let fit = GeneralFit::new(block, from, n, std::mem::take(&mut self.columns));
+            let bytes = fit.bytes();
+            let mean = (bytes / n).max(1);
+            if bytes <= room || n == 1 {
+                low = n;
+                let more = if bytes >= room { 0 } else { (room - bytes) / mean };
+                let next = (n + more.max(1)).min(high - 1);
+                if next <= n || (more == 0 && high != most + 1) || bytes > room {
+                    return fit;
+                }
+                n = next;
+            } else {
+                high = n;
+                let less = (bytes - room).div_ceil(mean).max(1);
+                n = n.saturating_sub(less).max(low).max(1);
+            }
+            if n == low && low > 0 {
+                // The larger one did not fit; the fit for `low` must be made again.
+                self.columns = fit.columns;
+                return GeneralFit::new(block, from, low, std::mem::take(&mut self.columns));
+            }
+            self.columns = fit.columns;
+        }
+    }
+}
+
+fn write_general(fit: &GeneralFit, block: &Block, from: usize, page: &mut [u8], units: usize) -> usize {
+    let n = fit.n;
+    let mut at = HEADER_BYTES;
+    page[at..at + fit.prefix_len].copy_from_slice(&block.general_key(from)[..fit.prefix_len]);
+    at += fit.prefix_len;
+    for (packed, column) in
+        [(fit.heads, &fit.columns.heads), (fit.lens, &fit.columns.lens), (fit.ends, &fit.columns.ends)]
+    {
+        let len = packed.bytes(n);
+        packed.write(&column[..n], &mut page[at..at + len]);
+        at += len;
+    }
+    if fit.tag == TAGS_DIFFER {
+        for i in 0..n {
+            page[at + i / 4] |= (block.tag(from + i) as u8) << (i % 4 * 2);
+        }
+        at += fit.tags_bytes();
+    }
+    for i in from..from + n {
+        let skip = block.general_key(i).len().min(fit.prefix_len + 8);
+        let rest = &block.general_bytes(i)[skip..];
+        page[at..at + rest.len()].copy_from_slice(rest);
+        at += rest.len();
+    }
+    write_header(page, n, at, fit.heads, units);
+    page[5] = 1;
+    page[25] = fit.lens.width as u8;
+    page[26] = fit.ends.width as u8;
+    page[27] = fit.tag;
+    page[28..32].copy_from_slice(&u32_of(fit.prefix_len).to_le_bytes());
+    page[36..40].copy_from_slice(&(fit.lens.base as u32).to_le_bytes());
+    page[40..44].copy_from_slice(&(fit.ends.base as u32).to_le_bytes());
+    page[44..48].copy_from_slice(&(fit.ends.slope as u32).to_le_bytes());
+    at
+}

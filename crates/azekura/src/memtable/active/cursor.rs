@@ -1,0 +1,61 @@
+//! A walk over the list.
+
+use super::{Active, Entry, HEAD, NIL, SearchKey};
+use crate::base::sync::atomic::Ordering;
+
+/// A position among the versions, in the list's order. Entries inserted meanwhile may or may not
+/// be met; those there before are met once. It holds no lock.
+#[derive(Clone)]
+pub(crate) struct ActiveCursor<'a> {
+    pub(super) list: &'a Active,
+    pub(super) node: u32,
+}
+
+impl<'a> ActiveCursor<'a> {
+    /// The entry here, or nothing before the first seek and beyond either end.
+    #[inline]
+    pub(crate) fn entry(&self) -> Option<Entry<'a>> {
+        self.list.entry(self.node)
+    }
+
+    /// Goes to the newest version of the first key at or above `key`.
+    pub(crate) fn seek_ge(&mut self, key: &[u8]) {
+        self.node = self.list.search(&SearchKey::new(key, u64::MAX)).1;
+    }
+
+    /// Goes to the oldest version of the last key below `key`.
+    pub(crate) fn seek_lt(&mut self, key: &[u8]) {
+        self.stand_on(self.list.search(&SearchKey::new(key, u64::MAX)).0);
+    }
+
+    /// Goes to the first entry.
+    pub(crate) fn seek_first(&mut self) {
+        self.node = self.list.link(HEAD, 0).load(Ordering::Acquire);
+    }
+
+    /// Goes to the last entry.
+    pub(crate) fn seek_last(&mut self) {
+        self.stand_on(self.list.last());
+    }
+
+    /// Goes to the next entry; from nowhere, it stays there.
+    #[inline]
+    pub(crate) fn next(&mut self) {
+        if self.node != NIL {
+            self.node = self.list.link(self.node, 0).load(Ordering::Acquire);
+        }
+    }
+
+    /// Goes to the entry before, by a search; from nowhere, it stays there.
+    pub(crate) fn prev(&mut self) {
+        if let Some(entry) = self.entry() {
+            let here = SearchKey { offset: self.node, ..SearchKey::new(entry.key, entry.seq) };
+            self.stand_on(self.list.search(&here).0);
+        }
+    }
+
+    /// Takes the end of a backward search, where `HEAD` means that there is nothing before.
+    fn stand_on(&mut self, node: u32) {
+        self.node = if node == HEAD { NIL } else { node };
+    }
+}

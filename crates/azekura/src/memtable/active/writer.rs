@@ -1,0 +1,38 @@
+//! What the writer of the list keeps from one insert to the next: where it was, and how tall nodes are.
+
+use super::{HEAD, HEIGHT_MAX, LINK_CREDIT_MAX, NIL};
+use crate::base::codec::usize_of;
+
+/// The writer's memory from one insert to the next.
+pub(super) struct Writer {
+    /// The neighbours of the last insert, level by level. `after[l]` is always the link of
+    /// `before[l]` at level l, and each level's pair lies within that of the level above.
+    pub(super) before: [u32; HEIGHT_MAX],
+    pub(super) after: [u32; HEIGHT_MAX],
+    /// State of the xorshift; never zero.
+    pub(super) random: u64,
+    /// How many links beyond one per entry may still be used.
+    pub(super) link_credit: usize,
+}
+
+impl Writer {
+    pub(super) fn new() -> Writer {
+        Writer {
+            before: [HEAD; HEIGHT_MAX],
+            after: [NIL; HEIGHT_MAX],
+            random: 0x9e37_79b9_7f4a_7c15,
+            link_credit: LINK_CREDIT_MAX,
+        }
+    }
+
+    /// Draws a height: level l + 1 with one fourth of the chance of level l, within the budget.
+    #[inline(always)]
+    pub(super) fn draw_height(&mut self) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let cap = HEIGHT_MAX.min(2 + self.link_credit);
+        let zeros = usize_of((self.random >> 32).trailing_zeros());
+        (1 + zeros / 2).min(cap)
+    }
+}

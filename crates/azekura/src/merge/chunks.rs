@@ -1,0 +1,36 @@
+//! Chunks of a memtable made one.
+
+use super::{MergeSource, Merger};
+use crate::base::error::Result;
+use crate::format::block::Block;
+use crate::memtable::chunk::Chunk;
+use crate::values::Segment;
+use std::sync::Arc;
+
+/// One chunk from several, given newest first. Deletes stay: older runs may hold their keys.
+pub(crate) fn merge_chunks(newest_first: &[Arc<Chunk>]) -> Result<Chunk> {
+    let sources = newest_first.iter().map(|c| MergeSource::chunk(c.clone())).collect();
+    let mut merger = Merger::new(sources, false)?;
+    let records = newest_first.iter().map(|c| c.block.len()).sum();
+    let heap = newest_first.iter().map(|c| c.block.heap.len()).sum();
+    let pool = newest_first.iter().find_map(|c| c.pool().cloned());
+    let mut block = Block::new(merger.fixed());
+    match &pool {
+        Some(pool) if block.fixed.is_some() => pool.reserve(&mut block, records, heap),
+        Some(pool) => pool.reserve(&mut block, 0, heap),
+        None => block = Block::with_capacity(merger.fixed(), records, heap),
+    }
+    while !merger.fill(&mut block, usize::MAX)? {}
+    let ranges = merger.ranges();
+    let mut segments: Vec<Arc<Segment>> = Vec::new();
+    for segment in newest_first.iter().flat_map(|c| &c.segments) {
+        if !segments.iter().any(|s| Arc::ptr_eq(s, segment)) {
+            segments.push(segment.clone());
+        }
+    }
+    let merged = Chunk::new(block, ranges, segments);
+    Ok(match &pool {
+        Some(pool) => merged.pooled(pool),
+        None => merged,
+    })
+}

@@ -1,0 +1,174 @@
+//! The order of a crate's rooms: its folders, and the files beside them. A file imports from its own room and
+//! from those before it, so that whoever reads in this order never meets what was not there before.
+
+use super::source::Source;
+
+/// A crate and its rooms.
+pub struct Order {
+    /// Where its files are, from the project's root.
+    pub folder: &'static str,
+    /// From the bottom to the top.
+    rooms: &'static [&'static str],
+}
+
+/// The crates that have rooms.
+pub const ORDER: [Order; 4] = [
+    Order {
+        folder: "crates/azekura/src",
+        rooms: &[
+            "base", "storage", "space", "format", "values", "cache", "run", "memtable", "log", "merge",
+            "engine", "cursor", "txn", "api", "salvage", "fuzzing",
+        ],
+    },
+    Order {
+        folder: "crates/cli/src",
+        rooms: &[
+            "style",
+            "units",
+            "bytes",
+            "foreign",
+            "failure",
+            "arguments",
+            "interrupt",
+            "output",
+            "output_file",
+            "progress",
+            "store",
+            "keys",
+            "bench",
+            "commands",
+            "bin",
+            "cli",
+        ],
+    },
+    Order {
+        folder: "crates/sim/src",
+        rooms: &[
+            "rng",
+            "memory",
+            "watchdog",
+            "mounted",
+            "report",
+            "disk",
+            "script",
+            "judge",
+            "fuzz",
+            "isolation",
+            "kills",
+            "soak",
+            "commands",
+            "bin",
+        ],
+    },
+    Order {
+        folder: "crates/bench-compare/src",
+        rooms: &[
+            "failure",
+            "records",
+            "numbers",
+            "counters",
+            "peers",
+            "measure",
+            "case",
+            "job",
+            "child",
+            "workloads",
+            "presets",
+            "warm",
+            "results",
+            "report",
+            "args",
+            "runner",
+        ],
+    },
+];
+
+/// What imports from a room that comes later, or from none that is known.
+pub fn upward(order: &Order, files: &[Source]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let place = |room: &str| order.rooms.iter().position(|name| *name == room);
+    for file in files {
+        // The root names all rooms.
+        let Some(own) = file.modules.first() else { continue };
+        let Some(at) = place(own) else {
+            wrong.push(format!("{}: the room {own} has no place in the order of rooms", file.path.display()));
+            continue;
+        };
+        for (number, line) in (1..).zip(&file.lines) {
+            for room in imported(line, file.modules.len()) {
+                if place(&room).is_some_and(|other| other > at) {
+                    wrong.push(format!(
+                        "{}:{number}: {own} imports {room}, which comes after it",
+                        file.path.display()
+                    ));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+/// The names that a line takes from the crate's root, seen from a module so deep.
+fn imported(line: &str, depth: usize) -> Vec<String> {
+    let root = "super::".repeat(depth);
+    let starts = ["crate::", root.as_str()]
+        .into_iter()
+        .flat_map(|start| line.match_indices(start).map(move |m| (m.0, start)));
+    starts
+        .filter(|(at, _)| begins_path(line, *at))
+        .flat_map(|(at, start)| names(&line[at + start.len()..]))
+        .collect()
+}
+
+/// Whether a path begins here, and not within another.
+fn begins_path(line: &str, at: usize) -> bool {
+    let before = line[..at].chars().next_back();
+    before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':' && c != '$')
+}
+
+/// The first names of a path, or of each path in braces.
+fn names(path: &str) -> Vec<String> {
+    let name = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let Some(list) = path.strip_prefix('{') else { return vec![name(path)] };
+    let mut depth = 0;
+    let top: String = list
+        .chars()
+        .filter(|c| {
+            depth += i32::from(*c == '{');
+            let keep = depth == 0;
+            depth -= i32::from(*c == '}');
+            keep
+        })
+        .collect();
+    top.split(',').map(|part| name(part.trim_start())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_every_form() {
+        assert_eq!(imported("use crate::run::Run;", 2), ["run"]);
+        assert_eq!(imported("use crate::{bytes, style::{a, b}, units};", 2), ["bytes", "style", "units"]);
+        assert_eq!(imported("    super::super::engine::open()", 2), ["engine"]);
+        assert_eq!(imported("use super::super::state::State;", 3), Vec::<String>::new());
+        assert_eq!(imported("a(crate::log::x(), mycrate::txn)", 1), ["log"]);
+    }
+
+    #[test]
+    fn what_points_upward_is_named() {
+        let order = Order { folder: "", rooms: &["low", "high"] };
+        let file = |room: &str, line: &str| Source {
+            path: format!("{room}/a.rs").into(),
+            modules: vec![room.to_owned(), "a".to_owned()],
+            lines: vec![String::new(), line.to_owned()],
+        };
+        let files =
+            [file("low", "use crate::high::X;"), file("high", "use crate::low::Y;"), file("other", "")];
+        let wrong = upward(&order, &files);
+        assert_eq!(wrong[0], "low/a.rs:2: low imports high, which comes after it");
+        assert_eq!(wrong[1], "other/a.rs: the room other has no place in the order of rooms");
+        assert_eq!(wrong.len(), 2);
+    }
+}
