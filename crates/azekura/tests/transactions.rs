@@ -383,3 +383,51 @@ fn commits_that_share_a_sync_are_all_there() {
     drop(db);
     std::fs::remove_file(&path).unwrap();
 }
+
+#[test]
+fn transactions_that_run_again_lose_no_update() {
+    let db = open(Options::new().durability(Durability::Eventual));
+    let [a, b] =
+        [("a", TableKind::Ordered), ("b", TableKind::Hash)].map(|(n, k)| db.create_table(n, k).unwrap());
+    let tried = AtomicI64::new(0);
+    scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| {
+                for _ in 0..500 {
+                    let sum = db.transact(|txn| {
+                        tried.fetch_add(1, Ordering::Relaxed);
+                        let sum = txn.increment(&a, b"n", 1)?;
+                        txn.increment(&b, b"n", 1).map(|other| (sum, other))
+                    });
+                    let (one, other) = sum.unwrap();
+                    assert_eq!(one, other);
+                }
+            });
+        }
+    });
+    assert_eq!(a.increment(b"n", 0).unwrap(), 2000);
+    assert!(tried.load(Ordering::Relaxed) >= 2000);
+}
+
+#[test]
+fn a_transaction_that_fails_or_always_conflicts_ends() {
+    let db = open(Options::new());
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    let refused: Result<()> = db.transact(|txn| {
+        txn.put(&table, b"k", b"v")?;
+        Err(Error::ReadOnly)
+    });
+    assert!(matches!(refused, Err(Error::ReadOnly)));
+    assert_eq!(table.get(b"k").unwrap(), None);
+    // Somebody changes what it has read, each time.
+    let mut tried = 0;
+    let always = db.transact(|txn| {
+        tried += 1;
+        txn.increment(&table, b"n", 1)?;
+        table.increment(b"n", 1)
+    });
+    assert!(conflicts(always.map(drop)));
+    assert_eq!((tried, table.increment(b"n", 0).unwrap()), (100, 100));
+    let error: std::io::Error = refused.unwrap_err().into();
+    assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+}

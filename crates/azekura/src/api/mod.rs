@@ -5,6 +5,7 @@ mod db;
 mod options;
 mod stats;
 mod table;
+mod transact;
 
 pub use crate::engine::{Db, Durability, Table};
 pub use check::CheckReport;

@@ -201,3 +201,36 @@ impl Error {
         }
     }
 }
+
+impl From<Error> for io::Error {
+    /// The error of the system with what it was about, or one of the kind that fits best. What [`Error`] says is kept:
+    /// the error is its cause.
+    ///
+    /// ```
+    /// fn read() -> std::io::Result<()> {
+    ///     Err(azekura::Error::ReadOnly)?
+    /// }
+    /// assert_eq!(read().unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
+    /// ```
+    fn from(error: Error) -> io::Error {
+        use io::ErrorKind::{
+            AlreadyExists, InvalidData, InvalidInput, NotFound, Other, PermissionDenied, ResourceBusy,
+            StorageFull,
+        };
+        let kind = match &error {
+            Error::Io { source, .. } => source.kind(),
+            Error::NotADatabase { .. }
+            | Error::NewerVersion { .. }
+            | Error::Corrupt { .. }
+            | Error::Truncated { .. } => InvalidData,
+            Error::Locked { .. } | Error::Conflict { .. } => ResourceBusy,
+            Error::TooLarge { .. } | Error::WrongType { .. } | Error::Invalid { .. } => InvalidInput,
+            Error::ReadOnly => PermissionDenied,
+            Error::NoSpace { .. } | Error::NotDurable { .. } => StorageFull,
+            Error::NoSuchTable { .. } => NotFound,
+            Error::TableExists { .. } => AlreadyExists,
+            Error::Open { .. } | Error::Poisoned { .. } | Error::Closed | Error::Forked => Other,
+        };
+        io::Error::new(kind, error)
+    }
+}
