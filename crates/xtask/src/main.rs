@@ -5,6 +5,7 @@
 
 mod fuzz;
 mod house;
+mod install;
 mod peers;
 mod promises;
 mod runner;
@@ -29,7 +30,9 @@ Tasks:
   schedules     [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps
   fuzz          TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, salvage, log, page, manifest, parts, import)
   sanitize      address | thread [TEST...]: the engine's tests under a sanitizer
-  targets       whether engine and command line build for aarch64 Linux, FreeBSD and macOS
+  install       --prefix DIR [--destdir DIR]: the library for C and C++, its headers, and the command line
+  header        writes crates/capi/include/azekura.h anew from its source
+  targets       whether engine, command line and C library build for aarch64 Linux, FreeBSD and macOS
 ";
 
 fn main() -> ExitCode {
@@ -42,6 +45,8 @@ fn main() -> ExitCode {
         ["sanitize", ..] => sanitize::run(&arguments[1..]),
         ["stress-tests", ..] => stress::run(&arguments[1..]),
         ["house"] => house::run(),
+        ["install", ..] => install::run(&arguments[1..]),
+        ["header"] => install::header(),
         ["targets"] => targets::run(),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -1,4 +1,5 @@
-//! `cargo xtask targets`: whether the engine and the command line build for platforms other than this one.
+//! `cargo xtask targets`: whether the engine, the command line and the C library build for platforms other
+//! than this one.
 //!
 //! The standard library of each is built from its source (`rustup component add rust-src`), so that no other
 //! toolchain is needed; the compiler's switch for that is not for stable toolchains, and opened for this
@@ -20,10 +21,10 @@ pub fn run() -> ExitCode {
             "azekura",
             "--package",
             "azekura-cli",
-            "--target",
-            target,
-            "-Zbuild-std",
+            "--package",
+            "azekura-capi",
         ]);
+        command.args(["--target", target, "-Zbuild-std"]);
         command.args(["--target-dir", "target/targets"]);
         command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-D warnings");
         failures.extend(runner::run(command).err());

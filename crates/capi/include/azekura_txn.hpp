@@ -1,0 +1,389 @@
+/* The second half of azekura.hpp, which includes it: transactions, options and databases. */
+#ifndef AZEKURA_TXN_HPP
+#define AZEKURA_TXN_HPP
+
+#ifndef AZEKURA_HPP
+#error "include azekura.hpp"
+#endif
+
+namespace azekura {
+
+/* A snapshot of all tables. */
+class read_txn {
+public:
+    explicit read_txn(azk_read *handle) : handle_(handle) {}
+
+    std::optional<std::string> get(const table &table, std::string_view key) const
+    {
+        return detail::fetch([&](void *buffer, size_t capacity, size_t *len) {
+            return azk_read_get(handle_.get(), table.get(), key.data(), key.size(), buffer, capacity, len);
+        });
+    }
+
+    /* The value where it stands: good until the transaction ends, or release_values. */
+    optional_view view(const table &table, std::string_view key) const
+    {
+        azk_bytes value;
+        if (!detail::found(azk_read_get_ref(handle_.get(), table.get(), key.data(), key.size(), &value)))
+            return std::nullopt;
+        return detail::view(value);
+    }
+
+    void release_values() { detail::check(azk_read_release_values(handle_.get())); }
+
+    template <class Keys>
+    std::vector<std::optional<std::string>> get_many(const table &table, const Keys &keys) const
+    {
+        return detail::fetch_many(keys, [&](const azk_bytes *all, size_t count, azk_bytes **values) {
+            return azk_read_get_many(handle_.get(), table.get(), all, count, values);
+        });
+    }
+
+    bool contains(const table &table, std::string_view key) const
+    {
+        return detail::answer([&](bool *yes) {
+            return azk_read_contains(handle_.get(), table.get(), key.data(), key.size(), yes);
+        });
+    }
+
+    uint64_t count(const table &table) const
+    {
+        return detail::number([&](uint64_t *n) { return azk_read_count(handle_.get(), table.get(), n); });
+    }
+
+    azekura::cursor cursor(const table &table, optional_view from = {}, optional_view to = {}) const
+    {
+        detail::optional_bytes start(from), end(to);
+        azk_cursor *out = nullptr;
+        detail::check(azk_read_cursor(handle_.get(), table.get(), start.get(), end.get(), &out));
+        return azekura::cursor(out);
+    }
+
+    records range(const table &table, optional_view from, optional_view to) const
+    {
+        return records(cursor(table, from, to));
+    }
+
+    records all(const table &table) const { return records(cursor(table)); }
+
+    records prefix(const table &table, std::string_view prefix) const
+    {
+        azk_cursor *out = nullptr;
+        detail::check(azk_read_prefix_cursor(handle_.get(), table.get(), prefix.data(), prefix.size(), &out));
+        return records(azekura::cursor(out));
+    }
+
+private:
+    detail::handle<azk_read, azk_read_end> handle_;
+};
+
+/* Several writes, all or nothing. Unless it is committed, its destructor rolls it back. */
+class write_txn {
+public:
+    explicit write_txn(azk_write *handle) : handle_(handle) {}
+
+    std::optional<std::string> get(const table &table, std::string_view key)
+    {
+        return detail::taken([&](void **value, size_t *len) {
+            return azk_write_get_alloc(handle_.get(), table.get(), key.data(), key.size(), value, len);
+        });
+    }
+
+    template <class Keys> std::vector<std::optional<std::string>> get_many(const table &table, const Keys &keys)
+    {
+        return detail::fetch_many(keys, [&](const azk_bytes *all, size_t count, azk_bytes **values) {
+            return azk_write_get_many(handle_.get(), table.get(), all, count, values);
+        });
+    }
+
+    bool contains(const table &table, std::string_view key)
+    {
+        return detail::answer([&](bool *yes) {
+            return azk_write_contains(handle_.get(), table.get(), key.data(), key.size(), yes);
+        });
+    }
+
+    uint64_t count(const table &table)
+    {
+        return detail::number([&](uint64_t *n) { return azk_write_count(handle_.get(), table.get(), n); });
+    }
+
+    void put(const table &table, std::string_view key, std::string_view value)
+    {
+        detail::check(
+            azk_write_put(handle_.get(), table.get(), key.data(), key.size(), value.data(), value.size()));
+    }
+
+    template <class Records> void put_many(const table &table, const Records &records)
+    {
+        detail::put_many(records, [&](const azk_bytes *keys, const azk_bytes *values, size_t count) {
+            return azk_write_put_many(handle_.get(), table.get(), keys, values, count);
+        });
+    }
+
+    void remove(const table &table, std::string_view key)
+    {
+        detail::check(azk_write_remove(handle_.get(), table.get(), key.data(), key.size()));
+    }
+
+    bool add(const table &table, std::string_view key, std::string_view value)
+    {
+        return detail::answer([&](bool *done) {
+            return azk_write_add(handle_.get(), table.get(), key.data(), key.size(), value.data(), value.size(), done);
+        });
+    }
+
+    bool replace(const table &table, std::string_view key, std::string_view value)
+    {
+        return detail::answer([&](bool *done) {
+            return azk_write_replace(handle_.get(), table.get(), key.data(), key.size(), value.data(), value.size(), done);
+        });
+    }
+
+    void append(const table &table, std::string_view key, std::string_view value)
+    {
+        detail::check(
+            azk_write_append(handle_.get(), table.get(), key.data(), key.size(), value.data(), value.size()));
+    }
+
+    int64_t increment(const table &table, std::string_view key, int64_t delta)
+    {
+        int64_t sum = 0;
+        detail::check(azk_write_increment(handle_.get(), table.get(), key.data(), key.size(), delta, &sum));
+        return sum;
+    }
+
+    bool compare_and_swap(const table &table, std::string_view key, optional_view expected, optional_view value)
+    {
+        detail::optional_bytes from(expected), to(value);
+        return detail::answer([&](bool *done) {
+            return azk_write_compare_and_swap(handle_.get(), table.get(), key.data(), key.size(), from.get(), to.get(),
+                                              done);
+        });
+    }
+
+    std::optional<std::string> take(const table &table, std::string_view key)
+    {
+        return detail::taken([&](void **value, size_t *len) {
+            return azk_write_take(handle_.get(), table.get(), key.data(), key.size(), value, len);
+        });
+    }
+
+    void remove_range(const table &table, optional_view from, optional_view to)
+    {
+        detail::optional_bytes start(from), end(to);
+        detail::check(azk_write_remove_range(handle_.get(), table.get(), start.get(), end.get()));
+    }
+
+    void clear(const table &table) { detail::check(azk_write_clear(handle_.get(), table.get())); }
+
+    azekura::cursor cursor(const table &table, optional_view from = {}, optional_view to = {})
+    {
+        detail::optional_bytes start(from), end(to);
+        azk_cursor *out = nullptr;
+        detail::check(azk_write_cursor(handle_.get(), table.get(), start.get(), end.get(), &out));
+        return azekura::cursor(out);
+    }
+
+    records range(const table &table, optional_view from, optional_view to) { return records(cursor(table, from, to)); }
+
+    records all(const table &table) { return records(cursor(table)); }
+
+    records prefix(const table &table, std::string_view prefix)
+    {
+        azk_cursor *out = nullptr;
+        detail::check(azk_write_prefix_cursor(handle_.get(), table.get(), prefix.data(), prefix.size(), &out));
+        return records(azekura::cursor(out));
+    }
+
+    /* A place to return to. */
+    uint64_t savepoint()
+    {
+        return detail::number([&](uint64_t *n) { return azk_write_savepoint(handle_.get(), n); });
+    }
+
+    void rollback_to(uint64_t savepoint) { detail::check(azk_write_rollback_to(handle_.get(), savepoint)); }
+
+    /* Either ends the transaction, whatever comes of it. */
+    void commit() { detail::check(azk_write_commit(handle_.release())); }
+    void rollback() { detail::check(azk_write_rollback(handle_.release())); }
+
+private:
+    detail::handle<azk_write, azk_write_rollback> handle_;
+};
+
+/* How to open a database. What each option means is in azekura.h. */
+class options {
+public:
+    options()
+    {
+        azk_options *out = nullptr;
+        detail::check(azk_options_create(&out));
+        handle_.reset(out);
+    }
+
+    azk_options *get() const { return handle_.get(); }
+
+    options &create(bool yes) { return set(azk_options_set_create(get(), yes)); }
+    options &exclusive(bool yes) { return set(azk_options_set_exclusive(get(), yes)); }
+    options &read_only(bool yes) { return set(azk_options_set_read_only(get(), yes)); }
+    options &memory_bytes(uint64_t bytes) { return set(azk_options_set_memory_bytes(get(), bytes)); }
+    options &memtable_bytes(uint64_t bytes) { return set(azk_options_set_memtable_bytes(get(), bytes)); }
+    options &large_value_bytes(uint32_t bytes) { return set(azk_options_set_large_value_bytes(get(), bytes)); }
+    options &background_merges(bool yes) { return set(azk_options_set_background_merges(get(), yes)); }
+    options &mapped(bool yes) { return set(azk_options_set_mapped(get(), yes)); }
+    options &threads(bool yes) { return set(azk_options_set_threads(get(), yes)); }
+
+    options &durability(azekura::durability durability)
+    {
+        return set(azk_options_set_durability(get(), static_cast<int32_t>(durability)));
+    }
+
+    options &eventual_delay(std::chrono::milliseconds delay)
+    {
+        return set(azk_options_set_eventual_delay_ms(get(), static_cast<uint64_t>(delay.count())));
+    }
+
+private:
+    options &set(int32_t status)
+    {
+        detail::check(status);
+        return *this;
+    }
+
+    detail::handle<azk_options, azk_options_free> handle_;
+};
+
+/* An open database. Its destructor closes it as well as can be; close says whether all went well. */
+class database {
+public:
+    explicit database(const std::string &path) : database(path, nullptr) {}
+    database(const std::string &path, const options &options) : database(path, options.get()) {}
+
+    azk_db *get() const { return handle_.get(); }
+
+    /* If it throws, the database can be closed again. */
+    void close()
+    {
+        detail::check(azk_db_close(get()));
+        static_cast<void>(handle_.release());
+    }
+
+    /* The table of a name, made if there is none. */
+    azekura::table table(const std::string &name, kind kind)
+    {
+        azk_table *out = nullptr;
+        detail::check(azk_db_table(get(), name.c_str(), static_cast<int32_t>(kind), &out));
+        return azekura::table(out);
+    }
+
+    azekura::table open_table(const std::string &name)
+    {
+        azk_table *out = nullptr;
+        detail::check(azk_db_open_table(get(), name.c_str(), &out));
+        return azekura::table(out);
+    }
+
+    azekura::table create_table(const std::string &name, kind kind)
+    {
+        azk_table *out = nullptr;
+        detail::check(azk_db_create_table(get(), name.c_str(), static_cast<int32_t>(kind), &out));
+        return azekura::table(out);
+    }
+
+    std::vector<std::pair<std::string, kind>> tables() const
+    {
+        azk_table_info *list = nullptr;
+        size_t count = 0;
+        detail::check(azk_db_tables(get(), &list, &count));
+        detail::memory<azk_table_info> owner(list);
+        std::vector<std::pair<std::string, kind>> out;
+        for (size_t i = 0; i < count; i++)
+            out.emplace_back(std::string(list[i].name, list[i].name_len), static_cast<kind>(list[i].kind));
+        return out;
+    }
+
+    void rename_table(const std::string &from, const std::string &to)
+    {
+        detail::check(azk_db_rename_table(get(), from.c_str(), to.c_str()));
+    }
+
+    void drop_table(const std::string &name) { detail::check(azk_db_drop_table(get(), name.c_str())); }
+
+    read_txn read() const
+    {
+        azk_read *out = nullptr;
+        detail::check(azk_read_begin(get(), &out));
+        return read_txn(out);
+    }
+
+    write_txn write(durability durability = durability::as_opened, isolation isolation = isolation::serializable)
+    {
+        azk_write *out = nullptr;
+        detail::check(azk_write_begin(get(), static_cast<int32_t>(durability), static_cast<int32_t>(isolation), &out));
+        return write_txn(out);
+    }
+
+    /*
+     * Runs f(write_txn &) and commits; again, after ever longer pauses, as long as others come between, and
+     * `tries` times at most: then the conflict is thrown. What else f throws ends it, and nothing is written.
+     */
+    template <class F> std::invoke_result_t<F &, write_txn &> transact(F f, unsigned tries = 100)
+    {
+        for (unsigned tried = 1;; tried++) {
+            try {
+                write_txn txn = write();
+                if constexpr (std::is_void_v<std::invoke_result_t<F &, write_txn &>>) {
+                    f(txn);
+                    txn.commit();
+                    return;
+                } else {
+                    auto result = f(txn);
+                    txn.commit();
+                    return result;
+                }
+            } catch (const error &conflict) {
+                if (conflict.code() != AZK_CONFLICT || tried >= tries)
+                    throw;
+            }
+            std::this_thread::sleep_for(std::chrono::microseconds(tried < 10 ? 1u << tried : 1000u));
+        }
+    }
+
+    void sync() { detail::check(azk_db_sync(get())); }
+    void flush() { detail::check(azk_db_flush(get())); }
+    void compact() { detail::check(azk_db_compact(get())); }
+    void shrink() { detail::check(azk_db_shrink(get(), nullptr, nullptr, nullptr, nullptr)); }
+
+    /* Throws if anything is wrong; the message has the first of it. */
+    void check() { detail::check(azk_db_check(get(), nullptr, nullptr, nullptr, nullptr)); }
+
+    azk_stats stats() const
+    {
+        azk_stats stats;
+        stats.size = sizeof stats;
+        detail::check(azk_db_stats(get(), &stats));
+        return stats;
+    }
+
+private:
+    /* Closed if it can be, and given up in any case. */
+    static azk_status end(azk_db *db)
+    {
+        azk_status closed = azk_db_close(db);
+        return closed == AZK_OK ? closed : azk_db_free(db);
+    }
+
+    database(const std::string &path, const azk_options *options)
+    {
+        azk_db *out = nullptr;
+        detail::check(azk_db_open(path.c_str(), options, &out));
+        handle_.reset(out);
+    }
+
+    detail::handle<azk_db, end> handle_;
+};
+
+} // namespace azekura
+
+#endif

@@ -1,0 +1,230 @@
+//! Moving a cursor, and the value of the record at which it stands, which is read when it is asked for.
+
+use crate::arguments::azk_bytes;
+use crate::call::{Caller, call};
+use crate::handles::azk_cursor;
+use crate::slots::{end, owned};
+use crate::status::azk_status::{AZK_NOT_FOUND, AZK_OK};
+use crate::status::{Outcome, azk_status};
+use azekura::{Cursor, Error, LazyValue};
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+/// What a cursor's handle holds.
+pub(crate) struct Walk {
+    /// From a box. `value` borrows from it, so nobody else may move or use it meanwhile.
+    cursor: NonNull<Cursor>,
+    value: Value,
+}
+
+/// The value of the record that was given last.
+enum Value {
+    /// There is no record.
+    Absent,
+    /// Nobody has asked for it yet. The borrow is of `cursor`.
+    Lazy(LazyValue<'static>),
+    /// It was read, and stays until the cursor moves.
+    Read(azk_bytes),
+    /// It cannot be read.
+    Failed(Box<Error>),
+}
+
+impl Value {
+    #[inline(always)]
+    fn of(value: LazyValue<'_>) -> Value {
+        match value.bytes() {
+            Ok(bytes) => Value::Read(azk_bytes::of(bytes)),
+            Err(error) => Value::Failed(Box::new(error)),
+        }
+    }
+}
+
+const fn is_send<T: Send>() {}
+const _: () = is_send::<Cursor>();
+const _: () = is_send::<LazyValue<'static>>();
+
+// SAFETY: the cursor is this walk's alone, both it and the value may go to other threads (see the lines
+// above), and the bytes that were read belong to the cursor.
+unsafe impl Send for Walk {}
+
+impl Walk {
+    pub(crate) fn new(cursor: Cursor) -> Walk {
+        Walk { cursor: NonNull::from(Box::leak(Box::new(cursor))), value: Value::Absent }
+    }
+
+    /// The cursor, once nothing borrows from it any more.
+    fn cursor(&mut self) -> &mut Cursor {
+        self.value = Value::Absent;
+        // SAFETY: it is from a box that `drop` takes back; the only borrow of it that outlives a call was in
+        // `value`.
+        unsafe { self.cursor.as_mut() }
+    }
+
+    /// Goes to the next record or the one before, and reads its value if that is wanted; its key.
+    #[inline(always)]
+    fn step(&mut self, forward: bool, reads: bool) -> Outcome<Option<azk_bytes>> {
+        let cursor = self.cursor();
+        let Some((key, value)) = (if forward { cursor.next()? } else { cursor.prev()? }) else {
+            return Ok(None);
+        };
+        let key = azk_bytes::of(key);
+        if reads {
+            self.value = Value::of(value);
+            return Ok(Some(key));
+        }
+        // SAFETY: only the lifetime changes. The value borrows from what is in the box, which stays where it
+        // is until `drop`; `cursor` forgets the value before anything else is done with the box, and so does
+        // `drop`.
+        let value = unsafe { std::mem::transmute::<LazyValue<'_>, LazyValue<'static>>(value) };
+        self.value = Value::Lazy(value);
+        Ok(Some(key))
+    }
+
+    /// Reads the value.
+    fn value(&mut self) -> Outcome<Option<azk_bytes>> {
+        self.value = match std::mem::replace(&mut self.value, Value::Absent) {
+            Value::Lazy(value) => Value::of(value),
+            other => other,
+        };
+        match &self.value {
+            Value::Read(bytes) => Ok(Some(*bytes)),
+            Value::Failed(error) => Err(Error::clone(error).into()),
+            Value::Absent | Value::Lazy(_) => Ok(None),
+        }
+    }
+}
+
+impl Drop for Walk {
+    fn drop(&mut self) {
+        self.value = Value::Absent;
+        // SAFETY: it is from the box that `new` has made, and nothing borrows from it any more.
+        drop(unsafe { Box::from_raw(self.cursor.as_ptr()) });
+    }
+}
+
+/// A step, for both directions.
+#[inline(always)]
+fn step(
+    c: Caller,
+    cursor: *mut azk_cursor,
+    forward: bool,
+    key: *mut azk_bytes,
+    value: *mut azk_bytes,
+) -> azk_status {
+    c.call(|c| {
+        let mut key = c.place(key, "key")?;
+        let value = c.optional_place(value, "value")?;
+        let mut walk = owned(cursor)?;
+        let Some(found) = walk.step(forward, value.is_some())? else { return Ok(AZK_NOT_FOUND) };
+        key.set(found);
+        match (value, &walk.value) {
+            (Some(mut value), Value::Read(bytes)) => value.set(*bytes),
+            (_, Value::Failed(error)) => return Err(Error::clone(error).into()),
+            _ => {}
+        }
+        Ok(AZK_OK)
+    })
+}
+
+/// Goes to the next record and gives its key and value, which stay until the cursor moves or is freed. If
+/// `value` is NULL the value is not read: azk_cursor_value_len and azk_cursor_value tell of it. After the
+/// last record it is AZK_NOT_FOUND, as often as it is called. Errors: AZK_NOT_FOUND, AZK_CORRUPT, AZK_IO,
+/// AZK_CLOSED, AZK_FORKED. If it is the value that cannot be read, *key is set, and the cursor can go on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_cursor_next(
+    cursor: *mut azk_cursor,
+    key: *mut azk_bytes,
+    value: *mut azk_bytes,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    step(unsafe { Caller::trusted() }, cursor, true, key, value)
+}
+
+/// Goes to the record before and gives its key and value, as azk_cursor_next. A cursor stands between
+/// records: after azk_cursor_next this gives the same record once more, and the other way round. Errors: as
+/// azk_cursor_next.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_cursor_prev(
+    cursor: *mut azk_cursor,
+    key: *mut azk_bytes,
+    value: *mut azk_bytes,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    step(unsafe { Caller::trusted() }, cursor, false, key, value)
+}
+
+/// The value of the record that was given last, which is read now if it was not before. It stays until the
+/// cursor moves or is freed. Errors: AZK_NOT_FOUND if the cursor stands at no record, AZK_CORRUPT, AZK_IO,
+/// AZK_CLOSED, AZK_FORKED.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_cursor_value(cursor: *mut azk_cursor, value: *mut azk_bytes) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.call(|c| {
+        let mut value = c.place(value, "value")?;
+        let Some(bytes) = owned(cursor)?.value()? else { return Ok(AZK_NOT_FOUND) };
+        value.set(bytes);
+        Ok(AZK_OK)
+    })
+}
+
+/// The length of the value of the record that was given last, without reading it. Errors: AZK_NOT_FOUND if
+/// the cursor stands at no record, or as azk_cursor_value if the value was asked for and cannot be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_cursor_value_len(cursor: *mut azk_cursor, len: *mut usize) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.call(|c| {
+        let mut len = c.place(len, "len")?;
+        let walk = owned(cursor)?;
+        len.set(match &walk.value {
+            Value::Absent => return Ok(AZK_NOT_FOUND),
+            Value::Lazy(value) => value.len(),
+            Value::Read(bytes) => bytes.len,
+            Value::Failed(error) => return Err(Error::clone(error).into()),
+        });
+        Ok(AZK_OK)
+    })
+}
+
+/// Goes to a key: azk_cursor_next then gives the first record at or above it, azk_cursor_prev the last below.
+/// Ordered tables only. Errors: AZK_WRONG_TYPE for a hash table.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_cursor_seek(
+    cursor: *mut azk_cursor,
+    key: *const c_void,
+    key_len: usize,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(|c| {
+        let key = c.bytes(key, key_len, "key")?;
+        Ok(owned(cursor)?.cursor().seek(key)?)
+    })
+}
+
+/// Goes before the first record. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_cursor_seek_first(cursor: *mut azk_cursor) -> azk_status {
+    call(|| {
+        owned(cursor)?.cursor().seek_first();
+        Ok(AZK_OK)
+    })
+}
+
+/// Goes after the last record. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_cursor_seek_last(cursor: *mut azk_cursor) -> azk_status {
+    call(|| {
+        owned(cursor)?.cursor().seek_last();
+        Ok(AZK_OK)
+    })
+}
+
+/// Frees a cursor. NULL is nothing to free. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_cursor_free(cursor: *mut azk_cursor) -> azk_status {
+    call(|| {
+        if !cursor.is_null() {
+            end(cursor)?;
+        }
+        Ok(AZK_OK)
+    })
+}

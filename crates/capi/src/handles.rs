@@ -1,0 +1,124 @@
+//! The types of handles, and what is said of wrong ones.
+
+use crate::cursor::Walk;
+use crate::read::Reading;
+use crate::slots::{Handle, Slots};
+use crate::status::{Failure, azk_status, failure};
+use crate::write::Writing;
+use azekura::{Db, Options, Table};
+
+/// Options of opening.
+pub struct azk_options {
+    _opaque: (),
+}
+
+/// An open database.
+pub struct azk_db {
+    _opaque: (),
+}
+
+/// A table of an open database.
+pub struct azk_table {
+    _opaque: (),
+}
+
+/// A read transaction: a snapshot of all tables.
+pub struct azk_read {
+    _opaque: (),
+}
+
+/// A write transaction.
+pub struct azk_write {
+    _opaque: (),
+}
+
+/// A moving place in a table as of one snapshot.
+pub struct azk_cursor {
+    _opaque: (),
+}
+
+/// By tag.
+const NAMES: [&str; 7] =
+    ["handle", "azk_options", "azk_db", "azk_table", "azk_read", "azk_write", "azk_cursor"];
+
+impl Handle for azk_options {
+    type Held = Options;
+    const TAG: u8 = 1;
+    fn slots() -> &'static Slots<Options> {
+        static SLOTS: Slots<Options> = Slots::new();
+        &SLOTS
+    }
+}
+
+impl Handle for azk_db {
+    type Held = Db;
+    const TAG: u8 = 2;
+    fn slots() -> &'static Slots<Db> {
+        static SLOTS: Slots<Db> = Slots::new();
+        &SLOTS
+    }
+}
+
+impl Handle for azk_table {
+    type Held = Table;
+    const TAG: u8 = 3;
+    fn slots() -> &'static Slots<Table> {
+        static SLOTS: Slots<Table> = Slots::new();
+        &SLOTS
+    }
+}
+
+impl Handle for azk_read {
+    type Held = Reading;
+    const TAG: u8 = 4;
+    fn slots() -> &'static Slots<Reading> {
+        static SLOTS: Slots<Reading> = Slots::new();
+        &SLOTS
+    }
+}
+
+impl Handle for azk_write {
+    type Held = Writing;
+    const TAG: u8 = 5;
+    fn slots() -> &'static Slots<Writing> {
+        static SLOTS: Slots<Writing> = Slots::new();
+        &SLOTS
+    }
+}
+
+impl Handle for azk_cursor {
+    type Held = Walk;
+    const TAG: u8 = 6;
+    fn slots() -> &'static Slots<Walk> {
+        static SLOTS: Slots<Walk> = Slots::new();
+        &SLOTS
+    }
+}
+
+/// What a type of handle is called.
+pub(crate) fn name(tag: u8) -> &'static str {
+    NAMES.get(usize::from(tag)).copied().unwrap_or(NAMES[0])
+}
+
+/// Why a pointer is not a handle of this type.
+#[cold]
+pub(crate) fn refuse<H: Handle>(number: u64) -> Failure {
+    let expected = name(H::TAG);
+    let found = match u8::try_from(number >> 52 & 0xf) {
+        _ if number == 0 => "NULL".to_owned(),
+        Ok(tag) if number >> 56 == 0xA7 && (1..).zip(&NAMES[1..]).any(|(known, _)| known == tag) => {
+            format!("an {}", name(tag))
+        }
+        _ => format!("{number:#x}, which is no handle of this library"),
+    };
+    failure(azk_status::AZK_BAD_HANDLE, format!("bad handle: an {expected} is expected, found {found}"))
+}
+
+/// The handle was good once.
+#[cold]
+pub(crate) fn stale<H: Handle>() -> Failure {
+    failure(
+        azk_status::AZK_BAD_HANDLE,
+        format!("bad handle: the {} was freed, closed or ended before", name(H::TAG)),
+    )
+}

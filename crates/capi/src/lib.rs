@@ -1,0 +1,59 @@
+//! Azekura for C: the functions of `include/azekura.h`, over the public interface of the crate `azekura`.
+//!
+//! Every function has the same frame. `Caller::call` catches panics and turns errors into a number and a
+//! message; handles are looked up (`slots`), bytes, names and places for results are checked (`arguments`),
+//! and the rest is one call of the engine.
+//!
+//! The header is generated from the documentation here, which is therefore written for readers of C. Its
+//! first page is `cbindgen.toml`.
+
+#![deny(missing_docs)]
+// The names are C's, and what a caller has to keep is said in the header, for all functions at once.
+#![allow(non_camel_case_types, clippy::missing_safety_doc)]
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("a handle is a number of 64 bits");
+
+mod arguments;
+mod call;
+mod cursor;
+mod cursors;
+mod db;
+mod get;
+mod handles;
+mod many;
+mod memory;
+mod options;
+mod put;
+mod read;
+mod scan;
+mod seat;
+mod slots;
+mod stats;
+mod status;
+mod tables;
+mod upkeep;
+mod write;
+mod write_get;
+mod write_put;
+
+pub use arguments::azk_bytes;
+pub use call::*;
+pub use cursor::*;
+pub use cursors::*;
+pub use db::*;
+pub use get::*;
+pub use handles::*;
+pub use many::*;
+pub use memory::azk_free;
+pub use options::*;
+pub use put::*;
+pub use read::*;
+pub use scan::*;
+pub use stats::*;
+pub use status::*;
+pub use tables::*;
+pub use upkeep::*;
+pub use write::*;
+pub use write_get::*;
+pub use write_put::*;

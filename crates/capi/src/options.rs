@@ -1,0 +1,145 @@
+//! Options of opening.
+
+use crate::call::{Caller, call};
+use crate::handles::azk_options;
+use crate::slots::{end, own, owned};
+use crate::status::{Outcome, azk_status, invalid};
+use azekura::{Durability, Options};
+use std::time::Duration;
+
+/// When a commit survives a crash.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum azk_durability {
+    /// As the database was opened.
+    AZK_DURABILITY_DEFAULT = 0,
+    /// When the commit returns.
+    AZK_DURABILITY_SYNC = 1,
+    /// Within the eventual delay, or when azk_db_sync returns. A crash never tears such a commit and never
+    /// keeps a later one without an earlier one.
+    AZK_DURABILITY_EVENTUAL = 2,
+}
+
+/// The durability of a number; none for the default.
+pub(crate) fn durability_of(number: i32) -> Outcome<Option<Durability>> {
+    match number {
+        0 => Ok(None),
+        1 => Ok(Some(Durability::Sync)),
+        2 => Ok(Some(Durability::Eventual)),
+        other => Err(invalid(format!("{other} is no azk_durability"))),
+    }
+}
+
+/// Makes options with the defaults: make the file if there is none, 256 MiB of memory, durable commits.
+/// To be freed with azk_options_free. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_options_create(out: *mut *mut azk_options) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(|c| {
+        let mut out = c.handle_place(out)?;
+        out.set(own(Options::new())?);
+        Ok(())
+    })
+}
+
+/// Frees options. Databases that were opened with them stay as they are. NULL is nothing to free.
+/// Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_free(options: *mut azk_options) -> azk_status {
+    call(|| {
+        if !options.is_null() {
+            end(options)?;
+        }
+        Ok(azk_status::AZK_OK)
+    })
+}
+
+/// Changes options in place.
+fn change(options: *mut azk_options, f: impl FnOnce(Options) -> Options) -> azk_status {
+    call(|| {
+        let mut options = owned(options)?;
+        *options = f(options.clone());
+        Ok(azk_status::AZK_OK)
+    })
+}
+
+/// Whether to make a database if the file does not exist, or is empty (0: no). Default: yes. Errors: none of
+/// its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_create(options: *mut azk_options, yes: i32) -> azk_status {
+    change(options, |o| o.create(yes != 0))
+}
+
+/// Whether to fail if the file exists (0: no). Default: no. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_exclusive(options: *mut azk_options, yes: i32) -> azk_status {
+    change(options, |o| o.exclusive(yes != 0))
+}
+
+/// Whether to open for reading only (0: no). Several processes may, as long as none writes. Default: no.
+/// Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_read_only(options: *mut azk_options, yes: i32) -> azk_status {
+    change(options, |o| o.read_only(yes != 0))
+}
+
+/// The memory to be used for everything, in bytes. Default: 256 MiB; at least 8 MiB. What has no meaning is
+/// refused by azk_db_open, with AZK_INVALID. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_memory_bytes(options: *mut azk_options, bytes: u64) -> azk_status {
+    change(options, |o| o.memory_bytes(bytes))
+}
+
+/// The memory that commits fill before they are flushed to the file, in bytes; 0 for the default, an eighth
+/// of all memory and 64 MiB at most. From 64 KiB to 1 GiB. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_memtable_bytes(options: *mut azk_options, bytes: u64) -> azk_status {
+    change(options, |o| o.memtable_bytes(bytes))
+}
+
+/// The durability of commits that do not say otherwise, an azk_durability. Default: AZK_DURABILITY_SYNC.
+/// Errors: AZK_INVALID.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_durability(options: *mut azk_options, durability: i32) -> azk_status {
+    call(|| {
+        let durability = durability_of(durability)?.unwrap_or_default();
+        let mut options = owned(options)?;
+        *options = options.clone().durability(durability);
+        Ok(azk_status::AZK_OK)
+    })
+}
+
+/// Within what time eventual commits become durable, in milliseconds. Default: 1000. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_eventual_delay_ms(options: *mut azk_options, delay_ms: u64) -> azk_status {
+    change(options, |o| o.eventual_delay(Duration::from_millis(delay_ms)))
+}
+
+/// Values of this many bytes or more are stored apart from their keys. Default: 1024; from 64 to 8192.
+/// Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_large_value_bytes(options: *mut azk_options, bytes: u32) -> azk_status {
+    change(options, |o| o.large_value_bytes(bytes))
+}
+
+/// Whether threads of the library merge in the background (0: no). Without, the file grows and reads slow
+/// down until azk_db_compact or azk_db_shrink is called. Default: yes. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_background_merges(options: *mut azk_options, yes: i32) -> azk_status {
+    change(options, |o| o.background_merges(yes != 0))
+}
+
+/// Whether the file is read through mappings (0: no). Nothing is copied then, but a disk that fails just when
+/// a page is read again ends the process with SIGBUS. Default: yes. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_mapped(options: *mut azk_options, yes: i32) -> azk_status {
+    change(options, |o| o.mapped(yes != 0))
+}
+
+/// Whether the library starts threads at all (0: no). Without, work is done by the call that finds it due,
+/// and eventual commits become durable by azk_db_sync, a later durable commit or azk_db_close, not by time.
+/// Default: yes. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_threads(options: *mut azk_options, yes: i32) -> azk_status {
+    change(options, |o| o.threads(yes != 0))
+}

@@ -1,0 +1,458 @@
+//! Handles: numbers in the form of pointers, which name slots of tables that are never given back.
+//!
+//! ```text
+//! bits  63..56  0xA7, which no address of a program begins with
+//!       55..52  the type
+//!       51..24  the slot's generation: it changes when the handle is freed
+//!       23..0   the slot
+//! ```
+//!
+//! Nothing is read through such a pointer, so whatever a caller passes is checked before it is used: what was
+//! freed, is of another type or was never a handle is an error. A slot that has used up its generations is
+//! not used again.
+//!
+//! A slot's word has the generation and the owner: nobody (it is free), all threads (tables and databases),
+//! or one thread's seat (transactions, cursors, options), from which another takes it over if it is not in
+//! use. Whoever changes the owner marks the slot as [`TAKEN`] first and looks at the seats then (`seat`):
+//! what is in use stays as it is, and the change is refused. What a slot holds is therefore read only by
+//! threads whose seats say so, and taken out only when no seat does.
+
+use crate::seat::{self, Seat};
+use crate::status::{Failure, Outcome, azk_status, failure};
+use std::cell::UnsafeCell;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const MAGIC: u64 = 0xA7;
+const GENERATION_BITS: u32 = 28;
+const INDEX_BITS: u32 = 24;
+const GENERATION_MAX: u32 = (1 << GENERATION_BITS) - 1;
+const SLOTS_MAX: u32 = 1 << INDEX_BITS;
+/// Chunks of 64, 128, 256 slots and so on: with so many there is room for all.
+const CHUNKS: usize = 19;
+const FIRST_CHUNK: u32 = 64;
+
+/// Owners that are no seats.
+const NOBODY: u32 = 0;
+const TAKEN: u32 = u32::MAX;
+const SHARED: u32 = u32::MAX - 1;
+
+/// A type of handle.
+pub(crate) trait Handle: Sized + 'static {
+    /// What its slots hold.
+    type Held: Send + 'static;
+    /// Its number within handles.
+    const TAG: u8;
+    /// The slots of this type.
+    fn slots() -> &'static Slots<Self::Held>;
+}
+
+struct Slot<T> {
+    /// The generation, and the owner in the lower half.
+    word: AtomicU64,
+    /// The next free one, plus one.
+    next: AtomicU32,
+    held: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: `held` is reached as the module says: by several threads only under a shared handle, for which
+// `shared` demands `T: Sync`.
+unsafe impl<T: Send> Sync for Slot<T> {}
+
+/// All slots of a type of handle.
+pub(crate) struct Slots<T> {
+    chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
+    made: AtomicU32,
+    /// The first free one, plus one, and in the upper half how often that has changed.
+    free: AtomicU64,
+}
+
+fn pack(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+fn unpack(word: u64) -> (u32, u32) {
+    let [a, b, c, d, e, f, g, h] = word.to_be_bytes();
+    (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]))
+}
+
+/// The lower half.
+fn low(word: u64) -> u32 {
+    unpack(word).1
+}
+
+impl<T> Slots<T> {
+    pub(crate) const fn new() -> Slots<T> {
+        let chunks = [const { OnceLock::new() }; CHUNKS];
+        Slots { chunks, made: AtomicU32::new(0), free: AtomicU64::new(0) }
+    }
+
+    /// In which chunk a slot is, and where there.
+    #[inline(always)]
+    fn place(index: u32) -> (usize, usize) {
+        let nth = index / FIRST_CHUNK + 1;
+        let chunk = nth.ilog2();
+        let at = index - FIRST_CHUNK * ((1 << chunk) - 1);
+        (usize::try_from(chunk).unwrap_or(CHUNKS), usize::try_from(at).unwrap_or(usize::MAX))
+    }
+
+    #[inline(always)]
+    fn get(&self, index: u32) -> Option<&Slot<T>> {
+        let (chunk, at) = Self::place(index);
+        self.chunks.get(chunk)?.get()?.get(at)
+    }
+
+    /// A slot that nobody else has: the spare one of this thread, one that was freed, or a new one.
+    fn take(&self, tag: u8) -> Option<u32> {
+        let spare = &seat::mine().spare[usize::from(tag)];
+        if let Some(index) = spare.load(Ordering::Relaxed).checked_sub(1) {
+            spare.store(0, Ordering::Relaxed);
+            return Some(index);
+        }
+        self.pop().or_else(|| self.make())
+    }
+
+    fn pop(&self) -> Option<u32> {
+        let mut head = self.free.load(Ordering::Acquire);
+        loop {
+            let (count, first) = unpack(head);
+            let index = first.checked_sub(1)?;
+            let next = self.get(index)?.next.load(Ordering::Relaxed);
+            let after = pack(count.wrapping_add(1), next);
+            match self.free.compare_exchange_weak(head, after, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(index),
+                Err(newer) => head = newer,
+            }
+        }
+    }
+
+    fn make(&self) -> Option<u32> {
+        let more = |made: u32| (made < SLOTS_MAX).then(|| made + 1);
+        let index = self.made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        let (chunk, _) = Self::place(index);
+        self.chunks.get(chunk)?.get_or_init(|| {
+            let slots = usize::try_from(FIRST_CHUNK).unwrap_or(1) << chunk;
+            let empty = || Slot {
+                word: AtomicU64::new(pack(1, NOBODY)),
+                next: AtomicU32::new(0),
+                held: UnsafeCell::new(None),
+            };
+            (0..slots).map(|_| empty()).collect()
+        });
+        Some(index)
+    }
+
+    /// Lets others have a slot.
+    fn give_back(&self, tag: u8, index: u32) {
+        let spare = &seat::mine().spare[usize::from(tag)];
+        if spare.load(Ordering::Relaxed) == 0 {
+            spare.store(index + 1, Ordering::Relaxed);
+            return;
+        }
+        let Some(slot) = self.get(index) else { return };
+        let mut head = self.free.load(Ordering::Relaxed);
+        loop {
+            let (count, first) = unpack(head);
+            slot.next.store(first, Ordering::Relaxed);
+            let after = pack(count.wrapping_add(1), index + 1);
+            match self.free.compare_exchange_weak(head, after, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(newer) => head = newer,
+            }
+        }
+    }
+}
+
+/// The number of a handle.
+fn number(tag: u8, generation: u32, index: u32) -> u64 {
+    MAGIC << 56 | u64::from(tag) << 52 | u64::from(generation) << INDEX_BITS | u64::from(index)
+}
+
+/// A slot, and what the handle expects of it.
+struct Found<H: Handle> {
+    slot: &'static Slot<H::Held>,
+    number: u64,
+    generation: u32,
+    index: u32,
+}
+
+impl<H: Handle> Found<H> {
+    #[inline(always)]
+    fn of(handle: *const H) -> Outcome<Found<H>> {
+        let number = u64::try_from(handle.addr()).unwrap_or(0);
+        let index = low(number) & (SLOTS_MAX - 1);
+        let generation = low(number >> INDEX_BITS) & GENERATION_MAX;
+        if number >> 52 == MAGIC << 4 | u64::from(H::TAG)
+            && let Some(slot) = H::slots().get(index)
+        {
+            return Ok(Found { slot, number, generation, index });
+        }
+        Err(crate::handles::refuse::<H>(number))
+    }
+
+    #[inline(always)]
+    fn word(&self, owner: u32) -> u64 {
+        pack(self.generation, owner)
+    }
+
+    /// Why a slot's word is not what was expected.
+    #[cold]
+    fn refuse(&self, word: u64) -> Failure {
+        if unpack(word) == (self.generation, TAKEN) { busy::<H>() } else { crate::handles::stale::<H>() }
+    }
+}
+
+#[cold]
+fn busy<H: Handle>() -> Failure {
+    let what = crate::handles::name(H::TAG);
+    failure(azk_status::AZK_BUSY, format!("the {what} is in use by a call under way"))
+}
+
+/// A new handle that all threads may use at once.
+#[inline(always)]
+pub(crate) fn share<H: Handle>(held: H::Held) -> Outcome<*mut H>
+where
+    H::Held: Sync,
+{
+    put(held, SHARED)
+}
+
+/// A new handle that one thread uses at a time.
+#[inline(always)]
+pub(crate) fn own<H: Handle>(held: H::Held) -> Outcome<*mut H> {
+    put(held, seat::mine().id)
+}
+
+#[inline(always)]
+fn put<H: Handle>(held: H::Held, owner: u32) -> Outcome<*mut H> {
+    let slots = H::slots();
+    let Some((index, slot)) = slots.take(H::TAG).and_then(|index| Some((index, slots.get(index)?))) else {
+        let what = crate::handles::name(H::TAG);
+        return Err(failure(azk_status::AZK_NO_MEMORY, format!("every {what} that there can be is open")));
+    };
+    let generation = unpack(slot.word.load(Ordering::Relaxed)).0;
+    // SAFETY: `take` has given the slot to this thread alone, and its word says that it is free, so no call
+    // gets in. What was in it was dropped when it was freed.
+    unsafe { slot.held.get().write(Some(held)) };
+    slot.word.store(pack(generation, owner), Ordering::Release);
+    let number = number(H::TAG, generation, index);
+    Ok(std::ptr::without_provenance_mut(usize::try_from(number).unwrap_or(0)))
+}
+
+/// A shared handle, for as long as a call uses it.
+pub(crate) struct Shared<'a, T> {
+    held: &'a T,
+    seat: &'static Seat,
+    /// It belongs to the thread of its seat.
+    _here: PhantomData<*const ()>,
+}
+
+impl<T> Deref for Shared<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        self.held
+    }
+}
+
+impl<T> Drop for Shared<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.seat.shared.store(0, Ordering::Release);
+    }
+}
+
+/// Uses a handle that others may use at the same time.
+#[inline(always)]
+pub(crate) fn shared<'a, H: Handle>(handle: *const H) -> Outcome<Shared<'a, H::Held>>
+where
+    H::Held: Sync,
+{
+    let found = Found::of(handle)?;
+    let seat = seat::mine();
+    if seat.shared.load(Ordering::Relaxed) != 0 {
+        return Err(busy::<H>());
+    }
+    seat.shared.store(found.number, Ordering::Relaxed);
+    seat.barrier();
+    let word = found.slot.word.load(Ordering::Acquire);
+    if word == found.word(SHARED) {
+        // SAFETY: the seat was announced before the word was read, so whoever frees the handle from now on
+        // sees it and leaves the slot alone; until then nothing writes to it.
+        if let Some(held) = unsafe { &*found.slot.held.get() } {
+            return Ok(Shared { held, seat, _here: PhantomData });
+        }
+    }
+    seat.shared.store(0, Ordering::Release);
+    Err(found.refuse(word))
+}
+
+/// A handle of one thread, for as long as a call uses it.
+pub(crate) struct Owned<'a, H: Handle> {
+    held: &'a mut H::Held,
+    seat: &'static Seat,
+    _here: PhantomData<*const ()>,
+}
+
+impl<H: Handle> Deref for Owned<'_, H> {
+    type Target = H::Held;
+
+    #[inline(always)]
+    fn deref(&self) -> &H::Held {
+        self.held
+    }
+}
+
+impl<H: Handle> DerefMut for Owned<'_, H> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut H::Held {
+        self.held
+    }
+}
+
+impl<H: Handle> Drop for Owned<'_, H> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.seat.own.store(0, Ordering::Release);
+    }
+}
+
+/// Uses a handle that nobody else uses meanwhile.
+#[inline(always)]
+pub(crate) fn owned<'a, H: Handle>(handle: *const H) -> Outcome<Owned<'a, H>> {
+    let found = Found::of(handle)?;
+    let seat = enter(&found)?;
+    // SAFETY: the slot is this thread's, its seat says so, and `enter` refuses whatever is in use already:
+    // others that want it see the seat and leave it alone.
+    match unsafe { &mut *found.slot.held.get() } {
+        Some(held) => Ok(Owned { held, seat, _here: PhantomData }),
+        None => {
+            seat.own.store(0, Ordering::Release);
+            Err(crate::handles::stale::<H>())
+        }
+    }
+}
+
+/// Announces a handle of one thread, and takes it over if it was another's.
+#[inline(always)]
+fn enter<H: Handle>(found: &Found<H>) -> Outcome<&'static Seat> {
+    let seat = seat::mine();
+    if seat.own.load(Ordering::Relaxed) != 0 {
+        return Err(busy::<H>());
+    }
+    seat.own.store(found.number, Ordering::Relaxed);
+    seat.barrier();
+    let word = found.slot.word.load(Ordering::Acquire);
+    if word == found.word(seat.id) {
+        return Ok(seat);
+    }
+    let taken = take_over(found, seat, word);
+    if taken.is_err() {
+        seat.own.store(0, Ordering::Release);
+    }
+    taken.map(|()| seat)
+}
+
+/// Makes the slot of another thread this one's, unless that one is using it.
+#[cold]
+fn take_over<H: Handle>(found: &Found<H>, seat: &Seat, word: u64) -> Outcome<()> {
+    let (generation, owner) = unpack(word);
+    if generation != found.generation || [NOBODY, TAKEN, SHARED].contains(&owner) {
+        return Err(found.refuse(word));
+    }
+    let (slot, taken) = (&found.slot.word, found.word(TAKEN));
+    if slot.compare_exchange(word, taken, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        return Err(busy::<H>());
+    }
+    let used = |other: &Seat| other.id != seat.id && other.own.load(Ordering::Acquire) == found.number;
+    let is_free = seat::barrier_for_all() && !seat::all().any(used);
+    slot.store(if is_free { found.word(seat.id) } else { word }, Ordering::Release);
+    if is_free { Ok(()) } else { Err(busy::<H>()) }
+}
+
+/// Ends a handle of one thread, and what it held.
+pub(crate) fn end<H: Handle>(handle: *const H) -> Outcome<()> {
+    end_with(handle, |held| *held = None)
+}
+
+/// Ends a handle of one thread, and gives what it held.
+pub(crate) fn take<H: Handle>(handle: *const H) -> Outcome<H::Held> {
+    end_with(handle, Option::take)?.ok_or_else(gone::<H>)
+}
+
+/// Ends a handle of one thread; `f` is to empty its slot.
+#[inline(always)]
+fn end_with<H: Handle, T>(handle: *const H, f: impl FnOnce(&mut Option<H::Held>) -> T) -> Outcome<T> {
+    let found = Found::of(handle)?;
+    let seat = enter(&found)?;
+    // Another thread may be looking whether it can have the slot: it sees the seat, and puts the word back.
+    while found
+        .slot
+        .word
+        .compare_exchange_weak(found.word(seat.id), found.word(TAKEN), Ordering::AcqRel, Ordering::Relaxed)
+        .is_err()
+    {
+        std::hint::spin_loop();
+    }
+    let leave = Leave(seat);
+    // SAFETY: the word is `TAKEN` by this thread and its seat has the handle, so no other reaches the slot.
+    let out = f(unsafe { &mut *found.slot.held.get() });
+    drop(leave);
+    release(&found);
+    Ok(out)
+}
+
+/// Takes a seat's announcement back, also if what is dropped meanwhile panics.
+struct Leave(&'static Seat);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.0.own.store(0, Ordering::Release);
+    }
+}
+
+/// Ends a shared handle, and what it held; refused while a call uses it.
+pub(crate) fn end_shared<H: Handle>(handle: *const H) -> Outcome<()>
+where
+    H::Held: Sync,
+{
+    let found = Found::of(handle)?;
+    let slot = &found.slot.word;
+    if let Err(word) =
+        slot.compare_exchange(found.word(SHARED), found.word(TAKEN), Ordering::AcqRel, Ordering::Acquire)
+    {
+        return Err(found.refuse(word));
+    }
+    let used = |other: &Seat| other.shared.load(Ordering::Acquire) == found.number;
+    if !seat::barrier_for_all() || seat::all().any(used) {
+        slot.store(found.word(SHARED), Ordering::Release);
+        return Err(busy::<H>());
+    }
+    // SAFETY: the word is `TAKEN` by this thread, so that no call gets in, and no seat has the handle.
+    let held = unsafe { &mut *found.slot.held.get() }.take();
+    release(&found);
+    // It may take long: the last handle of a database closes it.
+    drop(held);
+    Ok(())
+}
+
+/// Lets an emptied slot be used for the next handle, under another generation.
+fn release<H: Handle>(found: &Found<H>) {
+    let generation = found.generation.saturating_add(1).min(GENERATION_MAX);
+    found.slot.word.store(pack(generation, NOBODY), Ordering::Release);
+    if found.generation < GENERATION_MAX - 1 {
+        H::slots().give_back(H::TAG, found.index);
+    }
+}
+
+/// The handle was good once, and what it held is gone.
+#[cold]
+pub(crate) fn gone<H: Handle>() -> Failure {
+    crate::handles::stale::<H>()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Status numbers: those of the engine's errors, and those that only C has.
+
+use azekura::Error;
+use std::ffi::{CStr, c_char};
+
+/// What a call returns. Positive numbers are errors of the engine and never change their meaning; negative
+/// ones are of this interface. The set may grow.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum azk_status {
+    /// Done.
+    AZK_OK = 0,
+    /// The key is not there, or the cursor is at its end. No error: it leaves no message.
+    AZK_NOT_FOUND = -1,
+    /// The value does not fit into the buffer; its length was given. No error: it leaves no message.
+    AZK_BUFFER_TOO_SMALL = -2,
+    /// The callback has ended the walk. No error: it leaves no message.
+    AZK_STOPPED = -3,
+    /// A handle that is NULL, was freed or closed, is of another type, or is none at all.
+    AZK_BAD_HANDLE = -4,
+    /// The handle is in use by a call under way, in another thread or around this callback.
+    AZK_BUSY = -5,
+    /// There is no memory for the result, or too many handles are open.
+    AZK_NO_MEMORY = -6,
+    /// A defect of the library. The handles of the call should be freed; the file is as after a crash at
+    /// worst.
+    AZK_PANIC = -7,
+    /// An error of the engine that this header has no number for; the message says which.
+    AZK_OTHER = -8,
+    /// The file exists and is not an Azekura database.
+    AZK_NOT_A_DATABASE = 1,
+    /// The file was written by a newer version of the format.
+    AZK_NEWER_VERSION = 2,
+    /// Another process, or another handle of this one, has the file open.
+    AZK_LOCKED = 3,
+    /// Bytes in the file are not what was written. The message says where.
+    AZK_CORRUPT = 4,
+    /// A key, value, name or transaction is over its limit.
+    AZK_TOO_LARGE = 5,
+    /// Another transaction has changed what this one used. Nothing was changed; run it again.
+    AZK_CONFLICT = 6,
+    /// A write was asked of a database that is open read-only.
+    AZK_READ_ONLY = 7,
+    /// The disk is full. Nothing acknowledged is lost; ask again when there is room.
+    AZK_NO_SPACE = 8,
+    /// The system reported an error.
+    AZK_IO = 9,
+    /// An earlier write or sync failed, so nothing later can be acknowledged. Close and open the database
+    /// again.
+    AZK_POISONED = 10,
+    /// There is no table of that name, or it was dropped.
+    AZK_NO_SUCH_TABLE = 11,
+    /// A table of that name exists already.
+    AZK_TABLE_EXISTS = 12,
+    /// The table is of the other kind, or the value has the wrong form.
+    AZK_WRONG_TYPE = 13,
+    /// An argument or option has no meaning.
+    AZK_INVALID = 14,
+    /// The file cannot be opened, locked or made, is not there, or is there and was to be new.
+    AZK_OPEN = 15,
+    /// The database was closed.
+    AZK_CLOSED = 16,
+    /// The database was opened by the parent of this process.
+    AZK_FORKED = 17,
+    /// The file was cut: it can only be opened read-only.
+    AZK_TRUNCATED = 18,
+    /// The disk is full, and closing would lose commits. The handle is open as before.
+    AZK_NOT_DURABLE = 19,
+}
+
+use azk_status::*;
+
+/// Each with its name.
+pub(crate) const ALL: [(azk_status, &CStr); 28] = [
+    (AZK_OK, c"AZK_OK"),
+    (AZK_NOT_FOUND, c"AZK_NOT_FOUND"),
+    (AZK_BUFFER_TOO_SMALL, c"AZK_BUFFER_TOO_SMALL"),
+    (AZK_STOPPED, c"AZK_STOPPED"),
+    (AZK_BAD_HANDLE, c"AZK_BAD_HANDLE"),
+    (AZK_BUSY, c"AZK_BUSY"),
+    (AZK_NO_MEMORY, c"AZK_NO_MEMORY"),
+    (AZK_PANIC, c"AZK_PANIC"),
+    (AZK_OTHER, c"AZK_OTHER"),
+    (AZK_NOT_A_DATABASE, c"AZK_NOT_A_DATABASE"),
+    (AZK_NEWER_VERSION, c"AZK_NEWER_VERSION"),
+    (AZK_LOCKED, c"AZK_LOCKED"),
+    (AZK_CORRUPT, c"AZK_CORRUPT"),
+    (AZK_TOO_LARGE, c"AZK_TOO_LARGE"),
+    (AZK_CONFLICT, c"AZK_CONFLICT"),
+    (AZK_READ_ONLY, c"AZK_READ_ONLY"),
+    (AZK_NO_SPACE, c"AZK_NO_SPACE"),
+    (AZK_IO, c"AZK_IO"),
+    (AZK_POISONED, c"AZK_POISONED"),
+    (AZK_NO_SUCH_TABLE, c"AZK_NO_SUCH_TABLE"),
+    (AZK_TABLE_EXISTS, c"AZK_TABLE_EXISTS"),
+    (AZK_WRONG_TYPE, c"AZK_WRONG_TYPE"),
+    (AZK_INVALID, c"AZK_INVALID"),
+    (AZK_OPEN, c"AZK_OPEN"),
+    (AZK_CLOSED, c"AZK_CLOSED"),
+    (AZK_FORKED, c"AZK_FORKED"),
+    (AZK_TRUNCATED, c"AZK_TRUNCATED"),
+    (AZK_NOT_DURABLE, c"AZK_NOT_DURABLE"),
+];
+
+fn with_number(number: i32) -> Option<(azk_status, &'static CStr)> {
+    // An enum without fields is its number.
+    ALL.into_iter().find(|(status, _)| *status as i32 == number)
+}
+
+/// Why a call fails. It is small, for it stands in every result on the way.
+#[derive(Debug)]
+pub(crate) struct Failure(Box<Cause>);
+
+#[derive(Debug)]
+enum Cause {
+    /// The engine says so.
+    Engine(Error),
+    /// This interface does.
+    Here(azk_status, String),
+}
+
+/// The result of whatever may fail within a call.
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+impl From<Error> for Failure {
+    #[cold]
+    fn from(error: Error) -> Failure {
+        Failure(Box::new(Cause::Engine(error)))
+    }
+}
+
+/// A failure that is not the engine's.
+#[cold]
+pub(crate) fn failure(status: azk_status, message: impl Into<String>) -> Failure {
+    Failure(Box::new(Cause::Here(status, message.into())))
+}
+
+/// An argument without meaning.
+#[cold]
+pub(crate) fn invalid(message: impl Into<String>) -> Failure {
+    failure(AZK_INVALID, format!("invalid argument: {}", message.into()))
+}
+
+impl Failure {
+    pub(crate) fn status(&self) -> azk_status {
+        match &*self.0 {
+            Cause::Engine(error) => status_of(error),
+            Cause::Here(status, _) => *status,
+        }
+    }
+
+    pub(crate) fn message(self) -> String {
+        match *self.0 {
+            Cause::Engine(error) => error.to_string(),
+            Cause::Here(_, message) => message,
+        }
+    }
+}
+
+/// The status with the number of an error.
+pub(crate) fn status_of(error: &Error) -> azk_status {
+    i32::try_from(error.code()).ok().and_then(with_number).map_or(AZK_OTHER, |(status, _)| status)
+}
+
+/// The name of a status, as in this header; "unknown status" for any other number. It is there for good.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_status_name(status: i32) -> *const c_char {
+    with_number(status).map_or(c"unknown status", |(_, name)| name).as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_keep_their_numbers() {
+        let error = Error::TooLarge { what: "key", found: 2, limit: 1 };
+        assert_eq!(status_of(&error), AZK_TOO_LARGE);
+        assert_eq!(status_of(&error) as u32, error.code());
+        assert_eq!(status_of(&Error::Forked) as u32, Error::Forked.code());
+        let cause = Box::new(Error::NoSpace { during: "a test" });
+        assert_eq!(status_of(&Error::NotDurable { commits: 1, bytes: 1, cause }), AZK_NOT_DURABLE);
+    }
+
+    #[test]
+    fn numbers_have_one_name_each() {
+        for (status, name) in ALL {
+            assert_eq!(ALL.iter().filter(|(other, named)| *other == status || *named == name).count(), 1);
+            assert_eq!(format!("{status:?}").as_bytes(), name.to_bytes());
+        }
+    }
+}

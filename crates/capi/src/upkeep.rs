@@ -1,0 +1,162 @@
+//! What keeps a database durable, fast, small and sound.
+
+use crate::arguments::Place;
+use crate::call::{Caller, call};
+use crate::db::with_db;
+use crate::handles::azk_db;
+use crate::memory::Block;
+use crate::slots::shared;
+use crate::stats::Growing;
+use crate::status::azk_status;
+use crate::status::azk_status::{AZK_CORRUPT, AZK_OK};
+use crate::status::failure;
+use azekura::{CheckReport, Progress};
+use std::ffi::{c_char, c_void};
+
+/// Is called now and then with how far a long operation has come, in bytes; `total` may grow.
+pub type azk_progress_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, done: u64, total: u64)>;
+
+/// Returns when everything committed so far is durable. Errors: AZK_NO_SPACE (what is not durable stays in
+/// memory and is tried again), AZK_IO, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_db_sync(db: *mut azk_db) -> azk_status {
+    with_db(db, |db| Ok(db.sync()?))
+}
+
+/// Writes what is in memory to the file as sorted runs, durably. There is no need to, but it bounds what the
+/// next opening has to read. Errors: as azk_db_sync, and AZK_READ_ONLY.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_db_flush(db: *mut azk_db) -> azk_status {
+    with_db(db, |db| Ok(db.flush()?))
+}
+
+/// Flushes, and merges until every table is one sorted run: reads are fastest then. Half a second without
+/// commits does the same by itself. On a full disk it goes as far as there is room. Errors: as azk_db_sync,
+/// AZK_READ_ONLY, AZK_CORRUPT (what is not damaged is merged all the same).
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_db_compact(db: *mut azk_db) -> azk_status {
+    call(|| {
+        // It may take long, and others may want to free the handle meanwhile.
+        let db = shared(db)?.clone();
+        db.compact()?;
+        Ok(AZK_OK)
+    })
+}
+
+/// What is to be told of progress, and to whom.
+fn teller(progress: azk_progress_fn, user_data: *mut c_void) -> impl FnMut(Progress) {
+    move |come| {
+        if let Some(progress) = progress {
+            // SAFETY: the caller answers for what the callback does.
+            unsafe { progress(user_data, come.done, come.total) }
+        }
+    }
+}
+
+/// Gives all free space back to the file system while the database is in use: compacts, and moves the file's
+/// end into its holes. `progress` may be NULL, and so may the places for the file's length in bytes before
+/// and after. On a full disk it goes as far as there is room. Errors: as azk_db_compact.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_db_shrink(
+    db: *mut azk_db,
+    progress: azk_progress_fn,
+    user_data: *mut c_void,
+    before_bytes: *mut u64,
+    after_bytes: *mut u64,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(|c| {
+        let before: Option<Place<u64>> = c.optional_place(before_bytes, "before_bytes")?;
+        let after = c.optional_place(after_bytes, "after_bytes")?;
+        let db = shared(db)?.clone();
+        let report = db.shrink(teller(progress, user_data))?;
+        before.into_iter().for_each(|mut place| place.set(report.before_bytes));
+        after.into_iter().for_each(|mut place| place.set(report.after_bytes));
+        Ok(())
+    })
+}
+
+/// What a check has found. Set `size` to sizeof(azk_check_report) before the call.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct azk_check_report {
+    /// The size of this structure, as the caller knows it: later versions may have more fields.
+    pub size: usize,
+    /// Tables checked.
+    pub tables: u64,
+    /// Records.
+    pub records: u64,
+    /// Deletes that are kept, since something older may have their keys.
+    pub deletes: u64,
+    /// Older versions of records that are still there.
+    pub hidden: u64,
+    /// Pages read.
+    pub pages: u64,
+    /// Large values read.
+    pub values: u64,
+    /// Commits in the file's log that are in no run yet.
+    pub log_commits: u64,
+    /// Records of those commits, deletes included.
+    pub log_records: u64,
+    /// Bytes of the log that were read.
+    pub log_bytes: u64,
+    /// Parts of the file in use.
+    pub extents: u64,
+    /// Bytes in use.
+    pub live_bytes: u64,
+    /// Bytes free.
+    pub free_bytes: u64,
+    /// How many problems there are; 0 if all is well.
+    pub problems: u64,
+}
+
+fn report_of(found: &CheckReport) -> azk_check_report {
+    azk_check_report {
+        size: size_of::<azk_check_report>(),
+        tables: found.tables,
+        records: found.records,
+        deletes: found.deletes,
+        hidden: found.hidden,
+        pages: found.pages,
+        values: found.values,
+        log_commits: found.log_commits,
+        log_records: found.log_records,
+        log_bytes: found.log_bytes,
+        extents: found.extents,
+        live_bytes: found.live_bytes,
+        free_bytes: found.free_bytes,
+        // A length is no more than 64 bits here.
+        problems: u64::try_from(found.problems.len()).unwrap_or(u64::MAX),
+    }
+}
+
+/// Reads everything and checks it: checksums, order, counts, large values, the log, and that each part of the
+/// file is either in use once or free. If something is wrong it is AZK_CORRUPT, the report is filled all the
+/// same, and *problems is a text with a line for each problem, to be freed with azk_free; else *problems is
+/// NULL. `progress`, `report` and `problems` may be NULL. Errors: AZK_CORRUPT, AZK_IO, AZK_CLOSED,
+/// AZK_FORKED, AZK_NO_MEMORY.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_db_check(
+    db: *mut azk_db,
+    progress: azk_progress_fn,
+    user_data: *mut c_void,
+    report: *mut azk_check_report,
+    problems: *mut *mut c_char,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(|c| {
+        let mut report = if report.is_null() { None } else { Some(Growing::new(c, report, "report")?) };
+        let mut problems = c.optional_place(problems, "problems")?;
+        problems.iter_mut().for_each(|place| place.set(std::ptr::null_mut()));
+        let db = shared(db)?.clone();
+        let found = db.check(teller(progress, user_data))?;
+        report.iter_mut().for_each(|place| place.fill(report_of(&found)));
+        let Some(first) = found.problems.first() else { return Ok(()) };
+        let mut lines = found.problems.join("\n").replace('\0', "?").into_bytes();
+        lines.push(0);
+        if let Some(mut place) = problems {
+            place.set(Block::copy(&lines)?.release());
+        }
+        Err(failure(AZK_CORRUPT, format!("{} problems, the first: {first}", found.problems.len())))
+    })
+}

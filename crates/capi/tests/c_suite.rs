@@ -1,0 +1,86 @@
+//! The library as programs in C and C++ see it: each test and example is compiled against the header and the
+//! built library, and run in a directory of its own; also under AddressSanitizer and valgrind where there are
+//! such.
+//!
+//! What has no tool on this machine is skipped with a line that says so.
+
+mod common;
+
+use common::{Compiler, Linking, Runner};
+
+/// The tests in C.
+const TESTS: [&str; 4] = ["records", "transactions", "handles", "model"];
+
+#[test]
+fn tests_in_c() {
+    let Some(c) = Compiler::c() else { return };
+    for name in TESTS {
+        c.build(&format!("tests/{name}.c"), Linking::Shared, &[]).run(&Runner::Plain);
+    }
+}
+
+#[test]
+fn tests_in_c_with_the_archive() {
+    let Some(c) = Compiler::c() else { return };
+    c.build("tests/records.c", Linking::Archive, &[]).run(&Runner::Plain);
+}
+
+#[test]
+fn tests_in_c_under_address_sanitizer() {
+    let Some(c) = Compiler::c().filter(|c| c.has("-fsanitize=address,undefined")) else { return };
+    for name in TESTS {
+        let program = c.build(&format!("tests/{name}.c"), Linking::Shared, &["-fsanitize=address,undefined"]);
+        program.run(&Runner::Plain);
+    }
+}
+
+#[test]
+fn tests_in_c_under_valgrind() {
+    let (Some(c), Some(valgrind)) = (Compiler::c(), Runner::valgrind()) else { return };
+    for name in ["records", "transactions"] {
+        c.build(&format!("tests/{name}.c"), Linking::Shared, &[]).run(&valgrind);
+    }
+}
+
+#[test]
+fn the_header_is_for_all_standards() {
+    for (compiler, standards) in
+        [(Compiler::c(), ["c99", "c11", "c17"].as_slice()), (Compiler::cpp(), &["c++11", "c++17"])]
+    {
+        let Some(compiler) = compiler else { continue };
+        standards.iter().for_each(|standard| compiler.accepts("azekura.h", standard));
+    }
+}
+
+#[test]
+fn tests_in_cpp() {
+    let Some(cpp) = Compiler::cpp() else { return };
+    let sanitizer = "-fsanitize=address,undefined";
+    let flags: &[&str] = if cpp.has(sanitizer) { &[sanitizer] } else { &[] };
+    cpp.build("tests/wrapper.cpp", Linking::Shared, flags).run(&Runner::Plain);
+}
+
+#[test]
+fn examples_do_what_they_say() {
+    if let Some(c) = Compiler::c() {
+        let said = c.build("examples/people.c", Linking::Shared, &[]).run(&Runner::Plain);
+        assert_eq!(said, "grace was born in 1906\nada 1815\nalan 1912\n");
+    }
+    if let Some(cpp) = Compiler::cpp() {
+        let words = cpp.build("examples/words.cpp", Linking::Shared, &[]);
+        assert_eq!(words.run_with("an apple and an ant", &Runner::Plain), "an 2\nand 1\nant 1\napple 1\n");
+    }
+}
+
+/// The blocks of C and C++ in the documents are programs that run.
+#[test]
+fn documents_show_what_runs() {
+    for (compiler, language, count) in [(Compiler::c(), "c", 2), (Compiler::cpp(), "cpp", 2)] {
+        let Some(compiler) = compiler else { continue };
+        let blocks = common::blocks(language);
+        assert_eq!(blocks.len(), count, "blocks of {language} in README.md and docs/c.md");
+        for block in blocks {
+            compiler.build_text(&block).run(&Runner::Plain);
+        }
+    }
+}

@@ -1,0 +1,320 @@
+/* Every operation on records, each by itself; tables; options; upkeep. */
+#include "check.h"
+
+static void puts_and_gets(azk_table *table)
+{
+    char buffer[8] = "........";
+    size_t len = 99;
+    bool is_there = true;
+    void *value = buffer;
+    OK(azk_table_put(table, TEXT("ada"), TEXT("1815")));
+    CHECK(has(table, "ada", "1815"));
+    /* Too small a buffer is told the length, and left as it is. */
+    IS(AZK_BUFFER_TOO_SMALL, azk_table_get(table, TEXT("ada"), buffer, 3, &len));
+    CHECK(len == 4 && buffer[0] == '.');
+    IS(AZK_BUFFER_TOO_SMALL, azk_table_get(table, TEXT("ada"), NULL, 0, &len));
+    CHECK(len == 4);
+    OK(azk_table_get(table, TEXT("ada"), buffer, 4, &len));
+    CHECK(len == 4 && memcmp(buffer, "1815....", 8) == 0);
+    IS(AZK_NOT_FOUND, azk_table_get(table, TEXT("bob"), buffer, 8, &len));
+    CHECK(len == 0);
+    IS(AZK_NOT_FOUND, azk_table_get_alloc(table, TEXT("bob"), &value, &len));
+    CHECK(value == NULL && len == 0);
+    OK(azk_table_get_alloc(table, TEXT("ada"), &value, &len));
+    CHECK(len == 4 && memcmp(value, "1815", 4) == 0);
+    azk_free(value);
+    OK(azk_table_contains(table, TEXT("bob"), &is_there));
+    CHECK(!is_there);
+    OK(azk_table_contains(table, TEXT("ada"), &is_there));
+    CHECK(is_there);
+}
+
+static void empty_keys_and_values(azk_table *table)
+{
+    size_t len = 99;
+    void *value = NULL;
+    OK(azk_table_put(table, NULL, 0, NULL, 0));
+    OK(azk_table_get(table, NULL, 0, NULL, 0, &len));
+    CHECK(len == 0);
+    OK(azk_table_get_alloc(table, NULL, 0, &value, &len));
+    CHECK(value != NULL && len == 0);
+    azk_free(value);
+    OK(azk_table_put(table, "a\0b", 3, "c\0d", 3));
+    OK(azk_table_get_alloc(table, "a\0b", 3, &value, &len));
+    CHECK(len == 3 && memcmp(value, "c\0d", 3) == 0);
+    azk_free(value);
+    OK(azk_table_remove(table, "a\0b", 3));
+    OK(azk_table_remove(table, NULL, 0));
+    IS(AZK_NOT_FOUND, azk_table_get(table, NULL, 0, NULL, 0, &len));
+}
+
+static void changes(azk_table *table)
+{
+    bool done = true;
+    int64_t sum = 0;
+    size_t len = 0;
+    void *value = NULL;
+    azk_bytes old = bytes("1815"), next = bytes("1816");
+    OK(azk_table_add(table, TEXT("ada"), TEXT("no"), &done));
+    CHECK(!done && has(table, "ada", "1815"));
+    OK(azk_table_add(table, TEXT("eve"), TEXT("yes"), &done));
+    CHECK(done && has(table, "eve", "yes"));
+    OK(azk_table_replace(table, TEXT("none"), TEXT("no"), &done));
+    CHECK(!done && has(table, "none", NULL));
+    OK(azk_table_replace(table, TEXT("eve"), TEXT("new"), &done));
+    CHECK(done && has(table, "eve", "new"));
+    OK(azk_table_append(table, TEXT("eve"), TEXT("er")));
+    CHECK(has(table, "eve", "newer"));
+    OK(azk_table_increment(table, TEXT("n"), 40, &sum));
+    OK(azk_table_increment(table, TEXT("n"), 2, &sum));
+    CHECK(sum == 42);
+    IS(AZK_WRONG_TYPE, azk_table_increment(table, TEXT("ada"), 1, &sum));
+    OK(azk_table_compare_and_swap(table, TEXT("ada"), &next, &old, &done));
+    CHECK(!done && has(table, "ada", "1815"));
+    OK(azk_table_compare_and_swap(table, TEXT("ada"), &old, &next, &done));
+    CHECK(done && has(table, "ada", "1816"));
+    OK(azk_table_compare_and_swap(table, TEXT("new"), NULL, &next, &done));
+    CHECK(done && has(table, "new", "1816"));
+    OK(azk_table_compare_and_swap(table, TEXT("new"), &next, NULL, &done));
+    CHECK(done && has(table, "new", NULL));
+    OK(azk_table_take(table, TEXT("ada"), &value, &len));
+    CHECK(len == 4 && memcmp(value, "1816", 4) == 0 && has(table, "ada", NULL));
+    azk_free(value);
+    IS(AZK_NOT_FOUND, azk_table_take(table, TEXT("ada"), &value, &len));
+    CHECK(value == NULL);
+}
+
+static void many(azk_table *table, int32_t kind)
+{
+    azk_bytes keys[4] = {bytes("a"), bytes("b"), bytes("c"), bytes("d")};
+    azk_bytes values[3] = {bytes("1"), {NULL, 0}, bytes("333")};
+    azk_bytes from = bytes("b"), to = bytes("c");
+    azk_bytes *found = NULL;
+    uint64_t count = 99;
+    OK(azk_table_clear(table));
+    OK(azk_table_count(table, &count));
+    CHECK(count == 0);
+    OK(azk_table_put_many(table, keys, values, 3));
+    OK(azk_table_get_many(table, keys, 4, &found));
+    CHECK(same(found[0], "1") && same(found[1], "") && found[1].data != NULL && same(found[2], "333"));
+    CHECK(found[3].data == NULL && found[3].len == 0);
+    azk_free(found);
+    OK(azk_table_get_many(table, NULL, 0, &found));
+    CHECK(found != NULL);
+    azk_free(found);
+    if (kind == AZK_ORDERED) {
+        OK(azk_table_remove_range(table, &from, &to));
+        OK(azk_table_count(table, &count));
+        CHECK(count == 2 && has(table, "b", NULL) && has(table, "c", "333"));
+        OK(azk_table_remove_range(table, NULL, NULL));
+    } else {
+        IS(AZK_WRONG_TYPE, azk_table_remove_range(table, &from, &to));
+        OK(azk_table_clear(table));
+    }
+    OK(azk_table_count(table, &count));
+    CHECK(count == 0);
+}
+
+static void large(azk_table *table)
+{
+    size_t n = 3u << 20, len = 0;
+    char *value = malloc(n), *back = malloc(n);
+    CHECK(value != NULL && back != NULL);
+    memset(value, 'x', n);
+    OK(azk_table_put(table, TEXT("film"), value, n));
+    OK(azk_table_get(table, TEXT("film"), back, n, &len));
+    CHECK(len == n && memcmp(value, back, n) == 0);
+    IS(AZK_TOO_LARGE, azk_table_put(table, value, 65537, NULL, 0));
+    SAYS("65537");
+    OK(azk_table_put(table, value, 65536, NULL, 0));
+    IS(AZK_INVALID, azk_table_put(table, TEXT("k"), value, (size_t)-1));
+    free(value);
+    free(back);
+}
+
+static void tables(azk_db *db, azk_table *ordered)
+{
+    azk_table *table = NULL;
+    azk_table_info *list = NULL;
+    azk_kind kind;
+    char *name = NULL;
+    size_t count = 0;
+    OK(azk_table_kind(ordered, &kind));
+    CHECK(kind == AZK_ORDERED);
+    IS(AZK_TABLE_EXISTS, azk_db_create_table(db, "ordered", AZK_ORDERED, &table));
+    IS(AZK_WRONG_TYPE, azk_db_table(db, "ordered", AZK_HASH, &table));
+    IS(AZK_INVALID, azk_db_table(db, "third", 3, &table));
+    IS(AZK_INVALID, azk_db_table(db, "\xff", AZK_HASH, &table));
+    IS(AZK_NO_SUCH_TABLE, azk_db_open_table(db, "third", &table));
+    CHECK(table == NULL);
+    OK(azk_db_create_table(db, "third", AZK_HASH, &table));
+    OK(azk_db_rename_table(db, "third", "fourth"));
+    OK(azk_table_name(table, &name));
+    CHECK(strcmp(name, "fourth") == 0);
+    azk_free(name);
+    OK(azk_db_tables(db, &list, &count));
+    CHECK(count == 3 && strcmp(list[0].name, "fourth") == 0 && list[0].kind == AZK_HASH);
+    CHECK(strcmp(list[2].name, "ordered") == 0 && list[2].kind == AZK_ORDERED && list[2].name_len == 7);
+    azk_free(list);
+    OK(azk_db_drop_table(db, "fourth"));
+    IS(AZK_NO_SUCH_TABLE, azk_table_put(table, TEXT("k"), TEXT("v")));
+    OK(azk_table_free(table));
+}
+
+static void count_calls(void *calls, uint64_t done, uint64_t total)
+{
+    CHECK(done <= total);
+    ++*(int *)calls;
+}
+
+static void upkeep(azk_db *db)
+{
+    azk_stats stats;
+    azk_check_report report;
+    struct {
+        size_t size;
+        uint64_t file_bytes, after;
+    } small = {2 * sizeof(uint64_t), 0, 77};
+    char *problems = (char *)&report;
+    uint64_t before = 0, after = 0;
+    int calls = 0;
+    OK(azk_db_sync(db));
+    OK(azk_db_flush(db));
+    OK(azk_db_compact(db));
+    OK(azk_db_shrink(db, count_calls, &calls, &before, &after));
+    CHECK(after > 0 && after <= before);
+    OK(azk_db_shrink(db, NULL, NULL, NULL, NULL));
+    report.size = sizeof report;
+    OK(azk_db_check(db, count_calls, &calls, &report, &problems));
+    CHECK(report.size == sizeof report && report.tables == 2 && report.problems == 0 && problems == NULL && calls > 0);
+    OK(azk_db_check(db, NULL, NULL, NULL, NULL));
+    stats.size = sizeof stats;
+    OK(azk_db_stats(db, &stats));
+    CHECK(stats.size == sizeof stats && stats.file_bytes == after && stats.flushes > 0 && stats.user_bytes > 3u << 20);
+    /* A caller with an older header gets what it knows of. */
+    OK(azk_db_stats(db, (azk_stats *)(void *)&small));
+    CHECK(small.file_bytes == stats.file_bytes && small.after == 77);
+    stats.size = 0;
+    IS(AZK_INVALID, azk_db_stats(db, &stats));
+}
+
+/* One byte of a file, changed and changed back. */
+static void flip(const char *path, long offset)
+{
+    FILE *file = fopen(path, "r+b");
+    int byte;
+    CHECK(file != NULL && fseek(file, offset, SEEK_SET) == 0);
+    byte = fgetc(file);
+    CHECK(byte != EOF && fseek(file, offset, SEEK_SET) == 0 && fputc(byte ^ 0x55, file) != EOF && fclose(file) == 0);
+}
+
+/* A check of a damaged file says what is wrong, and where. */
+static void damage(const char *dir)
+{
+    enum { N = 3000, PLACES = 12 };
+    azk_options *options = NULL;
+    azk_db *db = open_new(dir, "damage.azk");
+    azk_table *table = table_of(db, "t", AZK_ORDERED);
+    azk_check_report report;
+    FILE *file;
+    long size;
+    uint32_t value[16], random = 1;
+    char *problems = NULL;
+    int i, j, found = 0;
+    for (i = 0; i < N; i++) {
+        for (j = 0; j < 16; j++)
+            value[j] = random = random * 1664525u + 1013904223u;
+        OK(azk_table_put(table, &i, sizeof i, value, sizeof value));
+    }
+    OK(azk_table_free(table));
+    OK(azk_db_close(db));
+    file = fopen(path_of(dir, "damage.azk"), "rb");
+    CHECK(file != NULL && fseek(file, 0, SEEK_END) == 0);
+    size = ftell(file);
+    CHECK(size > N * (long)sizeof value && fclose(file) == 0);
+    OK(azk_options_create(&options));
+    OK(azk_options_set_read_only(options, 1));
+    for (i = 0; i < PLACES; i++) {
+        long offset = size / PLACES * i + 5000;
+        flip(path_of(dir, "damage.azk"), offset);
+        if (azk_db_open(path_of(dir, "damage.azk"), options, &db) == AZK_OK) {
+            report.size = sizeof report;
+            if (azk_db_check(db, NULL, NULL, &report, &problems) != AZK_OK) {
+                SAYS("file offset");
+                CHECK(report.problems > 0 && problems != NULL && strstr(problems, "file offset") != NULL);
+                azk_free(problems);
+                found++;
+            }
+            OK(azk_db_close(db));
+        }
+        flip(path_of(dir, "damage.azk"), offset);
+    }
+    CHECK(found >= PLACES / 2);
+    OK(azk_options_free(options));
+}
+
+static void options(const char *dir)
+{
+    azk_options *options = NULL;
+    azk_db *db = NULL;
+    azk_table *table = NULL;
+    OK(azk_options_create(&options));
+    OK(azk_options_set_memory_bytes(options, 1));
+    IS(AZK_INVALID, azk_db_open(path_of(dir, "o.azk"), options, &db));
+    CHECK(db == NULL);
+    OK(azk_options_set_memory_bytes(options, 32u << 20));
+    OK(azk_options_set_memtable_bytes(options, 1u << 20));
+    OK(azk_options_set_eventual_delay_ms(options, 50));
+    OK(azk_options_set_large_value_bytes(options, 100));
+    OK(azk_options_set_background_merges(options, 0));
+    OK(azk_options_set_mapped(options, 0));
+    OK(azk_options_set_threads(options, 0));
+    IS(AZK_INVALID, azk_options_set_durability(options, 7));
+    OK(azk_options_set_durability(options, AZK_DURABILITY_SYNC));
+    OK(azk_options_set_create(options, 0));
+    IS(AZK_OPEN, azk_db_open(path_of(dir, "o.azk"), options, &db));
+    OK(azk_options_set_create(options, 1));
+    OK(azk_db_open(path_of(dir, "o.azk"), options, &db));
+    table = table_of(db, "t", AZK_HASH);
+    OK(azk_table_put(table, TEXT("k"), TEXT("v")));
+    OK(azk_table_free(table));
+    OK(azk_db_close(db));
+    OK(azk_options_set_read_only(options, 1));
+    OK(azk_db_open(path_of(dir, "o.azk"), options, &db));
+    OK(azk_db_open_table(db, "t", &table));
+    CHECK(has(table, "k", "v"));
+    IS(AZK_READ_ONLY, azk_table_put(table, TEXT("k"), TEXT("v")));
+    OK(azk_table_free(table));
+    OK(azk_db_close(db));
+    OK(azk_options_free(options));
+}
+
+int main(int argc, char **argv)
+{
+    int32_t kinds[2] = {AZK_ORDERED, AZK_HASH};
+    const char *names[2] = {"ordered", "hash"};
+    azk_table *table[2];
+    azk_db *db;
+    int i;
+    CHECK(argc == 2);
+    CHECK(strchr(azk_version(), '.') != NULL);
+    CHECK(strcmp(azk_status_name(AZK_NOT_DURABLE), "AZK_NOT_DURABLE") == 0);
+    CHECK(strcmp(azk_status_name(12345), "unknown status") == 0);
+    db = open_new(argv[1], "records.azk");
+    for (i = 0; i < 2; i++) {
+        table[i] = table_of(db, names[i], kinds[i]);
+        puts_and_gets(table[i]);
+        empty_keys_and_values(table[i]);
+        changes(table[i]);
+        many(table[i], kinds[i]);
+        large(table[i]);
+    }
+    tables(db, table[0]);
+    upkeep(db);
+    OK(azk_table_free(table[0]));
+    OK(azk_table_free(table[1]));
+    OK(azk_db_close(db));
+    options(argv[1]);
+    damage(argv[1]);
+    return 0;
+}

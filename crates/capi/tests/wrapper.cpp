@@ -1,0 +1,176 @@
+// The classes for C++: every operation, loops, errors, transactions that run again, and threads.
+#include "azekura.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#define CHECK(condition)                                                                       \
+    do {                                                                                       \
+        if (!(condition)) {                                                                    \
+            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                \
+            std::exit(1);                                                                      \
+        }                                                                                      \
+    } while (0)
+
+using azekura::kind;
+
+template <class F> static azk_status thrown(F f)
+{
+    try {
+        f();
+    } catch (const azekura::error &e) {
+        CHECK(*e.what() != 0);
+        return e.code();
+    }
+    return AZK_OK;
+}
+
+static void records(azekura::table &t)
+{
+    t.put("ada", "1815");
+    CHECK(t.get("ada") == "1815" && !t.get("bob") && t.contains("ada") && !t.contains("bob"));
+    t.put("long", std::string(5000, 'x'));
+    CHECK(t.get("long") == std::string(5000, 'x'));
+    t.put("", "");
+    CHECK(t.get("") == "");
+    CHECK(t.add("eve", "1") && !t.add("eve", "2") && t.replace("eve", "3") && !t.replace("none", "4"));
+    t.append("eve", "4");
+    CHECK(t.get("eve") == "34" && t.increment("n", 40) == 40 && t.increment("n", 2) == 42);
+    CHECK(!t.compare_and_swap("eve", "x", "y") && t.compare_and_swap("eve", "34", std::nullopt));
+    CHECK(t.compare_and_swap("eve", std::nullopt, "35") && t.take("eve") == "35" && !t.take("eve"));
+    t.remove("n");
+    CHECK(t.count() == 3);
+    t.clear();
+    t.put_many(std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}, {"ba", "3"}, {"c", "4"}});
+    auto found = t.get_many(std::vector<std::string_view>{"c", "x", "a"});
+    CHECK(found.size() == 3 && found[0] == "4" && !found[1] && found[2] == "1");
+}
+
+template <class Loop> static std::string joined(Loop &&loop)
+{
+    std::string all;
+    for (const auto &[key, value] : loop)
+        all.append(key).append(value).append(" ");
+    return all;
+}
+
+static void loops(azekura::database &db, azekura::table &t)
+{
+    CHECK(joined(t) == "a1 b2 ba3 c4 ");
+    CHECK(joined(t.all()) == joined(t));
+    CHECK(joined(t.prefix("b")) == "b2 ba3 ");
+    CHECK(joined(t.range("b", "c")) == "b2 ba3 " && joined(t.range(std::nullopt, "b")) == "a1 ");
+    auto read = db.read();
+    t.remove_range("b", std::nullopt);
+    CHECK(joined(t) == "a1 " && joined(read.all(t)) == "a1 b2 ba3 c4 " && joined(read.prefix(t, "c")) == "c4 ");
+    CHECK(read.get(t, "c") == "4" && read.view(t, "c") == "4" && !read.view(t, "x") && read.count(t) == 4);
+    CHECK(read.contains(t, "c") && joined(read.range(t, "b", "c")) == "b2 ba3 ");
+    CHECK(read.get_many(t, std::vector<std::string>{"ba"})[0] == "3");
+    read.release_values();
+    auto cursor = read.cursor(t);
+    cursor.seek("ba");
+    CHECK(cursor.next() && cursor.key() == "ba" && cursor.value_size() == 1 && cursor.value() == "3");
+    CHECK(cursor.prev() && cursor.key() == "ba" && cursor.prev() && cursor.key() == "b");
+    cursor.seek_last();
+    CHECK(!cursor.next());
+    cursor.seek_first();
+    CHECK(!cursor.prev() && thrown([&] { cursor.value(); }) == AZK_NOT_FOUND);
+}
+
+static void transactions(azekura::database &db, azekura::table &t)
+{
+    t.clear();
+    auto txn = db.write(azekura::durability::eventual, azekura::isolation::snapshot);
+    txn.put(t, "a", "1");
+    auto place = txn.savepoint();
+    txn.put_many(t, std::vector<std::pair<std::string, std::string>>{{"b", "2"}, {"c", "3"}});
+    CHECK(txn.count(t) == 3 && joined(txn.all(t)) == "a1 b2 c3 " && joined(txn.prefix(t, "b")) == "b2 ");
+    txn.rollback_to(place);
+    CHECK(!txn.get(t, "b") && txn.get(t, "a") == "1" && txn.contains(t, "a"));
+    CHECK(txn.add(t, "d", "4") && txn.replace(t, "d", "5") && txn.increment(t, "n", 7) == 7);
+    txn.append(t, "d", "6");
+    CHECK(txn.compare_and_swap(t, "d", "56", "57") && txn.take(t, "d") == "57");
+    CHECK(txn.get_many(t, std::vector<std::string>{"d", "a"})[1] == "1");
+    txn.remove(t, "n");
+    txn.remove_range(t, "x", std::nullopt);
+    CHECK(joined(txn.range(t, "a", std::nullopt)) == "a1 ");
+    txn.commit();
+    CHECK(joined(t) == "a1 " && thrown([&] { txn.put(t, "b", "2"); }) == AZK_BAD_HANDLE);
+    {
+        auto dropped = db.write();
+        dropped.clear(t);
+    }
+    CHECK(joined(t) == "a1 ");
+}
+
+static void again_and_again(azekura::database &db, azekura::table &t)
+{
+    unsigned runs = 0;
+    auto value = db.transact([&](azekura::write_txn &txn) {
+        auto old = txn.get(t, "a").value_or("");
+        if (++runs < 4)
+            t.append("a", "+");
+        txn.put(t, "a", old + "!");
+        return old;
+    });
+    CHECK(runs == 4 && value == "1+++" && t.get("a") == "1+++!");
+    auto never = [&](azekura::write_txn &txn) {
+        txn.get(t, "a");
+        t.append("a", "-");
+        txn.put(t, "b", "");
+    };
+    CHECK(thrown([&] { db.transact(never, 3); }) == AZK_CONFLICT && t.get("a") == "1+++!---" && !t.contains("b"));
+    try {
+        db.transact([&](azekura::write_txn &txn) {
+            txn.put(t, "b", "");
+            throw 7;
+        });
+        CHECK(false);
+    } catch (int seven) {
+        CHECK(seven == 7 && !t.contains("b"));
+    }
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; i++)
+        threads.emplace_back([&] {
+            for (int n = 0; n < 50; n++)
+                db.transact([&](azekura::write_txn &txn) { txn.increment(t, "sum", 1); }, 100000);
+        });
+    for (auto &thread : threads)
+        thread.join();
+    CHECK(t.increment("sum", 0) == 150);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 2);
+    std::string path = std::string(argv[1]) + "/wrapper.azk";
+    azekura::options options;
+    options.exclusive(true).memory_bytes(16 << 20).durability(azekura::durability::eventual);
+    options.eventual_delay(std::chrono::milliseconds(200)).threads(true);
+    azekura::database db(path, options);
+    CHECK(thrown([&] { azekura::database again(path); }) == AZK_LOCKED);
+    auto hash = db.table("hash", kind::hash);
+    auto t = db.create_table("t", kind::ordered);
+    CHECK(t.kind() == kind::ordered && t.name() == "t" && hash.kind() == kind::hash);
+    CHECK(thrown([&] { db.open_table("none"); }) == AZK_NO_SUCH_TABLE);
+    CHECK(thrown([&] { hash.prefix("a"); }) == AZK_WRONG_TYPE);
+    records(hash);
+    records(t);
+    loops(db, t);
+    transactions(db, t);
+    again_and_again(db, t);
+    db.rename_table("hash", "other");
+    CHECK(db.tables().size() == 2 && db.tables()[0].first == "other" && db.tables()[0].second == kind::hash);
+    db.drop_table("other");
+    db.sync();
+    db.flush();
+    db.compact();
+    db.shrink();
+    db.check();
+    CHECK(db.stats().file_bytes > 0);
+    db.close();
+    CHECK(thrown([&] { t.put("a", "b"); }) == AZK_CLOSED && thrown([&] { db.sync(); }) == AZK_BAD_HANDLE);
+    CHECK(azekura::database(path).open_table("t").get("sum").has_value());
+    return 0;
+}

@@ -1,0 +1,181 @@
+//! `cargo xtask install`: the library for C and C++, its headers, and the command line, where a system looks
+//! for them. `cargo xtask header`: the header, written anew from its source.
+
+use crate::runner::{self, Failure, cargo, root};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The usage, for `cargo xtask`.
+pub const USAGE: &str = "install --prefix DIR [--destdir DIR]";
+/// The version of the interface: programs ask for the library of this one.
+const SONAME: &str = "libazekura.so.0";
+
+/// Where things are to go.
+#[derive(Debug, PartialEq, Eq)]
+struct Places {
+    /// As programs will know it.
+    prefix: PathBuf,
+    /// In front of it while installing, for who makes packages.
+    destdir: PathBuf,
+}
+
+/// Builds for release, and installs.
+pub fn run(arguments: &[String]) -> ExitCode {
+    let Some(places) = parse(arguments) else {
+        eprintln!("Usage: cargo xtask {USAGE}");
+        return ExitCode::from(2);
+    };
+    match build().and_then(|built| install(&built, &places)) {
+        Ok(files) => {
+            files.iter().for_each(|file| println!("{}", file.display()));
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes the header.
+pub fn header() -> ExitCode {
+    let mut command = cargo();
+    command.args(["test", "--package", "azekura-capi", "--test", "header"]).env("AZEKURA_WRITE_HEADER", "1");
+    match runner::run(command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(arguments: &[String]) -> Option<Places> {
+    let (mut prefix, mut destdir) = (None, None);
+    for pair in arguments.chunks(2) {
+        let [name, value] = pair else { return None };
+        let place = match name.as_str() {
+            "--prefix" => &mut prefix,
+            "--destdir" => &mut destdir,
+            _ => return None,
+        };
+        *place = Some(std::path::absolute(value).ok()?);
+    }
+    Some(Places { prefix: prefix?, destdir: destdir.unwrap_or_else(|| PathBuf::from("/")) })
+}
+
+/// Builds all of it; where it was built.
+fn build() -> Result<PathBuf, Failure> {
+    // Without the third form, which only the tests need, the library is optimised as one with the engine.
+    let mut library = cargo();
+    library.args([
+        "rustc",
+        "--release",
+        "--package",
+        "azekura-capi",
+        "--lib",
+        "--crate-type",
+        "cdylib,staticlib",
+    ]);
+    runner::run(library)?;
+    let mut binary = cargo();
+    binary.args(["build", "--release", "--package", "azekura-cli", "--bin", "azekura"]);
+    runner::run(binary)?;
+    let mut metadata = cargo();
+    metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let metadata: serde_json::Value = serde_json::from_str(&runner::capture(metadata)?)
+        .map_err(|error| format!("cargo metadata: {error}"))?;
+    let target = metadata["target_directory"].as_str().ok_or("cargo metadata names no target directory")?;
+    Ok(Path::new(target).join("release"))
+}
+
+/// Copies what was built; the files that are there now.
+fn install(built: &Path, places: &Places) -> Result<Vec<PathBuf>, Failure> {
+    let capi = root().join("crates/capi");
+    let to = places.destdir.join(places.prefix.strip_prefix("/").unwrap_or(&places.prefix));
+    let real = format!("libazekura.so.{}", env!("CARGO_PKG_VERSION"));
+    let mut files = Vec::new();
+    let copies = [
+        (capi.join("include/azekura.h"), "include/azekura.h".to_owned()),
+        (capi.join("include/azekura.hpp"), "include/azekura.hpp".to_owned()),
+        (capi.join("include/azekura_txn.hpp"), "include/azekura_txn.hpp".to_owned()),
+        (built.join("libazekura_capi.a"), "lib/libazekura.a".to_owned()),
+        (built.join("libazekura_capi.so"), format!("lib/{real}")),
+        (built.join("azekura"), "bin/azekura".to_owned()),
+    ];
+    for (from, name) in copies {
+        let file = fresh(&to.join(name))?;
+        std::fs::copy(&from, &file).map_err(|e| format!("{} to {}: {e}", from.display(), file.display()))?;
+        files.push(file);
+    }
+    for (name, leads_to) in [(SONAME, real.as_str()), ("libazekura.so", SONAME)] {
+        let link = fresh(&to.join("lib").join(name))?;
+        std::os::unix::fs::symlink(leads_to, &link).map_err(|e| format!("{}: {e}", link.display()))?;
+        files.push(link);
+    }
+    let template = capi.join("azekura.pc.in");
+    let text = std::fs::read_to_string(&template).map_err(|e| format!("{}: {e}", template.display()))?;
+    let text = text
+        .replace("@PREFIX@", &places.prefix.to_string_lossy())
+        .replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+    let file = fresh(&to.join("lib/pkgconfig/azekura.pc"))?;
+    std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+    files.push(file);
+    Ok(files)
+}
+
+/// A path at which there is nothing. Programs that run the old library keep it: it is not written over.
+fn fresh(path: &Path) -> Result<PathBuf, Failure> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    std::fs::create_dir_all(path.parent().unwrap_or(path)).map_err(failed)?;
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
+        _ => Ok(path.to_path_buf()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn arguments_are_read_whole_or_refused() {
+        let places = parse(&words("--prefix /usr --destdir /tmp/x")).expect("they are good");
+        assert_eq!(places, Places { prefix: "/usr".into(), destdir: "/tmp/x".into() });
+        assert!(parse(&words("--prefix")).is_none() && parse(&words("--destdir /tmp/x")).is_none());
+        assert!(parse(&words("--prefix /usr --root /")).is_none());
+    }
+
+    #[test]
+    fn everything_is_where_it_is_looked_for() {
+        let dir = std::env::temp_dir().join(format!("azekura-install-{}", std::process::id()));
+        let built = dir.join("built");
+        std::fs::create_dir_all(&built).expect("a directory");
+        for name in ["libazekura_capi.a", "libazekura_capi.so", "azekura"] {
+            std::fs::write(built.join(name), name).expect("a file");
+        }
+        let places = Places { prefix: "/opt/azekura".into(), destdir: dir.join("root") };
+        // A second time too, over the first.
+        for _ in 0..2 {
+            let files = install(&built, &places).expect("it is installed");
+            assert!(files.iter().all(|file| file.starts_with(dir.join("root/opt/azekura"))));
+        }
+        let lib = dir.join("root/opt/azekura/lib");
+        let read = |path: PathBuf| std::fs::read_to_string(path).expect("it is there");
+        assert_eq!(read(lib.join("libazekura.so")), "libazekura_capi.so");
+        assert_eq!(std::fs::read_link(lib.join("libazekura.so")).expect("a link"), Path::new(SONAME));
+        assert_eq!(read(lib.join("libazekura.a")), "libazekura_capi.a");
+        let pc = read(lib.join("pkgconfig/azekura.pc"));
+        assert!(
+            pc.starts_with("prefix=/opt/azekura\n")
+                && pc.contains(env!("CARGO_PKG_VERSION"))
+                && !pc.contains('@')
+        );
+        assert!(read(dir.join("root/opt/azekura/include/azekura.h")).contains("azk_db_open"));
+        std::fs::remove_dir_all(&dir).expect("it goes");
+    }
+}
