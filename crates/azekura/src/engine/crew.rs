@@ -31,9 +31,11 @@ pub(super) enum Role {
     Values,
     /// One for each class of merges; the last one does what idle time does, too.
     Merge(usize),
+    /// Merges what keeps much that is dead, while writers wait for room or soon would.
+    Sweep,
 }
 
-const ROLES: usize = 3 + CLASSES;
+const ROLES: usize = 4 + CLASSES;
 
 impl Role {
     fn index(self) -> usize {
@@ -42,6 +44,7 @@ impl Role {
             Role::Log => 1,
             Role::Values => 2,
             Role::Merge(class) => 3 + class,
+            Role::Sweep => 3 + CLASSES,
         }
     }
 
@@ -51,6 +54,7 @@ impl Role {
             Role::Log => "azekura-log",
             Role::Values => "azekura-values",
             Role::Merge(_) => "azekura-merge",
+            Role::Sweep => "azekura-sweep",
         }
     }
 }
@@ -225,6 +229,7 @@ impl Engine {
             Role::Log => self.log_loop(),
             Role::Values => self.values.run(),
             Role::Merge(class) => self.merge_loop(class),
+            Role::Sweep => self.sweep_loop(),
         }
     }
 }

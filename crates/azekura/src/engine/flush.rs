@@ -16,6 +16,9 @@ use std::sync::atomic::Ordering;
 /// Keys looked up in older runs to learn how many of a flush's records replace others.
 const SAMPLE_KEYS: u64 = 64;
 
+/// A run of which a larger part replaces older records is one of many that do.
+const UPDATES_FEW: f32 = 0.125;
+
 /// A table, what was frozen of it, and what this has become.
 type Flushed = (u32, Arc<Vec<Arc<Chunk>>>, Output);
 
@@ -61,10 +64,10 @@ impl Engine {
         // Nothing older is in memory elsewhere, so this number is what the file now holds. (Not the newest
         // state's: where all the tables were dropped meanwhile, others may have been frozen since.)
         self.install_flush(outputs, state.frozen_seq)?;
-        self.note_large_values();
         self.checkpoint(Purpose::Plain)?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         self.pace.note_flush(frozen_bytes, started.elapsed());
+        self.note_growth();
         self.wake();
         Ok(())
     }
@@ -77,12 +80,15 @@ impl Engine {
         let mut merger = Merger::new(sources, table.levels.is_empty())?;
         let apart = merger.is_chain() && stands_apart(table, &table.frozen);
         let origin = table.origin(newest, table.levels.is_empty());
-        // Where the disk is nearly full, merges let go of it in small parts.
-        let mut output = OutputWriter::new(self, origin, !apart, self.room.is_tight(), records, bytes);
+        // Only an estimate: an older run that cannot be read must not hold up the flush.
+        let updates = if apart { 0.0 } else { self.sample_updates(table, &table.frozen).unwrap_or(0.0) };
+        // What replaces others will be merged, and let go of in small parts; so is all where the disk is
+        // nearly full.
+        let fine = updates > UPDATES_FEW || self.room.is_tight();
+        let mut output = OutputWriter::new(self, origin, !apart, fine, records, bytes);
         while !output.step(&mut merger)? {}
         let mut done = output.finish(&merger.ranges())?;
-        // Only an estimate: an older run that cannot be read must not hold up the flush.
-        done.updates = if apart { 0.0 } else { self.sample_updates(table, &table.frozen).unwrap_or(0.0) };
+        done.updates = updates;
         Ok(done)
     }
 
@@ -105,15 +111,6 @@ impl Engine {
             }
         }
         Ok(if asked == 0 { 0.0 } else { found as f32 / asked as f32 })
-    }
-
-    /// What one level refers to belongs to different keys, so that no more of it is dead than newer runs
-    /// hide: the one with the most of a table is near enough.
-    fn note_large_values(&self) {
-        let state = self.state.load_full();
-        let most = |t: &Arc<TableState>| t.levels.iter().map(|l| l.large_bytes()).max().unwrap_or(0);
-        let alive = state.tables.with_runs().map(most).fold(0, u64::saturating_add);
-        self.large_bytes.store(alive, Ordering::Relaxed);
     }
 
     /// Puts the runs in place of the frozen chunks.

@@ -9,13 +9,14 @@ use super::crew::Role;
 use super::state::{State, TableState};
 use crate::base::error::Result;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-/// The log may always grow to this before it causes a flush.
-const LOG_BYTES_MIN: u64 = 64 << 20;
-/// So much may always be committed with large values before it causes a flush; or half of those that are
-/// alive. A memtable has references only, so that dead values would wait in the file until it is full.
-const UNFLUSHED_BYTES_MIN: u64 = 64 << 20;
+/// What waits for a flush may take this part of what is alive, where that is more than memtables may hold:
+/// the log, up to so much, and large values, of which a memtable has references only, so that dead ones would
+/// stay until it is full.
+const UNFLUSHED_PART: u64 = 8;
+const LOG_BYTES_MAX: u64 = 64 << 20;
+/// The log may always grow to this: its segments are no smaller than a part of it.
+const LOG_BYTES_MIN: u64 = 1 << 20;
 
 impl Engine {
     /// Memory that a flush of the live memtables would free: they, or what of the same commits waits for the
@@ -31,9 +32,10 @@ impl Engine {
         self.note_load();
         // A small durable commit takes a block of the log, however little it adds to memory; the log
         // is bounded too, and with it the time that recovery takes.
-        let log_full = self.log.file_bytes() >= (self.config.memtable_bytes * 2).max(LOG_BYTES_MIN);
-        let unflushed_max = UNFLUSHED_BYTES_MIN.max(self.large_bytes.load(Ordering::Relaxed) / 2);
-        let values_full = commit.large_bytes >= unflushed_max.max(self.config.memtable_bytes * 2);
+        let (memtable_bytes, part) = (self.config.memtable_bytes, self.bound.alive() / UNFLUSHED_PART);
+        let log_full =
+            self.log.file_bytes() >= (memtable_bytes / 4 * 3).max(part.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX));
+        let values_full = commit.large_bytes >= memtable_bytes.max(part);
         if held_bytes >= self.pace.memtable_limit() || log_full || values_full {
             self.rotate(commit)?;
         }

@@ -31,6 +31,7 @@ mod reclaim;
 mod relief;
 mod relocate;
 pub(crate) mod state;
+mod sweep;
 mod tables;
 mod tableset;
 #[cfg(all(test, not(loom)))]
@@ -100,8 +101,8 @@ pub(crate) struct Engine {
     changing_tables: Mutex<()>,
     names: tables::Names,
     pub(crate) pace: Pace,
-    /// About how many bytes of large values are alive, as the last flush has left them.
-    large_bytes: Count,
+    /// How much the file may take.
+    bound: sweep::Bound,
     /// Bytes of the records of small tables, which stand in the manifest and in memory.
     few_bytes: Count,
     /// Memtables have held more than a little since memory was last given back.
@@ -174,6 +175,7 @@ impl Engine {
         // If not, what is stored is waited for, and written, by whoever commits it.
         let _looked_after = self.look_after();
         let _admitted = self.admit_value(value.len())?;
+        self.pace_by_space();
         let stored = self.values.append(value);
         if self.values.wants_writer() {
             let _later = self.need(crew::Role::Values);

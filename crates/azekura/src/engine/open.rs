@@ -24,6 +24,7 @@ use super::pace::Pace;
 use super::relief::Relief;
 use super::relief::tight_below;
 use super::state::{Level, State, TableState};
+use super::sweep::Bound;
 use super::tables::Names;
 use super::{Counters, Engine};
 use crate::base::codec::usize_of64;
@@ -161,6 +162,7 @@ fn build(
     engine.checkpoint.get_mut().old_logs = recovered.replayed.logs;
     engine.apply_replayed(recovered.replayed.commits)?;
     engine.room.look();
+    engine.begin_bound();
     drop(held);
     Ok(engine)
 }
@@ -191,7 +193,8 @@ impl Parts {
         let (f, b, r, p) = shared();
         let values = Arc::new(ValueStore::new(f, mapping, b, r, p, next));
         let (f, b, r, p) = shared();
-        let log = Log::new(f, b, r, p, values.clone(), file_id, found.manifest.flushed_seq);
+        let log = Log::new(f, b, r, p, values.clone(), file_id, found.manifest.flushed_seq)
+            .beside(config.memtable_bytes);
         let (file, bulk, room, poison) = shared();
         let store = Store { file, bulk, room, pages, file_id, hash_seed, buffers: config.buffers() };
         Ok(Parts { poison, values, log, store })
@@ -231,7 +234,7 @@ impl Engine {
             changing_tables: Mutex::ranked(Rank::ChangingTables, ()),
             names: Names::default(),
             pace: Pace::new(config.memtable_bytes),
-            large_bytes: Default::default(),
+            bound: Bound::default(),
             few_bytes: Default::default(),
             loading: Default::default(),
             cpu_backoff: CpuBackoff::new(),

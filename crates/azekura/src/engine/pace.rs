@@ -104,6 +104,7 @@ impl Pace {
 impl Engine {
     /// Delays a commit of `bytes` as the debts demand.
     pub(super) fn pace_writer(&self, bytes: u64) -> Result<()> {
+        self.pace_by_space();
         let is_read = self.memtables_are_read();
         if is_read {
             self.yield_to_readers();
@@ -125,13 +126,17 @@ impl Engine {
         while self.memory_is_full() && self.has_frozen() {
             self.wait_for_flush(0)?;
         }
-        let waited = started.elapsed();
+        self.note_stall(started.elapsed());
+        Ok(())
+    }
+
+    /// Counts what a writer has waited, if it is worth mention.
+    pub(super) fn note_stall(&self, waited: Duration) {
         if waited > Duration::from_millis(1) {
             self.counters.stalls.fetch_add(1, Ordering::Relaxed);
             let ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
             self.counters.stall_ns.fetch_add(ns, Ordering::Relaxed);
         }
-        Ok(())
     }
 
     /// Whether somebody has looked into the memtables of any table lately. Of many tables all are looked at

@@ -59,6 +59,11 @@ impl Work {
         self.jobs_running > 0
     }
 
+    /// Whether merges are held back.
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused > 0
+    }
+
     /// Whether nobody reads the oldest of a table's levels to replace it, so that others may.
     pub(super) fn bottom_is_free(&self, levels: &[Arc<Level>]) -> bool {
         self.paused == 0
@@ -402,11 +407,11 @@ impl Drop for Paused<'_> {
 /// Gives this thread a nice value; without the right to, it stays as it is. (Under the checker of schedules
 /// all threads are one of the system's.)
 #[cfg(all(target_os = "linux", not(shuttle)))]
-fn lower_priority(nice: i32) {
+pub(super) fn lower_priority(nice: i32) {
     let thread = rustix::process::Pid::from_raw(rustix::thread::gettid().as_raw_nonzero().get());
     let _kept = rustix::process::setpriority_process(thread, nice);
 }
 
 /// Where threads have no priorities of their own, or none that may be changed.
 #[cfg(not(all(target_os = "linux", not(shuttle))))]
-fn lower_priority(_nice: i32) {}
+pub(super) fn lower_priority(_nice: i32) {}

@@ -22,7 +22,7 @@ use crate::format::block::{Block, Tag};
 use crate::run::Run;
 use crate::run::reader::RunReader;
 use crate::values::{Segment, ValuePointer};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Dead may be this part of what tables keep, and so many bytes.
@@ -38,6 +38,13 @@ const CHEAP_BYTES: u64 = 1 << 20;
 const KEYS_MAX: u64 = 1024;
 const PAGES: u64 = 256;
 const RECORDS_OF_PAGE: usize = 4;
+/// While records are written fewer pages are looked at, but some of each table that counts.
+const PAGES_SOON: u64 = 64;
+const PAGES_OF_TABLE: u64 = 8;
+/// A table counts if this part of all may be dead in it.
+const TABLE_PART: u64 = 256;
+/// What is written anew while others write must be dead to this part at least: copying two bytes frees one.
+const WORTH_PART: u64 = 3;
 /// So many references must have been seen for their sample to count.
 const LARGE_MIN: u32 = 32;
 /// What a partition has beside its records, about: the rest of its last page, and its meta block.
@@ -58,6 +65,16 @@ pub(super) struct Excess {
     tables: Vec<u32>,
     /// Value segments to be emptied, through the tables that refer to them.
     sparse: Vec<u32>,
+}
+
+/// What a look at a file that is written to has found.
+pub(super) struct Found {
+    /// What of runs, and of the values to which they refer, is alive.
+    pub(super) alive: u64,
+    /// What of them, and of their segments, is not.
+    pub(super) dead: u64,
+    /// What is worth being written anew.
+    pub(super) excess: Excess,
 }
 
 impl Sparse {
@@ -138,6 +155,19 @@ fn referred(state: &State) -> HashMap<u32, u64> {
     live
 }
 
+/// Segments to which memtables refer.
+fn segments_in_memory(state: &State) -> HashSet<u32> {
+    let mut found = HashSet::new();
+    for table in state.tables.iter().filter(|t| !t.memtable_is_empty()) {
+        let chunks = table.chunks.iter().chain(table.frozen.iter());
+        found.extend(chunks.flat_map(|c| &c.segments).map(|s| s.id));
+        if let Some(active) = &table.active {
+            found.extend(active.segments.lock().iter().map(|s| s.id));
+        }
+    }
+    found
+}
+
 /// What some records of a table take, and how much of that is dead.
 #[derive(Default)]
 struct Sample {
@@ -186,6 +216,45 @@ impl Engine {
         choose(tables, sparse, allowed)
     }
 
+    /// What levels take, and closed value segments to which they refer.
+    pub(super) fn in_place(&self) -> u64 {
+        let state = self.state.load_full();
+        let live = referred(&state);
+        let segments = self.values.closed_segments();
+        let values = sum(segments.iter().filter(|s| live.contains_key(&s.id)).map(|s| s.bytes()));
+        sum(state.tables.with_runs().flat_map(|t| t.levels.iter()).map(|l| l.bytes())).saturating_add(values)
+    }
+
+    /// How much is dead while others write, by a few pages of each table that counts, looked for as long as
+    /// `go_on` says so. Segments to which memtables refer are left alone: a flush may find all of them dead.
+    pub(super) fn look_beside_writers(&self, go_on: &dyn Fn() -> bool) -> Found {
+        let state = self.state.load_full();
+        let mut sparse = self.sparse_segments();
+        let in_segments = sum(sparse.iter().map(|s| s.dead_bytes));
+        let kept = |t: &TableState| sum(t.levels.iter().map(|l| l.kept_bytes()));
+        let all = sum(state.tables.with_runs().map(|t| kept(t)));
+        let flush_bytes = self.flush_bytes();
+        let (mut in_tables, mut tables) = (0u64, Vec::new());
+        for table in state.tables.with_runs() {
+            let (at_most, bytes) = (dead_at_most(&table.levels, flush_bytes), kept(table));
+            if at_most <= all / TABLE_PART {
+                continue;
+            }
+            let pages = (PAGES_SOON as f64 * bytes as f64 / all as f64) as u64;
+            // What cannot be read cannot be merged either.
+            let dead =
+                self.sampled(table, pages.max(PAGES_OF_TABLE), u64::MAX, go_on).unwrap_or(0).min(at_most);
+            in_tables = in_tables.saturating_add(dead);
+            if dead >= bytes / WORTH_PART {
+                tables.push(table.id);
+            }
+        }
+        let young = segments_in_memory(&state);
+        sparse.retain(|s| s.dead_bytes >= s.bytes / WORTH_PART && !young.contains(&s.id));
+        let excess = Excess { tables, sparse: sparse.iter().map(|s| s.id).collect() };
+        Found { alive: all.saturating_sub(in_tables), dead: in_tables.saturating_add(in_segments), excess }
+    }
+
     /// How much of a table is dead, of which `at_most` may be.
     fn dead_bytes(&self, table: &TableState, at_most: u64, allowed: u64, go_on: &dyn Fn() -> bool) -> u64 {
         let levels = &table.levels;
@@ -198,19 +267,19 @@ impl Engine {
         let found = if few && levels.iter().all(|l| l.ranges.is_empty()) {
             looked_up(table, go_on)
         } else {
-            self.sampled(table, allowed, go_on)
+            self.sampled(table, PAGES, allowed, go_on)
         };
         // What cannot be read cannot be merged either.
         found.unwrap_or(0).min(at_most)
     }
 
-    /// By some records of all levels: those of which a newer one says something are dead.
-    fn sampled(&self, table: &TableState, allowed: u64, go_on: &dyn Fn() -> bool) -> Result<u64> {
+    /// By some records of `pages` pages of all levels: those of which a newer one says something are dead.
+    fn sampled(&self, table: &TableState, pages: u64, allowed: u64, go_on: &dyn Fn() -> bool) -> Result<u64> {
         let levels = &table.levels;
         let runs: Vec<(usize, &Arc<Run>)> =
             levels.iter().enumerate().flat_map(|(n, l)| l.runs.iter().map(move |r| (n, r))).collect();
         let total: u64 = runs.iter().map(|(_, r)| r.info.data_bytes).sum();
-        let step = (total / PAGES).max(1);
+        let step = (total / pages).max(1);
         let (mut before, mut at) = (0, step / 2);
         let mut sample = Sample::default();
         let mut block = Block::new(None);

@@ -27,6 +27,8 @@ const SHORT_SEGMENT_BYTES: u64 = 32 << 10;
 const SEGMENT_BYTES_MAX: u64 = 4 << 20;
 /// A segment takes this part of what room there is at most, and all of them together this.
 const SEGMENT_ROOM_PART: u64 = 16;
+/// Nor longer than this part of a memtable.
+const MEMTABLE_PART: u64 = 8;
 const LOG_ROOM_PART: u64 = 3;
 /// Less is not worth a flush.
 const LOG_BYTES_LONG: u64 = 1 << 20;
@@ -127,6 +129,8 @@ pub(crate) struct Log {
     durable_seq: AtomicU64,
     /// Bytes of the segments.
     file_bytes: AtomicU64,
+    /// The largest segment, but for one with a large commit.
+    segment_bytes_max: u64,
     /// What they may take before commits wait for a flush: a part of the room that there was for the last
     /// segment.
     bytes_max: AtomicU64,
@@ -169,10 +173,17 @@ impl Log {
             queue: Mutex::ranked(Rank::LogQueue, Queue::default()),
             durable_seq: AtomicU64::new(seq),
             file_bytes: AtomicU64::new(0),
+            segment_bytes_max: SEGMENT_BYTES_MAX,
             bytes_max: AtomicU64::new(u64::MAX),
             checkpoint: AtomicU64::new(0),
             unvouched: AtomicBool::new(false),
         }
+    }
+
+    /// The same log, beside memtables of so many bytes: segments are a small part of that.
+    pub(crate) fn beside(self, memtable_bytes: u64) -> Log {
+        let segment_bytes_max = (memtable_bytes / MEMTABLE_PART).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
+        Log { segment_bytes_max, ..self }
     }
 
     /// Bytes waiting to be written, near enough.

@@ -14,6 +14,7 @@
 //! Lock order: the one mutex is a leaf; no method calls out while holding it.
 
 use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::base::limits::{ALIGN_BYTES, align_up};
 use crate::base::process::Process;
@@ -58,6 +59,10 @@ impl Extent {
 /// The allocator of one file.
 pub(crate) struct Space {
     map: Mutex<Map>,
+    /// What is taken, as whoever has changed the map last has left it.
+    taken: AtomicU64,
+    /// The least that was since somebody began to watch.
+    least: AtomicU64,
     process: Process,
 }
 
@@ -97,8 +102,9 @@ impl Space {
             end = extent.end();
             before = Some(extent);
         }
+        let taken = AtomicU64::new(end - holes.bytes());
         let map = Mutex::new(Map { start, end, holes });
-        Ok(Space { map, process: Process::current() })
+        Ok(Space { map, taken, least: AtomicU64::new(u64::MAX), process: Process::current() })
     }
 
     /// Takes `len` bytes: of the lowest hole that fits, else at the end of the file.
@@ -113,7 +119,7 @@ impl Space {
         let len_min = checked_len(len_min);
         let len_max = checked_len(len_max).max(len_min);
         let mut map = self.map.lock();
-        match map.holes.first_fit(len_min) {
+        let taken = match map.holes.first_fit(len_min) {
             Some(hole) => {
                 let len = hole.len.min(len_max);
                 let taken = Extent { len, ..hole };
@@ -126,7 +132,9 @@ impl Space {
                 map.end = offset.saturating_add(len_max);
                 Extent { offset, len: len_max }
             }
-        }
+        };
+        self.note_taken(&map);
+        taken
     }
 
     /// Takes `len` bytes of the lowest hole that fits, if they end at or before `limit`: what moving
@@ -141,6 +149,7 @@ impl Space {
             return None;
         }
         map.holes.remove(taken);
+        self.note_taken(&map);
         Some(taken)
     }
 
@@ -197,6 +206,7 @@ impl Space {
             map.holes.remove(last);
             map.end = last.offset;
         }
+        self.note_taken(map);
         freed_bytes == extent.len
     }
 
@@ -222,6 +232,27 @@ impl Space {
         let map = self.map.lock();
         let free = map.holes.bytes();
         (map.end - free, free)
+    }
+
+    /// The bytes that are taken. No lock: commits ask.
+    #[inline(always)]
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// The least that was taken since the last call, which is the only one's who watches.
+    pub(crate) fn take_least(&self) -> u64 {
+        let map = self.map.lock();
+        self.least.swap(map.end.saturating_sub(map.holes.bytes()), Ordering::Relaxed)
+    }
+
+    /// REQUIRES: the map's lock.
+    fn note_taken(&self, map: &Map) {
+        let bytes = map.end.saturating_sub(map.holes.bytes());
+        self.taken.store(bytes, Ordering::Relaxed);
+        if bytes < self.least.load(Ordering::Relaxed) {
+            self.least.store(bytes, Ordering::Relaxed);
+        }
     }
 
     /// The bytes in holes.

@@ -84,7 +84,7 @@ impl Room {
 
     /// Bytes of the file that are taken.
     pub(crate) fn taken_bytes(&self) -> u64 {
-        self.space.taken_and_free().0
+        self.space.taken_bytes()
     }
 
     /// Bytes that are left, in the file and beyond it.

@@ -21,7 +21,7 @@ const VALUE_SEGMENT_BYTES: u64 = 64 << 20;
 const VALUE_SEGMENT_BYTES_MIN: u64 = 1 << 20;
 /// A new segment is this part of all there are: what is dead in one, and what it has not filled yet, is
 /// little beside the rest.
-const SEGMENTS_AIMED_AT: u64 = 4;
+const SEGMENTS_AIMED_AT: u64 = 8;
 /// And where the disk is nearly full, this part of what room there is at most.
 const TIGHT_SEGMENT_PART: u64 = 32;
 /// Full buffers that may wait for the writer before those who fill them wait.
@@ -35,18 +35,29 @@ struct WriteJob {
     segment: Arc<Segment>,
     start: u64,
     bytes: Arc<Vec<u8>>,
+    /// Its place in the order in which jobs have come, from 1 on.
+    number: u64,
 }
 
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<WriteJob>,
-    /// The job taken last is still being written.
-    busy: bool,
+    /// How many have ever come.
+    added: u64,
+    /// The number of the job that is being written.
+    busy: Option<u64>,
     /// The disk had no room for the first job.
     full: bool,
     /// The writer's thread is there, and takes the jobs.
     has_writer: bool,
     stop: bool,
+}
+
+impl Queue {
+    /// Whether a job up to number `goal` is still to be written. They are written in their order.
+    fn has_until(&self, goal: u64) -> bool {
+        self.busy.into_iter().chain(self.jobs.front().map(|job| job.number)).any(|number| number <= goal)
+    }
 }
 
 /// The error of those who meet a queue that is full.
@@ -233,14 +244,16 @@ impl ValueStore {
         let bytes = Arc::new(std::mem::take(&mut tail.1));
         tail.0 += bytes.len() as u64;
         segment.parts.lock().push(UnwrittenPart { start, bytes: bytes.clone() });
-        WriteJob { segment: segment.clone(), start, bytes }
+        WriteJob { segment: segment.clone(), start, bytes, number: 0 }
     }
 
     /// Hands a job to the writer, and waits while too many do. The job is never lost, for others may
     /// have values in it.
     fn enqueue(&self, job: WriteJob) -> Result<()> {
         let mut queue = self.queue.lock();
-        queue.jobs.push_back(job);
+        queue.added += 1;
+        let number = queue.added;
+        queue.jobs.push_back(WriteJob { number, ..job });
         self.changed.notify_all();
         while queue.jobs.len() > QUEUE_PARTS_MAX {
             self.write_or_wait(&mut queue)?;
@@ -300,7 +313,9 @@ impl ValueStore {
             }
         }
         let mut queue = self.queue.lock();
-        while !queue.jobs.is_empty() || queue.busy {
+        // What comes later is not waited for, or this might have no end.
+        let goal = queue.added;
+        while queue.has_until(goal) {
             self.write_or_wait(&mut queue)?;
         }
         drop(queue);
@@ -316,7 +331,7 @@ impl ValueStore {
     /// Waits until the writer's thread has done a job; where there is none, does one.
     fn write_or_wait(&self, queue: &mut MutexGuard<'_, Queue>) -> Result<()> {
         self.poison.check()?;
-        let alone = !queue.has_writer && !queue.busy;
+        let alone = !queue.has_writer && queue.busy.is_none();
         if alone {
             self.write_next(queue);
         }
@@ -337,14 +352,14 @@ impl ValueStore {
     /// Does a job in the place of the writer's thread, which is not there.
     fn write_next(&self, queue: &mut MutexGuard<'_, Queue>) {
         let Some(job) = queue.jobs.pop_front() else { return };
-        queue.busy = true;
+        queue.busy = Some(job.number);
         let written = MutexGuard::unlocked(queue, || self.write(&job, &mut VecDeque::new()));
         self.end_job(queue, job, written);
     }
 
     /// A job has been written, or had no room and is the next again.
     fn end_job(&self, queue: &mut MutexGuard<'_, Queue>, job: WriteJob, written: bool) {
-        queue.busy = false;
+        queue.busy = None;
         queue.full = !written;
         if !written {
             // It tries again.
@@ -385,15 +400,15 @@ impl ValueStore {
         let mut unsettled = VecDeque::new();
         loop {
             // Who waits for a job may have begun to do it before this thread was there.
-            let job = if queue.busy { None } else { queue.jobs.pop_front() };
+            let job = if queue.busy.is_some() { None } else { queue.jobs.pop_front() };
             let Some(job) = job else {
-                if queue.stop && !queue.busy {
+                if queue.stop && queue.busy.is_none() {
                     return;
                 }
                 self.changed.wait(queue);
                 continue;
             };
-            queue.busy = true;
+            queue.busy = Some(job.number);
             let written = MutexGuard::unlocked(queue, || self.write(&job, &mut unsettled));
             self.end_job(queue, job, written);
             if !written {

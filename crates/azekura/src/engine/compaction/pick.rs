@@ -29,6 +29,8 @@ pub(in crate::engine) struct MergeJob {
     pub(in crate::engine) bottom: bool,
     /// Value segments to be emptied, beside those that are mostly dead.
     pub(in crate::engine) drain: Vec<u32>,
+    /// So much of what is alive there may be copied.
+    pub(in crate::engine) copies_max: u64,
     /// It is a part of closing: that the engine stops does not end it.
     pub(in crate::engine) closing: bool,
     /// It is one of several, after which the caller writes a checkpoint: a short one needs none of its own.
@@ -39,7 +41,17 @@ pub(in crate::engine) struct MergeJob {
 
 impl MergeJob {
     pub(in crate::engine) fn new(table: u32, inputs: Vec<Arc<Level>>, bottom: bool) -> MergeJob {
-        MergeJob { table, inputs, bottom, drain: Vec::new(), closing: false, together: false, urgent: false }
+        let drain = Vec::new();
+        MergeJob {
+            table,
+            inputs,
+            bottom,
+            drain,
+            copies_max: u64::MAX,
+            closing: false,
+            together: false,
+            urgent: false,
+        }
     }
 
     /// Whether nobody waits for it.

@@ -55,7 +55,7 @@ impl Engine {
     fn merge(&self, job: MergeJob) -> Result<bool> {
         let stepwise = job.is_stepwise();
         let is_background = job.is_background();
-        let MergeJob { table, inputs, bottom, drain, closing, together, urgent } = job;
+        let MergeJob { table, inputs, bottom, drain, copies_max, closing, together, urgent } = job;
         let started = Instant::now();
         let records: u64 = inputs.iter().map(|l| l.records()).sum();
         let bytes: u64 = inputs.iter().map(|l| l.bytes()).sum();
@@ -67,9 +67,11 @@ impl Engine {
         let Ok(origin) = self.state.load().table(table).map(|t| t.origin(newest, bottom)) else {
             return Ok(false);
         };
+        // What is merged for want of room soon is again: that merge is to let go of it in small parts.
+        let fine = !bottom || copies_max < u64::MAX;
         let mut output =
-            OutputWriter::new(self, origin, filtered || !merger.is_chain(), !bottom, records, bytes);
-        output.drain(self.draining_segments(&inputs, bottom, &drain));
+            OutputWriter::new(self, origin, filtered || !merger.is_chain(), fine, records, bytes);
+        output.drain(self.draining_segments(&inputs, bottom, &drain, copies_max));
         if stepwise {
             merger.stop_at_partitions();
             output.ends_with_inputs();
@@ -115,7 +117,13 @@ impl Engine {
     /// Value segments that are mostly dead and to which the inputs' records refer, and those that are to be
     /// emptied. On a tight disk also those that are less dead, but only as many as there is room for until
     /// they are free, and none if the table's other runs may refer to them too.
-    fn draining_segments(&self, inputs: &[Arc<Level>], bottom: bool, drain: &[u32]) -> Vec<u32> {
+    fn draining_segments(
+        &self,
+        inputs: &[Arc<Level>],
+        bottom: bool,
+        drain: &[u32],
+        copies_max: u64,
+    ) -> Vec<u32> {
         let tight = self.room.is_tight();
         if tight && !bottom {
             return Vec::new();
@@ -125,7 +133,7 @@ impl Engine {
         let mut sparse = self.sparse_segments();
         sparse.retain(|s| drain.contains(&s.id) || due(s) && inputs.iter().any(|l| l.refers_to(s.id)));
         sparse.sort_by_key(Sparse::live_bytes);
-        let mut room = self.draining_room();
+        let mut room = self.draining_room().min(copies_max);
         sparse.retain(|s| {
             let fits = s.live_bytes() <= room;
             room -= if fits { s.live_bytes() } else { 0 };

@@ -141,7 +141,7 @@ fn a_value_segment_that_is_closed_on_a_full_disk_takes_what_it_needs() {
     let db = Db::open_on(&disk, "engine.azk", Options::new()).unwrap();
     let values = &db.engine.values;
     // A new segment is a part of all there are: with this one it has room behind the value.
-    let others = values.adopt(1000, vec![db.engine.space.alloc(256 << 20)], 0);
+    let others = values.adopt(1000, vec![db.engine.space.alloc(512 << 20)], 0);
     disk.fill_at(1);
     let (_, segment) = values.append(&vec![7; PARTS * SEGMENT_BYTES + 100]).unwrap();
     db.engine.need(crate::engine::crew::Role::Values).unwrap();

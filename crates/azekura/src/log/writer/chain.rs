@@ -193,6 +193,6 @@ impl Log {
     pub(super) fn next_segment_bytes(&self, last: u64) -> u64 {
         self.room.look();
         let most = self.room.bytes() / SEGMENT_ROOM_PART / ALIGN_BYTES * ALIGN_BYTES;
-        (last * 4).clamp(SEGMENT_BYTES_MIN, most.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX))
+        (last * 4).clamp(SEGMENT_BYTES_MIN, most.clamp(SEGMENT_BYTES_MIN, self.segment_bytes_max))
     }
 }
