@@ -133,9 +133,13 @@ template <class Take> std::optional<std::string> taken(Take take)
     return std::string(static_cast<const char *>(value), len);
 }
 
+/* Whether what an iterator gives is still there when it has gone on. */
+template <class Item> constexpr bool stays = std::is_reference_v<Item> || std::is_same_v<Item, std::string_view>;
+
 /* The values of several keys. */
 template <class Keys, class Get> std::vector<std::optional<std::string>> fetch_many(const Keys &keys, Get get)
 {
+    static_assert(stays<decltype(*std::begin(keys))>, "the keys are to outlive the call: give them as views, or in a container");
     std::vector<azk_bytes> all;
     for (const auto &key : keys)
         all.push_back(bytes(key));
@@ -152,6 +156,7 @@ template <class Keys, class Get> std::vector<std::optional<std::string>> fetch_m
 /* Pairs of keys and values, as two arrays. */
 template <class Records, class Put> void put_many(const Records &records, Put put)
 {
+    static_assert(std::is_reference_v<decltype(*std::begin(records))>, "the records are to outlive the call: give them in a container");
     std::vector<azk_bytes> keys, values;
     for (const auto &[key, value] : records) {
         keys.push_back(bytes(key));

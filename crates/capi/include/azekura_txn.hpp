@@ -205,10 +205,18 @@ public:
     void rollback_to(uint64_t savepoint) { detail::check(azk_write_rollback_to(handle_.get(), savepoint)); }
 
     /* Either ends the transaction, whatever comes of it. */
-    void commit() { detail::check(azk_write_commit(handle_.release())); }
-    void rollback() { detail::check(azk_write_rollback(handle_.release())); }
+    void commit() { end(azk_write_commit(handle_.get())); }
+    void rollback() { end(azk_write_rollback(handle_.get())); }
 
 private:
+    /* The handle has ended with the call, unless another call was using it. */
+    void end(azk_status status)
+    {
+        if (status != AZK_BUSY)
+            handle_.release();
+        detail::check(status);
+    }
+
     detail::handle<azk_write, azk_write_rollback> handle_;
 };
 
@@ -328,7 +336,7 @@ public:
      * Runs f(write_txn &) and commits; again, after ever longer pauses, as long as others come between, and
      * `tries` times at most: then the conflict is thrown. What else f throws ends it, and nothing is written.
      */
-    template <class F> std::invoke_result_t<F &, write_txn &> transact(F f, unsigned tries = 100)
+    template <class F> std::decay_t<std::invoke_result_t<F &, write_txn &>> transact(F f, unsigned tries = 100)
     {
         for (unsigned tried = 1;; tried++) {
             try {

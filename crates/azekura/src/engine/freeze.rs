@@ -33,8 +33,8 @@ impl Engine {
         // A small durable commit takes a block of the log, however little it adds to memory; the log
         // is bounded too, and with it the time that recovery takes.
         let (memtable_bytes, part) = (self.config.memtable_bytes, self.bound.alive() / UNFLUSHED_PART);
-        let log_full =
-            self.log.file_bytes() >= (memtable_bytes / 4 * 3).max(part.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX));
+        let log_full = self.log.needless_bytes()
+            >= (memtable_bytes / 4 * 3).max(part.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX));
         let values_full = commit.large_bytes >= memtable_bytes.max(part);
         if held_bytes >= self.pace.memtable_limit() || log_full || values_full {
             self.rotate(commit)?;

@@ -20,7 +20,7 @@ use super::compaction::pick::{CLASSES, MergeJob};
 use super::crew::Role;
 use super::threads::lower_priority;
 use super::waste::Excess;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::sync::Instant;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -45,11 +45,23 @@ const ROUNDS_MAX: usize = 8;
 const WAIT: Duration = Duration::from_millis(20);
 const NICE: i32 = 4;
 
+/// What has become of the tables that a sweep was to merge.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Swept {
+    All,
+    /// Others were at work on some, of whom one has ended.
+    Some,
+    /// Merges are held back.
+    HeldBack,
+}
+
 /// The figures that the bound goes by.
 #[derive(Default)]
 pub(super) struct Bound {
     /// What of what is in place was alive at the last look.
     alive: AtomicU64,
+    /// What was in place then.
+    seen: AtomicU64,
     /// Writers wait where more of the file is taken. Zero until the tables are loaded, when nobody writes.
     limit: AtomicU64,
     /// A look is wanted, or under way.
@@ -75,7 +87,13 @@ impl Bound {
 impl Engine {
     /// All that is found when a file is opened counts as alive.
     pub(super) fn begin_bound(&self) {
-        self.note_alive(self.in_place());
+        self.note_all_alive();
+    }
+
+    fn note_all_alive(&self) {
+        let in_place = self.in_place();
+        self.bound.seen.store(in_place, Ordering::Relaxed);
+        self.note_alive(in_place);
     }
 
     fn note_alive(&self, bytes: u64) {
@@ -106,17 +124,22 @@ impl Engine {
         if !self.sweeps() || self.bound.is_due() {
             return;
         }
-        let (in_place, alive) = (self.in_place(), self.bound.alive());
-        if in_place < alive {
-            // Merged, or dropped.
-            self.note_alive(in_place);
-        } else if in_place - alive > self.growth() {
+        let (in_place, seen) = (self.in_place(), self.bound.seen.load(Ordering::Relaxed));
+        if in_place < self.bound.alive() {
+            // Dropped, or known better.
+            self.note_all_alive();
+        } else if in_place < seen {
+            // Merged.
+            self.bound.seen.store(in_place, Ordering::Relaxed);
+        } else if in_place - seen > self.growth() {
             // If there is no thread, the next flush or whoever waits asks again.
             let _later = self.ask_for(&self.bound.look);
         }
     }
 
     fn ask_for(&self, what: &AtomicBool) -> Result<()> {
+        // First, for a thread that the sweep starts would have its low priority.
+        self.need(Role::Flush)?;
         self.need(Role::Sweep)?;
         what.store(true, Ordering::Relaxed);
         self.wake();
@@ -144,7 +167,7 @@ impl Engine {
         let started = Instant::now();
         let mut work = self.work.lock();
         let may_wait = || self.poison.check().is_ok() && !self.stopping() && self.check_open().is_ok();
-        while self.is_at_limit() && self.bound.is_room_wanted() && may_wait() {
+        while self.is_at_limit() && self.bound.is_room_wanted() && self.sweeps() && may_wait() {
             self.work_changed.wait_for(&mut work, WAIT);
         }
         drop(work);
@@ -160,7 +183,8 @@ impl Engine {
                 // is taken.
                 let for_room = self.bound.is_room_wanted();
                 self.space.take_least();
-                let done = self.poison.check().and_then(|()| self.sweep(for_room));
+                let sweep = || self.poison.check().and_then(|()| self.sweep(for_room));
+                let done = self.poison.catch("sweeping", sweep);
                 self.end_sweep(for_room, done.is_ok());
             }
             let mut work = self.work.lock();
@@ -186,6 +210,7 @@ impl Engine {
             if self.stopping() {
                 break;
             }
+            self.bound.seen.store(self.in_place(), Ordering::Relaxed);
             self.note_alive(found.alive);
             let enough = if for_room || round > 0 { self.dead_max() / 2 } else { self.dead_max() };
             // What was merged in vain would be again.
@@ -196,7 +221,8 @@ impl Engine {
             }
             swept = true;
             match self.sweep_tables(&found.excess) {
-                Ok(all) => before = all.then_some(found.excess),
+                Ok(Swept::HeldBack) => break,
+                Ok(done) => before = (done == Swept::All).then_some(found.excess),
                 Err(e) => told = Err(e),
             }
             if for_room {
@@ -218,7 +244,7 @@ impl Engine {
 
     /// Merges what an excess says. A table that others are at work on is left to them: one of them has ended
     /// then, and this was not all.
-    fn sweep_tables(&self, excess: &Excess) -> Result<bool> {
+    fn sweep_tables(&self, excess: &Excess) -> Result<Swept> {
         let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
         let (mut told, mut busy) = (Ok(()), false);
         for id in ids {
@@ -234,27 +260,23 @@ impl Engine {
             self.note_levels();
             told = told.and(done.map(drop));
         }
-        if busy {
-            self.wait_for_a_merge()?;
-        }
-        told.map(|()| !busy)
+        told.map(|()| match busy {
+            false => Swept::All,
+            true if self.wait_for_a_merge() => Swept::Some,
+            true => Swept::HeldBack,
+        })
     }
 
-    /// Waits until a merge under way has ended.
-    ///
-    /// # Errors
-    /// Merges are held back: whoever does that reorders the runs himself.
-    fn wait_for_a_merge(&self) -> Result<()> {
+    /// Waits until a merge under way has ended. False if merges are held back: whoever does that reorders the
+    /// runs himself.
+    fn wait_for_a_merge(&self) -> bool {
         let merges = || self.counters.merges.load(Ordering::Relaxed);
         let before = merges();
         let mut work = self.work.lock();
-        while work.merges() && merges() == before && !self.stopping() {
-            if work.is_paused() {
-                return Err(Error::Invalid { detail: "merges are held back".into() });
-            }
+        while work.merges() && merges() == before && !work.is_paused() && !self.stopping() {
             self.work_changed.wait_for(&mut work, WAIT);
         }
-        Ok(())
+        !work.is_paused()
     }
 
     /// How much is written or copied before more is done for room.
@@ -265,7 +287,7 @@ impl Engine {
     /// Whoever waited for room may go on; if there was none at any time, beyond the limit.
     fn end_sweep(&self, for_room: bool, done: bool) {
         if !done {
-            self.note_alive(self.in_place());
+            self.note_all_alive();
         }
         self.bound.look.store(false, Ordering::Relaxed);
         if for_room {

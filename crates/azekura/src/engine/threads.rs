@@ -1,7 +1,7 @@
 //! What the background does (`crew.rs` says which of its threads are there): one thread flushes, one writes
-//! the log when the eventual delay has passed, one writes large values, and one for each class of merges.
-//! Merges run at lower priorities the longer they are, so that the operating system runs readers, writers and
-//! flushes first, and the short merges before the long.
+//! the log when the eventual delay has passed, one writes large values, one for each class of merges, and one
+//! keeps the file's bound (`sweep.rs`). Merges run at lower priorities the longer they are, so that the
+//! operating system runs readers, writers and flushes first, and the short merges before the long.
 
 use super::Engine;
 use super::checkpoint::Purpose;

@@ -129,6 +129,8 @@ pub(crate) struct Log {
     durable_seq: AtomicU64,
     /// Bytes of the segments.
     file_bytes: AtomicU64,
+    /// Of these, what a flush frees: all but the last segment, which goes on.
+    before_last_bytes: AtomicU64,
     /// The largest segment, but for one with a large commit.
     segment_bytes_max: u64,
     /// What they may take before commits wait for a flush: a part of the room that there was for the last
@@ -173,6 +175,7 @@ impl Log {
             queue: Mutex::ranked(Rank::LogQueue, Queue::default()),
             durable_seq: AtomicU64::new(seq),
             file_bytes: AtomicU64::new(0),
+            before_last_bytes: AtomicU64::new(0),
             segment_bytes_max: SEGMENT_BYTES_MAX,
             bytes_max: AtomicU64::new(u64::MAX),
             checkpoint: AtomicU64::new(0),
@@ -205,6 +208,19 @@ impl Log {
     /// Bytes of the file that log segments take.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.file_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many of them a flush would free. The last segment, however long a commit has made it, is none of
+    /// them: else every commit after that would cause a flush.
+    pub(crate) fn needless_bytes(&self) -> u64 {
+        self.before_last_bytes.load(Ordering::Relaxed)
+    }
+
+    fn note_length(&self, io: &Io) {
+        let all: u64 = io.segments.iter().map(|s| s.extent.len).sum();
+        let last = io.segments.back().map_or(0, |s| s.extent.len);
+        self.file_bytes.store(all, Ordering::Relaxed);
+        self.before_last_bytes.store(all - last, Ordering::Relaxed);
     }
 
     /// Whether the log takes so much of the disk's room that a flush is to make it shorter.
@@ -348,7 +364,7 @@ impl Log {
             self.poison.guard(done)?;
             self.full.store(false, Ordering::Release);
             self.group_is_durable(io);
-            self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
+            self.note_length(io);
             self.durable_seq.fetch_max(last_seq, Ordering::AcqRel);
             if last_seq < goal {
                 MutexGuard::bump(io);

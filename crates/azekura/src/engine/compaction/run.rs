@@ -54,7 +54,8 @@ impl Engine {
     /// The job is consumed, since what holds its inputs keeps their place in the file.
     fn merge(&self, job: MergeJob) -> Result<bool> {
         let stepwise = job.is_stepwise();
-        let is_background = job.is_background();
+        // A sweep's, of which the copies are limited, gives way too.
+        let is_background = job.is_background() || job.copies_max < u64::MAX;
         let MergeJob { table, inputs, bottom, drain, copies_max, closing, together, urgent } = job;
         let started = Instant::now();
         let records: u64 = inputs.iter().map(|l| l.records()).sum();

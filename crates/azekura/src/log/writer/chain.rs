@@ -121,7 +121,7 @@ impl Log {
         armed.disarm();
         self.poison.guard(done)?;
         self.group_is_durable(&mut io);
-        self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
+        self.note_length(&io);
         Ok(true)
     }
 
@@ -133,7 +133,7 @@ impl Log {
         while io.segments.len() > 1 && io.segments.front().is_some_and(|s| s.first_frame < first) {
             released.extend(io.segments.pop_front().map(|s| s.extent));
         }
-        self.file_bytes.store(io.segments.iter().map(|s| s.extent.len).sum(), Ordering::Relaxed);
+        self.note_length(&io);
         released
     }
 
