@@ -8,6 +8,7 @@ mod house;
 mod install;
 mod peers;
 mod promises;
+mod python;
 mod runner;
 mod sanitize;
 mod schedules;
@@ -33,6 +34,8 @@ Tasks:
   install       --prefix DIR [--destdir DIR]: the library for C and C++, its headers, and the command line
   header        writes crates/capi/include/azekura.h anew from its source
   targets       whether engine, command line and C library build for aarch64 Linux, FreeBSD and macOS
+  python        builds the Python package's module and runs the package's tests (python3 >= 3.11)
+  targets       whether engine and command line build for aarch64 Linux, FreeBSD and macOS
 ";
 
 fn main() -> ExitCode {
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         ["house"] => house::run(),
         ["install", ..] => install::run(&arguments[1..]),
         ["header"] => install::header(),
+        ["python"] => python::run(),
         ["targets"] => targets::run(),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

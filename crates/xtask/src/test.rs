@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::house;
 use crate::peers;
 use crate::promises;
+use crate::python;
 use crate::runner::{self, Failure, cargo};
 use crate::schedules;
 use crate::smoke;
@@ -20,12 +21,13 @@ struct Step {
     run: fn(&mut Vec<String>) -> Result<(), Failure>,
 }
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step { name: "formatting", run: formatting },
     Step { name: "house", run: |_| house::check() },
     Step { name: "clippy", run: clippy },
     Step { name: "documentation", run: documentation },
     Step { name: "tests", run: tests },
+    Step { name: "python", run: python },
     Step { name: "models", run: |_| promises::models() },
     Step { name: "schedules", run: schedules },
     Step { name: "promises", run: promises },
@@ -114,6 +116,11 @@ fn tests(closing: &mut Vec<String>) -> Result<(), Failure> {
 fn passed(line: &str) -> Option<u64> {
     let (before, _) = line.split_once(" passed")?;
     before.rsplit(' ').next()?.parse().ok()
+}
+
+fn python(closing: &mut Vec<String>) -> Result<(), Failure> {
+    closing.push(python::gate()?);
+    Ok(())
 }
 
 fn schedules(closing: &mut Vec<String>) -> Result<(), Failure> {

@@ -1,0 +1,86 @@
+"""`Database`: the extension's class, with what is better said in Python."""
+
+import atexit
+import random
+import time
+import weakref
+
+from . import _azekura
+from ._errors import Conflict, Error
+
+_PAUSE_FIRST_SECONDS = 20e-6
+_PAUSE_MAX_SECONDS = 5e-3
+_TRIES_AT_ONCE = 4
+
+_open = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all():
+    """What is written eventually is durable when the program ends, closed or not."""
+    for database in list(_open):
+        try:
+            database.close()
+        except Error:
+            # A forked child's copy of its parent's, or a full disk: nobody is there to be told.
+            pass
+
+
+class Database(_azekura.Database):
+    """A database: one file with any number of tables.
+
+    >>> import azekura, os, tempfile
+    >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "people.azk"))
+    >>> born = db.table("born", key=str, value=int)
+    >>> born["ada"] = 1815
+    >>> born.put_many({"grace": 1906, "alan": 1912})
+    >>> list(born.prefix("a"))
+    [('ada', 1815), ('alan', 1912)]
+    >>> with db.begin() as tx:                  # all or nothing
+    ...     tx.table(born)["ada"] += 1
+    ...     tx.table(born).remove("alan")
+    >>> list(born.items(reverse=True))
+    [('grace', 1906), ('ada', 1816)]
+    >>> db.close()
+
+    memory_bytes: the budget for everything. durability: 'sync', commits are durable when they return, or
+    'eventual', within `eventual_delay` seconds. read_only: several processes may. create: whether to make
+    the file. exclusive: whether to fail if it exists. mapped: whether the file is read through a mapping.
+    """
+
+    def __init__(self, *arguments, **options):
+        super().__init__()
+        _open.add(self)
+
+    def transact(self, fn, retries=100):
+        """Calls `fn` with a write transaction, commits it, and gives what `fn` gave.
+
+        If another transaction has changed meanwhile what this one has read, all is done again with a new
+        one, so `fn` should change nothing else. After `retries` of these it is `Conflict`.
+
+        >>> import azekura, os, tempfile
+        >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "stock.azk"))
+        >>> stock = db.table("stock", key=str, value=int)
+        >>> stock["apples"] = 3
+        >>> def sell(tx):
+        ...     left = tx.table(stock)["apples"] - 1
+        ...     tx.table(stock)["apples"] = left
+        ...     return left
+        >>> db.transact(sell)
+        2
+        >>> db.close()
+        """
+        tries = 0
+        while True:
+            try:
+                with self.begin() as tx:
+                    result = fn(tx)
+                return result
+            except Conflict:
+                if tries >= retries:
+                    raise
+            tries += 1
+            if tries > _TRIES_AT_ONCE:
+                # Those who have met each other do not wait equally long.
+                pause = _PAUSE_FIRST_SECONDS * 2 ** min(tries - _TRIES_AT_ONCE, 16)
+                time.sleep(min(pause, _PAUSE_MAX_SECONDS) * random.uniform(0.3, 1))

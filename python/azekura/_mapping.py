@@ -1,0 +1,161 @@
+"""A database as `dbm` has it: one mapping of bytes, in a file."""
+
+import os
+from collections.abc import ItemsView, MutableMapping, ValuesView
+
+from ._database import Database
+
+
+class _Items(ItemsView):
+    def __iter__(self):
+        return self._mapping._table.items()
+
+
+class _Values(ValuesView):
+    def __iter__(self):
+        return self._mapping._table.values()
+
+
+class Mapping(MutableMapping):
+    """What `azekura.open` gives: a mapping from bytes to bytes. Text is taken as its UTF-8.
+
+    Iterating shows the records as they were when it began, so records may be added and deleted meanwhile.
+
+    >>> import azekura, os, tempfile
+    >>> with azekura.open(os.path.join(tempfile.mkdtemp(), "fruit.azk"), "c") as fruit:
+    ...     fruit["apple"] = "red"
+    ...     fruit[b"pear"] = b"green"
+    ...     fruit["apple"], len(fruit), fruit.keys(), "plum" in fruit
+    (b'red', 2, [b'apple', b'pear'], False)
+    """
+
+    def __init__(self, database, table):
+        self._database = database
+        self._table = table
+        # Where a walk by firstkey and nextkey is in a hash table: the key given last, and those to come.
+        self._last, self._rest = None, iter(())
+
+    def __getitem__(self, key):
+        return self._table[key]
+
+    def __setitem__(self, key, value):
+        self._table[key] = value
+
+    def __delitem__(self, key):
+        del self._table[key]
+
+    def __contains__(self, key):
+        return key in self._table
+
+    def __iter__(self):
+        return self._table.keys()
+
+    def __len__(self):
+        return self._table.count()
+
+    def __bool__(self):
+        return next(self._table.keys(), None) is not None
+
+    def get(self, key, default=None):
+        """The value of a key, or `default`."""
+        return self._table.get(key, default)
+
+    def keys(self):
+        """A list of all keys."""
+        return list(self._table.keys())
+
+    def items(self):
+        """A view of the records as pairs."""
+        return _Items(self)
+
+    def values(self):
+        """A view of the values."""
+        return _Values(self)
+
+    def setdefault(self, key, default=b""):
+        """The value of a key, which is set to `default` if it is absent, as one step."""
+        while True:
+            value = self._table.get(key)
+            if value is not None:
+                return value
+            self._table.add(key, default)
+
+    def clear(self):
+        """Removes all records."""
+        self._table.clear()
+
+    def firstkey(self):
+        """The first key, or None: where a walk by `nextkey` begins."""
+        self._rest = self._table.keys()
+        self._last = next(self._rest, None)
+        return self._last
+
+    def nextkey(self, key):
+        """The key after `key`, or None.
+
+        A walk that follows the keys one by one, as they are given, sees the mapping as it was at its
+        `firstkey`. A walk from any other key looks at it as it is now.
+        """
+        key = key.encode() if isinstance(key, str) else bytes(key)
+        if key != self._last:
+            self._rest = self._after(key)
+        self._last = next(self._rest, None)
+        return self._last
+
+    def _after(self, key):
+        if self._table.kind == "ordered":
+            return (found for found, _ in self._table.range(key + b"\0"))
+        rest = self._table.keys()
+        return rest if key in rest else iter(())
+
+    def sync(self):
+        """Returns when everything written so far is durable."""
+        self._database.sync()
+
+    def reorganize(self):
+        """Gives free space back to the file system."""
+        self._database.shrink()
+
+    def close(self):
+        """Makes everything durable and closes the file. A second time is no error."""
+        self._database.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def open(path, flag="r", *, kind=None, table="main", memory_bytes=256 << 20, durability="eventual"):
+    """Opens a file as `dbm` does and gives its table `table` as a mapping of bytes.
+
+    flag: 'r' to read, 'w' to read and write a file that exists, 'c' also makes it, 'n' also empties it.
+    What is written is durable within a second, at `sync` and at `close`; with durability='sync' each write
+    is when it returns. A new table is ordered unless kind='hash'.
+
+    >>> import os, shelve, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "shelf.azk")
+    >>> with shelve.Shelf(open(path, "c")) as shelf:
+    ...     shelf["point"] = {"x": 1, "y": 2}
+    >>> with shelve.Shelf(open(path)) as shelf:
+    ...     shelf["point"]["y"]
+    2
+    """
+    if flag not in ("r", "w", "c", "n"):
+        raise ValueError(f"flag is 'r', 'w', 'c' or 'n', not {flag!r}")
+    database = Database(
+        os.fspath(path),
+        memory_bytes=memory_bytes,
+        durability=durability,
+        read_only=flag == "r",
+        create=flag in ("c", "n"),
+    )
+    try:
+        if flag == "n":
+            for name in database.tables():
+                database.drop_table(name)
+        return Mapping(database, database.table(table, kind))
+    except BaseException:
+        database.close()
+        raise

@@ -1,0 +1,282 @@
+//! A database.
+
+use crate::codec::Codec;
+use crate::errors::{of_engine, wrong_argument};
+use crate::shared::Shared;
+use crate::table::{Table, View, kind_name};
+use crate::transaction::{Snapshot, Transaction};
+use azekura::{Db, Durability, Error, Isolation, Options, Progress, TableKind, WriteOptions};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const MEMORY_BYTES: u64 = 256 << 20;
+/// How often a caller is told how far a long call is.
+const PROGRESS_EVERY: Duration = Duration::from_millis(50);
+
+/// A database: one file with any number of tables.
+#[pyclass(module = "azekura", frozen, subclass, weakref)]
+pub struct Database {
+    db: Db,
+}
+
+fn durability_of(name: &str) -> PyResult<Durability> {
+    match name {
+        "sync" => Ok(Durability::Sync),
+        "eventual" => Ok(Durability::Eventual),
+        _ => Err(PyValueError::new_err(format!("durability is 'sync' or 'eventual', not {name:?}"))),
+    }
+}
+
+fn kind_of(name: &str) -> PyResult<TableKind> {
+    match name {
+        "ordered" => Ok(TableKind::Ordered),
+        "hash" => Ok(TableKind::Hash),
+        _ => Err(PyValueError::new_err(format!("a table's kind is 'ordered' or 'hash', not {name:?}"))),
+    }
+}
+
+fn isolation_of(name: &str) -> PyResult<Isolation> {
+    match name {
+        "serializable" => Ok(Isolation::Serializable),
+        "snapshot" => Ok(Isolation::Snapshot),
+        _ => Err(PyValueError::new_err(format!("isolation is 'serializable' or 'snapshot', not {name:?}"))),
+    }
+}
+
+/// Calls Python now and then with how much is done of how much; the first exception is kept, and ends the
+/// calls.
+struct Teller {
+    callback: Option<Py<PyAny>>,
+    told: Option<Instant>,
+    failed: Option<PyErr>,
+}
+
+impl Teller {
+    fn new(callback: Option<Py<PyAny>>) -> Teller {
+        Teller { callback, told: None, failed: None }
+    }
+
+    fn tell(&mut self, progress: Progress) {
+        let Some(callback) = &self.callback else { return };
+        let is_due =
+            self.told.is_none_or(|told| told.elapsed() >= PROGRESS_EVERY) || progress.done == progress.total;
+        if self.failed.is_none() && is_due {
+            let called = Python::attach(|py| callback.call1(py, (progress.done, progress.total)));
+            self.failed = called.err();
+            self.told = Some(Instant::now());
+        }
+    }
+
+    fn end(self) -> PyResult<()> {
+        self.failed.map_or(Ok(()), Err)
+    }
+}
+
+impl Database {
+    fn call<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&Db) -> azekura::Result<R> + Send) -> PyResult<R> {
+        py.detach(|| f(&self.db)).map_err(|error| of_engine(&error))
+    }
+}
+
+#[pymethods]
+impl Database {
+    #[new]
+    #[pyo3(signature = (path, *, memory_bytes = MEMORY_BYTES, durability = "sync", eventual_delay = 1.0,
+                        read_only = false, create = true, exclusive = false, mapped = true))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        memory_bytes: u64,
+        durability: &str,
+        eventual_delay: f64,
+        read_only: bool,
+        create: bool,
+        exclusive: bool,
+        mapped: bool,
+    ) -> PyResult<Database> {
+        let delay = Duration::try_from_secs_f64(eventual_delay)
+            .map_err(|error| PyValueError::new_err(format!("eventual_delay is {eventual_delay}: {error}")))?;
+        let options = Options::new()
+            .memory_bytes(memory_bytes)
+            .durability(durability_of(durability)?)
+            .eventual_delay(delay)
+            .read_only(read_only)
+            .create(create && !read_only)
+            .exclusive(exclusive)
+            .mapped(mapped);
+        let db = py.detach(|| options.open(&path)).map_err(|error| of_engine(&error))?;
+        Ok(Database { db })
+    }
+
+    /// The file.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.db.path().to_owned()
+    }
+
+    /// The table of a name, made if there is none. Without a kind it is the one that it has, and a new one
+    /// ordered. The types are not kept in the file: say them each time.
+    #[pyo3(signature = (name, kind = None, *, key = None, value = None))]
+    fn table(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        kind: Option<&str>,
+        key: Option<&Bound<'_, PyAny>>,
+        value: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Table> {
+        let kind = kind.map(kind_of).transpose()?;
+        let (keys, values) = (Codec::of_key(key)?, Codec::of_value(value)?);
+        let table = self.call(py, |db| match (kind, db.open_table(name)) {
+            (None, Ok(table)) => Ok(table),
+            (kind, _) => db.table(name, kind.unwrap_or(TableKind::Ordered)),
+        })?;
+        Ok(Table { table, db: self.db.clone(), view: View::Direct, keys, values })
+    }
+
+    /// The tables' names and kinds, by name.
+    fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tables = PyDict::new(py);
+        for info in py.detach(|| self.db.tables()) {
+            tables.set_item(info.name, kind_name(info.kind))?;
+        }
+        Ok(tables)
+    }
+
+    /// Removes a table with all its records.
+    fn drop_table(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.call(py, |db| db.drop_table(name))
+    }
+
+    /// Gives a table another name; handles stay good.
+    fn rename_table(&self, py: Python<'_>, old: &str, new: &str) -> PyResult<()> {
+        self.call(py, |db| db.rename_table(old, new))
+    }
+
+    /// Begins a write transaction.
+    #[pyo3(signature = (*, durability = None, isolation = "serializable"))]
+    fn begin(&self, py: Python<'_>, durability: Option<&str>, isolation: &str) -> PyResult<Transaction> {
+        let durability = durability.map(durability_of).transpose()?;
+        let options = WriteOptions { durability, isolation: isolation_of(isolation)? };
+        let txn = py.detach(|| self.db.write_with(options));
+        Ok(Transaction { db: self.db.clone(), txn: Arc::new(Shared::new(txn)) })
+    }
+
+    /// The database as it is now: what is read through it stays so.
+    fn snapshot(&self, py: Python<'_>) -> Snapshot {
+        let txn = py.detach(|| self.db.read());
+        Snapshot { db: self.db.clone(), txn: Arc::new(Shared::new(txn)) }
+    }
+
+    /// Returns when everything committed so far is durable.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.call(py, Db::sync)
+    }
+
+    /// Writes what is in memory to the file's runs. There is no need to.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.call(py, Db::flush)
+    }
+
+    /// Merges until every table is one level: reads are fastest then.
+    fn compact(&self, py: Python<'_>) -> PyResult<()> {
+        self.call(py, Db::compact)
+    }
+
+    /// Gives free space back to the file system; the file's length before and after. `progress` is called
+    /// with how many bytes are done, and of how many. What it raises is raised at the end.
+    #[pyo3(signature = (progress = None))]
+    fn shrink(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<(u64, u64)> {
+        let mut teller = Teller::new(callable(progress)?);
+        let report = self.call(py, |db| db.shrink(|progress| teller.tell(progress)))?;
+        teller.end()?;
+        Ok((report.before_bytes, report.after_bytes))
+    }
+
+    /// Reads and checks everything; gives what is wrong, line by line. `progress` as for `shrink`.
+    #[pyo3(signature = (progress = None))]
+    fn check<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let mut teller = Teller::new(callable(progress)?);
+        let report = self.call(py, |db| db.check(|progress| teller.tell(progress)))?;
+        teller.end()?;
+        PyList::new(py, report.problems)
+    }
+
+    /// The database in figures.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = py.detach(|| self.db.stats());
+        let figures = [
+            ("file_bytes", stats.file_bytes),
+            ("live_bytes", stats.live_bytes),
+            ("free_bytes", stats.free_bytes),
+            ("memtable_bytes", stats.memtable_bytes),
+            ("table_bytes", stats.table_bytes),
+            ("log_bytes", stats.log_bytes),
+            ("log_commits", stats.log_commits),
+            ("log_records", stats.log_records),
+            ("value_bytes", stats.value_bytes),
+            ("runs", stats.runs),
+            ("cache_bytes", stats.cache_bytes),
+            ("cache_misses", stats.cache_misses),
+            ("cache_evictions", stats.cache_evictions),
+            ("written_bytes", stats.written_bytes),
+            ("write_calls", stats.write_calls),
+            ("read_bytes", stats.read_bytes),
+            ("syncs", stats.syncs),
+            ("user_bytes", stats.user_bytes),
+            ("commits", stats.commits),
+            ("flushes", stats.flushes),
+            ("merges", stats.merges),
+            ("merged_records", stats.merged_records),
+            ("merge_ns", stats.merge_ns),
+            ("stalls", stats.stalls),
+            ("stall_ns", stats.stall_ns),
+        ];
+        let dict = PyDict::new(py);
+        figures.into_iter().try_for_each(|(name, figure)| dict.set_item(name, figure))?;
+        Ok(dict)
+    }
+
+    /// Closes the database for all who have a handle of it: everything is durable then. A second time is no
+    /// error.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match py.detach(|| self.db.try_close()) {
+            Ok(()) | Err(Error::Closed) => Ok(()),
+            Err(error) => Err(of_engine(&error)),
+        }
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<azekura.Database {:?}>", self.db.path())
+    }
+}
+
+fn callable(object: Option<Bound<'_, PyAny>>) -> PyResult<Option<Py<PyAny>>> {
+    match object {
+        Some(callback) if !callback.is_callable() => Err(wrong_argument("a callable", &callback)),
+        other => Ok(other.map(Bound::unbind)),
+    }
+}

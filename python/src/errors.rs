@@ -1,0 +1,83 @@
+//! The engine's errors as exceptions. The classes are in `azekura/_errors.py`, where they have the bases that
+//! Python programmers expect; here they are found by the error's stable number.
+
+use azekura::Error;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+
+/// Numbers that are no error of the engine.
+const OVER: u32 = 1000;
+const WRONG_FORM: u32 = 13;
+
+/// Why a call failed.
+pub enum Failure {
+    /// What the engine says.
+    Engine(Error),
+    /// The transaction was committed or rolled back.
+    Over,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Engine(error)
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> PyErr {
+        match failure {
+            Failure::Engine(error) => of_engine(&error),
+            Failure::Over => raised(OVER, "the transaction is over: it was committed or rolled back", None),
+        }
+    }
+}
+
+/// The exception for an error of the engine.
+pub fn of_engine(error: &Error) -> PyErr {
+    let errno = match error {
+        Error::Io { source, .. } => source.raw_os_error(),
+        _ => None,
+    };
+    raised(error.code(), &error.to_string(), errno)
+}
+
+/// Bytes in the file are not what the table's types say.
+pub fn wrong_form(detail: &str) -> PyErr {
+    raised(WRONG_FORM, &format!("wrong type: {detail}"), None)
+}
+
+/// An argument of another type than the one that is due.
+pub fn wrong_argument(due: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    let found = given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!("{due} is due here, not {found}"))
+}
+
+fn raised(number: u32, message: &str, errno: Option<i32>) -> PyErr {
+    Python::attach(|py| match exception(py, number, message, errno) {
+        Ok(value) => PyErr::from_value(value),
+        Err(error) => error,
+    })
+}
+
+fn exception<'py>(
+    py: Python<'py>,
+    number: u32,
+    message: &str,
+    errno: Option<i32>,
+) -> PyResult<Bound<'py, PyAny>> {
+    static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make =
+        MAKE.get_or_try_init(py, || py.import("azekura._errors")?.getattr("make").map(Bound::unbind))?;
+    make.bind(py).call((number, message, errno), None::<&Bound<'py, PyDict>>)
+}
+
+/// A missing key, as mappings say it.
+pub fn missing(key: &Bound<'_, PyAny>) -> PyErr {
+    // In a tuple of its own: a key that is a tuple would be taken for several arguments.
+    match PyTuple::new(key.py(), [key]) {
+        Ok(arguments) => pyo3::exceptions::PyKeyError::new_err(arguments.unbind()),
+        Err(error) => error,
+    }
+}

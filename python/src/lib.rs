@@ -1,0 +1,36 @@
+//! The extension module behind the Python package `azekura`, over the engine's public API.
+//!
+//! - `codec`: Python's keys and values as bytes, in an order that fits.
+//! - `errors`: one exception class for each error; the classes are Python's (`azekura/_errors.py`).
+//! - `shared`: transactions that several threads may hold.
+//! - `batch`: many records in one call.
+//! - `records`: iterators, which fetch some hundred records at a time.
+//! - `database`, `table`, `transaction`: the classes.
+//!
+//! All work of the engine is done without the interpreter's lock. No Python code runs while a transaction's
+//! lock is held, so no thread can wait for itself.
+
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
+mod batch;
+mod codec;
+mod database;
+mod errors;
+mod records;
+mod shared;
+mod table;
+mod transaction;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _azekura {
+    #[pymodule_export]
+    use crate::database::Database;
+    #[pymodule_export]
+    use crate::records::Records;
+    #[pymodule_export]
+    use crate::table::Table;
+    #[pymodule_export]
+    use crate::transaction::{Snapshot, Transaction};
+}

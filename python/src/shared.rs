@@ -1,0 +1,43 @@
+//! A transaction that several threads may hold: one uses it at a time, the others wait.
+//!
+//! The lock is taken and released while the thread is detached from the interpreter, so whoever holds it
+//! never waits for one that waits here. In a forked child the holder may not be there: the child is refused
+//! instead of left waiting.
+
+use crate::errors::Failure;
+use azekura::{Error, Result};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// Something that is there until somebody takes it.
+pub struct Shared<T> {
+    held: Mutex<Option<T>>,
+    process: u32,
+}
+
+impl<T> Shared<T> {
+    /// Holds `value`.
+    pub fn new(value: T) -> Shared<T> {
+        Shared { held: Mutex::new(Some(value)), process: std::process::id() }
+    }
+
+    /// Uses it. REQUIRES: the thread is detached.
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> Result<R>) -> std::result::Result<R, Failure> {
+        let mut held = self.lock()?;
+        let value = held.as_mut().ok_or(Failure::Over)?;
+        Ok(f(value)?)
+    }
+
+    /// Takes it out; the others find it over. REQUIRES: the thread is detached.
+    pub fn take(&self) -> std::result::Result<T, Failure> {
+        self.lock()?.take().ok_or(Failure::Over)
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, Option<T>>> {
+        match self.held.try_lock() {
+            Ok(held) => Ok(held),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if std::process::id() != self.process => Err(Error::Forked),
+            Err(TryLockError::WouldBlock) => Ok(self.held.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+}

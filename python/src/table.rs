@@ -1,0 +1,404 @@
+//! A table, as it is now or as a transaction sees it.
+
+use crate::batch::{Found, Keys, put_all, put_into};
+use crate::codec::Codec;
+use crate::errors::{Failure, missing, of_engine};
+use crate::records::{Records, What};
+use crate::shared::Shared;
+use azekura::{Cursor, Db, Error, ReadTxn, Result, TableKind, WriteTxn};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyType};
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::sync::Arc;
+
+/// Through what a table is read and written.
+#[derive(Clone)]
+pub enum View {
+    /// Each call is a transaction of its own.
+    Direct,
+    /// A snapshot.
+    Read(Arc<Shared<ReadTxn>>),
+    /// A write transaction.
+    Write(Arc<Shared<WriteTxn>>),
+}
+
+/// A table: a mapping from keys to values, in the order of the keys or of their hashes.
+///
+/// >>> import azekura, os, tempfile
+/// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+/// >>> heights = db.table("heights", key=tuple[str, int], value=float)
+/// >>> heights.put_many({("ada", 10): 1.40, ("ada", 20): 1.65, ("bob", 10): 1.38})
+/// >>> heights["ada", 20], heights.get(("bob", 20)), ("bob", 10) in heights
+/// (1.65, None, True)
+/// >>> list(heights.prefix(("ada",)))
+/// [(('ada', 10), 1.4), (('ada', 20), 1.65)]
+/// >>> list(heights.range(("ada", 20), ("bob", 11), reverse=True))
+/// [(('bob', 10), 1.38), (('ada', 20), 1.65)]
+/// >>> heights.get_many([("bob", 10), ("eve", 1)])
+/// [1.38, None]
+/// >>> visits = db.table("visits", "hash", key=str, value=int)
+/// >>> visits.increment("home"), visits.increment("home", 5), visits.add("home", 1)
+/// (1, 6, False)
+/// >>> visits.compare_and_swap("home", 6, 7), visits.take("home"), visits.count()
+/// (True, 7, 0)
+/// >>> db.close()
+#[pyclass(module = "azekura", frozen)]
+pub struct Table {
+    /// The engine's handle.
+    pub table: azekura::Table,
+    /// Its database.
+    pub db: Db,
+    /// Through what it is used.
+    pub view: View,
+    /// How its keys are written.
+    pub keys: Codec,
+    /// How its values are written.
+    pub values: Codec,
+}
+
+/// One end of a range, in bytes.
+type End<'a> = std::ops::Bound<&'a [u8]>;
+
+impl Table {
+    fn reads<R: Send>(
+        &self,
+        py: Python<'_>,
+        direct: impl FnOnce(&azekura::Table) -> Result<R> + Send,
+        read: impl FnOnce(&ReadTxn, &azekura::Table) -> Result<R> + Send,
+        write: impl FnOnce(&mut WriteTxn, &azekura::Table) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        let table = &self.table;
+        let done = match &self.view {
+            View::Direct => py.detach(|| direct(table).map_err(Failure::from)),
+            View::Read(txn) => py.detach(|| txn.with(|txn| read(txn, table))),
+            View::Write(txn) => py.detach(|| txn.with(|txn| write(txn, table))),
+        };
+        Ok(done?)
+    }
+
+    fn writes<R: Send>(
+        &self,
+        py: Python<'_>,
+        direct: impl FnOnce(&azekura::Table) -> Result<R> + Send,
+        write: impl FnOnce(&mut WriteTxn, &azekura::Table) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        self.reads(py, direct, |_, _| Err(Error::ReadOnly), write)
+    }
+
+    fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = key.py();
+        let bytes = self.keys.key(key)?;
+        let k = bytes.as_ref();
+        let found = self.reads(py, |t| t.get(k), |txn, t| txn.get(t, k), |txn, t| txn.get(t, k))?;
+        found.map(|value| self.values.value_object(py, &value)).transpose()
+    }
+
+    fn contains(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let bytes = self.keys.key(key)?;
+        let k = bytes.as_ref();
+        self.reads(key.py(), |t| t.contains(k), |txn, t| txn.contains(t, k), |txn, t| txn.contains(t, k))
+    }
+
+    fn records(&self, cursor: Cursor, what: What, reverse: bool) -> Records {
+        Records::new(cursor, what, reverse, self.keys.clone(), self.values.clone())
+    }
+
+    fn walk(&self, py: Python<'_>, what: What, reverse: bool) -> PyResult<Records> {
+        let walk = |mut cursor: Cursor| {
+            if reverse {
+                cursor.seek_last();
+            }
+            cursor
+        };
+        let cursor =
+            self.reads(py, |t| t.cursor(), |txn, t| txn.cursor(t), |txn, t| txn.cursor(t)).map(walk)?;
+        Ok(self.records(cursor, what, reverse))
+    }
+
+    /// Numbers and JSON cannot be appended to, and only numbers of eight bytes be incremented.
+    fn expect_value(&self, operation: &str, fits: &[Codec]) -> PyResult<()> {
+        if fits.contains(&self.values) {
+            return Ok(());
+        }
+        Err(PyTypeError::new_err(format!(
+            "{operation} is not for values of this table's type, {:?}",
+            self.values
+        )))
+    }
+}
+
+fn ends<'a>(lo: Option<&'a [u8]>, hi: Option<&'a [u8]>) -> (End<'a>, End<'a>) {
+    (lo.map_or(Unbounded, Included), hi.map_or(Unbounded, Excluded))
+}
+
+#[pymethods]
+impl Table {
+    /// The table's name; empty if it was dropped.
+    #[getter]
+    fn name(&self, py: Python<'_>) -> String {
+        py.detach(|| self.table.name())
+    }
+
+    /// 'ordered' or 'hash'.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        kind_name(self.table.kind())
+    }
+
+    /// The value of a key, or `default`.
+    #[pyo3(signature = (key, default = None))]
+    fn get<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(self.find(key)?.or(default))
+    }
+
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.find(key)?.ok_or_else(|| missing(key))
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.contains(key)
+    }
+
+    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.put(key, value)
+    }
+
+    fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bytes = self.keys.key(key)?;
+        let k = bytes.as_ref();
+        let remove = |txn: &mut WriteTxn, t: &azekura::Table| {
+            let there = txn.contains(t, k)?;
+            if there { txn.remove(t, k).map(|()| true) } else { Ok(false) }
+        };
+        match self.writes(key.py(), |t| self.db.transact(|txn| remove(txn, t)), remove)? {
+            true => Ok(()),
+            false => Err(missing(key)),
+        }
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
+        self.walk(py, What::Keys, false)
+    }
+
+    /// Sets the value of a key.
+    fn put(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(value)?);
+        let (k, v) = (key_bytes.as_ref(), value_bytes.as_ref());
+        self.writes(key.py(), |t| t.put(k, v), |txn, t| txn.put(t, k, v))
+    }
+
+    /// Removes a key, whether it is there or not.
+    fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bytes = self.keys.key(key)?;
+        let k = bytes.as_ref();
+        self.writes(key.py(), |t| t.remove(k), |txn, t| txn.remove(t, k))
+    }
+
+    /// Sets the value of a key only if it is absent; whether it was.
+    fn add(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(value)?);
+        let (k, v) = (key_bytes.as_ref(), value_bytes.as_ref());
+        self.writes(key.py(), |t| t.add(k, v), |txn, t| txn.add(t, k, v))
+    }
+
+    /// Sets the value of a key only if it is present; whether it was.
+    fn replace(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(value)?);
+        let (k, v) = (key_bytes.as_ref(), value_bytes.as_ref());
+        self.writes(key.py(), |t| t.replace(k, v), |txn, t| txn.replace(t, k, v))
+    }
+
+    /// Appends to the value of a key; an absent one counts as empty.
+    fn append(&self, key: &Bound<'_, PyAny>, suffix: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.expect_value("append", &[Codec::Bytes, Codec::Str])?;
+        let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(suffix)?);
+        let (k, v) = (key_bytes.as_ref(), value_bytes.as_ref());
+        self.writes(key.py(), |t| t.append(k, v), |txn, t| txn.append(t, k, v))
+    }
+
+    /// Adds to a number (an int, or eight bytes, little-endian; absent = 0; sums wrap) and gives the sum.
+    #[pyo3(signature = (key, delta = 1))]
+    fn increment(&self, key: &Bound<'_, PyAny>, delta: i64) -> PyResult<i64> {
+        self.expect_value("increment", &[Codec::Bytes, Codec::Int])?;
+        let bytes = self.keys.key(key)?;
+        let k = bytes.as_ref();
+        self.writes(key.py(), |t| t.increment(k, delta), |txn, t| txn.increment(t, k, delta))
+    }
+
+    /// Replaces the value of a key by `new` only if it is `expected`; whether it was. None is an absent key.
+    fn compare_and_swap(
+        &self,
+        key: &Bound<'_, PyAny>,
+        expected: Option<&Bound<'_, PyAny>>,
+        new: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let bytes = self.keys.key(key)?;
+        let expected = expected.map(|value| self.values.value(value)).transpose()?;
+        let new = new.map(|value| self.values.value(value)).transpose()?;
+        let (k, e, n) =
+            (bytes.as_ref(), expected.as_ref().map(AsRef::as_ref), new.as_ref().map(AsRef::as_ref));
+        self.writes(key.py(), |t| t.compare_and_swap(k, e, n), |txn, t| txn.compare_and_swap(t, k, e, n))
+    }
+
+    /// Removes a key and gives its value, or `default` if it was not there.
+    #[pyo3(signature = (key, default = None))]
+    fn take<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let bytes = self.keys.key(key)?;
+        let k = bytes.as_ref();
+        let found = self.writes(key.py(), |t| t.take(k), |txn, t| txn.take(t, k))?;
+        Ok(found.map(|value| self.values.value_object(key.py(), &value)).transpose()?.or(default))
+    }
+
+    /// The records from `lo` on and below `hi`, as pairs. Ordered tables only.
+    #[pyo3(signature = (lo = None, hi = None, reverse = false))]
+    fn range(
+        &self,
+        py: Python<'_>,
+        lo: Option<&Bound<'_, PyAny>>,
+        hi: Option<&Bound<'_, PyAny>>,
+        reverse: bool,
+    ) -> PyResult<Records> {
+        let lo = lo.map(|key| self.keys.bound(key)).transpose()?;
+        let hi = hi.map(|key| self.keys.bound(key)).transpose()?;
+        let (from, to) = ends(lo.as_ref().map(AsRef::as_ref), hi.as_ref().map(AsRef::as_ref));
+        let mut cursor = self.reads(
+            py,
+            |t| t.range(from, to),
+            |txn, t| txn.range(t, from, to),
+            |txn, t| txn.range(t, from, to),
+        )?;
+        if reverse {
+            cursor.seek_last();
+        }
+        Ok(self.records(cursor, What::Items, reverse))
+    }
+
+    /// The records whose keys begin so, as pairs. Ordered tables only.
+    #[pyo3(signature = (prefix, reverse = false))]
+    fn prefix(&self, prefix: &Bound<'_, PyAny>, reverse: bool) -> PyResult<Records> {
+        let bytes = self.keys.prefix(prefix)?;
+        let p = bytes.as_ref();
+        let py = prefix.py();
+        let mut cursor =
+            self.reads(py, |t| t.prefix(p), |txn, t| txn.prefix(t, p), |txn, t| txn.prefix(t, p))?;
+        if reverse {
+            cursor.seek_last();
+        }
+        Ok(self.records(cursor, What::Items, reverse))
+    }
+
+    /// All records, as pairs.
+    #[pyo3(signature = (reverse = false))]
+    fn items(&self, py: Python<'_>, reverse: bool) -> PyResult<Records> {
+        self.walk(py, What::Items, reverse)
+    }
+
+    /// All keys.
+    #[pyo3(signature = (reverse = false))]
+    fn keys(&self, py: Python<'_>, reverse: bool) -> PyResult<Records> {
+        self.walk(py, What::Keys, reverse)
+    }
+
+    /// All values, in the order of their keys.
+    #[pyo3(signature = (reverse = false))]
+    fn values(&self, py: Python<'_>, reverse: bool) -> PyResult<Records> {
+        self.walk(py, What::Values, reverse)
+    }
+
+    /// How many records there are. Cheap where the table has settled, else a scan.
+    fn count(&self, py: Python<'_>) -> PyResult<u64> {
+        self.reads(py, |t| t.count(), |txn, t| txn.count(t), |txn, t| txn.count(t))
+    }
+
+    /// Removes all records.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        self.writes(py, |t| t.clear(), |txn, t| txn.clear(t))
+    }
+
+    /// Removes the records from `lo` on and below `hi`. Ordered tables only.
+    #[pyo3(signature = (lo = None, hi = None))]
+    fn remove_range(
+        &self,
+        py: Python<'_>,
+        lo: Option<&Bound<'_, PyAny>>,
+        hi: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let lo = lo.map(|key| self.keys.bound(key)).transpose()?;
+        let hi = hi.map(|key| self.keys.bound(key)).transpose()?;
+        let (from, to) = ends(lo.as_ref().map(AsRef::as_ref), hi.as_ref().map(AsRef::as_ref));
+        self.writes(py, |t| t.remove_range(from, to), |txn, t| txn.remove_range(t, from, to))
+    }
+
+    /// Sets the values of many keys in one transaction: of a dict, of pairs, of two sequences, or of two
+    /// buffers with a record in each row.
+    #[pyo3(signature = (records, values = None))]
+    fn put_many(
+        &self,
+        py: Python<'_>,
+        records: &Bound<'_, PyAny>,
+        values: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let codecs = (&self.keys, &self.values);
+        match &self.view {
+            View::Read(_) => Err(of_engine(&Error::ReadOnly)),
+            View::Write(txn) => {
+                put_all(records, values, codecs, |some| txn.with(|txn| put_into(txn, &self.table, some)))
+            }
+            View::Direct => {
+                let txn = Shared::new(self.db.write());
+                put_all(records, values, codecs, |some| txn.with(|txn| put_into(txn, &self.table, some)))?;
+                Ok(py.detach(|| -> std::result::Result<(), Failure> { Ok(txn.take()?.commit()?) })?)
+            }
+        }
+    }
+
+    /// The values of many keys, in their order, with None where there is none: much faster than one by one.
+    fn get_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = keys.py();
+        let keys = Keys::of(keys, &self.keys)?;
+        let gather = |read: &ReadTxn, t: &azekura::Table| {
+            let parts = keys.parts();
+            let mut found = Found::of(parts.len());
+            read.get_many_with(t, &parts, |i, value| found.set(i, value))?;
+            Ok(found)
+        };
+        let written = |txn: &mut WriteTxn, t: &azekura::Table| {
+            let values = txn.get_many(t, &keys.parts())?;
+            let mut found = Found::of(values.len());
+            values.iter().enumerate().for_each(|(i, value)| found.set(i, value.as_deref()));
+            Ok(found)
+        };
+        let found = self.reads(py, |t| gather(&self.db.read(), t), gather, written)?;
+        found.list(py, &self.values)
+    }
+
+    /// For annotations: `Table[str, int]`.
+    #[classmethod]
+    fn __class_getitem__<'py>(
+        class: &Bound<'py, PyType>,
+        types: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        class.py().import("types")?.call_method1("GenericAlias", (class, types))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("<azekura.Table {:?} ({})>", self.name(py), self.kind())
+    }
+}
+
+/// What Python calls a kind.
+pub fn kind_name(kind: TableKind) -> &'static str {
+    match kind {
+        TableKind::Ordered => "ordered",
+        TableKind::Hash => "hash",
+    }
+}

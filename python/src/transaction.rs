@@ -1,0 +1,158 @@
+//! Write transactions and snapshots.
+
+use crate::codec::Codec;
+use crate::errors::{Failure, wrong_argument};
+use crate::shared::Shared;
+use crate::table::{Table, View};
+use azekura::{Db, ReadTxn, WriteTxn};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// The table of a name, or of a handle whose types it keeps, as a transaction sees it.
+fn within(
+    db: &Db,
+    table: &Bound<'_, PyAny>,
+    key: Option<&Bound<'_, PyAny>>,
+    value: Option<&Bound<'_, PyAny>>,
+    view: View,
+) -> PyResult<Table> {
+    if let Ok(handle) = table.cast::<Table>() {
+        let handle = handle.get();
+        let keys = key.map_or_else(|| Ok(handle.keys.clone()), |spec| Codec::of_key(Some(spec)))?;
+        let values = value.map_or_else(|| Ok(handle.values.clone()), |spec| Codec::of_value(Some(spec)))?;
+        return Ok(Table { table: handle.table.clone(), db: handle.db.clone(), view, keys, values });
+    }
+    let name: String = table.extract().map_err(|_| wrong_argument("a table or its name", table))?;
+    let found = table.py().detach(|| db.open_table(&name)).map_err(Failure::from)?;
+    let (keys, values) = (Codec::of_key(key)?, Codec::of_value(value)?);
+    Ok(Table { table: found, db: db.clone(), view, keys, values })
+}
+
+/// A write transaction: all of it happens, or nothing.
+///
+/// As a context manager it commits at the end of the block, and rolls back if an exception leaves it.
+///
+/// >>> import azekura, os, tempfile
+/// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+/// >>> accounts = db.table("accounts", key=str, value=int)
+/// >>> with db.begin() as tx:
+/// ...     view = tx.table(accounts)
+/// ...     view["alice"], view["bob"] = -5, 5
+/// >>> list(accounts.items())
+/// [('alice', -5), ('bob', 5)]
+/// >>> db.close()
+#[pyclass(module = "azekura", frozen)]
+pub struct Transaction {
+    /// The database.
+    pub db: Db,
+    /// The engine's transaction.
+    pub txn: Arc<Shared<WriteTxn>>,
+}
+
+impl Transaction {
+    fn end(&self) -> Result<(), Failure> {
+        Ok(self.txn.take()?.commit()?)
+    }
+}
+
+#[pymethods]
+impl Transaction {
+    /// The table of a name, or of a Table, as this transaction sees it; what is written to it is the
+    /// transaction's.
+    #[pyo3(signature = (table, *, key = None, value = None))]
+    fn table(
+        &self,
+        table: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        value: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Table> {
+        within(&self.db, table, key, value, View::Write(self.txn.clone()))
+    }
+
+    /// Makes all writes visible at once, and durable. Raises Conflict, and writes nothing, if another
+    /// transaction has changed meanwhile what this one has read.
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| self.end())?)
+    }
+
+    /// Forgets all writes.
+    fn rollback(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| self.txn.take().map(WriteTxn::rollback))?)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let ended = match kind.is_none() {
+            true => py.detach(|| self.end()),
+            false => py.detach(|| self.txn.take().map(WriteTxn::rollback)),
+        };
+        match ended {
+            // Who has ended it inside the block is content.
+            Ok(()) | Err(Failure::Over) => Ok(false),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// The database as it was at one moment.
+///
+/// >>> import azekura, os, tempfile
+/// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+/// >>> table = db.table("t")
+/// >>> with db.snapshot() as before:
+/// ...     table["a"] = "1"
+/// ...     "a" in before.table(table), "a" in table
+/// (False, True)
+/// >>> db.close()
+#[pyclass(module = "azekura", frozen)]
+pub struct Snapshot {
+    /// The database.
+    pub db: Db,
+    /// The engine's transaction.
+    pub txn: Arc<Shared<ReadTxn>>,
+}
+
+#[pymethods]
+impl Snapshot {
+    /// The table of a name, or of a Table, as it was then.
+    #[pyo3(signature = (table, *, key = None, value = None))]
+    fn table(
+        &self,
+        table: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        value: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Table> {
+        within(&self.db, table, key, value, View::Read(self.txn.clone()))
+    }
+
+    /// Lets go of the snapshot, and of the space that it holds.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match py.detach(|| self.txn.take().map(drop)) {
+            Ok(()) | Err(Failure::Over) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+}

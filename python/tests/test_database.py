@@ -1,0 +1,339 @@
+"""Databases: tables, transactions, upkeep, errors, threads, forks."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import azekura
+from tests.common import TestCase
+
+
+class Tables(TestCase):
+    def test_made_renamed_dropped(self):
+        db = self.database()
+        db.table("a")
+        db.table("b", "hash")
+        self.assertEqual(db.tables(), {"a": "ordered", "b": "hash"})
+        self.assertEqual(db.table("b").kind, "hash")
+        with self.assertRaises(azekura.WrongType):
+            db.table("b", "ordered")
+        handle = db.table("a")
+        db.rename_table("a", "c")
+        self.assertEqual(handle.name, "c")
+        with self.assertRaises(azekura.TableExists):
+            db.rename_table("c", "b")
+        db.drop_table("c")
+        for gone in (lambda: handle.get("x"), lambda: db.drop_table("c"), lambda: handle.put("x", "y")):
+            with self.assertRaises(azekura.NoSuchTable):
+                gone()
+        with self.assertRaises(azekura.WrongType):
+            db.table("b").range("a", "b")
+        with self.assertRaises(azekura.TooLarge):
+            db.table("x" * 256)
+        with self.assertRaises(ValueError):
+            db.table("x", "heap")
+
+    def test_upkeep(self):
+        db = self.database()
+        table = db.table("t", key=int)
+        table.put_many((n, b"x" * 100) for n in range(20_000))
+        db.sync()
+        db.flush()
+        table.remove_range(0, 19_000)
+        db.compact()
+        told = []
+        before, after = db.shrink(progress=lambda done, total: told.append((done, total)))
+        self.assertLess(after, before)
+        self.assertEqual(db.check(progress=lambda done, total: told.append((done, total))), [])
+        self.assertTrue(told)
+        self.assertTrue(all(0 <= done <= total for done, total in told))
+        self.assertGreater(db.stats()["commits"], 0)
+        with self.assertRaises(ZeroDivisionError):
+            db.check(progress=lambda done, total: 1 // 0)
+        with self.assertRaises(TypeError):
+            db.check(progress=7)
+
+    def test_damage_is_found(self):
+        with azekura.Database(self.path) as db:
+            db.table("t").put_many((f"{n}", os.urandom(50)) for n in range(2000))
+        with open(self.path, "r+b") as file:
+            file.seek(os.path.getsize(self.path) // 2)
+            file.write(b"damage")
+        with azekura.Database(self.path) as db:
+            self.assertTrue(db.check())
+            with self.assertRaises(azekura.Corrupt):
+                list(db.table("t").items())
+
+
+class Errors(TestCase):
+    def test_opening(self):
+        with self.assertRaises(azekura.CannotOpen):
+            azekura.Database(self.path, create=False)
+        with self.assertRaises(OSError):
+            azekura.Database(self.path, read_only=True)
+        self.assertFalse(os.path.exists(self.path))
+        db = self.database()
+        with self.assertRaises(azekura.Locked) as raised:
+            azekura.Database(self.path)
+        self.assertIsInstance(raised.exception, OSError)
+        self.assertIsInstance(raised.exception, azekura.Error)
+        db.close()
+        with self.assertRaises(azekura.CannotOpen):
+            azekura.Database(self.path, exclusive=True)
+        other = os.path.join(self.folder, "other")
+        with open(other, "w") as file:
+            file.write("something else" * 1000)
+        with self.assertRaises(azekura.NotADatabase):
+            azekura.Database(other)
+        for wrong in ({"durability": "never"}, {"eventual_delay": -1}, {"memory_bytes": 1}):
+            with self.assertRaises(ValueError):
+                azekura.Database(self.path, **wrong)
+        with self.assertRaises(TypeError):
+            azekura.Database(self.path, cache=1)
+        with self.assertRaises(TypeError):
+            azekura.Database(7)
+
+    def test_closed(self):
+        db = azekura.Database(self.path)
+        table = db.table("t")
+        table.put_many((f"{n}", "") for n in range(1000))
+        walk, tx, snapshot = iter(table), db.begin(), db.snapshot()
+        tx.table(table)["x"] = "y"
+        next(walk)
+        db.close()
+        db.close()
+        for use in (
+            lambda: table.get("1"),
+            lambda: table.put("1", "2"),
+            lambda: list(walk),
+            lambda: tx.commit(),
+            lambda: snapshot.table("t"),
+            lambda: snapshot.table(table).get("1"),
+            lambda: db.table("t"),
+            lambda: db.sync(),
+            lambda: db.check(),
+            lambda: table.get_many(["1"]),
+            lambda: table.put_many([("1", "2")]),
+        ):
+            with self.assertRaises(azekura.Closed):
+                use()
+
+    def test_read_only(self):
+        with azekura.Database(self.path) as db:
+            db.table("t")["a"] = "1"
+        with azekura.Database(self.path, read_only=True) as one, azekura.Database(self.path, read_only=True) as two:
+            self.assertEqual(one.table("t")["a"], two.table("t")["a"])
+            with self.assertRaises(azekura.ReadOnly):
+                one.table("t")["a"] = "2"
+            with self.assertRaises(azekura.ReadOnly):
+                one.table("new")
+
+    def test_limits(self):
+        table = self.database().table("t")
+        with self.assertRaises(azekura.TooLarge):
+            table[b"k" * 65_537] = b""
+        with self.assertRaises(ValueError):
+            table.put_many([(b"k" * 65_537, b"")])
+
+
+class Transactions(TestCase):
+    def test_all_or_nothing(self):
+        db = self.database()
+        a, b = db.table("a", value=int), db.table("b", "hash", key=int, value=str)
+        with db.begin() as tx:
+            tx.table(a)["x"] = 1
+            tx.table(b).put_many({1: "one", 2: "two"})
+            self.assertEqual(tx.table(a)["x"], 1)
+            self.assertEqual(tx.table("a").count(), 1)
+            self.assertEqual(tx.table(b).get_many([2, 3]), ["two", None])
+            self.assertEqual(a.count(), 0)
+        self.assertEqual((a["x"], b[2]), (1, "two"))
+        with self.assertRaises(ZeroDivisionError), db.begin() as tx:
+            tx.table(a)["x"] = 1 // 0
+        with self.assertRaises(RuntimeError), db.begin() as tx:
+            tx.table(a)["x"] = 2
+            del tx.table(b)[1]
+            raise RuntimeError
+        self.assertEqual((a["x"], b[1]), (1, "one"))
+        with db.begin(durability="sync", isolation="snapshot") as tx:
+            view = tx.table(a)
+            view["x"] = 3
+            tx.rollback()
+        self.assertEqual(a["x"], 1)
+        for use in (lambda: view["x"], tx.commit, tx.rollback, lambda: tx.table(a).put("x", 1)):
+            with self.assertRaises(azekura.TransactionOver):
+                use()
+        for wrong in ({"durability": "x"}, {"isolation": "x"}):
+            with self.assertRaises(ValueError):
+                db.begin(**wrong)
+        with self.assertRaises(azekura.NoSuchTable):
+            db.begin().table("none")
+        with self.assertRaises(TypeError):
+            db.begin().table(7)
+
+    def test_tables_of_other_databases(self):
+        other = self.enterContext(azekura.Database(self.path + "2")).table("t")
+        db = self.database()
+        with self.assertRaises(azekura.Invalid):
+            db.begin().table(other).put("a", "b")
+
+    def test_snapshots(self):
+        db = self.database()
+        table = db.table("t", key=int, value=int)
+        table.put_many((n, n) for n in range(100))
+        with db.snapshot() as snapshot:
+            view = snapshot.table(table)
+            table.clear()
+            self.assertEqual(view.count(), 100)
+            self.assertEqual(view[7], 7)
+            self.assertEqual(view.get_many([8, 100]), [8, None])
+            self.assertEqual(list(view.range(3, 5)), [(3, 3), (4, 4)])
+            with self.assertRaises(azekura.ReadOnly):
+                view[1] = 1
+            with self.assertRaises(azekura.ReadOnly):
+                view.put_many([(1, 1)])
+        with self.assertRaises(azekura.TransactionOver):
+            view.count()
+        self.assertEqual(table.count(), 0)
+
+    def test_conflicts(self):
+        db = self.database()
+        table = db.table("t", key=str, value=int)
+        table["n"] = 0
+        tx = db.begin()
+        tx.table(table)["n"] += 1
+        table["n"] = 5
+        with self.assertRaises(azekura.Conflict):
+            tx.commit()
+        self.assertEqual(table["n"], 5)
+
+        calls = []
+
+        def disturbed(tx):
+            calls.append(tx.table(table)["n"])
+            tx.table(table)["n"] = calls[-1] + 1
+            if len(calls) < 8:
+                table["n"] += 10
+            return "done"
+
+        self.assertEqual(db.transact(disturbed), "done")
+        self.assertEqual(calls, [5, 15, 25, 35, 45, 55, 65, 75])
+        self.assertEqual(table["n"], 76)
+
+        def always(tx):
+            tx.table(table)["n"] += 1
+            table["n"] += 1
+
+        with self.assertRaises(azekura.Conflict):
+            db.transact(always, retries=3)
+        self.assertEqual(table["n"], 80)
+        with self.assertRaises(ZeroDivisionError):
+            db.transact(lambda tx: 1 // 0)
+
+
+class Threads(TestCase):
+    def run_all(self, work, threads=6):
+        failures = []
+
+        def guarded(number):
+            try:
+                work(number)
+            except BaseException as failure:
+                failures.append(failure)
+
+        running = [threading.Thread(target=guarded, args=(number,)) for number in range(threads)]
+        [thread.start() for thread in running]
+        [thread.join() for thread in running]
+        self.assertEqual(failures, [])
+
+    def test_counting_together(self):
+        db = self.database()
+        table = db.table("t", value=int)
+
+        def add_one(tx):
+            tx.table(table)["n"] = tx.table(table).get("n", 0) + 1
+
+        def work(number):
+            for _ in range(100):
+                db.transact(add_one, retries=10_000)
+                table.increment("m")
+
+        self.run_all(work)
+        self.assertEqual((table["n"], table["m"]), (600, 600))
+
+    def test_one_transaction_in_many_threads(self):
+        db = self.database()
+        table = db.table("t", key=int, value=int)
+        tx = db.begin()
+        shared, snapshot = tx.table(table), db.snapshot().table(table)
+
+        def work(number):
+            for n in range(500):
+                shared[number * 1000 + n] = n
+                self.assertNotIn(n, snapshot)
+            self.assertGreaterEqual(len(list(shared.range(number * 1000))), 500)
+
+        self.run_all(work)
+        tx.commit()
+        self.assertEqual(table.count(), 3000)
+
+    def test_closing_under_way(self):
+        db = azekura.Database(self.path, durability="eventual")
+        table = db.table("t", key=int, value=int)
+        begun = threading.Barrier(6)
+
+        def work(number):
+            begun.wait()
+            try:
+                for n in range(1_000_000):
+                    if number == 0 and n == 200:
+                        db.close()
+                    table[n] = number
+                    table.get(n)
+            except azekura.Closed:
+                return
+            self.fail("it was closed")
+
+        self.run_all(work)
+
+
+class Forks(TestCase):
+    def test_a_child_is_refused(self):
+        db = self.database()
+        table = db.table("t")
+        table.put_many((f"{n}", "") for n in range(1000))
+        walk, tx = iter(table), db.begin()
+        view = tx.table(table)
+        view["own"] = "1"
+        child = os.fork()
+        if child == 0:
+            refused = 0
+            for use in (
+                lambda: table.get("1"),
+                lambda: table.put("1", "2"),
+                lambda: list(walk),
+                lambda: view.put("1", "2"),
+                lambda: db.begin().table(table).get("1"),
+                tx.commit,
+                db.sync,
+                db.close,
+            ):
+                try:
+                    use()
+                except azekura.Forked:
+                    refused += 1
+            os._exit(refused)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 8)
+        tx.commit()
+        self.assertEqual(table["own"], b"1")
+        self.assertEqual(db.check(), [])
+
+    def test_what_is_open_at_the_end_is_closed(self):
+        script = (
+            "import azekura, sys\n"
+            "db = azekura.Database(sys.argv[1], durability='eventual', eventual_delay=1000)\n"
+            "db.table('t')['a'] = '1'\n"
+        )
+        subprocess.run([sys.executable, "-c", script, self.path], check=True)
+        self.assertEqual(self.database().table("t")["a"], b"1")

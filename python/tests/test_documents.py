@@ -1,0 +1,68 @@
+"""The examples in docstrings and documents."""
+
+import doctest
+import os
+import re
+
+import azekura
+from azekura import _database, _mapping
+from tests.common import TestCase
+
+ROOT = os.environ.get("AZEKURA_ROOT", os.path.join(os.path.dirname(__file__), "..", ".."))
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Documents(TestCase):
+    def run_blocks(self, name):
+        """Runs a document's blocks one after the other, in a folder of their own; gives how many."""
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            blocks = BLOCK.findall(file.read())
+        before = os.getcwd()
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, before)
+        names = {}
+        for block in blocks:
+            if ">>>" not in block:
+                exec(compile(block, name, "exec"), names)
+                continue
+            test = doctest.DocTestParser().get_doctest(block, names, name, name, 0)
+            runner = doctest.DocTestRunner()
+            said = []
+            runner.run(test, out=said.append, clear_globs=False)
+            self.assertEqual(runner.failures, 0, "".join(said))
+            names.update(test.globs)
+        return len(blocks)
+
+    def test_docstrings(self):
+        for module in (_database, _mapping):
+            failed, tried = doctest.testmod(module)
+            self.assertEqual(failed, 0)
+            self.assertGreater(tried, 3)
+
+        finder = doctest.DocTestFinder(recurse=False)
+        for thing in (azekura.Table, azekura.Transaction, azekura.Snapshot):
+            (test,) = finder.find(thing, globs={})
+            said = []
+            results = doctest.DocTestRunner().run(test, out=said.append)
+            self.assertEqual(results.failed, 0, "".join(said))
+            self.assertGreater(results.attempted, 3)
+
+    def test_stubs_name_what_there_is(self):
+        folder = os.path.dirname(azekura.__file__)
+        for name, thing in vars(azekura._azekura).items():
+            if not isinstance(thing, type):
+                continue
+            with open(os.path.join(folder, "_azekura.pyi"), encoding="utf-8") as file:
+                stub = re.search(rf"^class {name}\b.*?(?=^class |\Z)", file.read(), re.MULTILINE | re.DOTALL)
+            named = set(re.findall(r"^    def (\w+)", stub[0], re.MULTILINE))
+            here = {member for member in vars(thing) if not member.startswith("_")}
+            self.assertEqual({member for member in named if not member.startswith("_")}, here, name)
+            self.assertTrue(all(hasattr(thing, member) for member in named), name)
+
+    def test_everything_public_says_what_it_is(self):
+        for name in azekura.__all__:
+            thing = getattr(azekura, name)
+            self.assertTrue(thing.__doc__, name)
+            for member in dir(thing):
+                if not member.startswith("_") and not hasattr(BaseException, member) and not hasattr(OSError, member):
+                    self.assertTrue(getattr(thing, member).__doc__, f"{name}.{member}")

@@ -1,0 +1,111 @@
+"""What `azekura.open` gives: a mapping, as `dbm` has it."""
+
+import os
+import shelve
+
+import azekura
+from tests.common import TestCase
+
+
+class Mapping(TestCase):
+    def test_flags(self):
+        for flag in ("r", "w"):
+            with self.assertRaises(OSError):
+                azekura.open(self.path, flag)
+        self.assertFalse(os.path.exists(self.path))
+        with azekura.open(self.path, "c") as db:
+            db["a"] = "1"
+        with azekura.open(self.path) as db, azekura.open(self.path, "r") as again:
+            self.assertEqual((db["a"], again["a"]), (b"1", b"1"))
+            with self.assertRaises(azekura.ReadOnly):
+                db["a"] = "2"
+        with azekura.open(self.path, "w") as db:
+            db["b"] = "2"
+        with azekura.open(self.path, "n") as db:
+            self.assertEqual(len(db), 0)
+        for wrong in ("x", "", "rw", None):
+            with self.assertRaises(ValueError):
+                azekura.open(self.path, wrong)
+        other = os.path.join(self.folder, "other")
+        with open(other, "w") as file:
+            file.write("precious" * 1000)
+        for flag in "rwcn":
+            with self.assertRaises(azekura.error):
+                azekura.open(other, flag)
+        with open(other) as file:
+            self.assertEqual(file.read(), "precious" * 1000)
+
+    def test_as_a_mapping(self):
+        for kind in ("ordered", "hash"):
+            with azekura.open(self.path, "n", kind=kind) as db:
+                self.assertFalse(db)
+                db.update({"b": "2", b"a": b"1", "c": "3"})
+                self.assertTrue(db)
+                self.assertEqual(len(db), 3)
+                self.assertIsInstance(db.keys(), list)
+                self.assertEqual(sorted(db.keys()), [b"a", b"b", b"c"])
+                self.assertEqual(sorted(db), [b"a", b"b", b"c"])
+                self.assertEqual(sorted(db.items()), [(b"a", b"1"), (b"b", b"2"), (b"c", b"3")])
+                self.assertEqual(sorted(db.values()), [b"1", b"2", b"3"])
+                self.assertEqual(len(db.items()), 3)
+                self.assertIn((b"a", b"1"), db.items())
+                self.assertEqual(db.setdefault("a", "9"), b"1")
+                self.assertEqual(db.setdefault("d", "4"), b"4")
+                self.assertEqual(db.pop("d"), b"4")
+                self.assertEqual(db.pop("d", None), None)
+                for missing in (lambda: db["x"], lambda: db.pop("x"), lambda: db.__delitem__("x")):
+                    with self.assertRaises(KeyError):
+                        missing()
+                self.assertEqual(db.get("x", 7), 7)
+                for key in db:
+                    del db[key]
+                self.assertEqual(db.keys(), [])
+                with self.assertRaises(KeyError):
+                    db.popitem()
+                with self.assertRaises(TypeError):
+                    db[1] = "x"
+                db["z"] = "1"
+                db.clear()
+                self.assertNotIn("z", db)
+
+    def test_key_by_key(self):
+        for kind in ("ordered", "hash"):
+            with azekura.open(self.path, "n", kind=kind) as db:
+                self.assertIsNone(db.firstkey())
+                for n in range(100):
+                    db[f"{n:02}"] = str(n)
+                seen, key = [], db.firstkey()
+                while key is not None:
+                    seen.append(key)
+                    del db[key]
+                    key = db.nextkey(key)
+                self.assertEqual(sorted(seen), [b"%02d" % n for n in range(100)])
+                db.update((key, "") for key in "abcde")
+                order = db.keys()
+                self.assertEqual(db.nextkey(order[1]), order[2])
+                self.assertEqual(db.nextkey(order[3].decode()), order[4])
+                self.assertIsNone(db.nextkey(order[4]))
+
+    def test_sync_and_reorganize(self):
+        with azekura.open(self.path, "c") as db:
+            db.update((f"{n}", b"x" * 200) for n in range(5000))
+            db.sync()
+            db.clear()
+            before = os.path.getsize(self.path)
+            db.reorganize()
+            self.assertLess(os.path.getsize(self.path), before)
+        db.close()
+        with self.assertRaises(azekura.Closed):
+            db["a"]
+
+    def test_shelve(self):
+        with shelve.Shelf(azekura.open(self.path, "c"), writeback=True) as shelf:
+            shelf["list"] = [1, 2]
+            shelf["list"].append(3)
+            shelf["set"] = {4}
+            self.assertEqual(sorted(shelf), ["list", "set"])
+        with shelve.Shelf(azekura.open(self.path, "w")) as shelf:
+            self.assertEqual(dict(shelf), {"list": [1, 2, 3], "set": {4}})
+            del shelf["set"]
+            self.assertNotIn("set", shelf)
+            self.assertEqual(len(shelf), 1)

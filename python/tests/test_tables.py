@@ -1,0 +1,279 @@
+"""Tables: single operations, ranges, batches, types, wrong arguments."""
+
+import array
+import gc
+import math
+import random
+import struct
+
+import azekura
+from tests.common import TestCase
+
+
+class Operations(TestCase):
+    def test_get_put_remove(self):
+        table = self.database().table("t")
+        table.put("a", "1")
+        table[b"b"] = bytearray(b"2")
+        table[memoryview(b"c")] = b""
+        self.assertEqual(table.get("a"), b"1")
+        self.assertEqual(table["b"], b"2")
+        self.assertEqual(table["c"], b"")
+        self.assertIsNone(table.get("d"))
+        self.assertEqual(table.get("d", 7), 7)
+        with self.assertRaises(KeyError) as raised:
+            table["d"]
+        self.assertEqual(raised.exception.args, ("d",))
+        table.remove("a")
+        table.remove("a")
+        del table["b"]
+        with self.assertRaises(KeyError):
+            del table["b"]
+        self.assertNotIn("b", table)
+        self.assertIn("c", table)
+        self.assertEqual(table.count(), 1)
+        table.clear()
+        self.assertEqual(list(table), [])
+
+    def test_atomic_operations(self):
+        db = self.database()
+        for kind in ("ordered", "hash"):
+            table = db.table(kind, kind)
+            self.assertTrue(table.add("a", "1"))
+            self.assertFalse(table.add("a", "2"))
+            self.assertTrue(table.replace("a", "3"))
+            self.assertFalse(table.replace("b", "3"))
+            table.append("a", "4")
+            self.assertEqual(table["a"], b"34")
+            self.assertEqual(table.increment("n"), 1)
+            self.assertEqual(table.increment("n", -3), -2)
+            self.assertEqual(table["n"], struct.pack("<q", -2))
+            self.assertFalse(table.compare_and_swap("a", "x", "y"))
+            self.assertTrue(table.compare_and_swap("a", "34", None))
+            self.assertTrue(table.compare_and_swap("a", None, "5"))
+            self.assertEqual(table.take("a"), b"5")
+            self.assertEqual(table.take("a", "gone"), "gone")
+
+    def test_ranges(self):
+        table = self.database().table("t")
+        table.put_many((f"{n:03}", str(n)) for n in range(1000))
+        keys = lambda records: [key for key, _ in records]
+        self.assertEqual(keys(table.range("003", "006")), [b"003", b"004", b"005"])
+        self.assertEqual(keys(table.range("003", "006", reverse=True)), [b"005", b"004", b"003"])
+        self.assertEqual(keys(table.range(hi="002")), [b"000", b"001"])
+        self.assertEqual(keys(table.range("998")), [b"998", b"999"])
+        self.assertEqual(keys(table.prefix("12")), [b"12%d" % n for n in range(10)])
+        self.assertEqual(keys(table.prefix("12", reverse=True)), [b"12%d" % n for n in range(9, -1, -1)])
+        self.assertEqual(len(list(table.items())), 1000)
+        self.assertEqual(list(table.values(reverse=True)), [b"%d" % n for n in range(999, -1, -1)])
+        self.assertEqual(list(table.keys()), [b"%03d" % n for n in range(1000)])
+        table.remove_range("001", "999")
+        self.assertEqual(list(table), [b"000", b"999"])
+
+    def test_iterators_see_their_moment(self):
+        table = self.database().table("t", key=int, value=int)
+        table.put_many((n, n) for n in range(2000))
+        seen = []
+        for key in table:
+            seen.append(key)
+            del table[key]
+            table[key + 10_000] = 0
+        self.assertEqual(seen, list(range(2000)))
+        self.assertEqual(list(table), list(range(10_000, 12_000)))
+
+    def test_large_values(self):
+        table = self.database().table("t")
+        large = random.Random(1).randbytes(3_000_000)
+        table["large"] = large
+        table.put_many([("other", large[:100_000])])
+        self.assertEqual(table["large"], large)
+        self.assertEqual(dict(table.items()), {b"large": large, b"other": large[:100_000]})
+        self.assertEqual(table.get_many(["other", "none", "large"]), [large[:100_000], None, large])
+
+
+class Batches(TestCase):
+    def test_pairs_sequences_and_dicts(self):
+        table = self.database().table("t", key=str, value=int)
+        table.put_many({"a": 1, "b": 2})
+        table.put_many([("c", 3), ["d", 4]])
+        table.put_many(("e", "f"), (5, 6))
+        table.put_many([])
+        self.assertEqual(dict(table.items()), dict(zip("abcdef", range(1, 7))))
+        self.assertEqual(table.get_many(["f", "x", "a"]), [6, None, 1])
+        self.assertEqual(table.get_many(key for key in "ab"), [1, 2])
+        self.assertEqual(table.get_many([]), [])
+
+    def test_many_records_are_one_transaction(self):
+        table = self.database().table("t", key=int, value=int)
+
+        def pairs():
+            yield from ((n, n) for n in range(20_000))
+            raise RuntimeError("enough")
+
+        with self.assertRaisesRegex(RuntimeError, "enough"):
+            table.put_many(pairs())
+        self.assertEqual(table.count(), 0)
+        for wrong in ([(1, 2, 3)], [1], [("a", 1)], 7):
+            with self.assertRaises((TypeError, ValueError)):
+                table.put_many(wrong)
+        with self.assertRaises(ValueError):
+            table.put_many([1, 2], [3])
+        self.assertEqual(table.count(), 0)
+
+    def test_buffers(self):
+        db = self.database()
+        numbers = db.table("numbers", key=int, value=float)
+        numbers.put_many(array.array("q", [3, -1, 2]), array.array("d", [0.3, -0.1, 0.2]))
+        self.assertEqual(list(numbers.items()), [(-1, -0.1), (2, 0.2), (3, 0.3)])
+        self.assertEqual(numbers.get_many(array.array("q", [2, 7, 3])), [0.2, None, 0.3])
+        floats = db.table("floats", key=float, value=int)
+        floats.put_many(array.array("d", [0.5, -math.inf]), array.array("q", [1, -2]))
+        self.assertEqual(list(floats.items()), [(-math.inf, -2), (0.5, 1)])
+        rows = memoryview(b"aabbccdd").cast("B", (4, 2))
+        raw = db.table("raw")
+        raw.put_many(rows, memoryview(b"1234").cast("B", (4, 1)))
+        self.assertEqual(list(raw.items()), [(b"aa", b"1"), (b"bb", b"2"), (b"cc", b"3"), (b"dd", b"4")])
+        self.assertEqual(raw.get_many(rows), [b"1", b"2", b"3", b"4"])
+        numbers.put_many(array.array("q"), array.array("d"))
+        self.assertEqual(numbers.get_many(array.array("q")), [])
+
+    def test_wrong_buffers(self):
+        db = self.database()
+        numbers = db.table("numbers", key=int, value=int)
+        good = array.array("q", [1])
+        for keys, values in (
+            (array.array("i", [1]), good),
+            (array.array("d", [1]), good),
+            (array.array("Q", [1]), good),
+            (good, array.array("q", [1, 2])),
+            (good, array.array("q")),
+        ):
+            with self.assertRaises(ValueError):
+                numbers.put_many(keys, values)
+        with self.assertRaises(ValueError):
+            db.table("floats", key=float).get_many(array.array("d", [math.nan]))
+        with self.assertRaises(TypeError):
+            db.table("raw").get_many(b"abc")
+        with self.assertRaises(TypeError):
+            db.table("raw").put_many("abc", "def")
+        with self.assertRaises(ValueError):
+            db.table("text", key=str).get_many(good)
+        self.assertEqual(numbers.count(), 0)
+
+
+class Types(TestCase):
+    def same_order(self, spec, keys):
+        """Keys come in the order that `sorted` gives, and as they were."""
+        db = self.database()
+        table = db.table("t", key=spec, value=int)
+        table.put_many((key, n) for n, key in enumerate(keys))
+        self.assertEqual(list(table), sorted(set(keys)))
+        self.assertEqual(list(table.keys(reverse=True)), sorted(set(keys), reverse=True))
+        lo, hi = sorted(random.Random(3).sample(sorted(set(keys)), 2))
+        between = [key for key, _ in table.range(lo, hi)]
+        self.assertEqual(between, [key for key in sorted(set(keys)) if lo <= key < hi])
+        for key in keys:
+            self.assertIn(key, table)
+
+    def test_ints(self):
+        draw = random.Random(1)
+        edges = [0, 1, -1, 255, 256, -256, 2**63 - 1, -(2**63)]
+        self.same_order(int, edges + [draw.randrange(-(2**63), 2**63) >> draw.randrange(60) for _ in range(500)])
+
+    def test_floats(self):
+        draw = random.Random(1)
+        edges = [0.0, 1.0, -1.0, math.inf, -math.inf, 5e-324, -5e-324, 1.7e308, -1.7e308]
+        self.same_order(float, edges + [draw.gauss(0, 10 ** draw.randrange(-9, 9)) for _ in range(500)])
+
+    def test_text(self):
+        draw = random.Random(1)
+        alphabet = "\0\1aäz\u07ff\u0800\ud7ff\uffff\U00010000\U0010ffff"
+        self.same_order(str, ["".join(draw.choices(alphabet, k=draw.randrange(5))) for _ in range(500)])
+
+    def test_bytes(self):
+        draw = random.Random(1)
+        self.same_order(bytes, [draw.randbytes(draw.randrange(5)) for _ in range(500)])
+
+    def test_tuples(self):
+        draw = random.Random(1)
+        text = lambda: "".join(draw.choices("\0\1a\U0010ffff", k=draw.randrange(4)))
+        data = lambda: bytes(draw.choices(b"\x00\x01\xfe\xff", k=draw.randrange(4)))
+        keys = [(text(), draw.randrange(-2, 2), data(), (draw.choice([-0.5, 0.5]), text())) for _ in range(1000)]
+        self.same_order(tuple[str, int, bytes, tuple[float, str]], keys)
+
+    def test_tuples_in_parts(self):
+        table = self.database().table("t", key=tuple[str, int], value="json")
+        table.put_many({("a", 1): 1, ("a", 2): [2], ("aa", 1): None, ("b", -1): {"x": "ä"}})
+        self.assertEqual(list(table.prefix(("a",))), [(("a", 1), 1), (("a", 2), [2])])
+        self.assertEqual([key for key, _ in table.range(("a", 2), ("b",))], [("a", 2), ("aa", 1)])
+        self.assertEqual(table[("b", -1)], {"x": "ä"})
+        for wrong in (("a",), ("a", 1, 2)):
+            with self.assertRaises(ValueError):
+                table[wrong]
+        for wrong in ("a", ["a", 1], (1, "a"), 7):
+            with self.assertRaises(TypeError):
+                table[wrong]
+        with self.assertRaises(KeyError) as raised:
+            table["z", 9]
+        self.assertEqual(raised.exception.args, (("z", 9),))
+
+    def test_zeros_are_one_key(self):
+        table = self.database().table("t", key=float)
+        table[-0.0] = "zero"
+        self.assertEqual(table[0.0], b"zero")
+        with self.assertRaises(ValueError):
+            table[math.nan] = ""
+
+    def test_values(self):
+        db = self.database()
+        for spec, value in ((int, -(2**63)), (float, -0.25), (str, "ä\0"), (bytes, b"\xff"), ("json", [1, {"a": None}])):
+            table = db.table("t", value=spec)
+            table["k"] = value
+            self.assertEqual(table["k"], value)
+            self.assertIs(type(table["k"]), type(value))
+        counters = db.table("counters", key=str, value=int)
+        self.assertEqual(counters.increment("n", 5), 5)
+        self.assertEqual(counters["n"], 5)
+
+    def test_wrong_types(self):
+        db = self.database()
+        for wrong in (list, tuple, tuple[int, ...], tuple[()], "json", dict, 7):
+            with self.assertRaises(TypeError):
+                db.table("t", key=wrong)
+        for wrong in (tuple[int, int], "pickle", list):
+            with self.assertRaises(TypeError):
+                db.table("t", value=wrong)
+        numbers = db.table("t", key=int, value=int)
+        for key, value in (("1", 1), (1.5, 1), (None, 1), (1, "1"), (1, 0.5)):
+            with self.assertRaises(TypeError):
+                numbers[key] = value
+        for key in (2**63, -(2**63) - 1):
+            with self.assertRaises(OverflowError):
+                numbers[key] = 1
+        with self.assertRaises(TypeError):
+            numbers.append(1, 1)
+        with self.assertRaises(TypeError):
+            numbers.prefix(1)
+        with self.assertRaises(TypeError):
+            db.table("t", value=str).increment("a")
+        with self.assertRaises(UnicodeEncodeError):
+            db.table("t", key=str)["\ud800"]
+        with self.assertRaises(TypeError):
+            db.table("t")[5] = b""
+        self.assertEqual(numbers.count(), 0)
+
+    def test_bytes_that_are_not_of_the_type(self):
+        db = self.database()
+        db.table("t")["\xff"] = b"\xff\xfe\xfd"
+        for spec in (int, float, str, "json"):
+            with self.assertRaises((azekura.WrongType, ValueError)):
+                db.table("t", value=spec)["\xff"]
+        for spec in (int, float, tuple[str, int], tuple[int]):
+            with self.assertRaises(azekura.WrongType):
+                list(db.table("t", key=spec))
+
+    def test_handles_outlive_the_database_object(self):
+        table = azekura.Database(self.path, durability="eventual").table("t")
+        gc.collect()
+        table["a"] = "1"
+        self.assertEqual(table["a"], b"1")
