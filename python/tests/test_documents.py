@@ -1,6 +1,8 @@
 """The examples in docstrings and documents."""
 
+import contextlib
 import doctest
+import io
 import os
 import re
 
@@ -46,6 +48,14 @@ class Documents(TestCase):
             results = doctest.DocTestRunner().run(test, out=said.append)
             self.assertEqual(results.failed, 0, "".join(said))
             self.assertGreater(results.attempted, 3)
+
+    def test_readme_and_tutorial(self):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertGreaterEqual(self.run_blocks("README.md"), 1)
+        self.assertEqual(said.getvalue(), "ada 1815\nalan 1912\n")
+        os.remove("people.azk")
+        os.remove("fruit.azk")
+        self.assertGreater(self.run_blocks(os.path.join("docs", "python.md")), 5)
 
     def test_stubs_name_what_there_is(self):
         folder = os.path.dirname(azekura.__file__)

@@ -35,7 +35,6 @@ Tasks:
   header        writes crates/capi/include/azekura.h anew from its source
   targets       whether engine, command line and C library build for aarch64 Linux, FreeBSD and macOS
   python        builds the Python package's module and runs the package's tests (python3 >= 3.11)
-  targets       whether engine and command line build for aarch64 Linux, FreeBSD and macOS
 ";
 
 fn main() -> ExitCode {

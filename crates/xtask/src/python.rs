@@ -44,7 +44,9 @@ pub fn gate() -> Result<String, Failure> {
 /// Builds the module; gives its file, as cargo names it.
 fn build() -> Result<PathBuf, Failure> {
     let mut command = promises::built(&["build"]);
-    command.args(["--package", "azekura-python", "--message-format", "json-render-diagnostics"]);
+    // All libraries, as the tests build them: of the module alone the engine's dependencies would have other
+    // features, and the engine be built once more.
+    command.args(["--workspace", "--lib", "--message-format", "json-render-diagnostics"]);
     let messages = runner::capture(command)?;
     messages.lines().find_map(library_in).ok_or_else(|| "cargo has named no extension module".to_owned())
 }
