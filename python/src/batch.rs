@@ -195,8 +195,7 @@ pub fn put_all(
 ) -> PyResult<()> {
     let py = records.py();
     let Some(values) = values else {
-        let pairs =
-            if records.is_instance_of::<PyDict>() { records.call_method0("items")? } else { records.clone() };
+        let pairs = if records.hasattr("items")? { records.call_method0("items")? } else { records.clone() };
         return put_pairs(&pairs, (key_codec, value_codec), put);
     };
     let fixed = (Fixed::of(records, key_codec, true)?, Fixed::of(values, value_codec, false)?);

@@ -330,10 +330,10 @@ class Forks(TestCase):
         self.assertEqual(db.check(), [])
 
     def test_what_is_open_at_the_end_is_closed(self):
-        script = (
-            "import azekura, sys\n"
-            "db = azekura.Database(sys.argv[1], durability='eventual', eventual_delay=1000)\n"
-            "db.table('t')['a'] = '1'\n"
-        )
-        subprocess.run([sys.executable, "-c", script, self.path], check=True)
-        self.assertEqual(self.database().table("t")["a"], b"1")
+        opened = "import azekura, sys; db = azekura.Database(sys.argv[1], durability='eventual', eventual_delay=1000)"
+        writes = ("db.table('t')[sys.argv[2]] = ''", "t = db.table('t'); del db; t[sys.argv[2]] = ''")
+        for number, write in enumerate(writes):
+            subprocess.run([sys.executable, "-c", f"{opened}; {write}", self.path, str(number)], check=True)
+            with azekura.Database(self.path) as db:
+                self.assertIn(str(number), db.table("t"))
+                self.assertEqual(db.stats()["log_commits"], 0)

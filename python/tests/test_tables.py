@@ -1,6 +1,7 @@
 """Tables: single operations, ranges, batches, types, wrong arguments."""
 
 import array
+import collections
 import gc
 import math
 import random
@@ -98,6 +99,8 @@ class Batches(TestCase):
         table.put_many([("c", 3), ["d", 4]])
         table.put_many(("e", "f"), (5, 6))
         table.put_many([])
+        table.put_many(collections.ChainMap({"a": 1}))
+        table.put_many(table)
         self.assertEqual(dict(table.items()), dict(zip("abcdef", range(1, 7))))
         self.assertEqual(table.get_many(["f", "x", "a"]), [6, None, 1])
         self.assertEqual(table.get_many(key for key in "ab"), [1, 2])
