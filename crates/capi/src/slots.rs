@@ -276,7 +276,7 @@ where
     if seat.shared.load(Ordering::Relaxed) != 0 {
         return Err(busy::<H>());
     }
-    seat.shared.store(found.number, Ordering::Relaxed);
+    seat.shared.store(found.number, Ordering::Release);
     seat.barrier();
     let word = found.slot.word.load(Ordering::Acquire);
     if word == found.word(SHARED) {
@@ -343,7 +343,7 @@ fn enter<H: Handle>(found: &Found<H>) -> Outcome<&'static Seat> {
     if seat.own.load(Ordering::Relaxed) != 0 {
         return Err(busy::<H>());
     }
-    seat.own.store(found.number, Ordering::Relaxed);
+    seat.own.store(found.number, Ordering::Release);
     seat.barrier();
     let word = found.slot.word.load(Ordering::Acquire);
     if word == found.word(seat.id) {
