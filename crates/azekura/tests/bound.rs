@@ -61,7 +61,7 @@ impl Case {
         let (mut rng, mut next) = (Rng::new(5), 0u64);
         let started = Instant::now();
         while started.elapsed() < TIME || next < self.records {
-            let mut txn = db.write_with(options.clone());
+            let mut txn = db.write_with(options);
             for _ in 0..self.batch {
                 let record = if self.random && next >= self.records {
                     rng.below(self.records)
