@@ -28,7 +28,7 @@ struct Gate {
 }
 
 const GATES: [Gate; 12] = [
-    Gate { arguments: "crash --count 160000 --seconds 240 --seed 1", tried_min: 150_000, canary: "" },
+    Gate { arguments: "crash --count 90000 --seconds 200 --seed 1", tried_min: 80_000, canary: "" },
     Gate { arguments: "crash --only bulk --count 400 --seconds 10 --seed 1", tried_min: 40, canary: "" },
     Gate { arguments: "errors --count 3000 --seconds 20 --seed 1", tried_min: 200, canary: "" },
     Gate { arguments: "flips --count 10000 --seconds 25 --seed 1", tried_min: 1_000, canary: "" },

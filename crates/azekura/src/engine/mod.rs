@@ -175,7 +175,7 @@ impl Engine {
         // If not, what is stored is waited for, and written, by whoever commits it.
         let _looked_after = self.look_after();
         let _admitted = self.admit_value(value.len())?;
-        self.pace_by_space();
+        self.pace_by_space(value.len() as u64);
         let stored = self.values.append(value);
         if self.values.wants_writer() {
             let _later = self.need(crew::Role::Values);

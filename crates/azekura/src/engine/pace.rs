@@ -104,7 +104,7 @@ impl Pace {
 impl Engine {
     /// Delays a commit of `bytes` as the debts demand.
     pub(super) fn pace_writer(&self, bytes: u64) -> Result<()> {
-        self.pace_by_space();
+        self.pace_by_space(bytes);
         let is_read = self.memtables_are_read();
         if is_read {
             self.yield_to_readers();

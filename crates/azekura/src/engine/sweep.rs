@@ -7,9 +7,11 @@
 //! twice what it frees.
 //!
 //! Writers may be faster than that. Who would write when the file is at its limit asks for a sweep and waits
-//! until it has made room or has ended. (It flushes first, for the log and values that only memtables refer
-//! to go by that.) A sweep always ends, and then the limit is above what is taken: what readers still see, a
-//! damaged table or a disk that is full stop no writer for good. What could not be freed counts as alive.
+//! until it has made room or has ended, but no longer than some 20 ms and what its bytes are worth: the file
+//! may be longer than the bound by what is written so. (It flushes first, for the log and values that only
+//! memtables refer to go by that.) A sweep always ends, and then the limit is above what is taken: what
+//! readers still see, a damaged table or a disk that is full stop no writer for good. What could not be freed
+//! counts as alive.
 //!
 //! Where there are no threads, or none that merge, or none to be had, nobody waits; nor on a disk that is
 //! nearly full, which has rules of its own (`relief.rs`).
@@ -41,6 +43,10 @@ const MEMTABLE_STEP_PART: u64 = 2;
 const ALIVE_STEP_PART: u64 = 8;
 /// A merge may only find out which values are dead, and the next one then moves those beside them.
 const ROUNDS_MAX: usize = 8;
+/// One write waits no longer than this, and the time that its bytes take at so many in a microsecond: it is
+/// slowed, never stopped.
+const WAIT_MAX: Duration = Duration::from_millis(20);
+const BYTES_PER_MICROSECOND: u64 = 100;
 /// Waits end at a signal; this is for those that are missed.
 const WAIT: Duration = Duration::from_millis(20);
 const NICE: i32 = 4;
@@ -148,9 +154,9 @@ impl Engine {
 
     /// Waits for room, if the file is at its limit and some can be made.
     #[inline(always)]
-    pub(super) fn pace_by_space(&self) {
+    pub(super) fn pace_by_space(&self, bytes: u64) {
         if self.is_at_limit() {
-            self.wait_for_sweep();
+            self.wait_for_sweep(WAIT_MAX + Duration::from_micros(bytes / BYTES_PER_MICROSECOND));
         }
     }
 
@@ -160,7 +166,7 @@ impl Engine {
     }
 
     #[cold]
-    fn wait_for_sweep(&self) {
+    fn wait_for_sweep(&self, most: Duration) {
         if !self.sweeps() || self.ask_for(&self.bound.room).is_err() {
             return;
         }
@@ -168,7 +174,8 @@ impl Engine {
         let mut work = self.work.lock();
         let may_wait = || self.poison.check().is_ok() && !self.stopping() && self.check_open().is_ok();
         while self.is_at_limit() && self.bound.is_room_wanted() && self.sweeps() && may_wait() {
-            self.work_changed.wait_for(&mut work, WAIT);
+            let Some(left) = most.checked_sub(started.elapsed()) else { break };
+            self.work_changed.wait_for(&mut work, left.min(WAIT));
         }
         drop(work);
         self.note_stall(started.elapsed());
