@@ -1,6 +1,7 @@
-//! While records are overwritten as fast as it goes, the file takes at most twice what is alive and two
-//! memtables, beside what transactions under way have stored (with small budgets also what merges under way
-//! write, four memtables); half a second to two later, or closed, 1.3 times and 64 KiB.
+//! While records are overwritten as fast as it goes, the file takes about twice what is alive and two
+//! memtables (half as much again is let pass, for writers are slowed and not stopped), beside what
+//! transactions under way have stored (with small budgets also what merges under way write, four memtables);
+//! half a second to two later, or closed, 1.3 times and 64 KiB.
 
 mod common;
 

@@ -3,7 +3,7 @@
 //! Recovery reads the newest valid superblock and its manifest, claims the extents that it names,
 //! and replays the log chains into fresh memtables, which stay in the manifest until a flush has made
 //! them needless; new commits get a chain of their own. So the time to open depends on the log's
-//! length, which the memtable's size bounds, and on nothing else.
+//! length, which flushes bound (`freeze.rs`), and on nothing else.
 //!
 //! Of the last frames of a log nobody knows whether they are on the disk: the process may have been
 //! killed before its sync, or the sync may have failed, and the system shows them all the same. They may
