@@ -75,13 +75,15 @@ impl Commit {
 
     /// Lets go of the value segments that buffers of the past refer to.
     pub(super) fn clear_spares(&mut self) {
-        for spare in &mut self.spare {
-            if let Some(buf) = CountedArc::get_mut(spare) {
+        // One that a reader still holds is not worth waiting for. It goes even if the reader lets go of it at
+        // this moment, for what it refers to stays in the file as long as it is kept.
+        self.spare.retain_mut(|spare| match CountedArc::get_mut(spare) {
+            Some(buf) => {
                 buf.segments.get_mut().clear();
+                true
             }
-        }
-        // What a reader still holds is not worth waiting for.
-        self.spare.retain(|a| CountedArc::strong_count(a) == 1);
+            None => false,
+        });
     }
 
     /// Keeps a buffer to be used again.

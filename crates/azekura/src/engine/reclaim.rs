@@ -260,13 +260,9 @@ impl Engine {
 
     /// As `drop_dead`, once, beside other merges.
     fn drop_dead_aside(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
-        // Whoever holds merges back replaces runs, whose places are free only when nobody looks at them: this
-        // ends then.
+        let look = self.look_at_runs(|may_look| self.excess_while(&|| may_look() && go_on()));
         let go_on = || go_on() && self.relief.holding_back.load(Ordering::Relaxed) == 0;
-        let excess = self.excess_while(&go_on);
-        if excess.is_empty() || !go_on() {
-            return Ok(());
-        }
+        let Some(excess) = look.filter(|excess| !excess.is_empty() && go_on()) else { return Ok(()) };
         let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
         let mut told = Ok(());
         for id in ids.into_iter().take_while(|_| go_on()) {

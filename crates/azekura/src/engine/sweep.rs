@@ -213,10 +213,9 @@ impl Engine {
         }
         let (mut told, mut before, mut swept) = (Ok(()), None, false);
         for round in 0..ROUNDS_MAX {
-            let found = self.look_beside_writers(&|| !self.stopping());
-            if self.stopping() {
-                break;
-            }
+            let found = self.look_at_runs(|go_on| (self.look_beside_writers(go_on), go_on()));
+            // What a look has found that was ended early says nothing.
+            let Some((found, true)) = found else { break };
             self.bound.seen.store(self.in_place(), Ordering::Relaxed);
             self.note_alive(found.alive);
             let enough = if for_room || round > 0 { self.dead_max() / 2 } else { self.dead_max() };

@@ -48,6 +48,8 @@ pub(super) struct Work {
     /// Which of them failed last, and why, until one succeeds.
     flush_error: Option<(u64, Error)>,
     jobs_running: usize,
+    /// How many look at the runs of a state for what is dead.
+    looks: usize,
     /// Merges are held back: someone reorders the runs himself, and some may wait for their turn.
     paused: usize,
     reordering: bool,
@@ -345,13 +347,27 @@ impl Engine {
         self.work_changed.notify_all();
     }
 
-    /// Holds back new merges and waits for those under way, and for others who do the same; ends
-    /// when the guard is dropped.
+    /// Looks at the runs of a state for long: whoever holds merges back waits until this has ended, for what is
+    /// looked at is not free. `look` is told when somebody wants to; it is not begun if that is so already.
+    pub(super) fn look_at_runs<T>(&self, look: impl FnOnce(&dyn Fn() -> bool) -> T) -> Option<T> {
+        {
+            let mut work = self.work.lock();
+            if work.paused > 0 {
+                return None;
+            }
+            work.looks += 1;
+        }
+        let _look = Look(self);
+        Some(look(&|| self.relief.holding_back.load(Ordering::Relaxed) == 0 && !self.stopping()))
+    }
+
+    /// Holds back new merges and waits for those under way, for those who look at runs, and for others who do
+    /// the same; ends when the guard is dropped.
     pub(super) fn pause_merges(&self) -> Paused<'_> {
         let mut work = self.work.lock();
         work.paused += 1;
         self.relief.holding_back.fetch_add(1, Ordering::Relaxed);
-        while work.jobs_running > 0 || work.reordering {
+        while work.jobs_running > 0 || work.looks > 0 || work.reordering {
             self.work_changed.wait_for(&mut work, Duration::from_millis(50));
         }
         work.reordering = true;
@@ -361,6 +377,16 @@ impl Engine {
     pub(super) fn note_levels(&self) {
         let most = self.state.load().tables.with_runs().map(|t| t.levels.len()).max().unwrap_or(0);
         self.pace.set_levels(most);
+    }
+}
+
+/// Ends a look at the runs, also by a panic.
+struct Look<'a>(&'a Engine);
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        self.0.work.lock().looks -= 1;
+        self.0.work_changed.notify_all();
     }
 }
 

@@ -208,3 +208,29 @@ fn a_few_keys_overwritten_for_long_take_little() {
     let file = disk.open(Path::new("engine.azk"), OpenMode::ReadWrite).unwrap();
     assert!(file.len().unwrap() <= 128 << 10, "{} bytes for 7 KB", file.len().unwrap());
 }
+
+/// What is looked at is not free: whoever holds merges back comes after those who look, and none begins then.
+#[test]
+fn a_look_at_the_runs_ends_before_merges_are_held_back() {
+    let db = database();
+    let engine = db.engine.clone();
+    let (begun, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let looking = {
+        let (engine, begun, ended) = (engine.clone(), begun.clone(), ended.clone());
+        std::thread::spawn(move || {
+            engine.look_at_runs(|go_on| {
+                begun.store(true, Ordering::Release);
+                wait_until(|| !go_on());
+                std::thread::sleep(Duration::from_millis(50));
+                ended.store(true, Ordering::Release);
+            })
+        })
+    };
+    wait_until(|| begun.load(Ordering::Acquire));
+    let paused = engine.pause_merges();
+    assert!(ended.load(Ordering::Acquire), "somebody still looks");
+    assert!(engine.look_at_runs(|_| ()).is_none());
+    drop(paused);
+    assert!(engine.look_at_runs(|go_on| go_on()).unwrap());
+    looking.join().unwrap().unwrap();
+}
