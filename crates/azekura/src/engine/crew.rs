@@ -48,6 +48,17 @@ impl Role {
         }
     }
 
+    /// For the message of a panic.
+    fn doing(self) -> &'static str {
+        match self {
+            Role::Flush => "looking after flushes",
+            Role::Log => "looking after the log",
+            Role::Values => "writing large values",
+            Role::Merge(_) => "looking after merges",
+            Role::Sweep => "making room",
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Role::Flush => "azekura-flush",
@@ -223,7 +234,9 @@ impl Engine {
         }
     }
 
+    /// A panic here would leave work undone for which everybody relies on the thread, so it poisons the handle.
     fn work_as(&self, role: Role) {
+        let armed = self.poison.armed(role.doing());
         match role {
             Role::Flush => self.flush_loop(),
             Role::Log => self.log_loop(),
@@ -231,5 +244,6 @@ impl Engine {
             Role::Merge(class) => self.merge_loop(class),
             Role::Sweep => self.sweep_loop(),
         }
+        armed.disarm();
     }
 }

@@ -1,7 +1,7 @@
 //! A storage in memory that asks a test's hook before each call: it may fail, wait or panic there.
 
 use crate::base::limits::SUPERBLOCKS_BYTES;
-use crate::storage::{File, MemStorage, OpenMode, Storage};
+use crate::storage::{DiskRoom, File, MemStorage, OpenMode, Storage};
 use parking_lot::Mutex;
 use std::io;
 use std::path::Path;
@@ -19,6 +19,8 @@ pub(super) enum Call {
     Sync,
     /// A hint, whatever the hook says.
     WillRead,
+    /// What the disk has left.
+    Room,
 }
 
 type Hook = Arc<dyn Fn(Call) -> io::Result<()> + Send + Sync>;
@@ -141,6 +143,11 @@ impl File for HookedFile {
 
     fn will_read(&self, _: u64, _: u64) {
         let _hint = self.ask(Call::WillRead);
+    }
+
+    fn disk_room(&self) -> io::Result<Option<DiskRoom>> {
+        self.ask(Call::Room)?;
+        self.file.disk_room()
     }
 
     fn sync_data(&self) -> io::Result<()> {

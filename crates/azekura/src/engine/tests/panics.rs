@@ -7,6 +7,7 @@ use crate::base::error::Error;
 use crate::base::key::TableKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Three durable commits wait for a fourth, and then one of them panics as it writes for all three:
 /// the others do not hang, and are not told that they are durable.
@@ -105,4 +106,23 @@ fn a_merge_that_panics_does_not_keep_the_database_open() {
     let closed = std::thread::spawn(move || db.close());
     wait_until(|| closed.is_finished());
     assert!(matches!(closed.join().unwrap(), Err(Error::Poisoned { .. })));
+}
+
+/// The log's thread is what makes eventual commits durable: without it none may be acknowledged.
+#[test]
+fn a_panic_of_the_logs_thread_poisons_the_handle() {
+    let disk = Hooked::default();
+    let options = Options::new().durability(Durability::Eventual).eventual_delay(Duration::from_millis(20));
+    let db = Db::open_on(&disk, "engine.azk", options).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    disk.hook(|call| match std::thread::current().name() {
+        Some("azekura-log") if call == Call::Room => panic!("as this test wants it"),
+        _ => Ok(()),
+    });
+    wait_until(|| table.put(b"key", b"value").is_err());
+    let Err(Error::Poisoned { cause }) = table.put(b"key", b"value") else { panic!("acknowledged") };
+    assert_eq!(cause, "a panic while looking after the log");
+    disk.heal();
+    drop(table);
+    assert!(matches!(db.close(), Err(Error::Poisoned { .. })));
 }
