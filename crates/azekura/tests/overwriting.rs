@@ -1,11 +1,11 @@
 //! A closed file is no larger than its records need, whatever came before, and one that is left alone comes
 //! to that too: at most 1.3 times the bytes of the live keys and values, and 64 KiB.
 
+use common::Rng;
 mod common;
 
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Options, Stats, Table, TableKind, WriteOptions, WriteTxn};
-use common::Rng;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::{Duration, Instant};

@@ -56,35 +56,60 @@ fn now_ms() -> u64 {
     u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Ends the process with a message if a thread of the engine panics (nobody would be told) or the test says
-/// nothing for `limit` (`AZEKURA_PATIENCE=n`: `n` times that): an engine that hangs is as wrong as one that
-/// errs.
+/// The longest silence that any test of this process has asked for, in milliseconds.
+static LIMIT_MS: AtomicU64 = AtomicU64::new(0);
+
+/// A test that is watched; that it ends is news, too.
+struct Watched;
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        SAID.store(now_ms(), Ordering::Relaxed);
+    }
+}
+
+thread_local! {
+    /// Dropped with the thread of the test.
+    static WATCHED: Watched = const { Watched };
+}
+
+/// Ends the process with a message if a thread of the engine panics (nobody would be told), or if no test of
+/// the process says anything, or ends, for `limit` (the longest that one has asked for;
+/// `AZEKURA_PATIENCE=n`: `n` times that): an engine that hangs is as wrong as one that errs.
 pub fn watch(limit: Duration) {
-    let patience =
+    let patience: u32 =
         std::env::var("AZEKURA_PATIENCE").map_or(1, |n| n.parse().expect("AZEKURA_PATIENCE is a number"));
-    let limit = limit * patience;
+    let limit_ms = u64::try_from((limit * patience).as_millis()).unwrap_or(u64::MAX);
+    LIMIT_MS.fetch_max(limit_ms, Ordering::Relaxed);
+    WATCHED.with(|_| doing("starting".into()));
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        doing("starting".into());
-        let usual = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            usual(info);
-            if std::thread::current().name().is_some_and(|n| n.starts_with("azekura")) {
-                eprintln!("a thread of the engine panicked while {}", was_doing());
-                std::process::exit(101);
-            }
-        }));
-        std::thread::spawn(move || {
-            loop {
-                std::thread::sleep(Duration::from_millis(250));
-                if now_ms().saturating_sub(SAID.load(Ordering::Relaxed)) > limit.as_millis() as u64 {
-                    eprintln!("nothing has happened for {limit:?} while {}", was_doing());
-                    if std::env::var_os("AZEKURA_HANG").is_some() {
-                        std::thread::park(); // Stay, so that a debugger can look.
-                    }
-                    std::process::exit(102);
-                }
-            }
-        });
+        exit_when_the_engine_panics();
+        std::thread::spawn(exit_when_nothing_happens);
     });
+}
+
+fn exit_when_the_engine_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        usual(info);
+        if std::thread::current().name().is_some_and(|n| n.starts_with("azekura")) {
+            eprintln!("a thread of the engine panicked while {}", was_doing());
+            std::process::exit(101);
+        }
+    }));
+}
+
+fn exit_when_nothing_happens() {
+    loop {
+        std::thread::sleep(Duration::from_millis(250));
+        let limit_ms = LIMIT_MS.load(Ordering::Relaxed);
+        if now_ms().saturating_sub(SAID.load(Ordering::Relaxed)) > limit_ms {
+            eprintln!("nothing has happened for {limit_ms} ms while {}", was_doing());
+            if std::env::var_os("AZEKURA_HANG").is_some() {
+                std::thread::park(); // Stay, so that a debugger can look.
+            }
+            std::process::exit(102);
+        }
+    }
 }

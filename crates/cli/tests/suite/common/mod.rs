@@ -1,6 +1,6 @@
 //! Driving the built binary: a folder of its own for each test, and what a command printed.
 
-#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(dead_code, reason = "each subject uses its own part")]
 
 use std::ffi::OsStr;
 use std::io::Write;

@@ -1,8 +1,6 @@
 //! `salvage`, from damaged files to new databases.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 
 /// A database with 20,000 records, closed.
 fn filled() -> Place {

@@ -1,8 +1,6 @@
 //! `shrink`: whatever stands at the file's end moves into its holes, so that the file is hardly longer than
 //! what is live in it; snapshots, readers and power cuts beside it notice nothing.
 
-mod common;
-
 use azekura::{Db, Options, ReadTxn, Table, TableKind};
 use sim::disk::{Disk, Keep, Plan};
 use sim::rng::Rng;
@@ -14,7 +12,7 @@ const PATH: &str = "compaction.azk";
 const LOOSE_BYTES_MAX: u64 = 256 << 10;
 
 fn options() -> Options {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     let options = Options::new().memory_bytes(16 << 20).memtable_bytes(1 << 20).background_merges(false);
     options.eventual_delay(Duration::from_secs(60))
 }
@@ -222,7 +220,7 @@ fn snapshots_read_what_moves_under_them() {
             });
         }
         for round in 1..6 {
-            common::doing(format!("round {round}"));
+            crate::common::doing(format!("round {round}"));
             fill_runs(&db, "gone", 4);
             put_values(&table, 0..150, round);
             db.flush().unwrap();
@@ -286,7 +284,7 @@ fn a_power_cut_at_any_call_loses_nothing() {
     let moments = disk.moments();
     let mut images = 0;
     for moment in &moments {
-        common::doing(format!("cut at call {}", moment.mark.calls));
+        crate::common::doing(format!("cut at call {}", moment.mark.calls));
         for choice in moment.disk.choices(Plan { subsets_max: 2, torn: false }) {
             let db = Db::open_on(&moment.disk.image(&choice), PATH, quiet()).unwrap();
             let table = db.open_table("t").unwrap();

@@ -1,10 +1,8 @@
 //! Runs and large values read where they stand in the file, beside the same read into memory: the same
 //! answers, no second copy, and errors where something is wrong before it is first touched.
 
-mod common;
-
+use crate::common::Rng;
 use azekura::{Db, Durability, Error, Options, Table, TableKind, WriteOptions};
-use common::Rng;
 use sim::disk::{Call, Disk, Effect, Fault};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -14,7 +12,7 @@ use std::path::{Path, PathBuf};
 const RECORDS: u64 = 60_000;
 
 fn path(name: &str) -> PathBuf {
-    common::watch(std::time::Duration::from_secs(120));
+    crate::common::watch(std::time::Duration::from_secs(120));
     std::env::temp_dir().join(format!("azekura-mapped-{}-{name}.azk", std::process::id()))
 }
 

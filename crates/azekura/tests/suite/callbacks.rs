@@ -1,7 +1,5 @@
 //! Whatever calls the caller's code can be called from there too: each call works, or says clearly why not.
 
-mod common;
-
 use azekura::storage::MemStorage;
 use azekura::{Db, Error, Options, Result, Table, TableKind};
 use std::cell::{Cell, RefCell};
@@ -121,10 +119,10 @@ const CALLERS: [(&str, Caller); 11] = [
 
 #[test]
 fn every_call_from_every_callback_works_or_says_why_not() {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     for (caller, call_out) in CALLERS {
         for (name, call) in CALLS {
-            common::doing(format!("{name} from {caller}"));
+            crate::common::doing(format!("{name} from {caller}"));
             let w = World::new();
             let (calls, inner) = (Cell::new(0), RefCell::new(None));
             let outer = call_out(&w, &|| {
@@ -156,7 +154,7 @@ fn every_call_from_every_callback_works_or_says_why_not() {
 /// It would be called for ever.
 #[test]
 fn an_update_whose_closure_changes_the_key_is_told_so() {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     let w = World::new();
     for t in [&w.ordered, &w.hash] {
         let calls = Cell::new(0);
@@ -180,7 +178,7 @@ fn an_update_whose_closure_changes_the_key_is_told_so() {
 
 #[test]
 fn an_update_whose_closure_deletes_a_range_is_told_so_if_the_key_was_in_it() {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     let w = World::new();
     let remove = |from: &[u8], to: &[u8]| {
         let calls = Cell::new(0);
@@ -216,7 +214,7 @@ fn an_update_whose_closure_deletes_a_range_is_told_so_if_the_key_was_in_it() {
 /// While one thread stands in compact's progress, others settle, compact and close.
 #[test]
 fn compacts_progress_may_wait_for_another_thread() {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     let calls: [Call; 3] =
         [|w| w.db.compact(), |w| w.db.shrink(|_| {}).map(|_| ()), |w| w.db.clone().close()];
     for call in calls {

@@ -1,8 +1,6 @@
 //! Files that are no database: what they seem to be is said, and they stay as they are.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 
 const COMMANDS: [&[&str]; 14] = [
     &["get", "FILE", "k"],

@@ -1,16 +1,14 @@
 //! Merges, flushes, moves and readers in each other's way: the situations that chance seldom makes,
 //! because they need tables of many partitions or events in a certain order.
 
-mod common;
-
+use crate::common::Rng;
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Options, ReadTxn, Table, TableKind};
-use common::Rng;
 use std::ops::Bound;
 use std::time::Duration;
 
 fn open(storage: &MemStorage, memtable_mib: u64) -> Db {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     let options = Options::new()
         .memory_bytes(32 << 20)
         .memtable_bytes(memtable_mib << 20)
@@ -72,7 +70,7 @@ fn a_merge_into_many_partitions_keeps_them_apart() {
     std::thread::scope(|scope| {
         let settling = scope.spawn(|| db.compact().unwrap());
         while !settling.is_finished() {
-            common::doing("reading while the bottom is merged".into());
+            crate::common::doing("reading while the bottom is merged".into());
             expect(&db.read(), &t, 0..n, of);
             check(&db);
         }
@@ -146,7 +144,7 @@ fn a_snapshot_outlives_moves_and_merges_of_what_it_sees() {
     for generation in 1..5 {
         put(&t, 0..n, generation);
         db.compact().unwrap();
-        common::doing(format!("looking at generation {generation}, {report:?}"));
+        crate::common::doing(format!("looking at generation {generation}, {report:?}"));
         expect(&before, &t, 0..n, |_| 0);
         expect(&after, &t, 0..n, |_| 0);
         expect(&db.read(), &t, 0..n, |_| generation);
@@ -235,7 +233,7 @@ fn memory_stays_within_its_budget_while_writers_are_fast() {
 /// no merge is made of a merge's own result.
 #[test]
 fn small_partitions_are_joined_once() {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     let storage = MemStorage::default();
     let options =
         || Options::new().memory_bytes(32 << 20).memtable_bytes(1 << 20).durability(Durability::Eventual);
@@ -251,7 +249,7 @@ fn small_partitions_are_joined_once() {
     let db = Db::open_on(&storage, "/small.azk", options()).unwrap();
     // A merge is counted when what it has made is in place.
     while db.stats().runs > 2 || db.stats().merges == 0 {
-        common::doing(format!("{} runs", db.stats().runs));
+        crate::common::doing(format!("{} runs", db.stats().runs));
         std::thread::sleep(Duration::from_millis(20));
     }
     let merges = db.stats().merges;

@@ -1,11 +1,9 @@
 //! Import and export: escapes, binary data, streams, bad input.
 
-mod common;
-
 use std::io::Write;
 use std::process::Stdio;
 
-use common::Place;
+use crate::common::Place;
 
 /// Every byte, alone and beside others, in keys and values.
 fn binary_records() -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -141,7 +139,7 @@ fn an_interrupted_import_says_where_to_go_on() {
         let mut input = child.stdin.take().expect("a pipe");
         // More than a pipe holds: once it is written, import is reading, so the handler is set.
         input.write_all(lines.as_bytes()).expect("import reads");
-        common::signal(&child, signal);
+        crate::common::signal(&child, signal);
         let ended = child.wait_with_output().expect("it ends");
         drop(input);
         assert_eq!(ended.status.code(), Some(130));

@@ -1,12 +1,10 @@
 //! Records and tables through the command line: round trips, forms, exit statuses.
 
-mod common;
-
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::Stdio;
 
-use common::Place;
+use crate::common::Place;
 
 #[test]
 fn a_record_is_set_got_and_removed() {

@@ -5,17 +5,15 @@
 //! `AZEKURA_SEED=n` runs that round alone, `AZEKURA_ROUNDS=n` that many, `AZEKURA_TRACE=1` prints
 //! each operation.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod data;
 mod walk;
 mod write;
 
+use crate::common::Rng;
 use azekura::storage::MemStorage;
 use azekura::{
     Cursor, Db, Durability, Error, Isolation, Options, ReadTxn, Table, TableKind, ValueRef, WriteOptions,
 };
-use common::Rng;
 use data::Family;
 use std::sync::Arc;
 use std::time::Duration;
@@ -193,7 +191,7 @@ impl World {
                     read(Reader::Write(&mut txn), &m.table, &m.family, &maps[i], &mut self.rng);
                 }
             }
-            common::doing(format!("{} {said}", common::was_doing()));
+            crate::common::doing(format!("{} {said}", crate::common::was_doing()));
             self.trace.push(said.clone());
         }
         if self.rng.one_in(5) {
@@ -389,14 +387,14 @@ fn round(seed: u64, trace: bool) {
         eprintln!("options {:?}", world.options);
     }
     for n in 0..steps {
-        common::doing(format!("round {seed}, step {n}"));
+        crate::common::doing(format!("round {seed}, step {n}"));
         let said = world.step();
         if trace {
             eprintln!("{n}: {said}");
         }
         world.trace.push(said);
     }
-    common::doing(format!("round {seed}, end"));
+    crate::common::doing(format!("round {seed}, end"));
     for _ in 0..world.held.len() {
         world.look_at_held();
     }
@@ -409,14 +407,14 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn the_engine_does_what_a_map_does() {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     let (seed, rounds) = (number("AZEKURA_SEED"), number("AZEKURA_ROUNDS"));
     let first = seed.unwrap_or(1);
     let trace = std::env::var_os("AZEKURA_TRACE").is_some();
     for seed in first..first + rounds.unwrap_or(if seed.is_some() { 1 } else { ROUNDS }) {
         let result = std::panic::catch_unwind(|| round(seed, trace));
         if let Err(panic) = result {
-            eprintln!("failed: AZEKURA_SEED={seed}, while {}", common::was_doing());
+            eprintln!("failed: AZEKURA_SEED={seed}, while {}", crate::common::was_doing());
             std::panic::resume_unwind(panic);
         }
     }

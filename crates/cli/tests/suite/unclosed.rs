@@ -1,9 +1,7 @@
 //! What commands say of a database that was not closed.
 
-mod common;
-
+use crate::common::Place;
 use azekura::{Db, Options, TableKind};
-use common::Place;
 
 /// A database with 467 records, copied while it was in use. Making its table was a commit too.
 fn unclosed() -> Place {

@@ -1,8 +1,8 @@
 //! Random writes, done to the engine and to the model alike.
 
+use super::data::Family;
+use super::walk::{Map, above, as_bound, below, random_bound};
 use crate::common::Rng;
-use crate::data::Family;
-use crate::walk::{Map, above, as_bound, below, random_bound};
 use azekura::{Error, Result, Table, TableKind, WriteTxn};
 use std::sync::Arc;
 

@@ -1,11 +1,9 @@
 //! Databases that are damaged, and readers that go away.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use common::Place;
+use crate::common::Place;
 
 /// A database with 20,000 records, closed.
 fn filled() -> Place {

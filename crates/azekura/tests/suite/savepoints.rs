@@ -1,10 +1,8 @@
 //! Savepoints: a transaction returns to any that its history leads through, and to no other.
 
-mod common;
-
+use crate::common::Rng;
 use azekura::storage::MemStorage;
 use azekura::{Db, Error, Options, Result, Savepoint, Table, TableKind, WriteTxn};
-use common::Rng;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
@@ -12,7 +10,7 @@ use std::time::Duration;
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn open() -> Db {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     // A short value is a large one already.
     Db::open_on(&MemStorage::default(), "/s.azk", Options::new().memory_bytes(8 << 20).large_value_bytes(64))
         .unwrap()
@@ -176,7 +174,7 @@ fn nested_savepoints_agree_with_a_model() {
             assert_eq!(found, *map, "case {case}");
         }
         if case % 50 == 0 {
-            common::doing(format!("case {case}"));
+            crate::common::doing(format!("case {case}"));
         }
     }
     assert!(db.check(|_| {}).unwrap().problems.is_empty());

@@ -1,11 +1,9 @@
 //! One writer at full speed beside readers of snapshots, with memtables so small that flushes and
 //! merges never stop; and handles that go while others are at work.
 
-mod common;
-
+use crate::common::Rng;
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Error, Options, ReadTxn, Table, TableKind};
-use common::Rng;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::scope;
 use std::time::{Duration, Instant};
@@ -13,7 +11,7 @@ use std::time::{Duration, Instant};
 const PATH: &str = "/c.azk";
 
 fn options(durability: Durability) -> Options {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     Options::new()
         .memory_bytes(8 << 20)
         .memtable_bytes(64 << 10)
@@ -108,7 +106,7 @@ fn writer_beside_readers(kind: TableKind, batch: u64, options: Options, others: 
         let mut generation = 0;
         while started.elapsed() < Duration::from_millis(1200) && readers.iter().all(|r| !r.is_finished()) {
             generation += 1;
-            common::doing(format!("generation {generation} of {batch} records"));
+            crate::common::doing(format!("generation {generation} of {batch} records"));
             put_all(generation);
         }
         stop.store(true, Ordering::Relaxed);
@@ -175,7 +173,7 @@ fn closing_under_writers_keeps_what_was_acknowledged() {
         let db = Db::open_on(&storage, PATH, options(durability)).unwrap();
         let t = db.create_table("t", TableKind::Ordered).unwrap();
         let done: [AtomicU64; 3] = Default::default();
-        common::doing(format!("closing, round {round}"));
+        crate::common::doing(format!("closing, round {round}"));
         scope(|s| {
             for (n, done) in done.iter().enumerate() {
                 let (t, n) = (t.clone(), n as u64);
@@ -235,7 +233,7 @@ fn closing_under_writers_keeps_what_was_acknowledged() {
 fn the_last_handle_closes_whatever_it_is() {
     let storage = MemStorage::default();
     for round in 0..20u64 {
-        common::doing(format!("dropping, round {round}"));
+        crate::common::doing(format!("dropping, round {round}"));
         let db = Db::open_on(&storage, PATH, options(Durability::Eventual)).unwrap();
         let t = db.table("t", TableKind::Ordered).unwrap();
         t.put_many((0..3000u64).map(|k| (k.to_be_bytes(), value(k, round)))).unwrap();

@@ -1,10 +1,8 @@
 //! Handles that are not what a call may think: of another database, of a closed one, of a dropped table.
 
-mod common;
-
+use crate::common::Rng;
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Error, Isolation, Options, Result, Table, TableKind, WriteOptions};
-use common::Rng;
 use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,12 +10,12 @@ use std::thread::scope;
 use std::time::{Duration, Instant};
 
 fn memory(name: &str) -> Db {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     Db::open_on(&MemStorage::default(), name, Options::new().memory_bytes(8 << 20)).unwrap()
 }
 
 fn path(name: &str) -> PathBuf {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     std::env::temp_dir().join(format!("azekura-handles-{}-{name}.azk", std::process::id()))
 }
 
@@ -262,7 +260,7 @@ fn a_read_that_races_with_the_close_is_right_or_closed() {
             over.store(true, Ordering::Relaxed);
         });
         assert!(over.into_inner());
-        common::doing(format!("round {round}"));
+        crate::common::doing(format!("round {round}"));
     }
     std::fs::remove_file(&path).unwrap();
 }

@@ -1,18 +1,16 @@
 //! Pages of all shapes in one database: tables of records of several sizes, records too large for the pages
 //! that they come to, and a page cache that holds neither table.
 
-mod common;
-
+use crate::common::Rng;
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Options, Table, TableKind};
-use common::Rng;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn open(storage: &MemStorage) -> Db {
-    common::watch(Duration::from_secs(120));
+    crate::common::watch(Duration::from_secs(120));
     let options =
         Options::new().memory_bytes(8 << 20).memtable_bytes(1 << 20).durability(Durability::Eventual);
     Db::open_on(storage, "/pages.azk", options).unwrap()

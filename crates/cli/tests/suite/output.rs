@@ -1,11 +1,9 @@
 //! Files that commands write: what they never write over, and that a file has its name only when it is whole.
 
-mod common;
-
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Stdio;
 
-use common::Place;
+use crate::common::Place;
 
 fn filled() -> Place {
     let place = Place::with_database();
@@ -149,7 +147,7 @@ fn an_interrupted_export_leaves_nothing() {
                 break;
             }
         }
-        common::signal(&child, "INT");
+        crate::common::signal(&child, "INT");
         if child.wait().expect("it ends").code() == Some(130) {
             return has_only(&place, &["db.azk"]);
         }

@@ -3,11 +3,9 @@
 
 #![cfg(target_os = "linux")]
 
-mod common;
-
 use std::process::Command;
 
-use common::Place;
+use crate::common::Place;
 
 /// Runs a script of the shell in a file system of so many bytes, with the binary as `$AZ` and the place's
 /// folder as `$OUT`; what it prints, or nothing if there is no such file system here.

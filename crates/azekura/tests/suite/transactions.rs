@@ -1,13 +1,11 @@
 //! What transactions promise: conflicts are found and only where they are, others see all of a
 //! transaction or nothing, and commits that share a sync are all durable.
 
-mod common;
-
+use crate::common::Rng;
 use azekura::storage::MemStorage;
 use azekura::{
     Db, Durability, Error, Isolation, Options, ReadTxn, Result, Table, TableKind, WriteOptions, WriteTxn,
 };
-use common::Rng;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::scope;
@@ -16,7 +14,7 @@ use std::time::Duration;
 const KINDS: [TableKind; 2] = [TableKind::Ordered, TableKind::Hash];
 
 fn open(options: Options) -> Db {
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     Db::open_on(&MemStorage::default(), "/t.azk", options).unwrap()
 }
 
@@ -308,7 +306,7 @@ fn transfers_between_tables_keep_the_sum() {
                             Err(e) => panic!("{e}"),
                         }
                         if done % 500 == 0 {
-                            common::doing(format!("transfer {done} of writer {n}"));
+                            crate::common::doing(format!("transfer {done} of writer {n}"));
                         }
                     }
                 })
@@ -349,7 +347,7 @@ fn increments_from_many_threads_add_up() {
 #[test]
 fn commits_that_share_a_sync_are_all_there() {
     // On a real file, where a sync takes long enough for others to queue up behind it.
-    common::watch(Duration::from_secs(60));
+    crate::common::watch(Duration::from_secs(60));
     let path = std::env::temp_dir().join(format!("azekura-test-group-{}.azk", std::process::id()));
     let db = Db::open(&path, Options::new()).unwrap();
     let t = db.create_table("t", TableKind::Ordered).unwrap();

@@ -3,10 +3,8 @@
 //! wrong one makes it fail; and at the end every name in those tables must have been used, so no line
 //! of them is left untested.
 
-mod reader;
-
+use crate::reader::{Doc, Records, Seen, Tables, filter_hash8, hash, mix, page_checksum, read};
 use azekura::{Db, Durability, Options, Table, TableKind, WriteTxn};
-use reader::{Doc, Records, Seen, Tables, filter_hash8, hash, mix, page_checksum, read};
 use std::ops::Bound::{Excluded, Included};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

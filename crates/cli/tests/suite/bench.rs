@@ -1,8 +1,6 @@
 //! The bench command: its rows, for machines and for people, in every order.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use serde_json::Value;
 
 /// Runs the bench with `--json`, in its own folder; its file must be gone afterwards.

@@ -1,8 +1,6 @@
 //! Commands on tables and ranges: dropping, renaming, clearing, removing a range, copying.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use serde_json::json;
 
 /// A database with the tables `main` (ordered, 1,000 records), `hash` (1,000) and `none`.

@@ -1,7 +1,7 @@
 //! Comparing what a table gives with its model: gets of every form, scans, and random walks.
 
+use super::data::Family;
 use crate::common::Rng;
-use crate::data::Family;
 use azekura::{Cursor, LazyValue, ReadTxn, Result, Table, TableKind, ValueRef, WriteTxn};
 use std::collections::BTreeMap;
 use std::ops::Bound;

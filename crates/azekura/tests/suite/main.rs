@@ -1,0 +1,28 @@
+//! The tests of the public interface, one file for each subject. They are one program, for each program costs
+//! a compilation of what it shares with the others. Tests that count the threads or the memory of their
+//! process, fork it, mount file systems, or look at what idle time does have programs of their own beside this
+//! one.
+
+mod callbacks;
+mod check;
+#[path = "../common/mod.rs"]
+mod common;
+mod compaction;
+mod concurrent;
+mod corruption;
+mod cut;
+mod faults;
+mod format;
+mod full_disk;
+mod handles;
+mod log_end;
+mod mapped;
+mod merges;
+mod model;
+mod not_durable;
+mod pages;
+mod reader;
+mod reading;
+mod recovery;
+mod savepoints;
+mod transactions;

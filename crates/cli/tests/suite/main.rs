@@ -1,0 +1,13 @@
+//! The tests of the command line, one file for each subject: what is printed, where, and with which status.
+
+mod bench;
+mod common;
+mod damage;
+mod output;
+mod records;
+mod salvage;
+mod small_disk;
+mod tables;
+mod transfer;
+mod unclosed;
+mod wrong_files;
