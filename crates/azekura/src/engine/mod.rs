@@ -8,6 +8,7 @@
 
 mod background;
 mod batch;
+mod bound;
 mod checkpoint;
 mod chunks;
 mod close;
@@ -67,6 +68,7 @@ use crate::space::{Room, Space};
 use crate::storage::{File, IoCounters};
 use crate::values::{LargeValue, Segment, ValuePointer, ValueStore};
 use background::Background;
+use bound::Bound;
 use checkpoint::Checkpointer;
 use commit::Committer;
 use flusher::Flusher;
@@ -117,7 +119,7 @@ pub(crate) struct Engine {
     checkpointer: Checkpointer,
     ids: Ids,
     /// How much the file may take.
-    bound: sweep::Bound,
+    bound: Bound,
     relief: relief::Relief,
     background: Background,
 }

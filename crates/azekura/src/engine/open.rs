@@ -13,6 +13,7 @@
 
 use super::background::Background;
 use super::batch::{Batch, BatchPart};
+use super::bound::Bound;
 use super::checkpoint::Checkpointer;
 use super::commit::Committer;
 use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
@@ -26,7 +27,6 @@ use super::pace::Pace;
 use super::relief::Relief;
 use super::relief::tight_below;
 use super::state::{Level, State, TableState};
-use super::sweep::Bound;
 use super::tables::Catalog;
 use super::{Counters, Engine};
 use crate::base::codec::usize_of64;
@@ -237,7 +237,7 @@ impl Engine {
             flusher: Flusher::new(),
             checkpointer,
             ids: Ids::from(0),
-            bound: Bound::default(),
+            bound: Bound::new(config.memtable_bytes),
             background: Background::new(crew),
             reads_wait: AtomicBool::new(false),
             counters: Counters::of(&recovered.replayed),

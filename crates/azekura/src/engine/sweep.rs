@@ -25,23 +25,11 @@ use super::threads::lower_priority;
 use super::waste::Excess;
 use crate::base::error::Result;
 use crate::base::sync::Instant;
-use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::base::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The sweep's merges among those of the others.
 const CLASS: usize = CLASSES;
-/// What is in place may grow by this part of what is alive, or of a memtable, before it is looked at. That is
-/// early: a load of new keys is to be known for what it is before it comes to the limit.
-const GROWTH_PART: u64 = 4;
-/// So much may be dead before a sweep is worth its while.
-const DEAD_PART: u64 = 2;
-/// The limit is below the bound by what merges and flushes under way may write before they free anything:
-/// these parts of a memtable and of what is alive.
-const MEMTABLE_MARGIN_PART: u64 = 2;
-const ALIVE_MARGIN_PART: u64 = 2;
-/// After a sweep there are these parts of a memtable, or of what is alive, to be written before the next.
-const MEMTABLE_STEP_PART: u64 = 2;
-const ALIVE_STEP_PART: u64 = 8;
 /// A merge may only find out which values are dead, and the next one then moves those beside them.
 const ROUNDS_MAX: usize = 8;
 /// One write waits no longer than this, and the time that its bytes take at so many in a microsecond. It is
@@ -62,63 +50,10 @@ enum Swept {
     HeldBack,
 }
 
-/// The figures that the bound goes by.
-#[derive(Default)]
-pub(super) struct Bound {
-    /// How much of what is in place was alive at the last look.
-    alive: AtomicU64,
-    /// What was in place then.
-    seen: AtomicU64,
-    /// Writers wait where more of the file is taken. Zero until the tables are loaded, when nobody writes.
-    limit: AtomicU64,
-    /// A look is wanted, or under way.
-    look: AtomicBool,
-    /// Somebody waits for room. Set until a sweep that was begun for that has ended.
-    room: AtomicBool,
-}
-
-impl Bound {
-    pub(super) fn alive(&self) -> u64 {
-        self.alive.load(Ordering::Relaxed)
-    }
-
-    fn is_room_wanted(&self) -> bool {
-        self.room.load(Ordering::Relaxed)
-    }
-
-    fn is_due(&self) -> bool {
-        self.look.load(Ordering::Relaxed) || self.is_room_wanted()
-    }
-}
-
 impl Engine {
     /// All that is found when a file is opened counts as alive.
     pub(super) fn begin_bound(&self) {
-        self.note_all_alive();
-    }
-
-    fn note_all_alive(&self) {
-        let in_place = self.in_place();
-        self.bound.seen.store(in_place, Ordering::Relaxed);
-        self.note_alive(in_place);
-    }
-
-    fn note_alive(&self, bytes: u64) {
-        self.bound.alive.store(bytes, Ordering::Relaxed);
-        let memtable_bytes = self.config.memtable_bytes;
-        let margin = memtable_bytes / MEMTABLE_MARGIN_PART + bytes / ALIVE_MARGIN_PART;
-        let limit = bytes.saturating_add(memtable_bytes).saturating_mul(2) - margin;
-        self.bound.limit.store(limit, Ordering::Relaxed);
-    }
-
-    /// By how much what is in place may grow before it is looked at.
-    fn growth(&self) -> u64 {
-        self.bound.alive().saturating_add(self.config.memtable_bytes) / GROWTH_PART
-    }
-
-    /// How much may be dead.
-    fn dead_max(&self) -> u64 {
-        self.bound.alive().saturating_add(self.config.memtable_bytes) / DEAD_PART
+        self.bound.note_all_alive(self.in_place());
     }
 
     /// Whether a thread may sweep.
@@ -131,14 +66,7 @@ impl Engine {
         if !self.sweeps() || self.bound.is_due() {
             return;
         }
-        let (in_place, seen) = (self.in_place(), self.bound.seen.load(Ordering::Relaxed));
-        if in_place < self.bound.alive() {
-            // Dropped, or known better.
-            self.note_all_alive();
-        } else if in_place < seen {
-            // Merged.
-            self.bound.seen.store(in_place, Ordering::Relaxed);
-        } else if in_place - seen > self.growth() {
+        if self.bound.has_grown(self.in_place()) {
             // If there is no thread, the next flush or the next writer that waits asks again.
             let _later = self.ask_for(&self.bound.look);
         }
@@ -163,7 +91,7 @@ impl Engine {
 
     #[inline(always)]
     fn is_at_limit(&self) -> bool {
-        self.space.taken_bytes() > self.bound.limit.load(Ordering::Relaxed)
+        self.bound.is_reached(self.space.taken_bytes())
     }
 
     #[cold]
@@ -219,9 +147,9 @@ impl Engine {
             if self.background.stopping() {
                 break;
             }
-            self.bound.seen.store(self.in_place(), Ordering::Relaxed);
-            self.note_alive(found.alive);
-            let enough = if for_room || round > 0 { self.dead_max() / 2 } else { self.dead_max() };
+            self.bound.note_look(self.in_place(), found.alive);
+            let dead_max = self.bound.dead_max();
+            let enough = if for_room || round > 0 { dead_max / 2 } else { dead_max };
             // What was merged in vain would be again.
             let in_vain = before.as_ref() == Some(&found.excess);
             let is_done = found.dead <= enough || found.excess.is_empty() || in_vain || told.is_err();
@@ -244,13 +172,6 @@ impl Engine {
         told
     }
 
-    /// How much sweeping may copy before it frees anything.
-    fn copies_max(&self) -> u64 {
-        let memtable_bytes = self.config.memtable_bytes;
-        let most = self.bound.alive().saturating_add(memtable_bytes).saturating_mul(2);
-        (most.saturating_sub(self.space.taken_bytes()) / 2).max(self.step())
-    }
-
     /// Merges what an excess says. A table that others are at work on is left to them. Then this was not all,
     /// and it returns when one of them has ended.
     fn sweep_tables(&self, excess: &Excess) -> Result<Swept> {
@@ -264,7 +185,11 @@ impl Engine {
                 busy = true;
                 continue;
             };
-            let done = self.run_job(MergeJob { together: true, copies_max: self.copies_max(), ..job });
+            let done = self.run_job(MergeJob {
+                together: true,
+                copies_max: self.bound.copies_max(self.space.taken_bytes()),
+                ..job
+            });
             self.background.end_merge(CLASS);
             self.note_levels();
             told = told.and(done.map(drop));
@@ -292,26 +217,14 @@ impl Engine {
         !work.turns.are_paused()
     }
 
-    /// How much is written or copied before more is done for room.
-    fn step(&self) -> u64 {
-        (self.config.memtable_bytes / MEMTABLE_STEP_PART).max(self.bound.alive() / ALIVE_STEP_PART)
-    }
-
     /// Lets those go on who wait for room. If there was none at any time, the limit is raised.
     fn end_sweep(&self, for_room: bool, done: bool) {
         if !done {
-            self.note_all_alive();
+            self.bound.note_all_alive(self.in_place());
         }
         self.bound.look.store(false, Ordering::Relaxed);
         if for_room {
-            let step = self.step();
-            let limit = self.bound.limit.load(Ordering::Relaxed);
-            if self.space.take_least().saturating_add(step / 4) > limit {
-                self.bound
-                    .limit
-                    .store(self.space.taken_bytes().max(limit).saturating_add(step), Ordering::Relaxed);
-            }
-            self.bound.room.store(false, Ordering::Relaxed);
+            self.bound.end_wait_for_room(self.space.take_least(), self.space.taken_bytes());
         }
         self.background.wake();
     }

@@ -130,18 +130,31 @@ fn in_levels<'a, R>(
         return Ok(found.map(|value| f(Tag::Put, FoundValue::Memory(value))));
     };
     let hit_rate = oldest.hit_rate();
-    let asked = if hit_rate == HitRate::Finds { newer } else { levels };
-    let is_eager = !newer.is_empty() || hit_rate == HitRate::Mixed;
-    if is_eager {
-        let runs = asked.iter().filter_map(|level| level.run_for(sought.key));
-        runs.for_each(|run| run.prefetch_filter(sought.hash()));
-    }
-    if is_eager && hit_rate != HitRate::Misses && levels.len() <= EAGER_LEVELS {
-        let mut early = send_for(levels, sought)?;
-        search(levels, asked.len(), sought, |i| early[i].take(), f)
+    let asked = if hit_rate == HitRate::Finds { newer.len() } else { levels.len() };
+    if newer.is_empty() && hit_rate != HitRate::Mixed {
+        search(levels, asked, sought, |_| None, f)
     } else {
-        search(levels, asked.len(), sought, |_| None, f)
+        search_eagerly(levels, asked, hit_rate, sought, f)
     }
+}
+
+/// As `search`, but sends for what it will look at before it looks at any of it. Out of line, so that the
+/// lookup in one level is short.
+#[inline(never)]
+fn search_eagerly<'a, R>(
+    levels: &'a [Arc<Level>],
+    asked: usize,
+    hit_rate: HitRate,
+    sought: &Sought<'_>,
+    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
+) -> Result<Option<R>> {
+    let runs = levels[..asked].iter().filter_map(|level| level.run_for(sought.key));
+    runs.for_each(|run| run.prefetch_filter(sought.hash()));
+    if hit_rate == HitRate::Misses || levels.len() > EAGER_LEVELS {
+        return search(levels, asked, sought, |_| None, f);
+    }
+    let mut early = send_for(levels, sought)?;
+    search(levels, asked, sought, |i| early[i].take(), f)
 }
 
 /// Sends for the lines around a key in the pages that may have it, if these are known.

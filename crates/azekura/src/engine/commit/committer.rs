@@ -38,7 +38,7 @@ impl Committer {
         self.commit.lock()
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(in crate::engine) fn is_locked(&self) -> bool {
         self.commit.is_locked()
     }
