@@ -3,6 +3,7 @@
 use super::Db;
 use crate::base::error::{Error, Result};
 use crate::engine::config::{Config, Durability};
+use crate::engine::default_memtable_bytes;
 use std::path::Path;
 use std::time::Duration;
 
@@ -161,7 +162,7 @@ impl Options {
             ));
         }
         if c.memtable_bytes == 0 {
-            c.memtable_bytes = (c.memory_bytes / 8).clamp(1 << 20, 64 << 20);
+            c.memtable_bytes = default_memtable_bytes(c.memory_bytes);
         }
         if !(MEMTABLE_BYTES_MIN..=MEMTABLE_BYTES_MAX).contains(&c.memtable_bytes) {
             return refuse(format!(

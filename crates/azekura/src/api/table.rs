@@ -6,6 +6,7 @@ use crate::cursor::Cursor;
 use crate::engine::{Batch, BatchPart, Table, within};
 use crate::format::block::Tag;
 use crate::txn::get::lookup;
+use crate::txn::value::resolve;
 use crate::txn::{ValueRef, WriteTxn, check_key};
 use crate::values::ahead::ReadAhead;
 use std::ops::Bound;
@@ -37,9 +38,8 @@ impl Table {
         let seq = state.visible();
         let t = self.of(&state)?;
         let mut buf = KeyBuf::new();
-        lookup(t, seq, t.kind.sort_key(key, engine.hash_seed, &mut buf), |tag, slot| match tag {
-            Tag::Large => engine.read_large(slot.bytes()).map(|v| f(&v)),
-            _ => Ok(f(slot.bytes())),
+        lookup(t, seq, t.kind.sort_key(key, engine.hash_seed, &mut buf), |tag, slot| {
+            resolve(tag, slot.bytes(), |reference| engine.read_large(reference), f)
         })?
         .transpose()
     }
@@ -73,13 +73,10 @@ impl Table {
         let mut buf = KeyBuf::new();
         let t = self.of(&state)?;
         let sort = t.kind.sort_key(key, engine.hash_seed, &mut buf);
-        lookup(t, state.visible(), sort, |tag, slot| match tag {
-            Tag::Large => {
-                let value = ReadAhead::default().read(&engine.values, slot.bytes())?;
-                Ok(ValueRef::large(value, Some(state.clone())))
-            }
+        let large = |reference: &[u8]| ReadAhead::default().read(&engine.values, reference);
+        lookup(t, state.visible(), sort, |tag, slot| {
             // SAFETY: the state goes with the reference.
-            _ => Ok(unsafe { ValueRef::new(slot, Some(state.clone())) }),
+            unsafe { ValueRef::resolve(tag, slot, Some(state.clone()), large) }
         })?
         .transpose()
     }

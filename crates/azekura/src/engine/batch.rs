@@ -1,5 +1,6 @@
 //! What a transaction commits: the writes to each table, sorted.
 
+use super::dials::Dials;
 use super::history::{ReadSet, key_mark};
 use crate::format::block::{Block, Tag};
 use crate::format::frame::NewTable;
@@ -8,14 +9,6 @@ use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
 use crate::values::Segment;
 use std::sync::Arc;
-
-/// A part with this many records becomes a chunk; a smaller one goes to the active buffer.
-const CHUNK_RECORDS_MIN: usize = 64;
-/// So does one of this many bytes.
-const CHUNK_BYTES_MIN: usize = 64 << 10;
-/// Where somebody reads beside the writer, only parts so many times as large: each chunk costs each
-/// get a look, while all that is in the active list costs one.
-const READ_TIMES: usize = 16;
 
 /// One table's writes, sorted, one record a key.
 pub(crate) struct BatchPart {
@@ -37,11 +30,10 @@ pub(crate) struct Batch {
 }
 
 impl BatchPart {
-    /// Whether it is large enough to be a chunk; `read`: of a table in whose memtable somebody looks.
-    pub(super) fn is_chunk(&self, read: bool) -> bool {
-        let more = if read { READ_TIMES } else { 1 };
-        self.block.len() >= CHUNK_RECORDS_MIN * more
-            || self.block.bytes() >= CHUNK_BYTES_MIN * more
+    /// Whether it is large enough to be a chunk of its own.
+    pub(super) fn is_chunk(&self, dials: &Dials) -> bool {
+        self.block.len() >= dials.chunk_records_min
+            || self.block.bytes() >= dials.chunk_bytes_min
             || !self.ranges.is_empty()
     }
 
@@ -49,7 +41,7 @@ impl BatchPart {
         Chunk::new(self.block, self.ranges, self.segments).pooled(pool)
     }
 
-    /// What a transaction under snapshot isolation must not have met: the keys it wrote.
+    /// The keys that it writes. Under snapshot isolation no commit since the snapshot may have written them.
     pub(crate) fn marks(&self) -> Vec<(u32, u64)> {
         let mut tmp = [0; 8];
         (0..self.block.len())

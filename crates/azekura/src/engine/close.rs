@@ -4,14 +4,13 @@ use super::Engine;
 use super::checkpoint::Purpose;
 use super::state::State;
 use crate::base::error::{Error, Result};
-use crate::base::sync::atomic::Ordering;
 use std::sync::Arc;
 
 impl Engine {
-    /// Closes, and lets others open the file: whoever still has a handle gets `Closed` from it, and no read
-    /// that is under way believes what comes after this (`storage/gate.rs`). If there is no room for what is
-    /// not durable, the handle stays open (`is_open`) and keeps its threads, unless this is the `last` of it:
-    /// then what was saved is saved.
+    /// Closes, and lets others open the file. Every other handle gets `Closed` from now on, and no read
+    /// under way believes what comes after this (`storage/gate.rs`). If there is no room for what is not
+    /// durable, the handle stays open (`is_open`) and keeps its threads. If it is the `last` one, it closes
+    /// all the same.
     pub(crate) fn close(&self, is_open: &mut bool, last: bool) -> Result<()> {
         let closed = self.finish(is_open, last);
         if *is_open {
@@ -21,14 +20,13 @@ impl Engine {
         closed.and(self.let_go())
     }
 
-    /// Gives the file's lock up, at once or with the last of those who read it where it stands.
+    /// Gives the file's lock up: at once, or with the last reader of the mapping.
     fn let_go(&self) -> Result<()> {
         if !self.is_mapped() {
             return self.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
         }
-        let pending_free = std::mem::take(&mut *self.pending_free.lock());
-        drop(pending_free);
-        let _commit = self.lock_commit();
+        drop(self.checkpointer.take_pending());
+        let _commit = self.committer.lock();
         self.state.store(Arc::new(State { lease: None, ..self.state.load().copy() }));
         Ok(())
     }
@@ -46,30 +44,28 @@ impl Engine {
                 return Err(e);
             }
         }
-        // Every commit is before this, and saved, or refused.
-        let commit = self.lock_commit();
-        self.closed.store(true, Ordering::Release);
-        drop(commit);
+        // Every commit is either before this, and saved below, or refused.
+        self.committer.close();
         let saved = self.poison.check().and_then(|()| self.save_all());
         if !last && matches!(saved, Err(Error::NotDurable { .. })) {
-            self.closed.store(false, Ordering::Release);
+            self.committer.reopen();
             return saved.map(drop);
         }
         *is_open = false;
         self.stop_threads();
-        self.free_spare();
+        self.checkpointer.free_spare();
         if !saved? {
             // The log has what could not be flushed, and the next handle reads it.
             return self.trim();
         }
-        // Whoever settles or compacts notices at his next step.
-        let _paused = self.pause_merges();
+        // Who compacts or tidies up notices at the next step.
+        let _paused = self.background.pause_merges();
         self.values.close_open()?;
-        self.lock_commit().clear_spares();
-        self.end_load();
+        self.committer.lock().clear_spares();
+        self.memory.end_load();
         let (clean, changed) = {
-            let checkpoint = self.checkpoint.lock();
-            (checkpoint.clean && self.pending_free.lock().is_empty(), checkpoint.number != checkpoint.opened)
+            let checkpoint = self.checkpointer.lock();
+            (checkpoint.clean && !self.checkpointer.has_pending(), checkpoint.number != checkpoint.opened)
         };
         if !clean {
             self.checkpoint(Purpose::Close)?;

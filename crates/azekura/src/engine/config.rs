@@ -1,8 +1,5 @@
-//! The options of a database once they are fixed, and how its memory is divided.
+//! The options of a database once they are fixed.
 
-use crate::base::codec::usize_of64;
-use crate::base::limits::SEGMENT_BYTES;
-use crate::run::Buffers;
 use std::time::Duration;
 
 /// When a commit survives a crash.
@@ -30,24 +27,4 @@ pub(crate) struct Config {
     pub(crate) background_merges: bool,
     pub(crate) mapped: bool,
     pub(crate) threads: bool,
-}
-
-impl Config {
-    /// What the page cache has, where there is one: what memtables and merges leave at their largest.
-    pub(crate) fn cache_bytes(&self) -> u64 {
-        let elsewhere = self.memtable_bytes * 7 / 2 + self.buffer_bytes();
-        self.memory_bytes.saturating_sub(elsewhere).max(self.memory_bytes / 4)
-    }
-
-    /// For the buffers of merges and of large values.
-    fn buffer_bytes(&self) -> u64 {
-        (self.memory_bytes / 8).min(48 << 20)
-    }
-
-    /// The buffers of merges: each reads some ten or twenty runs and writes one.
-    pub(crate) fn buffers(&self) -> Buffers {
-        let write = 1 << (self.buffer_bytes() / 8).max(1).ilog2();
-        let write = usize_of64(write).clamp(SEGMENT_BYTES / 16, SEGMENT_BYTES);
-        Buffers { read: write / 4, write }
-    }
 }

@@ -1,14 +1,12 @@
-//! Keeping out of readers' way: where tables are read beside the writer and the processors have more
-//! to do than they can, the writer makes pauses.
+//! Keeping out of readers' way: a writer makes pauses if tables are read beside it and processors are short.
 //!
-//! A writer at full speed keeps the flush and the merges busy too, and together they want more
-//! processors than a small machine has left beside its readers; then everybody waits for everybody.
-//! The system tells each thread how long it was ready to run and did not. When that is more than a
-//! small part of a writer's time, it sleeps for a part of the time that it has worked, and for a
-//! larger one as long as processors are short (additive increase, and decrease in proportion, as for
-//! congestion in networks). Where nobody reads, or processors are idle, this costs nothing.
+//! A writer at full speed keeps the flush and the merges busy too. Together they want more processors than a
+//! small machine has left beside its readers, and then everybody waits for everybody. The system tells each
+//! thread how long it was ready to run and did not. When that is more than a small part of a writer's time,
+//! the writer sleeps for a part of the time that it has worked. The part grows as long as processors are
+//! short (additive increase, and decrease in proportion, as for congestion in networks). Where nobody reads,
+//! or processors are idle, this costs nothing.
 
-use super::Engine;
 use std::cell::RefCell;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -86,8 +84,9 @@ impl CpuBackoff {
         CpuBackoff { pause: AtomicU32::new(0) }
     }
 
-    /// Learns from a window of `took`, and gives how long to sleep after it. Who slept for the half of it by
-    /// himself takes nobody's processor, and each of his wakings is a little wait.
+    /// Learns from a window of `took`, and gives how long to sleep after it. A writer that slept for half
+    /// of the window by itself takes nobody's processor. (Each time it wakes it waits a little, which would
+    /// count.)
     fn adjust_pause(&self, ran_ns: u64, waited_ns: u64, took: Duration) -> Duration {
         let wanted_ns = ran_ns + waited_ns;
         let part = waited_ns as f64 / wanted_ns.max(1) as f64;
@@ -102,9 +101,7 @@ impl CpuBackoff {
         let sleep = Duration::from_nanos(ran_ns / 100 * u64::from(pause)).min(SLEEP_MAX);
         if sleep < SLEEP_MIN { Duration::ZERO } else { sleep }
     }
-}
 
-impl Engine {
     /// Pauses the calling writer, beside whom tables are read, if readers need its processor.
     pub(super) fn yield_to_readers(&self) {
         if !IS_UNTOLD.load(Ordering::Relaxed) {
@@ -123,8 +120,7 @@ impl Engine {
         }
         let Some(times) = Times::read(&now.file) else { return };
         let ran_ns = times.ran_ns.saturating_sub(now.times.ran_ns);
-        let sleep =
-            self.cpu_backoff.adjust_pause(ran_ns, times.waited_ns.saturating_sub(now.times.waited_ns), took);
+        let sleep = self.adjust_pause(ran_ns, times.waited_ns.saturating_sub(now.times.waited_ns), took);
         if !sleep.is_zero() {
             std::thread::sleep(sleep);
         }

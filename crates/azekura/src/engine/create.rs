@@ -93,8 +93,8 @@ pub(super) fn is_empty(file: &dyn File) -> Result<bool> {
 }
 
 /// Makes a database of an empty file, which may have links, rights and an owner that are to stay. Its
-/// length comes first. Then all that the first superblock says stands in 512 bytes, which disks write
-/// as a whole or not at all, so that a crash leaves a database or an empty file.
+/// length comes first. All that the first superblock says stands in 512 bytes, which disks write as a whole
+/// or not at all. So a crash leaves a database or an empty file.
 pub(super) fn fill_empty(storage: &dyn Storage, file: &dyn File) -> Result<()> {
     let during = "writing the first superblock";
     let block = first_superblock(storage)?;

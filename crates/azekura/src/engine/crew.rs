@@ -1,20 +1,20 @@
-//! The threads of the background, each of which starts when there is first something for it to do: a handle
-//! that only reads has none.
+//! The threads of the background. Each starts when there is first something for it to do, so a handle that
+//! only reads has none.
 //!
 //! The log's thread is the first. It starts before anything is changed, or when the database is opened and
-//! something is waiting, and then looks a few times a second what else there is to do (`keep_watch`). Where
-//! waiting for that would be felt, whoever makes the work starts the thread: a freeze the flush, a large
-//! value its writer, a flush the merges.
+//! something is waiting. From then on it looks a few times a second what else there is to do (`keep_watch`).
+//! Where that would take too long, the one who makes the work starts the thread: a freeze starts the flush, a
+//! large value its writer, a flush the merges.
 //!
-//! If the system refuses a thread nothing is lost: an eventual commit becomes a durable one, whoever waits
-//! for a flush or for large values does the work himself, merges wait, and the next occasion asks again. Once
-//! closing has begun to end the threads none starts.
+//! If the system refuses a thread nothing is lost. An eventual commit becomes a durable one. A caller that
+//! waits for a flush or for large values does the work. Merges wait. The next occasion asks again. Once
+//! closing has begun to end the threads, none starts.
 //!
-//! Merging threads have lower priorities, which those that they started would inherit: so they start none.
+//! Merging threads start no others: those would inherit their low priorities.
 
 use super::Engine;
+use super::background::LOOK;
 use super::compaction::pick::CLASSES;
-use super::threads::LOOK;
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::thread::{self, JoinHandle};
@@ -29,7 +29,7 @@ pub(super) enum Role {
     Log,
     /// Writes large values.
     Values,
-    /// One for each class of merges; the last one does what idle time does, too.
+    /// One for each class of merges. The last one does what idle time does, too.
     Merge(usize),
     /// Merges what keeps much that is dead, while writers wait for room or soon would.
     Sweep,
@@ -73,7 +73,7 @@ impl Role {
 /// The threads of an engine.
 pub(super) struct Crew {
     engine: OnceLock<Weak<Engine>>,
-    /// Which were started; those that never are count as started.
+    /// Which were started. Those that never are count as started.
     started: [AtomicBool; ROLES],
     hands: Mutex<Hands>,
     /// The system refuses to start one.
@@ -106,9 +106,19 @@ impl Crew {
         let _set_once = self.engine.set(Arc::downgrade(engine));
     }
 
+    /// Whether a thread was started, or never is.
     #[inline(always)]
-    fn has(&self, role: Role) -> bool {
+    pub(super) fn has(&self, role: Role) -> bool {
         self.started[role.index()].load(Ordering::Relaxed)
+    }
+
+    /// Sees to it that a thread is there, if the options allow it and the engine is not being closed.
+    ///
+    /// # Errors
+    /// What the system says if it starts none: the work is the caller's then, or waits for the next occasion.
+    #[inline(always)]
+    pub(super) fn need(&self, role: Role) -> Result<()> {
+        if self.has(role) { Ok(()) } else { self.start(role) }
     }
 
     #[cold]
@@ -130,7 +140,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Those that were started; none follows them.
+    /// The threads that were started. None starts after this.
     fn end(&self) -> Vec<JoinHandle<()>> {
         let mut hands = self.hands.lock();
         hands.ended = true;
@@ -139,47 +149,33 @@ impl Crew {
 }
 
 impl Engine {
-    /// Sees to it that a thread is there, if the options allow it and the engine is not being closed.
-    ///
-    /// # Errors
-    /// What the system says if it starts none: the work is the caller's then, or waits for the next occasion.
-    #[inline(always)]
-    pub(super) fn need(&self, role: Role) -> Result<()> {
-        if self.crew.has(role) { Ok(()) } else { self.crew.start(role) }
-    }
-
-    /// Whether the background looks after what was changed.
-    pub(super) fn is_looked_after(&self) -> bool {
-        self.crew.has(Role::Log)
-    }
-
-    /// Called before anything is changed: the background looks after it from now on. False if it cannot, for
-    /// the system refuses the thread.
+    /// Called before anything is changed: the background looks after it from now on. False if the system
+    /// refuses the thread.
     #[inline(always)]
     pub(super) fn look_after(&self) -> bool {
-        self.crew.has(Role::Log) || self.begin_to_look_after()
+        self.background.crew.has(Role::Log) || self.begin_to_look_after()
     }
 
     #[cold]
     fn begin_to_look_after(&self) -> bool {
         // Nobody has looked since the file was opened.
         self.room.look();
-        self.need(Role::Log).is_ok()
+        self.background.crew.need(Role::Log).is_ok()
     }
 
-    /// Starts the background at once if what was opened leaves something to do: it was not closed, or holds
-    /// what idle time would merge, move or cut. Nothing is read for that, so in doubt there is.
+    /// Starts the background at once if the file leaves something to do: it was not closed, or holds what
+    /// idle time would merge, move or cut. Nothing is read to learn that. In doubt there is something.
     pub(super) fn look_after_what_waits(&self) -> Result<()> {
-        if self.crew.has(Role::Log) || !self.something_waits()? {
+        if self.background.crew.has(Role::Log) || !self.something_waits()? {
             return Ok(());
         }
         // If it is refused, the first commit asks again.
-        let _later = self.need(Role::Log);
+        let _later = self.background.crew.need(Role::Log);
         Ok(())
     }
 
     fn something_waits(&self) -> Result<bool> {
-        if !self.is_clean() || self.room.is_tight() {
+        if !self.checkpointer.is_clean() || self.room.is_tight() {
             return Ok(true);
         }
         if !self.config.background_merges {
@@ -203,13 +199,13 @@ impl Engine {
             self.room.look();
             *looked = Instant::now();
         }
-        // What the system refuses is asked for again the next time. The one for flushes comes first: idle
-        // time flushes too, and would start it.
-        if self.need(Role::Flush).is_ok() {
-            let _later = self.need(Role::Merge(CLASSES - 1));
+        // What the system refuses is asked for again the next time. The thread that flushes comes first, for
+        // idle time flushes too and must not start it.
+        if self.background.crew.need(Role::Flush).is_ok() {
+            let _later = self.background.crew.need(Role::Merge(CLASSES - 1));
         }
         if self.values.wants_writer() {
-            let _later = self.need(Role::Values);
+            let _later = self.background.crew.need(Role::Values);
         }
         self.start_merges();
     }
@@ -217,18 +213,18 @@ impl Engine {
     /// Starts those that have a merge to do.
     pub(super) fn start_merges(&self) {
         for class in 0..CLASSES {
-            if !self.crew.has(Role::Merge(class)) && self.has_job(class, false) {
-                let _later = self.need(Role::Merge(class));
+            if !self.background.crew.has(Role::Merge(class)) && self.has_job(class, false) {
+                let _later = self.background.crew.need(Role::Merge(class));
             }
         }
     }
 
     /// Ends the threads: they finish the step they are at.
     pub(super) fn stop_threads(&self) {
-        self.stop.store(true, Ordering::Release);
+        self.background.stop();
         self.values.stop();
-        self.wake();
-        for thread in self.crew.end() {
+        self.background.wake();
+        for thread in self.background.crew.end() {
             // A thread that panicked has already said so on standard error.
             let _panicked = thread.join();
         }

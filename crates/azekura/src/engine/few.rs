@@ -1,13 +1,13 @@
 //! The few records of a small table.
 //!
-//! A run takes at least two blocks of the file and a good part of a KiB of memory. Of a table whose records
-//! are shorter than that by far, and that has no runs, the records stand in the manifest, and in memory as
-//! they stand there. Who looks a key up goes through them, since they are few; who walks or merges makes a
-//! chunk of them.
+//! A run takes at least two blocks of the file and a good part of a KiB of memory. If a table's records are
+//! far shorter than that, and it has no runs, its records stand in the manifest. In memory they stand as
+//! they do there. They are few, so a lookup goes through all of them. A walk or a merge makes a chunk of
+//! them.
 //!
-//! They are written again with each checkpoint and are always in memory, so there is a limit for all tables
-//! together. What does not fit gets a run. (A file that was written with a larger limit keeps what it has,
-//! until the tables change.)
+//! Each checkpoint writes them again, and they are always in memory. So there is a limit for all tables
+//! together (`Division::few_bytes`). What does not fit gets a run. (A file that was written with a larger
+//! limit keeps what it has, until the tables change.)
 
 use super::Engine;
 use super::state::TableState;
@@ -24,12 +24,7 @@ use std::sync::atomic::Ordering;
 
 /// Records of so many bytes, as rows, are few.
 const FEW_BYTES_MAX: usize = 512;
-/// Those of all tables together may take this part of the memory budget, and so many bytes: a checkpoint with
-/// nearly 8 MiB of them takes 11 ms. (100,000 tables of a record of 15 bytes have 2.8 MB of them, in a
-/// manifest of 5.6 MB.)
-const FEW_PART: u64 = 4;
-const ALL_BYTES_MAX: u64 = 8 << 20;
-/// About what a table takes in memory besides them: itself, its name, and its place among the others.
+/// What a table takes in memory besides them, about: itself, its name, and its place among the others.
 const TABLE_BYTES: u64 = 256;
 
 /// The bytes of a table's few records.
@@ -38,16 +33,15 @@ fn bytes_of(table: &TableState) -> u64 {
 }
 
 impl Engine {
-    /// What is left of a small table's frozen memtable and the records that it had, if they are few enough to
-    /// have no run. `all` is the sum of all tables' bytes, as it comes to be with those of the flush that
-    /// were asked about before.
+    /// The records that a flush leaves a small table, if they are few enough to have no run. `all` is the
+    /// sum of all tables' bytes, with what this flush has changed of it so far.
     pub(super) fn few_of(&self, table: &TableState, all: &mut u64) -> Result<Option<Option<Few>>> {
         let rows = |c: &Arc<Chunk>| c.block.bytes() + c.block.len() * ROW_BYTES;
         let bytes =
             HEAD_BYTES.max(usize_of64(bytes_of(table))) + table.frozen.iter().map(rows).sum::<usize>();
         *all = all.saturating_sub(bytes_of(table));
         let any_large = table.frozen.iter().any(|c| !c.segments.is_empty());
-        let no_room = *all + bytes as u64 > (self.config.memory_bytes / FEW_PART).min(ALL_BYTES_MAX);
+        let no_room = *all + bytes as u64 > self.division(false).few_bytes;
         if !table.levels.is_empty() || any_large || bytes > FEW_BYTES_MAX || no_room {
             return Ok(None);
         }
@@ -61,13 +55,13 @@ impl Engine {
 
     /// Counts what a table has in place of what it had. REQUIRES: the commit lock.
     pub(super) fn count_few(&self, before: Option<&TableState>, after: Option<&TableState>) {
-        let bytes = self.few_bytes.load(Ordering::Relaxed) + after.map_or(0, bytes_of);
-        self.few_bytes.store(bytes.saturating_sub(before.map_or(0, bytes_of)), Ordering::Relaxed);
+        let bytes = self.memory.few_bytes.load(Ordering::Relaxed) + after.map_or(0, bytes_of);
+        self.memory.few_bytes.store(bytes.saturating_sub(before.map_or(0, bytes_of)), Ordering::Relaxed);
     }
 
     /// The memory that tables take, their few records included, but not memtables and runs.
     pub(crate) fn table_bytes(&self) -> u64 {
-        self.state.load().tables.len() as u64 * TABLE_BYTES + self.few_bytes.load(Ordering::Relaxed)
+        self.state.load().tables.len() as u64 * TABLE_BYTES + self.memory.few_bytes.load(Ordering::Relaxed)
     }
 }
 

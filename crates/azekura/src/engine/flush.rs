@@ -3,9 +3,9 @@
 use super::Engine;
 use super::checkpoint::{PendingFree, Purpose};
 use super::compaction::output::{MergeOutput, OutputWriter, UninstalledRuns};
-use super::state::{Level, TableState};
+use super::state::{Level, TableState, look};
 use crate::base::error::Result;
-use crate::base::key::{SortKey, TableKind};
+use crate::base::key::SortKey;
 use crate::format::few::Few;
 use crate::memtable::chunk::Chunk;
 use crate::merge::Merger;
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 /// Keys looked up in older runs to learn how many of a flush's records replace others.
 const SAMPLE_KEYS: u64 = 64;
 
-/// A run of which a larger part replaces older records is one of many that do.
+/// A run of which a larger part replaces older records will soon be merged.
 const UPDATES_FEW: f32 = 0.125;
 
 /// A table, what was frozen of it, and what this has become.
@@ -30,14 +30,18 @@ enum Output {
 }
 
 impl Engine {
+    /// Whether memtables wait for a flush, or are being flushed.
+    pub(super) fn has_frozen(&self) -> bool {
+        self.state.load().has_frozen()
+    }
+
     /// Flushes what is frozen, if anything is.
     pub(super) fn flush_frozen(&self) -> Result<()> {
         self.poison.catch("flushing", || self.flush_all_frozen())
     }
 
     fn flush_all_frozen(&self) -> Result<()> {
-        // One at a time: without the engine's threads, callers flush, and they may be several.
-        let _flushing = self.flushing.lock();
+        let _flushing = self.flusher.begin();
         let state = self.state.load_full();
         if !state.has_frozen() {
             return Ok(());
@@ -47,28 +51,28 @@ impl Engine {
         let frozen_bytes: u64 =
             state.frozen_tables().flat_map(|t| t.frozen.iter()).map(|c| c.bytes() as u64).sum();
         let mut outputs = Vec::new();
-        let mut few_bytes = self.few_bytes.load(Ordering::Relaxed);
+        let mut few_bytes = self.memory.few_bytes.load(Ordering::Relaxed);
         for table in state.frozen_tables() {
             let output = match self.few_of(table, &mut few_bytes)? {
                 Some(few) => Output::Few(few),
                 None => Output::Runs(self.flush_table(table, state.frozen_seq)?),
             };
             if let Output::Runs(output) = &output
-                && self.state.load().table(table.id).is_ok_and(|t| t.is_read())
+                && self.state.load().dials(table.id).warms_runs
             {
                 output.runs.warm();
             }
             outputs.push((table.id, table.frozen.clone(), output));
         }
-        // Frozen is all that was committed when it was frozen; its last commit is the newest one then.
-        // Nothing older is in memory elsewhere, so this number is what the file now holds. (Not the newest
-        // state's: where all the tables were dropped meanwhile, others may have been frozen since.)
+        // All that was committed before the freeze is frozen, and nothing older is in memory elsewhere. So
+        // the file now holds every commit up to this number. (Not up to the newest state's: if all these
+        // tables were dropped meanwhile, others may have been frozen since.)
         self.install_flush(outputs, state.frozen_seq)?;
         self.checkpoint(Purpose::Plain)?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         self.pace.note_flush(frozen_bytes, started.elapsed());
         self.note_growth();
-        self.wake();
+        self.background.wake();
         Ok(())
     }
 
@@ -82,17 +86,17 @@ impl Engine {
         let origin = table.origin(newest, table.levels.is_empty());
         // Only an estimate: an older run that cannot be read must not hold up the flush.
         let updates = if apart { 0.0 } else { self.sample_updates(table, &table.frozen).unwrap_or(0.0) };
-        // What replaces others will be merged, and let go of in small parts; so is all where the disk is
-        // nearly full.
+        // What replaces others will be merged, and is to go in small parts then. On a nearly full disk all
+        // is.
         let fine = updates > UPDATES_FEW || self.room.is_tight();
-        let mut output = OutputWriter::new(self, origin, !apart, fine, records, bytes);
+        let mut output = OutputWriter::new(self.outlet(), origin, !apart, fine, records, bytes);
         while !output.step(&mut merger)? {}
         let mut done = output.finish(&merger.ranges())?;
         done.updates = updates;
         Ok(done)
     }
 
-    /// What part of the frozen records likely replaces older ones: looked up for a few.
+    /// What part of the frozen records likely replaces older ones. A few of them are looked up.
     fn sample_updates(&self, table: &TableState, frozen: &[Arc<Chunk>]) -> Result<f32> {
         if table.levels.is_empty() {
             return Ok(0.0);
@@ -107,7 +111,7 @@ impl Engine {
             for i in (0..n as u64).step_by(crate::base::codec::usize_of64(step)).take(SAMPLE_KEYS as usize) {
                 let key = SortKey::new(chunk.block.key(crate::base::codec::usize_of64(i), &mut tmp));
                 asked += 1;
-                found += u32::from(in_levels(table.kind, &table.levels, key)?);
+                found += u32::from(look(table.kind, &table.levels, key, |_, _| ())?.is_some());
             }
         }
         Ok(if asked == 0 { 0.0 } else { found as f32 / asked as f32 })
@@ -115,9 +119,9 @@ impl Engine {
 
     /// Puts the runs in place of the frozen chunks.
     fn install_flush(&self, outputs: Vec<Flushed>, flushed_seq: u64) -> Result<()> {
-        let mut commit = self.lock_commit();
+        let mut commit = self.committer.lock();
         // Held until the state is stored: no merge takes a bottom that is about to be replaced.
-        let work = self.lock_work();
+        let work = self.background.lock();
         let state = self.state.load_full();
         let mut next = state.copy();
         let mut placed = Vec::new();
@@ -131,8 +135,12 @@ impl Engine {
                 Output::Few(few) => t.few = few,
                 Output::Runs(output) => {
                     t.few = None;
-                    t.levels =
-                        Arc::new(place(&t.levels, &output, flushed_seq, work.bottom_is_free(&t.levels))?);
+                    t.levels = Arc::new(place(
+                        &t.levels,
+                        &output,
+                        flushed_seq,
+                        work.turns.bottom_is_free(&t.levels),
+                    )?);
                     placed.push(output.runs);
                 }
             }
@@ -148,7 +156,7 @@ impl Engine {
         commit.clear_spares();
         self.state.store(Arc::new(next));
         placed.into_iter().for_each(UninstalledRuns::installed);
-        self.pending_free.lock().push(PendingFree::memory(state));
+        self.checkpointer.free_later([PendingFree::memory(state)]);
         if all {
             self.pace.set_frozen(0);
         }
@@ -164,11 +172,11 @@ impl Engine {
     pub(super) fn flush_while(&self, go_on: impl Fn() -> bool) -> Result<()> {
         self.check_writable()?;
         let goal = self.state.load().visible();
-        // What a flush met that began before (a full disk, which may have room by now) is not the answer.
-        let before = self.flushes_begun();
+        // An earlier flush may have failed on a disk that has room by now. That is not the answer.
+        let before = self.background.flushes_begun();
         while self.state.load().flushed_seq < goal {
             self.check_writable()?;
-            let mut commit = self.lock_commit();
+            let mut commit = self.committer.lock();
             let rotated = self.rotate(&mut commit)?;
             drop(commit);
             if !rotated && !self.has_frozen() && self.flush_nothing()? {
@@ -180,7 +188,7 @@ impl Engine {
             }
         }
         // The runs are in place, but the checkpoint that names them may still be on its way.
-        if self.checkpoint.lock().flushed_seq < goal {
+        if self.checkpointer.lock().flushed_seq < goal {
             self.checkpoint(Purpose::Plain)?;
         }
         Ok(())
@@ -190,7 +198,7 @@ impl Engine {
 impl Engine {
     /// Where nothing is in memory, though commits were made (to tables since dropped), the file holds all.
     fn flush_nothing(&self) -> Result<bool> {
-        let commit = self.lock_commit();
+        let commit = self.committer.lock();
         let state = self.state.load_full();
         if state.has_frozen() || !self.nothing_is_live(&commit, &state) {
             return Ok(false);
@@ -205,20 +213,6 @@ impl Engine {
         }
         Ok(true)
     }
-}
-
-/// Whether one of some levels has the key.
-pub(super) fn in_levels(kind: TableKind, levels: &[Arc<Level>], key: SortKey<'_>) -> Result<bool> {
-    let hash = kind.filter_hash(key);
-    for level in levels {
-        if let Some(run) = level.run_for(key)
-            && run.may_contain(hash)?
-            && run.has(key)?
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Whether the frozen keys meet no run of the table.

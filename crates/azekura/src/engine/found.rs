@@ -25,7 +25,7 @@ pub(super) struct Found {
     pub(super) extent: Option<Extent>,
 }
 
-/// What happens to the frames of a log of which nobody knows whether they are durable.
+/// What happens to the frames of a log that may not be durable.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Logs {
     /// Nothing: the file is only read.
@@ -159,8 +159,8 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
                 return Ok(());
             }
             last = seq;
-            // A table that the manifest does not know was dropped after the commit, and the values that the
-            // commit stored for it may have made room for others. So was one that was made by a commit and
+            // A table that the manifest does not know was dropped after the commit. The values that the
+            // commit stored for it may have made room for others. So was a table that a commit has made and
             // whose id the manifest counts.
             parts.retain(|p| match p.created {
                 Some(_) if p.table >= next_table => {
@@ -181,7 +181,8 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
         if logs == Logs::Rewrite {
             done.rewrite(file)?;
         }
-        // What the chain holds before its end: nothing else keeps it in the manifest.
+        // The last commit before the chain's end. As long as that is not flushed the manifest names the
+        // chain.
         let last_seq = ends.iter().filter(|e| e.0 < end_frame).map(|e| e.1).max().unwrap_or(0);
         commits[first..].iter_mut().for_each(|c| c.in_doubt = c.seq > last_seq);
         let chain = LogChain { end_frame, ..log.clone() };

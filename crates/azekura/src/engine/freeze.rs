@@ -1,7 +1,7 @@
-//! Freezing memtables for a flush: when, and how, by whoever commits or flushes, under the commit lock.
+//! Freezing memtables for a flush: when, and how. Commits and flushes do it, under the commit lock.
 //!
-//! All that have something are frozen at one commit. The lock guards a list of these, so that a freeze costs
-//! what they cost, however many tables there are.
+//! All memtables that hold something are frozen at one commit. The lock guards a list of them, so a freeze
+//! costs no more for the tables that hold nothing.
 
 use super::Engine;
 use super::commit::Commit;
@@ -10,17 +10,16 @@ use super::state::{State, TableState};
 use crate::base::error::Result;
 use std::sync::Arc;
 
-/// What waits for a flush may take this part of what is alive, where that is more than memtables may hold:
-/// the log, up to so much, and large values, of which a memtable has references only, so that dead ones would
-/// stay until it is full.
+/// The log may take this part of what is alive before a flush, up to so much. So may large values: a memtable
+/// has only references to them, and dead ones would stay until it is full.
 const UNFLUSHED_PART: u64 = 8;
 const LOG_BYTES_MAX: u64 = 64 << 20;
-/// The log may always grow to this: its segments are no smaller than a part of it.
+/// The log may always grow to this. Its segments are a part of it, and no smaller.
 const LOG_BYTES_MIN: u64 = 1 << 20;
 
 impl Engine {
-    /// Memory that a flush of the live memtables would free: they, or what of the same commits waits for the
-    /// log, which knows every version of a key.
+    /// Memory that a flush of the live memtables would free: their own, or that of the same commits in the
+    /// log's queue, which has every version of a key.
     pub(super) fn held_bytes(&self, commit: &Commit) -> u64 {
         self.log.queued_bytes_from(commit.queued_before).max(commit.live_bytes as u64)
     }
@@ -30,11 +29,11 @@ impl Engine {
         let held_bytes = self.held_bytes(commit);
         self.pace.set_live(held_bytes);
         self.note_load();
-        // A small durable commit takes a block of the log, however little it adds to memory; the log
-        // is bounded too, and with it the time that recovery takes.
+        // A small durable commit takes a block of the log, however little it adds to memory. So the log is
+        // bounded too, and with it the time that recovery takes.
         let (memtable_bytes, part) = (self.config.memtable_bytes, self.bound.alive() / UNFLUSHED_PART);
         let log_full = self.log.needless_bytes()
-            >= (memtable_bytes / 4 * 3).max(part.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX));
+            >= self.division(false).log_bytes.max(part.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX));
         let values_full = commit.large_bytes >= memtable_bytes.max(part);
         if held_bytes >= self.pace.memtable_limit() || log_full || values_full {
             self.rotate(commit)?;
@@ -49,8 +48,8 @@ impl Engine {
         commit.touched.iter().all(|&id| state.tables.get(id).is_none_or(|t| is_empty(t)))
     }
 
-    /// Freezes the memtables; false if a flush is under way, or nothing is in them and no table was made
-    /// (whose record in the log goes when a manifest names it, as every flush makes one do).
+    /// Freezes the memtables. False if a flush is under way, or if nothing is in them and no table was made.
+    /// (The log's record of a new table goes when a manifest names the table, as each flush makes one do.)
     pub(super) fn rotate(&self, commit: &mut Commit) -> Result<bool> {
         let state = self.state.load();
         if state.has_frozen() || self.nothing_is_live(commit, &state) && !commit.created {
@@ -63,7 +62,7 @@ impl Engine {
             let Some(table) = state.tables.get(commit.touched[at]) else { continue };
             let mut t = TableState::clone(table);
             let live_bytes = t.live_bytes();
-            commit.keep_spare(t.seal_active(&self.pool)?);
+            commit.keep_spare(t.seal_active(&self.memory.pool)?);
             t.freeze(live_bytes);
             if !t.frozen.is_empty() {
                 frozen.push(t.id);
@@ -92,10 +91,10 @@ impl Engine {
         next.frozen = Some(frozen.into());
         self.state.store(Arc::new(next));
         // What the last flush met says nothing of this one.
-        self.forget_flush_error();
-        // If it is refused, whoever waits for the flush does it, and the log's thread asks again.
-        let _later = self.need(Role::Flush);
-        self.wake();
+        self.background.forget_flush_error();
+        // If the thread is refused, a caller that waits flushes, and the log's thread asks again.
+        let _later = self.background.crew.need(Role::Flush);
+        self.background.wake();
         Ok(true)
     }
 }

@@ -56,7 +56,7 @@ impl Drop for Closer {
             std::mem::forget(self.engine.clone());
             return;
         }
-        // Whoever wants to know closes the database himself; nothing durable is lost either way.
+        // A caller that wants to know closes the database itself. Nothing durable is lost either way.
         let _unreported = self.close(true);
     }
 }
@@ -68,7 +68,7 @@ impl Db {
         Db { engine, closer }
     }
 
-    /// Closes the engine for all its handles; `last` as `Engine::close` has it.
+    /// Closes the engine for all its handles. `last` is as in `Engine::close`.
     pub(crate) fn close_engine(&self, last: bool) -> Result<()> {
         self.closer.close(last)
     }

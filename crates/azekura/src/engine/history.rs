@@ -1,8 +1,8 @@
 //! What recent commits wrote, for transactions that have read: first committer wins.
 //!
-//! Only while such transactions are open does a commit leave a trace here: the hash of each key it
-//! wrote, with its sequence number, and its chunks and ranges for those who read ranges. A clash of
-//! hashes can only refuse a transaction that might have passed.
+//! A commit leaves a trace here only while such transactions are open: the hash of each key that it wrote,
+//! with its sequence number, and its keys and ranges for transactions that read ranges. A clash of hashes
+//! can refuse a transaction that might have passed, and do no other harm.
 
 use crate::base::error::Error;
 use crate::base::hash::hash_bytes;
@@ -25,13 +25,13 @@ pub(crate) struct ReadSet {
     pub(crate) own: OwnCommits,
 }
 
-/// What a transaction's own closure has committed: to run it again would meet that again.
+/// What a transaction's own closure has committed. To run it again would meet that again.
 #[derive(Debug, Default)]
 pub(crate) struct OwnCommits {
     /// Their numbers.
     pub(crate) commits: Vec<std::ops::Range<u64>>,
-    /// The table and the sort key that the transaction has read, and nothing besides; known if there are such
-    /// commits.
+    /// The table and the sort key that the transaction has read, if it has read nothing else. Known only if
+    /// there are such commits.
     pub(crate) only_read: Option<(u32, Vec<u8>)>,
 }
 
@@ -65,7 +65,7 @@ impl History {
         !self.open.is_empty()
     }
 
-    /// A transaction has read from a snapshot; from now on commits leave a trace.
+    /// A transaction has read from a snapshot. From now on commits leave a trace.
     /// REQUIRES: the snapshot is the newest, which the commit lock guarantees.
     pub(crate) fn track_snapshot(&mut self, snapshot: u64) {
         self.open.push(snapshot);
@@ -100,7 +100,7 @@ impl History {
         self.written.push_back(Written { seq, table, keys, ranges });
     }
 
-    /// The commits from `seq` on were taken back: they wrote nothing.
+    /// The commits from `seq` on were taken back. They wrote nothing.
     pub(crate) fn rollback_from(&mut self, seq: u64) {
         if self.written.back().is_none_or(|w| w.seq < seq) {
             return;
@@ -118,7 +118,7 @@ impl History {
         }
     }
 
-    /// A table in which a commit after the snapshot has met what was read, and the commit.
+    /// A commit after the snapshot that wrote what was read: the table and the commit's number.
     pub(crate) fn conflict(&self, set: &ReadSet) -> Option<(u32, u64)> {
         let newer = |w: &&Written| w.seq > set.snapshot;
         let met = |&(table, mark): &(u32, u64)| {

@@ -5,8 +5,8 @@
 //! grown for a second.
 //!
 //! While a load goes on, what the allocator has gathered is given back now and then, if the process holds
-//! more than the budget: 39 MiB of a budget of 48 after some minutes. Less and less often where that gives
-//! little, since the memory may be the host program's.
+//! more than the budget. (That was 39 MiB of a budget of 48 after some minutes.) Where that gives little it
+//! is done less and less often: the memory may be the host program's.
 
 use super::Engine;
 use super::crew::Role;
@@ -16,18 +16,13 @@ use crate::base::sync::Instant;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// So long nothing much must have happened.
+/// Nothing much must have happened for so long.
 const QUIET: Duration = Duration::from_secs(1);
-/// Memtables that hold less than this part of their size are small.
-const SMALL_PART: u64 = 16;
-/// Memtables that grow by less than this part of their size in that time are hardly written to.
-const TRICKLE_PART: u64 = 64;
 
-/// How often memory is given back while a load goes on, at most and at least.
+/// While a load goes on, memory is given back no more often than after the first, and no less than after the
+/// second.
 const GIVE_BACK_MIN: Duration = Duration::from_secs(5);
 const GIVE_BACK_MAX: Duration = Duration::from_secs(320);
-/// Giving back less than this part of the budget was not worth it.
-const GIVEN_PART: u64 = 16;
 
 /// What the flushing thread has seen and done.
 pub(super) struct Watch {
@@ -52,35 +47,27 @@ impl Watch {
 
 impl Engine {
     pub(super) fn memtables_are_small(&self) -> bool {
-        self.pace.memtable_bytes() <= self.config.memtable_bytes / SMALL_PART
+        self.pace.memtable_bytes() <= self.division(false).small_bytes
     }
 
     /// Called after memtables have grown.
     pub(super) fn note_load(&self) {
-        if !self.loading.load(Ordering::Relaxed) && !self.memtables_are_small() {
-            self.loading.store(true, Ordering::Relaxed);
-            let _later = self.need(Role::Flush);
+        if !self.memory.loading.load(Ordering::Relaxed) && !self.memtables_are_small() {
+            self.memory.loading.store(true, Ordering::Relaxed);
+            let _later = self.background.crew.need(Role::Flush);
         }
     }
 
     /// Gives memory back if it is time to.
     pub(super) fn give_memory_back(&self, watch: &mut Watch) {
-        if !self.memtables_are_small() || self.lock_work().merges() {
+        if !self.memtables_are_small() || self.background.lock().turns.is_any_running() {
             watch.busy = Instant::now();
         }
         if watch.busy.elapsed() >= QUIET {
-            self.end_load();
+            self.memory.end_load();
         }
-        if self.loading.load(Ordering::Relaxed) && watch.given.0.elapsed() >= watch.given.1 {
+        if self.memory.loading.load(Ordering::Relaxed) && watch.given.0.elapsed() >= watch.given.1 {
             self.give_back(watch);
-        }
-    }
-
-    /// Gives the memory back that a load has needed, if there was one.
-    pub(super) fn end_load(&self) {
-        if self.loading.swap(false, Ordering::Relaxed) {
-            self.pool.clear();
-            heap::give_back();
         }
     }
 
@@ -91,7 +78,7 @@ impl Engine {
         if let Some(before) = heap::resident_bytes().filter(|&bytes| over(bytes)) {
             heap::give_back();
             let given = before.saturating_sub(heap::resident_bytes().unwrap_or(before));
-            if given < self.config.memory_bytes / GIVEN_PART {
+            if given < self.division(false).given_bytes_min {
                 wait = (watch.given.1 * 2).min(GIVE_BACK_MAX);
             }
         }
@@ -103,11 +90,11 @@ impl Engine {
     pub(super) fn freeze_remainder(&self, watch: &mut Watch) -> Result<()> {
         let (held, since) = watch.held;
         let holds = self.pace.memtable_bytes();
-        if self.memtables_are_small() || holds.abs_diff(held) > self.config.memtable_bytes / TRICKLE_PART {
+        if self.memtables_are_small() || holds.abs_diff(held) > self.division(false).trickle_bytes {
             watch.held = (holds, Instant::now());
         } else if since.elapsed() >= QUIET && !self.has_frozen() {
             watch.held = (holds, Instant::now());
-            self.rotate(&mut self.lock_commit())?;
+            self.rotate(&mut self.committer.lock())?;
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! How long a file must be at least for what it names. One that is shorter was cut: what it has lost stood
-//! there once. It is not opened for writing, for what is written would make it long again, over the damage.
+//! How long a file must be at least for what it names. A shorter one was cut, and has lost what stood
+//! there. It is not opened for writing: that would make it long again, over the damage.
 //!
 //! Only what is sure counts, since a crash may leave extents beyond the file's end that were taken and not
 //! yet written. What a checkpoint names was synced before the superblock was written:
@@ -33,7 +33,7 @@ impl Length<'_> {
         Err(Error::Truncated { path, file_bytes: self.file_bytes, least_bytes })
     }
 
-    /// The same of an error that tells of damage where the file has ended; others are as they are.
+    /// An error that tells of damage where the file has ended becomes `Truncated`. Others stay as they are.
     pub(super) fn or_cut(&self, error: Error) -> Error {
         let Error::Corrupt { offset, .. } = &error else { return error };
         self.expect(offset.saturating_add(ALIGN_BYTES)).err().unwrap_or(error)

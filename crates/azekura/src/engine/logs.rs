@@ -1,5 +1,5 @@
-//! The log of an open handle, read once more from the file, for `check`: memory holds what it said when it
-//! was written or replayed, which tells nothing of what stands there.
+//! The log of an open handle, read once more from the file, for `check`. What memory has of it says nothing
+//! of what stands in the file.
 
 use super::Engine;
 use crate::base::error::Result;
@@ -18,13 +18,13 @@ pub(crate) struct LogContents {
 }
 
 impl Engine {
-    /// Reads every chain, up to the last frame that is known to be whole. Commits go on meanwhile;
-    /// checkpoints wait, so that no segment goes.
+    /// Reads every chain, up to the last frame that is known to be whole. Commits go on meanwhile.
+    /// Checkpoints wait, so that no segment goes.
     ///
     /// # Errors
     /// `Corrupt` where a frame or record is damaged, or missing.
     pub(crate) fn read_log(&self) -> Result<LogContents> {
-        let guard = self.checkpoint.lock();
+        let guard = self.checkpointer.lock();
         let state = self.state.load_full();
         let mut found = LogContents::default();
         let mut last = guard.flushed_seq;

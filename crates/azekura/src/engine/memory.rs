@@ -1,183 +1,237 @@
-//! The memtable's upkeep: sealing the active buffer, and merging small chunks as they pile up.
+//! Memory: how the budget is divided, and what is known of its use.
 //!
-//! Chunks are classed by size, each class four times the one below; when four stand side by side of
-//! which none is of a larger class than the newest, they become one of the next. So a table of small
-//! commits has a handful of chunks, each record is copied a few times between caches, and large chunks
-//! wait for the flush, which merges them all at once.
-//!
-//! Merges that take microseconds are done with the commit that causes them, under its lock. Those that
-//! take longer are done by the same thread when it has let go of the lock: others commit meanwhile, and
-//! a flush may take the chunks. The merged one takes their place only if they still stand there, side by
-//! side; newer chunks before them do not matter, since a chunk is as new as its place. Readers see the
-//! same records before and after, whichever state they hold.
+//! `divide` is the whole policy. It is a pure function: what it is told of the load is all that it knows.
 
 use super::Engine;
-use super::commit::Commit;
-use super::state::{ActiveBuf, TableState, tag_of};
-use crate::base::codec::{u32_of, usize_of};
-use crate::base::error::Result;
-use crate::base::fault::fault;
-use crate::base::sync::CountedArc;
+use super::config::Config;
+use super::dials::Dials;
+use crate::base::codec::usize_of64;
+use crate::base::heap;
+use crate::base::limits::SEGMENT_BYTES;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
-use crate::format::block::{Block, Fixed, Tag};
-use crate::format::ranges::Ranges;
-use crate::memtable::active::{Active, Entry};
-use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
-use crate::merge::merge_chunks;
+use crate::run::Buffers;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64 as Count;
 
-/// Chunks that are merged at once while they are small.
-const FAN_IN: usize = 4;
-/// Chunks of this size together are merged under the commit lock: that costs less than a new state.
-const MERGED_BYTES_AT_ONCE: usize = 64 << 10;
-/// Chunks of this size are left for the flush.
-const MERGED_BYTES_MAX: usize = 2 << 20;
-/// Where somebody reads beside the writer, larger ones are merged too: each chunk costs each get.
-const MERGED_BYTES_MAX_READ: usize = 8 << 20;
-/// The smallest class ends here.
-const CLASS_BYTES: usize = 8 << 10;
+/// Unless the options say otherwise, memtables have this part of the budget, within these bounds.
+const MEMTABLE_PART: u64 = 8;
+const MEMTABLE_BYTES_MIN: u64 = 1 << 20;
+const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
+/// On a nearly full disk a memtable is this part of the room, but no less than so many bytes.
+const TIGHT_MEMTABLE_PART: u64 = 16;
+const TIGHT_MEMTABLE_BYTES_MIN: u64 = 64 << 10;
+/// Memtables that hold less than this part of their size are small.
+const SMALL_PART: u64 = 16;
+/// Memtables that grow by less than this part of their size in a while are hardly written to.
+const TRICKLE_PART: u64 = 64;
+/// What waits for the log is a bulk from this part of a memtable on. Shorter runs would be merged too often.
+const BULK_PART: u64 = 4;
+/// The buffers of merges and of large values have this part of the budget, and no more than so many bytes.
+const BUFFERS_PART: u64 = 8;
+const BUFFERS_BYTES_MAX: u64 = 48 << 20;
+/// Each merge reads some ten or twenty runs and writes one. Its write buffer is this part of all buffers.
+const WRITE_PART: u64 = 8;
+/// The page cache has at least this part of the budget.
+const CACHE_PART_MIN: u64 = 4;
+/// Guides may take this part of the budget where pages are read in the file's mapping. For pages of 16 KiB
+/// that is enough for 64 times as much data as the budget.
+const GUIDES_PART: u64 = 4;
+/// The few records of small tables may take this part of the budget, and so many bytes. A checkpoint writes
+/// them all: nearly 8 MiB of them take 11 ms. (100,000 tables of a record of 15 bytes have 2.8 MB of them, in
+/// a manifest of 5.6 MB.)
+const FEW_PART: u64 = 4;
+const FEW_BYTES_MAX: u64 = 8 << 20;
+/// Giving back less than this part of the budget was not worth it.
+const GIVEN_PART: u64 = 16;
 
-fn class_of(chunk: &Chunk) -> u32 {
-    let times = chunk.bytes() / CLASS_BYTES;
-    (usize::BITS - times.leading_zeros()).div_ceil(2)
+/// All that the division of memory depends on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    /// The whole budget.
+    pub(super) budget_bytes: u64,
+    /// What the options give memtables.
+    pub(super) memtable_bytes: u64,
+    /// The room that is left on the disk, if that is nearly full.
+    pub(super) tight_room_bytes: Option<u64>,
+    /// Whether somebody reads memtables beside the writer.
+    pub(super) is_read: bool,
 }
 
-/// The newest chunks that are to be merged: their place. They get larger with age, so that the search
-/// ends where they are too large together.
-fn mergeable(chunks: &[Arc<Chunk>], bytes_max: usize) -> Option<usize> {
-    let fours = || chunks.windows(FAN_IN);
-    let small = |four: &&[Arc<Chunk>]| four.iter().map(|c| c.bytes()).sum::<usize>() <= bytes_max;
-    fours().take_while(small).position(|four| four.iter().all(|c| class_of(c) <= class_of(&four[0])))
+/// Who has how much.
+#[derive(Clone, Copy)]
+pub(super) struct Division {
+    /// What a flush writes, about. Runs, tiers and partitions are measured by it.
+    pub(super) flush_bytes: u64,
+    /// Memtables that hold so much are frozen. From half of it on writers are slowed while a flush is under
+    /// way.
+    pub(super) freeze_bytes: u64,
+    /// Writers wait for the flush under way when memtables hold so much. A first reader changes nothing of
+    /// that: he stops nobody.
+    pub(super) full_bytes: u64,
+    /// See `SMALL_PART`.
+    pub(super) small_bytes: u64,
+    /// See `TRICKLE_PART`.
+    pub(super) trickle_bytes: u64,
+    /// See `BULK_PART`.
+    pub(super) bulk_bytes: u64,
+    /// A log that a flush makes needless may grow to this, however little is in memory.
+    pub(super) log_bytes: u64,
+    /// Memory of flushed chunks that is kept for those to come.
+    pub(super) pool_bytes: u64,
+    /// The page cache, where there is one: what memtables and merges leave at their largest.
+    pub(super) cache_bytes: u64,
+    /// Guides, where the file is mapped.
+    pub(super) guides_bytes: u64,
+    /// The few records of small tables.
+    pub(super) few_bytes: u64,
+    /// The buffers of a merge.
+    pub(super) buffers: Buffers,
+    /// See `GIVEN_PART`.
+    pub(super) given_bytes_min: u64,
 }
 
-/// Where chunks stand side by side in a list, if they do.
-fn place_of(chunks: &[Arc<Chunk>], wanted: &[Arc<Chunk>]) -> Option<usize> {
-    chunks.windows(wanted.len()).position(|w| w.iter().zip(wanted).all(|(a, b)| Arc::ptr_eq(a, b)))
+/// What memtables have by default.
+pub(crate) fn default_memtable_bytes(budget_bytes: u64) -> u64 {
+    (budget_bytes / MEMTABLE_PART).clamp(MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX)
 }
 
-impl TableState {
-    /// Adds the newest chunk. The active buffer must have been sealed.
-    pub(super) fn push_chunk(&mut self, chunk: Arc<Chunk>) -> Result<()> {
-        self.chunks.insert(0, chunk);
-        while self.chunks.len() >= FAN_IN && mergeable(&self.chunks[..FAN_IN], MERGED_BYTES_AT_ONCE).is_some()
-        {
-            let merged = self.merge_chunks(&self.chunks[..FAN_IN])?;
-            self.chunks.splice(..FAN_IN, [merged]);
+/// Divides the memory.
+#[inline]
+pub(super) fn divide(load: Load) -> Division {
+    let Load { budget_bytes, memtable_bytes, tight_room_bytes, is_read } = load;
+    let flush_bytes = tight_room_bytes.map_or(memtable_bytes, |room| {
+        let least = TIGHT_MEMTABLE_BYTES_MIN.min(memtable_bytes);
+        (room / TIGHT_MEMTABLE_PART).clamp(least, memtable_bytes)
+    });
+    let buffer_bytes = (budget_bytes / BUFFERS_PART).min(BUFFERS_BYTES_MAX);
+    let write = 1 << (buffer_bytes / WRITE_PART).max(1).ilog2();
+    let write = usize_of64(write).clamp(SEGMENT_BYTES / 16, SEGMENT_BYTES);
+    // Live and frozen memtables, and what the log's queue and the pool hold of them.
+    let elsewhere = memtable_bytes * 7 / 2 + buffer_bytes;
+    Division {
+        flush_bytes,
+        freeze_bytes: flush_bytes / Dials::of(is_read).memtable_part,
+        full_bytes: memtable_bytes * 3 / 2,
+        small_bytes: memtable_bytes / SMALL_PART,
+        trickle_bytes: memtable_bytes / TRICKLE_PART,
+        bulk_bytes: memtable_bytes / BULK_PART,
+        log_bytes: memtable_bytes / 4 * 3,
+        pool_bytes: memtable_bytes,
+        cache_bytes: budget_bytes.saturating_sub(elsewhere).max(budget_bytes / CACHE_PART_MIN),
+        guides_bytes: budget_bytes / GUIDES_PART,
+        few_bytes: (budget_bytes / FEW_PART).min(FEW_BYTES_MAX),
+        buffers: Buffers { read: write / 4, write },
+        given_bytes_min: budget_bytes / GIVEN_PART,
+    }
+}
+
+impl Load {
+    /// Of an engine that nobody reads, on a disk with room.
+    pub(super) fn of(config: &Config) -> Load {
+        let Config { memory_bytes, memtable_bytes, .. } = *config;
+        Load { budget_bytes: memory_bytes, memtable_bytes, tight_room_bytes: None, is_read: false }
+    }
+}
+
+/// What is known of the memory's use.
+pub(crate) struct MemoryBudget {
+    /// The memory of chunks that were flushed, for those to come.
+    pub(crate) pool: Arc<Pool>,
+    /// Bytes of the records of small tables, which stand in the manifest and in memory.
+    pub(super) few_bytes: Count,
+    /// Memtables have held more than a little since memory was last given back.
+    pub(super) loading: AtomicBool,
+}
+
+impl MemoryBudget {
+    pub(super) fn new(division: &Division) -> MemoryBudget {
+        MemoryBudget {
+            pool: Pool::new(usize_of64(division.pool_bytes)),
+            few_bytes: Count::new(0),
+            loading: AtomicBool::new(false),
         }
-        Ok(())
     }
 
-    pub(super) fn merge_chunks(&self, newest_first: &[Arc<Chunk>]) -> Result<Arc<Chunk>> {
-        let merged = merge_chunks(newest_first)?;
-        Ok(Arc::new(if self.is_read() { merged.with_filter(self.kind) } else { merged }))
-    }
-
-    /// Some chunks that are to be merged outside the commit lock.
-    fn mergeable_chunks(&self) -> Option<&[Arc<Chunk>]> {
-        let bytes_max = if self.is_read() { MERGED_BYTES_MAX_READ } else { MERGED_BYTES_MAX };
-        mergeable(&self.chunks, bytes_max).map(|from| &self.chunks[from..from + FAN_IN])
-    }
-
-    /// Makes a chunk of the active buffer, if anything is in it. Gives the buffer back for reuse.
-    pub(super) fn seal_active(&mut self, pool: &Arc<Pool>) -> Result<Option<CountedArc<ActiveBuf>>> {
-        let Some(active) = self.active.take() else { return Ok(None) };
-        if active.list.is_empty() {
-            self.active = Some(active);
-            return Ok(None);
+    /// Gives the memory back that a load has needed, if there was one.
+    pub(super) fn end_load(&self) {
+        if self.loading.swap(false, Ordering::Relaxed) {
+            self.pool.clear();
+            heap::give_back();
         }
-        let segments = active.segments.lock().clone();
-        let mut chunk = Chunk::new(newest_of(&active.list, pool), Ranges::default(), segments).pooled(pool);
-        if self.is_read() {
-            chunk = chunk.with_filter(self.kind);
-        }
-        self.push_chunk(Arc::new(chunk))?;
-        Ok(Some(active))
-    }
-}
-
-/// The newest version of each key. The rest nobody can see any more.
-fn newest_of(list: &Active, pool: &Pool) -> Block {
-    let mut cursor = list.cursor();
-    cursor.seek_first();
-    let mut block = Block::new(cursor.entry().and_then(|first| widths_of(&first)));
-    match block.fixed {
-        Some(fixed) => pool.reserve(&mut block, list.len(), list.len() * usize_of(fixed.stride)),
-        None => pool.reserve(&mut block, 0, list.used_bytes() / 2),
-    }
-    let mut last: Option<&[u8]> = None;
-    while let Some(entry) = cursor.entry() {
-        // The newest version of a key comes first.
-        if last != Some(entry.key) {
-            if block.fixed.is_some() && block.fixed != widths_of(&entry) {
-                block = block.to_general();
-            }
-            block.push(entry.key, tag_of(entry.kind), entry.value);
-            last = Some(entry.key);
-        }
-        cursor.next();
-    }
-    block
-}
-
-/// The widths of a block that begins with this record, if it may be a fixed one.
-fn widths_of(entry: &Entry<'_>) -> Option<Fixed> {
-    let tag = tag_of(entry.kind);
-    (entry.key.len() == 8 && tag != Tag::Tombstone).then(|| Fixed { stride: u32_of(entry.value.len()), tag })
-}
-
-/// Whether some thread is merging chunks: one at a time does.
-#[derive(Default)]
-pub(super) struct OneAtATime(AtomicBool);
-
-/// Ends the turn of the thread that merges chunks, also by a panic.
-pub(super) struct Turn<'a>(&'a OneAtATime);
-
-impl OneAtATime {
-    pub(super) fn take_turn(&self) -> Option<Turn<'_>> {
-        (!self.0.swap(true, Ordering::Acquire)).then(|| Turn(self))
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.0.0.store(false, Ordering::Release);
     }
 }
 
 impl Engine {
-    /// Merges chunks of one of these tables, if many have piled up. Called after a commit, outside its lock.
-    ///
-    /// Best effort: one thread merges at a time, and at most once for each commit. Skipping is safe, for the flush
-    /// merges everything.
-    pub(super) fn merge_small_chunks(&self, tables: &[u32]) {
-        let Some(_turn) = self.small_chunk_merges.take_turn() else { return };
-        let state = self.state.load_full();
-        let crowded = |&id: &u32| state.tables.get(id).and_then(|t| Some((t, t.mergeable_chunks()?)));
-        let Some((table, chunks)) = tables.iter().find_map(crowded) else { return };
-        let Ok(merged) = table.merge_chunks(chunks) else { return };
-        self.replace_chunks(&mut self.lock_commit(), table.id, chunks, merged);
+    /// How memory is divided now, by what the options, the disk and (if they count) readers say.
+    #[inline]
+    pub(super) fn division(&self, is_read: bool) -> Division {
+        let tight_room_bytes = self.room.is_tight().then(|| self.room.bytes());
+        divide(Load { tight_room_bytes, is_read, ..Load::of(&self.config) })
     }
 
-    /// Puts a chunk in the place of those that it was merged from, unless a flush has taken them or the
-    /// table was dropped.
-    pub(super) fn replace_chunks(
-        &self,
-        commit: &mut Commit,
-        table: u32,
-        old: &[Arc<Chunk>],
-        merged: Arc<Chunk>,
-    ) {
-        let state = self.state.load();
-        let Ok(current) = state.table(table) else { return };
-        let place = place_of(&current.chunks, old);
-        let place = place.or_else(|| (fault!("replace_blindly")).then_some(0));
-        let Some(from) = place else { return };
-        let mut t = TableState::clone(current);
-        let before: usize = old.iter().map(|c| c.bytes()).sum();
-        commit.live_bytes = (commit.live_bytes + merged.bytes()).saturating_sub(before);
-        let until = (from + old.len()).min(t.chunks.len());
-        t.chunks.splice(from..until, [merged]);
-        self.state.store(Arc::new(state.with_table(t)));
+    /// See `Division::flush_bytes`.
+    pub(super) fn flush_bytes(&self) -> u64 {
+        self.division(false).flush_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
+
+    fn load(budget_bytes: u64) -> Load {
+        let memtable_bytes = default_memtable_bytes(budget_bytes);
+        Load { budget_bytes, memtable_bytes, tight_room_bytes: None, is_read: false }
+    }
+
+    #[test]
+    fn the_budget_is_divided_as_the_table_says() {
+        // Budget; memtable, cache, guides, few records, write buffer.
+        let table = [
+            (8 * MIB, MIB, 3 * MIB + 512 * KIB, 2 * MIB, 2 * MIB, 256 * KIB),
+            (64 * MIB, 8 * MIB, 28 * MIB, 16 * MIB, 8 * MIB, MIB),
+            (256 * MIB, 32 * MIB, 112 * MIB, 64 * MIB, 8 * MIB, 4 * MIB),
+            (1024 * MIB, 64 * MIB, 752 * MIB, 256 * MIB, 8 * MIB, 4 * MIB),
+        ];
+        for (budget, memtable, cache, guides, few, write) in table {
+            let d = divide(load(budget));
+            assert_eq!((d.flush_bytes, d.freeze_bytes, d.pool_bytes), (memtable, memtable, memtable));
+            assert_eq!((d.full_bytes, d.log_bytes), (memtable * 3 / 2, memtable / 4 * 3));
+            assert_eq!(
+                (d.small_bytes, d.trickle_bytes, d.bulk_bytes),
+                (memtable / 16, memtable / 64, memtable / 4)
+            );
+            assert_eq!((d.cache_bytes, d.guides_bytes, d.few_bytes), (cache, guides, few), "{budget}");
+            assert_eq!((d.buffers.write as u64, d.buffers.read as u64), (write, write / 4), "{budget}");
+            assert_eq!(d.given_bytes_min, budget / 16);
+        }
+    }
+
+    #[test]
+    fn a_memtable_that_was_asked_for_leaves_the_cache_a_quarter() {
+        let d = divide(Load { memtable_bytes: 1 << 30, ..load(64 * MIB) });
+        assert_eq!((d.flush_bytes, d.cache_bytes), (1 << 30, 16 * MIB));
+    }
+
+    #[test]
+    fn readers_halve_what_is_frozen_and_stop_nobody() {
+        let (read, unread) = (divide(Load { is_read: true, ..load(256 * MIB) }), divide(load(256 * MIB)));
+        assert_eq!(read.freeze_bytes * 2, unread.freeze_bytes);
+        assert_eq!((read.flush_bytes, read.full_bytes), (unread.flush_bytes, unread.full_bytes));
+    }
+
+    #[test]
+    fn a_nearly_full_disk_makes_memtables_small() {
+        let on = |room| divide(Load { tight_room_bytes: Some(room), ..load(256 * MIB) }).flush_bytes;
+        // Room; memtable.
+        for (room, flush_bytes) in [(0, 64 * KIB), (MIB, 64 * KIB), (16 * MIB, MIB), (1 << 40, 32 * MIB)] {
+            assert_eq!(on(room), flush_bytes, "{room}");
+        }
+        let small = Load { memtable_bytes: 16 * KIB, tight_room_bytes: Some(0), ..load(8 * MIB) };
+        assert_eq!(divide(small).flush_bytes, 16 * KIB, "never more than the options allow");
     }
 }

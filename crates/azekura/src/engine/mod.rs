@@ -1,11 +1,16 @@
 //! The engine: everything between the public handles and the file.
 //!
-//! Lock order: `changing_tables`, `relieving`, `flushing`, `checkpoint`, `commit`, `waiting`, `work`, the
-//! log's `io`, the values' `open` and `queue`, then the leaves (the log's `queue`, space, the page cache's
-//! clock, the list of threads).
+//! A lock is a field of the part that it belongs to. They are taken in this order: who changes tables
+//! (`Catalog`), who makes room (`Relief`), who flushes (`Flusher`), a checkpoint (`Checkpointer`), commits
+//! and those that wait (`Committer`), the background's work (`Background`), the log's `io`, the values'
+//! `open` and `queue`, then the leaves (the log's `queue`, space, the page cache's clock, the list of
+//! threads).
 
+mod background;
 mod batch;
+mod bound;
 mod checkpoint;
+mod chunks;
 mod close;
 mod commit;
 mod compaction;
@@ -13,13 +18,16 @@ pub(crate) mod config;
 mod cpu_backoff;
 mod create;
 mod crew;
+mod dials;
 mod few;
 mod flush;
+mod flusher;
 mod found;
 mod freeze;
 mod handle;
 mod history;
 mod idle;
+mod ids;
 mod length;
 mod logs;
 mod memory;
@@ -44,82 +52,76 @@ pub(crate) use batch::{Batch, BatchPart};
 pub use config::Durability;
 pub use handle::{Db, Table};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, key_mark};
+pub(crate) use memory::default_memtable_bytes;
 pub(crate) use open::open;
 pub use reclaim::Progress;
 
 use crate::base::error::Result;
 use crate::base::life::Life;
 use crate::base::poison::Poison;
-use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::base::sync::{ArcSwap, Condvar, Mutex};
+use crate::base::sync::ArcSwap;
+use crate::base::sync::atomic::AtomicBool;
 use crate::engine::config::Config;
 use crate::log::Log;
-use crate::memtable::pool::Pool;
 use crate::run::Store;
 use crate::space::{Room, Space};
 use crate::storage::{File, IoCounters};
 use crate::values::{LargeValue, Segment, ValuePointer, ValueStore};
-use checkpoint::Checkpoint;
-use commit::Commit;
+use background::Background;
+use bound::Bound;
+use checkpoint::Checkpointer;
+use commit::Committer;
+use flusher::Flusher;
+use ids::Ids;
+use memory::MemoryBudget;
 use pace::Pace;
 use state::State;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64 as Count;
+use tables::Catalog;
 
-/// An open database.
+/// An open database: the parts, and what ties them together.
+///
+/// A part has its own locks and counters. What else it needs its methods are given, so that their signatures
+/// say what they can touch. What needs several parts at once is a method of the engine.
 pub(crate) struct Engine {
     pub(crate) path: PathBuf,
-    /// How long the file had to be when it was opened.
-    pub(crate) least_bytes: u64,
     pub(crate) config: Config,
-    pub(crate) file: Arc<dyn File>,
+    pub(crate) hash_seed: u64,
     /// Whether handles may still be used.
     pub(crate) life: Arc<Life>,
+    pub(crate) poison: Arc<Poison>,
+    pub(crate) counters: Counters,
+
+    // The file.
+    pub(crate) file: Arc<dyn File>,
+    /// How long the file had to be when it was opened.
+    pub(crate) least_bytes: u64,
     pub(crate) io: Arc<IoCounters>,
-    pub(crate) store: Store,
     pub(crate) space: Arc<Space>,
     pub(crate) room: Arc<Room>,
-    relief: relief::Relief,
-    pub(crate) hash_seed: u64,
+    pub(crate) store: Store,
     pub(crate) values: Arc<ValueStore>,
     pub(crate) log: Log,
+
+    // What readers see.
     pub(crate) state: ArcSwap<State>,
-    pub(crate) poison: Arc<Poison>,
-    commit: Mutex<Commit>,
-    /// Who merges chunks.
-    small_chunk_merges: memory::OneAtATime,
-    waiting: Mutex<commit::Waiting>,
-    /// Held by whoever flushes.
-    flushing: Mutex<()>,
-    checkpoint: Mutex<Checkpoint>,
-    /// Runs that the state has dropped and the newest durable checkpoint may still name.
-    pending_free: Mutex<Vec<checkpoint::PendingFree>>,
-    /// Unique numbers for runs and log chains.
-    next_id: AtomicU64,
-    /// Held by whoever makes, renames or drops tables.
-    changing_tables: Mutex<()>,
-    names: tables::Names,
-    pub(crate) pace: Pace,
-    /// How much the file may take.
-    bound: sweep::Bound,
-    /// Bytes of the records of small tables, which stand in the manifest and in memory.
-    few_bytes: Count,
-    /// Memtables have held more than a little since memory was last given back.
-    loading: AtomicBool,
-    cpu_backoff: cpu_backoff::CpuBackoff,
     /// Whether gets of many keys have waited for the disk of late.
     pub(crate) reads_wait: AtomicBool,
-    crew: crew::Crew,
-    /// What the background threads wait for.
-    work: Mutex<threads::Work>,
-    work_changed: Condvar,
-    stop: AtomicBool,
-    /// Set under the commit lock when closing begins: nothing is committed from then on.
-    closed: AtomicBool,
-    pub(crate) counters: Counters,
-    /// The memory of chunks that were flushed, for those to come.
-    pub(crate) pool: Arc<Pool>,
+
+    // The parts.
+    catalog: Catalog,
+    committer: Committer,
+    pub(crate) memory: MemoryBudget,
+    pub(crate) pace: Pace,
+    flusher: Flusher,
+    checkpointer: Checkpointer,
+    ids: Ids,
+    /// How much the file may take.
+    bound: Bound,
+    relief: relief::Relief,
+    background: Background,
 }
 
 /// Running totals, for `Stats`.
@@ -155,10 +157,6 @@ impl Counters {
 }
 
 impl Engine {
-    pub(crate) fn new_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
-    }
-
     /// An error if the handle cannot write.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.life.check()?;
@@ -172,23 +170,14 @@ impl Engine {
 
     /// Stores a large value for a commit to come.
     pub(crate) fn store_large(&self, value: &[u8]) -> Result<(ValuePointer, Arc<Segment>)> {
-        // If not, what is stored is waited for, and written, by whoever commits it.
+        // If not, the commit that refers to the value writes it.
         let _looked_after = self.look_after();
         let _admitted = self.admit_value(value.len())?;
         self.pace_by_space(value.len() as u64);
         let stored = self.values.append(value);
         if self.values.wants_writer() {
-            let _later = self.need(crew::Role::Values);
+            let _later = self.background.crew.need(crew::Role::Values);
         }
         stored
-    }
-
-    /// An error once closing has begun. REQUIRES: the commit lock, else a commit may still follow.
-    fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) { Err(crate::Error::Closed) } else { Ok(()) }
-    }
-
-    pub(crate) fn stopping(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
     }
 }

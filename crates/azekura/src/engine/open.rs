@@ -1,44 +1,45 @@
 //! Opening: create (`create.rs`), or recover what is there (`found.rs`), and start the engine.
 //!
-//! Recovery reads the newest valid superblock and its manifest, claims the extents that it names,
-//! and replays the log chains into fresh memtables, which stay in the manifest until a flush has made
-//! them needless; new commits get a chain of their own. So the time to open depends on the log's
-//! length, which flushes bound (`freeze.rs`), and on nothing else.
+//! Recovery reads the newest valid superblock and its manifest, claims the extents that it names, and replays
+//! the log chains into fresh memtables. The chains stay in the manifest until a flush has made them needless.
+//! New commits get a chain of their own. So the time to open depends on the log's length, which flushes bound
+//! (`freeze.rs`), and on nothing else.
 //!
-//! Of the last frames of a log nobody knows whether they are on the disk: the process may have been
-//! killed before its sync, or the sync may have failed, and the system shows them all the same. They may
-//! hold acknowledged commits, so their blocks are not touched either. Their commits are logged anew in
-//! the handle's own chain, and a checkpoint that names it ends the old one before them (`secure`).
-//! Only if there is no room for that are they written again where they stand.
+//! Of the last frames of a log nobody knows whether they are on the disk. The process may have been killed
+//! before its sync, or the sync may have failed, and the system shows them all the same. They may hold
+//! acknowledged commits, so their blocks are not touched. Their commits are logged anew in the handle's own
+//! chain, and a checkpoint that names it ends the old one before them (`secure`). Only if there is no room
+//! for that are they written again where they stand.
 
+use super::background::Background;
 use super::batch::{Batch, BatchPart};
-use super::checkpoint::Checkpoint;
-use super::commit::Commit;
-use super::cpu_backoff::CpuBackoff;
+use super::bound::Bound;
+use super::checkpoint::Checkpointer;
+use super::commit::Committer;
 use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
 use super::crew::Crew;
+use super::flusher::Flusher;
 use super::found::{Found, Logs, Replay, Replayed, read_logs, read_superblocks};
+use super::ids::Ids;
 use super::length::{Length, named_bytes, value_end};
-use super::memory::OneAtATime;
+use super::memory::{Division, Load, MemoryBudget, divide};
 use super::pace::Pace;
 use super::relief::Relief;
 use super::relief::tight_below;
 use super::state::{Level, State, TableState};
-use super::sweep::Bound;
-use super::tables::Names;
+use super::tables::Catalog;
 use super::{Counters, Engine};
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::life::Life;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::base::poison::Poison;
-use crate::base::sync::atomic::{AtomicBool, AtomicU64};
-use crate::base::sync::{ArcSwap, Condvar, Mutex, Rank};
+use crate::base::sync::ArcSwap;
+use crate::base::sync::atomic::AtomicBool;
 use crate::cache::Cache;
 use crate::engine::config::Config;
 use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
 use crate::log::Log;
-use crate::memtable::pool::Pool;
 use crate::run::{Guides, PageSource, Run, Store};
 use crate::space::{Extent, Room, Space};
 use crate::storage::{BulkWrites, File, FileMapping, Gate, IoCounters, Lease, Metered, Storage};
@@ -47,7 +48,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Opens a database; the background begins if there is something for it to do.
+/// Opens a database. The background begins if there is something for it to do.
 pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result<Arc<Engine>> {
     let io = Arc::new(IoCounters::default());
     let raw = open_file(storage, path, &config)?;
@@ -70,13 +71,13 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     let found = read_superblocks(file.as_ref(), &length)?;
     length.expect(named_bytes(&found.manifest, found.extent))?;
     if found.block.number == 1 && !config.read_only {
-        // Whoever made the file may have died before its name was durable.
+        // The process that made the file may have died before its name was durable.
         sync_name(storage, path)?;
     }
     let found = Arc::new(found);
     let disk = || Disk { file: file.clone(), life: life.clone(), io: io.clone() };
     let build = |logs| {
-        // Each has ids of its own: what one has written before it failed is no other's.
+        // Each engine has ids of its own: what one wrote before it failed must not pass for another's.
         let gap = if config.read_only { 0 } else { ID_GAP + (random(storage)? >> 32) };
         build(&length, config.clone(), disk(), &found, logs, gap).map(Arc::new)
     };
@@ -94,12 +95,12 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         done => done?,
     }
     engine.lease();
-    engine.crew.belong_to(&engine);
+    engine.background.crew.belong_to(&engine);
     engine.look_after_what_waits()?;
     Ok(engine)
 }
 
-/// What the file says, once its logs were read: nothing is written yet.
+/// What the file says, once its logs were read. Nothing is written yet.
 struct Recovered {
     replayed: Replayed,
     /// Value segments that somebody refers to, cut to what is used of them.
@@ -151,7 +152,7 @@ fn build(
     let recovered = recover(disk.file.as_ref(), length, found, logs)?;
     let mut engine = Engine::new(disk, config, found, &recovered)?;
     engine.path = length.path.to_path_buf();
-    engine.next_id = AtomicU64::new(found.manifest.next_id.saturating_add(id_gap));
+    engine.ids = Ids::from(found.manifest.next_id.saturating_add(id_gap));
     let adopt = |v: &ValueInfo| {
         let segment = engine.values.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()));
         segment.found_in(length.file_bytes);
@@ -159,7 +160,7 @@ fn build(
     };
     let held: Vec<Arc<Segment>> = recovered.values.values().map(adopt).collect();
     engine.load_tables(&found.manifest, length.file_bytes)?;
-    engine.checkpoint.get_mut().old_logs = recovered.replayed.logs;
+    engine.checkpointer.found_logs(recovered.replayed.logs);
     engine.apply_replayed(recovered.replayed.commits)?;
     engine.room.look();
     engine.begin_bound();
@@ -179,6 +180,7 @@ impl Parts {
     fn new(
         file: &Arc<dyn File>,
         config: &Config,
+        division: &Division,
         room: &Arc<Room>,
         found: &Found,
         recovered: &Recovered,
@@ -187,7 +189,7 @@ impl Parts {
         let poison = Arc::new(Poison::default());
         let bulk = BulkWrites::new(file.clone(), config.threads);
         let mapping = if config.mapped { file.mapping() } else { None };
-        let pages = page_source(mapping.clone(), config)?;
+        let pages = page_source(mapping.clone(), division)?;
         let shared = || (file.clone(), bulk.clone(), room.clone(), poison.clone());
         let next = recovered.values.keys().next_back().map_or(1, |id| id + 1);
         let (f, b, r, p) = shared();
@@ -196,7 +198,7 @@ impl Parts {
         let log = Log::new(f, b, r, p, values.clone(), file_id, found.manifest.flushed_seq)
             .beside(config.memtable_bytes);
         let (file, bulk, room, poison) = shared();
-        let store = Store { file, bulk, room, pages, file_id, hash_seed, buffers: config.buffers() };
+        let store = Store { file, bulk, room, pages, file_id, hash_seed, buffers: division.buffers };
         Ok(Parts { poison, values, log, store })
     }
 }
@@ -208,7 +210,11 @@ impl Engine {
         let flushed = found.manifest.flushed_seq;
         let space = recovered.space.clone();
         let room = Room::new(file.clone(), space.clone(), tight_below(&config));
-        let Parts { poison, values, log, store } = Parts::new(&file, &config, &room, found, recovered)?;
+        let division = divide(Load::of(&config));
+        let Parts { poison, values, log, store } =
+            Parts::new(&file, &config, &division, &room, found, recovered)?;
+        let checkpointer = Checkpointer::new(file.clone(), room.clone(), found);
+        let crew = Crew::new(config.threads && !config.read_only, config.background_merges);
         Ok(Engine {
             path: PathBuf::new(),
             least_bytes: recovered.least_bytes,
@@ -224,49 +230,35 @@ impl Engine {
             log,
             state: ArcSwap::from_pointee(State::new(flushed)),
             poison,
-            commit: Mutex::ranked(Rank::Commit, Commit::new(flushed + 1)),
-            small_chunk_merges: OneAtATime::default(),
-            waiting: Mutex::ranked(Rank::Waiting, Default::default()),
-            flushing: Mutex::ranked(Rank::Flushing, ()),
-            checkpoint: Mutex::ranked(Rank::Checkpoint, Checkpoint::found(found)),
-            pending_free: Mutex::new(Vec::new()),
-            next_id: AtomicU64::new(0),
-            changing_tables: Mutex::ranked(Rank::ChangingTables, ()),
-            names: Names::default(),
-            pace: Pace::new(config.memtable_bytes),
-            bound: Bound::default(),
-            few_bytes: Default::default(),
-            loading: Default::default(),
-            cpu_backoff: CpuBackoff::new(),
+            catalog: Catalog::new(),
+            committer: Committer::new(flushed + 1),
+            memory: MemoryBudget::new(&division),
+            pace: Pace::new(division.freeze_bytes),
+            flusher: Flusher::new(),
+            checkpointer,
+            ids: Ids::from(0),
+            bound: Bound::new(config.memtable_bytes),
+            background: Background::new(crew),
             reads_wait: AtomicBool::new(false),
-            crew: Crew::new(config.threads && !config.read_only, config.background_merges),
-            work: Mutex::ranked(Rank::Work, Default::default()),
-            work_changed: Condvar::new(),
-            stop: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
             counters: Counters::of(&recovered.replayed),
-            pool: Pool::new(usize_of64(config.memtable_bytes)),
             config,
         })
     }
 }
 
-/// Ids given out after the last checkpoint, before a crash, must not be given out again: a page of
-/// an unfinished run could otherwise pass for one of its namesake, and a frame of a chain that no
-/// checkpoint came to name for one of the next. Whoever finds the same checkpoint skips another random
-/// number of them besides.
+/// Ids that were given out between the last checkpoint and a crash must not be given out again. Else a page
+/// of an unfinished run could pass for one of its namesake, and a frame of a chain that no checkpoint came
+/// to name for one of the next chain. A random number of ids is skipped besides, since several handles may
+/// find the same checkpoint one after the other.
 const ID_GAP: u64 = 1 << 20;
-/// The part of the budget that guides may take where pages are read in the file's mapping: for pages of 16
-/// KiB, 64 times as much data as the budget.
-const GUIDES_PART: u64 = 4;
 
 /// Where the pages of runs will be read.
-fn page_source(mapping: Option<Arc<FileMapping>>, config: &Config) -> Result<PageSource> {
+fn page_source(mapping: Option<Arc<FileMapping>>, division: &Division) -> Result<PageSource> {
     if let Some(mapping) = mapping {
-        let guides = Guides::new(usize_of64(config.memory_bytes / GUIDES_PART));
+        let guides = Guides::new(usize_of64(division.guides_bytes));
         return Ok(PageSource::Mapped { mapping, guides });
     }
-    Ok(PageSource::Cached(Cache::new(usize_of64(config.cache_bytes()))?))
+    Ok(PageSource::Cached(Cache::new(usize_of64(division.cache_bytes))?))
 }
 
 /// Forgets segments to which nothing refers.
@@ -314,7 +306,8 @@ impl Engine {
             if !levels.is_empty() {
                 table.levels = Arc::new(levels);
             }
-            if self.names.insert(table.name.clone(), table.id) || next.tables.get(table.id).is_some() {
+            if self.catalog.names.insert(table.name.clone(), table.id) || next.tables.get(table.id).is_some()
+            {
                 return Err(Error::corrupt("manifest", 0, "two tables have the same name or id"));
             }
             next.next_table = next.next_table.max(table.id + 1);
@@ -342,7 +335,7 @@ impl Engine {
             let mut batch = Batch { durable: true, ..Batch::default() };
             for part in parts {
                 if let Some(table) = part.created {
-                    if self.names.get(&table.name).is_some() {
+                    if self.catalog.names.get(&table.name).is_some() {
                         return Err(Error::corrupt(
                             "log",
                             0,
@@ -369,13 +362,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the file is read where it stands.
+    /// Whether the file is read in a mapping.
     pub(super) fn is_mapped(&self) -> bool {
         matches!(self.store.pages, PageSource::Mapped { .. })
     }
 
-    /// Where the file is read where it stands, its lock goes with the last state from now on, and not with
-    /// the handle: this is the engine that is used, and nobody reads yet.
+    /// Where the file is mapped, its lock goes with the last state from now on, and not with the handle.
+    /// REQUIRES: this is the engine that is used, and nobody reads yet.
     fn lease(&self) {
         if self.is_mapped() {
             let lease = Some(Lease::new(self.file.clone()));
@@ -383,9 +376,9 @@ impl Engine {
         }
     }
 
-    /// Makes durable what recovery has read, before anything is built on it: a copy of the superblock, if
-    /// there is one only, which the next checkpoint must not write over; and the commits of which nobody
-    /// knows whether they are durable, by a chain of their own.
+    /// Makes durable what recovery has read, before anything is built on it. If there is only one copy of the
+    /// superblock, a second one is written, for the next checkpoint must not write over the only one. Commits
+    /// of which nobody knows whether they are durable get a chain of their own.
     fn secure(&self, found: &Found) -> Result<()> {
         if let Some(at) = found.stale_copy {
             let written = self.file.write_durable_at(&found.block.encode(), at);
@@ -397,8 +390,8 @@ impl Engine {
         // First the frames, then the checkpoint that names them and ends the old chain before its own.
         self.log.set_checkpoint(found.block.number);
         {
-            let _checkpoint = self.checkpoint.lock();
-            self.log.begin_chain(self.new_id())?;
+            let _checkpoint = self.checkpointer.lock();
+            self.log.begin_chain(self.ids.next())?;
         }
         self.log.write(u64::MAX)?;
         self.publish_log()

@@ -1,25 +1,26 @@
 //! Pacing: writers are slowed in proportion to the debt they run up, never stopped dead.
 //!
-//! Two debts count: memtable bytes beyond the budget while a flush is under way, and levels
-//! beyond what merges keep up with. From the point where a debt begins, a commit is delayed by the
-//! time that its bytes take at a rate which falls from the flush's own to a twentieth of it. Only
-//! when the memtable that fills has outgrown its size by half does a commit wait for the flush
-//! itself (the log's queue may hold as much again, and what is being flushed too).
+//! Two debts count: memtable bytes while a flush is under way, and levels beyond what merges keep up with.
+//! A commit in debt is delayed by the time that its bytes take at some rate. The rate falls from the flush's
+//! own to a twentieth of it as the debt grows. A commit waits for the flush itself only when the memtable
+//! that fills has outgrown its size by half. (The log's queue may hold as much again, and so may what is
+//! being flushed.)
 
 use super::Engine;
+use super::cpu_backoff::CpuBackoff;
 use crate::base::error::Result;
 use crate::base::sync::{Instant, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Levels of one table beyond which writers are slowed, and over how many more.
+/// Writers are slowed beyond so many levels of one table. After so many more the debt is at its limit.
 const LEVELS_FREE: u64 = 24;
 const LEVELS_SPAN: f64 = 40.0;
 /// Assumed until a flush has been measured, in bytes per second.
 const RATE_FIRST: f64 = 300e6;
 /// Delays are gathered until a sleep is worth it.
 const SLEEP_MIN: Duration = Duration::from_micros(300);
-/// So few tables are all looked at by each commit.
+/// Each commit looks at all tables if they are so few.
 const TABLES_FEW: usize = 8;
 /// No single delay is longer.
 const SLEEP_MAX: Duration = Duration::from_millis(40);
@@ -37,6 +38,7 @@ pub(crate) struct Pace {
     /// Whether memtables were read when they were last looked at, and how many calls ago that was.
     is_read: AtomicBool,
     calls: AtomicU64,
+    cpu_backoff: CpuBackoff,
 }
 
 impl Pace {
@@ -50,6 +52,7 @@ impl Pace {
             owed: Mutex::new(Duration::ZERO),
             is_read: AtomicBool::new(false),
             calls: AtomicU64::new(0),
+            cpu_backoff: CpuBackoff::new(),
         }
     }
 
@@ -91,7 +94,7 @@ impl Pace {
         memory.max(levels)
     }
 
-    /// The delay that `bytes` more cost at a debt; zero until enough has gathered.
+    /// The delay that `bytes` more cost at a debt. Zero until enough has gathered.
     fn delay(&self, debt: f64, bytes: u64) -> Duration {
         let part = (1.0 - debt).clamp(0.05, 1.0);
         let seconds = bytes as f64 / (*self.rate.lock() * 1.5 * part);
@@ -107,12 +110,9 @@ impl Engine {
         self.pace_by_space(bytes);
         let is_read = self.memtables_are_read();
         if is_read {
-            self.yield_to_readers();
+            self.pace.cpu_backoff.yield_to_readers();
         }
-        // Where memtables are read, they are flushed at half their size, so that a get has less to look
-        // through.
-        let size = self.flush_bytes();
-        let limit = if is_read { size / 2 } else { size };
+        let limit = self.division(is_read).freeze_bytes;
         self.pace.limit.store(limit, Ordering::Relaxed);
         let debt = self.pace.debt(limit);
         if debt <= 0.0 {
@@ -130,7 +130,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Counts what a writer has waited, if it is worth mention.
+    /// Counts the time that a writer has waited, if it is long.
     pub(super) fn note_stall(&self, waited: Duration) {
         if waited > Duration::from_millis(1) {
             self.counters.stalls.fetch_add(1, Ordering::Relaxed);
@@ -139,8 +139,8 @@ impl Engine {
         }
     }
 
-    /// Whether somebody has looked into the memtables of any table lately. Of many tables all are looked at
-    /// once in as many calls, so that a call costs as much as with one.
+    /// Whether somebody has looked into the memtables of any table lately. Many tables are looked at only
+    /// once in as many calls, so that a call costs as much as with one table.
     pub(super) fn memtables_are_read(&self) -> bool {
         let state = self.state.load();
         let calls = self.pace.calls.load(Ordering::Relaxed);
@@ -154,9 +154,9 @@ impl Engine {
         is_read
     }
 
-    /// Whether memtables are beyond their size whoever reads them: a first reader stops nobody.
+    /// Whether writers are to wait for the flush under way.
     fn memory_is_full(&self) -> bool {
         self.pace.frozen.load(Ordering::Relaxed) > 0
-            && self.pace.live.load(Ordering::Relaxed) >= self.config.memtable_bytes * 3 / 2
+            && self.pace.live.load(Ordering::Relaxed) >= self.division(false).full_bytes
     }
 }

@@ -20,28 +20,27 @@ pub struct Progress {
 /// Holes may be this part of the rest of the file, and so many bytes.
 const LOOSE_PART: u64 = 32;
 const LOOSE_BYTES_MIN: u64 = 24 << 10;
-/// Idle time fills them also where they are fewer, but so many, and a larger part than this.
+/// Idle time also fills fewer holes: from so many bytes on, if they are a larger part than this.
 const IDLE_LOOSE_PART: u64 = 1024;
 const IDLE_LOOSE_BYTES: u64 = 8 << 20;
-/// What is written anew may make others due: a merge, for one, may let go of values.
+/// What is written anew may make more due: a merge may let go of values.
 const ROUNDS_MAX: usize = 4;
 /// On a disk that is nearly full, where only a part finds room at a time.
 const TIGHT_ROUNDS_MAX: usize = 16;
-/// Several merges share a checkpoint, but for each so much that has been written anew there is one.
+/// Several merges share a checkpoint. There is one for each so many bytes that were written anew.
 const STEP_BYTES: u64 = 16 << 20;
 /// Holes smaller than this are not worth a call.
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
 
 impl Engine {
-    /// Merges each table into one level: what was in it when its turn came, so that this ends however fast
-    /// others write. On a full disk memory must be flushed; the rest is done as far as there is room. A table
-    /// that is damaged is left as it is, which is told when the others are done.
+    /// Merges each table into one level. Only what is in a table when its turn comes is merged, so this ends
+    /// however fast others write. On a full disk the flush must succeed, and the rest is done as far as there
+    /// is room. A damaged table is left as it is, and the error comes when the others are done.
     pub(crate) fn compact(&self) -> Result<()> {
         self.look_after();
         self.flush()?;
-        // The thread that has flushed lets go of what was there before, and with it of dead values.
-        drop(self.flushing.lock());
-        let _paused = self.pause_merges();
+        self.flusher.wait();
+        let _paused = self.background.pause_merges();
         let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
         let (mut bytes, mut told) = (0, Ok(()));
         for id in ids {
@@ -57,9 +56,9 @@ impl Engine {
         }
         // What the last merge has made needless is free only now, and the tail may move there.
         no_matter(self.checkpoint(Purpose::Plain))?;
-        self.lock_commit().clear_spares();
+        self.committer.lock().clear_spares();
         told.and(no_matter(self.drop_dead(false)))?;
-        no_matter(self.shrink_file(|| !self.stopping()))
+        no_matter(self.shrink_file(|| !self.background.stopping()))
     }
 
     /// Adds what it has merged to `bytes`. REQUIRES: merges are held back.
@@ -67,7 +66,7 @@ impl Engine {
         // On a full disk in parts, of which each takes one at least: others may flush meanwhile.
         let parts = self.state.load().table(id).map_or(0, |t| t.levels.len());
         for _ in 0..parts.max(1) {
-            self.check_open()?;
+            self.committer.check_open()?;
             let state = self.state.load_full();
             let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, |_| false)) else {
                 return Ok(());
@@ -86,18 +85,18 @@ impl Engine {
     pub(crate) fn shrink(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
         self.check_writable()?;
         self.compact()?;
-        let paused = self.pause_merges();
-        self.check_open()?;
+        let paused = self.background.pause_merges();
+        self.committer.check_open()?;
         // Only what is closed and written is moved.
         no_matter(self.values.close_open().and_then(|()| self.values.sync()))?;
         no_matter(self.log.rest(false).map(drop))?;
         no_matter(self.checkpoint(Purpose::Plain))?;
-        self.lower_spare();
+        self.checkpointer.lower_spare();
         let total = self.space.end();
         no_matter(self.move_down(total, |done| {
             paused.step_aside(|| progress(Progress { done, total }));
             // It may have closed the database, or waited for somebody who did.
-            self.check_open()
+            self.committer.check_open()
         }))?;
         // What was moved is named, and then the manifest goes lower.
         no_matter(self.checkpoint(Purpose::Plain))?;
@@ -160,7 +159,7 @@ impl Engine {
         self.name_moved(&mut left)?;
         // A manifest that ends the file goes lower with the next checkpoint.
         for _ in 0..2 {
-            if go_on() && self.manifest_ends_the_file() {
+            if go_on() && self.checkpointer.manifest_ends_the_file() {
                 self.checkpoint(Purpose::Plain)?;
             }
         }
@@ -181,8 +180,9 @@ impl Engine {
         dropped
     }
 
-    /// Writes anew what keeps more dead bytes than may be. A table that is damaged is left as it is, which is
-    /// told when the others are done; so is one for which there is no room. REQUIRES: merges are held back.
+    /// Writes anew what keeps more dead bytes than may be. A table for which there is no room is left as it
+    /// is. So is a damaged one, and the error comes when the others are done. REQUIRES: merges are held
+    /// back.
     pub(super) fn drop_dead(&self, closing: bool) -> Result<()> {
         let (mut damaged, mut told) = (Vec::new(), Ok(()));
         let rounds = if self.room.is_tight() { TIGHT_ROUNDS_MAX } else { ROUNDS_MAX };
@@ -200,7 +200,7 @@ impl Engine {
                     continue;
                 };
                 if !closing {
-                    self.check_open()?;
+                    self.committer.check_open()?;
                 }
                 bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
                 match self.merge_in_room(MergeJob { closing, together: true, ..job }) {
@@ -225,10 +225,10 @@ impl Engine {
         told
     }
 
-    /// What idle time does when everything is merged: lets go of the log and of what is dead, and moves the
-    /// tail, as long as `go_on` says so.
+    /// What idle time does when everything is merged, as long as `go_on` says so: it lets go of the log and
+    /// of what is dead, and moves the tail.
     pub(super) fn tidy(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
-        let go_on = || go_on() && !self.stopping();
+        let go_on = || go_on() && !self.background.stopping();
         for _ in 0..ROUNDS_MAX {
             let before = self.file_mark();
             if self.log_is_long() {
@@ -236,7 +236,7 @@ impl Engine {
             }
             self.drop_dead_aside(class, go_on)?;
             if go_on() && self.is_loose_for_idle_time() {
-                let _paused = self.pause_merges();
+                let _paused = self.background.pause_merges();
                 self.shrink_file(go_on)?;
             }
             self.trim()?;
@@ -250,9 +250,8 @@ impl Engine {
     /// Flushes what is in memory, and leaves the log no more than it needs.
     fn rest(&self, go_on: impl Fn() -> bool) -> Result<()> {
         self.flush_while(go_on)?;
-        // The thread that has flushed lets go of what was there before, and with it of dead values.
-        drop(self.flushing.lock());
-        self.lock_commit().clear_spares();
+        self.flusher.wait();
+        self.committer.lock().clear_spares();
         self.log.rest(true)?;
         self.values.close_open()?;
         self.checkpoint(Purpose::Plain)
@@ -260,15 +259,15 @@ impl Engine {
 
     /// As `drop_dead`, once, beside other merges.
     fn drop_dead_aside(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
-        let look = self.look_at_runs(|may_look| self.excess_while(&|| may_look() && go_on()));
-        let go_on = || go_on() && self.relief.holding_back.load(Ordering::Relaxed) == 0;
+        let look = self.background.look_at_runs(|may_look| self.excess_while(&|| may_look() && go_on()));
+        let go_on = || go_on() && !self.background.are_merges_paused();
         let Some(excess) = look.filter(|excess| !excess.is_empty() && go_on()) else { return Ok(()) };
         let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
         let mut told = Ok(());
         for id in ids.into_iter().take_while(|_| go_on()) {
             if let Some(job) = self.take_excess(class, &excess, id) {
                 let done = self.run_job(job);
-                self.end_job(class);
+                self.background.end_merge(class);
                 match done {
                     Err(e @ Error::Corrupt { .. }) => told = told.and(Err(e)),
                     done => drop(done?),

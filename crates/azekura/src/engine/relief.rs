@@ -1,20 +1,22 @@
 //! A disk that is nearly full: who may still write, and how room is made.
 //!
-//! A **reserve** is held back: a part of the room that commits may not take that add something. So whatever
-//! was acknowledged can be flushed, and what frees finds the room that it needs before it gives any back: a
-//! remove is logged and flushed, a merge writes before its inputs go. Commits that only remove may take most
-//! of the reserve; flushes and checkpoints all of it. Merges leave what a flush needs and a part of the
-//! reserve, for how much they write before they free anything is an estimate: one that comes to that ends,
-//! and gives back what it has not put in place. Those of the background leave half of the reserve to those
-//! that are to make room.
+//! A part of the room is held back, the **reserve**. Commits that add something may not take it. So what was
+//! acknowledged can always be flushed. And what frees room finds the room that it needs first: a remove is
+//! logged and flushed, a merge writes before its inputs go. Commits that only remove may take most of the
+//! reserve, flushes and checkpoints all of it.
 //!
-//! Where there is not enough, whoever wants to commit makes room first: by a flush, after which the log is
-//! needless, and by merging what is known to hold garbage. Only if that does not help is the commit refused.
+//! Merges leave what a flush needs, and a part of the reserve. How much they write before they free
+//! anything is an estimate. A merge that finds no more than it must leave ends, and gives back what it has
+//! not put in place. Those of the background leave half of the reserve to those that are to make room.
 //!
-//! And on such a disk the engine works as with a small memtable, a part of the room that is left: runs, their
-//! partitions and value segments are small, so that what a merge writes before its inputs go is little.
+//! Where there is not enough room, the caller who wants to commit makes some first: by a flush, after which
+//! the log is needless, and by merging what is known to hold garbage. Only if that does not help is the
+//! commit refused.
 //!
-//! Lock order: `relieving` comes before all others but `changing_tables`.
+//! On such a disk the engine works as with a small memtable, a part of the room that is left. Runs, their
+//! partitions and value segments are small then, and a merge writes little before its inputs go.
+//!
+//! Lock order: the lock of `Relief` comes before all others but that of who changes tables.
 
 mod estimates;
 
@@ -43,19 +45,15 @@ const RESERVE_PART: u64 = 6;
 const RESERVE_BYTES_MIN: u64 = 64 << 10;
 const RESERVE_MEMTABLES_MAX: u64 = 6;
 const RESERVE_BYTES_MAX: u64 = 16 << 20;
-/// Merges leave this part of it, and those that are to make room this one: what flushes take must be in one
-/// piece, and merges leave small ones.
+/// Merges leave the first part of it, and those that are to make room the second. What flushes take must be
+/// in one piece, and merges leave small ones.
 const MERGES_PART: u64 = 2;
 const URGENT_PART: u64 = 16;
 /// What frees leaves this part of it to flushes and merges.
 const FREEING_PART: u64 = 8;
-/// A memtable is this part of the room, but no less.
-const MEMTABLE_PART: u64 = 16;
-const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
-/// What a record needs in a run beyond what it takes in memory (filter, fence, the rest of a page): a part of
-/// it.
+/// A record needs more in a run than in memory (filter, fence, the rest of a page): this part of it.
 const RUN_OVERHEAD_PART: u64 = 4;
-/// What any flush needs: a manifest, a segment of the log; and for each table a run, or a place in the
+/// Any flush needs a manifest and a segment of the log. For each table it needs a run, or a place in the
 /// manifest.
 const FLUSH_BYTES_MIN: u64 = 64 << 10;
 const TABLE_RUN_BYTES: u64 = 12 << 10;
@@ -71,7 +69,7 @@ const GAIN_BYTES_MIN: u64 = 64 << 10;
 const DELETE_BYTES: u64 = 8;
 /// A full disk is left with no more levels of a table than this, or more than were left the last time.
 const LEVELS_MANY: usize = 6;
-/// Of a merge for which there is no room so many parts are tried, those first by which most goes.
+/// If there is no room for a merge, so many parts of it are tried. Those come first that free most.
 const TRIES_MAX: usize = 4;
 /// So many side by side are a few.
 const FEW_MAX: usize = 4;
@@ -79,8 +77,8 @@ const FEW_MAX: usize = 4;
 const MERGES_MAX: usize = 64;
 /// The first may only find out which large values are dead, and the next one then moves those beside them.
 const MERGES_IN_VAIN: u32 = 2;
-/// What has become needless is free when nobody looks at it any more. A moment is always waited for that, and
-/// a second where that is much: the background is done by then on a busy machine, too.
+/// What has become needless is free when nobody looks at it any more. That is always waited for a moment, and
+/// for a second where it is much. By then the background is done, on a busy machine too.
 const LOOKS_MIN: u32 = 10;
 const LOOKS_MAX: u32 = 500;
 const LOOK_TIME: Duration = Duration::from_millis(2);
@@ -92,34 +90,34 @@ fn reserve_bytes_max(config: &Config) -> u64 {
     (config.memtable_bytes * RESERVE_MEMTABLES_MAX).max(RESERVE_BYTES_MAX)
 }
 
-/// With less room than this a disk is tight: the reserve, and what may be written before anybody looks again.
+/// With less room than this a disk is tight. It is the reserve, and what may be written before anybody looks
+/// again.
 pub(super) fn tight_below(config: &Config) -> u64 {
     reserve_bytes_max(config) + 4 * config.memtable_bytes + (64 << 20)
 }
 
-/// What making room has come to when that was in vain, lest it is tried again and again.
+/// What was left when room was looked for in vain, so that it is not tried again and again.
 #[derive(Default)]
 struct Vain {
     /// Nothing has changed as long as this is the same.
     mark: [u64; 3],
-    /// So much garbage was left: merges are tried again when there is more.
+    /// So much garbage was left. Merges are tried again when there is more.
     garbage: u64,
     /// And so many levels of a table.
     levels: usize,
-    /// Tables that could not be read: nobody who commits to others is to be told, or kept from his room.
+    /// Tables that could not be read. That is nothing to those who commit to others, and keeps no room from
+    /// them.
     damaged: Vec<u32>,
 }
 
 /// Who may write on a nearly full disk, and who makes room there.
 pub(super) struct Relief {
-    /// Held by whoever makes room.
+    /// Held while room is made.
     vain: Mutex<Vain>,
     /// What commits that are under way may come to take.
     admitted: AtomicU64,
     /// What merges that are under way may.
     merging: AtomicU64,
-    /// How many hold merges back, for those who would be in their way.
-    pub(super) holding_back: AtomicU64,
     /// How many records have been removed since the last flush for that.
     removes: AtomicU64,
 }
@@ -130,20 +128,19 @@ impl Default for Relief {
             vain: Mutex::ranked(Rank::Relieving, Vain::default()),
             admitted: AtomicU64::new(0),
             merging: AtomicU64::new(0),
-            holding_back: AtomicU64::new(0),
             removes: AtomicU64::new(0),
         }
     }
 }
 
-/// What has been let pass and is not yet where it is counted otherwise: until this is dropped it counts here.
+/// Bytes that somebody was let pass with. They count here until this is dropped: then they count elsewhere.
 pub(super) struct Admitted<'a> {
     count: &'a AtomicU64,
     bytes: u64,
 }
 
 impl<'a> Admitted<'a> {
-    /// And what others have been let pass with.
+    /// Also gives what others were let pass with.
     fn new(count: &'a AtomicU64, bytes: u64) -> (Admitted<'a>, u64) {
         (Admitted { count, bytes }, if bytes > 0 { count.fetch_add(bytes, Ordering::Relaxed) } else { 0 })
     }
@@ -160,17 +157,7 @@ impl Drop for Admitted<'_> {
 impl Engine {
     /// Whether somebody waits for merges to end on a nearly full disk: a commit that needs room, for one.
     pub(super) fn is_held_up(&self) -> bool {
-        self.relief.holding_back.load(Ordering::Relaxed) > 0 && self.room.is_tight()
-    }
-
-    /// How large memtables are to become before they are flushed, by which all that is made of them is
-    /// measured.
-    pub(super) fn flush_bytes(&self) -> u64 {
-        let most = self.config.memtable_bytes;
-        if !self.room.is_tight() {
-            return most;
-        }
-        (self.room.bytes() / MEMTABLE_PART).clamp(MEMTABLE_BYTES_MIN.min(most), most)
+        self.background.are_merges_paused() && self.room.is_tight()
     }
 
     pub(super) fn reserve_bytes(&self) -> u64 {
@@ -225,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// Lets so many bytes pass; `frees`: they make room in the end.
+    /// Lets so many bytes pass. `frees`: they make room in the end.
     ///
     /// # Errors
     /// `NoSpace` if the disk is full, or what making room meets.
@@ -272,7 +259,7 @@ impl Engine {
         }
         self.relieve_by_flush()?;
         // What merges have taken and not put in place comes back.
-        drop(self.pause_merges());
+        drop(self.background.pause_merges());
         let mut found = wanted();
         if found.is_none() && self.most_to_gain(&vain).is_some() {
             self.relieve_by_merges(&mut vain)?;
@@ -292,7 +279,7 @@ impl Engine {
     }
 
     /// Asks until those have ended who were looking at what is needless now: it is free then. Threads of the
-    /// background are done soon; longer is waited only for as much as would help.
+    /// background are done soon. It waits longer only for as much as would help.
     fn patiently<T>(&self, wanted: &impl Fn() -> Option<T>) -> Option<T> {
         for look in 0..LOOKS_MAX {
             if let Some(found) = wanted() {
@@ -316,7 +303,7 @@ impl Engine {
         let removes = self.relief.removes.load(Ordering::Relaxed);
         let hidden = self.room.taken_bytes() as f64 / self.records() * removes as f64;
         let log_bytes = self.log.file_bytes() + self.counters.old_log_bytes.load(Ordering::Relaxed);
-        let values = self.lock_commit().large_bytes;
+        let values = self.committer.lock().large_bytes;
         let gain =
             log_bytes.saturating_add(self.pace.memtable_bytes()).saturating_add(values) as f64 + hidden;
         if gain >= (self.reserve_bytes() / FLUSH_PART).max(GAIN_BYTES_MIN) as f64 {
@@ -326,9 +313,8 @@ impl Engine {
             }
             no_matter(done)?;
         }
-        // Whoever flushes lets go of what was there before.
-        drop(self.flushing.lock());
-        if !self.pending_free.lock().is_empty() {
+        self.flusher.wait();
+        if self.checkpointer.has_pending() {
             no_matter(self.checkpoint(Purpose::Plain))?;
         }
         Ok(())
@@ -344,9 +330,9 @@ impl Engine {
     /// Merges tables that hold more garbage than was left the last time, or many levels, as long as that
     /// helps.
     fn relieve_by_merges(&self, vain: &mut Vain) -> Result<()> {
-        self.lock_commit().clear_spares();
+        self.committer.lock().clear_spares();
         no_matter(self.values.close_open())?;
-        let _paused = self.pause_merges();
+        let _paused = self.background.pause_merges();
         let (mut before, mut in_vain) = (None, 0);
         for _ in 0..MERGES_MAX {
             let Some((table, levels)) = self.most_to_gain(vain) else { break };
@@ -388,7 +374,7 @@ impl Engine {
             .max_by_key(|t| t.1)
     }
 
-    /// Merges a table into one level, as a job of all its runs says; where there is no room for that, some of
+    /// Merges a table into one level, by a job of all its runs. Where there is no room for that, merges some of
     /// them, so that less is to be done the next time. True if it was all. REQUIRES: merges are held back.
     pub(super) fn merge_in_room(&self, job: MergeJob) -> Result<bool> {
         let (table, closing, together) = (job.table, job.closing, job.together);
@@ -418,7 +404,7 @@ impl Engine {
             let Some(job) = jobs.into_iter().nth(tried).filter(|_| tried < TRIES_MAX) else {
                 return done.map(|_| false);
             };
-            // Whoever holds its inputs keeps their place in the file.
+            // Its inputs keep their place in the file as long as they are held.
             drop(levels);
             tried += 1;
             done = self.try_job(job).map(|_| false);
@@ -451,8 +437,8 @@ impl Engine {
     /// Cuts free space off the file's end, but on a tight disk what is held back there while commits may
     /// come.
     pub(super) fn trim(&self) -> Result<()> {
-        let holds_back = self.room.is_tight() && self.check_open().is_ok();
-        self.lower_spare();
+        let holds_back = self.room.is_tight() && self.committer.check_open().is_ok();
+        self.checkpointer.lower_spare();
         self.room.cut(if holds_back { self.reserve_bytes() + self.flush_need() } else { 0 })
     }
 

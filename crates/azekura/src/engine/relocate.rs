@@ -1,9 +1,9 @@
-//! Moving the file's tail into its holes: whatever ends highest, a run, a value segment or the log.
+//! Moving the file's tail into its holes. The tail is what ends highest: a run, a value segment or the log.
 //!
-//! Runs and value segments are named by their ids, so that they can stand in any number of extents, and parts
-//! of them are copied as they are. The copy is named by a checkpoint; only then may what was copied be used
-//! again, when nobody reads it any more. The log goes on in a lower segment; the others of its chain go when
-//! what is in them is in runs.
+//! References name runs and value segments by their ids. So these can stand in any number of extents, and
+//! parts of them are copied as they are. A checkpoint names the copy. After that the place that was copied
+//! is free, as soon as nobody reads there. The log goes on in a lower segment. The other segments of its
+//! chain go when their commits are in runs.
 
 use super::Engine;
 use super::checkpoint::{PendingFree, Purpose, ValueMove};
@@ -17,25 +17,25 @@ use crate::space::Extent;
 use crate::values::Segment;
 use std::sync::Arc;
 
-/// Parts that are smaller are not worth a place of their own; only where larger ones have left too many
+/// Smaller parts are not worth a place of their own. The second size is for where the first has left too many
 /// holes.
 pub(super) const PARTS_BYTES_MIN: [u64; 2] = [4 * PAGE_BYTES as u64, PAGE_BYTES as u64];
 /// So much is moved by one checkpoint, or less.
 const STEP_BYTES_MAX: u64 = 64 << 20;
 
-/// What may be moved, so that moving ends however fast others write, and whoever holds what was moved.
+/// How much may be moved. So moving ends, however fast others write and whatever readers still hold.
 pub(super) struct Allowance {
     /// One of `PARTS_BYTES_MIN`.
     pub(super) part_min: u64,
     bytes: u64,
-    /// Of that, by the checkpoint to come.
+    /// How much of that may be moved by the next checkpoint.
     step: u64,
     logs: u32,
-    /// Of runs, moved since the last checkpoint.
+    /// Bytes of runs that were moved since the last checkpoint.
     unnamed: u64,
 }
 
-/// The log is written to meanwhile, and may stand at the end again at once.
+/// The log is written to meanwhile, and may stand at the end again at once: it is moved so often at most.
 const LOG_MOVES_MAX: u32 = 3;
 
 impl Allowance {
@@ -68,8 +68,8 @@ struct LastValues {
 }
 
 impl Engine {
-    /// Moves what ends the file, or a part of it, into a hole; false if there is none for it, or as much was
-    /// moved as may be. REQUIRES: merges are held back.
+    /// Moves what ends the file, or a part of it, into a hole. False if there is no such hole, or no more
+    /// may be moved. REQUIRES: merges are held back.
     pub(super) fn move_tail(&self, left: &mut Allowance) -> Result<bool> {
         let moved = self.move_last(left)?;
         if moved || left.unnamed == 0 {
@@ -80,7 +80,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Runs that were moved are named by a checkpoint, so that what they have left is free.
+    /// Names the runs that were moved, by a checkpoint. Then the places that they have left are free.
     pub(super) fn name_moved(&self, left: &mut Allowance) -> Result<()> {
         let is_due = std::mem::take(&mut left.unnamed) > 0;
         if is_due { self.checkpoint(Purpose::Plain) } else { Ok(()) }
@@ -137,15 +137,16 @@ impl Engine {
             self.replace_levels(table, std::slice::from_ref(level), &[Some(fresh)], Vec::new())
         });
         if !matches!(replaced, Ok(true)) {
-            // Somebody was faster, or the copy cannot be read; nobody has seen it.
+            // Somebody was faster, or the copy cannot be read. Nobody has seen it.
             self.free_copies(&copied);
             return replaced.map(|_| true);
         }
         run.succeeded_by(parts.swap_remove(place));
-        self.pending_free.lock().push(PendingFree::parts(run.clone(), copied.iter().map(|p| p.0).collect()));
+        let left_behind = copied.iter().map(|p| p.0).collect();
+        self.checkpointer.free_later([PendingFree::parts(run.clone(), left_behind)]);
         left.unnamed += copied.iter().map(|p| p.0.len).sum::<u64>();
         // Many small runs are named together: a manifest may be longer than all of them.
-        if left.unnamed >= self.manifest_bytes() {
+        if left.unnamed >= self.checkpointer.manifest_bytes() {
             self.name_moved(left)?;
         }
         Ok(true)
@@ -171,8 +172,8 @@ impl Engine {
         copied.iter().for_each(|p| self.space.free(p.1));
     }
 
-    /// Copies the end of an extent, or all of it, to as many holes as it takes: what was copied and where to,
-    /// from the end on.
+    /// Copies the end of an extent, or all of it, to as many holes as it takes. Gives what was copied and
+    /// where to, from the end on.
     fn copy_parts(&self, extent: Extent, left: &mut Allowance) -> Result<Vec<(Extent, Extent)>> {
         let mut copied = Vec::new();
         let mut rest = extent;
@@ -193,7 +194,7 @@ impl Engine {
         Ok(copied)
     }
 
-    /// Copies the end of an extent to a lower place: what was copied, and where to.
+    /// Copies the end of an extent to a lower place. Gives what was copied, and where to.
     fn copy_part(&self, extent: Extent, left: &mut Allowance) -> Result<Option<(Extent, Extent)>> {
         let at_most = |bytes| part_of(extent.len, bytes);
         let mut len = at_most(left.bytes.min(left.step));
@@ -232,8 +233,8 @@ impl Engine {
     }
 }
 
-/// How much of an extent's end may be moved if that is to be no more than `bytes`: what is left is whole
-/// pages, and the last part takes what the extent has beyond them.
+/// How much of an extent's end may be moved, no more than `bytes`. What is left of it is whole pages: what
+/// the extent has beyond them goes with the part.
 fn part_of(extent_len: u64, bytes: u64) -> u64 {
     let page = PAGE_BYTES as u64;
     extent_len.saturating_sub(extent_len.saturating_sub(bytes).div_ceil(page) * page)

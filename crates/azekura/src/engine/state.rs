@@ -1,10 +1,11 @@
 //! What readers see: an immutable description of every table, swapped as a whole.
 //!
-//! A reader loads the state and then its `visible` number; commits up to that number are in the
-//! state, later ones are not (chunks, runs) or carry a higher number (active buffers). A change of
-//! structure makes a new state with a `visible` of its own, under the commit lock, so an old state
-//! stays at the snapshot that its readers took: no chunk and no run needs sequence numbers.
+//! A reader loads the state and then its `visible` number. Commits up to that number are in the state.
+//! Later ones are not in its chunks and runs, and carry a higher number in its active buffers. A change of
+//! structure makes a new state with a `visible` of its own, under the commit lock. So an old state stays at
+//! the snapshot that its readers took, and no chunk and no run needs sequence numbers.
 
+use super::dials::Dials;
 use super::tableset::Tables;
 use crate::base::error::{Error, Result};
 use crate::base::key::{SortKey, TableKind};
@@ -53,9 +54,9 @@ pub(crate) struct Level {
     /// The partitions' smallest keys, to find one by.
     bounds: Block,
     pub(crate) ranges: Ranges,
-    /// What it says is older than what commits behind this number say; see `run::label`.
+    /// What it says is older than what commits behind this number say. See `run::label`.
     pub(crate) newest: u64,
-    /// The part of its records that likely replace older ones, 0 to 1; sampled when it was written.
+    /// The part of its records that likely replace older ones, 0 to 1. Sampled when it was written.
     pub(crate) updates: f32,
     /// How many of its partitions have joined it since it was merged, as far as this handle knows.
     pub(crate) joined: usize,
@@ -95,19 +96,17 @@ impl Level {
         }
     }
 
-    /// A lookup of a key of this hash has ended; one in sixteen counts.
+    /// A key of this hash is not there. One in sixteen counts.
     #[inline(always)]
-    pub(crate) fn record_outcome(&self, hash: u64, found: bool) {
+    pub(crate) fn record_miss(&self, hash: u64) {
         if hash & 15 == 0 {
-            self.set_hit_rate(|hit_rate| {
-                if found { (hit_rate + 1).min(HIT_RATE_MAX) } else { hit_rate.saturating_sub(1) }
-            });
+            self.record_vain_search();
         }
     }
 
-    /// A page was searched in vain.
+    /// A page was searched in vain, and the filter would have said so.
     #[inline(always)]
-    pub(crate) fn record_miss(&self) {
+    pub(crate) fn record_vain_search(&self) {
         self.set_hit_rate(|hit_rate| hit_rate.saturating_sub(1));
     }
 
@@ -148,7 +147,7 @@ impl Level {
         self.bytes().saturating_add(self.large_bytes())
     }
 
-    /// Bytes of the large values to which it refers, as its manifest says: any number, if that is forged.
+    /// Bytes of the large values to which it refers, as its manifest says. (A forged one may say anything.)
     pub(crate) fn large_bytes(&self) -> u64 {
         self.runs.iter().flat_map(|r| &r.info.large).fold(0, |sum, l| sum.saturating_add(l.1))
     }
@@ -180,6 +179,25 @@ impl Level {
     }
 }
 
+/// Hands the newest record of a key in some levels to `f`, if there is one. Nobody's reading: it brings no
+/// pages into the cache.
+pub(super) fn look<R>(
+    kind: TableKind,
+    levels: &[Arc<Level>],
+    key: SortKey<'_>,
+    f: impl FnOnce(Tag, &[u8]) -> R,
+) -> Result<Option<R>> {
+    let (hash, mut f) = (kind.filter_hash(key), Some(f));
+    for run in levels.iter().filter_map(|level| level.run_for(key)) {
+        if run.may_contain(hash)?
+            && let Some(found) = run.look(key, |tag, value| f.take().map(|f| f(tag, value)))?
+        {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
 /// One table at one moment.
 #[derive(Clone)]
 pub(crate) struct TableState {
@@ -189,13 +207,13 @@ pub(crate) struct TableState {
     pub(crate) active: Option<CountedArc<ActiveBuf>>,
     /// Newest first, older than `active`.
     pub(crate) chunks: Vec<Arc<Chunk>>,
-    /// Being flushed; newest first, older than `chunks`.
+    /// Being flushed. Newest first, older than `chunks`.
     pub(crate) frozen: Arc<Vec<Arc<Chunk>>>,
     /// Newest first, older than `frozen`.
     pub(crate) levels: Arc<Vec<Arc<Level>>>,
     /// What there is instead of runs in a small table, older than `frozen`.
     pub(crate) few: Option<Few>,
-    /// Whether somebody reads the memtable, so that filters pay; noted anew for each. None before the first.
+    /// Whether somebody reads the memtable. Noted anew for each memtable. None before the first.
     pub(crate) read: Option<Arc<AtomicBool>>,
     /// Whether somebody has read the memtable before this one.
     pub(crate) was_read: bool,
@@ -203,15 +221,14 @@ pub(crate) struct TableState {
     pub(crate) active_bytes: u32,
 }
 
-/// The first active buffer of a table: of many tables most get a record now and then.
+/// The first active buffer of a table. If there are many tables, most get a record only now and then.
 const ACTIVE_BYTES_MIN: u32 = 1 << 10;
 /// The largest: it stays in the processor's caches.
 const ACTIVE_BYTES_MAX: u32 = 2 << 20;
 /// How much larger the buffer after a full one is.
 const ACTIVE_GROWTH: u32 = 8;
 
-/// The lists of all tables that have nothing in them: an allocation of its own would be a good part of a
-/// table.
+/// An empty list, which tables share: an allocation of its own would be a good part of a table.
 fn nothing<T>(shared: &'static LazyLock<Arc<Vec<T>>>) -> Arc<Vec<T>> {
     (**shared).clone()
 }
@@ -236,7 +253,8 @@ impl TableState {
         }
     }
 
-    /// What a run of it says of itself that has all commits up to `newest`, if need be with nothing older.
+    /// What a run of the table says of itself that has all commits up to `newest`. `oldest`: nothing is
+    /// older.
     pub(crate) fn origin(&self, newest: u64, oldest: bool) -> Origin {
         Origin { table: self.id, kind: self.kind, name: self.name.clone(), newest, oldest }
     }
@@ -253,7 +271,7 @@ impl TableState {
 
     /// Freezes the sealed memtable of a table in which `live_bytes` were.
     pub(super) fn freeze(&mut self, live_bytes: usize) {
-        // Empty, if it is there at all: whoever writes next must find that nothing is live.
+        // If it is there, it is empty. The next writer must find that nothing is live.
         self.active = None;
         self.frozen = Arc::new(std::mem::take(&mut self.chunks));
         self.was_read = self.read.as_ref().is_some_and(|r| r.load(Ordering::Relaxed));
@@ -262,8 +280,8 @@ impl TableState {
         self.active_bytes = self.active_bytes.min(enough).max(ACTIVE_BYTES_MIN);
     }
 
-    /// A freeze of others: what is known of the readers of an empty memtable is that of the one before, or
-    /// nothing.
+    /// Other tables were frozen. The memtable is empty, and all that is known of its readers is what was
+    /// known of the one before.
     pub(super) fn pass_freeze(&mut self) {
         self.was_read = self.read.as_ref().is_some_and(|r| r.load(Ordering::Relaxed));
         self.read = self.was_read.then(Arc::default);
@@ -286,6 +304,11 @@ impl TableState {
         self.was_read || self.read.as_ref().is_some_and(|r| r.load(Ordering::Relaxed))
     }
 
+    /// How its memtables and runs are looked after.
+    pub(crate) fn dials(&self) -> &'static Dials {
+        Dials::of(self.is_read())
+    }
+
     /// Memory of the live part of the memtable.
     pub(crate) fn live_bytes(&self) -> usize {
         self.active.as_ref().map_or(0, |a| a.bytes()) + self.chunks.iter().map(|c| c.bytes()).sum::<usize>()
@@ -300,12 +323,11 @@ pub(crate) struct State {
     pub(crate) flushed_seq: u64,
     /// Every commit up to here is in runs or frozen.
     pub(crate) frozen_seq: u64,
-    /// The tables whose memtables wait for a flush, or are being flushed; none if nothing does.
+    /// The tables whose memtables wait for a flush, or are being flushed. None if nothing does.
     pub(crate) frozen: Option<Arc<[u32]>>,
-    /// Never given to two tables: those of all tables that ever were are below.
+    /// The id of the next table. Those of all tables that ever were are below it.
     pub(crate) next_table: u32,
-    /// Where runs are read in the file's mapping: whoever has the state may read them. None once it is
-    /// closed.
+    /// Where runs are read in the file's mapping, who has the state may read them. None once it is closed.
     pub(crate) lease: Option<Arc<Lease>>,
 }
 
@@ -341,6 +363,11 @@ impl State {
     /// The tables whose memtables wait for a flush, or are being flushed.
     pub(crate) fn frozen_tables(&self) -> impl Iterator<Item = &Arc<TableState>> {
         self.frozen.iter().flat_map(|ids| ids.iter()).filter_map(|&id| self.tables.get(id))
+    }
+
+    /// The dials of a table. Nobody reads one that was dropped.
+    pub(super) fn dials(&self, table: u32) -> &'static Dials {
+        Dials::of(self.table(table).is_ok_and(|t| t.is_read()))
     }
 
     /// Whether somebody has looked into the memtables of any table lately.
@@ -384,7 +411,7 @@ fn dropped(id: u32) -> Error {
     Error::NoSuchTable { name: format!("(dropped table {id})") }
 }
 
-/// Makes commit `seq` visible, all of it at once: by a new state, or in the one there is, whose active
+/// Makes commit `seq` visible, all of it at once: by the next state, or in the one there is, whose active
 /// buffers have it already. REQUIRES: the commit lock.
 pub(super) fn publish(cell: &ArcSwap<State>, seq: u64, next: Option<State>) {
     match next {

@@ -1,15 +1,15 @@
 //! The tables of a state, by id.
 //!
-//! A state is copied whenever a table changes its structure, so the copy must not cost what all tables cost:
-//! they stand in leaves of at most `LEAF_TABLES`, which copies share, and only the leaf of a changed table is
-//! copied (the first time, if several change in one step). Ids stand beside the references, so that a search
-//! touches no table but the one that it finds. Each leaf says how many of its tables have runs, so that
-//! whoever looks for runs passes over those that have none.
+//! A state is copied whenever a table changes its structure, so the copy must not cost what all tables
+//! cost. Tables stand in leaves of at most `LEAF_TABLES`, which copies share. Only the leaf of a changed
+//! table is copied, once if several change in one step. Ids stand beside the references, so a search
+//! touches no table but the one that it finds. Each leaf says how many of its tables have runs, so a search
+//! for runs passes over leaves without any.
 
 use super::state::TableState;
 use std::sync::Arc;
 
-/// Tables of one leaf: a copy costs as much for the leaf as for the list of 16,000 tables' leaves.
+/// Tables of one leaf. With 16,000 tables, copying a leaf costs as much as copying the list of leaves.
 const LEAF_TABLES: usize = 128;
 
 /// Some tables in the order of their ids, never none.
@@ -104,7 +104,7 @@ impl Tables {
         self.only = (self.len == 1).then_some(table);
     }
 
-    /// As `set`, of a new table whose leaf is full: most are newer than all others, and begin a leaf.
+    /// As `set`, of a new table whose leaf is full. Most are newer than all others, and begin a leaf.
     fn add_to_full(&mut self, at: usize, id: u32, with_runs: usize, table: Arc<TableState>) {
         let newest = self
             .leaves

@@ -1,20 +1,19 @@
-//! What of the file is dead, and what must be written anew so that it goes: the rule that closing, idle time
-//! and compaction follow.
+//! How much of the file is dead, and what must be written anew so that it goes. Closing, idle time and
+//! compaction follow this rule.
 //!
-//! Dead are records whose keys newer levels have too, deletes, and what of value segments no record of a run
-//! refers to. The last is known exactly. Of a table's levels, all may be dead but what the newest one puts;
-//! where that is more than may be, it is looked at closely: keys of the newer runs are looked up in the older
-//! ones if they are few, else some records of all runs in those before them. Tables that a merge costs little
-//! are merged unasked.
+//! Dead are deletes, records whose keys newer levels have too, and values to which no record of a run refers.
+//! Dead values are known exactly. In a table all may be dead but what its newest level puts. Where that would
+//! be too much, a closer look follows. If newer runs have few keys, all of them are looked up in the older
+//! runs. Else some records of every run are looked up in the newer ones. Tables whose merge costs little are
+//! merged without a look.
 //!
-//! Enough is chosen that no more than a part of the whole is left dead: the tables with the most first, then
-//! the emptiest segments.
+//! So much is chosen that no more than a part of the whole is left dead: first the tables with the most dead
+//! bytes, then the emptiest segments.
 
 use super::Engine;
 use super::compaction::output::partition_bytes;
 use super::compaction::pick::{MergeJob, SMALL_PARTITION_PART};
-use super::flush::in_levels;
-use super::state::{Level, State, TableState};
+use super::state::{Level, State, TableState, look};
 use crate::base::codec::usize_of64;
 use crate::base::error::Result;
 use crate::base::key::SortKey;
@@ -28,26 +27,26 @@ use std::sync::Arc;
 /// Dead may be this part of what tables keep, and so many bytes.
 const DEAD_PART: u64 = 16;
 const DEAD_BYTES_MIN: u64 = 8 << 10;
-/// What the log takes, and what has no place in runs yet, may be this part, and so much.
+/// The log, and values to which no run refers yet, may take this part of what tables keep, and so much.
 const LOG_PART: u64 = 32;
 const LOG_BYTES_MIN: u64 = 40 << 10;
 /// Tables whose runs have no more than this are merged rather than looked at.
 const CHEAP_BYTES: u64 = 1 << 20;
-/// So many keys of newer runs are looked up, each of them; where there are more, some records of so many
-/// pages.
+/// If newer runs have no more keys than this, each of them is looked up. Else some records of so many pages
+/// are.
 const KEYS_MAX: u64 = 1024;
 const PAGES: u64 = 256;
 const RECORDS_OF_PAGE: usize = 4;
-/// While records are written fewer pages are looked at, but some of each table that counts.
+/// While others write, fewer pages are looked at, but some of each table that counts.
 const PAGES_SOON: u64 = 64;
 const PAGES_OF_TABLE: u64 = 8;
 /// A table counts if this part of all may be dead in it.
 const TABLE_PART: u64 = 256;
-/// What is written anew while others write must be dead to this part at least: copying two bytes frees one.
+/// While others write, only what is dead to this part is written anew: copying two bytes frees one at least.
 const WORTH_PART: u64 = 3;
 /// So many references must have been seen for their sample to count.
 const LARGE_MIN: u32 = 32;
-/// What a partition has beside its records, about: the rest of its last page, and its meta block.
+/// What a partition has beside its records, about: free space in its last page, and its meta block.
 const BESIDE_BYTES: u64 = 6 << 10;
 
 /// A value segment of which a part is dead.
@@ -97,13 +96,12 @@ impl Excess {
     }
 }
 
-/// How much of the `allowed` dead bytes may be in tables: what those in segments leave, and half of it at
-/// least.
+/// How many of the `allowed` dead bytes may be in tables: what dead values leave of them, and at least half.
 fn allowed_in_tables(allowed: u64, sparse: &[Sparse]) -> u64 {
     allowed - sparse.iter().map(|s| s.dead_bytes).sum::<u64>().min(allowed / 2)
 }
 
-/// Chooses so much that of what is dead no more than `allowed` bytes are left.
+/// Chooses so much that no more than `allowed` dead bytes are left.
 fn choose(mut tables: Vec<(u32, u64)>, mut sparse: Vec<Sparse>, allowed: u64) -> Excess {
     let share = allowed_in_tables(allowed, &sparse);
     tables.sort_by_key(|t| std::cmp::Reverse(t.1));
@@ -195,7 +193,7 @@ impl Engine {
         self.excess_while(&|| true)
     }
 
-    /// As `excess`, looked for only as long as `go_on` says so; afterwards some may be missing.
+    /// As `excess`, looked for only as long as `go_on` says so. Afterwards some may be missing.
     pub(super) fn excess_while(&self, go_on: &dyn Fn() -> bool) -> Excess {
         let state = self.state.load_full();
         let sparse = self.sparse_segments();
@@ -350,19 +348,11 @@ fn looked_up(table: &TableState, go_on: &dyn Fn() -> bool) -> Result<u64> {
 
 /// What the newest version of a key takes in the levels from `from` on, if it is no delete.
 fn next_version_bytes(table: &TableState, from: usize, key: SortKey<'_>) -> Result<u64> {
-    let hash = table.kind.filter_hash(key);
-    for run in table.levels[from..].iter().filter_map(|l| l.run_for(key)) {
-        if run.may_contain(hash)? {
-            let found = run.look(key, |tag, value| match tag {
-                Tag::Tombstone => Ok(0),
-                tag => Ok(key.bytes.len() as u64 + value_bytes(tag, value)?),
-            })?;
-            if let Some(bytes) = found {
-                return bytes;
-            }
-        }
-    }
-    Ok(0)
+    let found = look(table.kind, &table.levels[from..], key, |tag, value| match tag {
+        Tag::Tombstone => Ok(0),
+        tag => Ok(key.bytes.len() as u64 + value_bytes(tag, value)?),
+    });
+    found?.unwrap_or(Ok(0))
 }
 
 /// What a record's value takes, in its run and in its segment.
@@ -383,7 +373,7 @@ fn look_at(table: &TableState, n: usize, block: &Block, sample: &mut Sample) -> 
             (key.len() as u64 + value_bytes(tag, block.value(i))?) as f64 * block.len() as f64 / taken as f64;
         let dead = tag == Tag::Tombstone
             || newer.iter().any(|l| l.ranges.covers(key))
-            || in_levels(table.kind, newer, SortKey::new(key))?;
+            || look(table.kind, newer, SortKey::new(key), |_, _| ())?.is_some();
         sample.bytes += bytes;
         sample.dead += if dead { bytes } else { 0.0 };
         sample.large += u32::from(tag == Tag::Large);

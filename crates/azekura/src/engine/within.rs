@@ -1,11 +1,13 @@
-//! What a thread commits from within a closure that the engine has called, and would call again if its
-//! transaction met another commit: if the closure itself is the other, it would be called for ever.
+//! What a thread commits from within a closure that the engine has called.
+//!
+//! The engine calls the closure again if its transaction met another commit. If the closure makes that commit
+//! itself, it would be called for ever.
 
 use super::Engine;
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// A closure under way: the engine that has called it, and what this thread has committed there since.
+/// A closure under way: the engine that has called it, and what this thread has committed there meanwhile.
 struct Within {
     engine: *const Engine,
     commits: Vec<Range<u64>>,

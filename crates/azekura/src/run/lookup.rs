@@ -22,8 +22,8 @@ pub(crate) enum PageHandle<'a> {
     Large(Arc<LargePage>),
 }
 
-/// A copy of a page that is not kept: one of several units, one that does not stand together in the file, or
-/// one that nobody's reading has met (`has`).
+/// A copy of a page that is not kept. The page has several units, does not stand together in the file, or
+/// was read for nobody (`look`).
 pub(crate) struct LargePage {
     pub(super) bytes: Box<[u8]>,
     pub(super) guide: Guide,
@@ -240,10 +240,10 @@ impl Run {
         }
     }
 
-    /// Takes the run's pages into the cache, or checks them where they stand, as long as no others have to go
-    /// for them: of a run that will take the place of one that is being read, before readers meet it. Where
-    /// pages stand, no more bytes are read than guides may take. What cannot be read is the business of
-    /// whoever asks for it.
+    /// Takes the run's pages into the cache, or checks them in the mapping, as long as no others have to go
+    /// for them. It is for a run that will take the place of one that is being read, before readers meet
+    /// it. In a mapping no more bytes are read than guides may take. A page that cannot be read is told to
+    /// those who ask for it.
     pub(crate) fn warm(&self) -> Result<()> {
         let bytes_max = match &self.pages {
             RunPages::Mapped(pages) => pages.data.guides_bytes_max(),
@@ -271,13 +271,8 @@ impl Run {
         Ok(())
     }
 
-    /// Whether the key is in the run, as `look` finds it.
-    pub(crate) fn has(&self, key: SortKey<'_>) -> Result<bool> {
-        Ok(self.look(key, |_, _| ())?.is_some())
-    }
-
-    /// The record of a key, handed to `f`, if it is there. Nobody's reading: a page of records that is not in
-    /// the cache does not come into it. (Those of the filter do.)
+    /// Hands the record of a key to `f`, if it is there. This is nobody's reading: a page of records does
+    /// not come into the cache. (Pages of the filter do.)
     pub(crate) fn look<R>(&self, key: SortKey<'_>, f: impl FnOnce(Tag, &[u8]) -> R) -> Result<Option<R>> {
         let Some(page) = self.meta()?.page_of(key) else { return Ok(None) };
         let handle = self.page_unread(page)?;
@@ -285,7 +280,7 @@ impl Run {
         Ok(find_held(page, handle, guess, key, |hit| f(hit.tag, &hit.page[hit.value.clone()])))
     }
 
-    /// Decodes the page of the fence's entry `page`; nobody's reading, as in `look`.
+    /// Decodes the page of the fence's entry `page`. Nobody's reading, as in `look`.
     pub(crate) fn decode_page(&self, page: usize, out: &mut Block) -> Result<()> {
         self.page_unread(page)?.page().decode(out).map_err(|detail| self.corrupt(page, detail))
     }
@@ -307,20 +302,6 @@ impl Run {
         corrupt_page(self.unit_offset(unit), self.info.id, unit, detail)
     }
 
-    /// The record of a key in one page, handed to `f`, if it is there. (A closure and not a result:
-    /// a record goes through many hands, and moving it costs more than finding it.)
-    #[inline(always)]
-    pub(crate) fn find_in<'a, R>(
-        &'a self,
-        page_number: usize,
-        key: SortKey<'_>,
-        f: impl FnOnce(Hit<'a>) -> R,
-    ) -> Result<Option<R>> {
-        let handle = self.page(page_number)?;
-        let guess = handle.prefetch_key(key);
-        Ok(find_held(page_number, handle, guess, key, f))
-    }
-
     /// Whether the file still holds what the cache was filled from; for `check`.
     pub(crate) fn extents_end_inside(&self, file_len: u64) -> Result<()> {
         match self.info.extents.iter().find(|e| e.offset + e.len > file_len) {
@@ -330,7 +311,8 @@ impl Run {
     }
 }
 
-/// As `Run::find_in`, in a page that is held already, from a guess.
+/// Hands the record of a key in a page to `f`, if it is there. The search begins at a guess. (A closure and
+/// not a result: a record goes through many hands, and moving it costs more than finding it.)
 #[inline(always)]
 pub(crate) fn find_held<'a, R>(
     page_number: usize,

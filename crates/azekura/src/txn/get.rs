@@ -1,11 +1,12 @@
-//! One lookup: active buffer, chunks, runs, newest first.
+//! One lookup: active buffer, chunks, levels, newest first. The first that has the key answers.
 
 use crate::base::error::Result;
 use crate::base::key::{SortKey, TableKind};
 use crate::engine::state::{HitRate, Level, TableState, tag_of};
 use crate::format::block::Tag;
 use crate::memtable::chunk::Chunk;
-use crate::run::{Hit, find_held};
+use crate::run::{Hit, PageHandle, find_held};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -28,6 +29,29 @@ impl FoundValue<'_> {
     }
 }
 
+/// A key that is looked for.
+struct Sought<'k> {
+    key: SortKey<'k>,
+    kind: TableKind,
+    /// Computed when it is first asked for: not every lookup needs it.
+    hash: Cell<Option<u64>>,
+}
+
+impl Sought<'_> {
+    /// The hash by which filters know the key.
+    #[inline(always)]
+    fn hash(&self) -> u64 {
+        match self.hash.get() {
+            Some(hash) => hash,
+            None => {
+                let hash = self.kind.filter_hash(self.key);
+                self.hash.set(Some(hash));
+                hash
+            }
+        }
+    }
+}
+
 /// Hands the newest record of a key at a snapshot to `f`, unless there is none or it is deleted.
 #[inline]
 pub(crate) fn lookup<'a, R>(
@@ -36,168 +60,170 @@ pub(crate) fn lookup<'a, R>(
     key: SortKey<'_>,
     f: impl FnOnce(Tag, FoundValue<'a>) -> R,
 ) -> Result<Option<R>> {
+    let sought = Sought { key, kind: t.kind, hash: Cell::new(None) };
     if t.active.is_some() || !t.chunks.is_empty() || !t.frozen.is_empty() {
-        match in_memory(t, seq, key) {
-            Found::Record(Tag::Tombstone, _) | Found::Hidden => return Ok(None),
-            Found::Record(tag, value) => return Ok(Some(f(tag, FoundValue::Memory(value)))),
-            Found::Nothing => {}
+        match in_active(t, seq, key).or_else(|| in_chunks(t, &sought)) {
+            Some(InMemory::Hidden | InMemory::Record(Tag::Tombstone, _)) => return Ok(None),
+            Some(InMemory::Record(tag, value)) => return Ok(Some(f(tag, FoundValue::Memory(value)))),
+            None => {}
         }
     }
-    in_runs(t, key, f)
+    in_levels(t, &sought, f)
 }
 
 /// What the memtable says of a key.
-enum Found<'a> {
+enum InMemory<'a> {
     Record(Tag, &'a [u8]),
     /// Deleted by a range.
     Hidden,
-    Nothing,
 }
 
-fn in_memory<'a>(t: &'a TableState, seq: u64, key: SortKey<'_>) -> Found<'a> {
-    if let Some(active) = &t.active
-        && let Some(entry) = active.list.get(key.bytes, seq)
-    {
-        return Found::Record(tag_of(entry.kind), entry.value);
-    }
+fn in_active<'a>(t: &'a TableState, seq: u64, key: SortKey<'_>) -> Option<InMemory<'a>> {
+    let entry = t.active.as_ref()?.list.get(key.bytes, seq)?;
+    Some(InMemory::Record(tag_of(entry.kind), entry.value))
+}
+
+fn in_chunks<'a>(t: &'a TableState, sought: &Sought<'_>) -> Option<InMemory<'a>> {
     if t.chunks.is_empty() && t.frozen.is_empty() {
-        return Found::Nothing;
+        return None;
     }
     if let Some(read) = &t.read
         && !read.load(Ordering::Relaxed)
     {
         read.store(true, Ordering::Relaxed);
     }
-    let hash = t.kind.filter_hash(key);
-    for chunk in t.chunks.iter().chain(t.frozen.iter()) {
-        chunk.prefetch_filter(hash);
-    }
-    in_chunks(&t.chunks, key, hash).or_else(|| in_chunks(&t.frozen, key, hash)).unwrap_or(Found::Nothing)
-}
-
-fn in_chunks<'a>(chunks: &'a [Arc<Chunk>], key: SortKey<'_>, hash: u64) -> Option<Found<'a>> {
-    for chunk in chunks {
-        if let Some(i) = chunk.find(key, hash) {
-            let (tag, value) = chunk.record(i);
-            return Some(Found::Record(tag, value));
-        }
-        if chunk.ranges.covers(key.bytes) {
-            return Some(Found::Hidden);
-        }
-    }
-    None
+    let hash = sought.hash();
+    let chunks = || t.chunks.iter().chain(t.frozen.iter());
+    chunks().for_each(|chunk| chunk.prefetch_filter(hash));
+    chunks().find_map(|chunk| in_chunk(chunk, sought.key, hash))
 }
 
 #[inline(always)]
-fn in_runs<'a, R>(
-    t: &'a TableState,
-    key: SortKey<'_>,
-    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
-) -> Result<Option<R>> {
-    match t.levels.as_slice() {
-        [level] => in_level(level, t.kind, key, f),
-        _ => in_levels(t, key, f),
+fn in_chunk<'a>(chunk: &'a Chunk, key: SortKey<'_>, hash: u64) -> Option<InMemory<'a>> {
+    if let Some(i) = chunk.find(key, hash) {
+        let (tag, value) = chunk.record(i);
+        return Some(InMemory::Record(tag, value));
     }
-}
-
-/// As `in_runs`, of one level. Where lookups nearly always find their keys, the filter is not
-/// asked; where they mostly do, the lines of filter and page are sent for before any is looked at;
-/// where they do not, the filter is asked before all else.
-#[inline(always)]
-fn in_level<'a, R>(
-    level: &'a Level,
-    kind: TableKind,
-    key: SortKey<'_>,
-    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
-) -> Result<Option<R>> {
-    let Some(run) = level.run_for(key) else { return Ok(None) };
-    let hit_rate = level.hit_rate();
-    let mut early = None;
-    if hit_rate != HitRate::Finds {
-        let hash = kind.filter_hash(key);
-        if hit_rate == HitRate::Mixed {
-            run.prefetch_filter(hash);
-            let handle = run.meta()?.page_of(key).and_then(|page| run.get_cached(page));
-            early = handle.map(|handle| (handle.prefetch_key(key), handle));
-        }
-        if !run.may_contain(hash)? {
-            level.record_outcome(hash, false);
-            return Ok(None);
-        }
-    }
-    let Some(page) = run.meta()?.page_of(key) else { return Ok(None) };
-    let (guess, handle) = match early {
-        Some(early) => early,
-        None => {
-            let handle = run.page(page)?;
-            (handle.prefetch_key(key), handle)
-        }
-    };
-    let found = find_held(page, handle, guess, key, |hit| {
-        level.record_hit_at(hit.place);
-        give(hit, f)
-    });
-    if found.is_none() {
-        level.record_miss();
-    }
-    Ok(found.flatten())
-}
-
-#[inline(always)]
-fn give<'a, R>(hit: Hit<'a>, f: impl FnOnce(Tag, FoundValue<'a>) -> R) -> Option<R> {
-    if hit.tag == Tag::Tombstone { None } else { Some(f(hit.tag, FoundValue::Page(hit))) }
+    chunk.ranges.covers(key.bytes).then_some(InMemory::Hidden)
 }
 
 /// Of so few levels the pages are sent for before the filters have answered.
 const EAGER_LEVELS: usize = 4;
 
-/// As `in_runs`, of several levels, newest first, or of what a small table has instead. What lookups have met
-/// in the oldest one says whether keys are mostly found: its filter is then not asked, and pages are sent for
-/// early.
+/// A page that was sent for, with a guess of the key's place in it.
+type Early<'a> = Option<(usize, PageHandle<'a>)>;
+
+/// Looks a key up in the levels, or in the few records that a small table has instead.
+///
+/// What lookups have met in the oldest level says whether keys are mostly found. Where nearly all are, its
+/// filter is not asked. Where most are, the lines of filters and pages are sent for before any is looked at.
+/// Where they are not, the filters are asked before all else.
+#[inline(always)]
 fn in_levels<'a, R>(
     t: &'a TableState,
-    key: SortKey<'_>,
+    sought: &Sought<'_>,
     f: impl FnOnce(Tag, FoundValue<'a>) -> R,
 ) -> Result<Option<R>> {
-    let Some((oldest, newer)) = t.levels.split_last() else {
-        let found = t.few.as_ref().and_then(|few| few.find(key));
+    let levels = t.levels.as_slice();
+    let Some((oldest, newer)) = levels.split_last() else {
+        let found = t.few.as_ref().and_then(|few| few.find(sought.key));
         return Ok(found.map(|value| f(Tag::Put, FoundValue::Memory(value))));
     };
-    let hash = t.kind.filter_hash(key);
     let hit_rate = oldest.hit_rate();
+    let asked = if hit_rate == HitRate::Finds { newer.len() } else { levels.len() };
+    if newer.is_empty() && hit_rate != HitRate::Mixed {
+        search(levels, asked, sought, |_| None, f)
+    } else {
+        search_eagerly(levels, asked, hit_rate, sought, f)
+    }
+}
+
+/// As `search`, but sends for what it will look at before it looks at any of it. Out of line, so that the
+/// lookup in one level is short.
+#[inline(never)]
+fn search_eagerly<'a, R>(
+    levels: &'a [Arc<Level>],
+    asked: usize,
+    hit_rate: HitRate,
+    sought: &Sought<'_>,
+    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
+) -> Result<Option<R>> {
+    let runs = levels[..asked].iter().filter_map(|level| level.run_for(sought.key));
+    runs.for_each(|run| run.prefetch_filter(sought.hash()));
+    if hit_rate == HitRate::Misses || levels.len() > EAGER_LEVELS {
+        return search(levels, asked, sought, |_| None, f);
+    }
+    let mut early = send_for(levels, sought)?;
+    search(levels, asked, sought, |i| early[i].take(), f)
+}
+
+/// Sends for the lines around a key in the pages that may have it, if these are known.
+#[inline(always)]
+fn send_for<'a>(levels: &'a [Arc<Level>], sought: &Sought<'_>) -> Result<[Early<'a>; EAGER_LEVELS]> {
     let mut early = [const { None }; EAGER_LEVELS];
-    for (i, level) in t.levels.iter().enumerate() {
-        let Some(run) = level.run_for(key) else { continue };
-        if i < newer.len() || hit_rate != HitRate::Finds {
-            run.prefetch_filter(hash);
-        }
-        if hit_rate != HitRate::Misses && t.levels.len() <= EAGER_LEVELS {
-            let handle = run.meta()?.page_of(key).and_then(|page| run.get_cached(page));
-            early[i] = handle.map(|handle| (handle.prefetch_key(key), handle));
-        }
+    for (level, early) in levels.iter().zip(&mut early) {
+        let Some(run) = level.run_for(sought.key) else { continue };
+        let page = run.meta()?.page_of(sought.key).and_then(|page| run.get_cached(page));
+        *early = page.map(|page| (page.prefetch_key(sought.key), page));
     }
+    Ok(early)
+}
+
+/// Looks a key up in one level after the other. The filters of the first `asked` of them are asked.
+#[inline(always)]
+fn search<'a, R>(
+    levels: &'a [Arc<Level>],
+    asked: usize,
+    sought: &Sought<'_>,
+    mut early: impl FnMut(usize) -> Early<'a>,
+    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
+) -> Result<Option<R>> {
+    let Some(oldest) = levels.last() else { return Ok(None) };
     let mut f = Some(f);
-    for (i, level) in t.levels.iter().enumerate() {
-        let asked = i < newer.len() || hit_rate != HitRate::Finds;
-        if let Some(run) = level.run_for(key)
-            && (!asked || run.may_contain(hash)?)
-            && let Some(page) = run.meta()?.page_of(key)
-        {
-            let found = match early.get_mut(i).and_then(Option::take) {
-                Some((guess, handle)) => {
-                    find_held(page, handle, guess, key, |hit| f.take().and_then(|f| give(hit, f)))
-                }
-                None => run.find_in(page, key, |hit| f.take().and_then(|f| give(hit, f)))?,
-            };
-            if let Some(record) = found {
-                oldest.record_outcome(hash, true);
-                return Ok(record);
-            }
-        }
-        if level.ranges.covers(key.bytes) {
-            return Ok(None);
+    for (i, level) in levels.iter().enumerate() {
+        let found = in_level(level, i < asked, early(i), sought, |hit| {
+            oldest.record_hit_at(hit.place);
+            f.take().and_then(|f| give(hit, f))
+        })?;
+        match found {
+            Some(record) => return Ok(record),
+            None if level.ranges.covers(sought.key.bytes) => return Ok(None),
+            None => {}
         }
     }
-    oldest.record_outcome(hash, false);
+    if asked == 0 {
+        oldest.record_vain_search();
+    } else {
+        oldest.record_miss(sought.hash());
+    }
     Ok(None)
+}
+
+/// Looks a key up in one level. `early` is the page that may have it, if it was sent for.
+#[inline(always)]
+fn in_level<'a, R>(
+    level: &'a Level,
+    asks_filter: bool,
+    early: Early<'a>,
+    sought: &Sought<'_>,
+    f: impl FnOnce(Hit<'a>) -> R,
+) -> Result<Option<R>> {
+    let Some(run) = level.run_for(sought.key) else { return Ok(None) };
+    if asks_filter && !run.may_contain(sought.hash())? {
+        return Ok(None);
+    }
+    let Some(page) = run.meta()?.page_of(sought.key) else { return Ok(None) };
+    let (guess, handle) = match early {
+        Some(early) => early,
+        None => {
+            let handle = run.page(page)?;
+            (handle.prefetch_key(sought.key), handle)
+        }
+    };
+    Ok(find_held(page, handle, guess, sought.key, f))
+}
+
+#[inline(always)]
+fn give<'a, R>(hit: Hit<'a>, f: impl FnOnce(Tag, FoundValue<'a>) -> R) -> Option<R> {
+    if hit.tag == Tag::Tombstone { None } else { Some(f(hit.tag, FoundValue::Page(hit))) }
 }

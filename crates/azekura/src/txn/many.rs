@@ -2,10 +2,11 @@
 //! the misses of one key overlap those of the others.
 //!
 //! Where pages and values come from the disk, the system is asked for those of the keys ahead, so that the
-//! disk has many reads to do at once. What is in memory would only be slower for it, so it is done once a
-//! wave of keys has taken so long that it must have waited.
+//! disk has many reads to do at once. That makes reads in memory slower. So it is done only once a wave of
+//! keys has taken so long that it must have waited for the disk.
 
 use super::get::lookup;
+use super::value::resolve;
 use crate::base::codec::u32_of;
 use crate::base::error::Result;
 use crate::base::key::{KeyBuf, SortKey};
@@ -22,8 +23,8 @@ use std::time::{Duration, Instant};
 const GROUP: usize = 32;
 /// Keys for whose pages, and then values, the system is asked together.
 const WAVE: usize = 4 * GROUP;
-/// A key that takes longer has waited for the disk: one in memory takes less than a tenth, a read of the
-/// fastest disks more.
+/// A key that takes longer has waited for the disk. One in memory takes less than a tenth of it, and a read
+/// of the fastest disks takes more.
 const WAITED: Duration = Duration::from_micros(10);
 
 /// Calls `f` with the place and value of each key.
@@ -46,9 +47,11 @@ pub(crate) fn get_many<K: AsRef<[u8]>>(
             get_group(engine, t, seq, group, |i, found| {
                 match found {
                     None | Some((Tag::Tombstone, _)) => f(base + i, None),
-                    Some((Tag::Put, value)) => f(base + i, Some(value)),
                     Some((Tag::Large, reference)) if waits => apart.push(base + i, reference)?,
-                    Some((Tag::Large, reference)) => f(base + i, Some(&engine.read_large(reference)?)),
+                    Some((tag, stored)) => {
+                        let large = |reference: &[u8]| engine.read_large(reference);
+                        resolve(tag, stored, large, |value| f(base + i, Some(value)))?;
+                    }
                 }
                 Ok(())
             })?;
@@ -86,7 +89,7 @@ fn get_group<K: AsRef<[u8]>>(
     Ok(())
 }
 
-/// Large values of a wave, which are read together: the places of their keys, and their references.
+/// Large values of a wave, to be read together: the places of their keys, and their references.
 #[derive(Default)]
 struct Apart(Vec<(usize, [u8; VALUE_POINTER_BYTES])>);
 
@@ -106,8 +109,8 @@ impl Apart {
     }
 }
 
-/// Has the system begin to read the pages in which keys may be. What cannot be read for that is told by the
-/// lookups, if they come to it.
+/// Has the system begin to read the pages in which keys may be. An error here is told by the lookup that
+/// meets it.
 #[cold]
 fn ask_for_pages<K: AsRef<[u8]>>(engine: &Engine, t: &TableState, keys: &[K]) {
     for key in keys {

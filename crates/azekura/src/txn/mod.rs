@@ -8,7 +8,7 @@ mod read;
 mod savepoint;
 mod snapshot;
 mod update;
-mod value;
+pub(crate) mod value;
 mod write;
 
 pub use read::ReadTxn;

@@ -3,6 +3,7 @@
 use super::ValueRef;
 use super::get::{FoundValue, lookup};
 use super::snapshot::Snapshot;
+use super::value::resolve;
 use crate::base::error::Result;
 use crate::base::fault::fault;
 use crate::base::key::{KeyBuf, SortKey, TableKind};
@@ -108,10 +109,9 @@ impl ReadTxn {
     pub fn get_ref(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
         let t = self.state_of(table)?;
         let mut buf = KeyBuf::new();
-        let give = |tag, slot: FoundValue<'_>| match tag {
-            Tag::Large => self.large(slot.bytes()).map(|value| ValueRef::large(value, None)),
-            // SAFETY: the states live as long as `self`, from which the result borrows.
-            _ => Ok(unsafe { ValueRef::new(slot, None) }),
+        // SAFETY: the states live as long as `self`, from which the result borrows.
+        let give = |tag, slot: FoundValue<'_>| unsafe {
+            ValueRef::resolve(tag, slot, None, |reference| self.large(reference))
         };
         match self.follow_hint(t, key)? {
             Some((page_number, place)) => match self.pin_hinted(page_number, place)? {
@@ -149,8 +149,7 @@ impl ReadTxn {
             let Some(hint) = self.hint.take() else { return Ok(None) };
             let out = match hint.held.page().value(place) {
                 (Tag::Tombstone, _) => Ok(None),
-                (Tag::Put, value) => Ok(Some(f(value))),
-                (Tag::Large, reference) => self.large(reference).map(|v| Some(f(&v))),
+                (tag, stored) => resolve(tag, stored, |reference| self.large(reference), f).map(Some),
             };
             self.hint.borrow_mut().get_or_insert(hint);
             return out;
@@ -158,11 +157,8 @@ impl ReadTxn {
         let t = self.snapshot.newer(t, self.engine())?;
         let mut buf = KeyBuf::new();
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
-        self.find(t, sort, |tag, slot| match tag {
-            Tag::Large => self.large(slot.bytes()).map(|v| f(&v)),
-            _ => Ok(f(slot.bytes())),
-        })?
-        .transpose()
+        self.find(t, sort, |tag, slot| resolve(tag, slot.bytes(), |reference| self.large(reference), f))?
+            .transpose()
     }
 
     /// Reads a large value, and ahead of it if they are read in order.

@@ -98,7 +98,7 @@ impl WriteTxn {
         for buffer in &mut self.buffers {
             match savepoint.marks.iter().find(|(table, _)| *table == buffer.table) {
                 Some((_, mark)) => buffer.back_to(mark),
-                None => *buffer = TableBuffer::new(buffer.table, self.db.engine.pool.clone()),
+                None => *buffer = TableBuffer::new(buffer.table, self.db.engine.memory.pool.clone()),
             }
         }
         Ok(())

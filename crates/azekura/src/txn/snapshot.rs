@@ -1,9 +1,9 @@
-//! What a read transaction sees through: the state that it began with, or a later one of the same
+//! The state that a read transaction looks into: the one that it began with, or a later one of the same
 //! contents.
 //!
-//! A transaction that reads for long would go on searching the memtable and the many runs that it
-//! met, whatever was flushed and merged since. As long as nobody commits anything, the state of the
-//! engine has the very contents of the transaction's, in fewer places; then it takes that one over.
+//! Without this, a transaction that reads for long would go on searching the memtable and the many runs
+//! that it met, whatever was flushed and merged since. As long as nobody commits anything, the engine's
+//! state has the very contents of the transaction's, in fewer places. Then the transaction takes it over.
 
 use crate::base::error::Result;
 use crate::engine::Engine;
@@ -18,7 +18,8 @@ const LOOKS: u32 = 1024;
 
 pub(crate) struct Snapshot {
     first: Arc<State>,
-    /// Those taken over. All are kept as long as the transaction, for what it gave out borrows from them.
+    /// The states taken over. All are kept as long as the transaction, for what it gave out borrows from
+    /// them.
     later: [OnceCell<Arc<State>>; TAKEOVERS],
     taken: Cell<usize>,
     lookups: Cell<u32>,
@@ -85,7 +86,7 @@ fn places(table: &TableState) -> usize {
     table.levels.len() + table.frozen.len() + table.chunks.len() + usize::from(table.active.is_some())
 }
 
-/// Whether no table came, went or was renamed: that is no commit, and has no number.
+/// Whether no table came, went or was renamed. That is no commit, and has no number.
 fn same_tables(a: &State, b: &State) -> bool {
     a.tables.are_named_as(&b.tables)
 }

@@ -1,16 +1,32 @@
 //! A value that was read without being copied.
 //!
-//! The bytes stand in a pinned page of the cache or in a memtable; what keeps them there travels
-//! with the reference. `unsafe` stands here because these owners are held beside what they own.
+//! The bytes stand in a page or in a memtable. What keeps them there travels with the reference. `unsafe`
+//! stands here because these owners are held beside what they own.
 
 use super::get::FoundValue;
+use crate::base::error::Result;
 use crate::engine::state::State;
+use crate::format::block::Tag;
 use crate::run::PageHandle;
 use crate::values::LargeValue;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
+
+/// Hands a record's value to `f`. A large one is what `large` reads by the reference that is stored for it.
+#[inline(always)]
+pub(crate) fn resolve<R>(
+    tag: Tag,
+    stored: &[u8],
+    large: impl FnOnce(&[u8]) -> Result<LargeValue>,
+    f: impl FnOnce(&[u8]) -> R,
+) -> Result<R> {
+    match tag {
+        Tag::Large => large(stored).map(|value| f(&value)),
+        Tag::Put | Tag::Tombstone => Ok(f(stored)),
+    }
+}
 
 enum Inner {
     /// In a memtable that `state` keeps.
@@ -52,12 +68,18 @@ unsafe impl Send for ValueRef<'_> {}
 unsafe impl Sync for ValueRef<'_> {}
 
 impl<'a> ValueRef<'a> {
-    /// A value found in the tables of a state.
+    /// As `resolve`, of a value found in the tables of a state.
     ///
     /// # Safety
     /// The state in which `slot` was found outlives `'a`, or is given as `state`.
-    pub(crate) unsafe fn new(slot: FoundValue<'_>, state: Option<Arc<State>>) -> ValueRef<'a> {
+    pub(crate) unsafe fn resolve(
+        tag: Tag,
+        slot: FoundValue<'_>,
+        state: Option<Arc<State>>,
+        large: impl FnOnce(&[u8]) -> Result<LargeValue>,
+    ) -> Result<ValueRef<'a>> {
         let inner = match slot {
+            slot if tag == Tag::Large => Inner::Large(large(slot.bytes())?),
             FoundValue::Memory(bytes) => Inner::Memory(NonNull::from(bytes)),
             FoundValue::Page(hit) => {
                 // SAFETY: the run, which the page's lifetime stands for, is kept by the state.
@@ -65,12 +87,7 @@ impl<'a> ValueRef<'a> {
                 Inner::Page(page, hit.value)
             }
         };
-        ValueRef { inner, _state: state, _owner: std::marker::PhantomData }
-    }
-
-    /// A large value, with the state in which it was found unless that outlives `'a`.
-    pub(crate) fn large(value: LargeValue, state: Option<Arc<State>>) -> ValueRef<'a> {
-        ValueRef { inner: Inner::Large(value), _state: state, _owner: std::marker::PhantomData }
+        Ok(ValueRef { inner, _state: state, _owner: std::marker::PhantomData })
     }
 }
 
@@ -80,7 +97,7 @@ impl Deref for ValueRef<'_> {
     #[inline(always)]
     fn deref(&self) -> &[u8] {
         match &self.inner {
-            // SAFETY: the memtable is kept by the state (see `new`) and never changes.
+            // SAFETY: the memtable is kept by the state (see `resolve`) and never changes.
             Inner::Memory(bytes) => unsafe { bytes.as_ref() },
             Inner::Page(page, at) => &page[at.clone()],
             Inner::Large(value) => value,

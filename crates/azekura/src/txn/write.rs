@@ -4,6 +4,7 @@ use super::buffer::TableBuffer;
 use super::local::{LocalWrite, lookup_local};
 use super::read::ReadTxn;
 use super::savepoint::Savepoints;
+use super::value::resolve;
 use crate::base::error::{Error, Result};
 use crate::base::hash::mix;
 use crate::base::key::{KeyBuf, SortKey, TableKind};
@@ -157,7 +158,7 @@ impl WriteTxn {
         let i = match self.place_of(table.id) {
             Some(i) => i,
             None => {
-                self.buffers.push(TableBuffer::new(table.id, self.db.engine.pool.clone()));
+                self.buffers.push(TableBuffer::new(table.id, self.db.engine.memory.pool.clone()));
                 self.names.push((table.id, table.name.clone()));
                 self.note_place(table.id)
             }
@@ -303,8 +304,9 @@ impl WriteTxn {
         let buffer = self.place_of(table.id).map(|i| &mut self.buffers[i]);
         match lookup_local(buffer, sort.bytes) {
             LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => Ok(None),
-            LocalWrite::Written(Tag::Put, value) => Ok(Some(f(value))),
-            LocalWrite::Written(Tag::Large, at) => engine.read_large(at).map(|v| Some(f(&v))),
+            LocalWrite::Written(tag, stored) => {
+                resolve(tag, stored, |reference| engine.read_large(reference), f).map(Some)
+            }
             LocalWrite::Untouched => {
                 self.track(table, sort);
                 self.snapshot().get_with(table, key, f)

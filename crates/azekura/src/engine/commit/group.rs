@@ -1,8 +1,9 @@
 //! Durable commits: those that wait together share one sync, and one of them does the work for all.
 
-use super::Commit;
+use super::{Commit, Committer, Ready};
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
+use crate::base::poison::Poison;
 use crate::base::sync::{Condvar, Mutex, Rank};
 use crate::engine::Engine;
 use crate::engine::batch::Batch;
@@ -49,7 +50,7 @@ impl Ticket {
         self.changed.notify_one();
     }
 
-    /// Waits for the result; none if this commit is to lead instead.
+    /// Waits for the result. None if this commit is to lead instead.
     fn wait(&self) -> Option<Result<u64>> {
         let mut slot = self.slot.lock();
         while slot.result.is_none() && !slot.chosen {
@@ -59,19 +60,23 @@ impl Ticket {
     }
 }
 
-/// The one at work for a group of durable commits; hands the lead on when it is done, also by a panic:
+/// A commit of a group that the log's queue has: its ticket, its number, its parts.
+type Logged<'a> = (&'a Ticket, u64, Vec<Ready>);
+
+/// The one at work for a group of durable commits. When it is done it hands the lead on, also by a panic:
 /// then the handle is poisoned, and those of the group that have no result yet are told so.
 struct Leader<'a> {
-    engine: &'a Engine,
+    committer: &'a Committer,
+    poison: &'a Poison,
     group: Vec<Arc<Ticket>>,
 }
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        if let Err(e) = self.engine.poison.check() {
+        if let Err(e) = self.poison.check() {
             self.group.iter().for_each(|ticket| ticket.done_if_waiting(&e));
         }
-        let mut waiting = self.engine.waiting.lock();
+        let mut waiting = self.committer.waiting.lock();
         match waiting.queue.first() {
             Some(next) => next.choose(),
             None => waiting.leading = false,
@@ -79,50 +84,50 @@ impl Drop for Leader<'_> {
     }
 }
 
+impl Committer {
+    /// Joins the group that waits. True if nobody is at a sync: then this commit leads.
+    fn join(&self, ticket: Arc<Ticket>) -> bool {
+        let mut waiting = self.waiting.lock();
+        waiting.queue.push(ticket);
+        !std::mem::replace(&mut waiting.leading, true)
+    }
+
+    /// The group that has come together.
+    fn take_group(&self) -> Vec<Arc<Ticket>> {
+        std::mem::take(&mut self.waiting.lock().queue)
+    }
+}
+
 impl Engine {
-    /// Joins the group that waits, and leads it if nobody is at a sync; else waits to be committed
-    /// by its leader, or chosen as the next. (Nobody waits for the commit lock itself: who gets a
-    /// lock first is no order, and a thread that comes back at once would always be.)
-    pub(in crate::engine) fn commit_durable(&self, batch: Batch) -> Result<u64> {
+    /// Joins the group that waits, and leads it if nobody is at a sync. Else it waits to be committed by its
+    /// leader, or to be chosen as the next. (Nobody waits for the commit lock itself: who gets a lock first
+    /// is no order, and a thread that comes back at once would always be.)
+    pub(super) fn commit_durable(&self, batch: Batch) -> Result<u64> {
         self.start_log()?;
         let ticket = Ticket::new(batch);
-        let leads = {
-            let mut waiting = self.waiting.lock();
-            waiting.queue.push(ticket.clone());
-            !std::mem::replace(&mut waiting.leading, true)
-        };
-        if !leads && let Some(result) = ticket.wait() {
+        if !self.committer.join(ticket.clone())
+            && let Some(result) = ticket.wait()
+        {
             return result;
         }
-        let mut leader = Leader { engine: self, group: Vec::new() };
-        let mut commit = self.commit.lock();
-        leader.group = std::mem::take(&mut self.waiting.lock().queue);
+        let mut leader = Leader { committer: &self.committer, poison: &self.poison, group: Vec::new() };
+        let mut commit = self.committer.lock();
+        leader.group = self.committer.take_group();
         let armed = self.poison.armed("committing");
-        self.lead(&mut commit, &leader.group);
+        self.commit_group(&mut commit, &leader.group);
         armed.disarm();
         // The next leader asks for the lock that this one gives back.
         drop(leader);
-        self.end_commit(commit);
+        self.committer.end(commit, &self.state);
         let left_behind = || Err(Error::Invalid { detail: "a commit was left behind by its group".into() });
         ticket.slot.lock().result.clone().unwrap_or_else(left_behind)
     }
 
-    /// Commits a group with one sync.
-    pub(in crate::engine) fn lead(&self, commit: &mut Commit, group: &[Arc<Ticket>]) {
-        let mut logged = Vec::new();
+    /// The steps of a commit, for a group with one sync.
+    fn commit_group(&self, commit: &mut Commit, group: &[Arc<Ticket>]) {
         self.log.begin_group();
-        for ticket in group {
-            let Some(batch) = ticket.slot.lock().batch.take() else { continue };
-            match self
-                .poison
-                .check()
-                .and_then(|()| self.check_open())
-                .and_then(|()| self.sequence(commit, &batch))
-            {
-                Ok(seq) => logged.push((ticket, seq, self.log_batch(seq, batch))),
-                Err(e) => ticket.done(Err(e)),
-            }
-        }
+        let logged: Vec<Logged<'_>> =
+            group.iter().filter_map(|ticket| self.log_one(commit, ticket)).collect();
         let first = logged.first().map_or(u64::MAX, |&(_, first, _)| first);
         let written = if logged.is_empty() { Ok(0) } else { self.write_group(first) };
         if let Ok(durable) = &written {
@@ -137,14 +142,26 @@ impl Engine {
             ticket.done(durable.and_then(|()| self.apply(commit, seq, ready)).map(|()| seq));
         }
         if self.rotate_if_full(commit).is_err() {
-            // The commits are durable; the failed flush is reported to those who wait for it.
-            self.wake();
+            // The commits are durable. The failed flush is reported to those who wait for it.
+            self.background.wake();
         }
     }
 
-    /// Makes the commits from `first` on durable, or as many of them as there is room for: gives the
-    /// newest that is. The others leave no trace but their numbers.
-    pub(in crate::engine) fn write_group(&self, first: u64) -> Result<u64> {
+    /// Gives one of a group its number and queues it for the log. None if it is refused, or has a result.
+    fn log_one<'a>(&self, commit: &mut Commit, ticket: &'a Ticket) -> Option<Logged<'a>> {
+        let batch = ticket.slot.lock().batch.take()?;
+        match self.poison.check().and_then(|()| self.sequence(commit, &batch)) {
+            Ok(seq) => Some((ticket, seq, self.log_batch(seq, batch))),
+            Err(e) => {
+                ticket.done(Err(e));
+                None
+            }
+        }
+    }
+
+    /// Makes the commits from `first` on durable, or as many of them as there is room for. Gives the newest
+    /// that is. The others leave no trace but their numbers.
+    fn write_group(&self, first: u64) -> Result<u64> {
         if fault!("publish_first") {
             return Ok(u64::MAX);
         }

@@ -1,8 +1,8 @@
 //! Making durable what was committed.
 
-use super::BULK_PART;
 use crate::base::error::{Error, Result};
 use crate::engine::Engine;
+use crate::engine::crew::Role;
 use crate::log::LogStart;
 
 impl Engine {
@@ -30,7 +30,7 @@ impl Engine {
             }
             self.flush()?;
         }
-        if !self.config.threads || !self.is_looked_after() {
+        if !self.config.threads || !self.background.crew.has(Role::Log) {
             // Else the log's thread does it when the log rests.
             self.log.vouch();
         }
@@ -40,7 +40,7 @@ impl Engine {
     /// Whether so much waits for the log that a flush makes it durable better: it has to be written to a run
     /// anyway, and is then written once.
     pub(in crate::engine) fn is_bulk_waiting(&self) -> bool {
-        self.log.queued_bytes() as u64 >= self.config.memtable_bytes / BULK_PART
+        self.log.queued_bytes() as u64 >= self.division(false).bulk_bytes
     }
 
     /// Flushes, since the log takes much of what room there is. If there is none for that, the commit will

@@ -1,5 +1,8 @@
-//! Merges of levels: which are due (`pick`), how one goes (`run`), and what it writes (`output`).
+//! Merges of levels: which are due (`pick`), whose turn it is (`turns`), how one goes (`run`), what of its
+//! inputs goes meanwhile (`prefix`), and what it writes (`output`).
 
 pub(super) mod output;
 pub(super) mod pick;
+pub(super) mod prefix;
 pub(super) mod run;
+pub(super) mod turns;

@@ -5,14 +5,15 @@ use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::base::limits::{PAGE_BYTES, PARTITION_BYTES_MAX, PARTITIONS, PASSING_PARTITIONS};
 use crate::engine::Engine;
+use crate::engine::ids::Ids;
 use crate::format::block::{Block, Tag};
 use crate::format::manifest::RunInfo;
 use crate::format::ranges::Ranges;
 use crate::merge::Merger;
-use crate::run::Run;
 use crate::run::label::Origin;
 use crate::run::writer::RunWriter;
-use crate::values::{Segment, VALUE_POINTER_BYTES, ValuePointer};
+use crate::run::{Run, Store};
+use crate::values::{Segment, VALUE_POINTER_BYTES, ValuePointer, ValueStore};
 use std::sync::Arc;
 
 /// A step handles about this much.
@@ -61,18 +62,28 @@ pub(in crate::engine) struct MergeOutput {
 
 /// The size of the largest partitions of a level of `bytes`.
 ///
-/// Two memtables, and no less than a part of the whole, since each checkpoint names them all, unless that is
-/// very large. What will be merged again (`passes`) has smaller ones: of what a merge has read up it can let
-/// go only as far as older inputs do, so that with coarse partitions each input keeps more than the one
-/// before (`ReplaceablePrefix`).
+/// That is two memtables, and no less than a part of the whole, since each checkpoint names all partitions.
+/// (There is a limit for very large levels.) What will be merged again (`passes`) has smaller ones. A merge
+/// can let go of an input's partitions only as far as older inputs have gone, so with coarse partitions
+/// each input keeps more than the one before (`ReplaceablePrefix`).
 pub(in crate::engine) fn partition_bytes(memtable_bytes: u64, bytes: u64, passes: bool) -> u64 {
     let least = if passes { (memtable_bytes / 4).max(PAGE_BYTES as u64 * 4) } else { memtable_bytes * 2 };
     least.max(bytes / if passes { PASSING_PARTITIONS } else { PARTITIONS }).min(PARTITION_BYTES_MAX)
 }
 
+/// Where runs are written.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct Outlet<'a> {
+    store: &'a Store,
+    values: &'a ValueStore,
+    ids: &'a Ids,
+    /// See `Division::flush_bytes`.
+    flush_bytes: u64,
+}
+
 /// The writing end of a merge.
 pub(in crate::engine) struct OutputWriter<'a> {
-    engine: &'a Engine,
+    to: Outlet<'a>,
     origin: Origin,
     /// Whether runs get filters, and for how many records at most.
     filtered: bool,
@@ -95,9 +106,9 @@ pub(in crate::engine) struct OutputWriter<'a> {
 }
 
 impl<'a> OutputWriter<'a> {
-    /// For up to `records` records of `bytes` in all, which older runs may hold too if it `passes`.
+    /// For up to `records` records of `bytes` in all. `passes`: they will be merged again.
     pub(in crate::engine) fn new(
-        engine: &'a Engine,
+        to: Outlet<'a>,
         origin: Origin,
         filtered: bool,
         passes: bool,
@@ -105,12 +116,12 @@ impl<'a> OutputWriter<'a> {
         bytes: u64,
     ) -> OutputWriter<'a> {
         let mean = (bytes / records.max(1)).max(1);
-        let partition_bytes = partition_bytes(engine.flush_bytes(), bytes, passes);
+        let partition_bytes = partition_bytes(to.flush_bytes, bytes, passes);
         // Records may be smaller in pages than they were in memory, so a partition may hold more.
         let partition_records = (partition_bytes * 11 / 10 / mean).max(1);
         let first = if filtered { records.min(partition_records) } else { 0 };
         OutputWriter {
-            engine,
+            to,
             origin: origin.clone(),
             filtered,
             records_left: records,
@@ -121,7 +132,7 @@ impl<'a> OutputWriter<'a> {
                 (STEP_BYTES.min(partition_bytes / 4) / mean).clamp(64, STEP_RECORDS_MAX),
             ),
             block: Block::new(None),
-            writer: RunWriter::new(&engine.store, engine.new_id(), origin, first),
+            writer: RunWriter::new(to.store, to.ids.next(), origin, first),
             done: UninstalledRuns::default(),
             before: None,
             held: Vec::new(),
@@ -134,7 +145,7 @@ impl<'a> OutputWriter<'a> {
         self.draining = segments;
     }
 
-    /// Takes one step of the merge; true when it is done.
+    /// Takes one step of the merge. True when it is done.
     pub(in crate::engine) fn step(&mut self, merger: &mut Merger) -> Result<bool> {
         self.block.reset(merger.fixed());
         let end = merger.fill(&mut self.block, self.step_records)?;
@@ -163,14 +174,14 @@ impl<'a> OutputWriter<'a> {
         self.block = fewer;
     }
 
-    /// Partitions are ended where those of the inputs end, if that comes in time: what replaces a partition
-    /// of three quarters of the largest size mostly ends where that one did.
+    /// Partitions are ended where those of the inputs end, if that comes in time. So what replaces a
+    /// partition of three quarters of the largest size mostly ends where that one did.
     pub(in crate::engine) fn ends_with_inputs(&mut self) {
         self.end_bytes = self.partition_bytes;
     }
 
-    /// Whether the partition under way may be ended where one of the inputs has: it is large enough, or
-    /// small, but two others wait to take the place of what they were made of, or it has just been ended.
+    /// Whether the partition under way may be ended where one of the inputs has ended: it is large enough.
+    /// It may be small if two others wait to take the place of their inputs, and empty if one does.
     pub(in crate::engine) fn may_end(&self) -> bool {
         match (self.writer.bytes(), self.done.0.len()) {
             (0, done) => done > 0,
@@ -186,7 +197,7 @@ impl<'a> OutputWriter<'a> {
         }
         self.records_left = self.records_left.saturating_sub(self.writer.records());
         let keys = if self.filtered { self.records_left.clamp(1, self.partition_records) } else { 0 };
-        let (store, id) = (&self.engine.store, self.engine.new_id());
+        let (store, id) = (self.to.store, self.to.ids.next());
         let fresh = RunWriter::new(store, id, self.origin.clone(), keys);
         let full = std::mem::replace(&mut self.writer, fresh);
         let before = self.before.take();
@@ -204,7 +215,7 @@ impl<'a> OutputWriter<'a> {
 
     /// Ends the merge. `ranges` are what the output goes on deleting.
     pub(in crate::engine) fn finish(mut self, ranges: &Ranges) -> Result<MergeOutput> {
-        let fresh = RunWriter::new(&self.engine.store, 0, self.origin.clone(), 0);
+        let fresh = RunWriter::new(self.to.store, 0, self.origin.clone(), 0);
         let last = std::mem::replace(&mut self.writer, fresh);
         if let Some(info) = last.finish(ranges, self.before.as_deref(), true)? {
             self.keep(info)?;
@@ -214,10 +225,10 @@ impl<'a> OutputWriter<'a> {
 
     fn keep(&mut self, info: RunInfo) -> Result<()> {
         let extents = info.extents.clone();
-        match self.engine.open_run(info) {
+        match open_run(self.to.store, self.to.values, info) {
             Ok(run) => self.done.0.push(Arc::new(run)),
             Err(e) => {
-                extents.into_iter().for_each(|extent| self.engine.space.free(extent));
+                extents.into_iter().for_each(|extent| self.to.store.room.space.free(extent));
                 return Err(e);
             }
         }
@@ -248,12 +259,12 @@ impl<'a> OutputWriter<'a> {
     }
 
     fn relocate(&mut self, at: ValuePointer) -> Result<ValuePointer> {
-        let old = self.engine.values.segment(at.segment).ok_or_else(|| missing_segment(at.segment))?;
+        let old = self.to.values.segment(at.segment).ok_or_else(|| missing_segment(at.segment))?;
         // Before its length is believed.
         old.check(at)?;
         let mut value = vec![0; crate::base::codec::usize_of(at.len)];
         old.read(at, &mut value)?;
-        let (moved, segment) = self.engine.values.append(&value)?;
+        let (moved, segment) = self.to.values.append(&value)?;
         if !self.held.iter().any(|s| Arc::ptr_eq(s, &segment)) {
             self.held.push(segment);
         }
@@ -265,12 +276,22 @@ fn missing_segment(id: u32) -> Error {
     Error::corrupt("value reference", 0, format!("there is no value segment {id}"))
 }
 
+/// An open run, holding the value segments that it refers to.
+fn open_run(store: &Store, values: &ValueStore, info: RunInfo) -> Result<Run> {
+    let find = |&(id, _): &(u32, u64)| values.segment(id).ok_or_else(|| missing_segment(id));
+    let segments = info.large.iter().map(find).collect::<Result<Vec<_>>>()?;
+    Ok(Run::new(info, store, segments))
+}
+
 impl Engine {
     /// An open run, holding the value segments that it refers to.
     pub(in crate::engine) fn open_run(&self, info: RunInfo) -> Result<Run> {
-        let find = |&(id, _): &(u32, u64)| self.values.segment(id).ok_or_else(|| missing_segment(id));
-        let segments = info.large.iter().map(find).collect::<Result<Vec<_>>>()?;
-        Ok(Run::new(info, &self.store, segments))
+        open_run(&self.store, &self.values, info)
+    }
+
+    /// Where flushes and merges write runs.
+    pub(in crate::engine) fn outlet(&self) -> Outlet<'_> {
+        Outlet { store: &self.store, values: &self.values, ids: &self.ids, flush_bytes: self.flush_bytes() }
     }
 }
 

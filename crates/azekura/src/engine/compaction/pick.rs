@@ -1,19 +1,16 @@
 //! Choosing what to merge next: a pure function of the levels of a table.
 //!
-//! Levels stand newest first. Flushes make runs of the lowest tier; eight of a tier become one
-//! of the next, eight times as large. The oldest run, the bottom, takes in all that is above it
-//! when that is estimated to hide half of it: then the file is at most half garbage however long
-//! the table is overwritten, and loads of new keys never rewrite the bottom before its turn. When
-//! nothing happens, everything is merged into one run, so that reads find one.
+//! Levels stand newest first. Flushes make runs of the lowest tier. Eight of a tier become one of the next,
+//! eight times as large. The oldest run, the bottom, takes in all that is above it when that is estimated
+//! to hide half of it. So the file is at most half garbage, however long the table is overwritten, and
+//! loads of new keys never rewrite the bottom before its turn. When nothing happens, everything is merged
+//! into one run for readers.
 
 use super::output::partition_bytes;
+use crate::engine::dials::{Dials, FAN_IN};
 use crate::engine::state::{Level, TableState};
 use std::sync::Arc;
 
-/// How many runs of a tier make one of the next; and where they are read, since each costs each get, or the
-/// disk is nearly full, since each makes a merge of all need more room.
-pub(in crate::engine) const FAN_IN: usize = 8;
-const FAN_IN_FEW: usize = 4;
 /// The bottom takes in the rest when this part of it is estimated to be hidden.
 const GARBAGE_PART: f64 = 0.5;
 /// Partitions smaller than this part of what a merge would make are joined when many have come side by side.
@@ -31,11 +28,12 @@ pub(in crate::engine) struct MergeJob {
     pub(in crate::engine) drain: Vec<u32>,
     /// So much of what is alive there may be copied.
     pub(in crate::engine) copies_max: u64,
-    /// It is a part of closing: that the engine stops does not end it.
+    /// It is a part of closing. It goes on when the engine stops.
     pub(in crate::engine) closing: bool,
-    /// It is one of several, after which the caller writes a checkpoint: a short one needs none of its own.
+    /// It is one of several, and the caller writes a checkpoint after them. A short one needs none of its
+    /// own.
     pub(in crate::engine) together: bool,
-    /// It is to make room: on a disk that is nearly full it may take what is held back for that.
+    /// It is to make room. On a nearly full disk it may take what is held back for that.
     pub(in crate::engine) urgent: bool,
 }
 
@@ -110,13 +108,14 @@ pub(in crate::engine) fn pick(
         let fits = class_of(&inputs, flush_bytes) == class && !inputs.iter().any(&busy);
         fits.then(|| MergeJob::new(table.id, inputs, to == levels.len()))
     };
-    let fan_in = if table.is_read() || few_runs { FAN_IN_FEW } else { FAN_IN };
+    let dials = table.dials();
+    // On a nearly full disk each run makes a merge of all need more room.
+    let fan_in = if few_runs { Dials::of(true).fan_in } else { dials.fan_in };
     let full = full_tiers(levels, flush_bytes, fan_in, &busy);
     if let Some(job) = full.into_iter().find_map(|(from, to)| make(from, to)) {
         return Some(job);
     }
-    let bottom_min = if table.is_read() { flush_bytes } else { flush_bytes * 4 };
-    if hides_the_bottom(levels, bottom_min)
+    if hides_the_bottom(levels, flush_bytes * dials.bottom_memtables_min)
         || needs_purge(levels)
         || has_small_partitions(levels, flush_bytes)
     {
@@ -140,8 +139,8 @@ pub(in crate::engine) fn pick_idle(
     (due && !levels.iter().any(busy)).then(|| MergeJob::new(table.id, levels.to_vec(), true))
 }
 
-/// Where `fan_in` or more contiguous runs of one tier stand (smaller ones among them are taken along), the
-/// lowest tier first. A run that is being merged ends such a stretch: it gets smaller as it is read up, and
+/// Where `fan_in` or more contiguous runs of one tier stand, the lowest tier first. Smaller ones among them
+/// are taken along. A run that is being merged ends such a stretch. It gets smaller as it is read up, and
 /// would else seem to belong to what has come since.
 fn full_tiers(
     levels: &[Arc<Level>],
@@ -193,7 +192,7 @@ fn needs_purge(levels: &[Arc<Level>]) -> bool {
 }
 
 /// Many small partitions side by side in the bottom, as many short sessions leave them. What a merge has made
-/// counts only when as many have joined it since, so that none is made of its own result.
+/// counts only when as many have joined it since, so that no merge is made of its own result.
 fn has_small_partitions(levels: &[Arc<Level>], flush_bytes: u64) -> bool {
     let [only] = levels else { return false };
     are_small(only.runs.iter().map(|r| r.info.bytes()), only.joined, flush_bytes)

@@ -1,14 +1,14 @@
 //! Carrying out merges in the background, and putting their results in place.
 //!
-//! A merge installs its output partition by partition, as part of its oldest input: the partitions of all
-//! inputs that have been read up go as their replacements come, so that the file grows by little meanwhile.
-//! What stays of newer inputs says of those keys what the output says too, or is hidden by what does
-//! (`ReplaceablePrefix`), so readers cannot tell. (A merge that is not into the bottom and carries range
-//! deletes on waits until its end: only there are they written. So does what lies above all keys of the
-//! oldest input.)
+//! A merge installs its output partition by partition, as part of its oldest input. Partitions of all
+//! inputs that have been read up go as their replacements come, so the file grows by little meanwhile. What
+//! stays of newer inputs says of those keys what the output says too, or is hidden by what does
+//! (`ReplaceablePrefix`). So readers cannot tell. (A merge that carries range deletes on installs all at
+//! its end, for only there are these written. So is what lies above all keys of the oldest input.)
 
 use super::output::{OutputWriter, UninstalledRuns};
 use super::pick::MergeJob;
+use super::prefix::{ReplaceablePrefix, Successor};
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::engine::Engine;
@@ -22,20 +22,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// A merge of no more than this, large values included, is done in milliseconds: that the engine stops does
-/// not end it.
+/// A merge of no more than this, large values included, is done in milliseconds. It goes on to its end when
+/// the engine stops.
 const SHORT_BYTES_MAX: u64 = 1 << 20;
 
-/// So much of a value segment must be dead before its values are moved: more than what stands between them.
+/// So much of a value segment must be dead before its values are moved. It is more than stands between
+/// values.
 const SPARSE_BYTES_MIN: u64 = 64 << 10;
 
 const MERGING: &str = "merging";
 
-/// What comes to stand in a level's place, if anything does.
-type Successor = Option<Arc<Level>>;
-
 impl Engine {
-    /// Does a merge. False: the table is gone, the engine is stopping, or somebody needs room sooner.
+    /// Does a merge. False if the table is gone, the engine is stopping, or somebody needs room sooner.
     pub(in crate::engine) fn run_job(&self, job: MergeJob) -> Result<bool> {
         let Some(_claim) = self.claim_for(&job, 1.0) else { return Err(Error::NoSpace { during: MERGING }) };
         self.try_job(job)
@@ -45,7 +43,8 @@ impl Engine {
     pub(in crate::engine) fn try_job(&self, job: MergeJob) -> Result<bool> {
         let done = self.poison.catch(MERGING, || self.merge(job));
         if matches!(done, Err(Error::NoSpace { .. })) {
-            // Values that were moved are nobody's: once their segment is closed, nobody waits for them.
+            // No record refers to values that were moved. Once their segment is closed, nobody waits for
+            // them.
             let _forgotten = self.values.close_open();
         }
         done
@@ -68,10 +67,10 @@ impl Engine {
         let Ok(origin) = self.state.load().table(table).map(|t| t.origin(newest, bottom)) else {
             return Ok(false);
         };
-        // What is merged for want of room soon is again: that merge is to let go of it in small parts.
+        // What is merged for want of room is merged again soon, and is to go in small parts then.
         let fine = !bottom || copies_max < u64::MAX;
         let mut output =
-            OutputWriter::new(self, origin, filtered || !merger.is_chain(), fine, records, bytes);
+            OutputWriter::new(self.outlet(), origin, filtered || !merger.is_chain(), fine, records, bytes);
         output.drain(self.draining_segments(&inputs, bottom, &drain, copies_max));
         if stepwise {
             merger.stop_at_partitions();
@@ -81,7 +80,7 @@ impl Engine {
         let mut steps = Steps { levels: inputs, updates, newest, written: 0, passed: 0 };
         let mut before = merger.partitions_done();
         while !output.step(&mut merger)? {
-            if self.stopping() && !short && !closing {
+            if self.background.stopping() && !short && !closing {
                 return Ok(false);
             }
             if !self.leaves_room(urgent) {
@@ -98,7 +97,7 @@ impl Engine {
                 }
             }
             if is_background && self.is_held_up() {
-                // As after `NoSpace`: values that were moved in vain are to go.
+                // Values that were moved in vain are to go, as after `NoSpace`.
                 drop(output);
                 let _forgotten = self.values.close_open();
                 return Ok(false);
@@ -115,9 +114,9 @@ impl Engine {
         Ok(installed)
     }
 
-    /// Value segments that are mostly dead and to which the inputs' records refer, and those that are to be
-    /// emptied. On a tight disk also those that are less dead, but only as many as there is room for until
-    /// they are free, and none if the table's other runs may refer to them too.
+    /// The value segments to be emptied: those of `drain`, and those that are mostly dead and to which the
+    /// inputs' records refer. On a tight disk less dead ones are emptied too, but only as many as there is
+    /// room for until they are free, and none if the table's other runs may refer to them.
     fn draining_segments(
         &self,
         inputs: &[Arc<Level>],
@@ -143,8 +142,8 @@ impl Engine {
         sparse.into_iter().map(|s| s.id).collect()
     }
 
-    /// Replaces the partitions that have been read up, as a merge goes on: `passed` of the oldest input's,
-    /// and of the others those that end before.
+    /// Replaces the partitions that have been read up while a merge goes on: `passed` of the oldest input,
+    /// and those of the others that end before.
     fn install_step(
         &self,
         table: u32,
@@ -176,8 +175,8 @@ impl Engine {
         Ok(installed)
     }
 
-    /// Puts the output of a whole merge in place of what is left of its inputs. The checkpoint that lets go
-    /// of these may be left to the caller.
+    /// Puts the last of a merge's output in place of what is left of its inputs. The checkpoint that lets
+    /// go of these may be left to the caller.
     fn install_job(
         &self,
         table: u32,
@@ -213,8 +212,8 @@ impl Engine {
         Ok(installed)
     }
 
-    /// Swaps contiguous levels of a table, each for another or none; the runs in `gone` are freed by a
-    /// checkpoint. A level in the place of another is as busy as that was. False if the table was dropped
+    /// Swaps contiguous levels of a table, each for another or none. The next checkpoint frees the runs in
+    /// `gone`. A level in the place of another is as busy as that was. False if the table was dropped
     /// meanwhile, or the levels are not there any more.
     pub(in crate::engine) fn replace_levels(
         &self,
@@ -223,7 +222,7 @@ impl Engine {
         new: &[Successor],
         gone: Vec<Arc<Run>>,
     ) -> Result<bool> {
-        let commit = self.lock_commit();
+        let commit = self.committer.lock();
         let state = self.state.load_full();
         let Ok(current) = state.table(table) else { return Ok(false) };
         let mut t = TableState::clone(current);
@@ -234,9 +233,9 @@ impl Engine {
             return Ok(false);
         }
         // Held until both say the same: no flush joins, and no merge takes, a level that is being read.
-        let mut work = self.lock_work();
+        let mut work = self.background.lock();
         for (old, new) in old.iter().zip(new) {
-            work.replace_busy(old, new.as_ref());
+            work.turns.replace_busy(old, new.as_ref());
         }
         levels.splice(from..from + old.len(), new.iter().flatten().cloned());
         t.levels = Arc::new(levels);
@@ -246,69 +245,8 @@ impl Engine {
             gone.iter().for_each(|r| r.free_on_drop());
             return Ok(true);
         }
-        self.pending_free.lock().extend(gone.into_iter().map(PendingFree::whole));
+        self.checkpointer.free_later(gone.into_iter().map(PendingFree::whole));
         Ok(true)
-    }
-}
-
-/// Which partitions of the newer inputs may go when the output has all keys up to `end`.
-///
-/// A partition may go only if no input between it and the output keeps any of its keys: what that one says of
-/// them is older than the output, and would hide it. So this goes from the oldest input to the newest, and
-/// each may let go only of what is below all that those before have kept. Range deletes hide keys of other
-/// partitions too: an input that has some keeps all, as if it had their keys.
-pub(in crate::engine) struct ReplaceablePrefix<'a> {
-    end: &'a [u8],
-    /// The smallest key that an older input keeps.
-    kept_from: Option<Vec<u8>>,
-}
-
-impl<'a> ReplaceablePrefix<'a> {
-    pub(in crate::engine) fn new(end: &'a [u8]) -> ReplaceablePrefix<'a> {
-        ReplaceablePrefix { end, kept_from: None }
-    }
-
-    /// What is left of each, newest first, and the partitions that go.
-    fn levels(mut self, newer: &[Arc<Level>]) -> Result<(Vec<Successor>, Vec<Arc<Run>>)> {
-        let (mut next, mut gone) = (Vec::with_capacity(newer.len() + 1), Vec::new());
-        for level in newer.iter().rev() {
-            let passed = self.passed(level);
-            gone.extend_from_slice(&level.runs[..passed]);
-            let left = &level.runs[passed..];
-            next.push(match (passed, left) {
-                (0, _) => Some(level.clone()),
-                (_, []) => None,
-                (_, left) => Some(Arc::new(Level::new(left.to_vec(), level.updates, level.newest)?)),
-            });
-        }
-        next.reverse();
-        Ok((next, gone))
-    }
-
-    /// How many bytes go.
-    pub(in crate::engine) fn bytes(mut self, newer: &[Arc<Level>]) -> u64 {
-        let of =
-            |level: &Arc<Level>| level.runs[..self.passed(level)].iter().map(|r| r.info.bytes()).sum::<u64>();
-        newer.iter().rev().map(of).sum()
-    }
-
-    /// How many partitions of the next newer input go.
-    fn passed(&mut self, level: &Level) -> usize {
-        let may_go = |r: &&Arc<Run>| level.ranges.is_empty() && self.may_go(r);
-        let passed = level.runs.iter().take_while(may_go).count();
-        let kept = level
-            .runs
-            .get(passed)
-            .map(|r| &r.info.min)
-            .into_iter()
-            .chain(level.ranges.iter().map(|r| &r.start));
-        self.kept_from = kept.chain(&self.kept_from).min().cloned();
-        passed
-    }
-
-    fn may_go(&self, run: &Run) -> bool {
-        let max = &run.info.max;
-        max.as_slice() <= self.end && self.kept_from.as_ref().is_none_or(|k| max < k)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::FEW_MAX;
 use crate::engine::compaction::pick::MergeJob;
-use crate::engine::compaction::run::ReplaceablePrefix;
+use crate::engine::compaction::prefix::ReplaceablePrefix;
 use crate::engine::state::Level;
 use std::ops::Range;
 use std::sync::Arc;

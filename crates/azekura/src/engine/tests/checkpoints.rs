@@ -144,7 +144,7 @@ fn a_value_segment_that_is_closed_on_a_full_disk_takes_what_it_needs() {
     let others = values.adopt(1000, vec![db.engine.space.alloc(512 << 20)], 0);
     disk.fill_at(1);
     let (_, segment) = values.append(&vec![7; PARTS * SEGMENT_BYTES + 100]).unwrap();
-    db.engine.need(crate::engine::crew::Role::Values).unwrap();
+    db.engine.background.crew.need(crate::engine::crew::Role::Values).unwrap();
     while values.append(&[1]).is_ok() {
         patient();
     }

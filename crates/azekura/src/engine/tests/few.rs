@@ -29,7 +29,7 @@ fn put(db: &Db, tables: &[Table], value: &[u8]) {
 /// What is counted, and the tables that have runs.
 fn counted(db: &Db) -> (u64, usize) {
     let state = db.engine.state.load_full();
-    let few = db.engine.few_bytes.load(Ordering::Relaxed);
+    let few = db.engine.memory.few_bytes.load(Ordering::Relaxed);
     let sum: usize = state.tables.iter().filter_map(|t| t.few.as_ref()).map(|few| few.bytes().len()).sum();
     assert_eq!(few, sum as u64);
     (few, state.tables.with_runs().count())
@@ -74,7 +74,7 @@ fn small_runs_are_not_moved_one_by_one_under_a_long_manifest() {
     put(&db, &make(&db, &names("larger", 200)), &[3; 700]);
     assert!(counted(&db).1 > 200);
     db.drop_table("early 0").unwrap();
-    let (before, manifest) = (db.stats(), db.engine.manifest_bytes());
+    let (before, manifest) = (db.stats(), db.engine.checkpointer.manifest_bytes());
     assert!(manifest > 900_000, "{manifest}");
     db.shrink(|_| {}).unwrap();
     let (after, runs) = (db.stats(), 200);

@@ -136,7 +136,7 @@ fn syncing_a_bulk_writes_it_once() {
     let table = db.table("t", TableKind::Ordered).unwrap();
     table.put_many((0..400_000u64).map(|i| (i.to_be_bytes(), i.to_le_bytes()))).unwrap();
     db.sync().unwrap();
-    assert!(db.engine.checkpoint.lock().flushed_seq > 0);
+    assert!(db.engine.checkpointer.lock().flushed_seq > 0);
     let (written, file) = (db.stats().written_bytes, db.stats().file_bytes);
     assert!(written < file * 5 / 4, "{written} bytes written for a file of {file}");
     // A little is synced by the log, which is one write and one sync.

@@ -11,20 +11,20 @@ fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
     let state = engine.state.load_full();
     let (id, old) = (state.tables[0].id, bottom(&state));
     let new = Arc::new(Level::new(old.runs.clone(), 0.0, old.newest).unwrap());
-    engine.lock_work().busy.push((0, old.clone()));
+    engine.background.lock().turns.busy.push((0, old.clone()));
     // Whoever looks holds this lock.
-    let work = engine.lock_work();
+    let work = engine.background.lock();
     let step = {
         let (engine, old, new) = (engine.clone(), old.clone(), new.clone());
         std::thread::spawn(move || engine.replace_levels(id, &[old], &[Some(new)], Vec::new()).unwrap())
     };
     std::thread::sleep(Duration::from_millis(100));
-    assert!(!work.bottom_is_free(&engine.state.load().tables[0].levels), "the new run may be taken");
+    assert!(!work.turns.bottom_is_free(&engine.state.load().tables[0].levels), "the new run may be taken");
     drop(work);
     assert!(step.join().unwrap());
     let state = engine.state.load_full();
     assert!(Arc::ptr_eq(&bottom(&state), &new));
-    assert!(!engine.lock_work().bottom_is_free(&state.tables[0].levels));
+    assert!(!engine.background.lock().turns.bottom_is_free(&state.tables[0].levels));
 }
 
 /// Chunks merged outside the commit lock take the place of those they were made of, whatever came before
@@ -38,7 +38,7 @@ fn merged_chunks_replace_what_still_stands() {
         let put = |n: u64| {
             table.put_many((0..2000u64).map(|i| ((i * 3).to_be_bytes(), (i + n).to_be_bytes()))).unwrap()
         };
-        let turn = engine.small_chunk_merges.take_turn().unwrap();
+        let turn = engine.committer.chunk_merges.take_turn().unwrap();
         (0..6).for_each(put);
         let state = engine.state.load_full();
         let (id, chunks) = (state.tables[0].id, &state.tables[0].chunks);
@@ -50,7 +50,7 @@ fn merged_chunks_replace_what_still_stands() {
             db.flush().unwrap();
         }
         let before = engine.state.load_full();
-        engine.replace_chunks(&mut engine.lock_commit(), id, &chunks[2..], merged.clone());
+        engine.committer.lock().replace_chunks(&engine.state, id, &chunks[2..], merged.clone());
         let after = engine.state.load_full();
         if flushed {
             assert!(Arc::ptr_eq(&before, &after), "a flush has taken the chunks");
@@ -58,7 +58,7 @@ fn merged_chunks_replace_what_still_stands() {
             let now = &after.tables[0].chunks;
             assert_eq!(now.len(), 4);
             assert!(Arc::ptr_eq(&now[3], &merged) && Arc::ptr_eq(&now[2], &chunks[1]));
-            assert_eq!(engine.lock_commit().live_bytes, after.tables[0].live_bytes());
+            assert_eq!(engine.committer.lock().live_bytes, after.tables[0].live_bytes());
         }
         for read in [held, db.read()] {
             for i in 0..2000u64 {
@@ -218,7 +218,7 @@ fn a_look_at_the_runs_ends_before_merges_are_held_back() {
     let looking = {
         let (engine, begun, ended) = (engine.clone(), begun.clone(), ended.clone());
         std::thread::spawn(move || {
-            engine.look_at_runs(|go_on| {
+            engine.background.look_at_runs(|go_on| {
                 begun.store(true, Ordering::Release);
                 wait_until(|| !go_on());
                 std::thread::sleep(Duration::from_millis(50));
@@ -227,10 +227,10 @@ fn a_look_at_the_runs_ends_before_merges_are_held_back() {
         })
     };
     wait_until(|| begun.load(Ordering::Acquire));
-    let paused = engine.pause_merges();
+    let paused = engine.background.pause_merges();
     assert!(ended.load(Ordering::Acquire), "somebody still looks");
-    assert!(engine.look_at_runs(|_| ()).is_none());
+    assert!(engine.background.look_at_runs(|_| ()).is_none());
     drop(paused);
-    assert!(engine.look_at_runs(|go_on| go_on()).unwrap());
+    assert!(engine.background.look_at_runs(|go_on| go_on()).unwrap());
     looking.join().unwrap().unwrap();
 }

@@ -16,7 +16,7 @@ fn opening_on_a_full_disk_names_no_two_chains_alike() {
     let db = Db::open_on(&disk, "opening.azk", options()).unwrap();
     let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.put(b"k", b"v").unwrap();
-    let base = db.engine.next_id.load(Ordering::Relaxed);
+    let base = db.engine.ids.peek();
     // Nobody closes what has failed.
     disk.fail_all(Call::WriteDurable);
     t.put(b"l", b"w").unwrap_err();
@@ -33,7 +33,7 @@ fn opening_on_a_full_disk_names_no_two_chains_alike() {
     assert_eq!(db.open_table("t").unwrap().get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
     let drawn = disk.drawn();
     assert_eq!(drawn.len(), 2, "each way has an id of its own");
-    let next = db.engine.next_id.load(Ordering::Relaxed);
+    let next = db.engine.ids.peek();
     let gap = |drawn: u64| (1 << 20) + (drawn >> 32);
     assert!(next.abs_diff(base + gap(drawn[1])) < 1000, "{next}, not by {drawn:?} from {base}");
 }

@@ -8,7 +8,7 @@ use crate::format::manifest::RunInfo;
 use crate::format::ranges::Ranges;
 use crate::run::label::Origin;
 use crate::run::writer::RunWriter;
-use crate::run::{Guides, PageSource, Run};
+use crate::run::{Guides, PageSource, Run, find_held};
 use crate::space::Extent;
 
 fn key(i: u32) -> Vec<u8> {
@@ -23,7 +23,7 @@ fn value(i: u32) -> Vec<u8> {
 fn run_of(db: &Db, keys: &[Vec<u8>], small: bool) -> RunInfo {
     let engine = &db.engine;
     let origin = Origin { table: 1, kind: TableKind::Ordered, name: "t".into(), newest: 0, oldest: true };
-    let mut writer = RunWriter::new(&engine.store, engine.new_id(), origin, 0);
+    let mut writer = RunWriter::new(&engine.store, engine.ids.next(), origin, 0);
     if small {
         writer = writer.of_small_pages();
     }
@@ -46,8 +46,9 @@ fn expect_all(run: &Run, keys: &[Vec<u8>], what: &str) {
     for round in 0..3 {
         for (i, key) in (0..).zip(keys) {
             let page = run.meta().unwrap().page_of(SortKey::new(key)).unwrap();
-            let found =
-                run.find_in(page, SortKey::new(key), |hit| hit.page[hit.value.clone()].to_vec()).unwrap();
+            let (handle, sought) = (run.page(page).unwrap(), SortKey::new(key));
+            let guess = handle.prefetch_key(sought);
+            let found = find_held(page, handle, guess, sought, |hit| hit.page[hit.value.clone()].to_vec());
             assert_eq!(found.as_deref(), Some(&value(i)[..]), "key {i}, round {round}, {what}");
         }
     }

@@ -26,7 +26,7 @@ fn a_leader_that_panics_leaves_nobody_waiting() {
         // The first write waits until the three others have queued, the second is done for them.
         if writes.fetch_add(1, Ordering::Relaxed) == 0 {
             // Another thread looks, for this one holds the log.
-            let look = || wait_until(|| engine.waiting.lock().queue.len() == 3);
+            let look = || wait_until(|| engine.committer.waiting.lock().queue.len() == 3);
             std::thread::scope(|scope| scope.spawn(look).join().unwrap());
             return Ok(());
         }
@@ -61,8 +61,8 @@ fn a_leader_that_panics_leaves_nobody_waiting() {
 
 /// Whether somebody leads and has taken the commits that waited.
 fn first_is_writing(db: &Db) -> bool {
-    let waiting = db.engine.waiting.lock();
-    waiting.leading && waiting.queue.is_empty() && db.engine.commit.is_locked()
+    let waiting = db.engine.committer.waiting.lock();
+    waiting.leading && waiting.queue.is_empty() && db.engine.committer.is_locked()
 }
 
 /// A thread of the engine that panics does not take those with it who wait for what it does.

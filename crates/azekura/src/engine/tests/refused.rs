@@ -25,21 +25,21 @@ fn fill(table: &Table) {
 fn where_no_thread_can_be_started_commits_are_durable_at_once() {
     let disk = MemStorage::default();
     let db = database(&disk);
-    db.engine.crew.refused.store(true, Ordering::Relaxed);
+    db.engine.background.crew.refused.store(true, Ordering::Relaxed);
     let table = db.create_table("t", TableKind::Ordered).unwrap();
     table.put(b"key", b"value").unwrap();
     let visible = db.engine.state.load().visible();
     assert_eq!(db.engine.log.durable_seq(), visible);
-    db.engine.crew.refused.store(false, Ordering::Relaxed);
+    db.engine.background.crew.refused.store(false, Ordering::Relaxed);
     table.put(b"key", b"another").unwrap();
-    assert!(db.engine.is_looked_after(), "the next commit asks again");
+    assert!(db.engine.background.crew.has(Role::Log), "the next commit asks again");
 }
 
 #[test]
 fn where_no_thread_can_be_started_flushes_and_large_values_are_the_callers() {
     let disk = MemStorage::default();
     let db = database(&disk);
-    db.engine.crew.refused.store(true, Ordering::Relaxed);
+    db.engine.background.crew.refused.store(true, Ordering::Relaxed);
     let table = db.create_table("t", TableKind::Ordered).unwrap();
     fill(&table);
     assert!(db.engine.counters.flushes.load(Ordering::Relaxed) > 0, "memory was full several times");
@@ -48,7 +48,7 @@ fn where_no_thread_can_be_started_flushes_and_large_values_are_the_callers() {
     db.sync().unwrap();
     db.flush().unwrap();
     db.compact().unwrap();
-    assert!(!db.engine.is_looked_after());
+    assert!(!db.engine.background.crew.has(Role::Log));
     drop(table);
     db.close().unwrap();
     let db = database(&disk);
@@ -62,12 +62,12 @@ fn a_flush_whose_thread_was_refused_is_not_forgotten() {
     let disk = MemStorage::default();
     let db = database(&disk);
     let table = db.create_table("t", TableKind::Ordered).unwrap();
-    assert!(db.engine.is_looked_after());
-    db.engine.crew.refused.store(true, Ordering::Relaxed);
+    assert!(db.engine.background.crew.has(Role::Log));
+    db.engine.background.crew.refused.store(true, Ordering::Relaxed);
     table.put(b"key", b"value").unwrap();
-    assert!(db.engine.rotate(&mut db.engine.lock_commit()).unwrap());
-    assert!(db.engine.need(Role::Flush).is_err() && db.engine.has_frozen());
-    db.engine.crew.refused.store(false, Ordering::Relaxed);
+    assert!(db.engine.rotate(&mut db.engine.committer.lock()).unwrap());
+    assert!(db.engine.background.crew.need(Role::Flush).is_err() && db.engine.has_frozen());
+    db.engine.background.crew.refused.store(false, Ordering::Relaxed);
     let until = Instant::now() + Duration::from_secs(60);
     while db.engine.has_frozen() {
         assert!(Instant::now() < until, "nobody has flushed");

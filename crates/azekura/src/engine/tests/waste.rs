@@ -124,7 +124,7 @@ fn a_damaged_table_is_left_as_it_is_and_the_others_are_not() {
     let file = storage.open(Path::new("waste.azk"), OpenMode::ReadWrite).unwrap();
     file.write_at(&[0xa5; 4096], run.info.extents[0].offset).unwrap();
     assert!(!db.check(|_| {}).unwrap().problems.is_empty());
-    let paused = db.engine.pause_merges();
+    let paused = db.engine.background.pause_merges();
     let dropped = db.engine.drop_dead(false);
     drop(paused);
     assert!(matches!(dropped, Err(Error::Corrupt { .. })), "{dropped:?}");
@@ -149,11 +149,11 @@ fn settling_goes_on_after_a_damaged_table() {
     let run = levels(&tables[3])[0].runs[0].clone();
     let file = storage.open(Path::new("waste.azk"), OpenMode::ReadWrite).unwrap();
     file.write_at(&[0xa5; 4096], run.info.extents[0].offset).unwrap();
-    let before = db.engine.checkpoint.lock().number;
+    let before = db.engine.checkpointer.lock().number;
     let settled = db.compact();
     assert!(matches!(settled, Err(Error::Corrupt { .. })), "{settled:?}");
     let left: Vec<usize> = (0..20).filter(|&n| levels(&tables[n]).len() != 1).collect();
     assert_eq!(left, [3]);
-    let written = db.engine.checkpoint.lock().number - before;
+    let written = db.engine.checkpointer.lock().number - before;
     assert!(written < 10, "{written} checkpoints");
 }

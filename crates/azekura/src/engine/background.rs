@@ -1,0 +1,158 @@
+//! What the background threads share: what they wait for, and what they tell those who wait for them.
+//!
+//! `crew.rs` says which threads there are, `threads/` what each of them does. Lock order: the lock of the
+//! work comes after the commit lock.
+
+use super::compaction::turns::{Look, Paused, Turns};
+use super::crew::Crew;
+use crate::base::error::{Error, Result};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::base::sync::{Condvar, Instant, Mutex, MutexGuard, Rank};
+use std::time::Duration;
+
+/// Who waits for something without a signal looks this often. So often is looked at the disk's room, too, for
+/// others take it.
+pub(super) const LOOK: Duration = Duration::from_millis(200);
+
+/// The threads of an engine, and their work.
+pub(super) struct Background {
+    pub(super) crew: Crew,
+    work: Mutex<Work>,
+    changed: Condvar,
+    stop: AtomicBool,
+    /// How many hold merges back, for those who ask without the lock.
+    holding_back: AtomicU64,
+}
+
+/// What is under way.
+#[derive(Default)]
+pub(super) struct Work {
+    pub(super) turns: Turns,
+    flushes: Flushes,
+}
+
+/// The flushes of the background.
+#[derive(Default)]
+struct Flushes {
+    /// How many were begun.
+    begun: u64,
+    /// Which of them failed last, and why, until one succeeds.
+    error: Option<(u64, Error)>,
+}
+
+impl Work {
+    /// An error if a flush that began after number `after` has failed.
+    pub(super) fn check_flushes(&self, after: u64) -> Result<()> {
+        match &self.flushes.error {
+            Some((number, e)) if *number > after => Err(e.clone()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Background {
+    pub(super) fn new(crew: Crew) -> Background {
+        Background {
+            crew,
+            work: Mutex::ranked(Rank::Work, Work::default()),
+            changed: Condvar::new(),
+            stop: AtomicBool::new(false),
+            holding_back: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Work> {
+        self.work.lock()
+    }
+
+    /// Wakes those who wait for the background, and the background itself.
+    pub(super) fn wake(&self) {
+        let _guard = self.lock();
+        self.notify();
+    }
+
+    /// As `wake`, for who has just held the lock.
+    pub(super) fn notify(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits for a signal, no longer than so.
+    pub(super) fn wait(&self, work: &mut MutexGuard<'_, Work>, most: Duration) {
+        self.changed.wait_for(work, most);
+    }
+
+    /// Whether the threads are to end.
+    pub(super) fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// From now on the threads end at their next step.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// Sleeps, unless the engine stops.
+    pub(super) fn pause(&self, time: Duration) {
+        self.pause_while(time, || true);
+    }
+
+    /// As `pause`, as long as something holds, which is looked at now and then.
+    pub(super) fn pause_while(&self, time: Duration, holds: impl Fn() -> bool) {
+        let until = Instant::now() + time;
+        let mut work = self.lock();
+        while !self.stopping() && Instant::now() < until && holds() {
+            self.changed.wait_until(&mut work, until.min(Instant::now() + LOOK));
+        }
+    }
+
+    /// Holds merges back until the result is dropped, and waits for those under way.
+    pub(super) fn pause_merges(&self) -> Paused<'_> {
+        Paused::new(self, &self.holding_back)
+    }
+
+    /// Looks at the runs of a state for long, unless merges are held back. `look` is told when somebody wants to
+    /// hold them back, and ends then.
+    pub(super) fn look_at_runs<T>(&self, look: impl FnOnce(&dyn Fn() -> bool) -> T) -> Option<T> {
+        let _look = Look::begin(self)?;
+        Some(look(&|| !self.are_merges_paused() && !self.stopping()))
+    }
+
+    /// Whether somebody holds merges back.
+    pub(super) fn are_merges_paused(&self) -> bool {
+        self.holding_back.load(Ordering::Relaxed) > 0
+    }
+
+    /// The merge of a class has ended.
+    pub(super) fn end_merge(&self, class: usize) {
+        self.lock().turns.end(class);
+        self.notify();
+    }
+
+    /// A flush begins. Gives its number.
+    pub(super) fn begin_flush(&self) -> u64 {
+        let flushes = &mut self.lock().flushes;
+        flushes.begun += 1;
+        flushes.begun
+    }
+
+    /// A flush has ended.
+    pub(super) fn end_flush(&self, number: u64, done: Result<()>) {
+        self.lock().flushes.error = done.err().map(|e| (number, e));
+        self.wake();
+    }
+
+    /// How many flushes the background has begun.
+    pub(super) fn flushes_begun(&self) -> u64 {
+        self.lock().flushes.begun
+    }
+
+    /// Whether the last flush has failed.
+    pub(super) fn has_flush_failed(&self) -> bool {
+        self.lock().flushes.error.is_some()
+    }
+
+    /// What the last flush met may be over.
+    pub(super) fn forget_flush_error(&self) {
+        self.lock().flushes.error = None;
+    }
+}

@@ -1,0 +1,177 @@
+//! The memtable's upkeep: sealing the active buffer, and merging small chunks as they pile up.
+//!
+//! Chunks are classed by size, each class four times the one below. When four stand side by side and none is
+//! of a larger class than the newest, they become one of the next. So a table of small commits has a handful
+//! of chunks. Each record is copied a few times between caches. Large chunks wait for the flush, which merges
+//! them all at once.
+//!
+//! Merges that take microseconds are done with the commit that causes them, under its lock. Longer ones are
+//! done by the same thread after it has let go of the lock. Others commit meanwhile, and a flush may take the
+//! chunks. The merged chunk takes their place only if they still stand there, side by side. Newer chunks
+//! before them do not matter, since a chunk is as new as its place. Readers see the same records before and
+//! after, whichever state they hold.
+
+use super::commit::{Commit, Committer};
+use super::state::{ActiveBuf, State, TableState, tag_of};
+use crate::base::codec::{u32_of, usize_of};
+use crate::base::error::Result;
+use crate::base::fault::fault;
+use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::sync::{ArcSwap, CountedArc};
+use crate::format::block::{Block, Fixed, Tag};
+use crate::format::ranges::Ranges;
+use crate::memtable::active::{Active, Entry};
+use crate::memtable::chunk::Chunk;
+use crate::memtable::pool::Pool;
+use crate::merge::merge_chunks;
+use std::sync::Arc;
+
+/// Chunks that are merged at once while they are small.
+const FAN_IN: usize = 4;
+/// Chunks of this size together are merged under the commit lock: that costs less than a new state.
+const MERGED_BYTES_AT_ONCE: usize = 64 << 10;
+/// The smallest class ends here.
+const CLASS_BYTES: usize = 8 << 10;
+
+fn class_of(chunk: &Chunk) -> u32 {
+    let times = chunk.bytes() / CLASS_BYTES;
+    (usize::BITS - times.leading_zeros()).div_ceil(2)
+}
+
+/// Where the newest chunks stand that are to be merged. They get larger with age, so the search ends where
+/// they are too large together.
+fn mergeable(chunks: &[Arc<Chunk>], bytes_max: usize) -> Option<usize> {
+    let fours = || chunks.windows(FAN_IN);
+    let small = |four: &&[Arc<Chunk>]| four.iter().map(|c| c.bytes()).sum::<usize>() <= bytes_max;
+    fours().take_while(small).position(|four| four.iter().all(|c| class_of(c) <= class_of(&four[0])))
+}
+
+/// Where chunks stand side by side in a list, if they do.
+fn place_of(chunks: &[Arc<Chunk>], wanted: &[Arc<Chunk>]) -> Option<usize> {
+    chunks.windows(wanted.len()).position(|w| w.iter().zip(wanted).all(|(a, b)| Arc::ptr_eq(a, b)))
+}
+
+impl TableState {
+    /// Adds the newest chunk. The active buffer must have been sealed.
+    pub(super) fn push_chunk(&mut self, chunk: Arc<Chunk>) -> Result<()> {
+        self.chunks.insert(0, chunk);
+        while self.chunks.len() >= FAN_IN && mergeable(&self.chunks[..FAN_IN], MERGED_BYTES_AT_ONCE).is_some()
+        {
+            let merged = self.merge_chunks(&self.chunks[..FAN_IN])?;
+            self.chunks.splice(..FAN_IN, [merged]);
+        }
+        Ok(())
+    }
+
+    pub(super) fn merge_chunks(&self, newest_first: &[Arc<Chunk>]) -> Result<Arc<Chunk>> {
+        let merged = merge_chunks(newest_first)?;
+        Ok(Arc::new(if self.dials().filters_chunks { merged.with_filter(self.kind) } else { merged }))
+    }
+
+    /// Some chunks that are to be merged outside the commit lock.
+    fn mergeable_chunks(&self) -> Option<&[Arc<Chunk>]> {
+        mergeable(&self.chunks, self.dials().merged_bytes_max).map(|from| &self.chunks[from..from + FAN_IN])
+    }
+
+    /// Makes a chunk of the active buffer, if anything is in it. Gives the buffer back for reuse.
+    pub(super) fn seal_active(&mut self, pool: &Arc<Pool>) -> Result<Option<CountedArc<ActiveBuf>>> {
+        let Some(active) = self.active.take() else { return Ok(None) };
+        if active.list.is_empty() {
+            self.active = Some(active);
+            return Ok(None);
+        }
+        let segments = active.segments.lock().clone();
+        let mut chunk = Chunk::new(newest_of(&active.list, pool), Ranges::default(), segments).pooled(pool);
+        if self.dials().filters_chunks {
+            chunk = chunk.with_filter(self.kind);
+        }
+        self.push_chunk(Arc::new(chunk))?;
+        Ok(Some(active))
+    }
+}
+
+/// The newest version of each key. The rest nobody can see any more.
+fn newest_of(list: &Active, pool: &Pool) -> Block {
+    let mut cursor = list.cursor();
+    cursor.seek_first();
+    let mut block = Block::new(cursor.entry().and_then(|first| widths_of(&first)));
+    match block.fixed {
+        Some(fixed) => pool.reserve(&mut block, list.len(), list.len() * usize_of(fixed.stride)),
+        None => pool.reserve(&mut block, 0, list.used_bytes() / 2),
+    }
+    let mut last: Option<&[u8]> = None;
+    while let Some(entry) = cursor.entry() {
+        // The newest version of a key comes first.
+        if last != Some(entry.key) {
+            if block.fixed.is_some() && block.fixed != widths_of(&entry) {
+                block = block.to_general();
+            }
+            block.push(entry.key, tag_of(entry.kind), entry.value);
+            last = Some(entry.key);
+        }
+        cursor.next();
+    }
+    block
+}
+
+/// The widths of a block that begins with this record, if it may be a fixed one.
+fn widths_of(entry: &Entry<'_>) -> Option<Fixed> {
+    let tag = tag_of(entry.kind);
+    (entry.key.len() == 8 && tag != Tag::Tombstone).then(|| Fixed { stride: u32_of(entry.value.len()), tag })
+}
+
+/// Lets one thread at a time merge chunks.
+#[derive(Default)]
+pub(super) struct OneAtATime(AtomicBool);
+
+/// Ends the turn of the thread that merges chunks, also by a panic.
+pub(super) struct Turn<'a>(&'a OneAtATime);
+
+impl OneAtATime {
+    pub(super) fn take_turn(&self) -> Option<Turn<'_>> {
+        (!self.0.swap(true, Ordering::Acquire)).then(|| Turn(self))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::Release);
+    }
+}
+
+/// Merges chunks of one of these tables, if many have piled up. Called after a commit, outside its lock.
+///
+/// Best effort: one thread merges at a time, at most one merge per commit. Skipping is safe; the flush merges
+/// everything.
+pub(super) fn merge_small_chunks(committer: &Committer, state: &ArcSwap<State>, tables: &[u32]) {
+    let Some(_turn) = committer.chunk_merges.take_turn() else { return };
+    let before = state.load_full();
+    let crowded = |&id: &u32| before.tables.get(id).and_then(|t| Some((t, t.mergeable_chunks()?)));
+    let Some((table, chunks)) = tables.iter().find_map(crowded) else { return };
+    let Ok(merged) = table.merge_chunks(chunks) else { return };
+    committer.lock().replace_chunks(state, table.id, chunks, merged);
+}
+
+impl Commit {
+    /// Puts a chunk in the place of those that it was merged from, unless a flush has taken them or the
+    /// table was dropped.
+    pub(super) fn replace_chunks(
+        &mut self,
+        cell: &ArcSwap<State>,
+        table: u32,
+        old: &[Arc<Chunk>],
+        merged: Arc<Chunk>,
+    ) {
+        let state = cell.load();
+        let Ok(current) = state.table(table) else { return };
+        let place = place_of(&current.chunks, old);
+        let place = place.or_else(|| (fault!("replace_blindly")).then_some(0));
+        let Some(from) = place else { return };
+        let mut t = TableState::clone(current);
+        let before: usize = old.iter().map(|c| c.bytes()).sum();
+        self.live_bytes = (self.live_bytes + merged.bytes()).saturating_sub(before);
+        let until = (from + old.len()).min(t.chunks.len());
+        t.chunks.splice(from..until, [merged]);
+        cell.store(Arc::new(state.with_table(t)));
+    }
+}

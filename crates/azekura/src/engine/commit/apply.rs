@@ -1,0 +1,120 @@
+//! Putting a commit into the memtables, and making it visible.
+//!
+//! Small parts go to the table's active buffer, large ones become chunks of their own. Nothing shows before
+//! `publish` raises the visible number, or puts a new state in the place of the one there is.
+
+use super::guarded::Commit;
+use super::queue::Ready;
+use crate::base::codec::usize_of;
+use crate::base::error::Result;
+use crate::base::sync::{ArcSwap, CountedArc};
+use crate::engine::batch::BatchPart;
+use crate::engine::state::{ActiveBuf, State, TableState, publish};
+use crate::engine::tables::Names;
+use crate::memtable::pool::Pool;
+use crate::values::Segment;
+use std::sync::Arc;
+
+/// Where commits go: what readers see, and where chunks have their memory from.
+pub(super) struct Memtables<'a> {
+    pub(super) state: &'a ArcSwap<State>,
+    pub(super) names: &'a Names,
+    pub(super) pool: &'a Arc<Pool>,
+}
+
+impl Commit {
+    /// Puts a commit's parts into the memtables and makes them visible.
+    pub(super) fn apply(&mut self, to: &Memtables<'_>, seq: u64, ready: Vec<Ready>) -> Result<()> {
+        let mut next: Option<State> = None;
+        let state_now = to.state.load();
+        for part in ready {
+            match part {
+                Ready::Chunk(table, chunk) => {
+                    let state = next.get_or_insert_with(|| state_now.copy());
+                    let mut t = self.sealed(state.table(table)?, to.pool)?;
+                    t.push_chunk(chunk)?;
+                    self.live_bytes += t.live_bytes();
+                    state.tables.set(t);
+                }
+                Ready::Tables(created) if created.is_empty() => {}
+                Ready::Tables(created) => {
+                    let state = next.get_or_insert_with(|| state_now.copy());
+                    self.created = true;
+                    created.into_iter().for_each(|table| to.names.add_table(state, table));
+                }
+                Ready::Small(part) => {
+                    let active = self.active_for(&part, &state_now, &mut next, to.pool)?;
+                    self.insert(&active, seq, part);
+                }
+            }
+        }
+        publish(to.state, seq, next);
+        Ok(())
+    }
+
+    /// A table whose active buffer is sealed, so that something newer may come. Its bytes are not among the
+    /// live ones.
+    fn sealed(&mut self, table: &TableState, pool: &Arc<Pool>) -> Result<TableState> {
+        let mut t = TableState::clone(table);
+        self.live_bytes -= t.live_bytes().min(self.live_bytes);
+        if t.active.is_none() && t.chunks.is_empty() {
+            self.touched.push(t.id);
+            t.begin_memtable();
+        }
+        self.keep_spare(t.seal_active(pool)?);
+        self.chunk_added.push(t.id);
+        Ok(t)
+    }
+
+    /// The active buffer of a part's table, with room for the part. A new one goes to the state that comes
+    /// next.
+    fn active_for(
+        &mut self,
+        part: &BatchPart,
+        state_now: &State,
+        next: &mut Option<State>,
+        pool: &Arc<Pool>,
+    ) -> Result<CountedArc<ActiveBuf>> {
+        let (records, bytes) = (part.block.len(), part.block.bytes());
+        let table = next.as_ref().unwrap_or(state_now).table(part.table)?;
+        if let Some(active) = table.active.as_ref().filter(|a| a.list.fits(records, bytes)) {
+            return Ok(active.clone());
+        }
+        let was_full = table.active.is_some();
+        let mut t = self.sealed(table, pool)?;
+        if was_full {
+            t.active_is_full();
+        }
+        let active = self.new_active(usize_of(t.active_bytes), records, bytes);
+        t.active = Some(active.clone());
+        self.live_bytes += t.live_bytes();
+        next.get_or_insert_with(|| state_now.copy()).tables.set(t);
+        Ok(active)
+    }
+
+    /// Adds a part to an active buffer that has room for it.
+    fn insert(&mut self, active: &ActiveBuf, seq: u64, part: BatchPart) {
+        if !part.segments.is_empty() {
+            hold(&mut active.segments.lock(), part.segments);
+        }
+        let before = active.bytes();
+        let mut tmp = [0; 8];
+        for i in 0..part.block.len() {
+            let (key, tag) = (part.block.key(i, &mut tmp), part.block.tag(i));
+            // SAFETY: the commit lock is held (`self` is what it guards), so this is the only insert,
+            // and the last one happened before the lock was taken.
+            let fitted = unsafe { active.list.insert(key, seq, tag as u8, part.block.value(i)) };
+            debug_assert!(fitted, "`fits` promised room");
+        }
+        self.live_bytes += active.bytes() - before;
+    }
+}
+
+/// Adds segments to a list that holds each once.
+fn hold(list: &mut Vec<Arc<Segment>>, more: Vec<Arc<Segment>>) {
+    for segment in more {
+        if !list.iter().any(|s| Arc::ptr_eq(s, &segment)) {
+            list.push(segment);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The order of commits: conflicts with those since a snapshot, and the next number.
+
+use super::guarded::Commit;
+use crate::base::error::{Error, Result};
+use crate::engine::batch::Batch;
+use crate::engine::history::{ReadSet, conflict_error, own_error};
+use crate::engine::state::State;
+
+impl Commit {
+    /// Checks for conflicts and gives the commit its number.
+    pub(super) fn sequence(&mut self, state: &State, batch: &Batch) -> Result<u64> {
+        if let Some(reads) = &batch.reads {
+            self.check_reads(state, reads)?;
+        }
+        for part in &batch.parts {
+            state.table(part.table)?;
+        }
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        if batch.parts.iter().any(|p| !p.segments.is_empty()) {
+            self.large_bytes += batch.user_bytes;
+        }
+        if self.history.wanted() {
+            for part in &batch.parts {
+                let mut tmp = [0; 8];
+                let keys = (0..part.block.len()).map(|i| part.block.key(i, &mut tmp).to_vec()).collect();
+                self.history.record(seq, part.table, keys, part.ranges.clone());
+            }
+        }
+        Ok(seq)
+    }
+
+    fn check_reads(&self, state: &State, reads: &ReadSet) -> Result<()> {
+        match self.history.conflict(reads) {
+            None => Ok(()),
+            Some((table, seq)) => Err(conflict_with(state, reads, table, seq)),
+        }
+    }
+}
+
+#[cold]
+fn conflict_with(state: &State, reads: &ReadSet, table: u32, seq: u64) -> Error {
+    let name = state.table(table).map_or("", |t| &*t.name);
+    let is_own = reads.own.commits.iter().any(|own| own.contains(&seq));
+    if is_own { own_error(name) } else { conflict_error(name) }
+}

@@ -1,0 +1,64 @@
+//! A batch on its way: queued for the log, and made ready for the memtable.
+
+use crate::engine::batch::{Batch, BatchPart};
+use crate::engine::dials::Dials;
+use crate::engine::state::State;
+use crate::format::frame::{NewTable, write_new_table, write_part};
+use crate::log::{Log, segment_list};
+use crate::memtable::chunk::Chunk;
+use crate::memtable::pool::Pool;
+use std::sync::Arc;
+
+/// A chunk of this size is logged by reference: if a flush overtakes the log it is never copied.
+const BY_REFERENCE_BYTES_MIN: usize = 256 << 10;
+
+/// A part that is logged, and ready for the memtable.
+pub(super) enum Ready {
+    /// For the active buffer.
+    Small(BatchPart),
+    Chunk(u32, Arc<Chunk>),
+    Tables(Vec<NewTable>),
+}
+
+/// Queues a batch for the log and makes its parts ready for the memtable.
+pub(super) fn log_batch(log: &Log, state: &State, pool: &Arc<Pool>, seq: u64, batch: Batch) -> Vec<Ready> {
+    let bytes: usize = batch.parts.iter().map(|p| p.block.bytes()).sum();
+    let as_chunks = batch.parts.iter().any(|p| p.is_chunk(state.dials(p.table)));
+    let into_chunk = |p: BatchPart| (p.table, Arc::new(p.into_chunk(pool)));
+    if as_chunks && bytes >= BY_REFERENCE_BYTES_MIN && batch.created.is_empty() {
+        let chunks: Vec<(u32, Arc<Chunk>)> = batch.parts.into_iter().map(into_chunk).collect();
+        log.add_chunks(seq, chunks.clone());
+        return chunks.into_iter().map(|(table, chunk)| Ready::Chunk(table, chunk)).collect();
+    }
+    let large = batch.parts.iter().any(|p| !p.segments.is_empty());
+    log.add_small(seq, large, batch.created.len() + batch.parts.len(), |w| {
+        for table in &batch.created {
+            write_new_table(w, table);
+        }
+        for p in &batch.parts {
+            write_part(w, p.table, &segment_list(&p.segments), &p.ranges, &p.block);
+        }
+    });
+    let created = (!batch.created.is_empty()).then_some(Ready::Tables(batch.created));
+    let ready = |p: BatchPart| {
+        if as_chunks {
+            let (table, chunk) = into_chunk(p);
+            Ready::Chunk(table, chunk)
+        } else {
+            Ready::Small(p)
+        }
+    };
+    created.into_iter().chain(batch.parts.into_iter().map(ready)).collect()
+}
+
+/// The parts of a batch that recovery has read from the log, ready for the memtable.
+pub(super) fn recovered(pool: &Arc<Pool>, batch: Batch) -> Vec<Ready> {
+    let parts = batch.parts.into_iter().map(|p| {
+        if p.is_chunk(Dials::of(false)) {
+            Ready::Chunk(p.table, Arc::new(p.into_chunk(pool)))
+        } else {
+            Ready::Small(p)
+        }
+    });
+    std::iter::once(Ready::Tables(batch.created)).chain(parts).collect()
+}

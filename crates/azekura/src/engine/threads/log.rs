@@ -1,0 +1,61 @@
+//! The thread that writes the log when the eventual delay has passed. It looks after the other threads, too.
+
+use crate::base::error::Error;
+use crate::base::sync::Instant;
+use crate::engine::Engine;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// So much that waits for the log is a bulk.
+const LOG_BULK_BYTES: usize = 8 << 20;
+/// A log to which nothing was written for so long, and up to twice that, rests.
+const LOG_REST: Duration = Duration::from_millis(100);
+/// The eventual delay is watched in this many steps.
+const LOG_TICKS: u32 = 8;
+
+impl Engine {
+    pub(in crate::engine) fn log_loop(&self) {
+        let tick = (self.config.eventual_delay / LOG_TICKS).max(Duration::from_millis(1));
+        // Commits that were there then are late at the tick after the next.
+        let late = self.config.eventual_delay.saturating_sub(tick * 2);
+        let mut seen: VecDeque<(Instant, u64)> = VecDeque::new();
+        let mut took = Duration::ZERO;
+        let (mut looked, mut frames) = (Instant::now(), 0);
+        let mut begun = Instant::now();
+        let mut room_seen = begun;
+        self.keep_watch(&mut room_seen);
+        while !self.background.stopping() {
+            self.background.pause(LOG_REST.min(tick.saturating_sub(begun.elapsed())));
+            if looked.elapsed() >= LOG_REST {
+                (looked, frames) = (Instant::now(), self.log.vouch_at_rest(frames));
+                self.keep_watch(&mut room_seen);
+            }
+            if begun.elapsed() < tick {
+                continue;
+            }
+            let (now, newest) = (Instant::now(), self.state.load().visible());
+            seen.push_back((now, newest));
+            let mut due = 0;
+            while let Some(&(at, seq)) = seen.front()
+                && at.elapsed() >= late
+            {
+                due = seq;
+                seen.pop_front();
+            }
+            if due > self.log.durable_seq() && self.poison.check().is_ok() {
+                // A bulk's younger commits wait, for a flush under way may make their log needless. A few
+                // commits go along with those that are due, for one sync for all. Where syncs are slow, all
+                // commits do.
+                let all = took > tick || self.log.queued_bytes() < LOG_BULK_BYTES;
+                // A failure poisons the handle, which is how writers learn of it. Where there is no room for
+                // the log, a flush makes it needless. If that finds none either, both are tried again.
+                let synced = self.sync_until(if all { newest } else { due });
+                if matches!(synced, Err(Error::NoSpace { .. })) {
+                    let _later = self.rotate(&mut self.committer.lock());
+                }
+                took = now.elapsed();
+            }
+            begun = Instant::now();
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The threads that merge, one for each class of lengths. The last one does what idle time does, too.
+
+use super::{RETRY, lower_priority};
+use crate::base::sync::Instant;
+use crate::engine::Engine;
+use crate::engine::compaction::pick::{CLASSES, MergeJob, Sizes, pick, pick_idle};
+use crate::engine::state::{Level, TableState};
+use crate::engine::waste::Excess;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long nothing must have been committed before idle merges begin.
+const IDLE: Duration = Duration::from_millis(500);
+/// And before the file is brought down to what its records need.
+const TIDY: Duration = Duration::from_secs(1);
+/// A merge that fails again and again (a damaged page) is tried less and less often.
+const RETRY_DOUBLINGS: u32 = 8;
+/// But what found no room earlier is tried at once, if there is this part more of it.
+const MORE_ROOM_PART: u64 = 4;
+
+impl Engine {
+    pub(in crate::engine) fn merge_loop(&self, class: usize) {
+        lower_priority(4 * class as i32 + 8);
+        let mut failures = 0u32;
+        let mut tidied = [0; 4];
+        let mut quiet = (self.counters.commits.load(Ordering::Relaxed), Instant::now());
+        while !self.background.stopping() {
+            let commits = self.counters.commits.load(Ordering::Relaxed);
+            if commits != quiet.0 {
+                quiet = (commits, Instant::now());
+            }
+            let idle = class == CLASSES - 1 && quiet.1.elapsed() >= IDLE;
+            let failed = match self.take_job(class, idle) {
+                Some(job) => {
+                    let done = self.run_job(job);
+                    self.background.end_merge(class);
+                    self.note_levels();
+                    Some(done.is_err())
+                }
+                None => {
+                    let mut failed = None;
+                    let due = idle && quiet.1.elapsed() >= TIDY && tidied != self.file_mark();
+                    if due && self.poison.check().is_ok() {
+                        let is_quiet = || self.counters.commits.load(Ordering::Relaxed) == quiet.0;
+                        // What fails here is tried again, and is nobody's loss.
+                        failed = Some(self.tidy(class, is_quiet).is_err());
+                        if failed == Some(false) && is_quiet() {
+                            tidied = self.file_mark();
+                        }
+                    }
+                    let mut work = self.background.lock();
+                    if !self.background.stopping() {
+                        self.background.wait(&mut work, Duration::from_millis(100));
+                    }
+                    failed
+                }
+            };
+            match failed {
+                None => {}
+                Some(false) => failures = 0,
+                Some(true) if self.poison.check().is_err() => return,
+                Some(true) => {
+                    failures += 1;
+                    let room = self.room.bytes();
+                    let is_as_full = || self.room.bytes() <= room.saturating_add(room / MORE_ROOM_PART);
+                    self.background.pause_while(RETRY * (1 << failures.min(RETRY_DOUBLINGS)), is_as_full);
+                }
+            }
+        }
+    }
+
+    fn take_job(&self, class: usize, idle: bool) -> Option<MergeJob> {
+        let mut work = self.background.lock();
+        // Looked at under the lock, so that what is picked is not replaced before it is busy.
+        let state = self.state.load_full();
+        if work.turns.are_paused() || self.poison.check().is_err() {
+            return None;
+        }
+        let sizes = self.sizes();
+        let busy = |l: &Arc<Level>| work.turns.is_busy(l);
+        let job = state.tables.with_runs().find_map(|t| pick(t, class, &sizes, busy)).or_else(|| {
+            state.tables.with_runs().find_map(|t| if idle { pick_idle(t, false, busy) } else { None })
+        })?;
+        work.turns.begin(class, &job);
+        Some(job)
+    }
+
+    /// By what merges are picked here.
+    fn sizes(&self) -> Sizes {
+        Sizes { flush_bytes: self.flush_bytes(), few_runs: self.room.is_tight() }
+    }
+
+    /// Whether a class has a merge to do, or idle time has one, whatever others are at.
+    pub(in crate::engine) fn has_job(&self, class: usize, idle: bool) -> bool {
+        let (sizes, state) = (self.sizes(), self.state.load());
+        let due = |t: &Arc<TableState>| {
+            pick(t, class, &sizes, |_| false).is_some() || idle && pick_idle(t, false, |_| false).is_some()
+        };
+        state.tables.with_runs().any(due)
+    }
+
+    /// What a table has to do with an excess, unless others are at work on it.
+    pub(in crate::engine) fn take_excess(
+        &self,
+        class: usize,
+        excess: &Excess,
+        table: u32,
+    ) -> Option<MergeJob> {
+        let mut work = self.background.lock();
+        let job = excess.job(self.state.load().table(table).ok()?)?;
+        if work.turns.are_paused() || job.inputs.iter().any(|l| work.turns.is_busy(l)) {
+            return None;
+        }
+        work.turns.begin(class, &job);
+        Some(job)
+    }
+
+    pub(in crate::engine) fn note_levels(&self) {
+        let most = self.state.load().tables.with_runs().map(|t| t.levels.len()).max().unwrap_or(0);
+        self.pace.set_levels(most);
+    }
+}
