@@ -75,7 +75,7 @@ pub use api::{CheckReport, Db, Durability, LevelStats, Options, ShrinkReport, St
 pub use base::error::{Error, Result};
 pub use base::key::TableKind;
 pub use base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
-pub use cursor::{Cursor, LazyValue, Records};
+pub use cursor::{Cursor, KeyRange, LazyValue, Records};
 pub use engine::Progress;
 pub use salvage::{SalvageReport, SalvagedTable, salvage, salvage_on};
 pub use txn::{Isolation, ReadTxn, Savepoint, ValueRef, WriteOptions, WriteTxn};

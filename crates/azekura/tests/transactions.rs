@@ -8,7 +8,6 @@ use azekura::{
     Db, Durability, Error, Isolation, Options, ReadTxn, Result, Table, TableKind, WriteOptions, WriteTxn,
 };
 use common::Rng;
-use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::scope;
 use std::time::Duration;
@@ -125,7 +124,7 @@ fn phantoms_conflict_and_others_do_not() {
     let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.put_many((0..100u8).map(|i| ([i], [i]))).unwrap();
     let read = |txn: &mut WriteTxn| {
-        let mut cursor = txn.range(&t, Bound::Included(&[10]), Bound::Excluded(&[20])).unwrap();
+        let mut cursor = txn.range(&t, [10]..[20]).unwrap();
         while cursor.next().unwrap().is_some() {}
         txn.put(&t, &[200], b"").unwrap();
     };
@@ -134,11 +133,11 @@ fn phantoms_conflict_and_others_do_not() {
         (&|| t.put(&[10], b"x"), true),
         (&|| t.put(&[19, 1], b"x"), true),
         (&|| t.remove(&[15]), true),
-        (&|| t.remove_range(Bound::Included(&[19]), Bound::Unbounded), true),
+        (&|| t.remove_range([19]..), true),
         (&|| t.put_many((0..100u8).map(|i| ([i], [1]))), true),
         (&|| t.put(&[20], b"x"), false),
         (&|| t.put(&[9, 9], b"x"), false),
-        (&|| t.remove_range(Bound::Included(&[0]), Bound::Excluded(&[10])), false),
+        (&|| t.remove_range([0]..[10]), false),
         (&|| t.put_many((20..120u8).map(|i| ([i], [1]))), false),
     ];
     for (n, (change, meets)) in changes.into_iter().enumerate() {
@@ -227,7 +226,7 @@ fn a_snapshot_begins_with_its_transaction_and_a_serializable_one_with_its_first_
         // A range that was removed without looking.
         if t.kind() == TableKind::Ordered {
             let mut ranging = snapshot_isolation(db);
-            ranging.remove_range(t, Bound::Included(b"a"), Bound::Excluded(b"b")).unwrap();
+            ranging.remove_range(t, "a".."b").unwrap();
             t.put(b"a", b"y").unwrap();
             assert!(conflicts(ranging.commit()));
         }

@@ -2,13 +2,12 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::key::{KeyBuf, TableKind};
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, KeyRange};
 use crate::engine::{Batch, BatchPart, Table, within};
 use crate::format::block::Tag;
 use crate::txn::get::lookup;
 use crate::txn::{ValueRef, WriteTxn, check_key};
 use crate::values::ahead::ReadAhead;
-use std::ops::Bound;
 
 impl Table {
     /// The table's name; empty if it was dropped.
@@ -28,7 +27,8 @@ impl Table {
     /// # Errors
     /// As [`get`](Table::get).
     #[inline]
-    pub fn get_with<T>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+    pub fn get_with<T>(&self, key: impl AsRef<[u8]>, f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        let key = key.as_ref();
         let engine = &self.db.engine;
         let state = engine.state.load();
         // After the state is at hand: what it reads stays its own though somebody closes the database
@@ -48,7 +48,7 @@ impl Table {
     ///
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped, `Closed`, `Forked`.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_with(key, <[u8]>::to_vec)
     }
 
@@ -57,7 +57,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`get`](Table::get).
-    pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+    pub fn get_into(&self, key: impl AsRef<[u8]>, out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
         Ok(self.get_with(key, |v| out.extend_from_slice(v))?.is_some())
     }
@@ -66,7 +66,8 @@ impl Table {
     ///
     /// # Errors
     /// As [`get`](Table::get).
-    pub fn get_ref(&self, key: &[u8]) -> Result<Option<ValueRef<'static>>> {
+    pub fn get_ref(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueRef<'static>>> {
+        let key = key.as_ref();
         let engine = &self.db.engine;
         let state = engine.state.load_full();
         engine.life.check()?;
@@ -108,7 +109,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`get`](Table::get).
-    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get_with(key, |_| ())?.is_some())
     }
 
@@ -116,7 +117,8 @@ impl Table {
     ///
     /// # Errors
     /// `TooLarge`, `ReadOnly`, `NoSpace`, `Io`, `Poisoned`, `NoSuchTable`, `Closed`, `Forked`.
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         if value.len() >= self.db.engine.config.large_value_bytes {
             let mut w = self.db.write();
@@ -156,7 +158,8 @@ impl Table {
     ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn remove(&self, key: &[u8]) -> Result<()> {
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
         check_key(key)?;
         self.commit_one(key, Tag::Tombstone, &[])
     }
@@ -177,7 +180,8 @@ impl Table {
     ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn add(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+    pub fn add(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         self.retry(|w| w.add(self, key, value))
     }
 
@@ -185,7 +189,8 @@ impl Table {
     ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn replace(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+    pub fn replace(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         self.retry(|w| w.replace(self, key, value))
     }
 
@@ -193,7 +198,8 @@ impl Table {
     ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn append(&self, key: &[u8], suffix: &[u8]) -> Result<()> {
+    pub fn append(&self, key: impl AsRef<[u8]>, suffix: impl AsRef<[u8]>) -> Result<()> {
+        let (key, suffix) = (key.as_ref(), suffix.as_ref());
         self.retry(|w| w.append(self, key, suffix))
     }
 
@@ -201,7 +207,8 @@ impl Table {
     ///
     /// # Errors
     /// `WrongType` if the value has not eight bytes; as [`put`](Table::put).
-    pub fn increment(&self, key: &[u8], delta: i64) -> Result<i64> {
+    pub fn increment(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
+        let key = key.as_ref();
         self.retry(|w| w.increment(self, key, delta))
     }
 
@@ -210,7 +217,13 @@ impl Table {
     ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn compare_and_swap(&self, key: &[u8], expected: Option<&[u8]>, new: Option<&[u8]>) -> Result<bool> {
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool> {
+        let key = key.as_ref();
         self.retry(|w| w.compare_and_swap(self, key, expected, new))
     }
 
@@ -220,7 +233,12 @@ impl Table {
     /// # Errors
     /// As [`put`](Table::put); `Invalid` if `f` has itself committed a change to the key, be it by the delete
     /// of a range.
-    pub fn update(&self, key: &[u8], mut f: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>) -> Result<()> {
+    pub fn update(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut f: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<()> {
+        let key = key.as_ref();
         let engine = &*self.db.engine;
         self.retry(|w| {
             let (done, own) = within::watch(engine, || w.update(self, key, &mut f));
@@ -233,17 +251,18 @@ impl Table {
     ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn take(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        let key = key.as_ref();
         self.retry(|w| w.take(self, key))
     }
 
-    /// Removes all keys between two bounds. Ordered tables only.
+    /// Removes all keys of a range. Ordered tables only.
     ///
     /// # Errors
     /// `WrongType` for a hash table; as [`put`](Table::put).
-    pub fn remove_range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
+    pub fn remove_range(&self, range: impl KeyRange) -> Result<()> {
         let mut w = self.db.write();
-        w.remove_range(self, start, end)?;
+        w.remove_range(self, range)?;
         w.commit()
     }
 
@@ -281,19 +300,19 @@ impl Table {
         self.cursor()
     }
 
-    /// A cursor over the keys between two bounds. Ordered tables only.
+    /// A cursor over the keys of a range, before its first record. Ordered tables only.
     ///
     /// # Errors
     /// `WrongType` for a hash table; as [`get`](Table::get).
-    pub fn range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<Cursor> {
-        self.db.read().range(self, start, end)
+    pub fn range(&self, range: impl KeyRange) -> Result<Cursor> {
+        self.db.read().range(self, range)
     }
 
     /// A cursor over the keys that begin with `prefix`. Ordered tables only.
     ///
     /// # Errors
     /// As [`range`](Table::range).
-    pub fn prefix(&self, prefix: &[u8]) -> Result<Cursor> {
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Cursor> {
         self.db.read().prefix(self, prefix)
     }
 }

@@ -12,10 +12,12 @@
 //! second.
 
 mod limits;
+mod range;
 mod source;
 mod value;
 
 pub(crate) use limits::Limits;
+pub use range::KeyRange;
 pub use value::LazyValue;
 
 use crate::base::error::{Error, Result};
@@ -170,12 +172,12 @@ impl Cursor {
     ///
     /// # Errors
     /// `WrongType` for a hash table.
-    pub fn seek(&mut self, key: &[u8]) -> Result<()> {
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         if self.kind != TableKind::Ordered {
             return Err(Error::WrongType { detail: "a hash table has no order to seek in".into() });
         }
         self.at.clear();
-        self.at.extend_from_slice(key);
+        self.at.extend_from_slice(key.as_ref());
         self.send(CursorPosition::Before);
         Ok(())
     }

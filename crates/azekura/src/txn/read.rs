@@ -6,7 +6,7 @@ use super::snapshot::Snapshot;
 use crate::base::error::Result;
 use crate::base::fault::fault;
 use crate::base::key::{KeyBuf, SortKey, TableKind};
-use crate::cursor::{Cursor, Limits};
+use crate::cursor::{Cursor, KeyRange, Limits};
 use crate::engine::Engine;
 use crate::engine::state::{State, TableState};
 use crate::engine::{Db, Table};
@@ -15,7 +15,6 @@ use crate::run::{HeldPage, Hit, Run};
 use crate::values::LargeValue;
 use crate::values::ahead::ReadAhead;
 use std::cell::{Cell, RefCell};
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// A consistent view of every table as of the moment it was begun. It blocks nobody and nobody
@@ -86,7 +85,7 @@ impl ReadTxn {
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped or made later,
     /// `Invalid` if it is of another database, `Closed`, `Forked`.
-    pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_with(table, key, <[u8]>::to_vec)
     }
 
@@ -95,7 +94,7 @@ impl ReadTxn {
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get).
-    pub fn get_into(&self, table: &Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+    pub fn get_into(&self, table: &Table, key: impl AsRef<[u8]>, out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
         Ok(self.get_with(table, key, |v| out.extend_from_slice(v))?.is_some())
     }
@@ -105,7 +104,8 @@ impl ReadTxn {
     /// # Errors
     /// As [`get`](ReadTxn::get).
     #[inline]
-    pub fn get_ref(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
+    pub fn get_ref(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<ValueRef<'_>>> {
+        let key = key.as_ref();
         let t = self.state_of(table)?;
         let mut buf = KeyBuf::new();
         let give = |tag, slot: FoundValue<'_>| match tag {
@@ -129,7 +129,8 @@ impl ReadTxn {
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get).
-    pub fn contains(&self, table: &Table, key: &[u8]) -> Result<bool> {
+    pub fn contains(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
         let mut buf = KeyBuf::new();
         let t = self.snapshot.newer(self.state_of(table)?, self.engine())?;
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
@@ -142,7 +143,13 @@ impl ReadTxn {
     /// # Errors
     /// As [`get`](ReadTxn::get).
     #[inline]
-    pub fn get_with<T>(&self, table: &Table, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+    pub fn get_with<T>(
+        &self,
+        table: &Table,
+        key: impl AsRef<[u8]>,
+        f: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        let key = key.as_ref();
         let t = self.state_of(table)?;
         if let Some((_, place)) = self.follow_hint(t, key)? {
             // Taken out while `f` runs, for `f` may read from this transaction too.
@@ -277,22 +284,22 @@ impl ReadTxn {
         self.limited(table, Limits::none())
     }
 
-    /// A cursor over the keys between two bounds, before its first record. Ordered tables only.
+    /// A cursor over the keys of a range, before its first record. Ordered tables only.
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get); `WrongType` for a hash table.
-    pub fn range(&self, table: &Table, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<Cursor> {
+    pub fn range(&self, table: &Table, range: impl KeyRange) -> Result<Cursor> {
         table.expect_ordered("a range")?;
-        self.limited(table, Limits::range(start, end))
+        self.limited(table, Limits::range(range.start(), range.end()))
     }
 
     /// A cursor over the keys that begin with `prefix`. Ordered tables only.
     ///
     /// # Errors
     /// As [`range`](ReadTxn::range).
-    pub fn prefix(&self, table: &Table, prefix: &[u8]) -> Result<Cursor> {
+    pub fn prefix(&self, table: &Table, prefix: impl AsRef<[u8]>) -> Result<Cursor> {
         table.expect_ordered("a prefix")?;
-        self.limited(table, Limits::prefix(prefix))
+        self.limited(table, Limits::prefix(prefix.as_ref()))
     }
 
     /// How many records the table has. Cheap where its runs do not overlap, else a scan.

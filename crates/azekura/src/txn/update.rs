@@ -9,7 +9,8 @@ impl WriteTxn {
     ///
     /// # Errors
     /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
-    pub fn add(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<bool> {
+    pub fn add(&mut self, table: &Table, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         let absent = !self.contains(table, key)?;
         if absent {
@@ -22,7 +23,8 @@ impl WriteTxn {
     ///
     /// # Errors
     /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
-    pub fn replace(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<bool> {
+    pub fn replace(&mut self, table: &Table, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         let present = self.contains(table, key)?;
         if present {
@@ -35,7 +37,8 @@ impl WriteTxn {
     ///
     /// # Errors
     /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
-    pub fn append(&mut self, table: &Table, key: &[u8], suffix: &[u8]) -> Result<()> {
+    pub fn append(&mut self, table: &Table, key: impl AsRef<[u8]>, suffix: impl AsRef<[u8]>) -> Result<()> {
+        let (key, suffix) = (key.as_ref(), suffix.as_ref());
         check_key(key)?;
         let mut value = self.get(table, key)?.unwrap_or_default();
         value.extend_from_slice(suffix);
@@ -48,7 +51,8 @@ impl WriteTxn {
     /// # Errors
     /// `WrongType` if the value has not eight bytes; as [`put`](WriteTxn::put) and
     /// [`get`](WriteTxn::get).
-    pub fn increment(&mut self, table: &Table, key: &[u8], delta: i64) -> Result<i64> {
+    pub fn increment(&mut self, table: &Table, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
+        let key = key.as_ref();
         check_key(key)?;
         let old = match self.with(table, key, |v| <[u8; 8]>::try_from(v).map_err(|_| v.len()))? {
             None => 0,
@@ -71,10 +75,11 @@ impl WriteTxn {
     pub fn compare_and_swap(
         &mut self,
         table: &Table,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<bool> {
+        let key = key.as_ref();
         check_key(key)?;
         let equal = self.with(table, key, |v| expected == Some(v))?.unwrap_or(expected.is_none());
         if equal {
@@ -97,9 +102,10 @@ impl WriteTxn {
     pub fn update(
         &mut self,
         table: &Table,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         f: impl FnOnce(Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> Result<()> {
+        let key = key.as_ref();
         check_key(key)?;
         let old = self.get(table, key)?;
         let new = f(old.as_deref());
@@ -110,7 +116,8 @@ impl WriteTxn {
     ///
     /// # Errors
     /// As [`get`](WriteTxn::get).
-    pub fn take(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn take(&mut self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        let key = key.as_ref();
         check_key(key)?;
         let old = self.get(table, key)?;
         if old.is_some() {

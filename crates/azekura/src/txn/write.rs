@@ -8,11 +8,11 @@ use crate::base::error::{Error, Result};
 use crate::base::hash::mix;
 use crate::base::key::{KeyBuf, SortKey, TableKind};
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::cursor::{Cursor, Limits};
+use crate::cursor::{Cursor, KeyRange, Limits};
 use crate::engine::{Batch, OwnCommits, ReadSet, Reads, key_mark};
 use crate::engine::{Db, Durability, Table};
 use crate::format::block::Tag;
-use crate::format::ranges::Range as KeyRange;
+use crate::format::ranges;
 use crate::memtable::chunk::Chunk;
 use std::collections::HashMap;
 use std::ops::{Bound, Range};
@@ -208,7 +208,8 @@ impl WriteTxn {
     /// `TooLarge`, `ReadOnly`, `NoSuchTable` if the table was dropped, `Invalid` if it is of another
     /// database, `Closed`, `Forked`, or what storing a large value meets.
     #[inline]
-    pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
+    pub fn put(&mut self, table: &Table, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         if value.len() >= self.db.engine.config.large_value_bytes {
             return self.put_large(table, key, value);
@@ -255,24 +256,26 @@ impl WriteTxn {
     ///
     /// # Errors
     /// As [`put`](WriteTxn::put).
-    pub fn remove(&mut self, table: &Table, key: &[u8]) -> Result<()> {
+    pub fn remove(&mut self, table: &Table, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
         check_key(key)?;
         self.write(table, key, Tag::Tombstone, &[])
     }
 
-    /// Removes all keys between two bounds. Ordered tables only. It costs the same however many
+    /// Removes all keys of a range. Ordered tables only. It costs the same however many
     /// there are.
     ///
     /// # Errors
     /// `WrongType` for a hash table; as [`put`](WriteTxn::put).
-    pub fn remove_range(&mut self, table: &Table, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
+    pub fn remove_range(&mut self, table: &Table, range: impl KeyRange) -> Result<()> {
         table.expect_ordered("a range")?;
+        let (start, end) = (range.start(), range.end());
         for bound in [start, end] {
             if let Bound::Included(k) | Bound::Excluded(k) = bound {
                 check_key(k)?;
             }
         }
-        let range = KeyRange::between(start, end);
+        let range = ranges::Range::between(start, end);
         let buffer = self.buffer(table)?;
         if !range.is_empty() {
             buffer.remove_range(range);
@@ -285,7 +288,7 @@ impl WriteTxn {
     /// # Errors
     /// As [`remove`](WriteTxn::remove).
     pub fn clear(&mut self, table: &Table) -> Result<()> {
-        self.buffer(table)?.remove_range(KeyRange { start: Vec::new(), end: None });
+        self.buffer(table)?.remove_range(ranges::Range { start: Vec::new(), end: None });
         Ok(())
     }
 
@@ -322,17 +325,17 @@ impl WriteTxn {
     ///
     /// # Errors
     /// As [`ReadTxn::get`].
-    pub fn get(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.with(table, key, <[u8]>::to_vec)
+    pub fn get(&mut self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.with(table, key.as_ref(), <[u8]>::to_vec)
     }
 
     /// Replaces the contents of `out` by the value of a key; false if there is none.
     ///
     /// # Errors
     /// As [`ReadTxn::get`].
-    pub fn get_into(&mut self, table: &Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+    pub fn get_into(&mut self, table: &Table, key: impl AsRef<[u8]>, out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
-        Ok(self.with(table, key, |v| out.extend_from_slice(v))?.is_some())
+        Ok(self.with(table, key.as_ref(), |v| out.extend_from_slice(v))?.is_some())
     }
 
     /// The values of several keys, in their order.
@@ -347,8 +350,8 @@ impl WriteTxn {
     ///
     /// # Errors
     /// As [`ReadTxn::get`].
-    pub fn contains(&mut self, table: &Table, key: &[u8]) -> Result<bool> {
-        Ok(self.with(table, key, |_| ())?.is_some())
+    pub fn contains(&mut self, table: &Table, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.with(table, key.as_ref(), |_| ())?.is_some())
     }
 
     /// A cursor over the table as this transaction sees it now; later writes are not in it.
@@ -359,22 +362,22 @@ impl WriteTxn {
         self.limited(table, Limits::none())
     }
 
-    /// A cursor over the keys between two bounds. Ordered tables only.
+    /// A cursor over the keys of a range. Ordered tables only.
     ///
     /// # Errors
     /// As [`ReadTxn::range`].
-    pub fn range(&mut self, table: &Table, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<Cursor> {
+    pub fn range(&mut self, table: &Table, range: impl KeyRange) -> Result<Cursor> {
         table.expect_ordered("a range")?;
-        self.limited(table, Limits::range(start, end))
+        self.limited(table, Limits::range(range.start(), range.end()))
     }
 
     /// A cursor over the keys that begin with `prefix`. Ordered tables only.
     ///
     /// # Errors
     /// As [`ReadTxn::range`].
-    pub fn prefix(&mut self, table: &Table, prefix: &[u8]) -> Result<Cursor> {
+    pub fn prefix(&mut self, table: &Table, prefix: impl AsRef<[u8]>) -> Result<Cursor> {
         table.expect_ordered("a prefix")?;
-        self.limited(table, Limits::prefix(prefix))
+        self.limited(table, Limits::prefix(prefix.as_ref()))
     }
 
     /// How many records the table has as this transaction sees it.

@@ -205,7 +205,7 @@ pub fn random_walk(mut reader: Reader<'_>, t: &Table, family: &Family, model: &M
         _ => {
             let (start, end) = (random_bound(a, rng), random_bound(b, rng));
             let (s, e) = (as_bound(&start), as_bound(&end));
-            let cursor = each!(&mut reader, t, range(s, e));
+            let cursor = each!(&mut reader, t, range((s, e)));
             (cursor, Box::new(move |k| above(k, as_bound(&start)) && below(k, as_bound(&end))))
         }
     };

@@ -197,7 +197,7 @@ fn remove_range(w: Writer<'_>, t: &Table, family: &Family, model: &mut Map, rng:
     }
     let (start, end) = (random_bound(a, rng), random_bound(b, rng));
     let (start, end) = (as_bound(&start), as_bound(&end));
-    let done = each!(w, t, remove_range(start, end));
+    let done = each!(w, t, remove_range((start, end)));
     if t.kind() == TableKind::Hash {
         assert!(matches!(done, Err(Error::WrongType { .. })), "remove_range of a hash table gave {done:?}");
         return "no remove_range".into();
