@@ -159,12 +159,115 @@ fn phantoms_conflict_and_others_do_not() {
     assert!(conflicts(counting.commit()));
 }
 
+/// Whoever looks at an end depends on what is there and beyond it, and on nothing else.
+#[test]
+fn the_ends_of_a_table_are_read_as_far_as_their_records() {
+    let looks: [fn(&mut WriteTxn, &Table); 4] = [
+        |txn, t| drop(txn.first(t).unwrap()),
+        |txn, t| drop(txn.pop_first(t).unwrap()),
+        |txn, t| drop(txn.last(t).unwrap()),
+        |txn, t| drop(txn.pop_last(t).unwrap()),
+    ];
+    for (n, look) in looks.into_iter().enumerate() {
+        for key in ["a", "b", "c", "v", "w", "x"] {
+            let db = open(Options::new());
+            let t = db.create_table("t", TableKind::Ordered).unwrap();
+            t.put_many([("b", "1"), ("w", "2")]).unwrap();
+            let mut txn = db.write();
+            look(&mut txn, &t);
+            txn.put(&t, "m", "").unwrap();
+            t.put(key, "other").unwrap();
+            let meets = if n < 2 { key <= "b" } else { key >= "w" };
+            assert_eq!(conflicts(txn.commit()), meets, "look {n}, then a put of {key}");
+        }
+    }
+}
+
+/// What `f` has refused is removed only if it is still what `f` has seen; what is beside it does not matter.
+#[test]
+fn retain_removes_what_it_was_shown() {
+    everywhere(|_, t| {
+        let mut calls = 0;
+        let gone = t.retain(.., |key, value| {
+            calls += 1;
+            if calls == 1 {
+                t.put("b", "changed").unwrap();
+                t.put("d", "new").unwrap();
+            }
+            key == b"a" || value != b"2"
+        });
+        assert_eq!(gone.unwrap(), 0, "the second look has seen the change");
+        assert_eq!(calls, 3 + 4);
+        let mut calls = 0;
+        let gone = t.retain(.., |key, _| {
+            calls += 1;
+            t.put("a", "changed").unwrap();
+            key != b"c"
+        });
+        assert_eq!((gone.unwrap(), calls), (1, 4), "a change of what stays is no conflict");
+        assert_eq!((t.count().unwrap(), t.contains("c").unwrap()), (3, false));
+    });
+}
+
+#[test]
+fn bounds_over_the_limit_of_keys_are_refused() {
+    let db = open(Options::new());
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    t.put("a", "1").unwrap();
+    let long = vec![0; azekura::KEY_BYTES_MAX + 1];
+    let refused = [
+        t.remove_range(&long..),
+        t.retain(&long.., |_, _| false).map(|_| ()),
+        t.drain(&long..).map(|_| ()),
+        t.drain(..&long).map(|_| ()),
+    ];
+    for (n, refused) in refused.into_iter().enumerate() {
+        assert!(matches!(refused, Err(Error::TooLarge { what: "key", .. })), "{n}: {refused:?}");
+    }
+    assert_eq!(t.count().unwrap(), 1);
+}
+
+#[test]
+fn what_several_take_at_once_each_gets_once() {
+    let db = open(Options::new().durability(Durability::Eventual));
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    let taken = std::sync::Mutex::new(Vec::new());
+    let (filled, number) = (AtomicBool::new(false), |key: &[u8]| u16::from_be_bytes(key.try_into().unwrap()));
+    scope(|s| {
+        for n in 0..3 {
+            let (t, taken, filled) = (&t, &taken, &filled);
+            s.spawn(move || {
+                let mut mine = Vec::new();
+                loop {
+                    // Before the look: what is put after it may be missed.
+                    let is_last = filled.load(Ordering::SeqCst);
+                    let before = mine.len();
+                    match n {
+                        0 => mine.extend(t.pop_first().unwrap().map(|r| number(&r.0))),
+                        1 => mine.extend(t.pop_last().unwrap().map(|r| number(&r.0))),
+                        _ => mine.extend(t.drain(..).unwrap().map(|r| number(&r.unwrap().0))),
+                    }
+                    if is_last && mine.len() == before {
+                        break;
+                    }
+                }
+                taken.lock().unwrap().extend(mine);
+            });
+        }
+        (0..2000u16).for_each(|i| t.put(i.to_be_bytes(), "job").unwrap());
+        filled.store(true, Ordering::SeqCst);
+    });
+    let mut taken = taken.into_inner().unwrap();
+    taken.sort_unstable();
+    assert_eq!(taken, (0..2000).collect::<Vec<_>>());
+}
+
 #[test]
 fn those_who_only_write_never_conflict() {
     everywhere(|db, t| {
         let mut one = db.write();
         let mut two = db.write();
-        let mut reader = db.write();
+        let reader = db.write();
         reader.get(t, b"c").unwrap();
         for (txn, value) in [(&mut one, b"1"), (&mut two, b"2")] {
             txn.put(t, b"a", value).unwrap();
@@ -236,7 +339,7 @@ fn a_snapshot_begins_with_its_transaction_and_a_serializable_one_with_its_first_
 #[test]
 fn a_transaction_reads_one_moment() {
     everywhere(|db, t| {
-        let mut txn = db.write();
+        let txn = db.write();
         assert_eq!(txn.get(t, b"a").unwrap().unwrap(), b"1");
         t.put_many([(b"a", b"9"), (b"b", b"9"), (b"c", b"9")]).unwrap();
         db.flush().unwrap();

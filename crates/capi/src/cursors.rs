@@ -115,7 +115,7 @@ pub unsafe extern "C" fn azk_write_cursor(
     let c = unsafe { Caller::trusted() };
     made(c, out, || {
         let span = c.span(from, to)?;
-        let (mut write, table) = (owned(write)?, shared(table)?);
+        let (write, table) = (owned(write)?, shared(table)?);
         if span.is_whole() {
             Ok(write.txn.cursor(&table)?)
         } else {
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn azk_write_prefix_cursor(
     let c = unsafe { Caller::trusted() };
     made(c, out, || {
         let prefix = c.bytes(prefix, prefix_len, "prefix")?;
-        let (mut write, table) = (owned(write)?, shared(table)?);
+        let (write, table) = (owned(write)?, shared(table)?);
         Ok(write.txn.prefix(&table, prefix)?)
     })
 }

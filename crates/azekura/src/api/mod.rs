@@ -3,6 +3,7 @@
 mod check;
 mod db;
 mod options;
+mod ranges;
 mod stats;
 mod table;
 mod transact;

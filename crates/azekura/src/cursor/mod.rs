@@ -13,11 +13,14 @@
 
 mod limits;
 mod range;
+mod records;
 mod source;
 mod value;
 
 pub(crate) use limits::Limits;
 pub use range::KeyRange;
+pub use records::Records;
+pub(crate) use records::Way;
 pub use value::LazyValue;
 
 use crate::base::error::{Error, Result};
@@ -32,7 +35,7 @@ use std::sync::Arc;
 use value::{Reader, Sources};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Direction {
+pub(crate) enum Direction {
     Forward,
     Backward,
 }
@@ -44,6 +47,14 @@ impl Direction {
         match self {
             Direction::Forward => Ordering::Less,
             Direction::Backward => Ordering::Greater,
+        }
+    }
+
+    /// The other way.
+    fn reverse(self) -> Direction {
+        match self {
+            Direction::Forward => Direction::Backward,
+            Direction::Backward => Direction::Forward,
         }
     }
 
@@ -116,7 +127,18 @@ pub struct Cursor {
     any_ranges: bool,
     failed: Option<Error>,
     db: Db,
+    view: View,
+}
+
+/// What a cursor walks over.
+#[derive(Clone)]
+struct View {
+    /// The sources borrow from it.
     _state: Arc<State>,
+    table: Arc<TableState>,
+    seq: u64,
+    /// The writes of the transaction whose cursor it is.
+    own: Option<Arc<Chunk>>,
 }
 
 impl Cursor {
@@ -128,8 +150,13 @@ impl Cursor {
         own: Option<Arc<Chunk>>,
         limits: Limits,
     ) -> Result<Cursor> {
+        Cursor::over(db, View { _state: state, table, seq, own }, limits)
+    }
+
+    fn over(db: Db, view: View, limits: Limits) -> Result<Cursor> {
+        let (table, seq) = (&view.table, view.seq);
         let mut sources = Vec::new();
-        sources.extend(own.map(CursorSource::chunk));
+        sources.extend(view.own.clone().map(CursorSource::chunk));
         if let Some(active) = table.active.as_ref().filter(|a| !a.list.is_empty()) {
             sources.push(CursorSource::active(active.clone(), seq));
         }
@@ -153,8 +180,13 @@ impl Cursor {
             any_ranges,
             failed: None,
             db,
-            _state: state,
+            view,
         })
+    }
+
+    /// Another one over the same records, before the first of them.
+    fn twin(&self) -> Result<Cursor> {
+        Cursor::over(self.db.clone(), self.view.clone(), self.limits.clone())
     }
 
     /// Goes before the first record.
@@ -269,11 +301,6 @@ impl Cursor {
     fn fail(&mut self, e: Error) -> Result<bool> {
         self.failed = Some(e.clone());
         Err(e)
-    }
-
-    /// As an iterator over copies of the records from here on.
-    pub fn owned(self) -> Records {
-        Records { cursor: self, failed: false }
     }
 
     /// Counts the records from here on.
@@ -401,29 +428,5 @@ impl Cursor {
             rank += 1;
         }
         self.order[rank] = moved;
-    }
-}
-
-/// An iterator over copies of a cursor's records.
-pub struct Records {
-    cursor: Cursor,
-    failed: bool,
-}
-
-impl Iterator for Records {
-    type Item = Result<(Vec<u8>, Vec<u8>)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let copy = |(key, value): (&[u8], LazyValue<'_>)| Ok((key.to_vec(), value.bytes()?.to_vec()));
-        match self.cursor.next().and_then(|record| record.map(copy).transpose()) {
-            Ok(record) => record.map(Ok),
-            Err(e) => {
-                self.failed = true;
-                Some(Err(e))
-            }
-        }
     }
 }

@@ -6,7 +6,7 @@ use super::snapshot::Snapshot;
 use crate::base::error::Result;
 use crate::base::fault::fault;
 use crate::base::key::{KeyBuf, SortKey, TableKind};
-use crate::cursor::{Cursor, KeyRange, Limits};
+use crate::cursor::{Cursor, KeyRange, Limits, Records, Way};
 use crate::engine::Engine;
 use crate::engine::state::{State, TableState};
 use crate::engine::{Db, Table};
@@ -282,6 +282,40 @@ impl ReadTxn {
     /// As [`get`](ReadTxn::get).
     pub fn cursor(&self, table: &Table) -> Result<Cursor> {
         self.limited(table, Limits::none())
+    }
+
+    /// An iterator over copies of the records, from both ends.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn iter(&self, table: &Table) -> Result<Records> {
+        self.cursor(table).map(Cursor::owned)
+    }
+
+    /// The first record of the table, of a hash table any.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn first(&self, table: &Table) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.edge(table, Way::Forward, |key, value| Ok((key.to_vec(), value.to_vec())))
+    }
+
+    /// The last record of the table, of a hash table any.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn last(&self, table: &Table) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.edge(table, Way::Backward, |key, value| Ok((key.to_vec(), value.to_vec())))
+    }
+
+    /// What `f` makes of the record that comes first this way.
+    pub(crate) fn edge<T>(
+        &self,
+        table: &Table,
+        way: Way,
+        f: impl FnOnce(&[u8], &[u8]) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.cursor(table)?.edge(way, f)
     }
 
     /// A cursor over the keys of a range, before its first record. Ordered tables only.
