@@ -69,6 +69,7 @@ mod salvage;
 mod space;
 pub mod storage;
 mod txn;
+mod typed;
 mod values;
 
 pub use api::{CheckReport, Db, Durability, LevelStats, Options, ShrinkReport, Stats, Table, TableInfo};
@@ -79,3 +80,9 @@ pub use cursor::{Cursor, KeyRange, LazyValue, Records};
 pub use engine::Progress;
 pub use salvage::{SalvageReport, SalvagedTable, salvage, salvage_on};
 pub use txn::{Isolation, ReadTxn, Savepoint, ValueRef, WriteOptions, WriteTxn};
+#[cfg(feature = "serde")]
+pub use typed::Json;
+pub use typed::{
+    Key, KeyBytes, KeyPart, Prefix, TableDefinition, TypedCursor, TypedRead, TypedRecords, TypedTable,
+    TypedWrite, Value,
+};

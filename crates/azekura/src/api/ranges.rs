@@ -1,7 +1,7 @@
 //! What a table does with ranges, ends, and all of its records.
 
 use crate::base::error::{Error, Result};
-use crate::cursor::{Cursor, KeyRange, Records};
+use crate::cursor::{Cursor, KeyRange, Records, Way};
 use crate::engine::Table;
 use crate::txn::{Isolation, WriteOptions};
 
@@ -106,6 +106,11 @@ impl Table {
         self.db.read().last(self)
     }
 
+    /// What `f` makes of the record that comes first this way.
+    pub(crate) fn edge<T>(&self, way: Way, f: impl FnOnce(&[u8], &[u8]) -> Result<T>) -> Result<Option<T>> {
+        self.db.read().edge(self, way, f)
+    }
+
     /// Removes the first record and gives it; of a hash table any. Threads that do so at the same time get a
     /// record each.
     ///
@@ -137,6 +142,15 @@ impl Table {
     /// As [`pop_first`](Table::pop_first).
     pub fn pop_last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         self.retry(|w| w.pop_last(self))
+    }
+
+    /// Removes the record that comes first this way, and gives what `f` made of it.
+    pub(crate) fn pop_with<T>(
+        &self,
+        way: Way,
+        mut f: impl FnMut(&[u8], &[u8]) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.retry(|w| w.pop_with(self, way, &mut f))
     }
 
     /// Removes all keys of a range. Ordered tables only. It costs the same however many there are.

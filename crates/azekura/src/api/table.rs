@@ -411,6 +411,15 @@ impl Table {
         self.retry(|w| w.take(self, key))
     }
 
+    /// Removes a key and gives what `f` made of its value; if `f` fails nothing is removed.
+    pub(crate) fn take_with<T>(
+        &self,
+        key: &[u8],
+        mut f: impl FnMut(&[u8]) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.retry(|w| w.take_with(self, key, &mut f))
+    }
+
     /// How many records there are. Cheap where runs do not overlap, else a scan.
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod data;
+mod typed;
 mod walk;
 mod write;
 
