@@ -72,7 +72,7 @@ mod txn;
 mod typed;
 mod values;
 
-pub use api::{CheckReport, Db, Durability, LevelStats, Options, ShrinkReport, Stats, Table, TableInfo};
+pub use api::{CheckReport, Db, Durability, LevelStats, Options, ShrinkReport, Stats, Table, TableInfo, TableStats};
 pub use base::error::{Error, Result};
 pub use base::key::TableKind;
 pub use base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};

@@ -12,4 +12,4 @@ pub use crate::engine::{Db, Durability, Table};
 pub use check::CheckReport;
 pub use db::{ShrinkReport, TableInfo};
 pub use options::Options;
-pub use stats::{LevelStats, Stats};
+pub use stats::{LevelStats, Stats, TableStats};
