@@ -63,6 +63,13 @@ fn puts(db: &Db, raw: &Table, numbers: &TypedTable<u64, u64>) {
             let mut txn = db.write();
             all.for_each(|n| txn.put(raw, n.to_be_bytes(), n.to_le_bytes()).unwrap());
         }),
+        ("put in a transaction, slices", &mut |all| {
+            let mut txn = db.write();
+            all.for_each(|n| {
+                let (key, value) = (n.to_be_bytes(), n.to_le_bytes());
+                txn.put(raw, &key[..], &value[..]).unwrap();
+            });
+        }),
         ("put in a transaction, typed", &mut |all| {
             let mut txn = db.write();
             let mut view = numbers.write_in(&mut txn);
@@ -72,9 +79,24 @@ fn puts(db: &Db, raw: &Table, numbers: &TypedTable<u64, u64>) {
     compare(&mut [
         ("put, bytes", &mut |all| all.for_each(|n| raw.put(n.to_be_bytes(), n.to_le_bytes()).unwrap())),
         ("put, typed", &mut |all| all.for_each(|n| numbers.put(n, n).unwrap())),
-        ("remove", &mut |all| all.for_each(|n| raw.remove(n.to_be_bytes()).unwrap())),
-        ("remove_existing", &mut |all| all.for_each(|n| keep(raw.remove_existing(n.to_be_bytes()).unwrap()))),
-        ("take", &mut |all| all.for_each(|n| keep(raw.take(n.to_be_bytes()).unwrap()))),
+    ]);
+    let put = |n: u64| raw.put(n.to_be_bytes(), n.to_le_bytes()).unwrap();
+    compare(&mut [
+        ("put and remove", &mut |all| {
+            all.for_each(|n| {
+                put(n);
+                raw.remove(n.to_be_bytes()).unwrap();
+            });
+        }),
+        ("put and remove_existing", &mut |all| {
+            all.for_each(|n| {
+                put(n);
+                assert!(raw.remove_existing(n.to_be_bytes()).unwrap());
+            });
+        }),
+        ("remove_existing of what is not there", &mut |all| {
+            all.for_each(|n| assert!(!raw.remove_existing((n + RECORDS).to_be_bytes()).unwrap()));
+        }),
     ]);
 }
 
@@ -95,23 +117,32 @@ fn transactions(db: &Db, raw: &Table) {
     ]);
 }
 
-/// A queue of which records are taken one by one, while nothing is merged: each passes over those before.
-fn queue(db: &Db) {
-    let jobs = db.create_table("jobs", TableKind::Ordered).unwrap();
+/// A queue of which records are taken one by one, while nothing is merged; `take` takes one.
+fn queue(db: &Db, name: &str, take: impl Fn(&Table)) {
+    let jobs = db.create_table(name, TableKind::Ordered).unwrap();
     jobs.put_many((0..RECORDS).map(|n| (n.to_be_bytes(), [0; 16]))).unwrap();
     let mut taken = 0;
-    for popped in [100, 1000, 10_000, 20_000] {
-        let (started, calls) = (Instant::now(), popped - taken);
-        (0..calls).for_each(|_| keep(jobs.pop_first().unwrap()));
-        taken = popped;
+    for gone in [100, 1000, 5000, 10_000] {
+        let (started, calls) = (Instant::now(), gone - taken);
+        (0..calls).for_each(|_| take(&jobs));
+        taken = gone;
         println!(
-            "pop_first, {popped} are gone {:>22.1} ns",
-            started.elapsed().as_nanos() as f64 / f64::from(calls)
+            "{name}, until {gone} are gone {:>16.1} ns",
+            started.elapsed().as_nanos() as f64 / calls as f64
         );
     }
     let started = Instant::now();
     let drained = jobs.drain(..).unwrap().count();
     println!("drain of {drained} {:>32.1} ns a record", started.elapsed().as_nanos() as f64 / drained as f64);
+}
+
+/// What `pop_first` does, but that it never removes a range.
+fn first_and_remove(db: &Db, jobs: &Table) {
+    let take = |txn: &mut azekura::WriteTxn| match txn.first(jobs)? {
+        Some((key, _)) => txn.remove(jobs, key),
+        None => Ok(()),
+    };
+    db.transact(take).unwrap();
 }
 
 fn main() {
@@ -126,7 +157,8 @@ fn main() {
     gets(raw, &numbers, &texts);
     transactions(&db, raw);
     puts(&db, raw, &numbers);
-    queue(&db);
+    queue(&db, "pop_first", |jobs| keep(jobs.pop_first().unwrap()));
+    queue(&db, "first and remove", |jobs| first_and_remove(&db, jobs));
     drop((numbers, texts));
     db.close().unwrap();
     std::fs::remove_file(&path).unwrap();

@@ -209,6 +209,43 @@ fn retain_removes_what_it_was_shown() {
     });
 }
 
+/// Longer than it takes until a pop removes the range of what is gone, with others who put beyond the ends.
+#[test]
+fn a_queue_is_emptied_from_both_ends() {
+    for (flushed, pops) in [(true, 1), (true, 50), (false, 1)] {
+        let db = open(Options::new().durability(Durability::Eventual));
+        let t = db.create_table("t", TableKind::Ordered).unwrap();
+        let mut model: std::collections::BTreeMap<_, _> =
+            (0..3000u32).map(|i| ((i + 1000).to_be_bytes().to_vec(), i.to_le_bytes().to_vec())).collect();
+        t.put_many(&model).unwrap();
+        if flushed {
+            db.flush().unwrap();
+        }
+        let mut n = 0u32;
+        while !model.is_empty() {
+            let mut txn = db.write();
+            for _ in 0..pops {
+                n += 1;
+                let (popped, wanted) = match n % 2 {
+                    0 => (txn.pop_first(&t), model.pop_first()),
+                    _ => (txn.pop_last(&t), model.pop_last()),
+                };
+                assert_eq!(popped.unwrap(), wanted, "pop {n}");
+            }
+            txn.commit().unwrap();
+            if n.is_multiple_of(700) {
+                for key in [n / 700, 10_000 + n, 500 + n] {
+                    t.put(key.to_be_bytes(), "late").unwrap();
+                    model.insert(key.to_be_bytes().to_vec(), b"late".to_vec());
+                }
+                assert_eq!(t.count().unwrap(), model.len() as u64);
+                assert!(t.iter().unwrap().rev().map(Result::unwrap).eq(model.clone().into_iter().rev()));
+            }
+        }
+        assert_eq!((t.first().unwrap(), t.last().unwrap(), t.count().unwrap()), (None, None, 0));
+    }
+}
+
 #[test]
 fn bounds_over_the_limit_of_keys_are_refused() {
     let db = open(Options::new());

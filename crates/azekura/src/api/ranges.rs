@@ -114,8 +114,7 @@ impl Table {
     /// Removes the first record and gives it; of a hash table any. Threads that do so at the same time get a
     /// record each.
     ///
-    /// What others have just removed is passed over until it is merged away, so a queue from which much is
-    /// taken one by one gets slower for a while; [`drain`](Table::drain) takes many at once.
+    /// A call costs microseconds; [`drain`](Table::drain) takes many records for much less.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-pop-{}.azk", std::process::id()));

@@ -62,6 +62,11 @@ impl Cursor {
         }
     }
 
+    /// How many records it has passed over: deletes, and what is hidden.
+    pub(crate) fn passed(&self) -> usize {
+        self.passed
+    }
+
     /// The sort key of the record at which the cursor stands.
     pub(crate) fn sort_key(&self) -> Option<&[u8]> {
         (self.place == CursorPosition::Given).then(|| self.sources[self.front].key())

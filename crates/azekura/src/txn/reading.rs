@@ -198,16 +198,25 @@ impl WriteTxn {
         way: Way,
         f: impl FnOnce(&[u8], &[u8]) -> Result<T>,
     ) -> Result<Option<T>> {
+        self.look(table, way, f).map(|seen| seen.found)
+    }
+
+    /// As `edge`, and what was seen on the way.
+    pub(super) fn look<T>(
+        &self,
+        table: &Table,
+        way: Way,
+        f: impl FnOnce(&[u8], &[u8]) -> Result<T>,
+    ) -> Result<Seen<T>> {
         let mut cursor = self.untracked(table, Limits::none())?;
         let found = cursor.edge(way, f);
-        // What was seen: that nothing is beyond the record.
-        let seen = match (cursor.sort_key(), way) {
+        let range = match (cursor.sort_key(), way) {
             (None, _) => Range { start: Vec::new(), end: None },
             (Some(key), Way::Forward) => Range { start: Vec::new(), end: Some([key, &[0][..]].concat()) },
             (Some(key), Way::Backward) => Range { start: key.to_vec(), end: None },
         };
-        self.track_range(table, seen);
-        found
+        self.track_range(table, range.clone());
+        Ok(Seen { found: found?, range, passed: cursor.passed() })
     }
 
     /// How many records the table has as this transaction sees it.
@@ -237,6 +246,15 @@ impl WriteTxn {
         let t = table.of(&state)?.clone();
         Cursor::new(db, state, t, seq, own, limits)
     }
+}
+
+/// What a look at an end of a table has shown.
+pub(super) struct Seen<T> {
+    pub(super) found: Option<T>,
+    /// In which sort keys there is nothing but what was found.
+    pub(super) range: Range,
+    /// How many records were passed over: deletes, and what is hidden.
+    pub(super) passed: usize,
 }
 
 /// A snapshot of what there is; later commits leave a trace until `WriteTxn::end`.

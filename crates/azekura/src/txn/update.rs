@@ -6,6 +6,11 @@ use crate::cursor::{KeyRange, Limits, Records, Way};
 use crate::engine::Table;
 use std::ops::Bound;
 
+/// Whoever pops, and has to pass over more records that are gone, removes their range with the record: those
+/// that come after go past them by one seek. Not each time, for a range is more work than a key, and
+/// conflicts with all who have read single keys of the table.
+const PASSED_MAX: usize = 256;
+
 impl WriteTxn {
     /// Sets the value of a key only if it is absent; whether it was.
     ///
@@ -156,8 +161,8 @@ impl WriteTxn {
     }
 
     /// Removes the first record and gives it; of a hash table any. For conflicts only the keys up to it count
-    /// as read. Each call looks anew, past all that this transaction has written to the table, so
-    /// [`drain`](WriteTxn::drain) is better for many.
+    /// as read. Each call sorts what this transaction has written to the table, so [`drain`](WriteTxn::drain)
+    /// is better for many.
     ///
     /// # Errors
     /// As [`get`](WriteTxn::get).
@@ -181,9 +186,13 @@ impl WriteTxn {
         way: Way,
         f: impl FnOnce(&[u8], &[u8]) -> Result<T>,
     ) -> Result<Option<T>> {
-        let found = self.edge(table, way, |key, value| Ok((key.to_vec(), f(key, value)?)))?;
-        let Some((key, out)) = found else { return Ok(None) };
-        self.remove(table, key)?;
+        let seen = self.look(table, way, |key, value| Ok((key.to_vec(), f(key, value)?)))?;
+        let Some((key, out)) = seen.found else { return Ok(None) };
+        if seen.passed > PASSED_MAX {
+            self.remove_keys(table, seen.range)?;
+        } else {
+            self.remove(table, key)?;
+        }
         Ok(Some(out))
     }
 
