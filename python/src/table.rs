@@ -272,9 +272,9 @@ impl Table {
         let (from, to) = ends(lo.as_ref().map(AsRef::as_ref), hi.as_ref().map(AsRef::as_ref));
         let mut cursor = self.reads(
             py,
-            |t| t.range(from, to),
-            |txn, t| txn.range(t, from, to),
-            |txn, t| txn.range(t, from, to),
+            |t| t.range((from, to)),
+            |txn, t| txn.range(t, (from, to)),
+            |txn, t| txn.range(t, (from, to)),
         )?;
         if reverse {
             cursor.seek_last();
@@ -335,7 +335,7 @@ impl Table {
         let lo = lo.map(|key| self.keys.bound(key)).transpose()?;
         let hi = hi.map(|key| self.keys.bound(key)).transpose()?;
         let (from, to) = ends(lo.as_ref().map(AsRef::as_ref), hi.as_ref().map(AsRef::as_ref));
-        self.writes(py, |t| t.remove_range(from, to), |txn, t| txn.remove_range(t, from, to))
+        self.writes(py, |t| t.remove_range((from, to)), |txn, t| txn.remove_range(t, (from, to)))
     }
 
     /// Sets the values of many keys in one transaction: of a dict, of pairs, of two sequences, or of two

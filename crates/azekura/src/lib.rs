@@ -7,29 +7,49 @@
 //!
 //! ```
 //! # let path = std::env::temp_dir().join(format!("azekura-doc-lib-{}.azk", std::process::id()));
-//! use azekura::{Db, Options, TableKind};
+//! use azekura::{Db, Options, TableDefinition};
+//!
+//! const BORN: TableDefinition<str, u16> = TableDefinition::ordered("born");
 //!
 //! let db = Db::open(&path, Options::new())?;
-//! let users = db.table("users", TableKind::Ordered)?;
-//!
-//! users.put(b"ada", b"1815")?;                       // a durable transaction of its own
-//! assert_eq!(users.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+//! let born = db.typed_table(&BORN)?;
+//! born.put("ada", 1815)?;                            // a durable transaction of its own
+//! assert_eq!(born.get("ada")?, Some(1815));
 //!
 //! let mut txn = db.write();                          // several writes, all or nothing
-//! txn.put(&users, b"grace", b"1906")?;
-//! txn.remove(&users, b"ada")?;
+//! born.write_in(&mut txn).put("grace", 1906)?;
+//! born.write_in(&mut txn).remove("ada")?;
 //! txn.commit()?;
 //!
-//! let mut cursor = users.cursor()?;
-//! while let Some((key, value)) = cursor.next()? {
-//!     println!("{} {}", String::from_utf8_lossy(key), String::from_utf8_lossy(value.bytes()?));
+//! for record in born.range("a"..)? {
+//!     let (name, year) = record?;
+//!     println!("{name} {year}");
 //! }
-//! # drop(cursor); drop(users); db.close()?; std::fs::remove_file(&path).unwrap();
+//! # drop(born); db.close()?; std::fs::remove_file(&path).unwrap();
 //! # Ok::<(), azekura::Error>(())
 //! ```
 //!
-//! Start at [`Db`] and [`Table`]; transactions are [`ReadTxn`] and [`WriteTxn`]; [`Options`] has
-//! the few choices there are, of which [`Durability`] is the one that matters.
+//! A [`TypedTable`] is a [`Table`] and two types. The table itself is of plain bytes, and takes whatever has
+//! some:
+//!
+//! ```
+//! # let path = std::env::temp_dir().join(format!("azekura-doc-lib-bytes-{}.azk", std::process::id()));
+//! # use azekura::{Db, Options, TableKind};
+//! # let db = Db::open(&path, Options::new())?;
+//! let born = db.table("born", TableKind::Ordered)?;
+//! born.put("ada", "1815")?;
+//! assert_eq!(born.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+//!
+//! let mut cursor = born.cursor()?;                   // the fastest way to walk: nothing is copied
+//! while let Some((key, value)) = cursor.next()? {
+//!     println!("{} {}", String::from_utf8_lossy(key), String::from_utf8_lossy(value.bytes()?));
+//! }
+//! # drop(cursor); drop(born); db.close()?; std::fs::remove_file(&path).unwrap();
+//! # Ok::<(), azekura::Error>(())
+//! ```
+//!
+//! Start at [`Db`], [`Table`] and [`TypedTable`]; transactions are [`ReadTxn`] and [`WriteTxn`]; [`Options`]
+//! has the few choices there are, of which [`Durability`] is the one that matters.
 //!
 //! # Handles
 //!
@@ -69,13 +89,27 @@ mod salvage;
 mod space;
 pub mod storage;
 mod txn;
+mod typed;
 mod values;
 
-pub use api::{CheckReport, Db, Durability, LevelStats, Options, ShrinkReport, Stats, Table, TableInfo};
+pub use api::{
+    CheckReport, Db, Durability, LevelStats, Options, ShrinkReport, Stats, Table, TableInfo, TableStats,
+};
 pub use base::error::{Error, Result};
 pub use base::key::TableKind;
 pub use base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
-pub use cursor::{Cursor, LazyValue, Records};
+pub use cursor::{Cursor, KeyRange, LazyValue, Records};
 pub use engine::Progress;
 pub use salvage::{SalvageReport, SalvagedTable, salvage, salvage_on};
 pub use txn::{Isolation, ReadTxn, Savepoint, ValueRef, WriteOptions, WriteTxn};
+#[cfg(feature = "serde")]
+pub use typed::Json;
+pub use typed::{
+    Key, KeyBytes, KeyPart, Prefix, TableDefinition, TypedCursor, TypedRead, TypedRecords, TypedTable,
+    TypedWrite, Value,
+};
+
+/// The program of the README, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -7,7 +7,6 @@ mod common;
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Options, Stats, Table, TableKind, WriteOptions, WriteTxn};
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 const PATH: &str = "/overwriting.azk";
@@ -289,7 +288,7 @@ impl Walk {
         let (from, to) = (self.key(table), self.key(table));
         let (from, to) = if from <= to { (from, to) } else { (to, from) };
         let mut txn = db.write_with(eventual());
-        txn.remove_range(&self.tables[table], Bound::Included(&from), Bound::Excluded(&to)).unwrap();
+        txn.remove_range(&self.tables[table], &from..&to).unwrap();
         txn.commit().unwrap();
         self.model.0.retain(|(t, key), _| *t != table || *key < from || *key >= to);
     }

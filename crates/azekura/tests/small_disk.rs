@@ -10,7 +10,6 @@ use sim::rng::Rng;
 use sim::watchdog::Watchdog;
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::ops::Bound;
 use std::path::Path;
 use std::time::Duration;
 
@@ -211,7 +210,7 @@ fn everything_that_frees_works() {
     for (len, durability) in [(100, Durability::Sync), (20_000, Durability::Eventual)] {
         type Free = fn(&Db, &Table);
         let frees: [(&str, Free); 7] = [
-            ("remove_range", |_, table| table.remove_range(Bound::Unbounded, Bound::Unbounded).unwrap()),
+            ("remove_range", |_, table| table.remove_range(..).unwrap()),
             ("clear", |db, table| {
                 let mut txn = db.write();
                 txn.clear(table).unwrap();
@@ -234,7 +233,7 @@ fn everything_that_frees_works() {
                 db.shrink(|_| {}).unwrap();
             }),
             ("remove_range and shrink", |db, table| {
-                table.remove_range(Bound::Unbounded, Bound::Unbounded).unwrap();
+                table.remove_range(..).unwrap();
                 let report = db.shrink(|_| {}).unwrap();
                 assert!(report.after_bytes < report.before_bytes / 2, "{report:?}");
             }),

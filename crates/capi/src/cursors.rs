@@ -35,7 +35,7 @@ pub unsafe extern "C" fn azk_table_cursor(
     made(c, out, || {
         let span = c.span(from, to)?;
         let table = shared(table)?;
-        if span.is_whole() { Ok(table.cursor()?) } else { Ok(table.range(span.start(), span.end())?) }
+        if span.is_whole() { Ok(table.cursor()?) } else { Ok(table.range((span.start(), span.end()))?) }
     })
 }
 
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn azk_read_cursor(
         if span.is_whole() {
             Ok(read.cursor(&table)?)
         } else {
-            Ok(read.range(&table, span.start(), span.end())?)
+            Ok(read.range(&table, (span.start(), span.end()))?)
         }
     })
 }
@@ -115,11 +115,11 @@ pub unsafe extern "C" fn azk_write_cursor(
     let c = unsafe { Caller::trusted() };
     made(c, out, || {
         let span = c.span(from, to)?;
-        let (mut write, table) = (owned(write)?, shared(table)?);
+        let (write, table) = (owned(write)?, shared(table)?);
         if span.is_whole() {
             Ok(write.txn.cursor(&table)?)
         } else {
-            Ok(write.txn.range(&table, span.start(), span.end())?)
+            Ok(write.txn.range(&table, (span.start(), span.end()))?)
         }
     })
 }
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn azk_write_prefix_cursor(
     let c = unsafe { Caller::trusted() };
     made(c, out, || {
         let prefix = c.bytes(prefix, prefix_len, "prefix")?;
-        let (mut write, table) = (owned(write)?, shared(table)?);
+        let (write, table) = (owned(write)?, shared(table)?);
         Ok(write.txn.prefix(&table, prefix)?)
     })
 }

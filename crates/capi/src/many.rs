@@ -105,7 +105,7 @@ pub unsafe extern "C" fn azk_write_get_many(
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
     gather(c, keys, count, values, |keys, all| {
-        let (mut write, table) = (owned(write)?, shared(table)?);
+        let (write, table) = (owned(write)?, shared(table)?);
         let values = write.txn.get_many(&table, keys)?;
         values.iter().enumerate().for_each(|(i, value)| all.add(i, value.as_deref()));
         Ok(())

@@ -150,7 +150,7 @@ pub unsafe extern "C" fn azk_table_remove_range(
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(|c| {
         let span = c.span(from, to)?;
-        Ok(shared(table)?.remove_range(span.start(), span.end())?)
+        Ok(shared(table)?.remove_range((span.start(), span.end()))?)
     })
 }
 

@@ -40,7 +40,7 @@ pub unsafe extern "C" fn azk_table_scan(
         // likes.
         let mut cursor: Cursor = {
             let table = shared(table)?;
-            if span.is_whole() { table.cursor()? } else { table.range(span.start(), span.end())? }
+            if span.is_whole() { table.cursor()? } else { table.range((span.start(), span.end()))? }
         };
         while let Some((key, value)) = cursor.next()? {
             let value = value.bytes()?;

@@ -25,7 +25,7 @@ pub unsafe extern "C" fn azk_write_get(
     unsafe { Caller::trusted() }.call(|c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut into: Buffer = c.buffer(buffer, capacity, len)?;
-        let (mut write, table) = (owned(write)?, shared(table)?);
+        let (write, table) = (owned(write)?, shared(table)?);
         found(write.txn.get(&table, key)?.map(|value| into.fill(&value)))
     })
 }
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn azk_write_get_alloc(
     unsafe { Caller::trusted() }.call(|c| {
         let key = c.bytes(key, key_len, "key")?;
         give(c, value, value_len, || {
-            let (mut write, table) = (owned(write)?, shared(table)?);
+            let (write, table) = (owned(write)?, shared(table)?);
             Ok(write.txn.get(&table, key)?.map(|value| Block::copy(&value)))
         })
     })
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn azk_write_contains(
     unsafe { Caller::trusted() }.run(|c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut is_there = c.place(is_there, "is_there")?;
-        let (mut write, table) = (owned(write)?, shared(table)?);
+        let (write, table) = (owned(write)?, shared(table)?);
         is_there.set(write.txn.contains(&table, key)?);
         Ok(())
     })
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn azk_write_count(
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(|c| {
         let mut count = c.place(count, "count")?;
-        let (mut write, table) = (owned(write)?, shared(table)?);
+        let (write, table) = (owned(write)?, shared(table)?);
         count.set(write.txn.count(&table)?);
         Ok(())
     })

@@ -167,7 +167,7 @@ pub unsafe extern "C" fn azk_write_remove_range(
     unsafe { Caller::trusted() }.run(|c| {
         let span = c.span(from, to)?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.remove_range(&table, span.start(), span.end())?)
+        Ok(write.txn.remove_range(&table, (span.start(), span.end()))?)
     })
 }
 

@@ -87,7 +87,7 @@ impl Keys {
         if !self.are_limited() {
             return Ok(txn.cursor(table)?);
         }
-        Ok(self.with_bounds(|low, high| txn.range(table, low, high))?)
+        Ok(self.with_bounds(|low, high| txn.range(table, (low, high)))?)
     }
 
     /// Calls `f` with the limits as bounds.

@@ -6,7 +6,6 @@ use crate::rng::Rng;
 use azekura::{Db, Durability, Error, Table, TableKind, WriteOptions};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
-use std::ops::Bound;
 
 /// A value's origin and length; the bytes follow from them.
 pub type Stamp = (u32, u32);
@@ -356,9 +355,7 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
                 match write {
                     Write::Put(t, k, v) => txn.put(&tables[t], k, &bytes_of(*v))?,
                     Write::Remove(t, k) => txn.remove(&tables[t], k)?,
-                    Write::Range(t, a, b) => {
-                        txn.remove_range(&tables[t], Bound::Included(a), Bound::Excluded(b))?
-                    }
+                    Write::Range(t, a, b) => txn.remove_range(&tables[t], a..b)?,
                     Write::Clear(t) => txn.clear(&tables[t])?,
                 }
             }

@@ -10,7 +10,18 @@ use crate::txn::{ReadTxn, WriteOptions, WriteTxn};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A table and its kind.
+/// A table and its kind, as [`Db::tables`] gives them.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-info-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// db.create_tables(&[("old", TableKind::Hash), ("born", TableKind::Ordered)])?;
+/// let all = db.tables();
+/// assert_eq!((all[0].name.as_str(), all[0].kind), ("born", TableKind::Ordered));
+/// # db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableInfo {
     /// The table's name.
@@ -245,6 +256,20 @@ impl Db {
     /// On a full disk it goes as far as there is room, which is no error, and the file keeps the room that
     /// removes need there: what came of it is in the report.
     ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-shrink-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// t.put_many((0..100_000u64).map(|n| (n.to_be_bytes(), [7; 100])))?;
+    /// db.flush()?;
+    /// t.clear()?;
+    /// let report = db.shrink(|_| {})?;
+    /// assert!(report.after_bytes < report.before_bytes / 10);
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`compact`](Db::compact).
     pub fn shrink(&self, progress: impl FnMut(Progress)) -> Result<ShrinkReport> {
@@ -260,6 +285,19 @@ impl Db {
     /// Reads everything and checks it: checksums, order, counts, filters, large values, the log, and that
     /// each part of the file is either in use once or free. What is wrong is in the report. Memory stays
     /// within the budget, however many records there are.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-check-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// t.put("ada", "1815")?;
+    /// let report = db.check(|_| {})?;
+    /// assert!(report.problems.is_empty(), "{:?}", report.problems);
+    /// assert_eq!(report.records, 1);
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `Io` if the file cannot be read at all; `Closed`.

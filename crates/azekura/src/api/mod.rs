@@ -3,6 +3,7 @@
 mod check;
 mod db;
 mod options;
+mod ranges;
 mod stats;
 mod table;
 mod transact;
@@ -11,4 +12,4 @@ pub use crate::engine::{Db, Durability, Table};
 pub use check::CheckReport;
 pub use db::{ShrinkReport, TableInfo};
 pub use options::Options;
-pub use stats::{LevelStats, Stats};
+pub use stats::{LevelStats, Stats, TableStats};

@@ -1,6 +1,9 @@
 //! The database in figures.
 
-use crate::engine::Engine;
+use crate::base::error::Result;
+use crate::engine::state::Level;
+use crate::engine::{Engine, Table};
+use crate::format::few::Few;
 use std::sync::atomic::Ordering;
 
 /// One level of a table.
@@ -78,6 +81,70 @@ pub struct Stats {
     pub stalls: u64,
     /// See `stalls`.
     pub stall_ns: u64,
+}
+
+/// One table in figures, as [`Table::stats`] gives them. Sizes are in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableStats {
+    /// About how many records there are. Too many by those that were put again, or removed, since levels were
+    /// merged last; right where all is one level. [`Table::count`] counts them.
+    pub records_estimate: u64,
+    /// Levels in the file.
+    pub levels: u64,
+    /// Their partitions.
+    pub runs: u64,
+    /// Bytes of the file in runs.
+    pub run_bytes: u64,
+    /// Bytes of large values to which runs refer.
+    pub value_bytes: u64,
+    /// Memory of what is in no run yet.
+    pub memory_bytes: u64,
+}
+
+impl Table {
+    /// The table in figures. Nothing is read from the file, and no record is looked at.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-table-stats-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Options, TableKind};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// let t = db.table("t", TableKind::Ordered)?;
+    /// t.put_many((0..10_000u64).map(|i| (i.to_be_bytes(), [7; 100])))?;
+    /// assert_eq!(t.stats()?.records_estimate, 10_000);
+    /// assert!(t.stats()?.memory_bytes > 1_000_000);
+    /// db.compact()?;
+    /// let stats = t.stats()?;
+    /// assert_eq!((stats.records_estimate, stats.levels, stats.memory_bytes), (10_000, 1, 0));
+    /// assert!(stats.run_bytes > 1_000_000);
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NoSuchTable` if the table was dropped, `Closed`, `Forked`.
+    pub fn stats(&self) -> Result<TableStats> {
+        let state = self.db.engine.state.load();
+        self.db.engine.life.check()?;
+        let t = self.of(&state)?;
+        let sum =
+            |of: fn(&Level) -> u64| t.levels.iter().fold(0u64, |sum, level| sum.saturating_add(of(level)));
+        let chunks = || t.chunks.iter().chain(t.frozen.iter());
+        let active = t.active.as_ref().map_or(0, |active| active.list.len());
+        let in_memory = (active + chunks().map(|chunk| chunk.block.len()).sum::<usize>()) as u64;
+        // A delete in a run is a record, and hides another.
+        let in_runs = sum(Level::records).saturating_sub(sum(Level::deletes).saturating_mul(2));
+        let few = t.few.as_ref();
+        Ok(TableStats {
+            records_estimate: in_runs + in_memory + few.map_or(0, Few::records),
+            levels: t.levels.len() as u64,
+            runs: sum(|level| level.runs.len() as u64),
+            run_bytes: sum(Level::bytes),
+            value_bytes: sum(Level::large_bytes),
+            memory_bytes: (t.live_bytes() + t.frozen.iter().map(|chunk| chunk.bytes()).sum::<usize>()) as u64
+                + few.map_or(0, |few| few.bytes().len() as u64),
+        })
+    }
 }
 
 pub(super) fn stats(engine: &Engine) -> Stats {

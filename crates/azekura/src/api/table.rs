@@ -2,14 +2,12 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::key::{KeyBuf, TableKind};
-use crate::cursor::Cursor;
 use crate::engine::{Batch, BatchPart, Table, within};
 use crate::format::block::Tag;
 use crate::txn::get::lookup;
 use crate::txn::value::resolve;
 use crate::txn::{ValueRef, WriteTxn, check_key};
 use crate::values::ahead::ReadAhead;
-use std::ops::Bound;
 
 impl Table {
     /// The table's name; empty if it was dropped.
@@ -26,10 +24,23 @@ impl Table {
     /// Calls `f` with the value of a key where it stands, and gives what `f` made of it: the
     /// cheapest way to read.
     ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-get-with-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// t.put("ada", "1815")?;
+    /// assert_eq!(t.get_with("ada", |value| value.len())?, Some(4));
+    /// assert_eq!(t.get_with("alan", |value| value.len())?, None);
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`get`](Table::get).
     #[inline]
-    pub fn get_with<T>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+    pub fn get_with<T>(&self, key: impl AsRef<[u8]>, f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        let key = key.as_ref();
         let engine = &self.db.engine;
         let state = engine.state.load();
         // After the state is at hand: what it reads stays its own though somebody closes the database
@@ -48,16 +59,30 @@ impl Table {
     ///
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped, `Closed`, `Forked`.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_with(key, <[u8]>::to_vec)
     }
 
     /// Replaces the contents of `out` by the value of a key; false (and `out` empty) if there is
     /// none. Allocates only if the value does not fit.
     ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-get-into-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// t.put("ada", "1815")?;
+    /// let mut value = Vec::new();                        // used again and again
+    /// assert!(t.get_into("ada", &mut value)?);
+    /// assert_eq!(value, b"1815");
+    /// assert!(!t.get_into("alan", &mut value)? && value.is_empty());
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`get`](Table::get).
-    pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+    pub fn get_into(&self, key: impl AsRef<[u8]>, out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
         Ok(self.get_with(key, |v| out.extend_from_slice(v))?.is_some())
     }
@@ -66,7 +91,8 @@ impl Table {
     ///
     /// # Errors
     /// As [`get`](Table::get).
-    pub fn get_ref(&self, key: &[u8]) -> Result<Option<ValueRef<'static>>> {
+    pub fn get_ref(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueRef<'static>>> {
+        let key = key.as_ref();
         let engine = &self.db.engine;
         let state = engine.state.load_full();
         engine.life.check()?;
@@ -83,6 +109,18 @@ impl Table {
 
     /// The values of several keys, in their order. Much faster than one by one.
     ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-get-many-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// t.put_many([("ada", "1815"), ("grace", "1906")])?;
+    /// let found = t.get_many(&["grace", "alan", "ada"])?;
+    /// assert_eq!(found, [Some(b"1906".to_vec()), None, Some(b"1815".to_vec())]);
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`get`](Table::get).
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
@@ -90,6 +128,19 @@ impl Table {
     }
 
     /// Calls `f` with the place and value of each of several keys, in no particular order.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-get-many-with-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// t.put_many([("ada", "1815"), ("grace", "1906")])?;
+    /// let mut lengths = [None; 2];
+    /// t.get_many_with(&["ada", "alan"], |place, value| lengths[place] = value.map(<[u8]>::len))?;
+    /// assert_eq!(lengths, [Some(4), None]);
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`get`](Table::get).
@@ -105,7 +156,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`get`](Table::get).
-    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get_with(key, |_| ())?.is_some())
     }
 
@@ -113,7 +164,8 @@ impl Table {
     ///
     /// # Errors
     /// `TooLarge`, `ReadOnly`, `NoSpace`, `Io`, `Poisoned`, `NoSuchTable`, `Closed`, `Forked`.
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         if value.len() >= self.db.engine.config.large_value_bytes {
             let mut w = self.db.write();
@@ -149,17 +201,19 @@ impl Table {
         w.commit()
     }
 
-    /// Removes a key, whether it is there or not.
+    /// Removes a key, whether it is there or not. Nothing is looked at, so that removing is as fast as
+    /// putting; [`remove_existing`](Table::remove_existing) tells whether it was there.
     ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn remove(&self, key: &[u8]) -> Result<()> {
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
         check_key(key)?;
         self.commit_one(key, Tag::Tombstone, &[])
     }
 
     /// Runs an operation that reads before it writes, again as long as others come between.
-    fn retry<T>(&self, mut f: impl FnMut(&mut WriteTxn) -> Result<T>) -> Result<T> {
+    pub(crate) fn retry<T>(&self, mut f: impl FnMut(&mut WriteTxn) -> Result<T>) -> Result<T> {
         loop {
             let mut w = self.db.write();
             let out = f(&mut w)?;
@@ -172,17 +226,42 @@ impl Table {
 
     /// Sets the value of a key only if it is absent; whether it was.
     ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-add-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// assert!(t.add("ada", "1815")?);
+    /// assert!(!t.add("ada", "1816")?);
+    /// assert_eq!(t.get("ada")?.as_deref(), Some(&b"1815"[..]));
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn add(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+    pub fn add(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         self.retry(|w| w.add(self, key, value))
     }
 
     /// Sets the value of a key only if it is present; whether it was.
     ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-replace-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// assert!(!t.replace("ada", "1815")?);
+    /// assert!(!t.contains("ada")?);
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn replace(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+    pub fn replace(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         self.retry(|w| w.replace(self, key, value))
     }
 
@@ -190,68 +269,152 @@ impl Table {
     ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn append(&self, key: &[u8], suffix: &[u8]) -> Result<()> {
+    pub fn append(&self, key: impl AsRef<[u8]>, suffix: impl AsRef<[u8]>) -> Result<()> {
+        let (key, suffix) = (key.as_ref(), suffix.as_ref());
         self.retry(|w| w.append(self, key, suffix))
     }
 
     /// Adds to a number (eight bytes, little-endian; absent = 0; sums wrap) and gives the sum.
     ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-increment-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// assert_eq!(t.increment("visits", 2)?, 2);
+    /// assert_eq!(t.increment("visits", -5)?, -3);
+    /// assert_eq!(t.get("visits")?.unwrap(), (-3i64).to_le_bytes());
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `WrongType` if the value has not eight bytes; as [`put`](Table::put).
-    pub fn increment(&self, key: &[u8], delta: i64) -> Result<i64> {
+    pub fn increment(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
+        let key = key.as_ref();
         self.retry(|w| w.increment(self, key, delta))
     }
 
     /// Replaces the value of a key only if it is what is expected (none = absent); whether it was.
     /// A new value of none removes the key.
     ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-cas-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// assert!(t.compare_and_swap("lamp", None, Some(b"on"))?);
+    /// assert!(!t.compare_and_swap("lamp", Some(b"off"), Some(b"on"))?);
+    /// assert!(t.compare_and_swap("lamp", Some(b"on"), None)?);
+    /// assert!(!t.contains("lamp")?);
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn compare_and_swap(&self, key: &[u8], expected: Option<&[u8]>, new: Option<&[u8]>) -> Result<bool> {
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool> {
+        let key = key.as_ref();
         self.retry(|w| w.compare_and_swap(self, key, expected, new))
     }
 
     /// Replaces the value of a key by what `f` makes of it; none = absent, before and after. `f` is run again
     /// if another commit comes between. It may use the database, but not write to what it is asked to change.
     ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-update-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// t.put("stock", "2")?;
+    /// t.update("stock", |left| match left {
+    ///     Some(b"2") => Some(b"1".to_vec()),
+    ///     _ => None,
+    /// })?;
+    /// assert_eq!(t.get("stock")?.as_deref(), Some(&b"1"[..]));
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`put`](Table::put); `Invalid` if `f` has itself committed a change to the key, be it by the delete
     /// of a range.
-    pub fn update(&self, key: &[u8], mut f: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>) -> Result<()> {
+    pub fn update(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut f: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<()> {
+        self.try_update(key.as_ref(), |old| Ok(f(old)))
+    }
+
+    /// As `update`; if `f` fails nothing is written.
+    pub(crate) fn try_update(
+        &self,
+        key: &[u8],
+        mut f: impl FnMut(Option<&[u8]>) -> Result<Option<Vec<u8>>>,
+    ) -> Result<()> {
         let engine = &*self.db.engine;
         self.retry(|w| {
-            let (done, own) = within::watch(engine, || w.update(self, key, &mut f));
+            let (done, own) = within::watch(engine, || w.try_update(self, key, &mut f));
             w.set_own_commits(own, self, key);
             done
         })
     }
 
+    /// Removes a key if it is there; whether it was. It costs a get more than [`remove`](Table::remove).
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-remove-existing-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// t.put("ada", "1815")?;
+    /// assert!(t.remove_existing("ada")?);
+    /// assert!(!t.remove_existing("ada")?);
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](Table::get) and [`put`](Table::put).
+    pub fn remove_existing(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
+        self.retry(|w| w.remove_existing(self, key))
+    }
+
     /// Removes a key and gives its value.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-take-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Isolation, Options, TableKind, WriteOptions};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// t.put("ada", "1815")?;
+    /// assert_eq!(t.take("ada")?.as_deref(), Some(&b"1815"[..]));
+    /// assert_eq!(t.take("ada")?, None);
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn take(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        let key = key.as_ref();
         self.retry(|w| w.take(self, key))
     }
 
-    /// Removes all keys between two bounds. Ordered tables only.
-    ///
-    /// # Errors
-    /// `WrongType` for a hash table; as [`put`](Table::put).
-    pub fn remove_range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
-        let mut w = self.db.write();
-        w.remove_range(self, start, end)?;
-        w.commit()
-    }
-
-    /// Removes all records.
-    ///
-    /// # Errors
-    /// As [`put`](Table::put).
-    pub fn clear(&self) -> Result<()> {
-        let mut w = self.db.write();
-        w.clear(self)?;
-        w.commit()
+    /// Removes a key and gives what `f` made of its value; if `f` fails nothing is removed.
+    pub(crate) fn take_with<T>(
+        &self,
+        key: &[u8],
+        mut f: impl FnMut(&[u8]) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.retry(|w| w.take_with(self, key, &mut f))
     }
 
     /// How many records there are. Cheap where runs do not overlap, else a scan.
@@ -260,38 +423,6 @@ impl Table {
     /// As [`get`](Table::get).
     pub fn count(&self) -> Result<u64> {
         self.db.read().count(self)
-    }
-
-    /// A cursor over the table as it is now, before its first record.
-    ///
-    /// # Errors
-    /// As [`get`](Table::get).
-    pub fn cursor(&self) -> Result<Cursor> {
-        self.db.read().cursor(self)
-    }
-
-    /// As [`cursor`](Table::cursor).
-    ///
-    /// # Errors
-    /// As [`get`](Table::get).
-    pub fn iter(&self) -> Result<Cursor> {
-        self.cursor()
-    }
-
-    /// A cursor over the keys between two bounds. Ordered tables only.
-    ///
-    /// # Errors
-    /// `WrongType` for a hash table; as [`get`](Table::get).
-    pub fn range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<Cursor> {
-        self.db.read().range(self, start, end)
-    }
-
-    /// A cursor over the keys that begin with `prefix`. Ordered tables only.
-    ///
-    /// # Errors
-    /// As [`range`](Table::range).
-    pub fn prefix(&self, prefix: &[u8]) -> Result<Cursor> {
-        self.db.read().prefix(self, prefix)
     }
 }
 

@@ -13,8 +13,8 @@ const PAUSE_FIRST: Duration = Duration::from_micros(20);
 const PAUSE_MAX: Duration = Duration::from_millis(5);
 
 impl Db {
-    /// Calls `f` with a write transaction and commits it. If another transaction has changed meanwhile what this one
-    /// has read, all is done again with a new one, so `f` should change nothing else.
+    /// Calls `f` with a write transaction and commits it. If another transaction has changed meanwhile what
+    /// this one has read, all is done again with a new one, so `f` should change nothing else.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-transact-{}.azk", std::process::id()));
@@ -37,8 +37,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// What `f` gives: then nothing is written. `Conflict` after a hundred of them, the last ones with pauses between
-    /// them; else as [`WriteTxn::commit`].
+    /// What `f` gives: then nothing is written. `Conflict` after a hundred of them, the last ones with pauses
+    /// between them; else as [`WriteTxn::commit`].
     pub fn transact<T>(&self, f: impl FnMut(&mut WriteTxn) -> Result<T>) -> Result<T> {
         self.transact_with(WriteOptions::default(), f)
     }

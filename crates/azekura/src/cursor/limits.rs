@@ -7,6 +7,7 @@ use crate::format::ranges::Range;
 use std::ops::Bound;
 
 /// From a sort key (inclusive) to another (exclusive).
+#[derive(Clone)]
 pub(crate) struct Limits {
     start: Vec<u8>,
     end: Option<Vec<u8>>,

@@ -6,16 +6,22 @@
 //! that one that has stepped is compared with the one after it and, where runs do not interleave, with no
 //! other. The record that was given out is read where it stands, so the sources pass it only when the next
 //! one is asked for. A change of direction seeks all sources anew. Records of older sources with the same key
-//! are stepped over, deletes are skipped, and so is what a newer source's range delete covers.
+//! are stepped over, deletes are skipped, and so is what a newer source's range delete covers: one by one,
+//! and if there is more of it by a seek.
 //!
 //! Most steps look at none of this: it is known how many records the first source has before that of the
 //! second.
 
 mod limits;
+mod range;
+mod records;
 mod source;
 mod value;
 
 pub(crate) use limits::Limits;
+pub use range::KeyRange;
+pub use records::Records;
+pub(crate) use records::Way;
 pub use value::LazyValue;
 
 use crate::base::error::{Error, Result};
@@ -30,7 +36,7 @@ use std::sync::Arc;
 use value::{Reader, Sources};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Direction {
+pub(crate) enum Direction {
     Forward,
     Backward,
 }
@@ -42,6 +48,14 @@ impl Direction {
         match self {
             Direction::Forward => Ordering::Less,
             Direction::Backward => Ordering::Greater,
+        }
+    }
+
+    /// The other way.
+    fn reverse(self) -> Direction {
+        match self {
+            Direction::Forward => Direction::Backward,
+            Direction::Backward => Direction::Forward,
         }
     }
 
@@ -112,9 +126,25 @@ pub struct Cursor {
     key: Vec<u8>,
     reader: Reader,
     any_ranges: bool,
+    /// How many records it has passed over: deletes, and what is hidden.
+    passed: usize,
     failed: Option<Error>,
     db: Db,
+    view: View,
+}
+
+/// So many records that a range delete hides are stepped over; then a seek to its end is cheaper.
+const HIDDEN_MAX: usize = 16;
+
+/// What a cursor walks over.
+#[derive(Clone)]
+struct View {
+    /// The sources borrow from it.
     _state: Arc<State>,
+    table: Arc<TableState>,
+    seq: u64,
+    /// The writes of the transaction whose cursor it is.
+    own: Option<Arc<Chunk>>,
 }
 
 impl Cursor {
@@ -126,8 +156,13 @@ impl Cursor {
         own: Option<Arc<Chunk>>,
         limits: Limits,
     ) -> Result<Cursor> {
+        Cursor::over(db, View { _state: state, table, seq, own }, limits)
+    }
+
+    fn over(db: Db, view: View, limits: Limits) -> Result<Cursor> {
+        let (table, seq) = (&view.table, view.seq);
         let mut sources = Vec::new();
-        sources.extend(own.map(CursorSource::chunk));
+        sources.extend(view.own.clone().map(CursorSource::chunk));
         if let Some(active) = table.active.as_ref().filter(|a| !a.list.is_empty()) {
             sources.push(CursorSource::active(active.clone(), seq));
         }
@@ -149,10 +184,16 @@ impl Cursor {
             key: Vec::new(),
             reader: Reader::default(),
             any_ranges,
+            passed: 0,
             failed: None,
             db,
-            _state: state,
+            view,
         })
+    }
+
+    /// Another one over the same records, before the first of them.
+    fn twin(&self) -> Result<Cursor> {
+        Cursor::over(self.db.clone(), self.view.clone(), self.limits.clone())
     }
 
     /// Goes before the first record.
@@ -170,12 +211,12 @@ impl Cursor {
     ///
     /// # Errors
     /// `WrongType` for a hash table.
-    pub fn seek(&mut self, key: &[u8]) -> Result<()> {
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         if self.kind != TableKind::Ordered {
             return Err(Error::WrongType { detail: "a hash table has no order to seek in".into() });
         }
         self.at.clear();
-        self.at.extend_from_slice(key);
+        self.at.extend_from_slice(key.as_ref());
         self.send(CursorPosition::Before);
         Ok(())
     }
@@ -269,11 +310,6 @@ impl Cursor {
         Err(e)
     }
 
-    /// As an iterator over copies of the records from here on.
-    pub fn owned(self) -> Records {
-        Records { cursor: self, failed: false }
-    }
-
     /// Counts the records from here on.
     pub(crate) fn count_rest(&mut self) -> Result<u64> {
         self.db.engine.life.check()?;
@@ -303,6 +339,12 @@ impl Cursor {
         self.at = at;
         moved?;
         self.direction = to;
+        self.sort_sources(to);
+        Ok(())
+    }
+
+    /// Puts all sources that stand at a record in their order.
+    fn sort_sources(&mut self, to: Direction) {
         self.order.clear();
         for i in 0..self.sources.len() {
             if self.sources[i].valid() {
@@ -310,7 +352,6 @@ impl Cursor {
                 self.sift(0, to);
             }
         }
-        Ok(())
     }
 
     /// Seeks all sources from the place; `at` is its key.
@@ -336,21 +377,55 @@ impl Cursor {
 
     /// Passes over deletes and what is hidden; false if no record is left.
     fn pick(&mut self, to: Direction) -> Result<bool> {
+        let mut hidden_in_row = 0;
         loop {
             let Some(&first) = self.order.first() else { return Ok(false) };
             let source = &self.sources[first];
             if !self.limits.allows(to, source.key()) {
                 return Ok(false);
             }
-            let hidden =
-                self.any_ranges && self.sources[..first].iter().any(|s| s.ranges().covers(source.key()));
-            if !hidden && source.tag() != Tag::Tombstone {
+            let hider = if self.any_ranges { self.hider(first) } else { None };
+            if hider.is_none() && source.tag() != Tag::Tombstone {
                 self.front = first;
                 self.open = self.count_open(to);
                 return Ok(true);
             }
-            self.pass(to)?;
+            self.passed += 1;
+            hidden_in_row = if hider.is_some() { hidden_in_row + 1 } else { 0 };
+            match hider {
+                Some(newest) if hidden_in_row > HIDDEN_MAX => {
+                    self.leave_range(newest, to)?;
+                    hidden_in_row = 0;
+                }
+                _ => self.pass(to)?,
+            }
         }
+    }
+
+    /// The newest source with a range delete that hides the record of a source.
+    fn hider(&self, of: usize) -> Option<usize> {
+        let key = self.sources[of].key();
+        self.sources[..of].iter().position(|source| source.ranges().covers(key))
+    }
+
+    /// Sends all sources that are older than a range delete and stand in its range out of it: the range in
+    /// which the first record of all is.
+    fn leave_range(&mut self, newest: usize, to: Direction) -> Result<()> {
+        let key = self.sources[self.order[0]].key();
+        let Some(range) = self.sources[newest].ranges().covering(key).cloned() else { return self.pass(to) };
+        for source in &mut self.sources[newest + 1..] {
+            if !source.valid() || !range.covers(source.key()) {
+                continue;
+            }
+            source.face(to);
+            match (to, &range.end) {
+                (Direction::Forward, Some(end)) => source.seek_ge(end)?,
+                (Direction::Forward, None) => source.invalidate(),
+                (Direction::Backward, _) => source.seek_lt(&range.start)?,
+            }
+        }
+        self.sort_sources(to);
+        Ok(())
     }
 
     /// How many more records of the first source may be given out one after the other.
@@ -399,29 +474,5 @@ impl Cursor {
             rank += 1;
         }
         self.order[rank] = moved;
-    }
-}
-
-/// An iterator over copies of a cursor's records.
-pub struct Records {
-    cursor: Cursor,
-    failed: bool,
-}
-
-impl Iterator for Records {
-    type Item = Result<(Vec<u8>, Vec<u8>)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let copy = |(key, value): (&[u8], LazyValue<'_>)| Ok((key.to_vec(), value.bytes()?.to_vec()));
-        match self.cursor.next().and_then(|record| record.map(copy).transpose()) {
-            Ok(record) => record.map(Ok),
-            Err(e) => {
-                self.failed = true;
-                Some(Err(e))
-            }
-        }
     }
 }

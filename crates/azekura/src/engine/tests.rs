@@ -24,7 +24,6 @@ use crate::base::limits::{SEGMENT_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::storage::{MemStorage, OpenMode, Storage};
 use hooked::{Call, Hooked};
 use std::io;
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -74,11 +74,17 @@ impl Ranges {
     /// Whether a key is deleted by one of the ranges.
     #[inline]
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
+        self.covering(key).is_some()
+    }
+
+    /// The range that deletes a key.
+    #[inline]
+    pub(crate) fn covering(&self, key: &[u8]) -> Option<&Range> {
         if self.list.is_empty() {
-            return false;
+            return None;
         }
         let i = self.list.partition_point(|r| r.start.as_slice() <= key);
-        i > 0 && self.list[i - 1].covers(key)
+        self.list.get(i.wrapping_sub(1)).filter(|r| r.covers(key))
     }
 
     /// Adds a range, joining it with those that it touches.

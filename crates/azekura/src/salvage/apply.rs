@@ -170,7 +170,7 @@ impl Target<'_> {
                 None if range.start.is_empty() => txn.clear(&table)?,
                 end if table.kind() == TableKind::Ordered => {
                     let end = end.as_ref().map_or(Bound::Unbounded, |end| Bound::Excluded(end.as_slice()));
-                    txn.remove_range(&table, Bound::Included(&range.start), end)?;
+                    txn.remove_range(&table, (Bound::Included(range.start.as_slice()), end))?;
                 }
                 // Only whole hash tables are ever cleared.
                 _ => {}

@@ -317,7 +317,7 @@ fn a_run_without_a_label_is_not_hidden_by_older_range_deletes() {
     world.commit("t", TableKind::Ordered, (0..500).map(|i| (number(i), Some(value(i, 9)))));
     world.db().flush().unwrap();
     let t = world.db().open_table("t").unwrap();
-    t.remove_range(std::ops::Bound::Included(&number(100)), std::ops::Bound::Excluded(&number(300))).unwrap();
+    t.remove_range(number(100)..number(300)).unwrap();
     world.model.get_mut("t").unwrap().retain(|k, _| *k < number(100) || *k >= number(300));
     drop(t);
     world.db().flush().unwrap();

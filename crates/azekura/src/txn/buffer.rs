@@ -15,6 +15,7 @@ use crate::format::block::{Block, Fixed, Tag};
 use crate::format::ranges::{Range, Ranges};
 use crate::memtable::pool::Pool;
 use crate::values::Segment;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub(crate) struct TableBuffer {
     pub(crate) ranges: Ranges,
     pub(crate) segments: Vec<Arc<Segment>>,
     /// Where to find a key among the writes; made when one is first looked for.
-    index: Option<Index>,
+    index: OnceCell<Index>,
     pub(crate) user_bytes: u64,
     /// Counts the times that `ops` was made anew rather than appended to.
     generation: u32,
@@ -81,7 +82,7 @@ impl TableBuffer {
             ascending: true,
             ranges: Ranges::default(),
             segments: Vec::new(),
-            index: None,
+            index: OnceCell::new(),
             user_bytes: 0,
             generation: 0,
             marked: false,
@@ -109,7 +110,7 @@ impl TableBuffer {
         ops.heads.push(head);
         ops.heap.extend_from_slice(value);
         self.user_bytes += 8 + value.len() as u64;
-        if self.index.is_some() {
+        if self.index.get().is_some() {
             self.note(&head.to_be_bytes());
         }
     }
@@ -129,7 +130,7 @@ impl TableBuffer {
             self.ascending = self.ascending && ops.general_key(last) < key;
         }
         ops.push(key, tag, value);
-        if self.index.is_some() {
+        if self.index.get().is_some() {
             self.note(key);
         }
     }
@@ -217,18 +218,15 @@ impl TableBuffer {
         self.ascending = mark.ascending;
         self.segments.truncate(mark.segments);
         self.user_bytes = mark.user_bytes;
-        self.index = None;
+        self.index = OnceCell::new();
     }
 
     /// The newest write of a key: its tag and value.
-    pub(crate) fn find(&mut self, key: &[u8]) -> Option<(Tag, &[u8])> {
+    pub(crate) fn find(&self, key: &[u8]) -> Option<(Tag, &[u8])> {
         if self.ops.is_empty() {
             return None;
         }
-        if self.index.is_none() {
-            self.build_index();
-        }
-        let index = self.index.as_ref()?;
+        let index = self.index.get_or_init(|| self.build_index());
         let mut at = *index.newest.get(&hash_bytes(key, 0))?;
         let mut tmp = [0; 8];
         while at != NONE {
@@ -241,17 +239,17 @@ impl TableBuffer {
         None
     }
 
-    fn build_index(&mut self) {
+    fn build_index(&self) -> Index {
         let mut index = Index::default();
         let mut tmp = [0; 8];
         for i in 0..self.ops.len() {
             index.add(self.ops.key(i, &mut tmp));
         }
-        self.index = Some(index);
+        index
     }
 
     fn note(&mut self, key: &[u8]) {
-        if let Some(index) = &mut self.index {
+        if let Some(index) = self.index.get_mut() {
             index.add(key);
         }
     }

@@ -14,7 +14,7 @@ pub(crate) enum LocalWrite<'a> {
 }
 
 /// Looks a sort key up among a transaction's writes to a table.
-pub(crate) fn lookup_local<'a>(buffer: Option<&'a mut TableBuffer>, key: &[u8]) -> LocalWrite<'a> {
+pub(crate) fn lookup_local<'a>(buffer: Option<&'a TableBuffer>, key: &[u8]) -> LocalWrite<'a> {
     let Some(buffer) = buffer else { return LocalWrite::Untouched };
     let removed = buffer.ranges.covers(key);
     match buffer.find(key) {

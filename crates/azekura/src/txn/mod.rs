@@ -5,6 +5,7 @@ pub(crate) mod get;
 mod local;
 pub(crate) mod many;
 mod read;
+mod reading;
 mod savepoint;
 mod snapshot;
 mod update;

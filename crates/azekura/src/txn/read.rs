@@ -7,7 +7,7 @@ use super::value::resolve;
 use crate::base::error::Result;
 use crate::base::fault::fault;
 use crate::base::key::{KeyBuf, SortKey, TableKind};
-use crate::cursor::{Cursor, Limits};
+use crate::cursor::{Cursor, KeyRange, Limits, Records, Way};
 use crate::engine::Engine;
 use crate::engine::state::{State, TableState};
 use crate::engine::{Db, Table};
@@ -16,7 +16,6 @@ use crate::run::{HeldPage, Hit, Run};
 use crate::values::LargeValue;
 use crate::values::ahead::ReadAhead;
 use std::cell::{Cell, RefCell};
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// A consistent view of every table as of the moment it was begun. It blocks nobody and nobody
@@ -87,7 +86,7 @@ impl ReadTxn {
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped or made later,
     /// `Invalid` if it is of another database, `Closed`, `Forked`.
-    pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_with(table, key, <[u8]>::to_vec)
     }
 
@@ -96,7 +95,7 @@ impl ReadTxn {
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get).
-    pub fn get_into(&self, table: &Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+    pub fn get_into(&self, table: &Table, key: impl AsRef<[u8]>, out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
         Ok(self.get_with(table, key, |v| out.extend_from_slice(v))?.is_some())
     }
@@ -106,7 +105,8 @@ impl ReadTxn {
     /// # Errors
     /// As [`get`](ReadTxn::get).
     #[inline]
-    pub fn get_ref(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
+    pub fn get_ref(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<ValueRef<'_>>> {
+        let key = key.as_ref();
         let t = self.state_of(table)?;
         let mut buf = KeyBuf::new();
         // SAFETY: the states live as long as `self`, from which the result borrows.
@@ -129,7 +129,8 @@ impl ReadTxn {
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get).
-    pub fn contains(&self, table: &Table, key: &[u8]) -> Result<bool> {
+    pub fn contains(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
         let mut buf = KeyBuf::new();
         let t = self.snapshot.newer(self.state_of(table)?, self.engine())?;
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
@@ -142,7 +143,13 @@ impl ReadTxn {
     /// # Errors
     /// As [`get`](ReadTxn::get).
     #[inline]
-    pub fn get_with<T>(&self, table: &Table, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+    pub fn get_with<T>(
+        &self,
+        table: &Table,
+        key: impl AsRef<[u8]>,
+        f: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        let key = key.as_ref();
         let t = self.state_of(table)?;
         if let Some((_, place)) = self.follow_hint(t, key)? {
             // Taken out while `f` runs, for `f` may read from this transaction too.
@@ -273,22 +280,56 @@ impl ReadTxn {
         self.limited(table, Limits::none())
     }
 
-    /// A cursor over the keys between two bounds, before its first record. Ordered tables only.
+    /// An iterator over copies of the records, from both ends.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn iter(&self, table: &Table) -> Result<Records> {
+        self.cursor(table).map(Cursor::owned)
+    }
+
+    /// The first record of the table, of a hash table any.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn first(&self, table: &Table) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.edge(table, Way::Forward, |key, value| Ok((key.to_vec(), value.to_vec())))
+    }
+
+    /// The last record of the table, of a hash table any.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn last(&self, table: &Table) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.edge(table, Way::Backward, |key, value| Ok((key.to_vec(), value.to_vec())))
+    }
+
+    /// What `f` makes of the record that comes first this way.
+    pub(crate) fn edge<T>(
+        &self,
+        table: &Table,
+        way: Way,
+        f: impl FnOnce(&[u8], &[u8]) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.cursor(table)?.edge(way, f)
+    }
+
+    /// A cursor over the keys of a range, before its first record. Ordered tables only.
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get); `WrongType` for a hash table.
-    pub fn range(&self, table: &Table, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<Cursor> {
+    pub fn range(&self, table: &Table, range: impl KeyRange) -> Result<Cursor> {
         table.expect_ordered("a range")?;
-        self.limited(table, Limits::range(start, end))
+        self.limited(table, Limits::range(range.start(), range.end()))
     }
 
     /// A cursor over the keys that begin with `prefix`. Ordered tables only.
     ///
     /// # Errors
     /// As [`range`](ReadTxn::range).
-    pub fn prefix(&self, table: &Table, prefix: &[u8]) -> Result<Cursor> {
+    pub fn prefix(&self, table: &Table, prefix: impl AsRef<[u8]>) -> Result<Cursor> {
         table.expect_ordered("a prefix")?;
-        self.limited(table, Limits::prefix(prefix))
+        self.limited(table, Limits::prefix(prefix.as_ref()))
     }
 
     /// How many records the table has. Cheap where its runs do not overlap, else a scan.

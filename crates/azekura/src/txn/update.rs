@@ -1,15 +1,23 @@
 //! Writes of a transaction that depend on what is there.
 
-use super::write::{WriteTxn, check_key};
+use super::write::{WriteTxn, check_bounds, check_key};
 use crate::base::error::{Error, Result};
+use crate::cursor::{KeyRange, Limits, Records, Way};
 use crate::engine::Table;
+use std::ops::Bound;
+
+/// Whoever pops, and has to pass over more records that are gone, removes their range with the record: those
+/// that come after go past them by one seek. Not each time, for a range is more work than a key, and
+/// conflicts with all who have read single keys of the table.
+const PASSED_MAX: usize = 256;
 
 impl WriteTxn {
     /// Sets the value of a key only if it is absent; whether it was.
     ///
     /// # Errors
     /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
-    pub fn add(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<bool> {
+    pub fn add(&mut self, table: &Table, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         let absent = !self.contains(table, key)?;
         if absent {
@@ -22,7 +30,8 @@ impl WriteTxn {
     ///
     /// # Errors
     /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
-    pub fn replace(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<bool> {
+    pub fn replace(&mut self, table: &Table, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         let present = self.contains(table, key)?;
         if present {
@@ -35,7 +44,8 @@ impl WriteTxn {
     ///
     /// # Errors
     /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
-    pub fn append(&mut self, table: &Table, key: &[u8], suffix: &[u8]) -> Result<()> {
+    pub fn append(&mut self, table: &Table, key: impl AsRef<[u8]>, suffix: impl AsRef<[u8]>) -> Result<()> {
+        let (key, suffix) = (key.as_ref(), suffix.as_ref());
         check_key(key)?;
         let mut value = self.get(table, key)?.unwrap_or_default();
         value.extend_from_slice(suffix);
@@ -48,9 +58,10 @@ impl WriteTxn {
     /// # Errors
     /// `WrongType` if the value has not eight bytes; as [`put`](WriteTxn::put) and
     /// [`get`](WriteTxn::get).
-    pub fn increment(&mut self, table: &Table, key: &[u8], delta: i64) -> Result<i64> {
+    pub fn increment(&mut self, table: &Table, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
+        let key = key.as_ref();
         check_key(key)?;
-        let old = match self.with(table, key, |v| <[u8; 8]>::try_from(v).map_err(|_| v.len()))? {
+        let old = match self.get_with(table, key, |v| <[u8; 8]>::try_from(v).map_err(|_| v.len()))? {
             None => 0,
             Some(Ok(b)) => i64::from_le_bytes(b),
             Some(Err(n)) => {
@@ -71,12 +82,13 @@ impl WriteTxn {
     pub fn compare_and_swap(
         &mut self,
         table: &Table,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<bool> {
+        let key = key.as_ref();
         check_key(key)?;
-        let equal = self.with(table, key, |v| expected == Some(v))?.unwrap_or(expected.is_none());
+        let equal = self.get_with(table, key, |v| expected == Some(v))?.unwrap_or(expected.is_none());
         if equal {
             self.set(table, key, new)?;
         }
@@ -97,12 +109,22 @@ impl WriteTxn {
     pub fn update(
         &mut self,
         table: &Table,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         f: impl FnOnce(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<()> {
+        self.try_update(table, key.as_ref(), |old| Ok(f(old)))
+    }
+
+    /// As `update`; if `f` fails nothing is written.
+    pub(crate) fn try_update(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        f: impl FnOnce(Option<&[u8]>) -> Result<Option<Vec<u8>>>,
     ) -> Result<()> {
         check_key(key)?;
         let old = self.get(table, key)?;
-        let new = f(old.as_deref());
+        let new = f(old.as_deref())?;
         if new.is_some() || old.is_some() { self.set(table, key, new.as_deref()) } else { Ok(()) }
     }
 
@@ -110,12 +132,141 @@ impl WriteTxn {
     ///
     /// # Errors
     /// As [`get`](WriteTxn::get).
-    pub fn take(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn take(&mut self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.take_with(table, key.as_ref(), |value| Ok(value.to_vec()))
+    }
+
+    /// Removes a key and gives what `f` made of its value; if `f` fails nothing is removed.
+    pub(crate) fn take_with<T>(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        f: impl FnOnce(&[u8]) -> Result<T>,
+    ) -> Result<Option<T>> {
         check_key(key)?;
-        let old = self.get(table, key)?;
+        let old = self.get_with(table, key, f)?.transpose()?;
         if old.is_some() {
             self.remove(table, key)?;
         }
         Ok(old)
+    }
+
+    /// Removes a key if it is there; whether it was. It costs a get, and the key counts as read, so that the
+    /// commit may conflict; [`remove`](WriteTxn::remove) looks at nothing.
+    ///
+    /// # Errors
+    /// As [`get`](WriteTxn::get).
+    pub fn remove_existing(&mut self, table: &Table, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.take_with(table, key.as_ref(), |_| Ok(())).map(|found| found.is_some())
+    }
+
+    /// Removes the first record and gives it; of a hash table any. For conflicts only the keys up to it count
+    /// as read. Each call sorts what this transaction has written to the table, so [`drain`](WriteTxn::drain)
+    /// is better for many.
+    ///
+    /// # Errors
+    /// As [`get`](WriteTxn::get).
+    pub fn pop_first(&mut self, table: &Table) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.pop_with(table, Way::Forward, |key, value| Ok((key.to_vec(), value.to_vec())))
+    }
+
+    /// Removes the last record and gives it; as [`pop_first`](WriteTxn::pop_first).
+    ///
+    /// # Errors
+    /// As [`get`](WriteTxn::get).
+    pub fn pop_last(&mut self, table: &Table) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.pop_with(table, Way::Backward, |key, value| Ok((key.to_vec(), value.to_vec())))
+    }
+
+    /// Removes the record that comes first this way, and gives what `f` made of it; if `f` fails nothing is
+    /// removed.
+    pub(crate) fn pop_with<T>(
+        &mut self,
+        table: &Table,
+        way: Way,
+        f: impl FnOnce(&[u8], &[u8]) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let seen = self.look(table, way, |key, value| Ok((key.to_vec(), f(key, value)?)))?;
+        let Some((key, out)) = seen.found else { return Ok(None) };
+        if seen.passed > PASSED_MAX {
+            self.remove_keys(table, seen.range)?;
+        } else {
+            self.remove(table, key)?;
+        }
+        Ok(Some(out))
+    }
+
+    /// Removes the records of a range for which `f` says false, and tells how many. Of a hash table the range
+    /// is `..`. `f` sees the table as it was at the beginning of the call.
+    ///
+    /// # Errors
+    /// `WrongType` for a part of a hash table; as [`get`](WriteTxn::get).
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-retain-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Options, TableKind};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// let stock = db.table("stock", TableKind::Ordered)?;
+    /// let mut txn = db.write();
+    /// txn.put(&stock, "apples", "3")?;
+    /// txn.put(&stock, "pears", "0")?;
+    /// assert_eq!(txn.retain(&stock, .., |_, left| left != b"0")?, 1);
+    /// assert!(!txn.contains(&stock, "pears")?);
+    /// # drop(txn); drop(stock); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    pub fn retain(
+        &mut self,
+        table: &Table,
+        range: impl KeyRange,
+        mut f: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<u64> {
+        self.try_retain(table, range, |key, value| Ok(f(key, value)))
+    }
+
+    /// As `retain`; if `f` fails nothing is removed.
+    pub(crate) fn try_retain(
+        &mut self,
+        table: &Table,
+        range: impl KeyRange,
+        mut f: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<u64> {
+        let mut cursor = self.limited(table, limits_of(table, &range)?)?;
+        let mut gone = Vec::new();
+        while let Some((key, value)) = cursor.next()? {
+            let value = value.bytes()?;
+            if !f(key, value)? {
+                gone.push(key.to_vec());
+            }
+        }
+        for key in &gone {
+            self.remove(table, key)?;
+        }
+        Ok(gone.len() as u64)
+    }
+
+    /// Removes a range and gives what was in it: an iterator that reads when it is asked, from the table as
+    /// it was. However many records there are, removing them is one step. Of a hash table the range is `..`.
+    ///
+    /// # Errors
+    /// `WrongType` for a part of a hash table; as [`get`](WriteTxn::get).
+    pub fn drain(&mut self, table: &Table, range: impl KeyRange) -> Result<Records> {
+        let limits = limits_of(table, &range)?;
+        let keys = limits.as_range();
+        let cursor = self.limited(table, limits)?;
+        self.remove_keys(table, keys)?;
+        Ok(cursor.owned())
+    }
+}
+
+/// The limits of a range; a hash table can be walked through only as a whole.
+fn limits_of(table: &Table, range: &impl KeyRange) -> Result<Limits> {
+    match (range.start(), range.end()) {
+        (Bound::Unbounded, Bound::Unbounded) => Ok(Limits::none()),
+        (start, end) => {
+            table.expect_ordered("a range other than ..")?;
+            check_bounds(start, end)?;
+            Ok(Limits::range(start, end))
+        }
     }
 }

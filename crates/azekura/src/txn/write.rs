@@ -1,20 +1,19 @@
 //! The write transaction.
 
 use super::buffer::TableBuffer;
-use super::local::{LocalWrite, lookup_local};
 use super::read::ReadTxn;
+use super::reading::begin_snapshot;
 use super::savepoint::Savepoints;
-use super::value::resolve;
 use crate::base::error::{Error, Result};
 use crate::base::hash::mix;
-use crate::base::key::{KeyBuf, SortKey, TableKind};
+use crate::base::key::{KeyBuf, TableKind};
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::cursor::{Cursor, Limits};
-use crate::engine::{Batch, OwnCommits, ReadSet, Reads, key_mark};
+use crate::cursor::KeyRange;
+use crate::engine::{Batch, BatchPart, OwnCommits, ReadSet, Reads};
 use crate::engine::{Db, Durability, Table};
 use crate::format::block::Tag;
-use crate::format::ranges::Range as KeyRange;
-use crate::memtable::chunk::Chunk;
+use crate::format::ranges;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -35,6 +34,20 @@ pub enum Isolation {
 }
 
 /// How a write transaction is to behave.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-options-txn-{}.azk", std::process::id()));
+/// use azekura::{Db, Durability, Error, Isolation, Options, TableKind, WriteOptions};
+/// let db = Db::open(&path, Options::new())?;
+/// let t = db.table("t", TableKind::Ordered)?;
+/// let options = WriteOptions { durability: Some(Durability::Eventual), isolation: Isolation::Snapshot };
+/// let mut txn = db.write_with(options);
+/// txn.put(&t, "lamp", "on")?;
+/// t.put("lamp", "off")?;                             // another was faster
+/// assert!(matches!(txn.commit(), Err(Error::Conflict { .. })));
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WriteOptions {
     /// The durability of its commit; the database's default if none.
@@ -69,13 +82,14 @@ const SEARCHED_MAX: usize = 16;
 /// ```
 pub struct WriteTxn {
     pub(super) db: Db,
-    options: WriteOptions,
+    pub(super) options: WriteOptions,
     pub(super) buffers: Vec<TableBuffer>,
     /// Where each table's buffer is, once there are too many to look through.
     places: HashMap<u32, usize>,
     /// The snapshot, once something was read, or from the beginning.
-    read: Option<ReadTxn>,
-    reads: Reads,
+    pub(super) read: OnceCell<ReadTxn>,
+    /// What was read. Reading needs no exclusive reference, so a cell.
+    pub(super) reads: RefCell<Reads>,
     /// See `ReadSet::own`.
     own_commits: OwnCommits,
     /// What the tables of the buffers are called.
@@ -100,6 +114,16 @@ pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Refuses bounds over the limit of keys.
+pub(super) fn check_bounds(start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
+    for bound in [start, end] {
+        if let Bound::Included(k) | Bound::Excluded(k) = bound {
+            check_key(k)?;
+        }
+    }
+    Ok(())
+}
+
 #[inline(always)]
 fn check_value(value: &[u8]) -> Result<()> {
     if value.len() as u64 > VALUE_BYTES_MAX {
@@ -111,14 +135,17 @@ fn check_value(value: &[u8]) -> Result<()> {
 impl WriteTxn {
     pub(crate) fn new(db: Db, options: WriteOptions) -> WriteTxn {
         let forked = db.engine.life.is_forked();
-        let read = (options.isolation == Isolation::Snapshot && !forked).then(|| begin_snapshot(&db));
+        let read = OnceCell::new();
+        if options.isolation == Isolation::Snapshot && !forked {
+            read.get_or_init(|| begin_snapshot(&db));
+        }
         WriteTxn {
             db,
             options,
             buffers: Vec::new(),
             places: HashMap::new(),
             read,
-            reads: Reads::default(),
+            reads: RefCell::default(),
             own_commits: OwnCommits::default(),
             names: Vec::new(),
             savepoints: Savepoints::default(),
@@ -138,7 +165,7 @@ impl WriteTxn {
 
     /// The buffer of a table, which is of this database and there.
     #[inline(always)]
-    fn buffer(&mut self, table: &Table) -> Result<&mut TableBuffer> {
+    pub(super) fn buffer(&mut self, table: &Table) -> Result<&mut TableBuffer> {
         if Arc::ptr_eq(&self.db.engine, &table.db.engine)
             && let Some(i) = self.place_of(table.id)
             && self.db.engine.life.is_still(self.buffers[i].seen)
@@ -180,18 +207,12 @@ impl WriteTxn {
 
     /// Where the buffer of a table is, if it has one.
     #[inline]
-    fn place_of(&self, id: u32) -> Option<usize> {
+    pub(super) fn place_of(&self, id: u32) -> Option<usize> {
         if self.buffers.len() <= SEARCHED_MAX {
             self.buffers.iter().position(|b| b.table == id)
         } else {
             self.places.get(&id).copied()
         }
-    }
-
-    /// The snapshot, taken at the first read at the latest.
-    fn snapshot(&mut self) -> &ReadTxn {
-        let db = &self.db;
-        self.read.get_or_insert_with(|| begin_snapshot(db))
     }
 
     /// Commits that were made by the caller's code while this transaction was open.
@@ -209,7 +230,8 @@ impl WriteTxn {
     /// `TooLarge`, `ReadOnly`, `NoSuchTable` if the table was dropped, `Invalid` if it is of another
     /// database, `Closed`, `Forked`, or what storing a large value meets.
     #[inline]
-    pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
+    pub fn put(&mut self, table: &Table, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         if value.len() >= self.db.engine.config.large_value_bytes {
             return self.put_large(table, key, value);
@@ -256,24 +278,26 @@ impl WriteTxn {
     ///
     /// # Errors
     /// As [`put`](WriteTxn::put).
-    pub fn remove(&mut self, table: &Table, key: &[u8]) -> Result<()> {
+    pub fn remove(&mut self, table: &Table, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
         check_key(key)?;
         self.write(table, key, Tag::Tombstone, &[])
     }
 
-    /// Removes all keys between two bounds. Ordered tables only. It costs the same however many
+    /// Removes all keys of a range. Ordered tables only. It costs the same however many
     /// there are.
     ///
     /// # Errors
     /// `WrongType` for a hash table; as [`put`](WriteTxn::put).
-    pub fn remove_range(&mut self, table: &Table, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
+    pub fn remove_range(&mut self, table: &Table, range: impl KeyRange) -> Result<()> {
         table.expect_ordered("a range")?;
-        for bound in [start, end] {
-            if let Bound::Included(k) | Bound::Excluded(k) = bound {
-                check_key(k)?;
-            }
-        }
-        let range = KeyRange::between(start, end);
+        let (start, end) = (range.start(), range.end());
+        check_bounds(start, end)?;
+        self.remove_keys(table, ranges::Range::between(start, end))
+    }
+
+    /// Removes all sort keys of a range.
+    pub(super) fn remove_keys(&mut self, table: &Table, range: ranges::Range) -> Result<()> {
         let buffer = self.buffer(table)?;
         if !range.is_empty() {
             buffer.remove_range(range);
@@ -286,120 +310,7 @@ impl WriteTxn {
     /// # Errors
     /// As [`remove`](WriteTxn::remove).
     pub fn clear(&mut self, table: &Table) -> Result<()> {
-        self.buffer(table)?.remove_range(KeyRange { start: Vec::new(), end: None });
-        Ok(())
-    }
-
-    /// Calls `f` with the value of a key as this transaction sees it.
-    pub(super) fn with<T>(
-        &mut self,
-        table: &Table,
-        key: &[u8],
-        f: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>> {
-        self.db.expect(table)?;
-        let mut buf = KeyBuf::new();
-        let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
-        let engine = self.db.engine.clone();
-        let buffer = self.place_of(table.id).map(|i| &mut self.buffers[i]);
-        match lookup_local(buffer, sort.bytes) {
-            LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => Ok(None),
-            LocalWrite::Written(tag, stored) => {
-                resolve(tag, stored, |reference| engine.read_large(reference), f).map(Some)
-            }
-            LocalWrite::Untouched => {
-                self.track(table, sort);
-                self.snapshot().get_with(table, key, f)
-            }
-        }
-    }
-
-    fn track(&mut self, table: &Table, key: SortKey<'_>) {
-        if self.options.isolation == Isolation::Serializable {
-            self.reads.keys.push((table.id, key_mark(table.id, key.bytes)));
-        }
-    }
-
-    /// The value of a key.
-    ///
-    /// # Errors
-    /// As [`ReadTxn::get`].
-    pub fn get(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.with(table, key, <[u8]>::to_vec)
-    }
-
-    /// Replaces the contents of `out` by the value of a key; false if there is none.
-    ///
-    /// # Errors
-    /// As [`ReadTxn::get`].
-    pub fn get_into(&mut self, table: &Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
-        out.clear();
-        Ok(self.with(table, key, |v| out.extend_from_slice(v))?.is_some())
-    }
-
-    /// The values of several keys, in their order.
-    ///
-    /// # Errors
-    /// As [`ReadTxn::get`].
-    pub fn get_many<K: AsRef<[u8]>>(&mut self, table: &Table, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
-        keys.iter().map(|k| self.get(table, k.as_ref())).collect()
-    }
-
-    /// Whether a key is there.
-    ///
-    /// # Errors
-    /// As [`ReadTxn::get`].
-    pub fn contains(&mut self, table: &Table, key: &[u8]) -> Result<bool> {
-        Ok(self.with(table, key, |_| ())?.is_some())
-    }
-
-    /// A cursor over the table as this transaction sees it now; later writes are not in it.
-    ///
-    /// # Errors
-    /// As [`ReadTxn::cursor`].
-    pub fn cursor(&mut self, table: &Table) -> Result<Cursor> {
-        self.limited(table, Limits::none())
-    }
-
-    /// A cursor over the keys between two bounds. Ordered tables only.
-    ///
-    /// # Errors
-    /// As [`ReadTxn::range`].
-    pub fn range(&mut self, table: &Table, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<Cursor> {
-        table.expect_ordered("a range")?;
-        self.limited(table, Limits::range(start, end))
-    }
-
-    /// A cursor over the keys that begin with `prefix`. Ordered tables only.
-    ///
-    /// # Errors
-    /// As [`ReadTxn::range`].
-    pub fn prefix(&mut self, table: &Table, prefix: &[u8]) -> Result<Cursor> {
-        table.expect_ordered("a prefix")?;
-        self.limited(table, Limits::prefix(prefix))
-    }
-
-    /// How many records the table has as this transaction sees it.
-    ///
-    /// # Errors
-    /// As [`ReadTxn::count`].
-    pub fn count(&mut self, table: &Table) -> Result<u64> {
-        self.cursor(table)?.count_rest()
-    }
-
-    fn limited(&mut self, table: &Table, limits: Limits) -> Result<Cursor> {
-        self.db.expect(table)?;
-        if self.options.isolation == Isolation::Serializable {
-            self.reads.ranges.push((table.id, limits.as_range()));
-        }
-        let own = self.place_of(table.id).map(|i| &self.buffers[i]).filter(|b| !b.is_empty()).map(|b| {
-            let sorted = b.snapshot();
-            Arc::new(Chunk::new(sorted.block, sorted.ranges, sorted.segments))
-        });
-        let read = self.snapshot();
-        let (db, state, seq) = (read.db.clone(), read.snapshot.state().clone(), read.snapshot.seq());
-        let t = table.of(&state)?.clone();
-        Cursor::new(db, state, t, seq, own, limits)
+        self.remove_keys(table, ranges::Range { start: Vec::new(), end: None })
     }
 
     /// Makes all writes visible at once, and durable as was chosen.
@@ -425,12 +336,14 @@ impl WriteTxn {
             return Ok(());
         }
         let durability = self.options.durability.unwrap_or(self.db.engine.config.durability);
-        let snapshot = self.read.as_ref().map(|r| r.snapshot.seq());
+        let snapshot = self.read.get().map(|r| r.snapshot.seq());
         if self.options.isolation == Isolation::Snapshot && snapshot.is_some() {
-            self.reads.keys = parts.iter().flat_map(crate::engine::BatchPart::marks).collect();
-            self.reads.ranges = parts.iter().flat_map(crate::engine::BatchPart::range_marks).collect();
+            *self.reads.get_mut() = Reads {
+                keys: parts.iter().flat_map(BatchPart::marks).collect(),
+                ranges: parts.iter().flat_map(BatchPart::range_marks).collect(),
+            };
         }
-        let (reads, own) = (std::mem::take(&mut self.reads), std::mem::take(&mut self.own_commits));
+        let (reads, own) = (self.reads.take(), std::mem::take(&mut self.own_commits));
         let reads = snapshot.map(|snapshot| ReadSet { snapshot, reads, own });
         let durable = durability == Durability::Sync;
         let batch = Batch { parts, durable, reads, user_bytes, ..Batch::default() };
@@ -451,10 +364,4 @@ impl WriteTxn {
     pub fn rollback(self) {
         drop(self);
     }
-}
-
-/// A snapshot of what there is; later commits leave a trace until `WriteTxn::end`.
-fn begin_snapshot(db: &Db) -> ReadTxn {
-    let (state, seq) = db.engine.track_snapshot();
-    ReadTxn::from_state(db.clone(), state, seq)
 }

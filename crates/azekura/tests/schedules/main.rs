@@ -13,7 +13,6 @@ use azekura::{Db, Durability, Error, Options, ReadTxn, Table, TableKind, WriteOp
 use disk::{Disk, PATH};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, Runner, thread};
-use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -219,7 +218,7 @@ impl World {
         let mut value = n.to_be_bytes().to_vec();
         value.resize(8000, w as u8);
         let (from, to) = ([w as u8, 0], [w as u8 + 1]);
-        txn.remove_range(&self.ordered, Bound::Included(&from[..]), Bound::Excluded(&to[..])).unwrap();
+        txn.remove_range(&self.ordered, &from[..]..&to[..]).unwrap();
         bulk_keys(w, n).iter().for_each(|key| txn.put(&self.ordered, key, &value).unwrap());
         txn.put(&self.hash, &[w as u8; 8], &value).unwrap();
         self.known.begun[w].store(n, Ordering::Relaxed);

@@ -3,7 +3,6 @@
 use azekura::storage::MemStorage;
 use azekura::{Db, Error, Options, Result, Table, TableKind};
 use std::cell::{Cell, RefCell};
-use std::ops::Bound;
 use std::time::Duration;
 
 struct World {
@@ -41,12 +40,12 @@ const CALLS: [(&str, Call); 30] = [
     ("contains", |w| w.hash.contains(b"key").map(|_| ())),
     ("count", |w| w.hash.count().map(|_| ())),
     ("cursor", |w| w.ordered.cursor()?.owned().try_for_each(|r| r.map(|_| ()))),
-    ("range", |w| w.ordered.range(Bound::Unbounded, Bound::Unbounded)?.prev().map(|_| ())),
+    ("range", |w| w.ordered.range(..)?.prev().map(|_| ())),
     ("put", |w| w.ordered.put(b"other", b"1")),
     ("put of a large value", |w| w.ordered.put(b"other", &[4; 5000])),
     ("put_many", |w| w.hash.put_many((900..1000u64).map(|i| (i.to_be_bytes(), b"x")))),
     ("remove", |w| w.ordered.remove(b"other")),
-    ("remove_range", |w| w.ordered.remove_range(Bound::Included(b"o"), Bound::Excluded(b"p"))),
+    ("remove_range", |w| w.ordered.remove_range("o".."p")),
     ("clear", |w| w.hash.clear()),
     ("add", |w| w.ordered.add(b"added", b"1").map(|_| ())),
     ("increment", |w| w.hash.increment(b"number", 1).map(|_| ())),
@@ -185,7 +184,7 @@ fn an_update_whose_closure_deletes_a_range_is_told_so_if_the_key_was_in_it() {
         w.ordered.put(b"key", b"before").unwrap();
         let done = w.ordered.update(b"key", |_| {
             calls.set(calls.get() + 1);
-            w.ordered.remove_range(Bound::Included(from), Bound::Excluded(to)).unwrap();
+            w.ordered.remove_range(from..to).unwrap();
             Some(b"changed".to_vec())
         });
         assert_eq!(calls.get(), 1);
@@ -202,7 +201,7 @@ fn an_update_whose_closure_deletes_a_range_is_told_so_if_the_key_was_in_it() {
     w.ordered
         .update(b"key", |_| {
             if std::mem::take(&mut first) {
-                let other = || w.ordered.remove_range(Bound::Included(b"o"), Bound::Excluded(b"p"));
+                let other = || w.ordered.remove_range("o".."p");
                 std::thread::scope(|s| s.spawn(other).join().unwrap().unwrap());
             }
             Some(b"again".to_vec())

@@ -4,7 +4,6 @@
 use azekura::{CheckReport, Db, Durability, Options, TableKind, WriteOptions};
 use sim::disk::Disk;
 use sim::judge::{PATH, Setting};
-use std::ops::Bound::{Excluded, Included};
 
 fn options() -> Options {
     Setting::QUIET.options()
@@ -38,7 +37,7 @@ fn records_deletes_and_hidden_versions_are_told_apart() {
     a.remove(&key(1)).unwrap();
     let in_memory = report(&db);
     assert_eq!((in_memory.records, in_memory.deletes, in_memory.hidden), (10, 1, 3));
-    a.remove_range(Included(&key(4)), Excluded(&key(7))).unwrap();
+    a.remove_range(key(4)..key(7)).unwrap();
     assert_eq!(report(&db).records, 7);
     db.flush().unwrap();
     // In runs, where a newer run has one version of each key.

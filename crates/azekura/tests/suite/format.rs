@@ -5,7 +5,6 @@
 
 use crate::reader::{Doc, Records, Seen, Tables, filter_hash8, hash, mix, page_checksum, read};
 use azekura::{Db, Durability, Options, Table, TableKind, WriteTxn};
-use std::ops::Bound::{Excluded, Included};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -33,7 +32,7 @@ impl World {
     }
 
     fn remove_range(&mut self, w: &mut WriteTxn, t: &Table, from: &[u8], to: &[u8]) {
-        w.remove_range(t, Included(from), Excluded(to)).unwrap();
+        w.remove_range(t, from..to).unwrap();
         self.model.get_mut(&t.name()).unwrap().1.retain(|k, _| k.as_slice() < from || k.as_slice() >= to);
     }
 

@@ -3,7 +3,6 @@
 use crate::common::Rng;
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Error, Isolation, Options, Result, Table, TableKind, WriteOptions};
-use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::scope;
@@ -69,12 +68,11 @@ fn a_table_of_another_database_is_refused_by_every_call() {
             is_foreign("txn.cursor", txn.cursor(&t));
             is_foreign("txn.count", txn.count(&t));
             if kind == TableKind::Ordered {
-                let all = (Bound::Unbounded, Bound::Unbounded);
-                is_foreign("range", read.range(&t, all.0, all.1));
+                is_foreign("range", read.range(&t, ..));
                 is_foreign("prefix", read.prefix(&t, k));
-                is_foreign("txn.range", txn.range(&t, all.0, all.1));
+                is_foreign("txn.range", txn.range(&t, ..));
                 is_foreign("txn.prefix", txn.prefix(&t, k));
-                is_foreign("remove_range", txn.remove_range(&t, all.0, all.1));
+                is_foreign("remove_range", txn.remove_range(&t, ..));
             }
             // What was right stays.
             txn.commit().unwrap();

@@ -4,7 +4,6 @@
 use crate::common::Rng;
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Options, ReadTxn, Table, TableKind};
-use std::ops::Bound;
 use std::time::Duration;
 
 fn open(storage: &MemStorage, memtable_mib: u64) -> Db {
@@ -281,7 +280,7 @@ fn what_range_deletes_hide_stays_hidden_while_runs_are_merged() {
         if age % 2 == 1 {
             let gone = n / 8 * age..n / 8 * (age + 2);
             let (from, to) = (gone.start.to_be_bytes(), gone.end.to_be_bytes());
-            table.remove_range(Bound::Included(&from), Bound::Excluded(&to)).unwrap();
+            table.remove_range(from..to).unwrap();
             model.retain(|k, _| !gone.contains(k));
             db.flush().unwrap();
         }

@@ -42,7 +42,7 @@ fn compare(t: &Table, model: &Model, rng: &mut Rng) {
     for (key, value) in keys.iter().zip(t.get_many(&keys).unwrap()) {
         assert_eq!(value.as_ref(), model.get(key), "the value of {key:?}");
     }
-    let mut cursor = t.iter().unwrap();
+    let mut cursor = t.cursor().unwrap();
     let mut found = Model::new();
     while let Some((key, value)) = cursor.next().unwrap() {
         found.insert(key.to_vec(), value.bytes().unwrap().to_vec());

@@ -2,7 +2,6 @@
 
 use azekura::{Db, Durability, Error, LazyValue, Options, Result, TableKind};
 use sim::disk::{Call, Disk, Effect, Fault};
-use std::ops::Bound;
 
 fn database(name: &str) -> (Db, std::path::PathBuf) {
     let path = std::env::temp_dir().join(format!("azekura-reading-{name}-{}.azk", std::process::id()));
@@ -202,11 +201,11 @@ fn a_cursor_may_turn_anywhere() {
                 for i in (0..n).filter(|i| i % 3 == 0) {
                     let (key, kept) = &mut records[i as usize];
                     if i % 2 == 0 {
-                        write.remove(&t, key).unwrap();
+                        write.remove(&t, &*key).unwrap();
                         key.clear();
                     } else {
                         *kept = value(i, 7);
-                        write.put(&t, key, kept).unwrap();
+                        write.put(&t, &*key, &*kept).unwrap();
                     }
                 }
             }
@@ -223,8 +222,7 @@ fn a_cursor_may_turn_anywhere() {
                 assert_eq!(all, seen);
             } else {
                 let (low, high) = (records.len() / 5, records.len() / 2);
-                let bounds = (Bound::Included(&records[low].0[..]), Bound::Excluded(&records[high].0[..]));
-                let within = txn.range(&t, bounds.0, bounds.1).unwrap();
+                let within = txn.range(&t, &records[low].0..&records[high].0).unwrap();
                 walk(
                     within,
                     &records[low..high],

@@ -5,7 +5,6 @@ use sim::disk::{Call, Disk, Effect, Fault, Keep, Plan};
 use sim::judge::{self, Setting};
 use sim::rng::Rng;
 use sim::watchdog::Watchdog;
-use std::ops::Bound;
 use std::time::Duration;
 
 const PATH: &str = "recovery.azk";
@@ -193,7 +192,7 @@ fn range_deletes_survive() {
     t.put_many((0..2000u64).map(|i| (i.to_be_bytes(), noise(i, 100)))).unwrap();
     db.flush().unwrap();
     let (low, high) = (500u64.to_be_bytes(), 1500u64.to_be_bytes());
-    t.remove_range(Bound::Included(&low), Bound::Excluded(&high)).unwrap();
+    t.remove_range(low..high).unwrap();
     let disk = cut(&disk);
     for _ in 0..3 {
         let db = Db::open_on(&disk, PATH, small()).unwrap();

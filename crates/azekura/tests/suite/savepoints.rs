@@ -4,7 +4,6 @@ use crate::common::Rng;
 use azekura::storage::MemStorage;
 use azekura::{Db, Error, Options, Result, Savepoint, Table, TableKind, WriteTxn};
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::time::Duration;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -111,7 +110,7 @@ impl Model<'_> {
             }
             11 if t.kind() == TableKind::Ordered => {
                 let (a, b) = (eight(rng), eight(rng));
-                self.txn.remove_range(t, Bound::Included(&a), Bound::Excluded(&b)).unwrap();
+                self.txn.remove_range(t, &a..&b).unwrap();
                 map.retain(|k, _| !(a <= *k && *k < b));
             }
             12 => {

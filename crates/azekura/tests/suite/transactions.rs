@@ -6,7 +6,6 @@ use azekura::storage::MemStorage;
 use azekura::{
     Db, Durability, Error, Isolation, Options, ReadTxn, Result, Table, TableKind, WriteOptions, WriteTxn,
 };
-use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::scope;
 use std::time::Duration;
@@ -123,7 +122,7 @@ fn phantoms_conflict_and_others_do_not() {
     let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.put_many((0..100u8).map(|i| ([i], [i]))).unwrap();
     let read = |txn: &mut WriteTxn| {
-        let mut cursor = txn.range(&t, Bound::Included(&[10]), Bound::Excluded(&[20])).unwrap();
+        let mut cursor = txn.range(&t, [10]..[20]).unwrap();
         while cursor.next().unwrap().is_some() {}
         txn.put(&t, &[200], b"").unwrap();
     };
@@ -132,11 +131,11 @@ fn phantoms_conflict_and_others_do_not() {
         (&|| t.put(&[10], b"x"), true),
         (&|| t.put(&[19, 1], b"x"), true),
         (&|| t.remove(&[15]), true),
-        (&|| t.remove_range(Bound::Included(&[19]), Bound::Unbounded), true),
+        (&|| t.remove_range([19]..), true),
         (&|| t.put_many((0..100u8).map(|i| ([i], [1]))), true),
         (&|| t.put(&[20], b"x"), false),
         (&|| t.put(&[9, 9], b"x"), false),
-        (&|| t.remove_range(Bound::Included(&[0]), Bound::Excluded(&[10])), false),
+        (&|| t.remove_range([0]..[10]), false),
         (&|| t.put_many((20..120u8).map(|i| ([i], [1]))), false),
     ];
     for (n, (change, meets)) in changes.into_iter().enumerate() {
@@ -158,12 +157,152 @@ fn phantoms_conflict_and_others_do_not() {
     assert!(conflicts(counting.commit()));
 }
 
+/// Whoever looks at an end depends on what is there and beyond it, and on nothing else.
+#[test]
+fn the_ends_of_a_table_are_read_as_far_as_their_records() {
+    let looks: [fn(&mut WriteTxn, &Table); 4] = [
+        |txn, t| drop(txn.first(t).unwrap()),
+        |txn, t| drop(txn.pop_first(t).unwrap()),
+        |txn, t| drop(txn.last(t).unwrap()),
+        |txn, t| drop(txn.pop_last(t).unwrap()),
+    ];
+    for (n, look) in looks.into_iter().enumerate() {
+        for key in ["a", "b", "c", "v", "w", "x"] {
+            let db = open(Options::new());
+            let t = db.create_table("t", TableKind::Ordered).unwrap();
+            t.put_many([("b", "1"), ("w", "2")]).unwrap();
+            let mut txn = db.write();
+            look(&mut txn, &t);
+            txn.put(&t, "m", "").unwrap();
+            t.put(key, "other").unwrap();
+            let meets = if n < 2 { key <= "b" } else { key >= "w" };
+            assert_eq!(conflicts(txn.commit()), meets, "look {n}, then a put of {key}");
+        }
+    }
+}
+
+/// What `f` has refused is removed only if it is still what `f` has seen; what is beside it does not matter.
+#[test]
+fn retain_removes_what_it_was_shown() {
+    everywhere(|_, t| {
+        let mut calls = 0;
+        let gone = t.retain(.., |key, value| {
+            calls += 1;
+            if calls == 1 {
+                t.put("b", "changed").unwrap();
+                t.put("d", "new").unwrap();
+            }
+            key == b"a" || value != b"2"
+        });
+        assert_eq!(gone.unwrap(), 0, "the second look has seen the change");
+        assert_eq!(calls, 3 + 4);
+        let mut calls = 0;
+        let gone = t.retain(.., |key, _| {
+            calls += 1;
+            t.put("a", "changed").unwrap();
+            key != b"c"
+        });
+        assert_eq!((gone.unwrap(), calls), (1, 4), "a change of what stays is no conflict");
+        assert_eq!((t.count().unwrap(), t.contains("c").unwrap()), (3, false));
+    });
+}
+
+/// Longer than it takes until a pop removes the range of what is gone, with others who put beyond the ends.
+#[test]
+fn a_queue_is_emptied_from_both_ends() {
+    for (flushed, pops) in [(true, 1), (true, 50), (false, 1)] {
+        let db = open(Options::new().durability(Durability::Eventual));
+        let t = db.create_table("t", TableKind::Ordered).unwrap();
+        let mut model: std::collections::BTreeMap<_, _> =
+            (0..3000u32).map(|i| ((i + 1000).to_be_bytes().to_vec(), i.to_le_bytes().to_vec())).collect();
+        t.put_many(&model).unwrap();
+        if flushed {
+            db.flush().unwrap();
+        }
+        let mut n = 0u32;
+        while !model.is_empty() {
+            let mut txn = db.write();
+            for _ in 0..pops {
+                n += 1;
+                let (popped, wanted) = match n % 2 {
+                    0 => (txn.pop_first(&t), model.pop_first()),
+                    _ => (txn.pop_last(&t), model.pop_last()),
+                };
+                assert_eq!(popped.unwrap(), wanted, "pop {n}");
+            }
+            txn.commit().unwrap();
+            if n.is_multiple_of(700) {
+                for key in [n / 700, 10_000 + n, 500 + n] {
+                    t.put(key.to_be_bytes(), "late").unwrap();
+                    model.insert(key.to_be_bytes().to_vec(), b"late".to_vec());
+                }
+                assert_eq!(t.count().unwrap(), model.len() as u64);
+                assert!(t.iter().unwrap().rev().map(Result::unwrap).eq(model.clone().into_iter().rev()));
+            }
+        }
+        assert_eq!((t.first().unwrap(), t.last().unwrap(), t.count().unwrap()), (None, None, 0));
+    }
+}
+
+#[test]
+fn bounds_over_the_limit_of_keys_are_refused() {
+    let db = open(Options::new());
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    t.put("a", "1").unwrap();
+    let long = vec![0; azekura::KEY_BYTES_MAX + 1];
+    let refused = [
+        t.remove_range(&long..),
+        t.retain(&long.., |_, _| false).map(|_| ()),
+        t.drain(&long..).map(|_| ()),
+        t.drain(..&long).map(|_| ()),
+    ];
+    for (n, refused) in refused.into_iter().enumerate() {
+        assert!(matches!(refused, Err(Error::TooLarge { what: "key", .. })), "{n}: {refused:?}");
+    }
+    assert_eq!(t.count().unwrap(), 1);
+}
+
+#[test]
+fn what_several_take_at_once_each_gets_once() {
+    let db = open(Options::new().durability(Durability::Eventual));
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    let taken = std::sync::Mutex::new(Vec::new());
+    let (filled, number) = (AtomicBool::new(false), |key: &[u8]| u16::from_be_bytes(key.try_into().unwrap()));
+    scope(|s| {
+        for n in 0..3 {
+            let (t, taken, filled) = (&t, &taken, &filled);
+            s.spawn(move || {
+                let mut mine = Vec::new();
+                loop {
+                    // Before the look: what is put after it may be missed.
+                    let is_last = filled.load(Ordering::SeqCst);
+                    let before = mine.len();
+                    match n {
+                        0 => mine.extend(t.pop_first().unwrap().map(|r| number(&r.0))),
+                        1 => mine.extend(t.pop_last().unwrap().map(|r| number(&r.0))),
+                        _ => mine.extend(t.drain(..).unwrap().map(|r| number(&r.unwrap().0))),
+                    }
+                    if is_last && mine.len() == before {
+                        break;
+                    }
+                }
+                taken.lock().unwrap().extend(mine);
+            });
+        }
+        (0..2000u16).for_each(|i| t.put(i.to_be_bytes(), "job").unwrap());
+        filled.store(true, Ordering::SeqCst);
+    });
+    let mut taken = taken.into_inner().unwrap();
+    taken.sort_unstable();
+    assert_eq!(taken, (0..2000).collect::<Vec<_>>());
+}
+
 #[test]
 fn those_who_only_write_never_conflict() {
     everywhere(|db, t| {
         let mut one = db.write();
         let mut two = db.write();
-        let mut reader = db.write();
+        let reader = db.write();
         reader.get(t, b"c").unwrap();
         for (txn, value) in [(&mut one, b"1"), (&mut two, b"2")] {
             txn.put(t, b"a", value).unwrap();
@@ -225,7 +364,7 @@ fn a_snapshot_begins_with_its_transaction_and_a_serializable_one_with_its_first_
         // A range that was removed without looking.
         if t.kind() == TableKind::Ordered {
             let mut ranging = snapshot_isolation(db);
-            ranging.remove_range(t, Bound::Included(b"a"), Bound::Excluded(b"b")).unwrap();
+            ranging.remove_range(t, "a".."b").unwrap();
             t.put(b"a", b"y").unwrap();
             assert!(conflicts(ranging.commit()));
         }
@@ -235,7 +374,7 @@ fn a_snapshot_begins_with_its_transaction_and_a_serializable_one_with_its_first_
 #[test]
 fn a_transaction_reads_one_moment() {
     everywhere(|db, t| {
-        let mut txn = db.write();
+        let txn = db.write();
         assert_eq!(txn.get(t, b"a").unwrap().unwrap(), b"1");
         t.put_many([(b"a", b"9"), (b"b", b"9"), (b"c", b"9")]).unwrap();
         db.flush().unwrap();

@@ -237,8 +237,8 @@ impl AzekuraReader<'_> {
     fn range_up_to(&self, key: &[u8]) -> Result<Cursor> {
         let (table, bounds) = (&self.store.table, (Bound::Unbounded, Bound::Included(key)));
         match &self.snapshot {
-            Some(txn) => txn.range(table, bounds.0, bounds.1),
-            None => table.range(bounds.0, bounds.1),
+            Some(txn) => txn.range(table, bounds),
+            None => table.range(bounds),
         }
         .map_err(self.store.failed("range"))
     }

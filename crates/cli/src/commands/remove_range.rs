@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Outcome {
     // Where a page is damaged nobody can count, and the records can be removed all the same.
     let removed = count(&db, &table, &keys).ok();
     if removed != Some(0) {
-        keys.with_bounds(|low, high| table.remove_range(low, high))?;
+        keys.with_bounds(|low, high| table.remove_range((low, high)))?;
     }
     drop(table);
     store::close(db);

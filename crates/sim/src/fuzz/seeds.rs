@@ -4,7 +4,6 @@
 use super::{contents, options};
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, TableKind, WriteOptions};
-use std::ops::Bound;
 use std::path::Path;
 
 const PATH: &str = "fuzz.azk";
@@ -88,7 +87,7 @@ fn mixed(db: &Db) -> azekura::Result<()> {
             )?;
         }
         txn.remove(&tables[1], b"key 3+++")?;
-        txn.remove_range(&tables[0], Bound::Included(b"key 31"), Bound::Excluded(b"key 34"))?;
+        txn.remove_range(&tables[0], "key 31".."key 34")?;
         txn.commit()?;
         if round < 2 {
             db.flush()?;

@@ -8,7 +8,6 @@
 use super::history::{Element, History, Key, Op, Txn};
 use crate::rng::Rng;
 use azekura::{Db, Durability, Error, Isolation, ReadTxn, Table, TableKind, WriteOptions, WriteTxn};
-use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Threads of transactions.
@@ -228,10 +227,9 @@ impl Shared<'_> {
         let first = self.key(rng) & !1;
         let end = first + 2 * (1 + rng.below(4) as Key);
         let (from, to) = (name(first), name(end));
-        let (from, to) = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
         let mut cursor = match reader {
-            Reader::Read(txn) => txn.range(&self.tables[0], from, to)?,
-            Reader::Write(txn) => txn.range(&self.tables[0], from, to)?,
+            Reader::Read(txn) => txn.range(&self.tables[0], &from..&to)?,
+            Reader::Write(txn) => txn.range(&self.tables[0], &from..&to)?,
         };
         let mut absent = first;
         while let Some((key, value)) = cursor.next()? {

@@ -190,9 +190,7 @@ impl Child<'_> {
                 Write::Remove(t, slot) => txn.remove(&tables[t], &key(writer, slot))?,
                 Write::Range(from, to) => {
                     let (from, to) = (key(writer, from), key(writer, to));
-                    let (from, to) =
-                        (std::ops::Bound::Included(&from[..]), std::ops::Bound::Excluded(&to[..]));
-                    txn.remove_range(&tables[0], from, to)?;
+                    txn.remove_range(&tables[0], from..to)?;
                 }
             }
         }

@@ -164,8 +164,7 @@ impl Load {
 
     fn scan(&self, from: u64) -> Result<(), String> {
         let start = from.to_be_bytes();
-        let range = (std::ops::Bound::Included(&start[..]), std::ops::Bound::Unbounded);
-        let mut cursor = self.tables[0].range(range.0, range.1).map_err(|e| e.to_string())?;
+        let mut cursor = self.tables[0].range(&start..).map_err(|e| e.to_string())?;
         let mut before = None;
         for _ in 0..500 {
             let Some((key, value)) = cursor.next().map_err(|e| e.to_string())? else { break };

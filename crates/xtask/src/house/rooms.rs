@@ -17,7 +17,7 @@ pub const ORDER: [Order; 4] = [
         folder: "crates/azekura/src",
         rooms: &[
             "base", "storage", "space", "format", "values", "cache", "run", "memtable", "log", "merge",
-            "engine", "cursor", "txn", "api", "salvage", "fuzzing",
+            "engine", "cursor", "txn", "api", "typed", "salvage", "fuzzing",
         ],
     },
     Order {

@@ -17,9 +17,7 @@ fn a_run_that_cannot_be_moved_leaves_no_extent_behind() {
     table.put_many((0..5000u64).map(|i| (i.to_be_bytes(), i.to_be_bytes()))).unwrap();
     db.flush().unwrap();
     table.put_many((0..5000u64).map(|i| (i.to_be_bytes(), [7; 8]))).unwrap();
-    table
-        .remove_range(Bound::Included(&1000u64.to_be_bytes()), Bound::Excluded(&2000u64.to_be_bytes()))
-        .unwrap();
+    table.remove_range(1000u64.to_be_bytes()..2000u64.to_be_bytes()).unwrap();
     db.flush().unwrap();
     db.drop_table("hole").unwrap();
     drop(hole);

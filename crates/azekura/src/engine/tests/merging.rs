@@ -146,7 +146,7 @@ fn a_merge_under_way_shows_the_newest_of_each_key() {
         if call == Call::WriteDurable {
             seen.fetch_add(1, Ordering::SeqCst);
             let mut expected = model.iter();
-            let mut cursor = reader.iter().unwrap();
+            let mut cursor = reader.cursor().unwrap();
             while let Some((key, value)) = cursor.next().unwrap() {
                 let of = |b: &[u8]| u64::from_be_bytes(b[..8].try_into().unwrap());
                 assert_eq!(expected.next(), Some((&of(key), &of(value.bytes().unwrap()))));

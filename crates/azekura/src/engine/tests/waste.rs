@@ -75,7 +75,7 @@ fn removed_ranges_hide_what_stands_in_them() {
     put(&db, &table, 0..20_000);
     let mut txn = db.write();
     let end = (1u64 << 62).to_be_bytes();
-    txn.remove_range(&table, std::ops::Bound::Unbounded, std::ops::Bound::Excluded(&end)).unwrap();
+    txn.remove_range(&table, ..end).unwrap();
     txn.commit().unwrap();
     db.flush().unwrap();
     assert!(!db.engine.excess().is_empty(), "a quarter of the records is dead");

@@ -6,6 +6,7 @@
 //! each operation.
 
 mod data;
+mod typed;
 mod walk;
 mod write;
 
@@ -371,7 +372,8 @@ fn replaced(slot: &mut Cursor, read: &ReadTxn, table: &Table) -> Cursor {
 
 /// A random way of reading.
 fn read(reader: Reader<'_>, t: &Table, family: &Family, map: &Map, rng: &mut Rng) {
-    match rng.below(6) {
+    match rng.below(7) {
+        6 => walk::both_ends(reader, t, family, map, rng),
         0 => walk::whole(reader, t, map, rng.one_in(2)),
         1 | 2 => walk::random_walk(reader, t, family, map, rng),
         3 => walk::gets_in_order(reader, t, map, rng),

@@ -4,6 +4,7 @@ use super::data::Family;
 use super::walk::{Map, above, as_bound, below, random_bound};
 use crate::common::Rng;
 use azekura::{Error, Result, Table, TableKind, WriteTxn};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Where to write to.
@@ -38,7 +39,7 @@ fn set(model: &mut Map, key: Vec<u8>, value: Option<Vec<u8>>) {
 pub fn write(mut w: Writer<'_>, t: &Table, family: &mut Family, model: &mut Map, rng: &mut Rng) -> String {
     let key = family.random_key(rng);
     let there = model.get(&key).cloned();
-    match rng.below(24) {
+    match rng.below(28) {
         0..=3 => {
             let value = family.value(rng);
             each!(&mut w, t, put(&key, &value)).unwrap();
@@ -128,7 +129,16 @@ pub fn write(mut w: Writer<'_>, t: &Table, family: &mut Family, model: &mut Map,
             model.clear();
             "clear".into()
         }
-        _ => remove_range(w, t, family, model, rng),
+        21..=23 => remove_range(w, t, family, model, rng),
+        24 => {
+            let done = each!(w, t, remove_existing(&key)).unwrap();
+            assert_eq!(done, there.is_some(), "remove_existing");
+            set(model, key, None);
+            "remove_existing".into()
+        }
+        25 => pop(w, t, model, rng),
+        26 => drain(w, t, family, model, rng),
+        _ => retain(w, t, family, model, rng),
     }
 }
 
@@ -186,7 +196,8 @@ fn t_db_write(_: &Table) -> WriteTxn {
     DB.with_borrow(|db| db.as_ref().expect("the database is open").write())
 }
 
-fn remove_range(w: Writer<'_>, t: &Table, family: &Family, model: &mut Map, rng: &mut Rng) -> String {
+/// Two bounds, mostly of some records.
+fn bounds(family: &Family, model: &Map, rng: &mut Rng) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let (a, b) = (family.random_key(rng), family.random_key(rng));
     let (mut a, mut b) = if rng.one_in(20) { (a, b) } else { (a.clone().min(b.clone()), a.max(b)) };
     if rng.one_in(2) {
@@ -195,9 +206,13 @@ fn remove_range(w: Writer<'_>, t: &Table, family: &Family, model: &mut Map, rng:
     } else if rng.one_in(8) {
         a = Vec::new();
     }
-    let (start, end) = (random_bound(a, rng), random_bound(b, rng));
+    (random_bound(a, rng), random_bound(b, rng))
+}
+
+fn remove_range(w: Writer<'_>, t: &Table, family: &Family, model: &mut Map, rng: &mut Rng) -> String {
+    let (start, end) = bounds(family, model, rng);
     let (start, end) = (as_bound(&start), as_bound(&end));
-    let done = each!(w, t, remove_range(start, end));
+    let done = each!(w, t, remove_range((start, end)));
     if t.kind() == TableKind::Hash {
         assert!(matches!(done, Err(Error::WrongType { .. })), "remove_range of a hash table gave {done:?}");
         return "no remove_range".into();
@@ -206,4 +221,58 @@ fn remove_range(w: Writer<'_>, t: &Table, family: &Family, model: &mut Map, rng:
     let before = model.len();
     model.retain(|k, _| !(above(k, start) && below(k, end)));
     format!("remove_range of {}", before - model.len())
+}
+
+/// Takes one to three records from an end.
+fn pop(mut w: Writer<'_>, t: &Table, model: &mut Map, rng: &mut Rng) -> String {
+    let (n, last) = (1 + rng.below(3), rng.one_in(2));
+    for _ in 0..n {
+        let popped = if last { each!(&mut w, t, pop_last()) } else { each!(&mut w, t, pop_first()) }.unwrap();
+        let wanted = match &popped {
+            // Which one is the hash's business.
+            Some((key, _)) if t.kind() == TableKind::Hash => model.remove_entry(key),
+            _ if last => model.pop_last(),
+            _ => model.pop_first(),
+        };
+        let wanted = wanted.map(|(key, value)| (key, value.to_vec()));
+        assert!(popped == wanted, "pop (last: {last}) gave {popped:?}, should be {wanted:?}");
+    }
+    format!("pop {n} (last: {last})")
+}
+
+/// A range to walk through: of a hash table the whole.
+fn walked(t: &Table, f: &Family, model: &Map, rng: &mut Rng) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let bounds = bounds(f, model, rng);
+    if t.kind() == TableKind::Hash { (Bound::Unbounded, Bound::Unbounded) } else { bounds }
+}
+
+fn drain(mut w: Writer<'_>, t: &Table, family: &mut Family, model: &mut Map, rng: &mut Rng) -> String {
+    let (start, end) = walked(t, family, model, rng);
+    let (start, end) = (as_bound(&start), as_bound(&end));
+    let drained = each!(&mut w, t, drain((start, end))).unwrap();
+    let gone: Map = model.extract_if(.., |k, _| above(k, start) && below(k, end)).collect();
+    if rng.one_in(2) {
+        // What was drained is read from the table as it was.
+        let (key, value) = (family.random_key(rng), family.value(rng));
+        each!(&mut w, t, put(&key, &value)).unwrap();
+        set(model, key, Some(value));
+    }
+    let given: Map = drained.map(|r| r.map(|(k, v)| (k, Arc::from(v))).unwrap()).collect();
+    assert!(given == gone, "drain gave {} records, should be {}", given.len(), gone.len());
+    format!("drain {}", gone.len())
+}
+
+fn retain(w: Writer<'_>, t: &Table, family: &Family, model: &mut Map, rng: &mut Rng) -> String {
+    let (start, end) = walked(t, family, model, rng);
+    let (start, end) = (as_bound(&start), as_bound(&end));
+    let one_in = [1, 2, 2, 50][rng.below(4) as usize];
+    let keep = |key: &[u8], value: &[u8]| {
+        let sum: u64 = key.iter().chain(value.iter().take(9)).map(|&b| u64::from(b)).sum();
+        !sum.is_multiple_of(one_in)
+    };
+    let gone = each!(w, t, retain((start, end), keep)).unwrap();
+    let before = model.len();
+    model.retain(|k, v| !(above(k, start) && below(k, end)) || keep(k, v));
+    assert_eq!(gone as usize, before - model.len(), "retain");
+    format!("retain, without {gone}")
 }

@@ -4,7 +4,6 @@ use crate::disk::Disk;
 use crate::judge::{PATH, Setting};
 use crate::rng::Rng;
 use azekura::{Cursor, Db, Durability, Error, Options, ReadTxn, Table, TableKind};
-use std::ops::Bound;
 
 /// How a list of operations is run.
 #[derive(Clone, Copy, Debug)]
@@ -251,7 +250,7 @@ impl Session {
             Operation::Clear(t) => self.tables[*t].clear().map(|()| "ok".into()),
             Operation::RemoveRange(from, length) => {
                 let (a, b) = bounds(*from, *length);
-                self.tables[0].remove_range(Bound::Included(&a), Bound::Excluded(&b)).map(|()| "ok".into())
+                self.tables[0].remove_range(&a..&b).map(|()| "ok".into())
             }
             Operation::Increment(t, k) => match self.tables[*t].increment(&key_of(*k), 3) {
                 Ok(n) => Ok(n.to_string()),
@@ -285,7 +284,7 @@ impl Session {
                 Operation::Clear(n) => txn.clear(&t[*n]).map(|()| "ok".into())?,
                 Operation::RemoveRange(from, length) => {
                     let (a, b) = bounds(*from, *length);
-                    txn.remove_range(&t[0], Bound::Included(&a), Bound::Excluded(&b)).map(|()| "ok".into())?
+                    txn.remove_range(&t[0], &a..&b).map(|()| "ok".into())?
                 }
                 Operation::Get(n, k) => {
                     let found = shown(txn.get(&t[*n], &key_of(*k))?.as_deref());
@@ -307,7 +306,7 @@ impl Session {
 
     fn range(&self, from: u64, length: u64, backwards: bool) -> Answer {
         let (a, b) = bounds(from, length);
-        let mut cursor = self.tables[0].range(Bound::Included(&a), Bound::Included(&b))?;
+        let mut cursor = self.tables[0].range(&a..=&b)?;
         let mut out = Vec::new();
         if backwards {
             cursor.seek_last();

@@ -6,7 +6,6 @@ use crate::script::{Stamp, bytes_of};
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Result, Table, TableKind, WriteOptions};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound::{Excluded, Included};
 
 /// A table's number, and a key.
 pub(super) type Id = (usize, Vec<u8>);
@@ -152,7 +151,7 @@ impl World {
             if rng.one_in(3) && table.0.kind() == TableKind::Ordered {
                 let (a, b) = (key_of(&table.1, rng), key_of(&table.1, rng));
                 let (from, to) = if a < b { (a, b) } else { (b, a) };
-                w.remove_range(&table.0, Included(&from), Excluded(&to))?;
+                w.remove_range(&table.0, &from..&to)?;
                 let inside = self.history.range((n, from)..(n, to)).map(|(id, _)| id.clone());
                 self.deleted.extend(inside.collect::<Vec<_>>());
             }

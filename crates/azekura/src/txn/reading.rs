@@ -1,0 +1,264 @@
+//! What a write transaction reads: its own writes over its snapshot.
+//!
+//! Reading takes a shared reference, so that values can be borrowed and callbacks can read too. What a commit
+//! has to know of it, the snapshot and the set of what was read, stands in cells. No cell is borrowed while a
+//! callback runs.
+
+use super::ValueRef;
+use super::get::FoundValue;
+use super::local::{LocalWrite, lookup_local};
+use super::read::ReadTxn;
+use super::value::resolve;
+use super::write::{Isolation, WriteTxn};
+use crate::base::error::Result;
+use crate::base::key::{KeyBuf, SortKey};
+use crate::cursor::{Cursor, KeyRange, Limits, Records, Way};
+use crate::engine::{Db, Table, key_mark};
+use crate::format::block::Tag;
+use crate::format::ranges::Range;
+use crate::memtable::chunk::Chunk;
+use std::sync::Arc;
+
+impl WriteTxn {
+    /// The snapshot, taken at the first read at the latest.
+    fn snapshot(&self) -> &ReadTxn {
+        self.read.get_or_init(|| begin_snapshot(&self.db))
+    }
+
+    /// What the own writes say of a sort key.
+    #[inline]
+    fn own_write(&self, table: &Table, key: SortKey<'_>) -> LocalWrite<'_> {
+        lookup_local(self.place_of(table.id).map(|i| &self.buffers[i]), key.bytes)
+    }
+
+    /// Calls `f` with the value of a key where it stands, as this transaction sees it, and gives what `f`
+    /// made of it: the cheapest way to read. `f` may read from the transaction too.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::get`].
+    pub fn get_with<T>(
+        &self,
+        table: &Table,
+        key: impl AsRef<[u8]>,
+        f: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        self.db.expect(table)?;
+        let key = key.as_ref();
+        let mut buf = KeyBuf::new();
+        let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
+        match self.own_write(table, sort) {
+            LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => Ok(None),
+            LocalWrite::Written(tag, stored) => {
+                resolve(tag, stored, |reference| self.db.engine.read_large(reference), f).map(Some)
+            }
+            LocalWrite::Untouched => {
+                self.track(table, sort);
+                self.snapshot().get_with(table, key, f)
+            }
+        }
+    }
+
+    /// The value of a key without copying it. Until it is dropped the transaction can read on, and not write.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::get`].
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-txnref-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Options, TableKind};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let born = db.table("born", TableKind::Ordered)?;
+    /// born.put("ada", "1815")?;
+    /// let mut txn = db.write();
+    /// txn.put(&born, "grace", "1906")?;
+    /// let (ada, grace) = (txn.get_ref(&born, "ada")?, txn.get_ref(&born, "grace")?);
+    /// assert_eq!((ada.as_deref(), grace.as_deref()), (Some(&b"1815"[..]), Some(&b"1906"[..])));
+    /// # drop((ada, grace)); drop(txn); drop(born); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    pub fn get_ref(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<ValueRef<'_>>> {
+        self.db.expect(table)?;
+        let key = key.as_ref();
+        let mut buf = KeyBuf::new();
+        let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
+        match self.own_write(table, sort) {
+            LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => Ok(None),
+            LocalWrite::Written(tag, stored) => {
+                let large = |reference: &[u8]| self.db.engine.read_large(reference);
+                // SAFETY: the bytes are in a buffer of `self`, from which the result borrows: no write can
+                // change or move them as long as it lives.
+                unsafe { ValueRef::resolve(tag, FoundValue::Memory(stored), None, large) }.map(Some)
+            }
+            LocalWrite::Untouched => {
+                self.track(table, sort);
+                self.snapshot().get_ref(table, key)
+            }
+        }
+    }
+
+    fn track(&self, table: &Table, key: SortKey<'_>) {
+        if self.options.isolation == Isolation::Serializable {
+            self.reads.borrow_mut().keys.push((table.id, key_mark(table.id, key.bytes)));
+        }
+    }
+
+    fn track_range(&self, table: &Table, range: Range) {
+        if self.options.isolation == Isolation::Serializable {
+            self.reads.borrow_mut().ranges.push((table.id, range));
+        }
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::get`].
+    pub fn get(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.get_with(table, key, <[u8]>::to_vec)
+    }
+
+    /// Replaces the contents of `out` by the value of a key; false if there is none.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::get`].
+    pub fn get_into(&self, table: &Table, key: impl AsRef<[u8]>, out: &mut Vec<u8>) -> Result<bool> {
+        out.clear();
+        Ok(self.get_with(table, key, |v| out.extend_from_slice(v))?.is_some())
+    }
+
+    /// The values of several keys, in their order.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::get`].
+    pub fn get_many<K: AsRef<[u8]>>(&self, table: &Table, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        keys.iter().map(|k| self.get(table, k)).collect()
+    }
+
+    /// Whether a key is there.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::get`].
+    pub fn contains(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get_with(table, key, |_| ())?.is_some())
+    }
+
+    /// A cursor over the table as this transaction sees it now; later writes are not in it.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::cursor`].
+    pub fn cursor(&self, table: &Table) -> Result<Cursor> {
+        self.limited(table, Limits::none())
+    }
+
+    /// An iterator over copies of the records, as this transaction sees them now; later writes are not in it.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::cursor`].
+    pub fn iter(&self, table: &Table) -> Result<Records> {
+        self.cursor(table).map(Cursor::owned)
+    }
+
+    /// A cursor over the keys of a range. Ordered tables only.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::range`].
+    pub fn range(&self, table: &Table, range: impl KeyRange) -> Result<Cursor> {
+        table.expect_ordered("a range")?;
+        self.limited(table, Limits::range(range.start(), range.end()))
+    }
+
+    /// A cursor over the keys that begin with `prefix`. Ordered tables only.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::range`].
+    pub fn prefix(&self, table: &Table, prefix: impl AsRef<[u8]>) -> Result<Cursor> {
+        table.expect_ordered("a prefix")?;
+        self.limited(table, Limits::prefix(prefix.as_ref()))
+    }
+
+    /// The first record of the table. For conflicts only the keys up to it count as read.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::first`].
+    pub fn first(&self, table: &Table) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.edge(table, Way::Forward, |key, value| Ok((key.to_vec(), value.to_vec())))
+    }
+
+    /// The last record of the table. For conflicts only the keys from it on count as read.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::first`].
+    pub fn last(&self, table: &Table) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.edge(table, Way::Backward, |key, value| Ok((key.to_vec(), value.to_vec())))
+    }
+
+    /// What `f` makes of the record that comes first this way.
+    pub(crate) fn edge<T>(
+        &self,
+        table: &Table,
+        way: Way,
+        f: impl FnOnce(&[u8], &[u8]) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.look(table, way, f).map(|seen| seen.found)
+    }
+
+    /// As `edge`, and what was seen on the way.
+    pub(super) fn look<T>(
+        &self,
+        table: &Table,
+        way: Way,
+        f: impl FnOnce(&[u8], &[u8]) -> Result<T>,
+    ) -> Result<Seen<T>> {
+        let mut cursor = self.untracked(table, Limits::none())?;
+        let found = cursor.edge(way, f);
+        let range = match (cursor.sort_key(), way) {
+            (None, _) => Range { start: Vec::new(), end: None },
+            (Some(key), Way::Forward) => Range { start: Vec::new(), end: Some([key, &[0][..]].concat()) },
+            (Some(key), Way::Backward) => Range { start: key.to_vec(), end: None },
+        };
+        self.track_range(table, range.clone());
+        Ok(Seen { found: found?, range, passed: cursor.passed() })
+    }
+
+    /// How many records the table has as this transaction sees it.
+    ///
+    /// # Errors
+    /// As [`ReadTxn::count`].
+    pub fn count(&self, table: &Table) -> Result<u64> {
+        self.cursor(table)?.count_rest()
+    }
+
+    pub(super) fn limited(&self, table: &Table, limits: Limits) -> Result<Cursor> {
+        let range = limits.as_range();
+        let cursor = self.untracked(table, limits)?;
+        self.track_range(table, range);
+        Ok(cursor)
+    }
+
+    /// A cursor; the caller notes what it shows.
+    fn untracked(&self, table: &Table, limits: Limits) -> Result<Cursor> {
+        self.db.expect(table)?;
+        let own = self.place_of(table.id).map(|i| &self.buffers[i]).filter(|b| !b.is_empty()).map(|b| {
+            let sorted = b.snapshot();
+            Arc::new(Chunk::new(sorted.block, sorted.ranges, sorted.segments))
+        });
+        let read = self.snapshot();
+        let (db, state, seq) = (read.db.clone(), read.snapshot.state().clone(), read.snapshot.seq());
+        let t = table.of(&state)?.clone();
+        Cursor::new(db, state, t, seq, own, limits)
+    }
+}
+
+/// What a look at an end of a table has shown.
+pub(super) struct Seen<T> {
+    pub(super) found: Option<T>,
+    /// In which sort keys there is nothing but what was found.
+    pub(super) range: Range,
+    /// How many records were passed over: deletes, and what is hidden.
+    pub(super) passed: usize,
+}
+
+/// A snapshot of what there is; later commits leave a trace until `WriteTxn::end`.
+pub(super) fn begin_snapshot(db: &Db) -> ReadTxn {
+    let (state, seq) = db.engine.track_snapshot();
+    ReadTxn::from_state(db.clone(), state, seq)
+}

@@ -1,0 +1,44 @@
+//! Tables whose keys and values have types.
+//!
+//! A [`TypedTable`] is a [`Table`](crate::Table) and two types. [`Key`] says how a key becomes bytes of which
+//! the order is that of the keys; [`Value`] says it of a value, which needs no order. The types are known
+//! when the program is compiled, so a number is put as eight bytes from a register, and text as the bytes
+//! that it is: nothing is copied or allocated that a table of plain bytes would not. (Only tuples are put
+//! together in a buffer.)
+//!
+//! ```text
+//! keys    u8 … u128            big-endian
+//!         i8 … i128            big-endian, the sign flipped
+//!         f32, f64             big-endian, the sign flipped, of negative ones all bits; -0.0 is 0.0
+//!         bool                 00 or 01
+//!         str, [u8], [u8; N]   as they are
+//!         (A, B, …)            one after the other; in text and bytes 00 is 00 FF, and 00 01 ends them
+//! values  numbers              little-endian, as `increment` has them
+//!         bool, str, [u8], …   as in keys
+//!         Json<T>              JSON text (with the feature `serde`)
+//! ```
+//!
+//! The Python package writes the same for `int` (`i64`), `float` (`f64`), `str`, `bytes`, `tuple` and JSON,
+//! so one can read what the other has put. The file does not record the types: what has not the form of its
+//! type is [`Error::WrongType`](crate::Error::WrongType) when it is read, and stays as it is.
+
+mod codec;
+#[cfg(feature = "serde")]
+mod json;
+mod methods;
+mod numbers;
+mod records;
+mod table;
+mod text;
+mod tuples;
+mod views;
+
+pub use codec::{Key, KeyBytes, KeyPart, Prefix, Value};
+#[cfg(feature = "serde")]
+pub use json::Json;
+pub use records::{TypedCursor, TypedRecords};
+pub use table::{TableDefinition, TypedTable};
+pub use views::{TypedRead, TypedWrite};
+
+#[cfg(test)]
+mod tests;
