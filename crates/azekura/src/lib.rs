@@ -54,6 +54,7 @@
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod api;
+mod backup;
 mod base;
 mod cache;
 mod cursor;
@@ -72,6 +73,10 @@ mod txn;
 mod values;
 
 pub use api::{CheckReport, Db, Durability, LevelStats, Options, ShrinkReport, Stats, Table, TableInfo};
+pub use backup::{
+    BackupReport, Keep, PointInfo, PointList, PruneReport, Repository, RestoreReport, VerifyReport, Which,
+    restore_stream, restore_stream_on,
+};
 pub use base::error::{Error, Result};
 pub use base::key::TableKind;
 pub use base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};

@@ -251,6 +251,11 @@ impl Engine {
         self.checkpoint.lock().manifest.map_or(ALIGN_BYTES, |m| m.len)
     }
 
+    /// The number of the newest durable superblock.
+    pub(super) fn checkpoint_number(&self) -> u64 {
+        self.checkpoint.lock().number
+    }
+
     /// No checkpoint is written while the result lives.
     pub(crate) fn hold_checkpoints(&self) -> impl Sized + '_ {
         self.checkpoint.lock()
@@ -418,9 +423,14 @@ impl Engine {
         let old = std::mem::replace(&mut guard.manifest, extent);
         self.sync_checkpoint()?;
         let number = guard.number + 1;
-        let block =
-            Superblock { file_id: self.store.file_id, number, hash_seed: self.hash_seed, manifest: at }
-                .encode();
+        let block = Superblock {
+            file_id: self.store.file_id,
+            lineage: self.store.lineage,
+            number,
+            hash_seed: self.hash_seed,
+            manifest: at,
+        }
+        .encode();
         self.file.write_durable_at(&block, 0).map_err(|e| Error::io("writing the superblock", e))?;
         guard.number = number;
         self.file.write_at(&block, ALIGN_BYTES).map_err(|e| Error::io("writing the superblock", e))?;

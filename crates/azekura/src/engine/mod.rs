@@ -5,6 +5,7 @@
 //! clock, the list of threads).
 
 mod batch;
+mod capture;
 mod checkpoint;
 mod close;
 mod commit;
@@ -41,6 +42,7 @@ mod waste;
 pub(crate) mod within;
 
 pub(crate) use batch::{Batch, BatchPart};
+pub(crate) use capture::{Capture, Part};
 pub use config::Durability;
 pub use handle::{Db, Table};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, key_mark};
