@@ -18,6 +18,7 @@ const BATCH: u64 = 65_536;
 /// Of the updates and the appends between two backups, one in so many records.
 const CHANGED_PART: u64 = 100;
 const WRITE_BYTES: usize = 8 << 20;
+const WARM_BYTES: usize = 1 << 30;
 /// How long the writer is watched, alone and beside backups, and how often in turn.
 const WATCHED: Duration = Duration::from_secs(4);
 const TURNS: usize = 3;
@@ -123,7 +124,10 @@ fn loss(db: &Db, table: &Table, records: u64, dir: &Path) -> Result<()> {
                 let started = Instant::now();
                 while started.elapsed() < WATCHED {
                     backups += 1;
-                    db.backup(dir.join(format!("{turn}-{backups}")), |_| {})?;
+                    let saved = dir.join(format!("{turn}-{backups}"));
+                    db.backup(&saved, |_| {})?;
+                    fs::remove_dir_all(&saved)
+                        .map_err(|e| azekura::Error::Invalid { detail: e.to_string() })?;
                 }
                 Ok(())
             })?;
@@ -167,6 +171,10 @@ fn beside_files(db: &Db, path: &Path, dir: &Path) -> std::result::Result<(), Fai
             }
             Ok(file.sync_all()?)
         })?;
+        for name in ["restored", "copied", "cp", "raw"] {
+            fs::remove_file(at(name))?;
+        }
+        fs::remove_dir_all(at("saved"))?;
         let rates = [backup, verify, restore, hot, copy, write].map(|seconds| mb(bytes) / seconds);
         let [backup, verify, restore, hot, copy, write] = rates;
         println!(
@@ -178,10 +186,17 @@ fn beside_files(db: &Db, path: &Path, dir: &Path) -> std::result::Result<(), Fai
     Ok(())
 }
 
+/// Touches as much memory as the work will need: a host may have taken back what was idle.
+fn warm() {
+    let touched = vec![1u8; WARM_BYTES];
+    std::hint::black_box(touched.iter().step_by(4096).map(|&byte| usize::from(byte)).sum::<usize>());
+}
+
 /// How long some work took, in seconds, and what came of it.
 fn timed<T>(
     work: impl FnOnce() -> std::result::Result<T, Failure>,
 ) -> std::result::Result<(f64, T), Failure> {
+    warm();
     let started = Instant::now();
     let done = work()?;
     Ok((started.elapsed().as_secs_f64(), done))

@@ -4,6 +4,7 @@
 //! twice in one lineage. A value segment's id is, when nothing refers to the segment any more; so a segment
 //! is the same if a run that both points have refers to it. What is used of it stays as it is.
 
+use super::aside::aside;
 use super::chunks::Chunks;
 use super::pieces::read_pieces;
 use super::repository::Repository;
@@ -72,13 +73,13 @@ pub(crate) fn backup(
     let numbers = repository.numbers()?;
     let before = numbers.iter().rev().find_map(|&number| repository.read_point(number).ok());
     let known = Known::of(before.as_ref(), &capture.manifest, &chunks, repository.identity);
-    let pieces = read_pieces(
-        &capture,
-        |part, index, bytes| known.digest(part, index, bytes),
-        |piece, bytes| chunks.put(piece, bytes),
-        progress,
-    )?;
-    chunks.finish()?;
+    let digest = |part, index, bytes| known.digest(part, index, bytes);
+    let copy = |progress: &mut dyn FnMut(Progress)| {
+        let pieces = read_pieces(&capture, digest, |piece, bytes| chunks.put(piece, bytes), progress)?;
+        chunks.finish()?;
+        Ok(pieces)
+    };
+    let pieces = aside(engine, copy, progress)?;
     let point = point_of(engine, capture, pieces, time_ms);
     let mut report = BackupReport {
         point: 0,

@@ -17,6 +17,7 @@
 //! removes; a point is there with all that it names, or not at all. Runs never change, so a backup reads only
 //! those that the newest point has not (`make`). A restored file has a lineage of its own (`target`).
 
+mod aside;
 mod chunks;
 mod files;
 mod keep;

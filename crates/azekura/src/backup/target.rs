@@ -1,5 +1,6 @@
 //! The file that a copy becomes. It has another name until it is whole and durable.
 
+use super::aside::aside;
 use super::files::failed;
 use super::make::{now_ms, point_of};
 use super::pieces::read_pieces;
@@ -121,7 +122,9 @@ pub(crate) fn copy(
     let mut target = Target::create(storage, path)?;
     let capture = engine.capture()?;
     target.reserve(capture.parts.last().map_or(0, |part| part.offset + part.bytes))?;
-    let take = |piece: &Piece, bytes: &[u8]| target.put(piece, bytes);
-    let pieces = read_pieces(&capture, |_, _, _| None, take, progress)?;
+    let copy = |progress: &mut dyn FnMut(Progress)| {
+        read_pieces(&capture, |_, _, _| None, |piece, bytes| target.put(piece, bytes), progress)
+    };
+    let pieces = aside(engine, copy, progress)?;
     target.finish(&point_of(engine, capture, pieces, now_ms()))
 }

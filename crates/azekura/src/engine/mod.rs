@@ -48,6 +48,7 @@ pub use handle::{Db, Table};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, key_mark};
 pub(crate) use open::open;
 pub use reclaim::Progress;
+pub(crate) use threads::lower_priority;
 
 use crate::base::error::Result;
 use crate::base::life::Life;
