@@ -74,6 +74,7 @@
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod api;
+mod backup;
 mod base;
 mod cache;
 mod cursor;
@@ -94,6 +95,10 @@ mod values;
 
 pub use api::{
     CheckReport, Db, Durability, LevelStats, Options, ShrinkReport, Stats, Table, TableInfo, TableStats,
+};
+pub use backup::{
+    BackupReport, Keep, PointInfo, PointList, PruneReport, Repository, RestoreReport, VerifyReport, Which,
+    restore_stream, restore_stream_on,
 };
 pub use base::error::{Error, Result};
 pub use base::key::TableKind;

@@ -1,6 +1,7 @@
 //! The command line's grammar: one variant for each command, whose arguments are defined beside
 //! the command itself.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::builder::Styles;
@@ -10,8 +11,8 @@ use clap::{Parser, Subcommand};
 
 use crate::bench;
 use crate::commands::{
-    check, clear, copy_table, count, create, drop, export, get, import, info, remove, remove_range, rename,
-    salvage, scan, set, shrink, tables,
+    backup, check, clear, copy, copy_table, count, create, drop, export, get, import, info, points, prune,
+    remove, remove_range, rename, restore, salvage, scan, set, shrink, tables, verify,
 };
 use crate::failure::{EXIT_USAGE, Outcome};
 use crate::store::FileArg;
@@ -84,6 +85,18 @@ pub enum Command {
     Shrink(shrink::Args),
     /// Copy what still verifies in a damaged database to a new one
     Salvage(salvage::Args),
+    /// Add a point to a repository of backups, or write a backup to standard output
+    Backup(backup::Args),
+    /// Make a database of a point of a repository, or of a backup on standard input
+    Restore(restore::Args),
+    /// List the points of a repository of backups
+    Points(points::Args),
+    /// Verify every byte of a repository of backups
+    Verify(verify::Args),
+    /// Remove points of a repository of backups, and what they alone have
+    Prune(prune::Args),
+    /// Copy a database to a new file
+    Copy(copy::Args),
 }
 
 impl Command {
@@ -109,13 +122,24 @@ impl Command {
             Command::Check(args) => named(&args.file, check::run(&args)),
             Command::Shrink(args) => named(&args.file, shrink::run(&args)),
             Command::Salvage(args) => named(&args.file, salvage::run(&args)),
+            Command::Backup(args) => named(&args.file, backup::run(&args)),
+            Command::Restore(args) => at(&args.repository, restore::run(&args)),
+            Command::Points(args) => at(&args.repository.path, points::run(&args)),
+            Command::Verify(args) => at(&args.repository.path, verify::run(&args)),
+            Command::Prune(args) => at(&args.repository.path, prune::run(&args)),
+            Command::Copy(args) => named(&args.file, copy::run(&args)),
         }
     }
 }
 
 /// The outcome of a command on a file, which every failure of the engine then names.
 fn named(file: &FileArg, outcome: Outcome) -> Outcome {
-    outcome.map_err(|failure| failure.at(&file.path))
+    at(&file.path, outcome)
+}
+
+/// The same of a repository of backups.
+fn at(path: &Path, outcome: Outcome) -> Outcome {
+    outcome.map_err(|failure| failure.at(path))
 }
 
 /// Parses the process's arguments; prints help, the version or a usage error itself, and then

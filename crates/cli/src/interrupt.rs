@@ -51,10 +51,30 @@ fn interrupted() {
         drop(std::thread::spawn(finish));
         return;
     }
-    for path in &duties.scratch {
-        let _ = std::fs::remove_file(path);
-    }
+    duties.scratch.iter().for_each(|path| remove_with_unfinished(path));
     std::process::exit(i32::from(EXIT_INTERRUPTED));
+}
+
+/// What names that were drawn at random begin with.
+pub const DRAWN: &str = ".azekura-";
+
+/// Removes a file, and what the engine has on its way to be it, if its name was drawn at random: then nobody
+/// else has such names.
+fn remove_with_unfinished(path: &Path) {
+    let _ = std::fs::remove_file(path);
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return;
+    };
+    if !name.starts_with(DRAWN) {
+        return;
+    }
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    let unfinished = format!("{name}.new-");
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(unfinished.as_bytes()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// A file that is removed when this is dropped, and when the program is interrupted: it may have taken

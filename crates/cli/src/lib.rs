@@ -21,6 +21,7 @@ mod output_file;
 mod progress;
 mod store;
 mod style;
+mod times;
 mod units;
 
 pub use commands::import::import_from;

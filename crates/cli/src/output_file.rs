@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use azekura::storage::{OsStorage, Storage};
 
 use crate::failure::{Failure, Outcome};
-use crate::interrupt::Scratch;
+use crate::interrupt::{DRAWN, Scratch};
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -88,8 +88,7 @@ impl Target {
             return Err(self.refused("is no regular file"));
         }
         let failed = |error: io::Error| Failure::io("writing", &self.named, &error);
-        let name =
-            format!(".azekura-{}-{:016x}.new", std::process::id(), OsStorage.random().map_err(failed)?);
+        let name = format!("{DRAWN}{}-{:016x}.new", std::process::id(), OsStorage.random().map_err(failed)?);
         let scratch = Scratch::new(&self.path.with_file_name(name));
         Ok(Unfinished { scratch, target: self })
     }

@@ -90,10 +90,13 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
+/// A number of things: `1 commit`, `1,200 commits`.
+pub fn counted(number: u64, one: &str) -> String {
+    format!("{} {one}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// What a log holds: `1 commit, 1,200 records`.
 pub fn log(commits: u64, records: u64) -> String {
-    let counted =
-        |number, one: &str| format!("{} {one}{}", grouped(number), if number == 1 { "" } else { "s" });
     format!("{}, {}", counted(commits, "commit"), counted(records, "record"))
 }
 

@@ -50,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "open", run: open },
     Target { name: "salvage", run: salvage },
     Target { name: "import", run: import },
+    Target { name: "restore", run: restore },
     #[cfg(any(fuzzing, azekura_canary))]
     Target { name: "log", run: |b| whole(azekura::fuzzing::log, b) },
     #[cfg(any(fuzzing, azekura_canary))]
@@ -89,6 +90,16 @@ pub fn contents(storage: &MemStorage) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(0)];
     file.read_at(&mut bytes, 0)?;
     Ok(bytes)
+}
+
+/// The stream of a backup is hostile: restored, and what comes of it is looked at.
+fn restore(bytes: &[u8]) -> Result<(), String> {
+    let storage = MemStorage::default();
+    let restored = azekura::restore_stream_on(&storage, &mut &bytes[..], PATH, |_| {});
+    match restored.and_then(|_| Db::open_on(&storage, PATH, options().create(false).read_only(true))) {
+        Ok(db) => look(&db),
+        Err(e) => expected(&e),
+    }
 }
 
 /// The whole file is hostile: opened to read (by a mapping, too) and to write, checked, scanned both ways,

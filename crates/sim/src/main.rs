@@ -20,6 +20,8 @@ struct Arguments {
 enum Command {
     /// Cuts the power at any call to the disk, reopens, and compares with the model
     Crash(commands::crash::Arguments),
+    /// Cuts off backups, restores and prunings, and damages repositories
+    Backup(Limits),
     /// Lets calls to the disk fail, be short or interrupted, and the disk be full
     Errors(Limits),
     /// Damages files in every way, and looks for wrong answers
@@ -50,6 +52,7 @@ static ALLOCATOR: sim::memory::Measured = sim::memory::Measured;
 fn main() -> ExitCode {
     let verdict = match Arguments::parse().command {
         Command::Crash(arguments) => commands::crash::run(&arguments),
+        Command::Backup(limits) => commands::backup::run(&limits),
         Command::Errors(limits) => commands::errors::run(&limits),
         Command::Flips(arguments) => commands::flips::run(&arguments),
         Command::Metamorphic(limits) => commands::metamorphic::run(&limits),

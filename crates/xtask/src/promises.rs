@@ -27,9 +27,10 @@ struct Gate {
     canary: &'static str,
 }
 
-const GATES: [Gate; 12] = [
+const GATES: [Gate; 13] = [
     Gate { arguments: "crash --count 90000 --seconds 200 --seed 1", tried_min: 80_000, canary: "" },
     Gate { arguments: "crash --only bulk --count 400 --seconds 10 --seed 1", tried_min: 40, canary: "" },
+    Gate { arguments: "backup --count 300 --seconds 8 --seed 1", tried_min: 60, canary: "" },
     Gate { arguments: "errors --count 3000 --seconds 20 --seed 1", tried_min: 200, canary: "" },
     Gate { arguments: "flips --count 10000 --seconds 25 --seed 1", tried_min: 1_000, canary: "" },
     Gate {

@@ -1,5 +1,6 @@
 //! The public face: databases, tables, options, figures.
 
+mod backup;
 mod check;
 mod db;
 mod options;

@@ -109,6 +109,7 @@ fn first_superblock(storage: &dyn Storage) -> Result<Vec<u8>> {
     let manifest = Manifest { next_id: 1, next_table: 1, ..Manifest::default() };
     let block = Superblock {
         file_id: random(storage)?,
+        lineage: 0,
         number: 1,
         hash_seed: random(storage)?,
         manifest: ManifestAt::Inline(manifest.encode()),

@@ -9,6 +9,7 @@
 mod background;
 mod batch;
 mod bound;
+mod capture;
 mod checkpoint;
 mod chunks;
 mod close;
@@ -49,12 +50,14 @@ mod waste;
 pub(crate) mod within;
 
 pub(crate) use batch::{Batch, BatchPart};
+pub(crate) use capture::{Capture, Part};
 pub use config::Durability;
 pub use handle::{Db, Table};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, key_mark};
 pub(crate) use memory::default_memtable_bytes;
 pub(crate) use open::open;
 pub use reclaim::Progress;
+pub(crate) use threads::lower_priority;
 
 use crate::base::error::Result;
 use crate::base::life::Life;

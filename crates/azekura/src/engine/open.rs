@@ -185,7 +185,7 @@ impl Parts {
         found: &Found,
         recovered: &Recovered,
     ) -> Result<Parts> {
-        let (file_id, hash_seed) = (found.block.file_id, found.block.hash_seed);
+        let (file_id, lineage, hash_seed) = (found.block.file_id, found.block.lineage, found.block.hash_seed);
         let poison = Arc::new(Poison::default());
         let bulk = BulkWrites::new(file.clone(), config.threads);
         let mapping = if config.mapped { file.mapping() } else { None };
@@ -198,7 +198,8 @@ impl Parts {
         let log = Log::new(f, b, r, p, values.clone(), file_id, found.manifest.flushed_seq)
             .beside(config.memtable_bytes);
         let (file, bulk, room, poison) = shared();
-        let store = Store { file, bulk, room, pages, file_id, hash_seed, buffers: division.buffers };
+        let buffers = division.buffers;
+        let store = Store { file, bulk, room, pages, file_id, lineage, hash_seed, buffers };
         Ok(Parts { poison, values, log, store })
     }
 }

@@ -15,11 +15,11 @@ const RETRY: Duration = Duration::from_millis(250);
 /// Gives this thread a nice value. Without the right to, it stays as it is. (Under the checker of schedules
 /// all threads are one of the system's.)
 #[cfg(all(target_os = "linux", not(shuttle)))]
-pub(super) fn lower_priority(nice: i32) {
+pub(crate) fn lower_priority(nice: i32) {
     let thread = rustix::process::Pid::from_raw(rustix::thread::gettid().as_raw_nonzero().get());
     let _kept = rustix::process::setpriority_process(thread, nice);
 }
 
 /// Where threads have no priorities of their own, or none that may be changed.
 #[cfg(not(all(target_os = "linux", not(shuttle))))]
-pub(super) fn lower_priority(_nice: i32) {}
+pub(crate) fn lower_priority(_nice: i32) {}

@@ -7,6 +7,7 @@ pub(crate) mod guide;
 pub(crate) mod manifest;
 pub(crate) mod packed;
 pub(crate) mod page;
+pub(crate) mod point;
 pub(crate) mod ranges;
 pub(crate) mod search;
 pub(crate) mod superblock;

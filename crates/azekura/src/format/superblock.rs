@@ -10,7 +10,7 @@
 //! 32     8   hash seed of the file's hash tables
 //! 40     8   manifest: offset in the file, 0 = it stands inline
 //! 48     4   manifest: length     52  4  manifest: CRC32C
-//! 56     8   zero
+//! 56     8   lineage, 0 = it was made here; random in a file that a backup was restored to
 //! 64  4032   the manifest, if it fits
 //! ```
 //!
@@ -46,6 +46,8 @@ pub(crate) enum ManifestAt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Superblock {
     pub(crate) file_id: u64,
+    /// Which life of the file this is: a restored one has the file's id, and a lineage of its own.
+    pub(crate) lineage: u64,
     pub(crate) number: u64,
     pub(crate) hash_seed: u64,
     pub(crate) manifest: ManifestAt,
@@ -69,6 +71,7 @@ impl Superblock {
         b[16..24].copy_from_slice(&self.file_id.to_le_bytes());
         b[24..32].copy_from_slice(&self.number.to_le_bytes());
         b[32..40].copy_from_slice(&self.hash_seed.to_le_bytes());
+        b[56..64].copy_from_slice(&self.lineage.to_le_bytes());
         match &self.manifest {
             ManifestAt::Inline(bytes) => {
                 b[48..52].copy_from_slice(&u32_of(bytes.len()).to_le_bytes());
@@ -112,6 +115,7 @@ impl Superblock {
         };
         Ok(Parsed::Valid(Superblock {
             file_id: u64_at(b, 16),
+            lineage: u64_at(b, 56),
             number: u64_at(b, 24),
             hash_seed: u64_at(b, 32),
             manifest,
@@ -126,8 +130,13 @@ mod tests {
     /// As the fuzzer found it: the next checkpoint's number overflowed.
     #[test]
     fn a_number_to_which_nobody_has_counted_is_damage() {
-        let of =
-            |number| Superblock { file_id: 5, number, hash_seed: 77, manifest: ManifestAt::Inline(vec![1]) };
+        let of = |number| Superblock {
+            file_id: 5,
+            lineage: 6,
+            number,
+            hash_seed: 77,
+            manifest: ManifestAt::Inline(vec![1]),
+        };
         let parse = |number| Superblock::parse(&of(number).encode()).unwrap();
         assert!(matches!(parse(COUNT_END - 1), Parsed::Valid(b) if b == of(COUNT_END - 1)));
         assert!(matches!(parse(COUNT_END), Parsed::Damaged));
@@ -136,8 +145,13 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_is_noticed() {
-        let block =
-            Superblock { file_id: 5, number: 9, hash_seed: 77, manifest: ManifestAt::Inline(vec![1, 2, 3]) };
+        let block = Superblock {
+            file_id: 5,
+            lineage: 6,
+            number: 9,
+            hash_seed: 77,
+            manifest: ManifestAt::Inline(vec![1, 2, 3]),
+        };
         let good = block.encode();
         assert!(matches!(Superblock::parse(&good).unwrap(), Parsed::Valid(b) if b == block));
         for bit in 0..BYTES * 8 {

@@ -43,6 +43,7 @@ pub(crate) struct Store {
     pub(crate) room: Arc<Room>,
     pub(crate) pages: PageSource,
     pub(crate) file_id: u64,
+    pub(crate) lineage: u64,
     pub(crate) hash_seed: u64,
     pub(crate) buffers: Buffers,
 }

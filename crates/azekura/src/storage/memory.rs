@@ -1,7 +1,7 @@
 //! Files in memory, for tests. Names map to nodes; a node outlives its name while a handle is open,
 //! as on Unix. Contents are kept in chunks, and a chunk that was never written is absent and reads
-//! as zeros, so that a sparse file of any length costs only what was written. There are no
-//! directories: a path is just a name. Syncs do nothing: nothing is ever lost.
+//! as zeros, so that a sparse file of any length costs only what was written. Directories are made by
+//! nobody: a path is just a name, and says in which one it is. Syncs do nothing: nothing is ever lost.
 //!
 //! Lock order: the name table, then a node's contents, or a node's lock holders.
 
@@ -73,6 +73,16 @@ impl Storage for MemStorage {
 
     fn sync_dir_of(&self, _: &Path) -> io::Result<()> {
         Ok(())
+    }
+
+    fn create_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn names_in(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let nodes = self.nodes.lock();
+        let inside = nodes.keys().filter(|path| path.parent() == Some(dir));
+        Ok(inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
     }
 }
 

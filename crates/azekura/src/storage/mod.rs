@@ -217,6 +217,22 @@ pub trait Storage: Send + Sync {
     /// The system's error.
     fn sync_dir_of(&self, path: &Path) -> io::Result<()>;
 
+    /// Makes a directory, unless it is there. It is durable after [`sync_dir_of`](Storage::sync_dir_of).
+    ///
+    /// # Errors
+    /// The system's error; `Unsupported` where there are no directories to be made, which is the default.
+    fn create_dir(&self, _path: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The names in a directory, in no order. What is no UTF-8 is left out.
+    ///
+    /// # Errors
+    /// The system's error; `Unsupported` where directories are not listed, which is the default.
+    fn names_in(&self, _dir: &Path) -> io::Result<Vec<String>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// A random number: for ids of files, seeds of hashes, and names that nobody else uses. From the
     /// system, unless a simulator wants to repeat a run byte by byte.
     ///

@@ -72,6 +72,18 @@ impl Storage for OsStorage {
     fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
         fs::File::open(parent_of(path))?.sync_all()
     }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        match fs::create_dir(path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+            made => made,
+        }
+    }
+
+    fn names_in(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let names = fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
+        names.filter_map(Result::transpose).collect()
+    }
 }
 
 impl OsStorage {

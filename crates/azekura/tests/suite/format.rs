@@ -3,7 +3,7 @@
 //! wrong one makes it fail; and at the end every name in those tables must have been used, so no line
 //! of them is left untested.
 
-use crate::reader::{Doc, Records, Seen, Tables, filter_hash8, hash, mix, page_checksum, read};
+use crate::reader::{Doc, Records, Seen, Tables, filter_hash8, hash, mix, page_checksum, read, restored};
 use azekura::{Db, Durability, Options, Table, TableKind, WriteTxn};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -220,6 +220,13 @@ fn an_independent_reader_finds_every_record() {
     db.sync().unwrap();
     world.compare("db", "flushed, logged");
     db.compact().unwrap();
+    // A copy; a repository, and a database that is restored from it by the page.
+    db.copy_to(dir.join("copied"), |_| {}).unwrap();
+    world.compare("copied", "copy");
+    db.backup(dir.join("saved"), |_| {}).unwrap();
+    std::fs::write(dir.join("restored"), restored(&world.doc, &dir.join("saved"), 1)).unwrap();
+    let again = world.compare("restored", "restored by the page");
+    assert!(Options::new().open(&again).unwrap().check(|_| {}).unwrap().problems.is_empty());
     drop(tables);
     db.close().unwrap();
     world.compare("db", "closed");
@@ -240,7 +247,8 @@ fn an_independent_reader_finds_every_record() {
     world.model.retain(|name, _| names.iter().any(|n| n.0 == name));
     moved_in_parts(&mut world);
 
-    let all: [fn(&Seen) -> usize; 23] = [
+    let all: [fn(&Seen) -> usize; 24] = [
+        |s| usize::from(s.is_copy),
         |s| s.pages[0],
         |s| s.pages[1],
         |s| s.large_pages,

@@ -1,8 +1,9 @@
 //! The commands, one file for each.
 
+pub mod backup;
 pub mod check;
 pub mod clear;
-
+pub mod copy;
 pub mod copy_table;
 pub mod count;
 pub mod create;
@@ -11,14 +12,18 @@ pub mod export;
 pub mod get;
 pub mod import;
 pub mod info;
+pub mod points;
+pub mod prune;
 pub mod remove;
 pub mod remove_range;
 pub mod rename;
+pub mod restore;
 pub mod salvage;
 pub mod scan;
 pub mod set;
 pub mod shrink;
 pub mod tables;
+pub mod verify;
 
 use crate::failure::{Failure, Outcome};
 use crate::store::FileArg;

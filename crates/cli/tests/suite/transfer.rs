@@ -168,3 +168,103 @@ fn files_that_cannot_be_opened_are_named() {
     place.run(["export", "gone.azk", "kept.tsv"]).fails(2, "gone.azk");
     assert_eq!(place.read("kept.tsv"), b"mine");
 }
+
+/// A database of three keys with an older point and a newer one in a repository.
+fn backed_up() -> Place {
+    let place = Place::with_database();
+    for (key, value) in [("ada", "1815"), ("grace", "1906")] {
+        place.run(["set", "db.azk", key, value]).succeeds();
+        let ran = place.run(["backup", "db.azk", "saved"]).succeeds();
+        assert!(ran.stdout().starts_with("point "), "{}", ran.stdout());
+    }
+    place
+}
+
+fn names(place: &Place) -> Vec<String> {
+    let entries = std::fs::read_dir(place.path(".")).expect("the folder");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_repository_gives_each_point_back_and_is_verified_and_pruned() {
+    let place = backed_up();
+    let points = place.run(["points", "saved", "--json"]).succeeds().json_lines();
+    assert_eq!(points.len(), 2);
+    assert!(place.run(["points", "saved"]).succeeds().stdout().contains(" UTC "));
+    let (older, newer) = (&points[0], &points[1]);
+    assert_eq!((&older["point"], &newer["point"]), (&1.into(), &2.into()));
+    place.run(["verify", "saved"]).succeeds();
+    let commit = newer["commit"].to_string();
+    place.run(["restore", "saved", "new.azk", "--commit", &commit]).succeeds();
+    place.run(["restore", "saved", "old.azk", "--point", "1"]).succeeds();
+    assert_eq!(place.run(["get", "new.azk", "grace"]).succeeds().stdout(), "1906\n");
+    place.run(["get", "old.azk", "grace"]).fails(1, "grace");
+    assert_eq!(place.run(["get", "old.azk", "ada"]).succeeds().stdout(), "1815\n");
+    place.run(["check", "old.azk"]).succeeds();
+    place.run(["restore", "saved", "future.azk", "--time", "2999-01-01"]).succeeds();
+    place.run(["restore", "saved", "past.azk", "--time", "2001-01-01"]).fails(2, "no point is as old");
+    place.run(["restore", "saved", "none.azk", "--point", "7"]).fails(2, "no point 7");
+    place.run(["restore", "saved", "none.azk", "--point", "1", "--commit", "1"]).fails(2, "--commit");
+    place.run(["backup", "old.azk", "saved"]).fails(2, "another lineage");
+    place.run(["backup", "old.azk", "saved-2"]).succeeds();
+    place.run(["prune", "saved", "--keep", "7x"]).fails(2, "7x");
+    assert!(
+        place.run(["prune", "saved", "--keep", "1"]).succeeds().stdout().starts_with("points: 1 removed")
+    );
+    place.run(["restore", "saved", "none.azk", "--point", "1"]).fails(2, "no point 1");
+    let expected = ["db.azk", "future.azk", "new.azk", "old.azk", "saved", "saved-2"];
+    assert_eq!(names(&place), expected, "something was left behind");
+}
+
+#[test]
+fn a_backup_goes_through_a_pipe() {
+    let place = backed_up();
+    let stream = place.run(["backup", "db.azk", "-"]).succeeds().stdout_bytes().to_vec();
+    place.run_with_input(["restore", "-", "out.azk"], &stream).succeeds();
+    assert_eq!(place.run(["get", "out.azk", "grace"]).succeeds().stdout(), "1906\n");
+    let half = &stream[..stream.len() / 2];
+    place.run_with_input(["restore", "-", "half.azk"], half).fails(3, "standard input");
+    place.run_with_input(["restore", "-", "half.azk"], b"").fails(3, "cut off");
+    place.run_with_input(["restore", "-", "half.azk", "--point", "1"], &stream).fails(2, "one point");
+    place.run_with_input(["restore", "-", "db.azk", "--force"], &stream).fails(2, "is a database");
+    assert_eq!(names(&place), ["db.azk", "out.azk", "saved"]);
+}
+
+#[test]
+fn damage_of_a_repository_is_told_and_nothing_is_restored_from_it() {
+    let place = backed_up();
+    let point = "saved/points/2";
+    let mut bytes = place.read(point);
+    bytes[40] ^= 1;
+    place.write(point, &bytes);
+    place.run(["restore", "saved", "out.azk"]).fails(3, "points/2");
+    assert_eq!(place.run(["verify", "saved"]).status(), 3);
+    assert_eq!(place.run(["points", "saved"]).status(), 3);
+    place.run(["prune", "saved", "--keep", "1"]).fails(3, "points/2");
+    place.run(["restore", "saved", "older.azk", "--point", "1"]).succeeds();
+    for wrong in ["absent", "db.azk"] {
+        place.run(["restore", wrong, "out.azk"]).fails(2, wrong);
+        place.run(["verify", wrong]).fails(2, wrong);
+    }
+    std::fs::create_dir(place.path("photos")).expect("a folder");
+    place.write("photos/cat", "purr");
+    place.run(["backup", "db.azk", "photos"]).fails(2, "other files");
+    assert_eq!(names(&place), ["db.azk", "older.azk", "photos", "saved"]);
+}
+
+#[test]
+fn a_copy_is_a_database_of_its_own() {
+    let place = backed_up();
+    place.run(["copy", "db.azk", "copy.azk"]).succeeds();
+    place.run(["remove", "db.azk", "ada"]).succeeds();
+    place.run(["copy", "db.azk", "small.azk", "--compact"]).succeeds();
+    assert_eq!(place.run(["get", "copy.azk", "ada"]).succeeds().stdout(), "1815\n");
+    place.run(["get", "small.azk", "ada"]).fails(1, "ada");
+    place.run(["check", "small.azk"]).succeeds();
+    place.run(["copy", "db.azk", "copy.azk"]).fails(2, "is a database");
+    place.run(["copy", "db.azk", "db.azk", "--force"]).fails(2, "is the database itself");
+    assert_eq!(names(&place), ["copy.azk", "db.azk", "saved", "small.azk"]);
+}

@@ -1,5 +1,6 @@
 //! The commands, one file each. Each has a function `run` that takes the limits and gives a verdict.
 
+pub mod backup;
 pub mod canaries;
 pub mod crash;
 pub mod errors;

@@ -80,6 +80,19 @@ impl Storage for Disk {
         })
     }
 
+    fn create_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn names_in(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let d = self.lock();
+        if d.dead {
+            return Err(cut());
+        }
+        let inside = d.names.keys().filter(|path| path.parent() == Some(dir));
+        Ok(inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+    }
+
     fn random(&self) -> io::Result<u64> {
         if let Some(rng) = &mut self.lock().random {
             return Ok(rng.number());

@@ -14,6 +14,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "import" => TSV.iter().map(|text| text.as_bytes().to_vec()).collect(),
         "open" => databases(),
         "salvage" => databases().into_iter().flat_map(with_parts_gone).collect(),
+        "restore" => databases().into_iter().filter_map(stream).collect(),
         "log" => logs(),
         "page" => pages(),
         "manifest" => manifests(),
@@ -104,6 +105,15 @@ fn with_parts_gone(file: Vec<u8>) -> [Vec<u8>; 4] {
         bytes
     };
     [zeroed(0..8192), zeroed(0..4096), file[..file.len() * 3 / 4].to_vec(), file]
+}
+
+/// The stream of a backup of a database.
+fn stream(file: Vec<u8>) -> Option<Vec<u8>> {
+    let storage = super::holding(&file).ok()?;
+    let db = Db::open_on(&storage, PATH, options()).ok()?;
+    let mut stream = Vec::new();
+    db.backup_to(&mut stream, |_| {}).ok()?;
+    Some(stream)
 }
 
 /// From the first frame of the log in each database.

@@ -17,7 +17,7 @@ pub const ORDER: [Order; 4] = [
         folder: "crates/azekura/src",
         rooms: &[
             "base", "storage", "space", "format", "values", "cache", "run", "memtable", "log", "merge",
-            "engine", "cursor", "txn", "api", "typed", "salvage", "fuzzing",
+            "engine", "cursor", "txn", "backup", "api", "typed", "salvage", "fuzzing",
         ],
     },
     Order {
@@ -25,6 +25,7 @@ pub const ORDER: [Order; 4] = [
         rooms: &[
             "style",
             "units",
+            "times",
             "bytes",
             "foreign",
             "failure",

@@ -28,6 +28,7 @@ pub(in crate::engine) struct Checkpointer {
     file: Arc<dyn File>,
     room: Arc<Room>,
     file_id: u64,
+    lineage: u64,
     hash_seed: u64,
     newest: Mutex<Checkpoint>,
     /// What the state has dropped and the newest durable checkpoint may still name.
@@ -99,6 +100,7 @@ impl Checkpointer {
             file,
             room,
             file_id: found.block.file_id,
+            lineage: found.block.lineage,
             hash_seed: found.block.hash_seed,
             newest: Mutex::ranked(Rank::Checkpoint, Checkpoint::found(found)),
             pending_free: Mutex::new(Vec::new()),
@@ -253,8 +255,8 @@ impl Checkpointer {
         let old = std::mem::replace(&mut guard.manifest, extent);
         self.sync()?;
         let number = guard.number + 1;
-        let Checkpointer { file_id, hash_seed, .. } = *self;
-        let block = Superblock { file_id, number, hash_seed, manifest: at }.encode();
+        let Checkpointer { file_id, lineage, hash_seed, .. } = *self;
+        let block = Superblock { file_id, lineage, number, hash_seed, manifest: at }.encode();
         self.file.write_durable_at(&block, 0).map_err(|e| Error::io("writing the superblock", e))?;
         guard.number = number;
         self.file.write_at(&block, ALIGN_BYTES).map_err(|e| Error::io("writing the superblock", e))?;

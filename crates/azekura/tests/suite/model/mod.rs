@@ -11,11 +11,13 @@ mod walk;
 mod write;
 
 use crate::common::Rng;
-use azekura::storage::MemStorage;
+use azekura::storage::{MemStorage, Storage};
 use azekura::{
-    Cursor, Db, Durability, Error, Isolation, Options, ReadTxn, Table, TableKind, ValueRef, WriteOptions,
+    Cursor, Db, Durability, Error, Isolation, Options, ReadTxn, Repository, Table, TableKind, ValueRef,
+    Which, WriteOptions, restore_stream_on,
 };
 use data::Family;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use walk::{Map, Reader};
@@ -138,6 +140,7 @@ impl World {
                 self.check(false);
                 "check".into()
             }
+            98 => self.copied(),
             _ => {
                 std::thread::sleep(Duration::from_millis(self.rng.below(4)));
                 "sleep".into()
@@ -346,6 +349,36 @@ impl World {
                 "rename".into()
             }
         }
+    }
+
+    /// What a copy, a stream or a point of the repository holds is what there is.
+    fn copied(&mut self) -> String {
+        const COPY: &str = "copy.azk";
+        let how = ["copy", "stream", "backup"][self.rng.below(3) as usize];
+        let backward = self.rng.one_in(2);
+        let (db, storage) = (self.db(), &self.storage);
+        match how {
+            "copy" => db.copy_to_on(storage, COPY, |_| {}).unwrap(),
+            "stream" => {
+                let mut stream = Vec::new();
+                db.backup_to(&mut stream, |_| {}).unwrap();
+                restore_stream_on(storage, &mut stream.as_slice(), COPY, |_| {}).unwrap();
+            }
+            _ => {
+                let point = db.backup_on(storage, "saved", |_| {}).unwrap().point;
+                let saved = Repository::open_on(storage, "saved").unwrap();
+                saved.restore(Which::Point(point), COPY, |_| {}).unwrap();
+            }
+        }
+        let copy = Db::open_on(storage, COPY, self.options.clone()).unwrap();
+        assert_eq!(copy.tables(), db.tables());
+        assert!(copy.check(|_| {}).unwrap().problems.is_empty(), "check of a {how}");
+        for m in &self.tables {
+            walk::whole(Reader::Table, &copy.open_table(&m.name).unwrap(), &m.map, backward);
+        }
+        copy.close().unwrap();
+        self.storage.remove(Path::new(COPY)).unwrap();
+        how.into()
     }
 
     fn check(&mut self, contents: bool) {

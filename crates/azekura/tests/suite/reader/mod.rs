@@ -2,9 +2,11 @@
 //! Every offset, size and constant comes from the marked tables of the page.
 
 mod page;
+mod repository;
 
 pub use page::Doc;
 use page::{Node, blob, little_endian, take};
+pub use repository::restored;
 use std::collections::BTreeMap;
 
 pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -38,6 +40,8 @@ pub struct Seen {
     /// Large values in segments that stand in several parts.
     pub parted: usize,
     pub outside: bool,
+    /// It is a copy, or was restored.
+    pub is_copy: bool,
 }
 
 /// One file being read.
@@ -174,7 +178,7 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
     let node = doc.sequence("manifest", &mut manifest);
     assert!(manifest.is_empty(), "bytes behind the manifest");
     let (file_id, hash_seed) = (block.num("file_id"), block.num("hash_seed"));
-    let seen = Seen { outside: offset != 0, ..Seen::default() };
+    let seen = Seen { outside: offset != 0, is_copy: block.num("lineage") != 0, ..Seen::default() };
     let (flushed, segments, names, next_table) =
         (node.num("flushed"), BTreeMap::new(), BTreeMap::new(), node.num("next_table"));
     let (table, table_name) = (0, Vec::new());

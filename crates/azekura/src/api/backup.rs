@@ -1,0 +1,108 @@
+//! Copies of a database: backups and hot copies.
+
+use crate::backup::{self, BackupReport, PointInfo};
+use crate::base::error::Result;
+use crate::engine::{Db, Progress};
+use crate::storage::{OsStorage, Storage};
+use std::io::Write;
+use std::path::Path;
+
+impl Db {
+    /// Adds a point, the database after its newest commit, to the repository of backups in the directory
+    /// `repository`, which is made if there is none. Others read and write meanwhile. What the repository has
+    /// already is not copied again: a second backup costs what has changed. The point is there, durably, when
+    /// this returns; a backup that was cut off leaves none, or a whole one, and what it has copied the next one
+    /// need not write. `progress` is called now and then. See [`Repository`](crate::Repository) for an example.
+    ///
+    /// The space of records that are replaced or removed meanwhile is free when the backup has ended, so the
+    /// file may grow.
+    ///
+    /// # Errors
+    /// `Invalid` if the repository has the backups of another database, or another lineage of this one; `Open`
+    /// if there is something else, or the system refuses; `NoSpace`, `Locked` while it is pruned; `Corrupt`;
+    /// what [`flush`](Db::flush) meets. `ReadOnly` if the database is open to read only and was not closed: its
+    /// log would have to be flushed.
+    pub fn backup(
+        &self,
+        repository: impl AsRef<Path>,
+        progress: impl FnMut(Progress),
+    ) -> Result<BackupReport> {
+        self.backup_on(&OsStorage, repository, progress)
+    }
+
+    /// As [`backup`](Db::backup), to a disk of the caller's making: for simulators and tests.
+    ///
+    /// # Errors
+    /// As [`backup`](Db::backup).
+    pub fn backup_on(
+        &self,
+        storage: &dyn Storage,
+        repository: impl AsRef<Path>,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<BackupReport> {
+        self.engine.life.check()?;
+        backup::backup(&self.engine, storage, repository.as_ref(), &mut progress)
+    }
+
+    /// Writes a whole backup to `out`, for a pipe; [`restore_stream`](crate::restore_stream) makes a database
+    /// of it again.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("azekura-doc-stream-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let (path, out) = (dir.join("people.azk"), dir.join("again.azk"));
+    /// use azekura::{Db, Options, TableKind};
+    /// let db = Db::open(&path, Options::new())?;
+    /// db.table("born", TableKind::Ordered)?.put(b"ada", b"1815")?;
+    /// let mut stream = Vec::new();
+    /// db.backup_to(&mut stream, |_| {})?;
+    /// azekura::restore_stream(&mut stream.as_slice(), &out, |_| {})?;
+    /// # assert_eq!(Db::open(&out, Options::new())?.open_table("born")?.count()?, 1);
+    /// # db.close()?; std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`backup`](Db::backup), and those of `out` as `Io`.
+    pub fn backup_to(&self, out: &mut dyn Write, mut progress: impl FnMut(Progress)) -> Result<PointInfo> {
+        self.engine.life.check()?;
+        backup::backup_to(&self.engine, out, &mut progress)
+    }
+
+    /// Copies the database to the new file `path`, while others read and write. The copy is what was committed
+    /// when this began, without free space; it has its name when it is whole and durable, and a lineage of its
+    /// own, as a restored backup has.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("azekura-doc-copy-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let (path, copy) = (dir.join("people.azk"), dir.join("copy.azk"));
+    /// use azekura::{Db, Options, TableKind};
+    /// let db = Db::open(&path, Options::new())?;
+    /// db.table("born", TableKind::Ordered)?.put(b"ada", b"1815")?;
+    /// db.copy_to(&copy, |_| {})?;
+    /// assert_eq!(Db::open(&copy, Options::new())?.open_table("born")?.count()?, 1);
+    /// # db.close()?; std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Open` if there is such a file, or the system refuses; else as [`backup`](Db::backup).
+    pub fn copy_to(&self, path: impl AsRef<Path>, progress: impl FnMut(Progress)) -> Result<()> {
+        self.copy_to_on(&OsStorage, path, progress)
+    }
+
+    /// As [`copy_to`](Db::copy_to), to a disk of the caller's making: for simulators and tests.
+    ///
+    /// # Errors
+    /// As [`copy_to`](Db::copy_to).
+    pub fn copy_to_on(
+        &self,
+        storage: &dyn Storage,
+        path: impl AsRef<Path>,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<()> {
+        self.engine.life.check()?;
+        backup::copy(&self.engine, storage, path.as_ref(), &mut progress)
+    }
+}

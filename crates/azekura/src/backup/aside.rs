@@ -1,0 +1,50 @@
+//! A thread of low priority for the bulk of a copy, so that on a busy machine writers keep their processors.
+//! It holds no lock that others wait for.
+
+use crate::base::error::Result;
+use crate::engine::{Engine, Progress, lower_priority};
+use std::panic::resume_unwind;
+use std::sync::mpsc;
+use std::thread::{Builder, scope};
+
+/// Beside one thread that is busy it gets a fifteenth of a processor, and all of one that is idle.
+const NICE: i32 = 12;
+
+/// Does `work` in a thread of its own, while this one tells how far it is. Where there are to be no threads,
+/// or the system refuses one, this one does it.
+pub(super) fn aside<T: Send>(
+    engine: &Engine,
+    work: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<T> + Send,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<T> {
+    // Taken by whoever does it.
+    let mut left = Some(work);
+    if engine.config.threads
+        && let Some(done) = in_thread(&mut left, progress)
+    {
+        return done;
+    }
+    let work = left.expect("a thread that was not started has left the work");
+    work(progress)
+}
+
+/// None if there is no such thread.
+fn in_thread<T: Send>(
+    left: &mut Option<impl FnOnce(&mut dyn FnMut(Progress)) -> Result<T> + Send>,
+    progress: &mut dyn FnMut(Progress),
+) -> Option<Result<T>> {
+    scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let run = move || {
+            lower_priority(NICE);
+            let work = left.take()?;
+            Some(work(&mut |step| {
+                // Whoever listens may have panicked, which is told when this has ended.
+                let _unheard = tell.send(step);
+            }))
+        };
+        let worker = Builder::new().name("azekura-copy".into()).spawn_scoped(scope, run).ok()?;
+        told.into_iter().for_each(progress);
+        worker.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}

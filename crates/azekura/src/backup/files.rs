@@ -1,0 +1,64 @@
+//! Small files of a repository, and errors that say which file.
+
+use crate::base::codec::usize_of64;
+use crate::base::error::{Error, Result};
+use crate::storage::{OpenMode, Storage};
+use std::io;
+use std::path::Path;
+
+/// An error of the system that says which file. A full disk stays what it is.
+pub(super) fn failed(path: &Path, during: &'static str) -> impl Fn(io::Error) -> Error {
+    move |source| match Error::io(during, source) {
+        Error::Io { source, .. } => {
+            Error::Open { path: path.display().to_string(), detail: format!("{during}: {source}") }
+        }
+        other => other,
+    }
+}
+
+/// The same error about damage, which says in which file it is.
+pub(super) fn inside(path: &Path) -> impl Fn(Error) -> Error {
+    move |error| match error {
+        Error::Corrupt { what, offset, detail } => {
+            Error::Corrupt { what, offset, detail: format!("{}: {detail}", path.display()) }
+        }
+        other => other,
+    }
+}
+
+/// All bytes of a file.
+pub(super) fn read(storage: &dyn Storage, path: &Path, during: &'static str) -> Result<Vec<u8>> {
+    let at = failed(path, during);
+    let file = storage.open(path, OpenMode::ReadOnly).map_err(&at)?;
+    let mut bytes = vec![0; usize_of64(file.len().map_err(&at)?)];
+    file.read_at(&mut bytes, 0).map_err(&at)?;
+    Ok(bytes)
+}
+
+/// Writes a file that has its name when it is whole and durable; false if there is one of that name.
+pub(super) fn publish(
+    storage: &dyn Storage,
+    path: &Path,
+    bytes: &[u8],
+    during: &'static str,
+) -> Result<bool> {
+    let at = failed(path, during);
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".new-{:016x}", storage.random().map_err(&at)?));
+    let fresh = path.with_file_name(name);
+    let named = (|| {
+        let file = storage.open(&fresh, OpenMode::CreateNew)?;
+        file.write_at(bytes, 0)?;
+        file.sync_all()?;
+        storage.rename(&fresh, path, false)?;
+        storage.sync_dir_of(path)
+    })();
+    if named.is_err() && storage.exists(&fresh).unwrap_or(false) {
+        // The first error is the one to report, and pruning removes what stays.
+        let _left_behind = storage.remove(&fresh);
+    }
+    match named {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        named => named.map(|()| true).map_err(at),
+    }
+}

@@ -1,0 +1,122 @@
+//! A backup into a repository.
+//!
+//! What the newest point has of a part is not read again. A run is the same if its id is: ids are never used
+//! twice in one lineage. A value segment's id is, when nothing refers to the segment any more; so a segment
+//! is the same if a run that both points have refers to it. What is used of it stays as it is.
+
+use super::aside::aside;
+use super::chunks::Chunks;
+use super::pieces::read_pieces;
+use super::repository::Repository;
+use crate::base::error::Result;
+use crate::engine::{Capture, Engine, Progress};
+use crate::format::manifest::{Manifest, RunInfo};
+use crate::format::point::{Identity, PartId, Piece, Point};
+use crate::storage::Storage;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What [`Db::backup`](crate::Db::backup) has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackupReport {
+    /// The number of the point.
+    pub point: u64,
+    /// The newest commit in it.
+    pub commit: u64,
+    /// Chunks of the point, and their bytes.
+    pub chunks: u64,
+    /// See `chunks`.
+    pub bytes: u64,
+    /// Those that the repository did not have, and their bytes.
+    pub new_chunks: u64,
+    /// See `new_chunks`.
+    pub new_bytes: u64,
+}
+
+/// What was captured, as a point.
+pub(super) fn point_of(engine: &Engine, capture: Capture, pieces: Vec<Piece>, time_ms: u64) -> Point {
+    Point {
+        identity: identity_of(engine),
+        hash_seed: engine.hash_seed,
+        number: 0,
+        checkpoint: capture.checkpoint,
+        time_ms,
+        manifest: capture.manifest,
+        pieces,
+    }
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn identity_of(engine: &Engine) -> Identity {
+    Identity { file_id: engine.store.file_id, lineage: engine.store.lineage }
+}
+
+/// Adds a point to the repository in `path`, which is made if there is none.
+pub(crate) fn backup(
+    engine: &Engine,
+    storage: &dyn Storage,
+    path: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<BackupReport> {
+    let repository = Repository::of(storage, path, identity_of(engine))?;
+    let _shared = repository.lock(false)?;
+    let mut chunks = Chunks::of(&repository)?;
+    let time_ms = now_ms();
+    let capture = engine.capture()?;
+    // One that is damaged is of no use here, and the next older one is.
+    let numbers = repository.numbers()?;
+    let before = numbers.iter().rev().find_map(|&number| repository.read_point(number).ok());
+    let known = Known::of(before.as_ref(), &capture.manifest, &chunks, repository.identity);
+    let digest = |part, index, bytes| known.digest(part, index, bytes);
+    let copy = |progress: &mut dyn FnMut(Progress)| {
+        let pieces = read_pieces(&capture, digest, |piece, bytes| chunks.put(piece, bytes), progress)?;
+        chunks.finish()?;
+        Ok(pieces)
+    };
+    let pieces = aside(engine, copy, progress)?;
+    let point = point_of(engine, capture, pieces, time_ms);
+    let mut report = BackupReport {
+        point: 0,
+        commit: point.commit(),
+        chunks: point.pieces.len() as u64,
+        bytes: point.bytes(),
+        new_chunks: chunks.written,
+        new_bytes: chunks.written_bytes,
+    };
+    report.point = repository.add_point(point)?;
+    Ok(report)
+}
+
+/// Pieces that the repository has for sure.
+struct Known(HashMap<(PartId, u32), (u32, u128)>);
+
+impl Known {
+    /// Those of an earlier point that `now` has too.
+    fn of(before: Option<&Point>, now: &Manifest, chunks: &Chunks<'_>, identity: Identity) -> Known {
+        let Some(before) = before else { return Known(HashMap::new()) };
+        let still: HashSet<u64> = runs(now).map(|r| r.id).collect();
+        let common = runs(&before.manifest).filter(|r| still.contains(&r.id));
+        let mut same: HashSet<PartId> = HashSet::new();
+        for run in common {
+            same.insert(PartId::Run(run.id));
+            same.extend(run.large.iter().map(|l| PartId::Values(l.0)));
+        }
+        let is_there = |p: &&Piece| same.contains(&p.part) && chunks.has(&p.name(identity));
+        let entry = |p: &Piece| ((p.part, p.index), (p.bytes, p.digest));
+        Known(before.pieces.iter().filter(is_there).map(entry).collect())
+    }
+
+    fn digest(&self, part: PartId, index: u32, bytes: u32) -> Option<u128> {
+        self.0.get(&(part, index)).filter(|known| known.0 == bytes).map(|known| known.1)
+    }
+}
+
+fn runs(manifest: &Manifest) -> impl Iterator<Item = &RunInfo> {
+    manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs))
+}

@@ -1,0 +1,62 @@
+//! Parts of a database, piece by piece.
+
+use crate::base::codec::{u32_of, usize_of64};
+use crate::base::error::Result;
+use crate::engine::{Capture, Part, Progress};
+use crate::format::point::{PIECE_BYTES_MAX, PartId, Piece, digest};
+
+/// The pieces of so many bytes: number, beginning and length of each.
+fn cuts(bytes: u64) -> impl Iterator<Item = (u32, u64, usize)> {
+    let most = PIECE_BYTES_MAX as u64;
+    (0..).zip(0..bytes.div_ceil(most)).map(move |(index, n)| {
+        let start = n * most;
+        (index, start, usize_of64((bytes - start).min(most)))
+    })
+}
+
+/// Reads all that was captured, and hands each piece and its bytes to `take`; what is `known` by its digest is
+/// neither read nor handed on. Gives all pieces, by their offsets in the copy.
+pub(super) fn read_pieces(
+    capture: &Capture,
+    known: impl Fn(PartId, u32, u32) -> Option<u128>,
+    mut take: impl FnMut(&Piece, &[u8]) -> Result<()>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<Piece>> {
+    let mut step = Progress { done: 0, total: capture.bytes() };
+    let mut pieces = Vec::new();
+    let mut buffer = Vec::new();
+    for part in &capture.parts {
+        for (index, start, len) in cuts(part.bytes) {
+            let known = known(part.id, index, u32_of(len));
+            let piece = |digest| Piece {
+                part: part.id,
+                index,
+                offset: part.offset + start,
+                bytes: u32_of(len),
+                digest,
+            };
+            let piece = match known {
+                Some(digest) => piece(digest),
+                None => {
+                    read_piece(capture, part, start, len, &mut buffer)?;
+                    let piece = piece(digest(&buffer));
+                    take(&piece, &buffer)?;
+                    piece
+                }
+            };
+            pieces.push(piece);
+            step.done += len as u64;
+            progress(step);
+        }
+    }
+    Ok(pieces)
+}
+
+fn read_piece(capture: &Capture, part: &Part, start: u64, len: usize, buffer: &mut Vec<u8>) -> Result<()> {
+    buffer.resize(len, 0);
+    capture.read(part, start, buffer)?;
+    // The disk goes on while this piece is handed on.
+    let next = start + len as u64;
+    capture.will_read(part, next, (part.bytes - next).min(PIECE_BYTES_MAX as u64));
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! The directory of a repository: whose it is, which points it has, and who may change it.
+
+use super::files::{failed, inside, publish, read};
+use crate::base::error::{Error, Result};
+use crate::format::point::{Identity, Piece, Point, decode_head, encode_head};
+use crate::storage::{File, OpenMode, OsStorage, Storage};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+const HEAD: &str = "repository";
+const CHUNKS: &str = "chunks";
+const POINTS: &str = "points";
+const MAKING: &str = "making the repository";
+const READING: &str = "reading the repository";
+
+/// A directory of backups of one database, which [`Db::backup`](crate::Db::backup) has made.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("azekura-doc-repository-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let (path, saved, out) = (dir.join("people.azk"), dir.join("saved"), dir.join("again.azk"));
+/// use azekura::{Db, Options, Repository, TableKind, Which};
+///
+/// let db = Db::open(&path, Options::new())?;
+/// let born = db.table("born", TableKind::Ordered)?;
+/// born.put(b"ada", b"1815")?;
+/// let report = db.backup(&saved, |_| {})?;
+/// born.remove(b"ada")?;
+///
+/// let repository = Repository::open(&saved)?;
+/// assert!(repository.verify(|_| {})?.problems.is_empty());
+/// repository.restore(Which::Point(report.point), &out, |_| {})?;
+/// let again = Db::open(&out, Options::new())?;
+/// assert_eq!(again.open_table("born")?.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+/// # again.close()?; db.close()?; std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
+pub struct Repository<'s> {
+    pub(super) storage: &'s dyn Storage,
+    pub(super) path: PathBuf,
+    pub(super) identity: Identity,
+}
+
+/// One point of a repository: the database after one commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PointInfo {
+    /// Its number, from 1 on.
+    pub number: u64,
+    /// The number of the newest commit in it.
+    pub commit: u64,
+    /// When the backup began, by the clock of the system that made it.
+    pub time: SystemTime,
+    /// Its tables.
+    pub tables: u64,
+    /// Bytes of its chunks, which other points may share.
+    pub bytes: u64,
+}
+
+/// What [`Repository::points`] has found.
+#[derive(Debug, Clone, Default)]
+pub struct PointList {
+    /// Those that can be read, by their numbers.
+    pub points: Vec<PointInfo>,
+    /// Those that cannot, and why.
+    pub damaged: Vec<(u64, Error)>,
+}
+
+impl PointInfo {
+    pub(super) fn of(point: &Point) -> PointInfo {
+        PointInfo {
+            number: point.number,
+            commit: point.commit(),
+            time: SystemTime::UNIX_EPOCH + Duration::from_millis(point.time_ms),
+            tables: point.manifest.tables.len() as u64,
+            bytes: point.bytes(),
+        }
+    }
+}
+
+impl Repository<'static> {
+    /// Opens a repository.
+    ///
+    /// # Errors
+    /// `Open` if there is none, or the system refuses; `Corrupt`, `NewerVersion`.
+    pub fn open(path: impl AsRef<Path>) -> Result<Repository<'static>> {
+        Repository::open_on(&OsStorage, path)
+    }
+}
+
+impl<'s> Repository<'s> {
+    /// As [`open`](Repository::open), on a disk of the caller's making: for simulators and tests.
+    ///
+    /// # Errors
+    /// As [`open`](Repository::open).
+    pub fn open_on(storage: &'s dyn Storage, path: impl AsRef<Path>) -> Result<Repository<'s>> {
+        let path = path.as_ref();
+        let head = path.join(HEAD);
+        if !storage.exists(&head).map_err(failed(path, READING))? {
+            let detail = "no repository of backups is there".into();
+            return Err(Error::Open { path: path.display().to_string(), detail });
+        }
+        let identity = decode_head(&read(storage, &head, READING)?).map_err(inside(&head))?;
+        Ok(Repository { storage, path: path.to_path_buf(), identity })
+    }
+
+    /// The repository of a database in `path`, made if there is none.
+    pub(super) fn of(storage: &'s dyn Storage, path: &Path, identity: Identity) -> Result<Repository<'s>> {
+        let head = path.join(HEAD);
+        if !storage.exists(&head).map_err(failed(path, MAKING))? {
+            make(storage, path, identity)?;
+        }
+        let repository = Repository::open_on(storage, path)?;
+        if repository.identity == identity {
+            return Ok(repository);
+        }
+        let whose = if repository.identity.file_id == identity.file_id {
+            "another lineage of this database (a restored database gets a repository of its own)"
+        } else {
+            "another database"
+        };
+        Err(Error::Invalid { detail: format!("{} has the backups of {whose}", path.display()) })
+    }
+
+    /// Takes the repository's lock: shared, or alone for whoever removes something. Where there are no locks
+    /// nobody holds one.
+    pub(super) fn lock(&self, alone: bool) -> Result<Arc<dyn File>> {
+        let head = self.path.join(HEAD);
+        let mode = if alone { OpenMode::ReadWrite } else { OpenMode::ReadOnly };
+        let file = self.storage.open(&head, mode).map_err(failed(&head, "locking the repository"))?;
+        match file.try_lock(alone) {
+            Ok(false) => Err(Error::Locked { path: self.path.display().to_string(), exclusive: alone }),
+            _ => Ok(file),
+        }
+    }
+
+    pub(super) fn chunks(&self) -> PathBuf {
+        self.path.join(CHUNKS)
+    }
+
+    pub(super) fn chunk(&self, piece: &Piece) -> PathBuf {
+        self.chunks().join(piece.name(self.identity))
+    }
+
+    pub(super) fn point(&self, number: u64) -> PathBuf {
+        self.path.join(POINTS).join(number.to_string())
+    }
+
+    /// The names in one of its directories.
+    pub(super) fn names_in(&self, dir: &Path) -> Result<Vec<String>> {
+        self.storage.names_in(dir).map_err(failed(dir, READING))
+    }
+
+    /// The numbers of all points, in order.
+    pub(super) fn numbers(&self) -> Result<Vec<u64>> {
+        let names = self.names_in(&self.path.join(POINTS))?;
+        let number = |name: &String| name.parse().ok().filter(|n: &u64| n.to_string() == *name);
+        let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Reads a point.
+    pub(super) fn read_point(&self, number: u64) -> Result<Point> {
+        let path = self.point(number);
+        if !self.storage.exists(&path).map_err(failed(&path, READING))? {
+            let detail = format!("{} has no point {number}", self.path.display());
+            return Err(Error::Invalid { detail });
+        }
+        let point = Point::decode(&read(self.storage, &path, READING)?).map_err(inside(&path))?;
+        if point.number == number && point.identity == self.identity {
+            return Ok(point);
+        }
+        let detail = format!("it is point {} of a repository, and stands here as {number}", point.number);
+        Err(inside(&path)(Error::corrupt("point of a backup", 0, detail)))
+    }
+
+    /// Its points, by their numbers. Each of them can be restored by itself.
+    ///
+    /// # Errors
+    /// `Open` if the directory cannot be read. Damage is no error here: it is in the list.
+    pub fn points(&self) -> Result<PointList> {
+        let mut list = PointList::default();
+        for number in self.numbers()? {
+            match self.read_point(number) {
+                Ok(point) => list.points.push(PointInfo::of(&point)),
+                Err(e) => list.damaged.push((number, e)),
+            }
+        }
+        Ok(list)
+    }
+
+    /// Publishes a point under the next free number, which it gives.
+    pub(super) fn add_point(&self, mut point: Point) -> Result<u64> {
+        loop {
+            point.number = self.numbers()?.last().map_or(1, |n| n + 1);
+            if publish(self.storage, &self.point(point.number), &point.encode(), "writing the point")? {
+                return Ok(point.number);
+            }
+        }
+    }
+}
+
+/// Makes an empty repository: the head comes last.
+fn make(storage: &dyn Storage, path: &Path, identity: Identity) -> Result<()> {
+    let at = failed(path, MAKING);
+    if storage.exists(path).map_err(&at)? {
+        let is_ours = |name: &String| name == CHUNKS || name == POINTS || name.starts_with(HEAD);
+        if !storage.names_in(path).map_err(&at)?.iter().all(is_ours) {
+            let detail = "there are other files in it, and it is no repository of backups".into();
+            return Err(Error::Open { path: path.display().to_string(), detail });
+        }
+    }
+    for dir in [path, &path.join(CHUNKS), &path.join(POINTS)] {
+        storage.create_dir(dir).map_err(failed(dir, MAKING))?;
+        storage.sync_dir_of(dir).map_err(failed(dir, MAKING))?;
+    }
+    // If somebody else was faster, theirs is compared.
+    publish(storage, &path.join(HEAD), &encode_head(identity), MAKING).map(drop)
+}

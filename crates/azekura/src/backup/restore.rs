@@ -1,0 +1,106 @@
+//! A point of a repository, as a database again.
+
+use super::files::{failed, inside};
+use super::repository::{PointInfo, Repository};
+use super::target::Target;
+use crate::base::codec::usize_of;
+use crate::base::error::{Error, Result};
+use crate::engine::Progress;
+use crate::format::point::{Piece, Point};
+use crate::storage::OpenMode;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Which point of a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The newest.
+    Newest,
+    /// The one of this number.
+    Point(u64),
+    /// One with exactly the commits up to this one.
+    Commit(u64),
+    /// The newest that began at this time or before.
+    Time(SystemTime),
+}
+
+/// What [`Repository::restore`] and [`restore_stream`](super::restore_stream) have done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoreReport {
+    /// The point; in a stream its number is 0.
+    pub point: PointInfo,
+    /// Bytes that were read, and verified.
+    pub bytes: u64,
+}
+
+impl Repository<'_> {
+    /// Makes the database `out`, which must not be there, of a point. It has its name when it is whole and
+    /// durable. Each byte is verified on the way. The new database has a lineage of its own: its backups go to
+    /// another repository. `progress` is called now and then.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such point, `Corrupt` if it, or a chunk of it, is damaged, `Open` if `out` is
+    /// there or a chunk is not, `NoSpace`. Nothing is left of a copy that is not whole.
+    pub fn restore(
+        &self,
+        which: Which,
+        out: impl AsRef<Path>,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<RestoreReport> {
+        let _shared = self.lock(false)?;
+        let point = self.find(which)?;
+        let mut target = Target::create(self.storage, out.as_ref())?;
+        target.reserve(point.end())?;
+        let mut step = Progress { done: 0, total: point.bytes() };
+        let mut buffer = Vec::new();
+        for piece in &point.pieces {
+            self.read_chunk(piece, &mut buffer)?;
+            target.put(piece, &buffer)?;
+            step.done += u64::from(piece.bytes);
+            progress(step);
+        }
+        target.finish(&point)?;
+        Ok(RestoreReport { point: PointInfo::of(&point), bytes: step.done })
+    }
+
+    /// Reads and verifies a chunk; its bytes are in `buffer` then.
+    pub(super) fn read_chunk(&self, piece: &Piece, buffer: &mut Vec<u8>) -> Result<()> {
+        let path = self.chunk(piece);
+        let during = "reading a chunk of the backup";
+        let at = failed(&path, during);
+        let file = self.storage.open(&path, OpenMode::ReadOnly).map_err(&at)?;
+        let len = file.len().map_err(&at)?;
+        if len != u64::from(piece.bytes) {
+            let detail = format!("it has {len} bytes, expected {}", piece.bytes);
+            return Err(inside(&path)(Error::corrupt("chunk", 0, detail)));
+        }
+        buffer.resize(usize_of(piece.bytes), 0);
+        file.read_at(buffer, 0).map_err(&at)?;
+        piece.verify(buffer).map_err(inside(&path))
+    }
+
+    /// The point that is meant. One that is damaged and newer than the answer is an error, for it might have
+    /// been the answer.
+    fn find(&self, which: Which) -> Result<Point> {
+        let numbers = self.numbers()?;
+        let newest_first = || numbers.iter().rev().map(|&number| self.read_point(number));
+        let none = |text: String| Error::Invalid { detail: format!("{}: {text}", self.path.display()) };
+        match which {
+            Which::Point(number) => self.read_point(number),
+            Which::Newest => newest_first().next().unwrap_or_else(|| Err(none("it has no point".into()))),
+            Which::Commit(commit) => {
+                let found = newest_first().flatten().find(|point| point.commit() == commit);
+                found.ok_or_else(|| none(format!("no point has exactly the commits up to {commit}")))
+            }
+            Which::Time(time) => {
+                for point in newest_first() {
+                    let point = point?;
+                    if PointInfo::of(&point).time <= time {
+                        return Ok(point);
+                    }
+                }
+                Err(none("no point is as old as that".into()))
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The file that a copy becomes. It has another name until it is whole and durable.
+
+use super::aside::aside;
+use super::files::failed;
+use super::make::{now_ms, point_of};
+use super::pieces::read_pieces;
+use crate::base::checksum::crc;
+use crate::base::codec::u32_of;
+use crate::base::error::{Error, Result};
+use crate::base::limits::{ALIGN_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
+use crate::engine::{Engine, Progress};
+use crate::format::point::{Piece, Point};
+use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, Superblock};
+use crate::storage::{File, OpenMode, Storage};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const WRITING: &str = "writing the copy";
+/// The number of a superblock: that of a file that was just made is 1.
+const NUMBER_MIN: u64 = 2;
+
+/// A copy that is being written. Dropping it removes it.
+pub(super) struct Target<'s> {
+    storage: &'s dyn Storage,
+    path: &'s Path,
+    fresh: PathBuf,
+    file: Arc<dyn File>,
+    /// What was handed to the disk, and how far that was waited for.
+    written: u64,
+    waited: u64,
+    is_named: bool,
+}
+
+impl<'s> Target<'s> {
+    /// Begins a copy that becomes `path`, where there is nothing yet.
+    pub(super) fn create(storage: &'s dyn Storage, path: &'s Path) -> Result<Target<'s>> {
+        let at = failed(path, WRITING);
+        if storage.exists(path).map_err(&at)? {
+            return Err(exists(path));
+        }
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".new-{}-{:016x}", std::process::id(), storage.random().map_err(&at)?));
+        let fresh = path.with_file_name(name);
+        let file = storage.open(&fresh, OpenMode::CreateNew).map_err(&at)?;
+        Ok(Target { storage, path, fresh, file, written: 0, waited: 0, is_named: false })
+    }
+
+    /// Says how long it will be, so that a full disk is met at once.
+    pub(super) fn reserve(&self, bytes: u64) -> Result<()> {
+        self.file.allocate(0, bytes).map(drop).map_err(failed(self.path, WRITING))
+    }
+
+    /// Writes a piece. They come by their offsets.
+    pub(super) fn put(&mut self, piece: &Piece, bytes: &[u8]) -> Result<()> {
+        self.file.write_at(bytes, piece.offset).map_err(failed(self.path, WRITING))?;
+        self.file.write_back(piece.offset, bytes.len() as u64);
+        self.written = piece.end();
+        if self.written - self.waited > 2 * WRITEBACK_WINDOW_BYTES {
+            self.file.wait_written(self.waited, WRITEBACK_WINDOW_BYTES);
+            self.waited += WRITEBACK_WINDOW_BYTES;
+        }
+        Ok(())
+    }
+
+    /// Ends the file, as that of a database with a new lineage, and gives it its name. REQUIRES: the pieces of
+    /// the point were put.
+    pub(super) fn finish(mut self, point: &Point) -> Result<()> {
+        let at = failed(self.path, WRITING);
+        let block = Superblock {
+            file_id: point.identity.file_id,
+            lineage: self.storage.random().map_err(&at)?.max(1),
+            number: point.checkpoint.max(NUMBER_MIN),
+            hash_seed: point.hash_seed,
+            manifest: self.put_manifest(point)?,
+        };
+        let block = block.encode();
+        let end = align_up(self.file.len().map_err(&at)?).max(point.end());
+        self.file.write_at(&[&*block, &*block].concat(), 0).map_err(&at)?;
+        self.file.set_len(end).map_err(&at)?;
+        self.file.sync_all().map_err(&at)?;
+        let named = self.storage.rename(&self.fresh, self.path, false);
+        if named.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::AlreadyExists) {
+            return Err(exists(self.path));
+        }
+        named.map_err(&at)?;
+        self.is_named = true;
+        self.storage.sync_dir_of(self.path).map_err(at)
+    }
+
+    fn put_manifest(&self, point: &Point) -> Result<ManifestAt> {
+        let bytes = point.manifest.encode();
+        if bytes.len() <= INLINE_BYTES_MAX {
+            return Ok(ManifestAt::Inline(bytes));
+        }
+        let offset = point.end();
+        debug_assert!(offset.is_multiple_of(ALIGN_BYTES), "a manifest stands in whole blocks");
+        self.file.write_at(&bytes, offset).map_err(failed(self.path, WRITING))?;
+        Ok(ManifestAt::Extent { offset, len: u32_of(bytes.len()), crc: crc(0, &bytes) })
+    }
+}
+
+impl Drop for Target<'_> {
+    fn drop(&mut self) {
+        if !self.is_named {
+            // What was wrong is reported already.
+            let _left_behind = self.storage.remove(&self.fresh);
+        }
+    }
+}
+
+fn exists(path: &Path) -> Error {
+    Error::Open { path: path.display().to_string(), detail: "the file exists already".into() }
+}
+
+/// Copies the database to a new file.
+pub(crate) fn copy(
+    engine: &Engine,
+    storage: &dyn Storage,
+    path: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<()> {
+    let mut target = Target::create(storage, path)?;
+    let capture = engine.capture()?;
+    target.reserve(capture.parts.last().map_or(0, |part| part.offset + part.bytes))?;
+    let copy = |progress: &mut dyn FnMut(Progress)| {
+        read_pieces(&capture, |_, _, _| None, |piece, bytes| target.put(piece, bytes), progress)
+    };
+    let pieces = aside(engine, copy, progress)?;
+    target.finish(&point_of(engine, capture, pieces, now_ms()))
+}

@@ -1,0 +1,165 @@
+//! What a copy of the database is made of: the state after one commit, and the manifest that a closed file
+//! of it would have, without a log.
+//!
+//! Runs never change, and the used bytes of a value segment neither. Who holds a run, or the place of a
+//! segment, keeps their extents from being used again, so they are copied while others write. A copy is
+//! packed: each run and each segment has one extent, in the order of the manifest, behind the superblocks.
+//!
+//! Lock order: the lock of those who change tables is held while the state is found, before all others.
+
+use super::Engine;
+use super::checkpoint::Purpose;
+use super::state::State;
+use crate::base::error::{Error, Result};
+use crate::base::limits::{SUPERBLOCKS_BYTES, align_up};
+use crate::format::manifest::{LevelInfo, Manifest, RunInfo, TableInfo, ValueInfo};
+use crate::format::point::PartId;
+use crate::run::Run;
+use crate::space::{Extent, scattered};
+use crate::storage::File;
+use crate::values::Segment;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A run, or what of a value segment is used: bytes that never change.
+pub(crate) struct Part {
+    pub(crate) id: PartId,
+    /// Where it begins in the copy.
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    /// Where it stands in the file.
+    extents: Vec<Extent>,
+}
+
+/// A state of the database that stays readable for as long as this lives.
+pub(crate) struct Capture {
+    /// That of the copy.
+    pub(crate) manifest: Manifest,
+    /// What the manifest names, by the offset in the copy.
+    pub(crate) parts: Vec<Part>,
+    /// The newest checkpoint, which has this state or a later one.
+    pub(crate) checkpoint: u64,
+    file: Arc<dyn File>,
+    /// What keeps the extents: runs hold their segments, but a segment may be moved.
+    _held: (Vec<Arc<Run>>, Vec<Arc<dyn Send + Sync>>),
+}
+
+impl Capture {
+    /// The length of all parts.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.parts.iter().map(|p| p.bytes).sum()
+    }
+
+    /// Fills `buf` from byte `at` of a part on.
+    pub(crate) fn read(&self, part: &Part, at: u64, buf: &mut [u8]) -> Result<()> {
+        if scattered::read(&part.extents, self.file.as_ref(), at, buf)? {
+            Ok(())
+        } else {
+            Err(Error::corrupt("manifest", 0, format!("{} is longer than its extents", part.id)))
+        }
+    }
+
+    /// Says that a stretch of a part will be read soon.
+    pub(crate) fn will_read(&self, part: &Part, at: u64, len: u64) {
+        if let Some((offset, together)) = scattered::stretch(&part.extents, at) {
+            self.file.will_read(offset, len.min(together));
+        }
+    }
+}
+
+/// Gives each part its place in the copy.
+struct Packing {
+    parts: Vec<Part>,
+    end: u64,
+}
+
+impl Packing {
+    /// The extent of a part in the copy.
+    fn place(&mut self, id: PartId, bytes: u64, extents: &[Extent]) -> Extent {
+        let extent = Extent { offset: self.end, len: align_up(bytes.max(1)) };
+        self.parts.push(Part { id, offset: extent.offset, bytes, extents: extents.to_vec() });
+        self.end = extent.end();
+        extent
+    }
+
+    fn run(&mut self, info: &RunInfo) -> RunInfo {
+        let bytes = info.meta_at() + u64::from(info.meta_bytes);
+        let extent = self.place(PartId::Run(info.id), bytes, &info.extents);
+        RunInfo { extents: vec![extent], ..info.clone() }
+    }
+
+    fn segment(&mut self, segment: &Segment, used: u64, extents: &[Extent]) -> ValueInfo {
+        let extent = self.place(PartId::Values(segment.id), used, extents);
+        ValueInfo { id: segment.id, extents: vec![extent], used }
+    }
+}
+
+impl Engine {
+    /// The state after the newest commit or a later one, which is durable then. Tables are not made, renamed
+    /// or dropped meanwhile, so that tables and records are of one commit.
+    pub(crate) fn capture(&self) -> Result<Capture> {
+        let _changing = self.catalog.changing.lock();
+        if !self.config.read_only {
+            self.flush()?;
+        }
+        let state = self.state.load_full();
+        if self.config.read_only && state.flushed_seq < state.visible() {
+            return Err(Error::ReadOnly);
+        }
+        let runs: Vec<Arc<Run>> = runs_of(&state).cloned().collect();
+        let segments = self.segments_of(&runs)?;
+        let mut packing = Packing { parts: Vec::new(), end: SUPERBLOCKS_BYTES };
+        let mut manifest = self.packed_manifest(&state, &mut packing);
+        let mut places: Vec<Arc<dyn Send + Sync>> = Vec::new();
+        for segment in &segments {
+            let (used, place) = (segment.used(), segment.place());
+            manifest.values.push(packing.segment(segment, used, place.extents()));
+            places.push(place);
+        }
+        if !self.config.read_only {
+            // What was captured must not be lost by a crash that the copy survives: ids would be given anew.
+            // And values that are still in memory are written by this.
+            self.checkpoint(Purpose::Plain)?;
+        }
+        Ok(Capture {
+            manifest,
+            parts: packing.parts,
+            checkpoint: self.checkpointer.lock().number,
+            file: self.file.clone(),
+            _held: (runs, places),
+        })
+    }
+
+    /// The value segments to which runs refer.
+    fn segments_of(&self, runs: &[Arc<Run>]) -> Result<Vec<Arc<Segment>>> {
+        let ids: BTreeSet<u32> = runs.iter().flat_map(|r| r.info.large.iter().map(|l| l.0)).collect();
+        let missing = |id| Error::corrupt("manifest", 0, format!("there is no value segment {id}"));
+        ids.into_iter().map(|id| self.values.segment(id).ok_or_else(|| missing(id))).collect()
+    }
+
+    /// The manifest without value segments.
+    fn packed_manifest(&self, state: &State, packing: &mut Packing) -> Manifest {
+        let mut tables = Vec::new();
+        for t in state.tables.iter() {
+            let mut levels = Vec::new();
+            for level in t.levels.iter() {
+                let runs = level.runs.iter().map(|r| packing.run(&r.info)).collect();
+                levels.push(LevelInfo { newest: level.newest, runs });
+            }
+            tables.push(TableInfo { id: t.id, kind: t.kind, name: t.name.clone(), levels });
+        }
+        Manifest {
+            next_id: self.ids.peek(),
+            next_table: state.next_table,
+            flushed_seq: state.flushed_seq,
+            logs: Vec::new(),
+            tables,
+            values: Vec::new(),
+            few: state.tables.iter().filter_map(|t| Some((t.id, t.few.clone()?))).collect(),
+        }
+    }
+}
+
+fn runs_of(state: &State) -> impl Iterator<Item = &Arc<Run>> {
+    state.tables.iter().flat_map(|t| t.levels.iter()).flat_map(|l| &l.runs)
+}

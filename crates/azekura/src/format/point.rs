@@ -1,0 +1,357 @@
+//! What a repository of backups holds, and what a stream of one is made of.
+//!
+//! A **part** is a run, or the used bytes of a value segment. It is stored in **pieces** of up to 8 MiB, each
+//! a file whose name says of which lineage, of which part and which piece of it, and what its digest is. A
+//! **point** is the state after one commit: the manifest of a packed file, and the pieces that fill that file.
+//!
+//! ```text
+//! point: "AZKPOINT" | u32 version | u64 file id | u64 lineage | u64 hash seed | u64 point | u64 checkpoint
+//!        | u64 commit | u64 time, in ms since 1970 | u64 manifest's length | manifest
+//!        | u32 n, then n pieces | 16 bytes digest of all before
+//! piece: u8 kind (0 run, 1 values) | u64 id | u32 index | u64 offset in the file | u32 bytes | 16 bytes digest
+//! head of a repository: "AZKREPO\0" | u32 version | u64 file id | u64 lineage | 16 bytes digest of all before
+//! ```
+//!
+//! A digest is XXH3 in its 128-bit form, little-endian.
+
+use super::superblock::VERSION;
+use crate::base::codec::{Reader, Writer, u32_of, usize_of64};
+use crate::base::error::{Error, Result};
+use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
+use crate::format::manifest::Manifest;
+use std::fmt;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The largest piece: large enough that a file and its sync cost little, small enough for a buffer.
+pub(crate) const PIECE_BYTES_MAX: usize = 8 << 20;
+
+const POINT_MAGIC: &[u8; 8] = b"AZKPOINT";
+const HEAD_MAGIC: &[u8; 8] = b"AZKREPO\0";
+const DIGEST_BYTES: usize = 16;
+/// What one piece takes in a point.
+pub(crate) const PIECE_ENTRY_BYTES: usize = 1 + 8 + 4 + 8 + 4 + DIGEST_BYTES;
+const KIND_RUN: u8 = 0;
+const KIND_VALUES: u8 = 1;
+
+/// The digest of some bytes.
+pub(crate) fn digest(bytes: &[u8]) -> u128 {
+    xxh3_128(bytes)
+}
+
+/// Which part of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum PartId {
+    Run(u64),
+    Values(u32),
+}
+
+impl fmt::Display for PartId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PartId::Run(id) => write!(f, "run {id}"),
+            PartId::Values(id) => write!(f, "value segment {id}"),
+        }
+    }
+}
+
+/// Which life of which file: two that have both in common share their runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) file_id: u64,
+    pub(crate) lineage: u64,
+}
+
+/// A piece of a part, and where it belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) part: PartId,
+    /// Which piece of the part: it begins at so many times the largest piece.
+    pub(crate) index: u32,
+    /// Where it stands in the restored file.
+    pub(crate) offset: u64,
+    pub(crate) bytes: u32,
+    pub(crate) digest: u128,
+}
+
+impl Piece {
+    /// The name of its file in a repository.
+    pub(crate) fn name(&self, identity: Identity) -> String {
+        let part = match self.part {
+            PartId::Run(id) => format!("r{id}"),
+            PartId::Values(id) => format!("v{id}"),
+        };
+        format!("{:016x}-{part}-{}-{:032x}", identity.lineage, self.index, self.digest)
+    }
+
+    /// Where it ends in the restored file.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + u64::from(self.bytes)
+    }
+
+    /// An error unless some bytes are those of the piece.
+    pub(crate) fn verify(&self, bytes: &[u8]) -> Result<()> {
+        let found = digest(bytes);
+        let holds = found == self.digest || crate::base::checksum::is_ignored();
+        if bytes.len() as u64 == u64::from(self.bytes) && holds {
+            return Ok(());
+        }
+        let detail = format!(
+            "piece {} of {} has {} bytes with digest {found:032x}, expected {} with {:032x}",
+            self.index,
+            self.part,
+            bytes.len(),
+            self.bytes,
+            self.digest
+        );
+        Err(Error::corrupt("backup", 0, detail))
+    }
+
+    pub(crate) fn encode(&self, w: &mut Writer) {
+        let (kind, id) = match self.part {
+            PartId::Run(id) => (KIND_RUN, id),
+            PartId::Values(id) => (KIND_VALUES, u64::from(id)),
+        };
+        w.u8(kind);
+        w.u64(id);
+        w.u32(self.index);
+        w.u64(self.offset);
+        w.u32(self.bytes);
+        w.bytes.extend_from_slice(&self.digest.to_le_bytes());
+    }
+
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Piece> {
+        let (kind, id) = (r.u8()?, r.counted()?);
+        let part = match (kind, u32::try_from(id)) {
+            (KIND_RUN, _) => PartId::Run(id),
+            (KIND_VALUES, Ok(id)) => PartId::Values(id),
+            _ => return Err(r.bad(format!("a part of unknown kind {kind}, or with the id {id}"))),
+        };
+        let (index, offset, bytes) = (r.u32()?, r.counted()?, r.u32()?);
+        if bytes == 0 || u64::from(bytes) > PIECE_BYTES_MAX as u64 {
+            return Err(r.bad(format!("a piece of {bytes} bytes")));
+        }
+        Ok(Piece { part, index, offset, bytes, digest: read_digest(r)? })
+    }
+}
+
+fn read_digest(r: &mut Reader<'_>) -> Result<u128> {
+    let mut bytes = [0; DIGEST_BYTES];
+    bytes.copy_from_slice(r.take(DIGEST_BYTES)?);
+    Ok(u128::from_le_bytes(bytes))
+}
+
+/// The state after one commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Point {
+    pub(crate) identity: Identity,
+    pub(crate) hash_seed: u64,
+    /// Its number in the repository, from 1 on; 0 in a stream.
+    pub(crate) number: u64,
+    pub(crate) checkpoint: u64,
+    pub(crate) time_ms: u64,
+    /// That of the packed file.
+    pub(crate) manifest: Manifest,
+    /// By their offsets.
+    pub(crate) pieces: Vec<Piece>,
+}
+
+impl Point {
+    /// The commit after which it was.
+    pub(crate) fn commit(&self) -> u64 {
+        self.manifest.flushed_seq
+    }
+
+    /// Bytes of its pieces.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|p| u64::from(p.bytes)).sum()
+    }
+
+    /// Where the last piece ends in the restored file, in whole blocks.
+    pub(crate) fn end(&self) -> u64 {
+        self.pieces.last().map_or(SUPERBLOCKS_BYTES, |p| align_up(p.end()))
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let manifest = self.manifest.encode();
+        let mut w = Writer::default();
+        w.bytes.extend_from_slice(POINT_MAGIC);
+        w.u32(VERSION);
+        w.u64(self.identity.file_id);
+        w.u64(self.identity.lineage);
+        w.u64(self.hash_seed);
+        w.u64(self.number);
+        w.u64(self.checkpoint);
+        w.u64(self.commit());
+        w.u64(self.time_ms);
+        w.u64(manifest.len() as u64);
+        w.bytes.extend_from_slice(&manifest);
+        w.u32(u32_of(self.pieces.len()));
+        self.pieces.iter().for_each(|p| p.encode(&mut w));
+        seal(w)
+    }
+
+    /// Reads a point. Its pieces follow each other, and what the manifest names is among them.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Point> {
+        let mut r = opened(bytes, POINT_MAGIC, "point of a backup")?;
+        let identity = Identity { file_id: r.u64()?, lineage: r.u64()? };
+        let (hash_seed, number, checkpoint) = (r.u64()?, r.counted()?, r.counted()?);
+        let (commit, time_ms, manifest_bytes) = (r.counted()?, r.u64()?, r.counted()?);
+        let manifest = Manifest::decode(r.take(usize_of64(manifest_bytes))?, 0)?;
+        let mut pieces = Vec::new();
+        for _ in 0..r.count(PIECE_ENTRY_BYTES)? {
+            pieces.push(Piece::decode(&mut r)?);
+        }
+        let point = Point { identity, hash_seed, number, checkpoint, time_ms, manifest, pieces };
+        if point.commit() != commit || !point.is_filled() {
+            return Err(r.bad("manifest and pieces do not agree"));
+        }
+        r.finish()?;
+        Ok(point)
+    }
+
+    /// Whether the pieces stand one behind the other, and every extent of the manifest begins with one.
+    fn is_filled(&self) -> bool {
+        let mut end = SUPERBLOCKS_BYTES;
+        for piece in &self.pieces {
+            let follows = piece.offset == end || piece.offset == align_up(end);
+            if !follows || (piece.index == 0 && piece.offset % ALIGN_BYTES != 0) {
+                return false;
+            }
+            end = piece.end();
+        }
+        let runs = self.manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
+        let ids = runs.map(|r| (PartId::Run(r.id), &r.extents));
+        let mut named = ids.chain(self.manifest.values.iter().map(|v| (PartId::Values(v.id), &v.extents)));
+        let mut firsts = self.pieces.iter().filter(|p| p.index == 0);
+        let matches = |(id, extents): (PartId, &Vec<_>), piece: &Piece| {
+            let [extent]: [crate::space::Extent; 1] = match extents.as_slice().try_into() {
+                Ok(one) => one,
+                Err(_) => return false,
+            };
+            id == piece.part && extent.offset == piece.offset
+        };
+        let agree = named.by_ref().all(|part| firsts.next().is_some_and(|piece| matches(part, piece)));
+        agree && firsts.next().is_none() && self.manifest.logs.is_empty()
+    }
+}
+
+/// The head of a repository.
+pub(crate) fn encode_head(identity: Identity) -> Vec<u8> {
+    let mut w = Writer::default();
+    w.bytes.extend_from_slice(HEAD_MAGIC);
+    w.u32(VERSION);
+    w.u64(identity.file_id);
+    w.u64(identity.lineage);
+    seal(w)
+}
+
+/// Whose backups a repository holds.
+pub(crate) fn decode_head(bytes: &[u8]) -> Result<Identity> {
+    let mut r = opened(bytes, HEAD_MAGIC, "head of a repository")?;
+    let identity = Identity { file_id: r.u64()?, lineage: r.u64()? };
+    r.finish()?;
+    Ok(identity)
+}
+
+/// Appends the digest.
+fn seal(mut w: Writer) -> Vec<u8> {
+    let sum = digest(&w.bytes);
+    w.bytes.extend_from_slice(&sum.to_le_bytes());
+    w.bytes
+}
+
+/// What stands between magic, version and digest, which hold.
+fn opened<'a>(bytes: &'a [u8], magic: &[u8; 8], what: &'static str) -> Result<Reader<'a>> {
+    let mut r = Reader::new(bytes, what, 0);
+    if r.take(magic.len())? != magic {
+        return Err(r.bad("it begins otherwise"));
+    }
+    let version = r.u32()?;
+    let body_bytes = r.remaining().saturating_sub(DIGEST_BYTES);
+    let body = r.take(body_bytes)?;
+    let sum = digest(&bytes[..bytes.len() - DIGEST_BYTES.min(r.remaining())]);
+    if read_digest(&mut r)? != sum && !crate::base::checksum::is_ignored() {
+        return Err(r.bad("its digest does not hold"));
+    }
+    if version > VERSION {
+        return Err(Error::NewerVersion { found: version, supported: VERSION });
+    }
+    Ok(Reader::new(body, what, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::key::TableKind;
+    use crate::format::manifest::{TableInfo, ValueInfo};
+    use crate::space::Extent;
+
+    fn sample() -> Point {
+        let piece = |index: u32, offset, bytes| Piece {
+            part: PartId::Values(3),
+            index,
+            offset,
+            bytes,
+            digest: digest(&[7; 5]),
+        };
+        let first = u32_of(PIECE_BYTES_MAX);
+        let extent = Extent { offset: 8192, len: (PIECE_BYTES_MAX + 4096) as u64 };
+        let values = ValueInfo { id: 3, extents: vec![extent], used: (PIECE_BYTES_MAX + 9) as u64 };
+        let table = TableInfo { id: 1, kind: TableKind::Hash, name: "t".into(), levels: Vec::new() };
+        Point {
+            identity: Identity { file_id: 5, lineage: 6 },
+            hash_seed: 7,
+            number: 2,
+            checkpoint: 9,
+            time_ms: 1_700_000_000_000,
+            manifest: Manifest {
+                next_id: 4,
+                next_table: 2,
+                flushed_seq: 77,
+                tables: vec![table],
+                values: vec![values],
+                ..Manifest::default()
+            },
+            pieces: vec![piece(0, 8192, first), piece(1, 8192 + PIECE_BYTES_MAX as u64, 9)],
+        }
+    }
+
+    #[test]
+    fn points_and_heads_come_back_and_every_flipped_bit_and_cut_is_noticed() {
+        let point = sample();
+        let bytes = point.encode();
+        assert_eq!(Point::decode(&bytes).unwrap(), point);
+        let head = encode_head(point.identity);
+        assert_eq!(decode_head(&head).unwrap(), point.identity);
+        for n in 0..bytes.len() {
+            assert!(Point::decode(&bytes[..n]).is_err(), "{n}");
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(Point::decode(&bad).is_err(), "bit {bit}");
+        }
+        for bit in 0..head.len() * 8 {
+            let mut bad = head.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode_head(&bad).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn pieces_that_do_not_fill_what_the_manifest_names_are_refused() {
+        let of = |change: fn(&mut Point)| {
+            let mut point = sample();
+            change(&mut point);
+            Point::decode(&point.encode()).is_ok()
+        };
+        assert!(of(|_| {}));
+        assert!(!of(|p| p.pieces[1].offset += 4096), "a gap");
+        assert!(!of(|p| p.pieces[1].offset -= 4096), "over another");
+        assert!(!of(|p| p.pieces[0].part = PartId::Run(3)), "of another part");
+        assert!(!of(|p| p.pieces.clear()), "none");
+        assert!(!of(|p| p.pieces[1].bytes = 0), "an empty one");
+        assert!(!of(|p| p.pieces[1].bytes = u32::MAX), "too large");
+        assert!(!of(|p| p.manifest.values.clear()), "of what nobody names");
+    }
+}

@@ -1,0 +1,88 @@
+//! `azekura backup`: a point in a repository of backups, or a whole backup to standard output.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use azekura::{BackupReport, Db, Durability, Error};
+
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::progress::{Progress, Unit};
+use crate::store::{self, FileArg, JsonArg};
+use crate::units;
+
+/// Arguments of `backup`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A second backup copies only what REPO does not have. A program that has the database open makes\n\
+                  backups by itself, while it writes: Db::backup.\n\n\
+                  Example:\n  azekura backup fruit.azk saved\n  \
+                  azekura backup fruit.azk - | ssh host azekura restore - fruit.azk"
+)]
+pub struct Args {
+    #[command(flatten)]
+    pub file: FileArg,
+    /// The repository, a directory that is made if there is none; or - for standard output
+    #[arg(value_name = "REPO")]
+    repository: PathBuf,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// Runs `backup`.
+pub fn run(args: &Args) -> Outcome {
+    if args.repository == Path::new("-") {
+        return to_stdout(args);
+    }
+    let mut progress = Progress::new("copying", Unit::Bytes, 0);
+    let mut backup = |db: &Db| db.backup(&args.repository, |step| progress.set_of(step.done, step.total));
+    let report = of_whole(&args.file, &mut backup)?;
+    drop(progress);
+    if args.json.json {
+        return output::print_json(&json(&report));
+    }
+    output::print_line(&format!(
+        "point {}: commit {}, {}; {} copied in {}",
+        report.point,
+        units::grouped(report.commit),
+        units::bytes(report.bytes),
+        units::bytes(report.new_bytes),
+        units::counted(report.new_chunks, "chunk"),
+    ))
+}
+
+/// Does something with a database all of which is in runs: one that was not closed is opened for writing.
+pub fn of_whole<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result<T>) -> Outcome<T> {
+    let db = store::open_to_read(&file.path)?;
+    let done = work(&db);
+    drop(db);
+    let Err(Error::ReadOnly) = done else { return Ok(done?) };
+    let db = store::open_to_write(&file.path, Durability::Sync, |_| Ok(()))?;
+    let done = work(&db)?;
+    store::close(db);
+    Ok(done)
+}
+
+fn to_stdout(args: &Args) -> Outcome {
+    if args.json.json {
+        return Err(Failure::Usage("--json prints a summary, so it needs a repository".to_owned()));
+    }
+    let mut stdout = io::stdout().lock();
+    if stdout.is_terminal() {
+        return Err(Failure::Usage("standard output is a terminal: a backup is no text".to_owned()));
+    }
+    let mut progress = Progress::new("copying", Unit::Bytes, 0);
+    let mut backup = |db: &Db| db.backup_to(&mut stdout, |step| progress.set_of(step.done, step.total));
+    of_whole(&args.file, &mut backup).map(drop)
+}
+
+fn json(report: &BackupReport) -> serde_json::Value {
+    serde_json::json!({
+        "point": report.point,
+        "commit": report.commit,
+        "chunks": report.chunks,
+        "bytes": report.bytes,
+        "new_chunks": report.new_chunks,
+        "new_bytes": report.new_bytes,
+    })
+}

@@ -1,0 +1,113 @@
+//! Times of day, read from arguments and written for people: always UTC.
+//!
+//! Arguments: `2026-03-01`, `2026-03-01T10:30`, `2026-03-01T10:30:59`, with a blank instead of the `T` and a
+//! `Z` behind, or not.
+
+use std::time::{Duration, SystemTime};
+
+const DAY_S: u64 = 86_400;
+
+/// `2026-03-01 10:30:59 UTC`.
+pub fn utc(time: SystemTime) -> String {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (year, month, day) = date_of(seconds / DAY_S);
+    let second = seconds % DAY_S;
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02} UTC", second % 60)
+}
+
+/// Reads a time; a day is its beginning.
+pub fn parse(text: &str) -> Result<SystemTime, String> {
+    let wrong = || format!("{text:?} is no time (try 2026-03-01T10:30)");
+    let plain = text.trim().trim_end_matches(" UTC").trim_end_matches('Z');
+    let (date, clock) = plain.split_once(['T', ' ']).unwrap_or((plain, "00:00"));
+    let date = numbers(date, '-').filter(|d| d.len() == 3).ok_or_else(wrong)?;
+    let clock = numbers(clock, ':').filter(|c| (2..=3).contains(&c.len())).ok_or_else(wrong)?;
+    let (year, month, day) = (date[0], date[1], date[2]);
+    let (hour, minute, second) = (clock[0], clock[1], clock.get(2).copied().unwrap_or(0));
+    let is_day = (1970..10_000).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=days_of(year, month)).contains(&day);
+    if !is_day || hour > 23 || minute > 59 || second > 59 {
+        return Err(wrong());
+    }
+    let years: u64 = (1970..year).map(days_in).sum();
+    let days = years + (1..month).map(|m| days_of(year, m)).sum::<u64>() + day - 1;
+    Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(days * DAY_S + hour * 3600 + minute * 60 + second))
+}
+
+/// Numbers of digits alone, between separators.
+fn numbers(text: &str, separator: char) -> Option<Vec<u64>> {
+    let number = |part: &str| part.chars().all(|c| c.is_ascii_digit()).then(|| part.parse().ok()).flatten();
+    text.split(separator).map(number).collect()
+}
+
+fn is_leap(year: u64) -> bool {
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+}
+
+fn days_in(year: u64) -> u64 {
+    365 + u64::from(is_leap(year))
+}
+
+fn days_of(year: u64, month: u64) -> u64 {
+    match month {
+        2 => 28 + u64::from(is_leap(year)),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Year, month and day of a day, counted from the first of 1970.
+fn date_of(mut days: u64) -> (u64, u64, u64) {
+    let mut year = 1970;
+    // Beyond that no clock goes: a time is what a file says.
+    while days >= days_in(year) && year < 9999 {
+        days -= days_in(year);
+        year += 1;
+    }
+    let mut month = 1;
+    while days >= days_of(year, month) && month < 12 {
+        days -= days_of(year, month);
+        month += 1;
+    }
+    (year, month, days.min(30) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_come_back() {
+        for (text, written) in [
+            ("1970-01-01", "1970-01-01 00:00:00 UTC"),
+            ("2000-02-29T23:59:59Z", "2000-02-29 23:59:59 UTC"),
+            ("2026-12-31 10:30", "2026-12-31 10:30:00 UTC"),
+            ("2027-01-01 00:00:01 UTC", "2027-01-01 00:00:01 UTC"),
+        ] {
+            assert_eq!(utc(parse(text).unwrap()), written);
+        }
+        assert_eq!(
+            parse("2026-11-22T14:13:20").unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs(),
+            1_795_356_800
+        );
+        for bad in [
+            "",
+            "2026",
+            "2026-02-29",
+            "2026-13-01",
+            "2026-01-00",
+            "2026-01-01T24:00",
+            "2026-01-01T10",
+            "1969-12-31",
+            "-1-1-1",
+        ] {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
+        // Of a clock that was never right.
+        assert!(
+            utc(SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(u32::MAX) << 20)).starts_with("9999-")
+        );
+    }
+}
