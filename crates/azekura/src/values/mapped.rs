@@ -60,7 +60,7 @@ impl Deref for LargeValue {
 #[derive(Default)]
 pub(super) struct Touched(OnceLock<Box<[AtomicU64]>>);
 
-/// References reach no further: 32 bits of offset and as many of length.
+/// References reach no further: an offset of 32 bits and a length of as many.
 const REACH_BYTES: u64 = 2 << 32;
 
 impl Touched {

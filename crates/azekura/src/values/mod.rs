@@ -83,9 +83,9 @@ pub(crate) struct Segment {
     file: Arc<dyn File>,
     /// Its extents. They shrink when the segment is closed, and change when it is moved.
     place: ArcSwap<SegmentPlace>,
-    /// Bytes given out.
+    /// Bytes given out to values.
     used: AtomicU64,
-    /// Bytes that stand in the file (though perhaps not on the device).
+    /// Bytes that are in the file, though perhaps not on the device yet.
     written: AtomicU64,
     /// Parts on their way to the file.
     parts: Mutex<Vec<UnwrittenPart>>,

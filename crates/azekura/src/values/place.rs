@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 /// One place of a segment.
 pub(crate) struct SegmentPlace {
-    /// Never empty; the segment's bytes one after the other.
+    /// The segment's bytes, in order. Never empty.
     extents: Vec<Extent>,
     space: Arc<Space>,
     poison: Arc<Poison>,

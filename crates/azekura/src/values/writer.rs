@@ -370,8 +370,9 @@ impl ValueStore {
         self.changed.notify_all();
     }
 
-    /// Drops the first job, and all of its segment, if nobody else holds that any more: a merge, for one, has
-    /// moved values there and found no room for the rest. Others would wait for them.
+    /// Drops the first job and all others of its segment, if nobody else holds the segment any more. For
+    /// example, a merge has moved values there and then found no room for the rest. Otherwise other jobs
+    /// would wait behind it.
     fn forget_needless(&self, queue: &mut Queue) {
         let Some(segment) = queue.jobs.front().map(|j| j.segment.clone()) else { return };
         let jobs = queue.jobs.iter().filter(|j| Arc::ptr_eq(&j.segment, &segment)).count();
