@@ -132,10 +132,10 @@ impl Case {
         format!("{}: {}", self.workload.name(), self.detail())
     }
 
-    /// Whether a peer can take part, all of whose transactions and keys are what the case asks for.
+    /// Whether a peer can take part: its transactions and its keys must be what the case asks for.
     pub fn suits(&self, about: &About) -> bool {
         let numbers = self.workload == Workload::Lookup && self.value_bytes == 8;
-        // A helper process answers one call after the other, and a server outlives its client.
+        // A helper process answers one call after the other. A server outlives its client.
         let together =
             self.threads > 1 || self.rate_per_s.is_some() || matches!(self.workload, Workload::Mixed);
         let killed_with_us = self.workload != Workload::Recover || about.place != Place::Server;
