@@ -85,7 +85,7 @@ struct Queue {
 struct LogSegment {
     extent: Extent,
     first_frame: u64,
-    /// The newest commit of which the segment holds a part.
+    /// The newest commit with a part in the segment.
     last_seq: u64,
 }
 

@@ -20,8 +20,8 @@
 //! a run that has joined may look newer than the merge that took it in. Both say the same, unless a newer run
 //! says otherwise.
 //!
-//! A run that was written as a table's oldest leaves deleted records out. It `covers` a stretch of keys: of
-//! these, nothing counts that older runs say. Such runs may still be in free space.
+//! A run that was written as a table's oldest leaves deleted records out. It `covers` a stretch of keys: for
+//! these keys older runs do not count. Such runs may still be in free space.
 
 use crate::base::checksum::crc;
 use crate::base::codec::{Reader, Writer, u32_of};
@@ -57,7 +57,7 @@ pub(crate) struct Label {
     pub(crate) hash_seed: u64,
     pub(crate) run: u64,
     pub(crate) origin: Origin,
-    /// Keys of which nothing counts that older runs say: one range, or none.
+    /// Keys for which older runs do not count: one range, or none.
     pub(crate) covers: Ranges,
 }
 

@@ -244,7 +244,7 @@ fn part_of(table: u32, few: &Few, ranges: Ranges) -> RecordPart {
     RecordPart { table, created: None, segments: Vec::new(), ranges, block: few.to_block() }
 }
 
-/// Stretches of a table's keys of which nothing counts that is older than a run.
+/// Stretches of a table's keys for which nothing older than a run counts.
 struct Cover {
     table: u32,
     newest: u64,

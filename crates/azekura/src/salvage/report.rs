@@ -2,7 +2,7 @@
 
 use crate::base::key::TableKind;
 
-/// A table of which something was found.
+/// A table with something found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvagedTable {
@@ -23,7 +23,7 @@ pub struct SalvageReport {
     pub manifest: bool,
     /// The tables of the new database, in the order of their ids.
     pub tables: Vec<SalvagedTable>,
-    /// Runs of which something was found.
+    /// Runs with something found.
     pub runs: u64,
     /// Pages that were whole.
     pub pages: u64,

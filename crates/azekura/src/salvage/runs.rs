@@ -22,11 +22,11 @@ pub(super) struct RunPlan {
     info: Option<RunInfo>,
     /// Its fence and range deletes, if these are whole.
     pub(super) fence: Option<Meta>,
-    /// Keys of which nothing counts that older runs say.
+    /// Keys for which older runs do not count.
     covers: Ranges,
     /// Whether its age is known.
     pub(super) has_age: bool,
-    /// Keys of which nothing counts that this run says.
+    /// Keys for which this run does not count.
     pub(super) hidden: Ranges,
 }
 
@@ -190,7 +190,7 @@ fn decode(page: &[u8], block: &mut Block) -> bool {
     Page::new(page, &guide).decode(block).is_ok()
 }
 
-/// The keys of which nothing older counts, since the run has all live records of them. Keys of missing pages
+/// The keys for which nothing older counts, because the run has all their live records. Keys of missing pages
 /// are left out: for these an older version is better than nothing.
 pub(super) fn covers_of(run: &RunPlan) -> Vec<Range> {
     let (Some(fence), Some(covers)) = (&run.fence, run.covers.iter().next()) else { return Vec::new() };

@@ -240,7 +240,7 @@ struct Candidate {
     there: usize,
 }
 
-/// The page of which the file has `there`. The rest of its used bytes, and all bytes behind them, are zeros.
+/// The page that begins with `there`. The rest of its used bytes, and all bytes behind them, are zeros.
 pub(super) fn page_at(there: &[u8], unit_bytes: usize) -> Option<Vec<u8>> {
     if there.len() < HEADER_BYTES {
         return None;

@@ -1,4 +1,4 @@
-//! The lock on a file of which parts are read in place.
+//! The lock on a file with parts that are read in place.
 //!
 //! A mapping shows the file's bytes. Once the lock is released, another process may change them. So where
 //! runs and large values are read through a mapping, closing does not release the lock at once: the last

@@ -1,4 +1,4 @@
-//! The graph of which transaction came before which, and the search for cycles of a given kind.
+//! The graph of the order of transactions, and the search for cycles of a given kind.
 
 use std::collections::VecDeque;
 
