@@ -63,7 +63,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Room for the values of so many keys.
+    /// Room for the values of this many keys.
     pub fn of(keys: usize) -> Found {
         Found { bytes: Vec::new(), places: vec![None; keys] }
     }

@@ -58,8 +58,8 @@ pub struct Case {
     pub seconds: f64,
     /// Threads, in the workloads that have several.
     pub threads: u64,
-    /// Operations a second in all, begun on time whether or not those before are done; without it, each
-    /// thread begins one when the one before is done.
+    /// Operations a second in all. Each begins on time, even if earlier ones are not done. Without a rate,
+    /// each thread begins one when the one before is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u64>,
     /// Memory for the peer.

@@ -18,7 +18,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// A block for so many bytes.
+    /// A block for this many bytes.
     pub(crate) fn new(bytes: usize) -> Outcome<Block> {
         // SAFETY: any size may be asked for. At least one byte, so that an empty value has an address.
         let start = unsafe { malloc(bytes.max(1)) };

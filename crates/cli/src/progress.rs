@@ -111,7 +111,7 @@ impl Bar {
         write_counted(&format!("\r\x1b[2K{}", self.line(done, elapsed_s, columns)));
     }
 
-    /// The line for a terminal of so many columns. With less room the bar shrinks, then it goes, then the
+    /// The line for a terminal of this many columns. With less room the bar shrinks, then it goes, then the
     /// least important figures go. No figure is cut.
     fn line(&self, done: u64, elapsed_s: f64, columns: usize) -> String {
         let paint = Paint::stderr();

@@ -148,7 +148,7 @@ struct Inner {
     random: Option<Rng>,
     numbers: [usize; 3],
     moments: Option<Vec<Moment>>,
-    /// A moment is kept in one of so many calls, at random.
+    /// A moment is kept at one of this many calls, at random.
     moment_odds: (u64, Rng),
 }
 

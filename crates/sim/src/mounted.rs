@@ -19,7 +19,7 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// A new ext4 of so many bytes.
+    /// A new ext4 of this many bytes.
     ///
     /// # Errors
     /// Why that is impossible here, on one line.

@@ -12,7 +12,7 @@ use libraries::{LIBRARIES, Library};
 
 /// How `Need::get` begins if Debian packages are meant.
 const APT: &str = "apt install ";
-/// After so many seconds apt is ended.
+/// After this many seconds apt is ended.
 const UPDATE_S: &str = "180";
 const INSTALL_S: &str = "600";
 /// The first version of Go that fetches the toolchain that a module asks for.

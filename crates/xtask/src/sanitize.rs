@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// The usage, for `cargo xtask`.
 pub const USAGE: &str = "sanitize address|thread [TEST...]";
 
-/// Of the model test's 160 rounds. At a tenth of the usual speed the rest would take an hour.
+/// How many of the model test's 160 rounds run. At a tenth of the usual speed the rest would take an hour.
 const MODEL_ROUNDS: &str = "12";
 
 /// How many times as long as usual a test may be silent.

@@ -590,7 +590,7 @@ mod tests {
         assert!(of(|run| run.deletes = run.records + 1).is_err());
     }
 
-    /// The numbers of so many pages overflow.
+    /// This many pages would make their numbers overflow.
     #[test]
     fn a_run_with_more_pages_than_there_are_numbers_is_refused() {
         let of = |filter_pages: u64| {

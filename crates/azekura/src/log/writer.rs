@@ -446,8 +446,8 @@ impl Log {
     }
 }
 
-/// The value segments of a commit's part, in the form of its record. Of a segment in several extents the
-/// first one is enough: a checkpoint knows them all, and the manifest's word counts.
+/// The value segments of a commit's part, in the form of its record. If a segment has several extents, the
+/// first one is enough: a checkpoint knows them all, and the manifest counts.
 pub(crate) fn segment_list(segments: &[Arc<Segment>]) -> Vec<(u32, Extent)> {
     segments.iter().map(|s| (s.id, s.place().extents()[0])).collect()
 }

@@ -59,8 +59,8 @@ impl Pool {
         *self.idle.lock() = Idle::default();
     }
 
-    /// Makes room for so many heads and heap bytes in all, with idle vectors of about that size if there are
-    /// some: the block will be kept.
+    /// Makes room for this many heads and heap bytes in all. It uses idle vectors of about that size if there
+    /// are some: the block will be kept.
     pub(crate) fn reserve(&self, block: &mut Block, heads: usize, heap_bytes: usize) {
         self.make_room(block, heads, heap_bytes, 4);
     }

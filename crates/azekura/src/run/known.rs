@@ -28,7 +28,7 @@ const UNKNOWN: u8 = 0;
 const GUIDED: u8 = 255;
 /// One thread is writing the page's guide.
 const WRITING: u8 = 254;
-/// A page without a kept guide is checked again after so many uses.
+/// A page without a kept guide is checked again after this many uses.
 const USES: u8 = 64;
 /// How many guides, of neighbouring pages, come together.
 const CHUNK: usize = 64;
@@ -114,7 +114,7 @@ pub(super) enum Known<'a> {
 }
 
 impl KnownPages {
-    /// For a run of `pages` pages, of which nothing is known yet.
+    /// For a run of `pages` pages. Nothing is known of them yet.
     pub(super) fn new(pages: u32, guides: Arc<Guides>) -> KnownPages {
         KnownPages { parts: OnceLock::new(), guides, pages }
     }
@@ -222,7 +222,7 @@ impl Parts {
 }
 
 impl Chunk {
-    /// A chunk for so many pages. None beyond the budget.
+    /// A chunk for this many pages. None beyond the budget.
     fn new(all: &Arc<Guides>, pages: usize) -> Option<Chunk> {
         let share = all.take(pages * size_of::<Guide>())?;
         let guides = (0..pages).map(|_| UnsafeCell::new(Guide::NONE)).collect();

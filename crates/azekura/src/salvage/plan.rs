@@ -91,7 +91,7 @@ pub(super) fn by_manifest(
     plan
 }
 
-/// The plan by what runs and commits say of themselves, and by an older manifest if there is one.
+/// The plan made from what runs and commits say about themselves, and from an older manifest if there is one.
 pub(super) fn by_identity(
     (identity, hash_seed): (Identity, Option<u64>),
     older: Option<&Manifest>,

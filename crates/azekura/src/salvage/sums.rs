@@ -59,7 +59,7 @@ pub(super) fn product(a: u32, mut b: u32) -> u32 {
     sum
 }
 
-/// The factor by which so many zero bytes multiply a state.
+/// The factor by which this many zero bytes multiply a state.
 pub(super) fn zeroes(mut bytes: u64) -> u32 {
     let (mut out, mut power) = (ONE, ONE >> 8);
     while bytes > 0 {

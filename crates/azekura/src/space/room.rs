@@ -119,7 +119,7 @@ impl Room {
         self.held_max.load(Ordering::Relaxed).saturating_sub(self.taken_bytes())
     }
 
-    /// Makes sure that the file has so many free bytes with blocks. False if it cannot.
+    /// Makes sure that the file has this many free bytes with blocks. False if it cannot.
     pub(crate) fn secure(&self, bytes: u64) -> bool {
         if self.held_bytes() >= bytes {
             return true;

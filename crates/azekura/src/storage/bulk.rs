@@ -40,7 +40,7 @@ impl BulkWrites {
         u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
     }
 
-    /// Notes that so many bytes of the log are written durably.
+    /// Notes that this many bytes of the log are written durably.
     pub(crate) fn note_durable(&self, bytes: usize) {
         if self.in_pieces && bytes <= COMMIT_BYTES_MAX {
             self.commit_ms.store(self.now_ms(), Ordering::Relaxed);

@@ -138,7 +138,7 @@ pub trait File: Send + Sync {
 
     /// Takes the file's advisory lock for this handle, alone or shared with other shared holders. Does not
     /// wait. Returns `false` if another handle, of any process, holds the lock in a way that forbids that. A
-    /// handle that already has the lock changes its kind; if that fails, the handle may have lost the lock
+    /// handle that already has the lock changes its kind. If that fails, the handle may have lost the lock
     /// that it had.
     ///
     /// # Errors

@@ -15,9 +15,9 @@ pub enum Kept {
     No,
     /// All of it.
     Yes,
-    /// The first so many sectors of a write.
+    /// This many first sectors of a write.
     Head(u64),
-    /// A write without its first so many sectors.
+    /// A write without this many first sectors.
     Tail(u64),
     /// Each block of a write that is `bytes` long, or not, at random by `seed`.
     Blocks {
@@ -26,9 +26,9 @@ pub enum Kept {
         /// The seed of the random choice.
         seed: u64,
     },
-    /// Of a write that makes the file longer, only the length. Zeros stand there.
+    /// Only the new length, for a write that makes the file longer. Zeros stand there.
     LengthOnly,
-    /// Of a write that makes the file longer, only the part within the old length.
+    /// Only the part within the old length, for a write that makes the file longer.
     DataOnly,
     /// All of it, but one sector holds garbage.
     Garbage(u64),
@@ -50,7 +50,7 @@ pub enum Keep {
     None,
     /// All of it.
     All,
-    /// The first so many changes, and the next one torn.
+    /// This many first changes, and the next one torn.
     Prefix,
     /// Each block of this size, or not, at random.
     Blocks(u64),

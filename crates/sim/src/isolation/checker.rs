@@ -53,7 +53,7 @@ pub enum Kind {
     RealTime,
     /// A transaction does not see its own writes.
     Internal,
-    /// Two reads of a list, neither of which is a prefix of the other.
+    /// Two reads of a list, where neither is a prefix of the other.
     Incompatible,
     /// An element that is in a list twice, or that nobody has appended.
     Garbage,

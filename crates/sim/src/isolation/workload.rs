@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub const THREADS: usize = 8;
 /// How many lists are in use at a time.
 const WINDOW: u64 = 6;
-/// After so many transactions the window moves by one.
+/// After this many transactions the window moves by one.
 const STRIDE: u64 = 60;
 
 /// Counts beside the history.

@@ -48,8 +48,8 @@ pub struct Load {
 
 /// Slower operations are recorded.
 const SLOW: Duration = Duration::from_millis(50);
-/// A thread rests after so many operations of all threads. So the load leaves the processors some room, as a
-/// service does, and the queue in front of them is not measured.
+/// A thread rests after this many operations of all threads. So the load leaves the processors some room, as
+/// a service does, and the queue in front of them is not measured.
 const PACE_EVERY: u64 = 16;
 const PACE: Duration = Duration::from_millis(1);
 /// One key in this many has a large value.

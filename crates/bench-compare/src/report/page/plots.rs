@@ -13,7 +13,7 @@ use crate::report::plot::{Axis, Bar, Bars, Dot, LinePlot, Scale, Series};
 use crate::report::summary::{Better, Figure};
 use crate::results::{CaseResult, Entrant, Row};
 
-/// From this factor between them on, figures of which less is better are shown on a logarithmic scale.
+/// If less is better and the figures differ by at least this factor, they are shown on a logarithmic scale.
 const FAR_APART: f64 = 20.0;
 
 /// A plot on the page.

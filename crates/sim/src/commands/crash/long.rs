@@ -19,7 +19,7 @@ const KEEPS: [Keep; 6] =
 
 /// About how many images of one workload are tried.
 const MOMENTS: u64 = 24;
-/// One workload in so many is a bulk (`bulk.rs`).
+/// One of this many workloads is a bulk (`bulk.rs`).
 const BULK_ONE_IN: u64 = 8;
 
 /// Tries workloads until the run ends. `bulk`: only bulks.

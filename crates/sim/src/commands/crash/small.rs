@@ -27,7 +27,7 @@ const LENGTH_MAX: usize = 3;
 const FIRST: Plan = Plan { subsets_max: 5, torn: true };
 const INNER: Plan = Plan { subsets_max: 2, torn: true };
 
-/// How often recovery is cut too: after one image in so many, by the number of transactions. `again`: how
+/// How often recovery is cut too: after one image of this many, by the number of transactions. `again`: how
 /// often the recovery after that is cut again.
 struct Odds {
     first: [u64; LENGTH_MAX + 1],

@@ -14,9 +14,9 @@ pub(super) struct Variant {
     pub(super) durability: Durability,
     /// The kinds of the two tables. The first one is always ordered.
     pub(super) kinds: [TableKind; 2],
-    /// The database is closed and opened again once in so many operations. 0: never.
+    /// The database is closed and opened again once per this many operations. 0: never.
     pub(super) reopen_odds: u64,
-    /// The database is flushed, settled or compacted once in so many operations. 0: never.
+    /// The database is flushed, settled or compacted once per this many operations. 0: never.
     pub(super) tidy_odds: u64,
 }
 
