@@ -151,7 +151,8 @@ impl Room {
     /// Cuts the file behind its last extent. Keeps `kept` free bytes with blocks: those that holes do not
     /// have stay behind the last extent.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The error of the system.
     pub(crate) fn cut(&self, kept: u64) -> Result<()> {
         let _growing = self.growing.lock();
         if kept > 0 {

@@ -117,7 +117,8 @@ fn locked(import: &Mutex<Import>) -> MutexGuard<'_, Import> {
 /// Imports the records of a stream into a table, in text form. Returns how many rows there were before the
 /// stream's end or a bad line, and what is wrong with that line.
 ///
-/// # Errors Errors of the database.
+/// # Errors
+/// The errors of the database.
 pub fn import_from(
     db: &Db,
     table: &Table,
