@@ -1,5 +1,5 @@
-//! Compiles one shim per library, and leaves out the libraries whose headers this machine lacks:
-//! such a peer is skipped at run time with a line that says which package to install.
+//! Compiles one shim per library. A library whose headers this machine lacks is left out: its peer is skipped
+//! at run time with a line that says which package to install.
 
 #[path = "src/peers/libraries.rs"]
 #[expect(dead_code, reason = "what the peers and the tasks need of it")]
@@ -8,12 +8,12 @@ mod libraries;
 use libraries::{LIBRARIES, Library};
 use std::path::{Path, PathBuf};
 
-/// Changes whenever a package comes or goes. What is not there yet cannot be watched: cargo takes a file that
-/// is missing for one that has always just changed.
+/// Changes whenever a package is installed or removed. The missing header itself cannot be watched: cargo
+/// treats a missing file as one that has just changed.
 const PACKAGES: &str = "/var/lib/dpkg/status";
-/// Where libraries go that come without packages.
+/// Where libraries installed without packages go.
 const LOCAL: &str = "/usr/local/include";
-/// What else tells a compiler where to look.
+/// Variables that also tell a compiler where to look.
 const PATHS: [&str; 3] = ["CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"];
 
 fn main() {
@@ -49,7 +49,7 @@ fn helpers_dir() -> PathBuf {
     out.ancestors().nth(4).unwrap_or(&out).join("helpers")
 }
 
-/// Compiles a shim; gives the header that was found.
+/// Compiles a shim. Returns the header that was found.
 fn build(library: &Library) -> Result<String, String> {
     let cpp = library.is_cpp();
     let mut build = cc::Build::new();

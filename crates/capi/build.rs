@@ -1,4 +1,4 @@
-//! Gives the shared library the name by which programs ask the system for it.
+//! Gives the shared library the name by which programs ask the system for it (its soname).
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -7,43 +7,43 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyAnyMethods, PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString};
 
-/// So many records are taken from Python before they are put.
+/// How many records are taken from Python before they are put.
 const PUT_AT_ONCE: usize = 4096;
-/// Or so many bytes.
+/// How many bytes are taken at most.
 const PUT_BYTES: usize = 4 << 20;
 
-/// Byte strings one after the other.
+/// Byte strings, one after the other.
 #[derive(Default)]
 pub struct Packed {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// Where each of them ends.
     ends: Vec<usize>,
 }
 
 impl Packed {
-    /// Adds one.
+    /// Adds a byte string.
     pub fn push(&mut self, part: &[u8]) {
         self.bytes.extend_from_slice(part);
         self.ends.push(self.bytes.len());
     }
 
-    /// One of them. REQUIRES: `i < len()`.
+    /// Byte string `i`. REQUIRES: `i < len()`.
     pub fn get(&self, i: usize) -> &[u8] {
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         &self.bytes[start..self.ends[i]]
     }
 
-    /// How many there are.
+    /// How many byte strings there are.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Their bytes in all.
+    /// The bytes of all of them.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Forgets all.
+    /// Removes all.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -55,7 +55,7 @@ impl Packed {
     }
 }
 
-/// What was found of several keys: the bytes of all, and the place of each.
+/// The values of several keys: the bytes of all, and the place of each.
 #[derive(Default)]
 pub struct Found {
     bytes: Vec<u8>,
@@ -63,12 +63,12 @@ pub struct Found {
 }
 
 impl Found {
-    /// Room for so many keys.
+    /// Room for the values of this many keys.
     pub fn of(keys: usize) -> Found {
         Found { bytes: Vec::new(), places: vec![None; keys] }
     }
 
-    /// Keeps what was found of one of them.
+    /// Keeps the value of key `i`.
     pub fn set(&mut self, i: usize, value: Option<&[u8]>) {
         let Some(value) = value else { return };
         let start = self.bytes.len();
@@ -76,7 +76,7 @@ impl Found {
         self.places[i] = Some((start, self.bytes.len()));
     }
 
-    /// As a list of values, with None for what is absent.
+    /// The values as a list, with None for absent keys.
     pub fn list<'py>(&self, py: Python<'py>, values: &Codec) -> PyResult<Bound<'py, PyList>> {
         let object = |place: &Option<(usize, usize)>| match *place {
             Some((start, end)) => values.value_object(py, &self.bytes[start..end]),
@@ -86,16 +86,17 @@ impl Found {
     }
 }
 
-/// Numbers or fixed-width bytes, copied from a buffer.
+/// Numbers or byte strings of fixed width, copied from a buffer.
 pub struct Fixed {
     bytes: Vec<u8>,
     width: usize,
 }
 
 impl Fixed {
-    /// A buffer with a record in each of its rows; none if the object is no such buffer.
+    /// Copies a buffer with a record in each row. None if the object is no such buffer.
     ///
-    /// Where the table's type is a number its elements are that type's; else a row is taken as it stands.
+    /// If the table's type is a number, the elements must have that type. Otherwise a row is taken as raw
+    /// bytes.
     fn of(object: &Bound<'_, PyAny>, codec: &Codec, is_key: bool) -> PyResult<Option<Fixed>> {
         // Each of these is one key or value, not many.
         let is_one = object.is_instance_of::<PyBytes>()
@@ -137,7 +138,7 @@ impl Fixed {
         )))
     }
 
-    /// Writes native numbers as the table has them.
+    /// Converts native numbers to the table's form.
     fn number(&mut self, codec: &Codec, is_key: bool) -> PyResult<()> {
         let (numbers, _) = self.bytes.as_chunks_mut::<8>();
         for bytes in numbers {
@@ -150,22 +151,22 @@ impl Fixed {
         Ok(())
     }
 
-    /// Its rows.
+    /// The rows.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.bytes.chunks_exact(self.width)
     }
 }
 
-/// Keys to be looked up.
+/// Keys to look up.
 pub enum Keys {
     /// From a buffer.
     Fixed(Fixed),
-    /// One by one.
+    /// From an iterable.
     Packed(Packed),
 }
 
 impl Keys {
-    /// The keys of a buffer, or of anything that can be iterated over.
+    /// The keys of a buffer, or of any iterable.
     pub fn of(object: &Bound<'_, PyAny>, codec: &Codec) -> PyResult<Keys> {
         if let Some(fixed) = Fixed::of(object, codec, true)? {
             return Ok(Keys::Fixed(fixed));
@@ -177,7 +178,7 @@ impl Keys {
         Ok(Keys::Packed(packed))
     }
 
-    /// Each of them.
+    /// All keys, in order.
     pub fn parts(&self) -> Vec<&[u8]> {
         match self {
             Keys::Fixed(fixed) => fixed.rows().collect(),
@@ -186,7 +187,7 @@ impl Keys {
     }
 }
 
-/// Puts records by `put`, which gets them while the thread is detached.
+/// Passes records to `put`, which runs while the thread is detached.
 pub fn put_all(
     records: &Bound<'_, PyAny>,
     values: Option<&Bound<'_, PyAny>>,
@@ -237,7 +238,7 @@ fn put_pairs(
     };
     for pair in pairs.try_iter()? {
         let (key, value) = pair_of(&pair?)?;
-        // Both are at hand before one is kept: an error leaves no half of a record.
+        // Both are encoded before either is kept, so an error leaves no half record.
         let (key, value) = (key_codec.key(&key)?, value_codec.value(&value)?);
         packed.push(key.as_ref());
         packed.push(value.as_ref());

@@ -1,16 +1,16 @@
 //! Python's objects as bytes.
 //!
-//! Keys are written so that the order of their bytes is the order that `sorted` gives:
+//! Keys are encoded so that their bytes have the order that `sorted` gives:
 //!
 //! ```text
 //! bytes, str     as they are (str as UTF-8)
 //! int            eight bytes, big-endian, the sign flipped: -2^63 to 2^63 - 1
-//! float          eight bytes, big-endian; the sign flipped, of negative ones all bits. 0.0 and -0.0 are one key
-//! tuple[a, b…]   one after the other; in bytes and str 00 is 00 FF, and 00 01 ends them
+//! float          eight bytes, big-endian; the sign flipped, or all bits if negative. 0.0 and -0.0 are one key
+//! tuple[a, b…]   one after the other; in bytes and str a 00 becomes 00 FF, and 00 01 ends them
 //! ```
 //!
-//! Values need no order: int and float are eight bytes, little-endian, as `increment` has them; `'json'` is
-//! JSON text.
+//! Values need no order. int and float have eight bytes, little-endian, as for `increment`. `'json'` is JSON
+//! text.
 
 use crate::errors::{wrong_argument, wrong_form};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -21,30 +21,30 @@ const SIGN: u64 = 1 << 63;
 const ESCAPED: [u8; 2] = [0, 0xFF];
 const END: [u8; 2] = [0, 1];
 
-/// How a key, or a value, stands in the file.
+/// How a key or a value is encoded in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Codec {
-    /// Bytes; text is taken as its UTF-8.
+    /// Bytes. Text is taken as its UTF-8.
     Bytes,
     /// Text.
     Str,
-    /// A signed number of 64 bits.
+    /// A signed integer of 64 bits.
     Int,
-    /// A number with 64 bits.
+    /// A floating-point number of 64 bits.
     Float,
-    /// JSON text; values only.
+    /// JSON text. Values only.
     Json,
-    /// Several of these; keys only.
+    /// Several of these. Keys only.
     Tuple(Vec<Codec>),
 }
 
-/// Bytes that Python has, or that were made here.
+/// Encoded bytes: Python's, or a new copy.
 pub enum Encoded<'a> {
-    /// Where they stand.
+    /// Bytes of a Python object.
     Given(&'a [u8]),
-    /// Eight of them.
+    /// Eight bytes.
     Short([u8; 8]),
-    /// Any number.
+    /// Any number of bytes.
     Made(Vec<u8>),
 }
 
@@ -59,7 +59,7 @@ impl AsRef<[u8]> for Encoded<'_> {
 }
 
 impl Codec {
-    /// What the argument `key` of a table says.
+    /// The codec for the argument `key` of a table.
     pub fn of_key(spec: Option<&Bound<'_, PyAny>>) -> PyResult<Codec> {
         let Some(spec) = spec else { return Ok(Codec::Bytes) };
         if let Some(codec) = plain(spec)? {
@@ -78,7 +78,7 @@ impl Codec {
         parts.iter().map(|part| Codec::of_key(Some(part))).collect::<PyResult<_>>().map(Codec::Tuple)
     }
 
-    /// What the argument `value` of a table says.
+    /// The codec for the argument `value` of a table.
     pub fn of_value(spec: Option<&Bound<'_, PyAny>>) -> PyResult<Codec> {
         let Some(spec) = spec else { return Ok(Codec::Bytes) };
         if let Some(codec) = plain(spec)? {
@@ -91,7 +91,7 @@ impl Codec {
         Err(PyTypeError::new_err(format!("values are bytes, str, int, float or 'json', not {text}")))
     }
 
-    /// A key.
+    /// Encodes a key.
     pub fn key<'a>(&self, object: &'a Bound<'_, PyAny>) -> PyResult<Encoded<'a>> {
         match self {
             Codec::Bytes => bytes_of(object),
@@ -103,7 +103,7 @@ impl Codec {
         }
     }
 
-    /// One end of a range: a key, or the first parts of a tuple.
+    /// Encodes one end of a range: a key, or the first parts of a tuple.
     pub fn bound<'a>(&self, object: &'a Bound<'_, PyAny>) -> PyResult<Encoded<'a>> {
         match self {
             Codec::Tuple(parts) => tuple_key(parts, object, false).map(Encoded::Made),
@@ -111,7 +111,7 @@ impl Codec {
         }
     }
 
-    /// What keys begin with: bytes, text, or the first parts of a tuple.
+    /// Encodes a prefix of keys: bytes, text, or the first parts of a tuple.
     pub fn prefix<'a>(&self, object: &'a Bound<'_, PyAny>) -> PyResult<Encoded<'a>> {
         match self {
             Codec::Int | Codec::Float => {
@@ -121,7 +121,7 @@ impl Codec {
         }
     }
 
-    /// A value.
+    /// Encodes a value.
     pub fn value<'a>(&self, object: &'a Bound<'_, PyAny>) -> PyResult<Encoded<'a>> {
         match self {
             Codec::Int => Ok(Encoded::Short(int_of(object)?.to_le_bytes())),
@@ -131,7 +131,7 @@ impl Codec {
         }
     }
 
-    /// The object of a key.
+    /// Decodes a key.
     pub fn key_object<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         let mut rest = bytes;
         let object = match self {
@@ -143,7 +143,7 @@ impl Codec {
         if rest.is_empty() { Ok(object) } else { Err(not_a("key", bytes, self)) }
     }
 
-    /// The object of a value.
+    /// Decodes a value.
     pub fn value_object<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         let eight = || <[u8; 8]>::try_from(bytes).map_err(|_| not_a("value", bytes, self));
         match self {
@@ -155,7 +155,7 @@ impl Codec {
         }
     }
 
-    /// The next part of a tuple, or a number; `rest` is what follows it.
+    /// Decodes the next part of a tuple, or a number. `rest` becomes what follows it.
     fn part_object<'py>(&self, py: Python<'py>, rest: &mut &[u8]) -> PyResult<Bound<'py, PyAny>> {
         let all = *rest;
         let bad = || not_a("key", all, self);
@@ -214,7 +214,7 @@ fn plain(spec: &Bound<'_, PyAny>) -> PyResult<Option<Codec>> {
     Ok(named.into_iter().find(|(of, _)| spec.is(of)).map(|(_, codec)| codec))
 }
 
-/// The bytes of bytes, text, or anything with a buffer.
+/// The bytes of a bytes object, of text, or of anything with a buffer.
 pub fn bytes_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Encoded<'a>> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(Encoded::Given(bytes.as_bytes()));
@@ -223,7 +223,7 @@ pub fn bytes_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Encoded<'a>> {
         return Ok(Encoded::Given(text.to_str()?.as_bytes()));
     }
     let view = PyMemoryView::from(object).map_err(|_| wrong_argument("bytes or str", object))?;
-    // A copy: others may change a buffer while the interpreter's lock is free.
+    // A copy: other threads may change a buffer while the thread is detached.
     let copy = view.call_method0("tobytes")?;
     Ok(Encoded::Made(copy.cast::<PyBytes>()?.as_bytes().to_vec()))
 }
@@ -240,7 +240,7 @@ fn text_object<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>
 }
 
 fn int_of(object: &Bound<'_, PyAny>) -> PyResult<i64> {
-    // Only what is whole: a float is refused, as Python's own indices refuse it.
+    // Integers only: a float is refused, as Python's own indices refuse it.
     object.extract::<i64>().map_err(|error| {
         if error.is_instance_of::<PyTypeError>(object.py()) { wrong_argument("int", object) } else { error }
     })
@@ -252,17 +252,17 @@ fn float_of(object: &Bound<'_, PyAny>) -> PyResult<f64> {
     })
 }
 
-/// A number's key.
+/// The key of an integer.
 pub fn int_key(number: i64) -> [u8; 8] {
     (number.cast_unsigned() ^ SIGN).to_be_bytes()
 }
 
-/// A number's key.
+/// The key of a float.
 pub fn float_key(number: f64) -> PyResult<[u8; 8]> {
     if number.is_nan() {
         return Err(PyValueError::new_err("nan has no place in any order: it cannot be a key"));
     }
-    // The sum makes 0.0 of -0.0.
+    // The sum turns -0.0 into 0.0.
     let bits = (number + 0.0).to_bits();
     let ordered = if bits & SIGN == 0 { bits ^ SIGN } else { !bits };
     Ok(ordered.to_be_bytes())
@@ -301,7 +301,7 @@ fn add_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&END);
 }
 
-/// The bytes up to their end, and what follows it.
+/// The bytes up to their end mark, and what follows it.
 fn unescaped(from: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut bytes = Vec::new();
     let mut rest = from;

@@ -1,4 +1,4 @@
-//! A database.
+//! The class `Database`.
 
 use crate::codec::Codec;
 use crate::errors::{of_engine, wrong_argument};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const MEMORY_BYTES: u64 = 256 << 20;
-/// How often a caller is told how far a long call is.
+/// How often a caller's callback is told the progress of a long call.
 const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 
 /// A database: one file with any number of tables.
@@ -47,8 +47,8 @@ fn isolation_of(name: &str) -> PyResult<Isolation> {
     }
 }
 
-/// Calls Python now and then with how much is done of how much; the first exception is kept, and ends the
-/// calls.
+/// Calls Python now and then with the progress of a call. The first exception is kept, and ends the
+/// callbacks.
 struct Teller {
     callback: Option<Py<PyAny>>,
     told: Option<Instant>,
@@ -113,14 +113,14 @@ impl Database {
         Ok(Database { db })
     }
 
-    /// The file.
+    /// The path of the file.
     #[getter]
     fn path(&self) -> PathBuf {
         self.db.path().to_owned()
     }
 
-    /// The table of a name, made if there is none. Without a kind it is the one that it has, and a new one
-    /// ordered. The types are not kept in the file: say them each time.
+    /// The table of a name, made if there is none. Without a kind an existing table has its own, and a new
+    /// one is ordered. The types are not stored in the file: give them each time.
     #[pyo3(signature = (name, kind = None, *, key = None, value = None))]
     fn table(
         &self,
@@ -139,7 +139,7 @@ impl Database {
         Ok(Table { table, db: self.db.clone(), view: View::Direct, keys, values })
     }
 
-    /// The tables' names and kinds, by name.
+    /// The tables' names and kinds, ordered by name.
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tables = PyDict::new(py);
         for info in py.detach(|| self.db.tables()) {
@@ -153,7 +153,7 @@ impl Database {
         self.call(py, |db| db.drop_table(name))
     }
 
-    /// Gives a table another name; handles stay good.
+    /// Renames a table. Its handles stay good.
     fn rename_table(&self, py: Python<'_>, old: &str, new: &str) -> PyResult<()> {
         self.call(py, |db| db.rename_table(old, new))
     }
@@ -167,7 +167,7 @@ impl Database {
         Ok(Transaction { db: self.db.clone(), txn: Arc::new(Shared::new(txn)) })
     }
 
-    /// The database as it is now: what is read through it stays so.
+    /// A snapshot of the database at this moment. Reads through it do not see later commits.
     fn snapshot(&self, py: Python<'_>) -> Snapshot {
         let txn = py.detach(|| self.db.read());
         Snapshot { db: self.db.clone(), txn: Arc::new(Shared::new(txn)) }
@@ -178,18 +178,19 @@ impl Database {
         self.call(py, Db::sync)
     }
 
-    /// Writes what is in memory to the file's runs. There is no need to.
+    /// Writes what is in memory to the file's runs. This is never needed.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.call(py, Db::flush)
     }
 
-    /// Merges until every table is one level: reads are fastest then.
+    /// Merges until every table is one level, which makes reads fastest.
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
         self.call(py, Db::compact)
     }
 
-    /// Gives free space back to the file system; the file's length before and after. `progress` is called
-    /// with how many bytes are done, and of how many. What it raises is raised at the end.
+    /// Gives free space back to the file system. Returns the file's length before and after. `progress` is
+    /// called with how many bytes are done, and of how many. An exception that it raises is raised at the
+    /// end.
     #[pyo3(signature = (progress = None))]
     fn shrink(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<(u64, u64)> {
         let mut teller = Teller::new(callable(progress)?);
@@ -198,7 +199,7 @@ impl Database {
         Ok((report.before_bytes, report.after_bytes))
     }
 
-    /// Reads and checks everything; gives what is wrong, line by line. `progress` as for `shrink`.
+    /// Reads and checks everything. Returns a list with a line for each problem. `progress` as for `shrink`.
     #[pyo3(signature = (progress = None))]
     fn check<'py>(
         &self,
@@ -211,7 +212,7 @@ impl Database {
         PyList::new(py, report.problems)
     }
 
-    /// The database in figures.
+    /// The database's figures.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = py.detach(|| self.db.stats());
         let figures = [
@@ -246,8 +247,8 @@ impl Database {
         Ok(dict)
     }
 
-    /// Closes the database for all who have a handle of it: everything is durable then. A second time is no
-    /// error.
+    /// Closes the database for everybody who has a handle of it, and makes everything durable. Closing again
+    /// is no error.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match py.detach(|| self.db.try_close()) {
             Ok(()) | Err(Error::Closed) => Ok(()),

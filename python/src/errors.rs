@@ -1,5 +1,5 @@
-//! The engine's errors as exceptions. The classes are in `azekura/_errors.py`, where they have the bases that
-//! Python programmers expect; here they are found by the error's stable number.
+//! The engine's errors as exceptions. The classes are in `azekura/_errors.py`, with the bases that Python
+//! programmers expect. They are found here by the error's stable number.
 
 use azekura::Error;
 use pyo3::exceptions::PyTypeError;
@@ -13,7 +13,7 @@ const WRONG_FORM: u32 = 13;
 
 /// Why a call failed.
 pub enum Failure {
-    /// What the engine says.
+    /// An error of the engine.
     Engine(Error),
     /// The transaction was committed or rolled back.
     Over,
@@ -43,12 +43,12 @@ pub fn of_engine(error: &Error) -> PyErr {
     raised(error.code(), &error.to_string(), errno)
 }
 
-/// Bytes in the file are not what the table's types say.
+/// The error for bytes in the file that do not fit the table's types.
 pub fn wrong_form(detail: &str) -> PyErr {
     raised(WRONG_FORM, &format!("wrong type: {detail}"), None)
 }
 
-/// An argument of another type than the one that is due.
+/// The error for an argument of a wrong type.
 pub fn wrong_argument(due: &str, given: &Bound<'_, PyAny>) -> PyErr {
     let found = given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
     PyTypeError::new_err(format!("{due} is due here, not {found}"))
@@ -73,9 +73,9 @@ fn exception<'py>(
     make.bind(py).call((number, message, errno), None::<&Bound<'py, PyDict>>)
 }
 
-/// A missing key, as mappings say it.
+/// The exception for a missing key, as mappings raise it.
 pub fn missing(key: &Bound<'_, PyAny>) -> PyErr {
-    // In a tuple of its own: a key that is a tuple would be taken for several arguments.
+    // In a tuple: a key that is itself a tuple would be taken for several arguments.
     match PyTuple::new(key.py(), [key]) {
         Ok(arguments) => pyo3::exceptions::PyKeyError::new_err(arguments.unbind()),
         Err(error) => error,

@@ -1,14 +1,14 @@
 //! The extension module behind the Python package `azekura`, over the engine's public API.
 //!
-//! - `codec`: Python's keys and values as bytes, in an order that fits.
+//! - `codec`: Python's keys and values as bytes, in a fitting order.
 //! - `errors`: one exception class for each error; the classes are Python's (`azekura/_errors.py`).
 //! - `shared`: transactions that several threads may hold.
 //! - `batch`: many records in one call.
 //! - `records`: iterators, which fetch some hundred records at a time.
 //! - `database`, `table`, `transaction`: the classes.
 //!
-//! All work of the engine is done without the interpreter's lock. No Python code runs while a transaction's
-//! lock is held, so no thread can wait for itself.
+//! The engine works while the thread is detached from the interpreter. No Python code runs while a
+//! transaction's lock is held, so no thread can wait for itself.
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 

@@ -1,7 +1,7 @@
-//! Iterators over a table. They see it as it was when they were made, whatever is written meanwhile.
+//! Iterators over a table. An iterator sees the table as it was when the iterator was made.
 //!
-//! Records are fetched some hundred at a time without the interpreter's lock: a few first, so that whoever
-//! wants one does not wait for many.
+//! Records are fetched some hundred at a time, while the thread is detached. The first fetch is small, so
+//! that a caller who wants one record does not wait for many.
 
 use crate::batch::Packed;
 use crate::codec::Codec;
@@ -15,7 +15,7 @@ const FETCH_FIRST: usize = 16;
 const FETCH_MAX: usize = 512;
 const FETCH_BYTES: usize = 256 << 10;
 
-/// What an iterator gives of each record.
+/// What an iterator yields for each record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// Its key.
@@ -29,20 +29,21 @@ pub enum What {
 /// An iterator over keys, values or items of a table.
 #[pyclass(module = "azekura")]
 pub struct Records {
-    /// None when it has ended. The lock makes it `Sync` and is never waited for: `&mut self` is at hand.
+    /// None after the end. The lock makes the type `Sync`. It is never waited for, since callers have `&mut
+    /// self`.
     cursor: Mutex<Option<Cursor>>,
     what: What,
     reverse: bool,
     keys: Codec,
     values: Codec,
     fetched: Packed,
-    /// How many parts of `fetched` were given.
+    /// How many parts of `fetched` were yielded.
     given: usize,
     fetch: usize,
 }
 
 impl Records {
-    /// Gives the records of a cursor.
+    /// An iterator over the records of a cursor.
     pub fn new(cursor: Cursor, what: What, reverse: bool, keys: Codec, values: Codec) -> Records {
         let cursor = Mutex::new(Some(cursor));
         Records {
@@ -57,7 +58,7 @@ impl Records {
         }
     }
 
-    /// Fetches the next records; none are left if there are none then.
+    /// Fetches the next records. `fetched` stays empty at the end.
     fn fill(&mut self) -> azekura::Result<()> {
         self.fetched.clear();
         self.given = 0;
@@ -67,7 +68,7 @@ impl Records {
         while records < self.fetch && self.fetched.bytes() < FETCH_BYTES {
             let record = if self.reverse { cursor.prev()? } else { cursor.next()? };
             let Some((key, value)) = record else {
-                // What the cursor holds of the file is free from here on.
+                // Frees what the cursor holds of the file.
                 *held = None;
                 break;
             };
@@ -93,7 +94,7 @@ impl Records {
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if self.given == self.fetched.len() {
             if let Err(error) = py.detach(|| self.fill()) {
-                // After an error the iterator is over, as a generator is.
+                // An error ends the iterator, as it ends a generator.
                 *self.cursor.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
                 self.fetched.clear();
                 return Err(of_engine(&error));

@@ -1,14 +1,14 @@
-//! A transaction that several threads may hold: one uses it at a time, the others wait.
+//! A transaction that several threads may hold. One uses it at a time; the others wait.
 //!
-//! The lock is taken and released while the thread is detached from the interpreter, so whoever holds it
-//! never waits for one that waits here. In a forked child the holder may not be there: the child is refused
-//! instead of left waiting.
+//! The lock is taken and released while the thread is detached from the interpreter. So its holder never
+//! waits for a thread that waits for the lock. In a forked child the holder may not exist, so the child gets
+//! an error instead of waiting forever.
 
 use crate::errors::Failure;
 use azekura::{Error, Result};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Something that is there until somebody takes it.
+/// A value that stays until one thread takes it.
 pub struct Shared<T> {
     held: Mutex<Option<T>>,
     process: u32,
@@ -20,14 +20,14 @@ impl<T> Shared<T> {
         Shared { held: Mutex::new(Some(value)), process: std::process::id() }
     }
 
-    /// Uses it. REQUIRES: the thread is detached.
+    /// Uses the value. REQUIRES: the thread is detached.
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> Result<R>) -> std::result::Result<R, Failure> {
         let mut held = self.lock()?;
         let value = held.as_mut().ok_or(Failure::Over)?;
         Ok(f(value)?)
     }
 
-    /// Takes it out; the others find it over. REQUIRES: the thread is detached.
+    /// Takes the value out. Other threads then get `Over`. REQUIRES: the thread is detached.
     pub fn take(&self) -> std::result::Result<T, Failure> {
         self.lock()?.take().ok_or(Failure::Over)
     }

@@ -1,4 +1,4 @@
-//! A table, as it is now or as a transaction sees it.
+//! A table, at this moment or as a transaction sees it.
 
 use crate::batch::{Found, Keys, put_all, put_into};
 use crate::codec::Codec;
@@ -12,7 +12,7 @@ use pyo3::types::{PyList, PyType};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
-/// Through what a table is read and written.
+/// How a table is read and written.
 #[derive(Clone)]
 pub enum View {
     /// Each call is a transaction of its own.
@@ -47,13 +47,13 @@ pub enum View {
 pub struct Table {
     /// The engine's handle.
     pub table: azekura::Table,
-    /// Its database.
+    /// The table's database.
     pub db: Db,
-    /// Through what it is used.
+    /// How it is read and written.
     pub view: View,
-    /// How its keys are written.
+    /// The encoding of its keys.
     pub keys: Codec,
-    /// How its values are written.
+    /// The encoding of its values.
     pub values: Codec,
 }
 
@@ -116,7 +116,7 @@ impl Table {
         Ok(self.records(cursor, what, reverse))
     }
 
-    /// Numbers and JSON cannot be appended to, and only numbers of eight bytes be incremented.
+    /// Fails if the values of this table do not allow the operation.
     fn expect_value(&self, operation: &str, fits: &[Codec]) -> PyResult<()> {
         if fits.contains(&self.values) {
             return Ok(());
@@ -199,21 +199,21 @@ impl Table {
         self.writes(key.py(), |t| t.remove(k), |txn, t| txn.remove(t, k))
     }
 
-    /// Sets the value of a key only if it is absent; whether it was.
+    /// Sets the value of a key only if the key is absent. Returns whether it was.
     fn add(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(value)?);
         let (k, v) = (key_bytes.as_ref(), value_bytes.as_ref());
         self.writes(key.py(), |t| t.add(k, v), |txn, t| txn.add(t, k, v))
     }
 
-    /// Sets the value of a key only if it is present; whether it was.
+    /// Sets the value of a key only if the key is present. Returns whether it was.
     fn replace(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(value)?);
         let (k, v) = (key_bytes.as_ref(), value_bytes.as_ref());
         self.writes(key.py(), |t| t.replace(k, v), |txn, t| txn.replace(t, k, v))
     }
 
-    /// Appends to the value of a key; an absent one counts as empty.
+    /// Appends to the value of a key. An absent value counts as empty.
     fn append(&self, key: &Bound<'_, PyAny>, suffix: &Bound<'_, PyAny>) -> PyResult<()> {
         self.expect_value("append", &[Codec::Bytes, Codec::Str])?;
         let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(suffix)?);
@@ -221,7 +221,8 @@ impl Table {
         self.writes(key.py(), |t| t.append(k, v), |txn, t| txn.append(t, k, v))
     }
 
-    /// Adds to a number (an int, or eight bytes, little-endian; absent = 0; sums wrap) and gives the sum.
+    /// Adds to a number and returns the sum. The number is an int, or eight bytes, little-endian. An absent
+    /// one is 0. Sums wrap.
     #[pyo3(signature = (key, delta = 1))]
     fn increment(&self, key: &Bound<'_, PyAny>, delta: i64) -> PyResult<i64> {
         self.expect_value("increment", &[Codec::Bytes, Codec::Int])?;
@@ -230,7 +231,8 @@ impl Table {
         self.writes(key.py(), |t| t.increment(k, delta), |txn, t| txn.increment(t, k, delta))
     }
 
-    /// Replaces the value of a key by `new` only if it is `expected`; whether it was. None is an absent key.
+    /// Replaces the value of a key by `new` only if it is `expected`. Returns whether it was. None means an
+    /// absent key.
     fn compare_and_swap(
         &self,
         key: &Bound<'_, PyAny>,
@@ -245,7 +247,7 @@ impl Table {
         self.writes(key.py(), |t| t.compare_and_swap(k, e, n), |txn, t| txn.compare_and_swap(t, k, e, n))
     }
 
-    /// Removes a key and gives its value, or `default` if it was not there.
+    /// Removes a key and returns its value, or `default` if the key was absent.
     #[pyo3(signature = (key, default = None))]
     fn take<'py>(
         &self,
@@ -282,7 +284,7 @@ impl Table {
         Ok(self.records(cursor, What::Items, reverse))
     }
 
-    /// The records whose keys begin so, as pairs. Ordered tables only.
+    /// The records whose keys begin with `prefix`, as pairs. Ordered tables only.
     #[pyo3(signature = (prefix, reverse = false))]
     fn prefix(&self, prefix: &Bound<'_, PyAny>, reverse: bool) -> PyResult<Records> {
         let bytes = self.keys.prefix(prefix)?;
@@ -314,7 +316,7 @@ impl Table {
         self.walk(py, What::Values, reverse)
     }
 
-    /// How many records there are. Cheap where the table has settled, else a scan.
+    /// How many records there are. Fast if the table has settled, else a scan.
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
         self.reads(py, |t| t.count(), |txn, t| txn.count(t), |txn, t| txn.count(t))
     }
@@ -338,8 +340,8 @@ impl Table {
         self.writes(py, |t| t.remove_range((from, to)), |txn, t| txn.remove_range(t, (from, to)))
     }
 
-    /// Sets the values of many keys in one transaction: of a dict, of pairs, of two sequences, or of two
-    /// buffers with a record in each row.
+    /// Sets the values of many keys in one transaction. Takes a dict, pairs, two sequences, or two buffers
+    /// with a record in each row.
     #[pyo3(signature = (records, values = None))]
     fn put_many(
         &self,
@@ -361,7 +363,7 @@ impl Table {
         }
     }
 
-    /// The values of many keys, in their order, with None where there is none: much faster than one by one.
+    /// The values of many keys, in their order, with None for absent keys. Much faster than one by one.
     fn get_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = keys.py();
         let keys = Keys::of(keys, &self.keys)?;
@@ -381,7 +383,7 @@ impl Table {
         found.list(py, &self.values)
     }
 
-    /// For annotations: `Table[str, int]`.
+    /// For annotations such as `Table[str, int]`.
     #[classmethod]
     fn __class_getitem__<'py>(
         class: &Bound<'py, PyType>,
@@ -395,7 +397,7 @@ impl Table {
     }
 }
 
-/// What Python calls a kind.
+/// Python's name for a kind.
 pub fn kind_name(kind: TableKind) -> &'static str {
     match kind {
         TableKind::Ordered => "ordered",

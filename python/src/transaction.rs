@@ -8,7 +8,7 @@ use azekura::{Db, ReadTxn, WriteTxn};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The table of a name, or of a handle whose types it keeps, as a transaction sees it.
+/// The table of a name or of a handle, as a transaction sees it. A handle keeps its types.
 fn within(
     db: &Db,
     table: &Bound<'_, PyAny>,
@@ -30,7 +30,7 @@ fn within(
 
 /// A write transaction: all of it happens, or nothing.
 ///
-/// As a context manager it commits at the end of the block, and rolls back if an exception leaves it.
+/// As a context manager it commits at the end of the block. If an exception leaves the block, it rolls back.
 ///
 /// >>> import azekura, os, tempfile
 /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
@@ -57,8 +57,8 @@ impl Transaction {
 
 #[pymethods]
 impl Transaction {
-    /// The table of a name, or of a Table, as this transaction sees it; what is written to it is the
-    /// transaction's.
+    /// The table of a name or of a Table, as this transaction sees it. Writes to it belong to the
+    /// transaction.
     #[pyo3(signature = (table, *, key = None, value = None))]
     fn table(
         &self,
@@ -69,13 +69,13 @@ impl Transaction {
         within(&self.db, table, key, value, View::Write(self.txn.clone()))
     }
 
-    /// Makes all writes visible at once, and durable. Raises Conflict, and writes nothing, if another
-    /// transaction has changed meanwhile what this one has read.
+    /// Makes all writes visible at once, and durable. Raises Conflict and writes nothing if another
+    /// transaction has changed what this one has read.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         Ok(py.detach(|| self.end())?)
     }
 
-    /// Forgets all writes.
+    /// Drops all writes.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
         Ok(py.detach(|| self.txn.take().map(WriteTxn::rollback))?)
     }
@@ -96,14 +96,14 @@ impl Transaction {
             false => py.detach(|| self.txn.take().map(WriteTxn::rollback)),
         };
         match ended {
-            // Who has ended it inside the block is content.
+            // It is fine if the block has ended the transaction itself.
             Ok(()) | Err(Failure::Over) => Ok(false),
             Err(failure) => Err(failure.into()),
         }
     }
 }
 
-/// The database as it was at one moment.
+/// The database at one moment.
 ///
 /// >>> import azekura, os, tempfile
 /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
@@ -123,7 +123,7 @@ pub struct Snapshot {
 
 #[pymethods]
 impl Snapshot {
-    /// The table of a name, or of a Table, as it was then.
+    /// The table of a name or of a Table, as the snapshot has it.
     #[pyo3(signature = (table, *, key = None, value = None))]
     fn table(
         &self,
@@ -134,7 +134,7 @@ impl Snapshot {
         within(&self.db, table, key, value, View::Read(self.txn.clone()))
     }
 
-    /// Lets go of the snapshot, and of the space that it holds.
+    /// Ends the snapshot, and frees the space that it holds.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match py.detach(|| self.txn.take().map(drop)) {
             Ok(()) | Err(Failure::Over) => Ok(()),

@@ -1,7 +1,7 @@
-// What LevelDB's and RocksDB's shims share: RocksDB has LevelDB's interface and more.
+// The common part of the shims of LevelDB and RocksDB: RocksDB has LevelDB's interface and more.
 //
-// A transaction is a WriteBatch, atomic and written at commit. Whoever includes this names the library's
-// namespace `library` before, and has a `Store` with a `db` and with `durable`.
+// A transaction is a WriteBatch, which is atomic and written at commit. Before including this file, a shim
+// names the library's namespace `library` and defines a `Store` with `db` and `durable`.
 
 #ifndef BENCH_BATCHES_H
 #define BENCH_BATCHES_H
@@ -45,7 +45,7 @@ int Begin(void *raw, bench_error *) {
   return 0;
 }
 
-// LevelDB's batches take everything and answer nothing.
+// LevelDB's batches accept everything and return nothing.
 template <typename Change>
 int Batched(const Change &change, const char *call, bench_error *error) {
   if constexpr (std::is_void_v<decltype(change())>) {
@@ -77,7 +77,7 @@ int Commit(void *raw, bench_error *error) {
 
 void WriterClose(void *raw) { delete static_cast<Writer *>(raw); }
 
-// Seek goes to the first key at or after the one asked for: on the way down that may be one too far.
+// Seek goes to the first key at or after the requested one. On the way down that may be one too far.
 void Seek(library::Iterator *at, const bench_range *range) {
   if (range->from == nullptr) return range->down ? at->SeekToLast() : at->SeekToFirst();
   const library::Slice from = Bytes(range->from, range->from_bytes);

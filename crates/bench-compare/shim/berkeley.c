@@ -1,7 +1,7 @@
 /* Berkeley DB: a B-tree or an extended linear hash, in pages, in a transactional environment.
  *
- * Transactions are the library's own, under page locks. A transaction that deadlocks with another is made
- * again from the list of its changes, which the writer keeps for that. */
+ * Transactions are the library's own, under page locks. The writer keeps a list of the transaction's
+ * changes. A transaction that deadlocks with another is repeated from that list. */
 
 #define _DEFAULT_SOURCE /* db.h uses u_int */
 
@@ -23,7 +23,7 @@ typedef struct store {
   int ordered;
 } store;
 
-/* Changes of the transaction so far, one after the other: a change and its bytes. */
+/* The changes of the transaction so far, one after the other: each is a change and its bytes. */
 typedef struct change {
   uint32_t key_bytes;
   uint32_t value_bytes;
@@ -65,7 +65,7 @@ static DBT bytes(const uint8_t *at, size_t count) {
   return dbt;
 }
 
-/* Room of our own for what a call gives. */
+/* Our own memory for the result of a call. */
 static DBT room(uint8_t *at, uint32_t count) {
   DBT dbt = bytes(at, 0);
   dbt.ulen = count;
@@ -94,7 +94,7 @@ static int open_env(store *s, const bench_open *how, bench_error *error) {
   return rc == 0 ? 0 : fail(error, "DB_ENV->open", rc);
 }
 
-/* An item of more than about a quarter of a page goes to pages of its own. */
+/* An item larger than about a quarter of a page gets its own pages. */
 static uint32_t page_bytes_for(uint64_t record_bytes) {
   return record_bytes < 900 ? 8192 : record_bytes < 3600 ? 16384 : 65536;
 }
@@ -140,7 +140,7 @@ static int store_sync(void *raw, bench_error *error) {
   return rc == 0 ? 0 : fail(error, "DB_ENV->log_flush", rc);
 }
 
-/* The log is not needed any more once all pages are in the file. */
+/* The log is not needed once all pages are in the file. */
 static int store_close(void *raw, bench_error *error) {
   store *s = raw;
   int rc = s->env->txn_checkpoint(s->env, 0, 0, DB_FORCE);
@@ -184,7 +184,7 @@ static int keep(writer *w, change what, const uint8_t *key, const uint8_t *value
   return 0;
 }
 
-/* Makes the changes from a place on. */
+/* Makes the changes from a place in the list on. */
 static int apply(writer *w, size_t from) {
   DB *db = w->store->db;
   int rc = 0;
@@ -288,7 +288,7 @@ static int get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **
   }
 }
 
-/* Goes on through a buffer of many records at a time. */
+/* Walks with a buffer of many records at a time. */
 static int scan_once(reader *r, bench_seen *seen) {
   DB *db = r->store->db;
   DBC *cursor;
@@ -317,8 +317,8 @@ static int scan(void *raw, bench_seen *seen, bench_error *error) {
   return rc == 0 ? 0 : fail(error, "DBC->get", rc);
 }
 
-/* The first record of a range. DB_SET_RANGE finds the first key at or after the one asked for: on the way
- * down that may be one too far. Keys and values are the library's, until the next call on the cursor. */
+/* The first record of a range. DB_SET_RANGE finds the first key at or after the requested one. On the way
+ * down that may be one too far. Keys and values belong to the library until the next call on the cursor. */
 static int seek(DBC *cursor, const bench_range *range, DBT *k, DBT *v) {
   if (range->from == NULL) return cursor->get(cursor, k, v, range->down ? DB_LAST : DB_FIRST);
   *k = bytes(range->from, range->from_bytes);

@@ -1,8 +1,8 @@
 // Kyoto Cabinet: HashDB (hash, one file) and TreeDB (B+ tree kept in a HashDB).
 //
-// Transactions are the library's own: begin_transaction(false) writes the old contents of what it
-// changes to a log beside the file, without syncing it; `true` syncs. There is one transaction at a
-// time in the whole database, and readers see its changes before it commits.
+// Transactions are the library's own. begin_transaction(false) writes the old contents of what it
+// changes to a log beside the file, without a sync; `true` syncs. There is one transaction at a time
+// in the whole database, and readers see its changes before it commits.
 
 #include "peer.h"
 
@@ -40,8 +40,8 @@ int Fail(const Store<DB> *store, const char *call, bench_error *error) {
 
 const char *Version() { return kc::VERSION; }
 
-// Chaining by a linear list saves a child pointer a record, and is right while chains are short: here
-// there are two buckets a record. 32-bit addresses save two bytes a pointer wherever they reach.
+// Chaining by a linear list saves one child pointer per record, and is good while chains are short: here
+// there are two buckets per record. 32-bit addresses save two bytes per pointer wherever they suffice.
 template <typename DB>
 int8_t OptionsFor(const bench_open *how) {
   const bool small = how->raw_bytes + how->records * 32 < kSmallAddressLimit;
@@ -54,8 +54,8 @@ bool Tune(kc::HashDB *db, const bench_open *how) {
          db->tune_map(static_cast<int64_t>(how->budget_bytes));
 }
 
-// A record in a cached page is an allocation of its own, so a page takes about two and a half times
-// its serialized size in memory: a quarter of the budget of serialized bytes leaves a quarter to the
+// A record in a cached page is a separate allocation, so a page takes about two and a half times its
+// serialized size in memory. With a quarter of the budget as serialized bytes, a quarter is left for the
 // mapping of the file beneath.
 bool Tune(kc::TreeDB *db, const bench_open *how) {
   constexpr int32_t kPageBytes = 8192;
@@ -122,8 +122,8 @@ template <typename DB>
 int Put(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *value, size_t value_bytes,
         bench_error *error) {
   auto *writer = static_cast<Writer<DB> *>(raw);
-  // The library takes a value at address 1, which is where Rust's empty slices lie, as a request to
-  // remove the record.
+  // The library treats a value at address 1 as a request to remove the record. Rust's empty slices lie
+  // there.
   const char *bytes = value_bytes == 0 ? "" : reinterpret_cast<const char *>(value);
   return writer->store->db.set(reinterpret_cast<const char *>(key), key_bytes, bytes, value_bytes)
              ? 0
@@ -194,7 +194,7 @@ class Summer : public kc::DB::Visitor {
   }
 };
 
-// The library's own iterator over all records, which locks once; its cursors lock at every step.
+// The library's own iterator over all records locks once. Its cursors lock at every step.
 template <typename DB>
 int Scan(void *raw, bench_seen *seen, bench_error *error) {
   auto *reader = static_cast<Reader<DB> *>(raw);
@@ -210,7 +210,7 @@ bool Jump(kc::TreeDB::Cursor *cursor, const bench_range *range) {
   return range->down ? cursor->jump_back(from, range->from_bytes) : cursor->jump(from, range->from_bytes);
 }
 
-// A cursor goes on to the next record in the call that visits one; back takes a call of its own.
+// The call that visits a record also moves the cursor forward. Moving back takes a separate call.
 int Range(void *raw, const bench_range *range, bench_seen *seen, bench_error *error) {
   auto *reader = static_cast<Reader<kc::TreeDB> *>(raw);
   const std::unique_ptr<kc::TreeDB::Cursor> cursor(reader->store->db.cursor());

@@ -7,7 +7,7 @@
 #include <lmdb.h>
 #include <stdlib.h>
 
-/* Address space only: the file grows as it is written. */
+/* This is only address space: the file grows as it is written. */
 static const uint64_t map_bytes_min = UINT64_C(16) << 30;
 
 typedef struct store {
@@ -41,14 +41,14 @@ static const char *version(void) {
 static int open_env(store *s, const bench_open *how, bench_error *error) {
   int rc = mdb_env_create(&s->env);
   if (rc != 0) return fail(error, "mdb_env_create", rc);
-  /* A page is at worst half full, and a value over half a page takes whole pages of its own. */
+  /* A page is at least half full. A value larger than half a page gets its own pages. */
   uint64_t map_bytes = how->raw_bytes * 4 + how->records * 64;
   if (map_bytes < map_bytes_min) map_bytes = map_bytes_min;
   rc = mdb_env_set_mapsize(s->env, map_bytes);
   if (rc != 0) return fail(error, "mdb_env_set_mapsize", rc);
-  /* MDB_WRITEMAP is left out: it inserts 3 to 4 percent faster (sequential: 6.17M/s against 5.96M/s) and
-   * reads no faster, but without a sync at each commit it gives up what the other peers keep: that a
-   * crash loses the last transactions and nothing else, where the file system keeps writes in order. */
+  /* MDB_WRITEMAP is left out. It inserts 3 to 4 percent faster and reads no faster. But without a sync at
+   * each commit it gives up what the other peers keep, where the file system keeps writes in order: a
+   * crash loses the last transactions and nothing else. */
   unsigned flags = MDB_NOTLS;
   if (!(how->flags & BENCH_DURABLE)) flags |= MDB_NOSYNC | MDB_NOMETASYNC;
   rc = mdb_env_open(s->env, how->path, flags, 0644);
@@ -168,8 +168,8 @@ static int get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **
   return 1;
 }
 
-/* Goes to the first record of a range. MDB_SET_RANGE finds the first key at or after the one asked for:
- * on the way down that may be one too far. */
+/* Goes to the first record of a range. MDB_SET_RANGE finds the first key at or after the requested one.
+ * On the way down that may be one too far. */
 static int seek(MDB_cursor *cursor, const bench_range *range, MDB_val *k, MDB_val *v) {
   if (range->from == NULL) return mdb_cursor_get(cursor, k, v, range->down ? MDB_LAST : MDB_FIRST);
   *k = (MDB_val){range->from_bytes, (void *)range->from};

@@ -1,11 +1,11 @@
 /* MariaDB: a table of three columns, the key and the two halves of the value, in a server of its own.
  *
- * The server is started by src/peers/mariadb.rs; the path given here is its socket. Each writer and reader
- * has a connection. A transaction's rows are kept as text and sent at its commit by LOAD DATA LOCAL, the
- * server's fastest way in. With the index in place, a row replaces the one of its key. In bulk, the table
- * has no index until the first sync, reader or removal: then it is built in one go.
+ * src/peers/mariadb.rs starts the server. The path given here is its socket. Each writer and reader has a
+ * connection. A transaction's rows are kept as text and sent at its commit by LOAD DATA LOCAL, the fastest
+ * way into the server. With the index in place, a row replaces the one with its key. In bulk, the table has
+ * no index until the first sync, reader or removal. Then it is built at once.
  *
- * Keys are numbers in big-endian order, so that their order as numbers is that of their bytes. */
+ * Keys are read as big-endian numbers, so the numbers have the same order as the bytes. */
 
 #include "peer.h"
 
@@ -60,7 +60,7 @@ static int fail_statement(MYSQL_STMT *statement, const char *call, bench_error *
   return bench_fail(error, call, mysql_stmt_error(statement));
 }
 
-/* The server's, which src/peers/mariadb.rs asks the program. */
+/* The version is the server's: src/peers/mariadb.rs asks its program. */
 static const char *version(void) { return mysql_get_client_info(); }
 
 static uint64_t number(const uint8_t *key) {
@@ -144,7 +144,7 @@ static void *store_open(const bench_open *how, const char *engine, int transacti
   return NULL;
 }
 
-/* Builds the index, if it is still to be built. */
+/* Builds the index if it was not built before. */
 static int index_rows(store *s, bench_error *error) {
   int result = 0;
   pthread_mutex_lock(&s->indexing);
@@ -168,7 +168,7 @@ static int store_sync(void *raw, bench_error *error) {
   return result;
 }
 
-/* Ends the server too. */
+/* Ends the server as well. */
 static int store_close(void *raw, bench_error *error) {
   store *s = raw;
   int result = index_rows(s, error);
@@ -180,7 +180,7 @@ static int store_close(void *raw, bench_error *error) {
   return result;
 }
 
-/* What LOAD DATA LOCAL reads instead of a file. */
+/* The source that LOAD DATA LOCAL reads instead of a file. */
 static int rows_open(void **handle, const char *name, void *raw) {
   (void)name;
   writer *w = raw;
@@ -284,7 +284,7 @@ static int put(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *v
 static int remove_key(void *raw, const uint8_t *key, size_t key_bytes, bench_error *error) {
   writer *w = raw;
   if (key_bytes != KEY_BYTES) return bench_fail(error, "remove", "keys must have 8 bytes");
-  /* The index first: it waits for transactions that have changed the table, as this one may have then. */
+  /* The index comes first: building it waits for all transactions that have changed the table. */
   if (w->sent_unindexed) return bench_fail(error, "remove", "rows of this transaction are in the table without an index");
   if (index_rows(w->store, error) != 0 || send_rows(w, error) != 0) return -1;
   w->removed = number(key);
@@ -346,7 +346,7 @@ static int by_key(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* A statement with a place for each of so many keys. */
+/* A statement with one place for each key. */
 static int prepare_many(reader *r, size_t count, bench_error *error) {
   static const char start[] = "SELECT k, a, b FROM t WHERE k IN (?";
   char *sql = malloc(sizeof start + 2 * count);
@@ -381,7 +381,7 @@ static int prepare_many(reader *r, size_t count, bench_error *error) {
   return result;
 }
 
-/* Rows come in the order of the index, so each is looked for among the keys asked. */
+/* Rows come in index order, so each one is searched among the requested keys. */
 static void answer(const reader *r, bench_bytes *values) {
   const struct asked key = {r->found, 0};
   struct asked *at = bsearch(&key, r->asked, r->many_count, sizeof key, by_key);
@@ -411,7 +411,7 @@ static int get_many(void *raw, const bench_bytes *keys, size_t count, bench_byte
   return mysql_stmt_free_result(r->many) == 0 ? 0 : fail_statement(r->many, "mysql_stmt_free_result", error);
 }
 
-/* Rows as they come, not all kept first. */
+/* Rows are read as they come, and not all stored first. */
 static int visit(reader *r, const char *sql, bench_seen *seen, bench_error *error) {
   if (run(r->db, sql, error) != 0) return -1;
   MYSQL_RES *rows = mysql_use_result(r->db);

@@ -1,11 +1,11 @@
 /* The C ABI between the comparison program and the libraries it drives.
  *
  * Each library has one shim file, which exports one constant `bench_peer` per kind of database.
- * A store is opened by one process, and used by any number of threads; a writer or a reader
- * belongs to the thread that opened it.
+ * One process opens a store, and any number of threads use it. A writer or a reader belongs to the
+ * thread that opened it.
  *
  * Every call that can fail takes a `bench_error` and fills it with "<library call>: <message>".
- * Calls that return int answer 0 for success and -1 for failure, unless they say otherwise.
+ * Calls that return int return 0 for success and -1 for failure, unless they say otherwise.
  *
  * The Rust mirror of these declarations is src/peers/shim.rs. */
 #ifndef BENCH_PEER_H
@@ -32,8 +32,8 @@ typedef struct bench_error {
 } bench_error;
 
 typedef struct bench_open {
-  const char *path;      /* an existing directory of the store's own */
-  uint64_t budget_bytes; /* for caches, buffers and mappings together, where the library lets us say */
+  const char *path;      /* an existing directory that belongs to the store */
+  uint64_t budget_bytes; /* for caches, buffers and mappings together, where the library allows it */
   uint64_t records;      /* how many records there will be */
   uint64_t raw_bytes;    /* keys and values of all those records */
   uint32_t flags;        /* BENCH_* */
@@ -44,17 +44,17 @@ typedef struct bench_bytes {
   size_t count;
 } bench_bytes;
 
-/* What a scan or a range saw. */
+/* The result of a scan or a range. */
 typedef struct bench_seen {
   uint64_t records;
   uint64_t sum; /* of bench_record_sum */
 } bench_seen;
 
 typedef struct bench_range {
-  const uint8_t *from; /* begin with this key or the next one that way; NULL: with the first or last */
+  const uint8_t *from; /* first key, or the next one in that direction; NULL: the first or last */
   size_t from_bytes;
-  uint64_t limit; /* at most so many records */
-  int down;       /* to ever smaller keys */
+  uint64_t limit; /* at most this many records */
+  int down;       /* towards smaller keys */
 } bench_range;
 
 typedef struct bench_peer {
@@ -64,7 +64,7 @@ typedef struct bench_peer {
   const char *configuration;
 
   void *(*store_open)(const bench_open *how, bench_error *error); /* NULL: failed */
-  int (*store_sync)(void *store, bench_error *error);   /* all that is committed becomes durable */
+  int (*store_sync)(void *store, bench_error *error);   /* everything committed becomes durable */
   int (*store_settle)(void *store, bench_error *error); /* finish background work; may be NULL */
   int (*store_close)(void *store, bench_error *error);  /* frees the store, even when it fails */
 
@@ -72,21 +72,21 @@ typedef struct bench_peer {
   int (*begin)(void *writer, bench_error *error);
   int (*put)(void *writer, const uint8_t *key, size_t key_bytes, const uint8_t *value,
              size_t value_bytes, bench_error *error);
-  int (*remove)(void *writer, const uint8_t *key, size_t key_bytes, bench_error *error); /* or nothing */
+  int (*remove)(void *writer, const uint8_t *key, size_t key_bytes, bench_error *error); /* if present */
   int (*commit)(void *writer, bench_error *error);
   void (*writer_close)(void *writer); /* abandons what was not committed */
 
   void *(*reader_open)(void *store, bench_error *error); /* NULL: failed */
-  int (*refresh)(void *reader, bench_error *error);      /* see what is committed by now */
-  /* 1: found, and the value stays where it is until the next call on this reader; 0: absent. */
+  int (*refresh)(void *reader, bench_error *error);      /* see everything committed by now */
+  /* 1: found, and the value stays in place until the next call on this reader; 0: absent. */
   int (*get)(void *reader, const uint8_t *key, size_t key_bytes, const uint8_t **value,
              size_t *value_bytes, bench_error *error);
-  /* Many keys by one call to the library; NULL where it has none. A value is NULL if its key is absent,
-   * and stays where it is until the next call on this reader. */
+  /* Gets many keys by one call to the library. NULL if it has no such call. A value is NULL if its key is
+   * absent. It stays in place until the next call on this reader. */
   int (*get_many)(void *reader, const bench_bytes *keys, size_t count, bench_bytes *values,
                   bench_error *error);
   int (*scan)(void *reader, bench_seen *seen, bench_error *error);
-  /* Visits records in the order of their keys; NULL where there is no order. 1: cannot go that way. */
+  /* Visits records in key order. NULL if there is no order. 1: cannot go in that direction. */
   int (*range)(void *reader, const bench_range *range, bench_seen *seen, bench_error *error);
   void (*reader_close)(void *reader);
 } bench_peer;
@@ -115,21 +115,21 @@ static inline int bench_fail(bench_error *error, const char *call, const char *m
   return -1;
 }
 
-/* Zeroed room for a store, a writer or a reader; NULL: there was none, and the error says so. */
+/* Zeroed memory for a store, a writer or a reader. NULL: there was none, and the error says so. */
 static inline void *bench_new(size_t bytes, bench_error *error) {
   void *fresh = calloc(1, bytes);
   if (fresh == NULL) bench_fail(error, "calloc", "out of memory");
   return fresh;
 }
 
-/* For readers that see every commit without being told. */
+/* For readers that see every commit without a refresh. */
 static inline int bench_refresh_nothing(void *reader, bench_error *error) {
   (void)reader;
   (void)error;
   return 0;
 }
 
-/* What a record has on average. */
+/* The average bytes of a record. */
 static inline uint64_t bench_record_bytes(const bench_open *how) {
   return how->raw_bytes / (how->records == 0 ? 1 : how->records);
 }

@@ -52,8 +52,8 @@ const char *Version() {
   return version.c_str();
 }
 
-// Indexes and filters are kept by the open tables, which spares each get two lookups in the cache; what they
-// and the write buffers take is left of the budget, and the rest is the block cache.
+// Open tables keep their indexes and filters. This saves each get two lookups in the cache. Their memory and
+// that of the write buffers is subtracted from the budget. The rest is the block cache.
 rocksdb::Options OptionsFor(const bench_open *how) {
   const uint64_t buffer_bytes = std::min<uint64_t>(kWriteBufferBytes, how->budget_bytes / 8);
   const uint64_t blocks = how->raw_bytes / kBlockBytes;

@@ -1,8 +1,8 @@
 /* SQLite: one table of key and value, WITHOUT ROWID, so that it is a B-tree of its primary key.
  *
- * Each writer and reader has a connection of its own, since a connection belongs to one thread. With a
- * write-ahead log, synchronous=NORMAL syncs when the log is copied into the file, not at commits: after a
- * power cut the last transactions may be missing, whole. FULL syncs at every commit. */
+ * Each writer and reader has its own connection, because a connection belongs to one thread. With a
+ * write-ahead log, synchronous=NORMAL syncs when the log is copied into the file, and not at commits. So
+ * after a power cut the last transactions may be missing, each as a whole. FULL syncs at every commit. */
 
 #include "peer.h"
 
@@ -48,7 +48,7 @@ static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **statement, bench
   return rc == SQLITE_OK ? 0 : fail(db, sql, error);
 }
 
-/* A writer's cache and the readers' mapping have half the budget each. */
+/* A writer's cache and the readers' mapping get half the budget each. */
 static sqlite3 *connect(const store *s, int create, uint64_t cache_bytes, bench_error *error) {
   sqlite3 *db = NULL;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
@@ -74,7 +74,7 @@ static void *store_open(const bench_open *how, bench_error *error) {
   snprintf(s->path, sizeof s->path, "%s/data.sqlite", how->path);
   s->budget_bytes = how->budget_bytes;
   s->durable = (how->flags & BENCH_DURABLE) != 0;
-  /* A record of more than about a quarter of a page spills into pages of its own. */
+  /* A record larger than about a quarter of a page spills into its own pages. */
   const uint64_t record_bytes = bench_record_bytes(how);
   s->page_bytes = record_bytes < 900 ? 4096 : record_bytes < 3600 ? 16384 : 65536;
   const int create = (how->flags & BENCH_CREATE) != 0;
@@ -87,7 +87,7 @@ static void *store_open(const bench_open *how, bench_error *error) {
   return NULL;
 }
 
-/* Copies the log into the file; the log is synced first, then the file. */
+/* Copies the log into the file. The log is synced first, then the file. */
 static int store_sync(void *raw, bench_error *error) {
   store *s = raw;
   const int rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
@@ -123,7 +123,7 @@ static void *writer_open(void *raw, bench_error *error) {
   return NULL;
 }
 
-/* Runs a statement that gives no rows. */
+/* Runs a statement that returns no rows. */
 static int step(writer *w, int which, bench_error *error) {
   static const char *const names[WRITES] = {"REPLACE", "DELETE", "BEGIN", "COMMIT"};
   sqlite3_step(w->statements[which]);
@@ -156,7 +156,7 @@ static void reader_close(void *raw) {
   free(r);
 }
 
-/* One read transaction from here to the first refresh; after it, one for each statement. */
+/* One read transaction lasts until the first refresh. After it, each statement has its own. */
 static void *reader_open(void *raw, bench_error *error) {
   store *s = raw;
   reader *r = bench_new(sizeof *r, error);

@@ -1,6 +1,6 @@
 // Tkrzw: HashDBM (hash, one file) and TreeDBM (B+ tree kept in a HashDBM), on memory-mapped files.
 //
-// The library has no transactions: a batch is a loop of Set, and a durable commit is followed by
+// The library has no transactions. A batch is a loop of Set. A durable commit is followed by
 // Synchronize(true), which makes everything durable.
 
 #include "peer.h"
@@ -28,7 +28,7 @@ int Fail(const tkrzw::Status &status, const char *call, bench_error *error) {
 
 const char *Version() { return tkrzw::PACKAGE_VERSION; }
 
-// Four-byte offsets at 8-byte alignment reach 32 GiB; beyond that, five.
+// Four-byte offsets at 8-byte alignment reach 32 GiB. Beyond that, five bytes are needed.
 template <typename Parameters>
 void TuneFile(const bench_open *how, Parameters *p) {
   p->update_mode = tkrzw::HashDBM::UPDATE_IN_PLACE;
@@ -44,8 +44,8 @@ tkrzw::HashDBM::TuningParameters Tuned(const tkrzw::HashDBM *, const bench_open 
   return p;
 }
 
-// A cached page holds each record in an allocation of its own: twice the serialized size is a fair
-// estimate of what it takes.
+// A cached page holds each record in a separate allocation. Its memory is estimated as twice the
+// serialized size.
 tkrzw::TreeDBM::TuningParameters Tuned(const tkrzw::TreeDBM *, const bench_open *how) {
   constexpr int32_t kPageBytes = 8130;
   tkrzw::TreeDBM::TuningParameters p;
@@ -121,7 +121,7 @@ int Commit(void *raw, bench_error *error) {
 
 void WriterClose(void *) {}
 
-// Copies the value it visits into a buffer that lives from get to get.
+// Copies the visited value into a buffer that lives until the next get.
 class Copier : public tkrzw::DBM::RecordProcessor {
  public:
   std::string value;
@@ -185,10 +185,10 @@ tkrzw::Status Jump(tkrzw::DBM::Iterator *at, const bench_range *range) {
   return at->Jump(std::string_view(reinterpret_cast<const char *>(range->from), range->from_bytes));
 }
 
-// Going off the end, and processing a record there, are errors of their own: the end of the range.
+// Going past the end, and processing a record there, are errors: they mean the end of the range.
 //
-// In Tkrzw 1.0.25 a tree that was closed and opened again has lost the way backward: Last and Previous visit
-// the last page alone (109 of 3,000 records), and JumpLower ends there too. So nobody is sent that way.
+// In Tkrzw 1.0.25 a tree that was closed and opened again cannot be walked backward: Last and Previous visit
+// only the last page (109 of 3,000 records), and JumpLower ends there too. So there is no reverse scan.
 int Range(void *raw, const bench_range *range, bench_seen *seen, bench_error *error) {
   if (range->down) return 1;
   const auto at = static_cast<Reader<tkrzw::TreeDBM> *>(raw)->store->dbm.MakeIterator();

@@ -1,8 +1,8 @@
 /* Tokyo Cabinet: HDB (hash, one file) and BDB (B+ tree kept in an HDB).
  *
- * Transactions are the library's own: the old contents of what they change go to a log beside the file,
- * which is synced only with the option TSYNC. There is one transaction at a time in the whole database,
- * and readers see its changes before it commits. */
+ * Transactions are the library's own. They write the old contents of what they change to a log beside
+ * the file. The log is synced only with the option TSYNC. There is one transaction at a time in the whole
+ * database, and readers see its changes before it commits. */
 
 #include "peer.h"
 
@@ -14,7 +14,7 @@
 
 static const uint64_t large_bytes = UINT64_C(1) << 31; /* beyond, addresses take 64 bits */
 static const uint64_t page_bytes = 8192;
-/* What the library keeps with each record of a cached leaf: its header and the allocator's. */
+/* The library's overhead for each record of a cached leaf: its header and the allocator's. */
 static const uint64_t cached_record_bytes = 64;
 
 static const char *version(void) { return tcversion; }
@@ -37,7 +37,7 @@ static void *writer_open(void *raw, bench_error *error) {
   return w;
 }
 
-/* Both kinds have the same calls, each under names of its own. */
+/* Both kinds have the same calls under different names. */
 #define SHARED(kind, DB, call)                                                                              \
   static int kind##_fail(DB *db, const char *name, bench_error *error) {                                    \
     return bench_fail(error, name, call##errmsg(call##ecode(db)));                                          \
@@ -162,8 +162,8 @@ typedef struct tree_reader {
   void *value; /* the last one that was got */
 } tree_reader;
 
-/* Leaves of about 8 KiB; a cache of them by number, so that they take half the budget in memory, where
- * each record is an allocation of its own; a quarter is for the mapping of the file beneath. */
+/* Leaves have about 8 KiB. The cache counts leaves. They take half the budget in memory, where each record
+ * is a separate allocation. A quarter is for the mapping of the file beneath. */
 static bool tree_tune(TCBDB *db, const bench_open *how) {
   const uint64_t records = how->records == 0 ? 1 : how->records;
   const uint64_t record_bytes = how->raw_bytes / records + 1;
@@ -199,7 +199,7 @@ static void *tree_reader_open(void *raw, bench_error *error) {
   return r;
 }
 
-/* The call that does not copy gives a place that a writer beside may change. */
+/* The call that does not copy returns a place that a concurrent writer may change. */
 static int tree_get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **value,
                     size_t *value_bytes, bench_error *error) {
   tree_reader *r = raw;

@@ -108,17 +108,17 @@ pub enum Command {
     },
 }
 
-/// Seconds that a quick run may take in all; measurements that would begin later are left out.
+/// The seconds that a quick run may take in all. Measurements that would begin later are left out.
 pub const QUICK_S: f64 = 585.0;
-/// What a measurement takes apart from its phases: processes, closing, removing files, waiting for the
-/// disk. Measured over all peers.
+/// The time of a measurement besides its phases: processes, closing, removing files, waiting for the disk.
+/// Measured over all peers.
 const AROUND_S: f64 = 0.25;
-/// Within these the phases of a quick run are chosen.
+/// The limits between which the phases of a quick run are chosen.
 const PHASE_S: (f64, f64) = (0.05, 3.0);
-/// Most phases end long before they would be stopped, so they may be so much longer than their share.
+/// Most phases end long before they would be stopped. So each may be this much longer than its share.
 const PHASE_STRETCH: f64 = 1.3;
 
-/// What a peer needs in memory and in the system's cache, in most cases.
+/// The memory and system cache that a peer needs, in most cases.
 const WARM_BYTES: u64 = 2 << 30;
 
 impl Args {
@@ -127,12 +127,12 @@ impl Args {
         self.runs.unwrap_or(if self.quick { 1 } else { 3 }).max(1)
     }
 
-    /// Bytes of memory to be touched before each measurement.
+    /// Bytes of memory to touch before each measurement.
     pub fn warm(&self) -> u64 {
         self.warm.unwrap_or(if self.quick { 0 } else { WARM_BYTES })
     }
 
-    /// The cases, in the order in which to run them; `takes_part` tells how many measurements a case is.
+    /// The cases, in the order in which to run them. `takes_part` gives the number of measurements of a case.
     pub fn cases(&self, takes_part: impl Fn(&Case) -> usize) -> Vec<Case> {
         let chosen = match self.workloads.as_slice() {
             [] => Workload::value_variants(),

@@ -58,8 +58,8 @@ pub struct Case {
     pub seconds: f64,
     /// Threads, in the workloads that have several.
     pub threads: u64,
-    /// Operations a second in all, begun on time whether or not those before are done; without it, each
-    /// thread begins one when the one before is done.
+    /// Operations a second in all. Each begins on time, even if earlier ones are not done. Without a rate,
+    /// each thread begins one when the one before is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u64>,
     /// Memory for the peer.
@@ -132,10 +132,10 @@ impl Case {
         format!("{}: {}", self.workload.name(), self.detail())
     }
 
-    /// Whether a peer can take part, all of whose transactions and keys are what the case asks for.
+    /// Whether a peer can take part: its transactions and its keys must be what the case asks for.
     pub fn suits(&self, about: &About) -> bool {
         let numbers = self.workload == Workload::Lookup && self.value_bytes == 8;
-        // A helper process answers one call after the other, and a server outlives its client.
+        // A helper process answers one call after the other. A server outlives its client.
         let together =
             self.threads > 1 || self.rate_per_s.is_some() || matches!(self.workload, Workload::Mixed);
         let killed_with_us = self.workload != Workload::Recover || about.place != Place::Server;

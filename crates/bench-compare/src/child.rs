@@ -1,4 +1,4 @@
-//! One measurement, one process: this program runs itself again with a hidden command, and the child
+//! One measurement in one process. This program runs itself again with a hidden command, and the child
 //! answers with one line of JSON.
 
 use crate::failure::{Failure, Result};
@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 /// The hidden command.
 pub const COMMAND: &str = "__measure";
 
-/// How often a child is looked at while a limit is on its time.
+/// How often a child with a time limit is looked at.
 const POLL: Duration = Duration::from_millis(20);
 
-/// The longest to wait for processes that were killed.
+/// The longest wait for processes that were killed.
 const GROUP_END_MAX: Duration = Duration::from_secs(10);
-/// The longest that a job that is to be killed may take to its first commit.
+/// The longest time to the first commit, for a job that will be killed.
 const FIRST_COMMIT_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Serialize, Deserialize)]
@@ -29,9 +29,9 @@ enum Answer {
     Error(String),
 }
 
-/// The child's side: has the job given as JSON done, and prints the answer.
+/// The child's side: does the job given as JSON, and prints the answer.
 pub fn main(job: &str, run: fn(&Job) -> Result<Outcome>) -> ExitCode {
-    // A parent that is interrupted, or a child that is stopped, leaves no process behind.
+    // So no process is left behind when the parent is interrupted or a child is stopped.
     if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
         eprintln!("{COMMAND}: prctl: {error}");
     }
@@ -49,7 +49,7 @@ pub fn main(job: &str, run: fn(&Job) -> Result<Outcome>) -> ExitCode {
     code
 }
 
-/// Starts a child in a group of its own, with the helper processes that it will start.
+/// Starts a child in a process group of its own. The helper processes that it starts belong to it too.
 fn start(job: &Job) -> Result<Child> {
     use std::os::unix::process::CommandExt as _;
     let program = std::env::current_exe().map_err(Failure::io("finding this program"))?;
@@ -67,11 +67,11 @@ fn kill(child: &mut Child) -> Result<()> {
     let killed = id.map(|id| kill_process_group(id, Signal::KILL));
     match killed {
         Some(Ok(())) => {}
-        // A child that has ended by itself, or that is no group yet.
+        // The child has ended by itself, or is not yet a group.
         _ => child.kill().map_err(failed())?,
     }
     child.wait().map_err(failed())?;
-    // Its helpers are killed too, but end a little later, and hold their files until then.
+    // Its helpers are killed too, but they end a little later. Until then they hold their files.
     while let Some(id) = id
         && test_kill_process_group(id).is_ok()
         && began.elapsed() < GROUP_END_MAX
@@ -81,14 +81,14 @@ fn kill(child: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// Runs a job that prints how many records it has committed, at each commit, and kills it some time
-/// after the first; tells how many it had committed.
+/// Runs a job that prints the number of committed records at each commit. Kills it some time after the first
+/// commit. Returns how many records it had committed.
 pub fn run_and_kill(job: &Job, after: Duration) -> Result<u64> {
     let mut child = start(job)?;
     let stdout =
         child.stdout.take().ok_or_else(|| Failure::Usage("a measurement without output".to_owned()))?;
     let (sender, lines) = mpsc::channel();
-    // Ends when the child does, with the last line that it wrote.
+    // This thread ends when the child does, after the child's last line.
     let reading = std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(std::result::Result::ok) {
             if sender.send(line).is_err() {
@@ -114,13 +114,13 @@ pub fn run_and_kill(job: &Job, after: Duration) -> Result<u64> {
     }
 }
 
-/// The parent's side: runs the job in a child, for no longer than the limit.
+/// The parent's side: runs the job in a child, at most for the given limit.
 pub fn run(job: &Job, limit: Option<Duration>) -> Result<Outcome> {
     let mut child = start(job)?;
     if let Some(limit) = limit {
         wait_at_most(&mut child, limit, &job.peer)?;
     }
-    // The answer is one line, far smaller than what a pipe holds, so waiting first does not block it.
+    // The answer is one line and far smaller than a pipe's buffer. So waiting first does not block the child.
     let output = child.wait_with_output().map_err(Failure::io("waiting for a measurement"))?;
     match serde_json::from_slice(&output.stdout) {
         Ok(Answer::Outcome(outcome)) => Ok(outcome),

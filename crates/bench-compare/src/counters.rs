@@ -1,13 +1,13 @@
-//! What the kernel counts of the processes that run a peer: bytes and calls written, and memory.
+//! What the kernel counts for the processes that run a peer: bytes and calls written, and memory.
 //!
-//! That is this process, unless the peer runs in a helper or a server: then it is those that were started
-//! for it, also when they have ended since.
+//! Usually that is this process. If the peer runs in a helper or a server, it is the processes started for
+//! it, including those that have ended.
 
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// The processes that run a peer instead of this one, and what was counted of those that have ended.
+/// The processes that run a peer instead of this one, with the counts of those that have ended.
 #[derive(Debug)]
 struct Outside {
     used: bool,
@@ -23,7 +23,7 @@ fn outside<T>(with: impl FnOnce(&mut Outside) -> T) -> T {
     with(&mut OUTSIDE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// From now on, what a process does counts, and what this one does counts no more.
+/// From now on the process `pid` counts, and this process no longer does.
 pub fn process_started(pid: u32) {
     outside(|outside| {
         outside.used = true;
@@ -31,14 +31,14 @@ pub fn process_started(pid: u32) {
     });
 }
 
-/// Looks at the memory of a process that goes on: once it has ended by itself, there is nothing to see.
+/// Notes the memory of a process that goes on. Once it has ended by itself, there is nothing to see.
 pub fn process_peaks(pid: u32) {
     outside(|outside| {
         outside.ended_peak_bytes = outside.ended_peak_bytes.max(status(&pid.to_string(), "VmHWM:"));
     });
 }
 
-/// Keeps what was counted of a process that is about to end, or has ended and is not waited for yet.
+/// Keeps the counts of a process that is about to end, or that has ended and was not waited for yet.
 pub fn process_ends(pid: u32) {
     outside(|outside| {
         outside.live.retain(|live| *live != pid);
@@ -107,7 +107,7 @@ impl Io {
         }
     }
 
-    /// What was counted since an earlier reading.
+    /// The counts since an earlier reading.
     pub fn since(self, before: Self) -> Self {
         Self {
             call_bytes: self.call_bytes.saturating_sub(before.call_bytes),
@@ -141,7 +141,7 @@ pub fn peak_rss_bytes() -> u64 {
     })
 }
 
-/// The memory resident now that is not a file's.
+/// The memory resident now, without files.
 pub fn anonymous_rss_bytes() -> u64 {
     outside(|outside| {
         if !outside.used {
@@ -163,8 +163,8 @@ fn field(text: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Bytes of all files below a directory: of each, what is allocated or its length, whichever is less,
-/// so that neither a hole nor a preallocation counts.
+/// The bytes of all files below a directory. Each file counts with its length or its allocated size,
+/// whichever is less. So neither holes nor preallocations count.
 pub fn directory_bytes(dir: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt as _;
     let Ok(entries) = fs::read_dir(dir) else {

@@ -5,7 +5,7 @@ use std::io;
 /// The result of everything that can fail here.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// A failure, told in one line.
+/// A failure, described in one line.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A peer's call failed.
@@ -16,7 +16,7 @@ pub enum Failure {
         /// The call and the library's message.
         message: String,
     },
-    /// A peer gave something else than what was put.
+    /// A peer returned something other than what was put.
     #[error("{peer} returned a wrong value for record {index}: expected {expected}, got {got}")]
     WrongValue {
         /// Which peer.
@@ -36,7 +36,7 @@ pub enum Failure {
         /// The index of the key.
         index: u64,
     },
-    /// A scan saw other records than were put.
+    /// A scan saw other records than those put.
     #[error("{peer}: a scan saw {got_records} records (sum {got_sum:#x}), not {records} ({sum:#x})")]
     WrongScan {
         /// Which peer.
@@ -76,7 +76,7 @@ impl Failure {
     }
 }
 
-/// The start of some bytes in hexadecimal, with their number.
+/// The first bytes in hexadecimal, and the number of all bytes.
 pub fn abbreviated(bytes: Option<&[u8]>) -> String {
     const SHOWN: usize = 12;
     match bytes {

@@ -1,4 +1,4 @@
-//! What one process is asked to measure, and what it answers.
+//! What a process is asked to measure, and what it answers.
 
 use crate::case::Case;
 use crate::measure::Measured;
@@ -32,7 +32,7 @@ pub struct Job {
     pub part: Part,
 }
 
-/// What is known of the peer that ran.
+/// What is known about the peer that ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The library's version.

@@ -1,15 +1,15 @@
 //! Azekura against its peers.
 //!
-//! `bench-compare [workload…]` runs each workload over each peer: every measurement in a process of
-//! its own (so that memory and the kernel's counters are that peer's alone), the peers interleaved
-//! over the repetitions, every value verified byte for byte. It prints a table for each case, with
-//! the median, the range and Azekura's ratio to the best peer, and below it each figure that Azekura
-//! must reach. `bench-compare page` makes a page with plots of what was measured before.
+//! `bench-compare [workload…]` runs each workload over each peer. Every measurement has a process of its own,
+//! so memory and the kernel's counters are that peer's alone. The peers are interleaved over the repetitions.
+//! Every value is verified byte for byte. For each case it prints a table with the median, the range and
+//! Azekura's ratio to the best peer. Below it stands each figure that Azekura must reach. `bench-compare
+//! page` makes a page with plots from earlier measurements.
 //!
-//! In reading order: `records` makes keys and values, `peers` drives the stores, `measure` has what is
-//! measured, `case` and `job` say what to measure, `child` does so in a process of its own, `workloads` in
-//! this one, `warm` wakes its memory, `presets` has the sizes, `runner` interleaves the measurements,
-//! `results` keeps them, `report` prints them and draws the page.
+//! In reading order: `records` makes keys and values. `peers` drives the stores. `measure` has what is
+//! measured. `case` and `job` say what to measure. `child` does so in a process of its own, `workloads` in
+//! this one. `warm` wakes its memory. `presets` has the sizes. `runner` interleaves the measurements.
+//! `results` keeps them. `report` prints them and draws the page.
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs everything that is asked for; `false` if a measurement failed.
+/// Runs everything that is asked for. Returns `false` if a measurement failed.
 fn compare(args: &Args) -> Result<bool> {
     let (peers, missing) = runner::candidates(&args.peers)?;
     for line in &missing {
@@ -108,7 +108,7 @@ fn compare(args: &Args) -> Result<bool> {
     Ok(sound)
 }
 
-/// Makes a page of files.
+/// Makes a page from files.
 fn page_of(json: &[PathBuf], html: Option<&Path>, markdown: Option<&Path>) -> Result<()> {
     let mut results = Results::default();
     for path in json {
@@ -131,7 +131,7 @@ fn list() {
     println!("{}", peers::listing::render());
 }
 
-/// The directory for databases; removed at the end if this program made it.
+/// The directory for databases. It is removed at the end if this program made it.
 struct WorkDir {
     path: PathBuf,
     remove: bool,

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers for people to read.
 
 /// A number with its digits in groups of three.
 pub fn grouped(number: u64) -> String {

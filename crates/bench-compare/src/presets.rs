@@ -1,12 +1,12 @@
-//! The cases of each workload: its sizes unless others are asked for.
+//! The cases of each workload, with its own sizes unless others are asked for.
 //!
-//! The sizes of a full run are those of the published comparisons as far as one machine runs them in
-//! a night; the largest are for the asking: `sequential --records 100M`, `lookup --records 1700M`,
-//! `huge --records 40M`.
+//! The sizes of a full run are those of the published comparisons, as far as one machine can run them in a
+//! night. The largest must be asked for: `sequential --records 100M`, `lookup --records 1700M`, `huge
+//! --records 40M`.
 
 use crate::case::{Case, Workload};
 
-/// What replaces a preset's choices.
+/// What replaces the choices of a preset.
 #[derive(Debug, Clone, Default)]
 pub struct Choices {
     /// Smaller sizes.
@@ -15,13 +15,13 @@ pub struct Choices {
     pub records: Option<u64>,
     /// Transactions over which `sequential` spreads its records.
     pub transactions: u64,
-    /// Records a transaction.
+    /// Records per transaction.
     pub batch: Vec<u64>,
     /// Bytes of a value.
     pub value_size: Vec<usize>,
     /// Random gets of each kind.
     pub gets: u64,
-    /// How long what runs for a time runs.
+    /// Seconds, for workloads that run for a time.
     pub seconds: Option<f64>,
     /// Threads of the workloads that have several.
     pub threads: Vec<u64>,
@@ -35,7 +35,7 @@ pub struct Choices {
     pub settle: bool,
 }
 
-/// Bytes of a value with the number of records of that size.
+/// Bytes of a value, with the number of records of that size.
 type Sizes = &'static [(usize, u64)];
 
 /// A workload's own choices.
@@ -50,7 +50,7 @@ const M: u64 = 1_000_000;
 
 fn preset(workload: Workload, quick: bool) -> Preset {
     let (full, small, batch): (Sizes, Sizes, u64) = match workload {
-        // Beyond 256 bytes fewer records, so that no file is much larger than a gigabyte.
+        // Above 256 bytes there are fewer records, so that no file is much larger than a gigabyte.
         Workload::Sequential => (
             &[
                 (4, M),
@@ -119,7 +119,7 @@ pub fn cases(workload: Workload, choices: &Choices) -> Vec<Case> {
             }
         }
     }
-    // Sizes that differ in nothing but the records are one case when the records are given.
+    // Sizes that differ only in the number of records become one case when that number is given.
     let mut distinct: Vec<Case> = Vec::new();
     for case in cases {
         if !distinct.contains(&case) {
@@ -149,7 +149,7 @@ fn batches(workload: Workload, preset: &Preset, choices: &Choices, records: u64)
     }
 }
 
-/// Threads, and the rate at which operations are due.
+/// The threads, and the rate at which operations are due.
 fn threads(workload: Workload, choices: &Choices) -> Vec<(u64, Option<u64>)> {
     let chosen = |own: &[u64]| -> Vec<u64> {
         let chosen = if choices.threads.is_empty() { own } else { &choices.threads };
@@ -167,7 +167,7 @@ fn threads(workload: Workload, choices: &Choices) -> Vec<(u64, Option<u64>)> {
     }
 }
 
-/// How long the phases of a case last at most in all, were each as long as the given time.
+/// How long the phases of a case take at most in all, if each takes the given time.
 pub fn phases_s(case: &Case, phase_s: f64) -> f64 {
     match case.workload {
         Workload::Sequential | Workload::Open => 2.0 * phase_s,

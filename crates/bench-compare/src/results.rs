@@ -1,8 +1,8 @@
-//! What came of measurements: kept in memory while they run, and in a file of JSON lines.
+//! The results of measurements, kept in memory during a run and in a file of JSON lines.
 //!
-//! The first line of a run describes the machine and the command, each line after it is one
-//! measurement. A file may hold several runs: what a later run measured again replaces what an
-//! earlier one had, so a comparison can be made piece by piece.
+//! The first line of a run describes the machine and the command. Each line after it is one measurement. A
+//! file may hold several runs: a measurement of a later run replaces the same one of an earlier run. So a
+//! comparison can be made piece by piece.
 
 use crate::case::Case;
 use crate::failure::{Failure, Result};
@@ -23,14 +23,14 @@ pub struct Entrant {
     pub ours: bool,
     /// A plain file, shown for comparison.
     pub reference: bool,
-    /// What sets it apart, or nothing.
+    /// What makes it different, or empty.
     pub caveat: String,
 }
 
-/// What came of one entrant under one case.
+/// The results of one entrant in one case.
 #[derive(Debug)]
 pub struct Row {
-    /// Who.
+    /// The entrant.
     pub entrant: Entrant,
     /// One for each repetition that succeeded.
     pub outcomes: Vec<Outcome>,
@@ -38,7 +38,7 @@ pub struct Row {
     pub failure: Option<String>,
 }
 
-/// What came of one case.
+/// The results of one case.
 #[derive(Debug)]
 pub struct CaseResult {
     /// The case.
@@ -54,7 +54,7 @@ pub struct Session {
     pub time_s: u64,
     /// The processor's name, where the system tells.
     pub cpu: Option<String>,
-    /// Threads that run at once.
+    /// Hardware threads.
     pub cores: u64,
     /// Memory of the machine.
     pub memory_bytes: Option<u64>,
@@ -62,11 +62,11 @@ pub struct Session {
     pub kernel: String,
     /// The kind of file system that the databases were on.
     pub file_system: String,
-    /// The command, as one would type it.
+    /// The command as one would type it.
     pub command: String,
     /// Repetitions of each measurement.
     pub runs: u32,
-    /// A line for each peer that was not there, which says how to get it.
+    /// A line for each missing peer, which says how to get it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }
@@ -74,11 +74,11 @@ pub struct Session {
 /// One measurement, or its failure.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Measurement {
-    /// Whose.
+    /// The entrant that was measured.
     pub entrant: Entrant,
     /// Which repetition.
     pub run: u32,
-    /// Under which case.
+    /// The case.
     pub case: Case,
     /// What was measured.
     #[serde(flatten)]
@@ -95,14 +95,14 @@ enum Line {
     Measurement(Box<Measurement>),
 }
 
-/// Everything that is known.
+/// All known results.
 #[derive(Debug, Default)]
 pub struct Results {
     /// The runs, in order.
     pub sessions: Vec<Session>,
     /// The cases, in the order in which they were first measured.
     pub cases: Vec<CaseResult>,
-    /// The session of the row at the same place of `cases`.
+    /// For each row of `cases`, its session.
     row_sessions: Vec<Vec<usize>>,
 }
 
@@ -112,7 +112,7 @@ impl Results {
         self.sessions.push(session);
     }
 
-    /// Adds a measurement of the run that was begun last.
+    /// Adds a measurement of the run that began last.
     pub fn add(&mut self, measurement: Measurement) {
         let Measurement { entrant, case, outcome, error, .. } = measurement;
         let at = self.cases.iter().position(|result| result.case == case).unwrap_or_else(|| {
@@ -137,7 +137,7 @@ impl Results {
         }
     }
 
-    /// Whether an entrant has already failed under a case in this run.
+    /// Whether an entrant has already failed in a case in this run.
     pub fn has_failed(&self, case: &Case, entrant: &str) -> bool {
         let Some(at) = self.cases.iter().position(|result| result.case == *case) else { return false };
         let Some(place) = self.cases[at].rows.iter().position(|row| row.entrant.name == entrant) else {
@@ -151,7 +151,7 @@ impl Results {
         self.cases.iter().find(|result| result.case == *case)
     }
 
-    /// Adds what lines tell, as if it had been measured after all that is known.
+    /// Adds the content of lines, as if it were measured after everything so far.
     pub fn append(&mut self, text: &str) -> Result<()> {
         for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
             let parsed = serde_json::from_str(line)
@@ -164,7 +164,7 @@ impl Results {
         Ok(())
     }
 
-    /// Adds what a file of lines has.
+    /// Adds the content of a file of lines.
     pub fn read(&mut self, path: &Path) -> Result<()> {
         let text = fs::read_to_string(path).map_err(Failure::io(format!("reading {}", path.display())))?;
         self.append(&text).map_err(|failure| Failure::Usage(format!("{}: {failure}", path.display())))

@@ -1,8 +1,8 @@
-//! Runs every peer under a case, each measurement in a child process, peers interleaved over the
-//! repetitions so that a slow spell of the machine falls on all of them.
+//! Runs every peer in a case, each measurement in a child process. Peers are interleaved over the
+//! repetitions, so that a slow spell of the machine affects all of them.
 //!
-//! A measurement that fails is told in its row, whatever the reason, and takes nothing from the others:
-//! each result goes to the JSON file as soon as it is there.
+//! A failed measurement is reported in its row, whatever the reason, and does not affect the others. Each
+//! result goes to the JSON file as soon as it exists.
 
 use crate::case::{Case, Workload};
 use crate::child;
@@ -17,7 +17,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A peer that is there.
+/// An available peer.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     about: About,
@@ -54,7 +54,7 @@ impl From<&About> for Candidate {
     }
 }
 
-/// The peers that are asked for and there, and a line for each that is not there.
+/// The peers that are asked for and available, and a line for each missing one.
 pub fn candidates(asked: &[String]) -> Result<(Vec<Candidate>, Vec<String>)> {
     let all = peers::all();
     for name in asked {
@@ -80,7 +80,7 @@ pub fn candidates(asked: &[String]) -> Result<(Vec<Candidate>, Vec<String>)> {
     Ok((here, missing))
 }
 
-/// The entrants of a case: the peers that suit it, and for the durable workload the references.
+/// The entrants of a case: the peers that suit it, and the references if the workload is durable.
 pub fn entrants_of(case: &Case, peers: &[Candidate], asked: &[String]) -> Vec<Entrant> {
     let suited = peers.iter().filter(|peer| case.suits(&peer.about));
     let mut entrants: Vec<Entrant> = suited.map(|peer| peer.entrant.clone()).collect();
@@ -108,16 +108,16 @@ pub struct Runner {
     pub end: Option<Instant>,
     /// Where databases are made and removed.
     pub dir: PathBuf,
-    /// Takes every measurement, if there is a file for them.
+    /// The file that takes every measurement, if there is one.
     pub lines: Option<Lines>,
-    /// Bytes of memory to be touched before each measurement.
+    /// Bytes of memory to touch before each measurement.
     pub warm: u64,
-    /// The bar, over all measurements; hidden where there is no terminal.
+    /// The bar over all measurements. It is hidden where there is no terminal.
     bar: ProgressBar,
 }
 
 impl Runner {
-    /// A runner of so many repetitions.
+    /// A runner that makes `runs` repetitions.
     pub fn new(runs: u32, limit: Duration, end: Option<Instant>, dir: PathBuf, lines: Option<Lines>) -> Self {
         let style =
             ProgressStyle::with_template("{bar:24} {pos}/{len} [{elapsed_precise}, {eta} left] {msg}")
@@ -126,7 +126,7 @@ impl Runner {
         Self { runs, limit, end, dir, lines, warm: 0, bar }
     }
 
-    /// Announces so many measurements, for the bar.
+    /// Tells the bar about this many measurements.
     pub fn expect(&self, measurements: usize) {
         self.bar.set_length(crate::records::to_u64(measurements) * u64::from(self.runs));
         self.bar.enable_steady_tick(Duration::from_millis(200));
@@ -137,12 +137,12 @@ impl Runner {
         self.bar.suspend(print)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// Runs a case; each measurement is added to the results as it comes.
+    /// Runs a case. Each measurement is added to the results as soon as it is done.
     pub fn run(&mut self, case: &Case, mut entrants: Vec<Entrant>, results: &mut Results) {
         for run in 0..self.runs {
             // Every other repetition goes the other way, so that no peer always follows the same one.
@@ -198,7 +198,7 @@ fn clear(dir: &Path) -> Result<()> {
     }
 }
 
-/// Waits until what the last measurement left to the disk is done, so that the next does not pay.
+/// Waits until the disk has finished the work of the last measurement, so that the next does not pay for it.
 fn settle_disk(dir: &Path) -> Result<()> {
     let doing = || Failure::io(format!("syncing the file system of {}", dir.display()));
     let handle = File::open(dir).map_err(doing())?;

@@ -1,12 +1,13 @@
-//! Memory that nobody has used for some seconds may belong to the host of a virtual machine, which gives it
-//! back at a fraction of a gigabyte a second. Whoever is measured first would pay for those who follow.
+//! Memory that nobody has used for some seconds may belong to the host of a virtual machine. The host gives
+//! it back at a fraction of a gigabyte a second. The first peer that is measured would pay for those that
+//! follow.
 
 use crate::failure::{Failure, Result};
 
 /// The system's page, or a part of it.
 const PAGE_BYTES: usize = 4096;
 
-/// Touches so many bytes of memory and gives them back, so that the next measurement finds them at once.
+/// Touches this many bytes of memory and gives them back, so that the next measurement finds them at once.
 pub fn touch(bytes: u64) -> Result<()> {
     let refused = || Failure::Usage(format!("there are no {bytes} bytes of memory to be touched (--warm)"));
     let bytes = usize::try_from(bytes).map_err(|_| refused())?;
@@ -17,7 +18,7 @@ pub fn touch(bytes: u64) -> Result<()> {
             first.write(1);
         }
     }
-    // Otherwise the compiler may find that nobody wanted it.
+    // Otherwise the compiler may find that nobody needs it.
     std::hint::black_box(memory.spare_capacity_mut());
     Ok(())
 }

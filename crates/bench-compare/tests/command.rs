@@ -1,5 +1,5 @@
-//! The command as users type it: every workload over Azekura with tiny sizes, results as they come in a
-//! file, and a page and a summary made of that file again.
+//! The command as users type it: every workload over Azekura with tiny sizes, results written to a file as
+//! they come, and a page and a summary made again from that file.
 
 use std::fs;
 use std::path::{Path, PathBuf};

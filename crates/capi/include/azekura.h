@@ -48,8 +48,8 @@
 #include <stdint.h>
 
 /**
- * What a call returns. Positive numbers are errors of the engine and never change their meaning; negative
- * ones are of this interface. The set may grow.
+ * What a call returns. Positive numbers are errors of the engine and never change their meaning. Negative
+ * numbers are of this interface. There may be more in later versions.
  */
 enum azk_status
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -57,27 +57,27 @@ enum azk_status
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * Done.
+   * The call succeeded.
    */
   AZK_OK = 0,
   /**
-   * The key is not there, or the cursor is at its end. No error: it leaves no message.
+   * The key is absent, or the cursor is at its end. This is no error and leaves no message.
    */
   AZK_NOT_FOUND = -1,
   /**
-   * The value does not fit into the buffer; its length was given. No error: it leaves no message.
+   * The value does not fit into the buffer. Its length was given. This is no error and leaves no message.
    */
   AZK_BUFFER_TOO_SMALL = -2,
   /**
-   * The callback has ended the walk. No error: it leaves no message.
+   * The callback has ended the walk. This is no error and leaves no message.
    */
   AZK_STOPPED = -3,
   /**
-   * A handle that is NULL, was freed or closed, is of another type, or is none at all.
+   * The handle is NULL, was freed or closed, is of another type, or is no handle.
    */
   AZK_BAD_HANDLE = -4,
   /**
-   * The handle is in use by a call under way, in another thread or around this callback.
+   * The handle is in use by another call, in another thread or around this callback.
    */
   AZK_BUSY = -5,
   /**
@@ -85,12 +85,11 @@ enum azk_status
    */
   AZK_NO_MEMORY = -6,
   /**
-   * A defect of the library. The handles of the call should be freed; the file is as after a crash at
-   * worst.
+   * A defect of the library. Free the handles of the call. At worst the file is as after a crash.
    */
   AZK_PANIC = -7,
   /**
-   * An error of the engine that this header has no number for; the message says which.
+   * An error of the engine for which this header has no number. The message says which.
    */
   AZK_OTHER = -8,
   /**
@@ -102,7 +101,7 @@ enum azk_status
    */
   AZK_NEWER_VERSION = 2,
   /**
-   * Another process, or another handle of this one, has the file open.
+   * Another handle, of this or another process, has the file open.
    */
   AZK_LOCKED = 3,
   /**
@@ -114,15 +113,15 @@ enum azk_status
    */
   AZK_TOO_LARGE = 5,
   /**
-   * Another transaction has changed what this one used. Nothing was changed; run it again.
+   * Another transaction has changed what this one used. Nothing was changed; run the transaction again.
    */
   AZK_CONFLICT = 6,
   /**
-   * A write was asked of a database that is open read-only.
+   * The database is open read-only.
    */
   AZK_READ_ONLY = 7,
   /**
-   * The disk is full. Nothing acknowledged is lost; ask again when there is room.
+   * The disk is full. Nothing acknowledged is lost. Try again when there is room.
    */
   AZK_NO_SPACE = 8,
   /**
@@ -130,8 +129,8 @@ enum azk_status
    */
   AZK_IO = 9,
   /**
-   * An earlier write or sync failed, so nothing later can be acknowledged. Close and open the database
-   * again.
+   * An earlier write or sync failed, so the handle can acknowledge nothing more. Close the database and
+   * open it again.
    */
   AZK_POISONED = 10,
   /**
@@ -151,7 +150,7 @@ enum azk_status
    */
   AZK_INVALID = 14,
   /**
-   * The file cannot be opened, locked or made, is not there, or is there and was to be new.
+   * The file cannot be opened, locked or made; it does not exist; or it exists and was to be new.
    */
   AZK_OPEN = 15,
   /**
@@ -167,7 +166,7 @@ enum azk_status
    */
   AZK_TRUNCATED = 18,
   /**
-   * The disk is full, and closing would lose commits. The handle is open as before.
+   * The disk is full, and closing would lose commits. The handle stays open.
    */
   AZK_NOT_DURABLE = 19,
 };
@@ -188,11 +187,11 @@ enum azk_kind
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * In the byte order of the keys: ranges, prefixes, and cursors from any key.
+   * In the byte order of the keys: allows ranges, prefixes, and cursors from any key.
    */
   AZK_ORDERED = 1,
   /**
-   * In the order of the keys' hashes: the fastest gets; iteration in no useful order.
+   * In the order of the keys' hashes: the fastest gets, but iteration in no useful order.
    */
   AZK_HASH = 2,
 };
@@ -221,8 +220,8 @@ enum azk_durability
    */
   AZK_DURABILITY_SYNC = 1,
   /**
-   * Within the eventual delay, or when azk_db_sync returns. A crash never tears such a commit and never
-   * keeps a later one without an earlier one.
+   * Within the eventual delay, or when azk_db_sync returns. A crash never tears such a commit, and never
+   * keeps a later commit without an earlier one.
    */
   AZK_DURABILITY_EVENTUAL = 2,
 };
@@ -235,7 +234,7 @@ typedef int32_t azk_durability;
 #endif // __cplusplus
 
 /**
- * What a transaction that reads and writes is protected from. One that has written nothing never conflicts.
+ * What a transaction that reads and writes is protected from. A transaction without writes never conflicts.
  */
 enum azk_isolation
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -243,13 +242,14 @@ enum azk_isolation
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * As if transactions had run one after the other: the commit fails if anything that this one has read
-   * was changed since. Its snapshot begins with its first read; one that only writes never conflicts.
+   * As if transactions ran one after the other: the commit fails if anything that the transaction has read
+   * was changed since. Its snapshot begins with its first read. A transaction that only writes never
+   * conflicts.
    */
   AZK_SERIALIZABLE = 0,
   /**
-   * The commit fails only if a key that this one has written was changed since it began, when its snapshot
-   * begins.
+   * The commit fails only if a key that the transaction has written was changed since it began. Its
+   * snapshot begins with the transaction.
    */
   AZK_SNAPSHOT = 1,
 };
@@ -262,7 +262,7 @@ typedef int32_t azk_isolation;
 #endif // __cplusplus
 
 /**
- * A moving place in a table as of one snapshot.
+ * A moving place in a table, as one snapshot has it.
  */
 typedef struct azk_cursor azk_cursor;
 
@@ -272,7 +272,7 @@ typedef struct azk_cursor azk_cursor;
 typedef struct azk_db azk_db;
 
 /**
- * Options of opening.
+ * Options for opening a database.
  */
 typedef struct azk_options azk_options;
 
@@ -292,7 +292,7 @@ typedef struct azk_table azk_table;
 typedef struct azk_write azk_write;
 
 /**
- * A table in a list.
+ * One table of a list.
  */
 typedef struct {
   /**
@@ -310,21 +310,21 @@ typedef struct {
 } azk_table_info;
 
 /**
- * Bytes that stand somewhere else. `data` may be NULL if `len` is 0.
+ * Bytes that are somewhere else. `data` may be NULL if `len` is 0.
  */
 typedef struct {
   /**
-   * The first of them.
+   * The first byte.
    */
   const void *data;
   /**
-   * How many there are.
+   * How many bytes there are.
    */
   size_t len;
 } azk_bytes;
 
 /**
- * Is called with each record. The bytes stay until it returns. 0 goes on, any other number ends the walk.
+ * Called with each record. The bytes stay until it returns. 0 goes on; any other number ends the walk.
  */
 typedef int32_t (*azk_scan_fn)(void *user_data,
                                const void *key,
@@ -333,7 +333,8 @@ typedef int32_t (*azk_scan_fn)(void *user_data,
                                size_t value_len);
 
 /**
- * Is called now and then with how far a long operation has come, in bytes; `total` may grow.
+ * Called now and then during a long operation, with how many bytes are done and how many there are. `total`
+ * may grow.
  */
 typedef void (*azk_progress_fn)(void *user_data,
                                 uint64_t done,
@@ -344,11 +345,11 @@ typedef void (*azk_progress_fn)(void *user_data,
  */
 typedef struct {
   /**
-   * The size of this structure, as the caller knows it: later versions may have more fields.
+   * The size of this structure, as the caller knows it. Later versions may have more fields.
    */
   size_t size;
   /**
-   * Tables checked.
+   * Tables that were checked.
    */
   uint64_t tables;
   /**
@@ -360,15 +361,15 @@ typedef struct {
    */
   uint64_t deletes;
   /**
-   * Older versions of records that are still there.
+   * Older versions of records that are still in the file.
    */
   uint64_t hidden;
   /**
-   * Pages read.
+   * Pages that were read.
    */
   uint64_t pages;
   /**
-   * Large values read.
+   * Large values that were read.
    */
   uint64_t values;
   /**
@@ -376,7 +377,7 @@ typedef struct {
    */
   uint64_t log_commits;
   /**
-   * Records of those commits, deletes included.
+   * Records of these commits, with deletes.
    */
   uint64_t log_records;
   /**
@@ -402,12 +403,12 @@ typedef struct {
 } azk_check_report;
 
 /**
- * What the engine counts. Set `size` to sizeof(azk_stats) before the call. Sizes are in bytes; counts are
- * since the opening.
+ * What the engine counts. Set `size` to sizeof(azk_stats) before the call. Sizes are in bytes. Counts begin
+ * at the opening.
  */
 typedef struct {
   /**
-   * The size of this structure, as the caller knows it: later versions may have more fields.
+   * The size of this structure, as the caller knows it. Later versions may have more fields.
    */
   size_t size;
   /**
@@ -415,11 +416,11 @@ typedef struct {
    */
   uint64_t file_bytes;
   /**
-   * Bytes of the file in use.
+   * Bytes of the file that are in use.
    */
   uint64_t live_bytes;
   /**
-   * Bytes of the file in holes, to be used again.
+   * Bytes of the file in holes, which are used again.
    */
   uint64_t free_bytes;
   /**
@@ -427,35 +428,35 @@ typedef struct {
    */
   uint64_t memtable_bytes;
   /**
-   * Memory of the tables themselves, the records of small ones included.
+   * Memory of the tables themselves, with the records of small ones.
    */
   uint64_t table_bytes;
   /**
-   * Log waiting in memory, and in the file.
+   * Bytes of the log, in memory and in the file.
    */
   uint64_t log_bytes;
   /**
-   * Commits that opening has found in the file's log.
+   * Commits that opening found in the file's log.
    */
   uint64_t log_commits;
   /**
-   * The records in them, deletes included.
+   * Records of these commits, with deletes.
    */
   uint64_t log_records;
   /**
-   * Large values in the file.
+   * Bytes of large values in the file.
    */
   uint64_t value_bytes;
   /**
-   * Partitions of sorted runs, of all tables.
+   * Partitions of sorted runs, in all tables.
    */
   uint64_t runs;
   /**
-   * What is kept in memory of the file's pages.
+   * Memory that is kept for the file's pages.
    */
   uint64_t cache_bytes;
   /**
-   * Pages that had to be read from the file and checked.
+   * Pages that were read from the file and checked.
    */
   uint64_t cache_misses;
   /**
@@ -487,19 +488,19 @@ typedef struct {
    */
   uint64_t commits;
   /**
-   * Memtables flushed.
+   * Flushes of memtables.
    */
   uint64_t flushes;
   /**
-   * Merges done.
+   * Merges that have ended.
    */
   uint64_t merges;
   /**
-   * The records that they read.
+   * Records that merges have read.
    */
   uint64_t merged_records;
   /**
-   * The time that they took, in nanoseconds.
+   * The time that merges took, in nanoseconds.
    */
   uint64_t merge_ns;
   /**
@@ -507,7 +508,7 @@ typedef struct {
    */
   uint64_t stalls;
   /**
-   * For how long in all, in nanoseconds.
+   * The time of these delays, in nanoseconds.
    */
   uint64_t stall_ns;
 } azk_stats;
@@ -517,41 +518,41 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The name of a status, as in this header; "unknown status" for any other number. It is there for good.
+ * The name of a status, as in this header. "unknown status" for any other number. The text stays for good.
  */
 const char *azk_status_name(int32_t status);
 
 /**
- * Why the last call of this thread failed that did, in English; "" if none has. The text is there until the
- * next failure in the same thread, or its end.
+ * Why the last failed call of this thread failed, in English. "" if none has failed. The text stays until
+ * the thread's next failure, or its end.
  */
 const char *azk_error_message(void);
 
 /**
- * The version of the library, such as "0.1.0". It is there for good.
+ * The version of the library, such as "0.1.0". The text stays for good.
  */
 const char *azk_version(void);
 
 /**
- * Frees what a function of this library has allocated for its result. NULL is nothing to free. (It is memory
- * of the C library: `free` does the same.)
+ * Frees what a function of this library has allocated for its result. NULL is allowed. (The memory is the C
+ * library's: `free` does the same.)
  */
 void azk_free(void *memory);
 
 /**
- * Makes options with the defaults: make the file if there is none, 256 MiB of memory, durable commits.
- * To be freed with azk_options_free. Errors: none of its own.
+ * Makes options with the defaults: the file is made if there is none, 256 MiB of memory, durable commits.
+ * Free them with azk_options_free. Errors: none of its own.
  */
 azk_status azk_options_create(azk_options **out);
 
 /**
- * Frees options. Databases that were opened with them stay as they are. NULL is nothing to free.
- * Errors: none of its own.
+ * Frees options. Databases that were opened with them do not change. NULL is allowed. Errors: none of its
+ * own.
  */
 azk_status azk_options_free(azk_options *options);
 
 /**
- * Whether to make a database if the file does not exist, or is empty (0: no). Default: yes. Errors: none of
+ * Whether to make a database if the file does not exist or is empty (0: no). Default: yes. Errors: none of
  * its own.
  */
 azk_status azk_options_set_create(azk_options *options,
@@ -564,22 +565,22 @@ azk_status azk_options_set_exclusive(azk_options *options,
                                      int32_t yes);
 
 /**
- * Whether to open for reading only (0: no). Several processes may, as long as none writes. Default: no.
+ * Whether to open for reading only (0: no). Several processes may do so, if none writes. Default: no.
  * Errors: none of its own.
  */
 azk_status azk_options_set_read_only(azk_options *options,
                                      int32_t yes);
 
 /**
- * The memory to be used for everything, in bytes. Default: 256 MiB; at least 8 MiB. What has no meaning is
- * refused by azk_db_open, with AZK_INVALID. Errors: none of its own.
+ * The memory for everything, in bytes. Default: 256 MiB. At least 8 MiB; azk_db_open refuses other values
+ * with AZK_INVALID. Errors: none of its own.
  */
 azk_status azk_options_set_memory_bytes(azk_options *options,
                                         uint64_t bytes);
 
 /**
- * The memory that commits fill before they are flushed to the file, in bytes; 0 for the default, an eighth
- * of all memory and 64 MiB at most. From 64 KiB to 1 GiB. Errors: none of its own.
+ * The memory that commits fill before they are flushed to the file, in bytes: from 64 KiB to 1 GiB. 0 is the
+ * default: an eighth of all memory, and at most 64 MiB. Errors: none of its own.
  */
 azk_status azk_options_set_memtable_bytes(azk_options *options,
                                           uint64_t bytes);
@@ -592,7 +593,8 @@ azk_status azk_options_set_durability(azk_options *options,
                                       int32_t durability);
 
 /**
- * Within what time eventual commits become durable, in milliseconds. Default: 1000. Errors: none of its own.
+ * The time within which eventual commits become durable, in milliseconds. Default: 1000. Errors: none of its
+ * own.
  */
 azk_status azk_options_set_eventual_delay_ms(azk_options *options,
                                              uint64_t delay_ms);
@@ -605,23 +607,23 @@ azk_status azk_options_set_large_value_bytes(azk_options *options,
                                              uint32_t bytes);
 
 /**
- * Whether threads of the library merge in the background (0: no). Without, the file grows and reads slow
+ * Whether threads of the library merge in the background (0: no). Without them the file grows and reads slow
  * down until azk_db_compact or azk_db_shrink is called. Default: yes. Errors: none of its own.
  */
 azk_status azk_options_set_background_merges(azk_options *options,
                                              int32_t yes);
 
 /**
- * Whether the file is read through mappings (0: no). Nothing is copied then, but a disk that fails just when
- * a page is read again ends the process with SIGBUS. Default: yes. Errors: none of its own.
+ * Whether the file is read through mappings (0: no). Then nothing is copied. But if the disk fails while the
+ * system reads a page again, SIGBUS ends the process. Default: yes. Errors: none of its own.
  */
 azk_status azk_options_set_mapped(azk_options *options,
                                   int32_t yes);
 
 /**
- * Whether the library starts threads at all (0: no). Without, work is done by the call that finds it due,
- * and eventual commits become durable by azk_db_sync, a later durable commit or azk_db_close, not by time.
- * Default: yes. Errors: none of its own.
+ * Whether the library starts threads (0: no). Without threads, the call that finds work due does the work.
+ * Eventual commits then become durable by azk_db_sync, a later durable commit or azk_db_close, but not by
+ * time. Default: yes. Errors: none of its own.
  */
 azk_status azk_options_set_threads(azk_options *options,
                                    int32_t yes);
@@ -636,31 +638,31 @@ azk_status azk_db_open(const char *path,
                        azk_db **out);
 
 /**
- * Closes the database for all who have a handle of it: makes everything durable, ends the library's threads,
- * gives the file its final length and gives its lock up. Tables, transactions and cursors may outlive it:
- * their calls are AZK_CLOSED from then on, and each is still to be freed. Where the file is mapped, it is
- * the last transaction or cursor to be freed that gives the lock up.
+ * Closes the database for everybody who has a handle of it. It makes everything durable, ends the library's
+ * threads, gives the file its final length and releases its lock. Tables, transactions and cursors may
+ * outlive it. Their calls then give AZK_CLOSED, and each must still be freed. If the file is mapped, the
+ * lock is released when the last transaction and cursor is freed.
  *
- * If it returns AZK_OK the handle is gone. Else it is there as before: after AZK_NOT_DURABLE (the disk is
- * full) the database is open, and closing can be tried again when there is room. After any other error what
- * was durable is in the file, and reopening finds it. azk_db_free gives up.
+ * On AZK_OK the handle is freed. Otherwise it stays. After AZK_NOT_DURABLE (the disk is full) the database
+ * is open as before, and closing can be tried again when there is room. After any other error the file has
+ * all that was durable, and reopening finds it. azk_db_free gives the database up.
  *
  * Errors: AZK_NOT_DURABLE, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_db_close(azk_db *db);
 
 /**
- * Frees the handle. A database that was not closed is closed when the last handle of it is freed, tables,
- * transactions and cursors included; what cannot be made durable then is lost, and nobody is told. In a
- * forked child nothing is closed. NULL is nothing to free. Errors: none of its own.
+ * Frees the handle. A database that was not closed is closed when its last handle is freed, including those
+ * of tables, transactions and cursors. What cannot be made durable then is lost, without a report. In a
+ * forked child nothing is closed. NULL is allowed. Errors: none of its own.
  */
 azk_status azk_db_free(azk_db *db);
 
 /**
- * The table of a name, made if there is none; `kind` is an azk_kind. To be freed with azk_table_free; until
- * then it keeps the database's memory. On failure *out is NULL. Errors: AZK_WRONG_TYPE if it is of the other
- * kind, AZK_INVALID, AZK_TOO_LARGE for a name over 255 bytes, AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO,
- * AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+ * The table of a name, which is made if there is none. `kind` is an azk_kind. Free it with azk_table_free:
+ * until then it keeps the database's memory. On failure *out is NULL. Errors: AZK_WRONG_TYPE if the table is
+ * of the other kind, AZK_INVALID, AZK_TOO_LARGE for a name over 255 bytes, AZK_READ_ONLY, AZK_NO_SPACE,
+ * AZK_IO, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_db_table(const azk_db *db,
                         const char *name,
@@ -668,16 +670,16 @@ azk_status azk_db_table(const azk_db *db,
                         azk_table **out);
 
 /**
- * As azk_db_table, for a table that is there already, of either kind. Errors: AZK_NO_SUCH_TABLE,
- * AZK_INVALID, AZK_CLOSED, AZK_FORKED.
+ * As azk_db_table, for a table that exists, of either kind. Errors: AZK_NO_SUCH_TABLE, AZK_INVALID,
+ * AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_db_open_table(const azk_db *db,
                              const char *name,
                              azk_table **out);
 
 /**
- * As azk_db_table, for a table that is not there yet. It is durable when this returns, and so is all that
- * was committed before. Errors: AZK_TABLE_EXISTS, and as azk_db_table.
+ * As azk_db_table, for a table that does not exist yet. When this returns, the table is durable, and so are
+ * all earlier commits. Errors: AZK_TABLE_EXISTS, and as azk_db_table.
  */
 azk_status azk_db_create_table(const azk_db *db,
                                const char *name,
@@ -685,29 +687,28 @@ azk_status azk_db_create_table(const azk_db *db,
                                azk_table **out);
 
 /**
- * Frees a handle of a table. Transactions and cursors that use the table go on. NULL is nothing to free.
- * Errors: none of its own.
+ * Frees a handle of a table. Transactions and cursors that use the table go on. NULL is allowed. Errors:
+ * none of its own.
  */
 azk_status azk_table_free(azk_table *table);
 
 /**
- * Gives a table another name; handles of it stay good. Errors: AZK_NO_SUCH_TABLE, AZK_TABLE_EXISTS, and as
- * azk_db_table.
+ * Renames a table. Its handles stay good. Errors: AZK_NO_SUCH_TABLE, AZK_TABLE_EXISTS, and as azk_db_table.
  */
 azk_status azk_db_rename_table(const azk_db *db,
                                const char *from,
                                const char *to);
 
 /**
- * Removes a table with all its records. Calls through handles of it are AZK_NO_SUCH_TABLE from then on.
- * Errors: AZK_NO_SUCH_TABLE, and as azk_db_table.
+ * Removes a table with all its records. Calls through its handles then give AZK_NO_SUCH_TABLE. Errors:
+ * AZK_NO_SUCH_TABLE, and as azk_db_table.
  */
 azk_status azk_db_drop_table(const azk_db *db,
                              const char *name);
 
 /**
- * All tables, by name, in an array of *count that is to be freed with azk_free, as one. On failure *out is
- * NULL. Errors: AZK_NO_MEMORY.
+ * All tables, by name, in an array of *count elements. Free the array with azk_free, once. On failure *out
+ * is NULL. Errors: AZK_NO_MEMORY.
  */
 azk_status azk_db_tables(const azk_db *db,
                          azk_table_info **out,
@@ -720,16 +721,16 @@ azk_status azk_table_kind(const azk_table *table,
                           azk_kind *kind);
 
 /**
- * The name of a table, which ends with a zero byte, to be freed with azk_free; "" if the table was dropped.
- * On failure *name is NULL. Errors: AZK_NO_MEMORY.
+ * The name of a table, which ends with a zero byte. Free it with azk_free. "" if the table was dropped. On
+ * failure *name is NULL. Errors: AZK_NO_MEMORY.
  */
 azk_status azk_table_name(const azk_table *table,
                           char **name);
 
 /**
- * Copies the value of a key into a buffer of `capacity` bytes. *len is the length of the value, also if it
- * does not fit: then nothing is copied. `buffer` may be NULL if `capacity` is 0. Errors: AZK_NOT_FOUND,
- * AZK_BUFFER_TOO_SMALL, AZK_CORRUPT, AZK_IO, AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
+ * Copies the value of a key into a buffer of `capacity` bytes. *len is the length of the value, also if the
+ * value does not fit: then nothing is copied. `buffer` may be NULL if `capacity` is 0. Errors:
+ * AZK_NOT_FOUND, AZK_BUFFER_TOO_SMALL, AZK_CORRUPT, AZK_IO, AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_table_get(const azk_table *table,
                          const void *key,
@@ -739,8 +740,8 @@ azk_status azk_table_get(const azk_table *table,
                          size_t *len);
 
 /**
- * A copy of the value of a key, to be freed with azk_free. If there is none *value is NULL; an empty value
- * is not. Errors: AZK_NOT_FOUND, AZK_NO_MEMORY, and as azk_table_get.
+ * A copy of the value of a key. Free it with azk_free. If the key is absent *value is NULL; for an empty
+ * value it is not. Errors: AZK_NOT_FOUND, AZK_NO_MEMORY, and as azk_table_get.
  */
 azk_status azk_table_get_alloc(const azk_table *table,
                                const void *key,
@@ -749,7 +750,7 @@ azk_status azk_table_get_alloc(const azk_table *table,
                                size_t *value_len);
 
 /**
- * Whether a key is there. Errors: as azk_table_get, but for AZK_NOT_FOUND.
+ * Whether a key is present. Errors: as azk_table_get, without AZK_NOT_FOUND.
  */
 azk_status azk_table_contains(const azk_table *table,
                               const void *key,
@@ -757,15 +758,15 @@ azk_status azk_table_contains(const azk_table *table,
                               bool *is_there);
 
 /**
- * How many records the table has. It is a walk over all of them unless the table was compacted. Errors:
+ * How many records the table has. This walks over all of them unless the table was compacted. Errors:
  * AZK_CORRUPT, AZK_IO, AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_table_count(const azk_table *table,
                            uint64_t *count);
 
 /**
- * Removes a key and gives a copy of its value, to be freed with azk_free. If there is none *value is NULL.
- * Errors: AZK_NOT_FOUND, AZK_NO_MEMORY (the record is gone then all the same), and as azk_table_put.
+ * Removes a key and gives a copy of its value. Free it with azk_free. If the key is absent *value is NULL.
+ * Errors: AZK_NOT_FOUND, AZK_NO_MEMORY (the record is removed all the same), and as azk_table_put.
  */
 azk_status azk_table_take(const azk_table *table,
                           const void *key,
@@ -774,8 +775,9 @@ azk_status azk_table_take(const azk_table *table,
                           size_t *value_len);
 
 /**
- * Sets the value of a key. A key has 65,536 bytes at most, a value 4 GiB less one. Errors: AZK_TOO_LARGE,
- * AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
+ * Sets the value of a key. A key has at most 65,536 bytes, a value at most 4 GiB less one byte. Errors:
+ * AZK_TOO_LARGE, AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_NO_SUCH_TABLE, AZK_CLOSED,
+ * AZK_FORKED.
  */
 azk_status azk_table_put(const azk_table *table,
                          const void *key,
@@ -784,15 +786,15 @@ azk_status azk_table_put(const azk_table *table,
                          size_t value_len);
 
 /**
- * Removes a key, whether it is there or not. Errors: as azk_table_put.
+ * Removes a key, whether it is present or not. Errors: as azk_table_put.
  */
 azk_status azk_table_remove(const azk_table *table,
                             const void *key,
                             size_t key_len);
 
 /**
- * Sets the value of a key only if it is absent; *done says whether it was. Errors: as azk_table_put and
- * azk_table_get.
+ * Sets the value of a key only if the key is absent. *done says whether it was absent. Errors: as
+ * azk_table_put and azk_table_get.
  */
 azk_status azk_table_add(const azk_table *table,
                          const void *key,
@@ -802,8 +804,8 @@ azk_status azk_table_add(const azk_table *table,
                          bool *done);
 
 /**
- * Sets the value of a key only if it is present; *done says whether it was. Errors: as azk_table_put and
- * azk_table_get.
+ * Sets the value of a key only if the key is present. *done says whether it was present. Errors: as
+ * azk_table_put and azk_table_get.
  */
 azk_status azk_table_replace(const azk_table *table,
                              const void *key,
@@ -813,7 +815,8 @@ azk_status azk_table_replace(const azk_table *table,
                              bool *done);
 
 /**
- * Appends to the value of a key; an absent one counts as empty. Errors: as azk_table_put and azk_table_get.
+ * Appends to the value of a key. An absent value counts as empty. Errors: as azk_table_put and
+ * azk_table_get.
  */
 azk_status azk_table_append(const azk_table *table,
                             const void *key,
@@ -822,9 +825,9 @@ azk_status azk_table_append(const azk_table *table,
                             size_t value_len);
 
 /**
- * Adds to a number and gives the sum. Numbers are eight bytes, little-endian, two's complement; an absent
- * key counts as zero; sums wrap around. Errors: AZK_WRONG_TYPE if the value has not eight bytes, and as
- * azk_table_put and azk_table_get.
+ * Adds to a number and gives the sum. Numbers have eight bytes, little-endian, in two's complement. An
+ * absent key counts as zero. Sums wrap around. Errors: AZK_WRONG_TYPE if the value does not have eight
+ * bytes, and as azk_table_put and azk_table_get.
  */
 azk_status azk_table_increment(const azk_table *table,
                                const void *key,
@@ -833,8 +836,8 @@ azk_status azk_table_increment(const azk_table *table,
                                int64_t *sum);
 
 /**
- * Replaces the value of a key only if it is what is expected (NULL: absent); *done says whether it was. A
- * new value of NULL removes the key. Errors: as azk_table_put and azk_table_get.
+ * Replaces the value of a key only if it is `expected` (NULL: the key is absent). *done says whether it was.
+ * A `new_value` of NULL removes the key. Errors: as azk_table_put and azk_table_get.
  */
 azk_status azk_table_compare_and_swap(const azk_table *table,
                                       const void *key,
@@ -844,8 +847,8 @@ azk_status azk_table_compare_and_swap(const azk_table *table,
                                       bool *done);
 
 /**
- * Removes all keys from `from` on and below `to`; NULL is no bound. Ordered tables only; it costs the same
- * however many there are. Errors: AZK_WRONG_TYPE for a hash table, and as azk_table_put.
+ * Removes all keys from `from` on and below `to`; NULL is no bound. Ordered tables only. The cost does not
+ * depend on the number of keys. Errors: AZK_WRONG_TYPE for a hash table, and as azk_table_put.
  */
 azk_status azk_table_remove_range(const azk_table *table,
                                   const azk_bytes *from,
@@ -857,9 +860,9 @@ azk_status azk_table_remove_range(const azk_table *table,
 azk_status azk_table_clear(const azk_table *table);
 
 /**
- * The values of `count` keys, in their order: an array of as many azk_bytes, to be freed with azk_free, as
- * one. Where there is no value `data` is NULL; that of an empty value is not. On failure *values is NULL.
- * Errors: AZK_NO_MEMORY, and as azk_table_get, but for AZK_NOT_FOUND.
+ * The values of `count` keys, in their order: an array of as many azk_bytes. Free the array with azk_free,
+ * once. For an absent key `data` is NULL; for an empty value it is not. On failure *values is NULL. Errors:
+ * AZK_NO_MEMORY, and as azk_table_get, without AZK_NOT_FOUND.
  */
 azk_status azk_table_get_many(const azk_table *table,
                               const azk_bytes *keys,
@@ -867,7 +870,7 @@ azk_status azk_table_get_many(const azk_table *table,
                               azk_bytes **values);
 
 /**
- * As azk_table_get_many, as of the snapshot. Errors: as azk_read_get and azk_table_get_many.
+ * As azk_table_get_many, as the snapshot has the table. Errors: as azk_read_get and azk_table_get_many.
  */
 azk_status azk_read_get_many(azk_read *read,
                              const azk_table *table,
@@ -886,7 +889,7 @@ azk_status azk_write_get_many(azk_write *write,
                               azk_bytes **values);
 
 /**
- * Sets the values of `count` keys in one transaction; of equal keys the last counts. Errors: as
+ * Sets the values of `count` keys in one transaction. If keys are equal the last one counts. Errors: as
  * azk_table_put; nothing is written then.
  */
 azk_status azk_table_put_many(const azk_table *table,
@@ -895,8 +898,8 @@ azk_status azk_table_put_many(const azk_table *table,
                               size_t count);
 
 /**
- * Sets the values of `count` keys within a transaction; of equal keys the last counts. Errors: as
- * azk_write_put; the records before the one at fault are in the transaction then.
+ * Sets the values of `count` keys within a transaction. If keys are equal the last one counts. Errors: as
+ * azk_write_put; the records before the failed one are in the transaction then.
  */
 azk_status azk_write_put_many(azk_write *write,
                               const azk_table *table,
@@ -905,9 +908,9 @@ azk_status azk_write_put_many(azk_write *write,
                               size_t count);
 
 /**
- * Calls `callback` with each record of the table as it is now, in order: with the keys from `from` on and
- * below `to`; NULL is no bound, and a hash table has none. Errors: AZK_STOPPED if the callback has ended it,
- * AZK_INVALID if it is NULL, and as azk_table_cursor and azk_cursor_next.
+ * Calls `callback` with each record of the table as it is at this moment, in order: the keys from `from` on
+ * and below `to`. NULL is no bound, and a hash table has no bounds. Errors: AZK_STOPPED if the callback has
+ * ended the walk, AZK_INVALID if it is NULL, and as azk_table_cursor and azk_cursor_next.
  */
 azk_status azk_table_scan(const azk_table *table,
                           const azk_bytes *from,
@@ -916,23 +919,23 @@ azk_status azk_table_scan(const azk_table *table,
                           void *user_data);
 
 /**
- * Begins to read a snapshot of all tables: commits made later are not seen. It waits for nobody and nobody
- * waits for it. While it is open the space of what it sees is kept, so it should not be open for long. To be
- * ended with azk_read_end. On failure *out is NULL. Errors: none of its own (a closed database is noticed by
- * the first get).
+ * Begins to read a snapshot of all tables: later commits are not seen. A reader waits for nobody, and nobody
+ * waits for it. The space of what it sees is kept while it is open, so keep it short. End it with
+ * azk_read_end. On failure *out is NULL. Errors: none of its own (the first get reports a closed database).
  */
 azk_status azk_read_begin(const azk_db *db,
                           azk_read **out);
 
 /**
- * Ends a read transaction. Pointers from azk_read_get_ref end with it; cursors go on. NULL is nothing to
- * end. Errors: none of its own.
+ * Ends a read transaction. Pointers from azk_read_get_ref end with it. Cursors go on. NULL is allowed.
+ * Errors: none of its own.
  */
 azk_status azk_read_end(azk_read *read);
 
 /**
- * As azk_table_get, as of the snapshot. Keys in ascending order are found fastest. Errors: AZK_INVALID if
- * the table is of another database, AZK_NO_SUCH_TABLE if it was made later, and as azk_table_get.
+ * As azk_table_get, as the snapshot has the table. Gets in ascending order of keys are fastest. Errors:
+ * AZK_INVALID if the table is of another database, AZK_NO_SUCH_TABLE if it was made later, and as
+ * azk_table_get.
  */
 azk_status azk_read_get(azk_read *read,
                         const azk_table *table,
@@ -943,7 +946,7 @@ azk_status azk_read_get(azk_read *read,
                         size_t *len);
 
 /**
- * As azk_table_get_alloc, as of the snapshot. Errors: as azk_read_get, and AZK_NO_MEMORY.
+ * As azk_table_get_alloc, as the snapshot has the table. Errors: as azk_read_get, and AZK_NO_MEMORY.
  */
 azk_status azk_read_get_alloc(azk_read *read,
                               const azk_table *table,
@@ -953,11 +956,10 @@ azk_status azk_read_get_alloc(azk_read *read,
                               size_t *value_len);
 
 /**
- * The value of a key without a copy. The bytes stay where they are and as they are until
- * azk_read_release_values or azk_read_end, whatever is done to the database meanwhile, its closing included;
- * any thread may read them. Each value takes some 100 bytes of memory until then, and keeps what it stands
- * in: of many, let go now and then. On failure *value is NULL and 0. Errors: as azk_read_get, but for
- * AZK_BUFFER_TOO_SMALL.
+ * The value of a key, without a copy. The bytes stay unchanged in place until azk_read_release_values or
+ * azk_read_end, even if the database is closed meanwhile. Any thread may read them. Until then each value
+ * takes some 100 bytes of memory, and keeps the page or segment that holds it: with many values, release
+ * them now and then. On failure *value is NULL and 0. Errors: as azk_read_get, without AZK_BUFFER_TOO_SMALL.
  */
 azk_status azk_read_get_ref(azk_read *read,
                             const azk_table *table,
@@ -966,13 +968,13 @@ azk_status azk_read_get_ref(azk_read *read,
                             azk_bytes *value);
 
 /**
- * Lets go of all values that azk_read_get_ref has given in this transaction, which goes on.
- * Errors: none of its own.
+ * Releases all values that azk_read_get_ref has given in this transaction. The transaction goes on. Errors:
+ * none of its own.
  */
 azk_status azk_read_release_values(azk_read *read);
 
 /**
- * Whether a key is there. Errors: as azk_read_get, but for AZK_NOT_FOUND.
+ * Whether a key is present. Errors: as azk_read_get, without AZK_NOT_FOUND.
  */
 azk_status azk_read_contains(azk_read *read,
                              const azk_table *table,
@@ -988,10 +990,10 @@ azk_status azk_read_count(azk_read *read,
                           uint64_t *count);
 
 /**
- * Begins a write transaction: nothing of it is visible to others until it is committed, and then everything
- * is. Any number may be open at once. `durability` is an azk_durability, `isolation` an azk_isolation; 0 and
- * 0 are the defaults. To be ended with azk_write_commit or azk_write_rollback. On failure *out is NULL.
- * Errors: AZK_INVALID (a closed database is noticed by the first call).
+ * Begins a write transaction. Others see nothing of it until it is committed, and then everything. Any
+ * number may be open at once. `durability` is an azk_durability, `isolation` an azk_isolation; 0 and 0 are
+ * the defaults. End it with azk_write_commit or azk_write_rollback. On failure *out is NULL. Errors:
+ * AZK_INVALID (the first call reports a closed database).
  */
 azk_status azk_write_begin(const azk_db *db,
                            int32_t durability,
@@ -999,8 +1001,9 @@ azk_status azk_write_begin(const azk_db *db,
                            azk_write **out);
 
 /**
- * Makes all writes visible at once, and durable as was chosen. The handle is gone whatever this returns, but
- * for AZK_BAD_HANDLE and AZK_BUSY; after an error nothing was written, and who wants it begins anew.
+ * Makes all writes visible at once, and durable as was chosen. The handle is freed, whatever this returns,
+ * except AZK_BAD_HANDLE and AZK_BUSY. After an error nothing was written; to try again, begin a new
+ * transaction.
  *
  * Errors: AZK_CONFLICT if another transaction has changed what this one depends on: run it again.
  * AZK_NO_SUCH_TABLE if a table was dropped since it was written to. AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO,
@@ -1009,29 +1012,27 @@ azk_status azk_write_begin(const azk_db *db,
 azk_status azk_write_commit(azk_write *write);
 
 /**
- * Forgets all writes and ends the transaction. Cursors of it go on. NULL is nothing to end. Errors: none of
- * its own.
+ * Drops all writes and ends the transaction. Its cursors go on. NULL is allowed. Errors: none of its own.
  */
 azk_status azk_write_rollback(azk_write *write);
 
 /**
- * Remembers the writes so far, to return to them with azk_write_rollback_to. *savepoint is a number that no
- * other savepoint of this process has. It ends with the transaction. Errors: none of its own.
+ * Marks the writes so far, for azk_write_rollback_to. *savepoint is a number that no other savepoint of this
+ * process has. The savepoint ends with the transaction. Errors: none of its own.
  */
 azk_status azk_write_savepoint(azk_write *write,
                                uint64_t *savepoint);
 
 /**
- * Undoes the writes since a savepoint, which can be used again. Savepoints set after it are gone. Errors:
- * AZK_INVALID if the savepoint is of another transaction or gone (nothing is undone then), AZK_CLOSED,
- * AZK_FORKED.
+ * Undoes the writes since a savepoint, which can be used again. Later savepoints end. Errors: AZK_INVALID if
+ * the savepoint is of another transaction or has ended (nothing is undone then), AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_write_rollback_to(azk_write *write,
                                  uint64_t savepoint);
 
 /**
- * As azk_table_get, as this transaction sees it. Errors: AZK_INVALID if the table is of another database,
- * AZK_NO_SUCH_TABLE if it was made later, and as azk_table_get.
+ * As azk_table_get, as this transaction sees the table. Errors: AZK_INVALID if the table is of another
+ * database, AZK_NO_SUCH_TABLE if it was made later, and as azk_table_get.
  */
 azk_status azk_write_get(azk_write *write,
                          const azk_table *table,
@@ -1042,7 +1043,7 @@ azk_status azk_write_get(azk_write *write,
                          size_t *len);
 
 /**
- * As azk_table_get_alloc, as this transaction sees it. Errors: as azk_write_get, and AZK_NO_MEMORY.
+ * As azk_table_get_alloc, as this transaction sees the table. Errors: as azk_write_get, and AZK_NO_MEMORY.
  */
 azk_status azk_write_get_alloc(azk_write *write,
                                const azk_table *table,
@@ -1052,7 +1053,7 @@ azk_status azk_write_get_alloc(azk_write *write,
                                size_t *value_len);
 
 /**
- * Removes a key and gives a copy of its value, to be freed with azk_free. If there is none *value is NULL.
+ * Removes a key and gives a copy of its value. Free it with azk_free. If the key is absent *value is NULL.
  * Errors: AZK_NOT_FOUND, AZK_NO_MEMORY, and as azk_write_put and azk_write_get.
  */
 azk_status azk_write_take(azk_write *write,
@@ -1063,7 +1064,7 @@ azk_status azk_write_take(azk_write *write,
                           size_t *value_len);
 
 /**
- * Whether a key is there. Errors: as azk_write_get, but for AZK_NOT_FOUND.
+ * Whether a key is present. Errors: as azk_write_get, without AZK_NOT_FOUND.
  */
 azk_status azk_write_contains(azk_write *write,
                               const azk_table *table,
@@ -1072,17 +1073,17 @@ azk_status azk_write_contains(azk_write *write,
                               bool *is_there);
 
 /**
- * How many records the table has as this transaction sees it. Errors: as azk_table_count, and AZK_INVALID if
- * it is of another database.
+ * How many records the table has, as this transaction sees it. Errors: as azk_table_count, and AZK_INVALID
+ * if the table is of another database.
  */
 azk_status azk_write_count(azk_write *write,
                            const azk_table *table,
                            uint64_t *count);
 
 /**
- * Sets the value of a key. A key has 65,536 bytes at most, a value 4 GiB less one. Errors: AZK_TOO_LARGE,
- * AZK_NO_SUCH_TABLE, AZK_INVALID if the table is of another database, AZK_CLOSED, AZK_FORKED; for a large
- * value, which is stored at once, AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED.
+ * Sets the value of a key. A key has at most 65,536 bytes, a value at most 4 GiB less one byte. Errors:
+ * AZK_TOO_LARGE, AZK_NO_SUCH_TABLE, AZK_INVALID if the table is of another database, AZK_CLOSED, AZK_FORKED.
+ * A large value is stored at once, which may give AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED.
  */
 azk_status azk_write_put(azk_write *write,
                          const azk_table *table,
@@ -1092,7 +1093,7 @@ azk_status azk_write_put(azk_write *write,
                          size_t value_len);
 
 /**
- * Removes a key, whether it is there or not. Errors: as azk_write_put.
+ * Removes a key, whether it is present or not. Errors: as azk_write_put.
  */
 azk_status azk_write_remove(azk_write *write,
                             const azk_table *table,
@@ -1100,8 +1101,8 @@ azk_status azk_write_remove(azk_write *write,
                             size_t key_len);
 
 /**
- * Sets the value of a key only if it is absent; *done says whether it was. Errors: as azk_write_put and
- * azk_write_get.
+ * Sets the value of a key only if the key is absent. *done says whether it was absent. Errors: as
+ * azk_write_put and azk_write_get.
  */
 azk_status azk_write_add(azk_write *write,
                          const azk_table *table,
@@ -1112,8 +1113,8 @@ azk_status azk_write_add(azk_write *write,
                          bool *done);
 
 /**
- * Sets the value of a key only if it is present; *done says whether it was. Errors: as azk_write_put and
- * azk_write_get.
+ * Sets the value of a key only if the key is present. *done says whether it was present. Errors: as
+ * azk_write_put and azk_write_get.
  */
 azk_status azk_write_replace(azk_write *write,
                              const azk_table *table,
@@ -1124,7 +1125,8 @@ azk_status azk_write_replace(azk_write *write,
                              bool *done);
 
 /**
- * Appends to the value of a key; an absent one counts as empty. Errors: as azk_write_put and azk_write_get.
+ * Appends to the value of a key. An absent value counts as empty. Errors: as azk_write_put and
+ * azk_write_get.
  */
 azk_status azk_write_append(azk_write *write,
                             const azk_table *table,
@@ -1134,9 +1136,9 @@ azk_status azk_write_append(azk_write *write,
                             size_t value_len);
 
 /**
- * Adds to a number and gives the sum. Numbers are eight bytes, little-endian, two's complement; an absent
- * key counts as zero; sums wrap around. Errors: AZK_WRONG_TYPE if the value has not eight bytes, and as
- * azk_write_put and azk_write_get.
+ * Adds to a number and gives the sum. Numbers have eight bytes, little-endian, in two's complement. An
+ * absent key counts as zero. Sums wrap around. Errors: AZK_WRONG_TYPE if the value does not have eight
+ * bytes, and as azk_write_put and azk_write_get.
  */
 azk_status azk_write_increment(azk_write *write,
                                const azk_table *table,
@@ -1146,8 +1148,8 @@ azk_status azk_write_increment(azk_write *write,
                                int64_t *sum);
 
 /**
- * Replaces the value of a key only if it is what is expected (NULL: absent); *done says whether it was. A
- * new value of NULL removes the key. Errors: as azk_write_put and azk_write_get.
+ * Replaces the value of a key only if it is `expected` (NULL: the key is absent). *done says whether it was.
+ * A `new_value` of NULL removes the key. Errors: as azk_write_put and azk_write_get.
  */
 azk_status azk_write_compare_and_swap(azk_write *write,
                                       const azk_table *table,
@@ -1158,8 +1160,8 @@ azk_status azk_write_compare_and_swap(azk_write *write,
                                       bool *done);
 
 /**
- * Removes all keys from `from` on and below `to`; NULL is no bound. Ordered tables only; it costs the same
- * however many there are. Errors: AZK_WRONG_TYPE for a hash table, and as azk_write_put.
+ * Removes all keys from `from` on and below `to`; NULL is no bound. Ordered tables only. The cost does not
+ * depend on the number of keys. Errors: AZK_WRONG_TYPE for a hash table, and as azk_write_put.
  */
 azk_status azk_write_remove_range(azk_write *write,
                                   const azk_table *table,
@@ -1173,11 +1175,11 @@ azk_status azk_write_clear(azk_write *write,
                            const azk_table *table);
 
 /**
- * A cursor over the table as it is now, before its first record: over the keys from `from` on and below
- * `to`; NULL is no bound. (A key with a zero byte behind it is the next one there can be.) A hash table has
- * no bounds. To be freed with azk_cursor_free; as long as it is there the space of what it sees is kept. On
- * failure *out is NULL. Errors: AZK_WRONG_TYPE for bounds in a hash table, AZK_CORRUPT, AZK_IO,
- * AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
+ * Makes a cursor over the table as it is at this moment, before its first record. It covers the keys from
+ * `from` on and below `to`; NULL is no bound. (The smallest key above a key is that key with a zero byte
+ * added.) A hash table has no bounds. Free the cursor with azk_cursor_free: until then the space of what it
+ * sees is kept. On failure *out is NULL. Errors: AZK_WRONG_TYPE for bounds in a hash table, AZK_CORRUPT,
+ * AZK_IO, AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_table_cursor(const azk_table *table,
                             const azk_bytes *from,
@@ -1194,8 +1196,8 @@ azk_status azk_table_prefix_cursor(const azk_table *table,
                                    azk_cursor **out);
 
 /**
- * As azk_table_cursor, as of the snapshot. The cursor may outlive the transaction. Errors: as
- * azk_table_cursor, and AZK_INVALID if the table is of another database.
+ * As azk_table_cursor, over the table as the snapshot has it. The cursor may outlive the transaction.
+ * Errors: as azk_table_cursor, and AZK_INVALID if the table is of another database.
  */
 azk_status azk_read_cursor(azk_read *read,
                            const azk_table *table,
@@ -1214,8 +1216,9 @@ azk_status azk_read_prefix_cursor(azk_read *read,
                                   azk_cursor **out);
 
 /**
- * As azk_table_cursor, as this transaction sees the table now: later writes are not in it, and it may
- * outlive the transaction. Errors: as azk_table_cursor, and AZK_INVALID if the table is of another database.
+ * As azk_table_cursor, over the table as this transaction sees it at this moment. The cursor does not see
+ * later writes, and may outlive the transaction. Errors: as azk_table_cursor, and AZK_INVALID if the table
+ * is of another database.
  */
 azk_status azk_write_cursor(azk_write *write,
                             const azk_table *table,
@@ -1235,17 +1238,17 @@ azk_status azk_write_prefix_cursor(azk_write *write,
 
 /**
  * Goes to the next record and gives its key and value, which stay until the cursor moves or is freed. If
- * `value` is NULL the value is not read: azk_cursor_value_len and azk_cursor_value tell of it. After the
- * last record it is AZK_NOT_FOUND, as often as it is called. Errors: AZK_NOT_FOUND, AZK_CORRUPT, AZK_IO,
- * AZK_CLOSED, AZK_FORKED. If it is the value that cannot be read, *key is set, and the cursor can go on.
+ * `value` is NULL the value is not read; azk_cursor_value_len and azk_cursor_value give it later. After the
+ * last record every call gives AZK_NOT_FOUND. If the value cannot be read, *key is set, and the cursor can
+ * go on. Errors: AZK_NOT_FOUND, AZK_CORRUPT, AZK_IO, AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_cursor_next(azk_cursor *cursor,
                            azk_bytes *key,
                            azk_bytes *value);
 
 /**
- * Goes to the record before and gives its key and value, as azk_cursor_next. A cursor stands between
- * records: after azk_cursor_next this gives the same record once more, and the other way round. Errors: as
+ * Goes to the previous record and gives its key and value, as azk_cursor_next. A cursor stands between
+ * records: after azk_cursor_next this gives the same record again, and the other way round. Errors: as
  * azk_cursor_next.
  */
 azk_status azk_cursor_prev(azk_cursor *cursor,
@@ -1253,8 +1256,8 @@ azk_status azk_cursor_prev(azk_cursor *cursor,
                            azk_bytes *value);
 
 /**
- * The value of the record that was given last, which is read now if it was not before. It stays until the
- * cursor moves or is freed. Errors: AZK_NOT_FOUND if the cursor stands at no record, AZK_CORRUPT, AZK_IO,
+ * The value of the record that was given last. It is read now if it was not before. It stays until the
+ * cursor moves or is freed. Errors: AZK_NOT_FOUND if there is no such record, AZK_CORRUPT, AZK_IO,
  * AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_cursor_value(azk_cursor *cursor,
@@ -1262,14 +1265,14 @@ azk_status azk_cursor_value(azk_cursor *cursor,
 
 /**
  * The length of the value of the record that was given last, without reading it. Errors: AZK_NOT_FOUND if
- * the cursor stands at no record, or as azk_cursor_value if the value was asked for and cannot be read.
+ * there is no such record; as azk_cursor_value if the value was read before and that failed.
  */
 azk_status azk_cursor_value_len(azk_cursor *cursor,
                                 size_t *len);
 
 /**
- * Goes to a key: azk_cursor_next then gives the first record at or above it, azk_cursor_prev the last below.
- * Ordered tables only. Errors: AZK_WRONG_TYPE for a hash table.
+ * Goes to a key: azk_cursor_next then gives the first record at or above it, azk_cursor_prev the last record
+ * below. Ordered tables only. Errors: AZK_WRONG_TYPE for a hash table.
  */
 azk_status azk_cursor_seek(azk_cursor *cursor,
                            const void *key,
@@ -1286,7 +1289,7 @@ azk_status azk_cursor_seek_first(azk_cursor *cursor);
 azk_status azk_cursor_seek_last(azk_cursor *cursor);
 
 /**
- * Frees a cursor. NULL is nothing to free. Errors: none of its own.
+ * Frees a cursor. NULL is allowed. Errors: none of its own.
  */
 azk_status azk_cursor_free(azk_cursor *cursor);
 
@@ -1297,22 +1300,22 @@ azk_status azk_cursor_free(azk_cursor *cursor);
 azk_status azk_db_sync(azk_db *db);
 
 /**
- * Writes what is in memory to the file as sorted runs, durably. There is no need to, but it bounds what the
+ * Writes what is in memory to the file as sorted runs, durably. This is never needed, but it limits what the
  * next opening has to read. Errors: as azk_db_sync, and AZK_READ_ONLY.
  */
 azk_status azk_db_flush(azk_db *db);
 
 /**
- * Flushes, and merges until every table is one sorted run: reads are fastest then. Half a second without
- * commits does the same by itself. On a full disk it goes as far as there is room. Errors: as azk_db_sync,
- * AZK_READ_ONLY, AZK_CORRUPT (what is not damaged is merged all the same).
+ * Flushes, and merges until every table is one sorted run, which makes reads fastest. After half a second
+ * without commits the library does the same. On a full disk it goes as far as there is room. Errors: as
+ * azk_db_sync, AZK_READ_ONLY, AZK_CORRUPT (what is not damaged is merged all the same).
  */
 azk_status azk_db_compact(azk_db *db);
 
 /**
- * Gives all free space back to the file system while the database is in use: compacts, and moves the file's
- * end into its holes. `progress` may be NULL, and so may the places for the file's length in bytes before
- * and after. On a full disk it goes as far as there is room. Errors: as azk_db_compact.
+ * Gives all free space back to the file system, while the database is in use: compacts, and moves the file's
+ * tail into its holes. `progress` may be NULL. So may `before_bytes` and `after_bytes`, the places for the
+ * file's length before and after. On a full disk it goes as far as there is room. Errors: as azk_db_compact.
  */
 azk_status azk_db_shrink(azk_db *db,
                          azk_progress_fn progress,
@@ -1322,9 +1325,9 @@ azk_status azk_db_shrink(azk_db *db,
 
 /**
  * Reads everything and checks it: checksums, order, counts, large values, the log, and that each part of the
- * file is either in use once or free. If something is wrong it is AZK_CORRUPT, the report is filled all the
- * same, and *problems is a text with a line for each problem, to be freed with azk_free; else *problems is
- * NULL. `progress`, `report` and `problems` may be NULL. Errors: AZK_CORRUPT, AZK_IO, AZK_CLOSED,
+ * file is either in use once or free. If something is wrong, the call gives AZK_CORRUPT and still fills the
+ * report. *problems is then a text with a line for each problem. Free it with azk_free. Otherwise *problems
+ * is NULL. `progress`, `report` and `problems` may be NULL. Errors: AZK_CORRUPT, AZK_IO, AZK_CLOSED,
  * AZK_FORKED, AZK_NO_MEMORY.
  */
 azk_status azk_db_check(azk_db *db,
@@ -1334,7 +1337,7 @@ azk_status azk_db_check(azk_db *db,
                         char **problems);
 
 /**
- * The database in figures; zeros in a forked child. Errors: AZK_INVALID if `size` was not set.
+ * The database's figures. Zeros in a forked child. Errors: AZK_INVALID if `size` was not set.
  */
 azk_status azk_db_stats(const azk_db *db,
                         azk_stats *stats);

@@ -1,5 +1,4 @@
-//! What callers hand over: bytes, names, choices, and places for results. Each is looked at before it is
-//! used.
+//! What callers pass: bytes, names, choices, and places for results. Each is checked before it is used.
 
 use crate::call::Caller;
 use crate::status::azk_status::{AZK_BUFFER_TOO_SMALL, AZK_OK};
@@ -8,18 +7,18 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ops::Bound;
 use std::ptr::{NonNull, null};
 
-/// Bytes that stand somewhere else. `data` may be NULL if `len` is 0.
+/// Bytes that are somewhere else. `data` may be NULL if `len` is 0.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct azk_bytes {
-    /// The first of them.
+    /// The first byte.
     pub data: *const c_void,
-    /// How many there are.
+    /// How many bytes there are.
     pub len: usize,
 }
 
 impl azk_bytes {
-    /// No bytes, and no place of any.
+    /// No bytes, and no pointer.
     pub(crate) const NONE: azk_bytes = azk_bytes { data: null(), len: 0 };
 
     pub(crate) fn of(bytes: &[u8]) -> azk_bytes {
@@ -33,7 +32,7 @@ pub(crate) struct Place<T>(NonNull<T>);
 impl<T> Place<T> {
     #[inline(always)]
     pub(crate) fn set(&mut self, value: T) {
-        // SAFETY: `Caller::place` has checked it, and the caller answers for the room.
+        // SAFETY: `Caller::place` has checked the pointer, and the caller answers for the room behind it.
         unsafe { self.0.write(value) }
     }
 }
@@ -46,21 +45,22 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// Says how long the value is, and copies it if there is room.
+    /// Sets the value's length, and copies the value if there is room.
     #[inline(always)]
     pub(crate) fn fill(&mut self, value: &[u8]) -> azk_status {
         self.len.set(value.len());
         if value.len() > self.capacity {
             return AZK_BUFFER_TOO_SMALL;
         }
-        // SAFETY: `Caller::buffer` has seen that it is not NULL if it has room, and the caller answers for
-        // that; it is the caller's, so no value of the engine stands in it.
+        // SAFETY: `Caller::buffer` has checked that the buffer is not NULL if it has room, and the caller
+        // answers for that room. The buffer is the caller's memory, so it does not overlap a value of the
+        // engine.
         unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), self.at, value.len()) };
         AZK_OK
     }
 }
 
-/// Keys from one on, and up to and without another.
+/// The keys from `from` on and below `to`.
 pub(crate) struct Span<'a> {
     pub(crate) from: Option<&'a [u8]>,
     pub(crate) to: Option<&'a [u8]>,
@@ -81,7 +81,7 @@ impl<'a> Span<'a> {
 }
 
 impl Caller {
-    /// Bytes of the caller's.
+    /// Bytes of the caller.
     #[inline(always)]
     pub(crate) fn bytes<'a>(self, data: *const c_void, len: usize, what: &str) -> Outcome<&'a [u8]> {
         if len == 0 {
@@ -90,12 +90,11 @@ impl Caller {
         if data.is_null() || isize::try_from(len).is_err() {
             return Err(refuse_bytes(data, len, what));
         }
-        // SAFETY: it is not NULL and its length is one that memory can have; the caller answers for the
-        // bytes.
+        // SAFETY: the pointer is not NULL, and memory can have that length. The caller answers for the bytes.
         Ok(unsafe { std::slice::from_raw_parts(data.cast(), len) })
     }
 
-    /// Bytes that may be missing altogether, where the pointer is NULL.
+    /// Bytes that may be left out by a NULL pointer.
     pub(crate) fn optional<'a>(self, bytes: *const azk_bytes, what: &str) -> Outcome<Option<&'a [u8]>> {
         if bytes.is_null() {
             return Ok(None);
@@ -109,7 +108,7 @@ impl Caller {
         Ok(Span { from: self.optional(from, "from")?, to: self.optional(to, "to")? })
     }
 
-    /// An array of the caller's.
+    /// An array of the caller.
     pub(crate) fn array<'a, T: Copy>(self, first: *const T, count: usize, what: &str) -> Outcome<&'a [T]> {
         if count == 0 {
             return Ok(&[]);
@@ -118,7 +117,7 @@ impl Caller {
         if first.is_null() || !first.is_aligned() || bytes.is_none() {
             return Err(refuse_array(first.cast(), count, what));
         }
-        // SAFETY: it is not NULL, is aligned, and its length is one that memory can have; the caller answers
+        // SAFETY: the pointer is not NULL and is aligned, and memory can have that length. The caller answers
         // for the rest.
         Ok(unsafe { std::slice::from_raw_parts(first, count) })
     }
@@ -128,22 +127,22 @@ impl Caller {
         self.array(all, count, what)?.iter().map(|one| self.bytes(one.data, one.len, what)).collect()
     }
 
-    /// A text that ends with a zero byte.
+    /// Text that ends with a zero byte.
     pub(crate) fn c_str<'a>(self, text: *const c_char, what: &str) -> Outcome<&'a CStr> {
         if text.is_null() {
             return Err(invalid(format!("{what} is NULL")));
         }
-        // SAFETY: it is not NULL; the caller answers for the zero byte at the end.
+        // SAFETY: the pointer is not NULL. The caller answers for the zero byte at the end.
         Ok(unsafe { CStr::from_ptr(text) })
     }
 
-    /// A text in UTF-8.
+    /// Text in UTF-8.
     pub(crate) fn text<'a>(self, text: *const c_char, what: &str) -> Outcome<&'a str> {
         let text = self.c_str(text, what)?;
         text.to_str().map_err(|error| invalid(format!("{what} is not UTF-8: {error}")))
     }
 
-    /// A place for a result, which must be there.
+    /// A place for a result. NULL is refused.
     #[inline(always)]
     pub(crate) fn place<T>(self, out: *mut T, what: &str) -> Outcome<Place<T>> {
         match NonNull::new(out) {
@@ -152,12 +151,12 @@ impl Caller {
         }
     }
 
-    /// A place for a result that may be left out.
+    /// A place for a result that the caller may leave out.
     pub(crate) fn optional_place<T>(self, out: *mut T, what: &str) -> Outcome<Option<Place<T>>> {
         if out.is_null() { Ok(None) } else { self.place(out, what).map(Some) }
     }
 
-    /// A place for a new handle, which is NULL until there is one.
+    /// A place for a new handle. It is set to NULL until there is one.
     pub(crate) fn handle_place<H>(self, out: *mut *mut H) -> Outcome<Place<*mut H>> {
         let mut place = self.place(out, "the place for the new handle")?;
         place.set(std::ptr::null_mut());
@@ -170,7 +169,7 @@ impl Caller {
         if at.is_null() && capacity > 0 {
             return Err(refuse_bytes(at, capacity, "buffer"));
         }
-        // A copy of no bytes needs a place too.
+        // Copying zero bytes needs a valid pointer too.
         let at = if at.is_null() { NonNull::dangling().as_ptr() } else { at.cast() };
         let mut len = self.place(len, "len")?;
         len.set(0);

@@ -1,4 +1,4 @@
-//! The frame of every call: panics and errors become a number, and a message that the thread keeps.
+//! The frame of every call: a panic or an error becomes a number, and a message that the thread keeps.
 
 use crate::status::azk_status::{AZK_OK, AZK_PANIC};
 use crate::status::{Failure, Outcome, azk_status};
@@ -8,22 +8,22 @@ use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// Why the last call of the thread failed that did.
+    /// Why the thread's last failed call failed.
     static MESSAGE: RefCell<CString> = RefCell::default();
 }
 
-/// What the caller of a function answers for: that pointers to bytes lead to as many of them as it says, and
-/// pointers for results to room for these. The header demands it. It is what makes the functions of
-/// `arguments` safe to call.
+/// What the caller of a function answers for: pointers to bytes lead to as many bytes as it says, and
+/// pointers for results lead to room for these. The header demands it. It makes the functions of `arguments`
+/// safe to call.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller(());
 
 impl Caller {
-    /// Takes the caller at its word.
+    /// Relies on the caller's word.
     ///
     /// # Safety
-    /// The pointers that are handed to the methods of the result are as the header demands, until the call
-    /// returns.
+    /// Until the call returns, the pointers that are passed to the methods of the result are as the header
+    /// demands.
     #[inline(always)]
     pub(crate) unsafe fn trusted() -> Caller {
         Caller(())
@@ -35,17 +35,17 @@ impl Caller {
         call(|| f(self))
     }
 
-    /// Runs a call that gives nothing.
+    /// Runs a call that has no result.
     #[inline(always)]
     pub(crate) fn run(self, f: impl FnOnce(Caller) -> Outcome<()>) -> azk_status {
         call(|| f(self).map(|()| AZK_OK))
     }
 }
 
-/// Runs a call that is handed no pointers but handles.
+/// Runs a call whose only pointers are handles.
 #[inline(always)]
 pub(crate) fn call(f: impl FnOnce() -> Outcome<azk_status>) -> azk_status {
-    // Whatever a panic leaves half-done is behind a handle, and the header says to free those.
+    // Whatever a panic leaves half-done is behind a handle, and the header says to free those handles.
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(status)) => status,
         Ok(Err(failure)) => fail(failure),
@@ -65,7 +65,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> azk_status {
     let said =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     keep(format!("a defect of the library: {}", said.unwrap_or("it panicked")));
-    // What a panic carries may panic when it is dropped.
+    // Dropping what a panic carries may panic again.
     std::mem::forget(panic);
     AZK_PANIC
 }
@@ -74,18 +74,18 @@ fn keep(message: String) {
     // A message ends at its first zero byte.
     let bytes: Vec<u8> = message.into_bytes().into_iter().map(|b| if b == 0 { b'?' } else { b }).collect();
     let message = CString::new(bytes).unwrap_or_default();
-    // While a thread ends there is nobody to read it.
+    // While a thread ends nobody can read its message.
     let _ending = MESSAGE.try_with(|slot| slot.replace(message));
 }
 
-/// Why the last call of this thread failed that did, in English; "" if none has. The text is there until the
-/// next failure in the same thread, or its end.
+/// Why the last failed call of this thread failed, in English. "" if none has failed. The text stays until
+/// the thread's next failure, or its end.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_error_message() -> *const c_char {
     MESSAGE.try_with(|slot| slot.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
-/// The version of the library, such as "0.1.0". It is there for good.
+/// The version of the library, such as "0.1.0". The text stays for good.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_version() -> *const c_char {
     const VERSION: &CStr =

@@ -1,4 +1,4 @@
-//! Moving a cursor, and the value of the record at which it stands, which is read when it is asked for.
+//! Moving a cursor, and the value of its current record, which is read when the caller asks for it.
 
 use crate::arguments::azk_bytes;
 use crate::call::{Caller, call};
@@ -12,20 +12,20 @@ use std::ptr::NonNull;
 
 /// What a cursor's handle holds.
 pub(crate) struct Walk {
-    /// From a box. `value` borrows from it, so nobody else may move or use it meanwhile.
+    /// From a box. `value` borrows from it, so nobody may move or use it meanwhile.
     cursor: NonNull<Cursor>,
     value: Value,
 }
 
-/// The value of the record that was given last.
+/// The value of the record that was returned last.
 enum Value {
-    /// There is no record.
+    /// There is no such record.
     Absent,
-    /// Nobody has asked for it yet. The borrow is of `cursor`.
+    /// Nobody has asked for the value yet. It borrows from `cursor`.
     Lazy(LazyValue<'static>),
-    /// It was read, and stays until the cursor moves.
+    /// The value was read, and stays until the cursor moves.
     Read(azk_bytes),
-    /// It cannot be read.
+    /// The value cannot be read.
     Failed(Box<Error>),
 }
 
@@ -43,8 +43,8 @@ const fn is_send<T: Send>() {}
 const _: () = is_send::<Cursor>();
 const _: () = is_send::<LazyValue<'static>>();
 
-// SAFETY: the cursor is this walk's alone, both it and the value may go to other threads (see the lines
-// above), and the bytes that were read belong to the cursor.
+// SAFETY: only this walk has the cursor. Cursor and value may both go to other threads (see the lines above),
+// and the bytes that were read belong to the cursor.
 unsafe impl Send for Walk {}
 
 impl Walk {
@@ -52,15 +52,15 @@ impl Walk {
         Walk { cursor: NonNull::from(Box::leak(Box::new(cursor))), value: Value::Absent }
     }
 
-    /// The cursor, once nothing borrows from it any more.
+    /// The cursor. Drops the value, so that nothing borrows from the cursor.
     fn cursor(&mut self) -> &mut Cursor {
         self.value = Value::Absent;
-        // SAFETY: it is from a box that `drop` takes back; the only borrow of it that outlives a call was in
-        // `value`.
+        // SAFETY: the cursor is in a box that `drop` takes back. The only borrow of it that outlives a call
+        // was in `value`.
         unsafe { self.cursor.as_mut() }
     }
 
-    /// Goes to the next record or the one before, and reads its value if that is wanted; its key.
+    /// Goes to the next or the previous record. Reads its value if `reads`. Returns its key.
     #[inline(always)]
     fn step(&mut self, forward: bool, reads: bool) -> Outcome<Option<azk_bytes>> {
         let cursor = self.cursor();
@@ -72,15 +72,14 @@ impl Walk {
             self.value = Value::of(value);
             return Ok(Some(key));
         }
-        // SAFETY: only the lifetime changes. The value borrows from what is in the box, which stays where it
-        // is until `drop`; `cursor` forgets the value before anything else is done with the box, and so does
-        // `drop`.
+        // SAFETY: only the lifetime changes. The value borrows from the box, which does not move until
+        // `drop`. Both `cursor` and `drop` drop the value before anything else is done with the box.
         let value = unsafe { std::mem::transmute::<LazyValue<'_>, LazyValue<'static>>(value) };
         self.value = Value::Lazy(value);
         Ok(Some(key))
     }
 
-    /// Reads the value.
+    /// The value, which is read now if it was not before.
     fn value(&mut self) -> Outcome<Option<azk_bytes>> {
         self.value = match std::mem::replace(&mut self.value, Value::Absent) {
             Value::Lazy(value) => Value::of(value),
@@ -102,7 +101,7 @@ impl Drop for Walk {
     }
 }
 
-/// A step, for both directions.
+/// A step in either direction.
 #[inline(always)]
 fn step(
     c: Caller,
@@ -127,9 +126,9 @@ fn step(
 }
 
 /// Goes to the next record and gives its key and value, which stay until the cursor moves or is freed. If
-/// `value` is NULL the value is not read: azk_cursor_value_len and azk_cursor_value tell of it. After the
-/// last record it is AZK_NOT_FOUND, as often as it is called. Errors: AZK_NOT_FOUND, AZK_CORRUPT, AZK_IO,
-/// AZK_CLOSED, AZK_FORKED. If it is the value that cannot be read, *key is set, and the cursor can go on.
+/// `value` is NULL the value is not read; azk_cursor_value_len and azk_cursor_value give it later. After the
+/// last record every call gives AZK_NOT_FOUND. If the value cannot be read, *key is set, and the cursor can
+/// go on. Errors: AZK_NOT_FOUND, AZK_CORRUPT, AZK_IO, AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_cursor_next(
     cursor: *mut azk_cursor,
@@ -140,8 +139,8 @@ pub unsafe extern "C" fn azk_cursor_next(
     step(unsafe { Caller::trusted() }, cursor, true, key, value)
 }
 
-/// Goes to the record before and gives its key and value, as azk_cursor_next. A cursor stands between
-/// records: after azk_cursor_next this gives the same record once more, and the other way round. Errors: as
+/// Goes to the previous record and gives its key and value, as azk_cursor_next. A cursor stands between
+/// records: after azk_cursor_next this gives the same record again, and the other way round. Errors: as
 /// azk_cursor_next.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_cursor_prev(
@@ -153,8 +152,8 @@ pub unsafe extern "C" fn azk_cursor_prev(
     step(unsafe { Caller::trusted() }, cursor, false, key, value)
 }
 
-/// The value of the record that was given last, which is read now if it was not before. It stays until the
-/// cursor moves or is freed. Errors: AZK_NOT_FOUND if the cursor stands at no record, AZK_CORRUPT, AZK_IO,
+/// The value of the record that was given last. It is read now if it was not before. It stays until the
+/// cursor moves or is freed. Errors: AZK_NOT_FOUND if there is no such record, AZK_CORRUPT, AZK_IO,
 /// AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_cursor_value(cursor: *mut azk_cursor, value: *mut azk_bytes) -> azk_status {
@@ -168,7 +167,7 @@ pub unsafe extern "C" fn azk_cursor_value(cursor: *mut azk_cursor, value: *mut a
 }
 
 /// The length of the value of the record that was given last, without reading it. Errors: AZK_NOT_FOUND if
-/// the cursor stands at no record, or as azk_cursor_value if the value was asked for and cannot be read.
+/// there is no such record; as azk_cursor_value if the value was read before and that failed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_cursor_value_len(cursor: *mut azk_cursor, len: *mut usize) -> azk_status {
     // SAFETY: as the header demands of the caller.
@@ -185,8 +184,8 @@ pub unsafe extern "C" fn azk_cursor_value_len(cursor: *mut azk_cursor, len: *mut
     })
 }
 
-/// Goes to a key: azk_cursor_next then gives the first record at or above it, azk_cursor_prev the last below.
-/// Ordered tables only. Errors: AZK_WRONG_TYPE for a hash table.
+/// Goes to a key: azk_cursor_next then gives the first record at or above it, azk_cursor_prev the last record
+/// below. Ordered tables only. Errors: AZK_WRONG_TYPE for a hash table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_cursor_seek(
     cursor: *mut azk_cursor,
@@ -218,7 +217,7 @@ pub extern "C" fn azk_cursor_seek_last(cursor: *mut azk_cursor) -> azk_status {
     })
 }
 
-/// Frees a cursor. NULL is nothing to free. Errors: none of its own.
+/// Frees a cursor. NULL is allowed. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_cursor_free(cursor: *mut azk_cursor) -> azk_status {
     call(|| {

@@ -1,4 +1,4 @@
-//! Making cursors: over a table as it is now, as a read transaction sees it, as a write transaction does.
+//! Makes cursors: over a table as it is, as a read transaction sees it, or as a write transaction sees it.
 
 use crate::arguments::azk_bytes;
 use crate::call::Caller;
@@ -9,7 +9,7 @@ use crate::status::{Outcome, azk_status};
 use azekura::Cursor;
 use std::ffi::c_void;
 
-/// A call that gives a cursor.
+/// A call that makes a cursor.
 fn made(c: Caller, out: *mut *mut azk_cursor, make: impl FnOnce() -> Outcome<Cursor>) -> azk_status {
     c.run(|c| {
         let mut out = c.handle_place(out)?;
@@ -18,11 +18,11 @@ fn made(c: Caller, out: *mut *mut azk_cursor, make: impl FnOnce() -> Outcome<Cur
     })
 }
 
-/// A cursor over the table as it is now, before its first record: over the keys from `from` on and below
-/// `to`; NULL is no bound. (A key with a zero byte behind it is the next one there can be.) A hash table has
-/// no bounds. To be freed with azk_cursor_free; as long as it is there the space of what it sees is kept. On
-/// failure *out is NULL. Errors: AZK_WRONG_TYPE for bounds in a hash table, AZK_CORRUPT, AZK_IO,
-/// AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
+/// Makes a cursor over the table as it is at this moment, before its first record. It covers the keys from
+/// `from` on and below `to`; NULL is no bound. (The smallest key above a key is that key with a zero byte
+/// added.) A hash table has no bounds. Free the cursor with azk_cursor_free: until then the space of what it
+/// sees is kept. On failure *out is NULL. Errors: AZK_WRONG_TYPE for bounds in a hash table, AZK_CORRUPT,
+/// AZK_IO, AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_cursor(
     table: *const azk_table,
@@ -57,8 +57,8 @@ pub unsafe extern "C" fn azk_table_prefix_cursor(
     })
 }
 
-/// As azk_table_cursor, as of the snapshot. The cursor may outlive the transaction. Errors: as
-/// azk_table_cursor, and AZK_INVALID if the table is of another database.
+/// As azk_table_cursor, over the table as the snapshot has it. The cursor may outlive the transaction.
+/// Errors: as azk_table_cursor, and AZK_INVALID if the table is of another database.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_read_cursor(
     read: *mut azk_read,
@@ -101,8 +101,9 @@ pub unsafe extern "C" fn azk_read_prefix_cursor(
     })
 }
 
-/// As azk_table_cursor, as this transaction sees the table now: later writes are not in it, and it may
-/// outlive the transaction. Errors: as azk_table_cursor, and AZK_INVALID if the table is of another database.
+/// As azk_table_cursor, over the table as this transaction sees it at this moment. The cursor does not see
+/// later writes, and may outlive the transaction. Errors: as azk_table_cursor, and AZK_INVALID if the table
+/// is of another database.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_cursor(
     write: *mut azk_write,

@@ -28,21 +28,21 @@ pub unsafe extern "C" fn azk_db_open(
     })
 }
 
-/// Closes the database for all who have a handle of it: makes everything durable, ends the library's threads,
-/// gives the file its final length and gives its lock up. Tables, transactions and cursors may outlive it:
-/// their calls are AZK_CLOSED from then on, and each is still to be freed. Where the file is mapped, it is
-/// the last transaction or cursor to be freed that gives the lock up.
+/// Closes the database for everybody who has a handle of it. It makes everything durable, ends the library's
+/// threads, gives the file its final length and releases its lock. Tables, transactions and cursors may
+/// outlive it. Their calls then give AZK_CLOSED, and each must still be freed. If the file is mapped, the
+/// lock is released when the last transaction and cursor is freed.
 ///
-/// If it returns AZK_OK the handle is gone. Else it is there as before: after AZK_NOT_DURABLE (the disk is
-/// full) the database is open, and closing can be tried again when there is room. After any other error what
-/// was durable is in the file, and reopening finds it. azk_db_free gives up.
+/// On AZK_OK the handle is freed. Otherwise it stays. After AZK_NOT_DURABLE (the disk is full) the database
+/// is open as before, and closing can be tried again when there is room. After any other error the file has
+/// all that was durable, and reopening finds it. azk_db_free gives the database up.
 ///
 /// Errors: AZK_NOT_DURABLE, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_db_close(db: *mut azk_db) -> azk_status {
     call(|| {
         shared(db)?.try_close()?;
-        // Calls that are under way end soon now. None can wait for this one, for callbacks are called with no
+        // Calls in progress end soon. None of them can wait for this one, since callbacks are called with no
         // handle held.
         loop {
             match end_shared(db) {
@@ -54,9 +54,9 @@ pub extern "C" fn azk_db_close(db: *mut azk_db) -> azk_status {
     })
 }
 
-/// Frees the handle. A database that was not closed is closed when the last handle of it is freed, tables,
-/// transactions and cursors included; what cannot be made durable then is lost, and nobody is told. In a
-/// forked child nothing is closed. NULL is nothing to free. Errors: none of its own.
+/// Frees the handle. A database that was not closed is closed when its last handle is freed, including those
+/// of tables, transactions and cursors. What cannot be made durable then is lost, without a report. In a
+/// forked child nothing is closed. NULL is allowed. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_db_free(db: *mut azk_db) -> azk_status {
     call(|| {
@@ -67,7 +67,7 @@ pub extern "C" fn azk_db_free(db: *mut azk_db) -> azk_status {
     })
 }
 
-/// A call of the database alone.
+/// A call that uses only the database.
 pub(crate) fn with_db(db: *const azk_db, f: impl FnOnce(&azekura::Db) -> Outcome<()>) -> azk_status {
     call(|| f(&*shared(db)?).map(|()| AZK_OK))
 }

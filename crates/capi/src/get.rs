@@ -1,4 +1,4 @@
-//! Reading a table, each call by itself.
+//! Reading a table. Each call stands for itself.
 
 use crate::call::Caller;
 use crate::handles::azk_table;
@@ -8,7 +8,7 @@ use crate::status::azk_status::{AZK_NOT_FOUND, AZK_OK};
 use crate::status::{Outcome, azk_status};
 use std::ffi::c_void;
 
-/// A call that copies a value into the caller's buffer, or says that there is none.
+/// The status of a call that copies a value into the caller's buffer. None: the value is absent.
 #[inline(always)]
 pub(crate) fn found(copied: Option<azk_status>) -> Outcome<azk_status> {
     Ok(copied.unwrap_or(AZK_NOT_FOUND))
@@ -30,9 +30,9 @@ pub(crate) fn give(
     Ok(AZK_OK)
 }
 
-/// Copies the value of a key into a buffer of `capacity` bytes. *len is the length of the value, also if it
-/// does not fit: then nothing is copied. `buffer` may be NULL if `capacity` is 0. Errors: AZK_NOT_FOUND,
-/// AZK_BUFFER_TOO_SMALL, AZK_CORRUPT, AZK_IO, AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
+/// Copies the value of a key into a buffer of `capacity` bytes. *len is the length of the value, also if the
+/// value does not fit: then nothing is copied. `buffer` may be NULL if `capacity` is 0. Errors:
+/// AZK_NOT_FOUND, AZK_BUFFER_TOO_SMALL, AZK_CORRUPT, AZK_IO, AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_get(
     table: *const azk_table,
@@ -50,8 +50,8 @@ pub unsafe extern "C" fn azk_table_get(
     })
 }
 
-/// A copy of the value of a key, to be freed with azk_free. If there is none *value is NULL; an empty value
-/// is not. Errors: AZK_NOT_FOUND, AZK_NO_MEMORY, and as azk_table_get.
+/// A copy of the value of a key. Free it with azk_free. If the key is absent *value is NULL; for an empty
+/// value it is not. Errors: AZK_NOT_FOUND, AZK_NO_MEMORY, and as azk_table_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_get_alloc(
     table: *const azk_table,
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn azk_table_get_alloc(
     })
 }
 
-/// Whether a key is there. Errors: as azk_table_get, but for AZK_NOT_FOUND.
+/// Whether a key is present. Errors: as azk_table_get, without AZK_NOT_FOUND.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_contains(
     table: *const azk_table,
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn azk_table_contains(
     })
 }
 
-/// How many records the table has. It is a walk over all of them unless the table was compacted. Errors:
+/// How many records the table has. This walks over all of them unless the table was compacted. Errors:
 /// AZK_CORRUPT, AZK_IO, AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_count(table: *const azk_table, count: *mut u64) -> azk_status {
@@ -97,8 +97,8 @@ pub unsafe extern "C" fn azk_table_count(table: *const azk_table, count: *mut u6
     })
 }
 
-/// Removes a key and gives a copy of its value, to be freed with azk_free. If there is none *value is NULL.
-/// Errors: AZK_NOT_FOUND, AZK_NO_MEMORY (the record is gone then all the same), and as azk_table_put.
+/// Removes a key and gives a copy of its value. Free it with azk_free. If the key is absent *value is NULL.
+/// Errors: AZK_NOT_FOUND, AZK_NO_MEMORY (the record is removed all the same), and as azk_table_put.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_take(
     table: *const azk_table,

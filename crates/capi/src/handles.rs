@@ -1,4 +1,4 @@
-//! The types of handles, and what is said of wrong ones.
+//! The types of handles, and the errors for wrong ones.
 
 use crate::cursor::Walk;
 use crate::read::Reading;
@@ -7,7 +7,7 @@ use crate::status::{Failure, azk_status, failure};
 use crate::write::Writing;
 use azekura::{Db, Options, Table};
 
-/// Options of opening.
+/// Options for opening a database.
 pub struct azk_options {
     _opaque: (),
 }
@@ -32,12 +32,12 @@ pub struct azk_write {
     _opaque: (),
 }
 
-/// A moving place in a table as of one snapshot.
+/// A moving place in a table, as one snapshot has it.
 pub struct azk_cursor {
     _opaque: (),
 }
 
-/// By tag.
+/// The names of the types, by tag.
 const NAMES: [&str; 7] =
     ["handle", "azk_options", "azk_db", "azk_table", "azk_read", "azk_write", "azk_cursor"];
 
@@ -95,12 +95,12 @@ impl Handle for azk_cursor {
     }
 }
 
-/// What a type of handle is called.
+/// The name of a type of handle.
 pub(crate) fn name(tag: u8) -> &'static str {
     NAMES.get(usize::from(tag)).copied().unwrap_or(NAMES[0])
 }
 
-/// Why a pointer is not a handle of this type.
+/// The error for a pointer that is no handle of this type.
 #[cold]
 pub(crate) fn refuse<H: Handle>(number: u64) -> Failure {
     let expected = name(H::TAG);
@@ -114,7 +114,7 @@ pub(crate) fn refuse<H: Handle>(number: u64) -> Failure {
     failure(azk_status::AZK_BAD_HANDLE, format!("bad handle: an {expected} is expected, found {found}"))
 }
 
-/// The handle was good once.
+/// The error for a handle that was good once.
 #[cold]
 pub(crate) fn stale<H: Handle>() -> Failure {
     failure(

@@ -1,14 +1,14 @@
 //! Azekura for C: the functions of `include/azekura.h`, over the public interface of the crate `azekura`.
 //!
 //! Every function has the same frame. `Caller::call` catches panics and turns errors into a number and a
-//! message; handles are looked up (`slots`), bytes, names and places for results are checked (`arguments`),
-//! and the rest is one call of the engine.
+//! message. Handles are looked up (`slots`); bytes, names and places for results are checked (`arguments`).
+//! The rest is one call of the engine.
 //!
-//! The header is generated from the documentation here, which is therefore written for readers of C. Its
-//! first page is `cbindgen.toml`.
+//! The header is generated from the documentation here, so this is written for readers of C. The header's
+//! first page is in `cbindgen.toml`.
 
 #![deny(missing_docs)]
-// The names are C's, and what a caller has to keep is said in the header, for all functions at once.
+// The names are C's. The header says once, for all functions, what a caller must keep to.
 #![allow(non_camel_case_types, clippy::missing_safety_doc)]
 
 #[cfg(not(target_pointer_width = "64"))]

@@ -1,4 +1,4 @@
-//! Many records by one call, which is much faster than as many calls.
+//! Many records in one call, which is much faster than as many calls.
 
 use crate::arguments::azk_bytes;
 use crate::call::Caller;
@@ -8,7 +8,7 @@ use crate::slots::{owned, shared};
 use crate::status::{Outcome, azk_status};
 use std::ops::Range;
 
-/// Copies of several values, gathered in the order in which they are found.
+/// Copies of several values, in the order in which they are found.
 struct Gathered {
     bytes: Vec<u8>,
     places: Vec<Option<Range<usize>>>,
@@ -25,7 +25,7 @@ impl Gathered {
         self.places[index] = value.map(|_| start..self.bytes.len());
     }
 
-    /// An array of where they stand, with the values behind it.
+    /// A block with an array of the values' places, followed by the values.
     fn block(&self) -> Outcome<Block> {
         let count = self.places.len();
         let mut block = Block::new(count * size_of::<azk_bytes>() + self.bytes.len())?;
@@ -58,9 +58,9 @@ fn gather(
     })
 }
 
-/// The values of `count` keys, in their order: an array of as many azk_bytes, to be freed with azk_free, as
-/// one. Where there is no value `data` is NULL; that of an empty value is not. On failure *values is NULL.
-/// Errors: AZK_NO_MEMORY, and as azk_table_get, but for AZK_NOT_FOUND.
+/// The values of `count` keys, in their order: an array of as many azk_bytes. Free the array with azk_free,
+/// once. For an absent key `data` is NULL; for an empty value it is not. On failure *values is NULL. Errors:
+/// AZK_NO_MEMORY, and as azk_table_get, without AZK_NOT_FOUND.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_get_many(
     table: *const azk_table,
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn azk_table_get_many(
     })
 }
 
-/// As azk_table_get_many, as of the snapshot. Errors: as azk_read_get and azk_table_get_many.
+/// As azk_table_get_many, as the snapshot has the table. Errors: as azk_read_get and azk_table_get_many.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_read_get_many(
     read: *mut azk_read,
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn azk_write_get_many(
     })
 }
 
-/// Sets the values of `count` keys in one transaction; of equal keys the last counts. Errors: as
+/// Sets the values of `count` keys in one transaction. If keys are equal the last one counts. Errors: as
 /// azk_table_put; nothing is written then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_put_many(
@@ -128,8 +128,8 @@ pub unsafe extern "C" fn azk_table_put_many(
     })
 }
 
-/// Sets the values of `count` keys within a transaction; of equal keys the last counts. Errors: as
-/// azk_write_put; the records before the one at fault are in the transaction then.
+/// Sets the values of `count` keys within a transaction. If keys are equal the last one counts. Errors: as
+/// azk_write_put; the records before the failed one are in the transaction then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_put_many(
     write: *mut azk_write,

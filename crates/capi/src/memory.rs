@@ -1,4 +1,4 @@
-//! Results that outlive their call: memory of the C library, so that whoever gets it can free it there too.
+//! Results that outlive their call. They are memory of the C library, so that callers can free it there too.
 
 use crate::arguments::azk_bytes;
 use crate::status::{Outcome, azk_status, failure};
@@ -10,7 +10,7 @@ unsafe extern "C" {
     fn free(block: *mut c_void);
 }
 
-/// A block that belongs to the caller once `release` has let it go.
+/// A block that belongs to the caller after `release`.
 pub(crate) struct Block {
     start: NonNull<u8>,
     bytes: usize,
@@ -18,10 +18,9 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// A block of some bytes.
+    /// A block for this many bytes.
     pub(crate) fn new(bytes: usize) -> Outcome<Block> {
-        // SAFETY: any size may be asked for. One byte at least, so that empty values have a place of their
-        // own.
+        // SAFETY: any size may be asked for. At least one byte, so that an empty value has an address.
         let start = unsafe { malloc(bytes.max(1)) };
         match NonNull::new(start.cast::<u8>()) {
             Some(start) => Ok(Block { start, bytes, used: 0 }),
@@ -31,22 +30,21 @@ impl Block {
         }
     }
 
-    /// A block with a copy.
+    /// A block with a copy of some bytes.
     pub(crate) fn copy(bytes: &[u8]) -> Outcome<Block> {
         let mut block = Block::new(bytes.len())?;
         block.add(bytes);
         Ok(block)
     }
 
-    /// Adds a copy at the end, and says where it stands. REQUIRES: there is room; what there is none for is
-    /// left out.
+    /// Appends a copy, and returns where it is. REQUIRES: there is room. Without room nothing is copied.
     pub(crate) fn add(&mut self, bytes: &[u8]) -> azk_bytes {
         let end = self.used.saturating_add(bytes.len());
         if end > self.bytes {
             return azk_bytes::NONE;
         }
-        // SAFETY: `used` is at most `bytes`, so that the result is within the block or at its end, and what
-        // is copied fits. The block is new, so nothing else stands in it.
+        // SAFETY: `used` is at most `bytes`, so the address is within the block or at its end, and the copy
+        // fits. The block is new memory, so it does not overlap the source.
         let at = unsafe {
             let at = self.start.add(self.used);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.as_ptr(), bytes.len());
@@ -56,16 +54,16 @@ impl Block {
         azk_bytes { data: at.as_ptr().cast(), len: bytes.len() }
     }
 
-    /// Leaves room for an array at the start, which `set` fills. REQUIRES: nothing was added yet.
+    /// Reserves an array at the start, which `set` fills. REQUIRES: nothing was added yet.
     pub(crate) fn begin_with<T>(&mut self, count: usize) {
         self.used = count.saturating_mul(size_of::<T>()).min(self.bytes);
     }
 
-    /// Fills a place of the array at the start.
+    /// Sets an element of the array at the start.
     pub(crate) fn set<T>(&mut self, index: usize, value: T) {
         let end = index.saturating_add(1).saturating_mul(size_of::<T>());
         if end <= self.used && align_of::<T>() <= align_of::<u128>() {
-            // SAFETY: the place is within the block, which is aligned for everything that C has.
+            // SAFETY: the element is within the block, which is aligned for every type of C.
             unsafe { self.start.cast::<T>().add(index).write(value) };
         }
     }
@@ -75,7 +73,7 @@ impl Block {
         self.used
     }
 
-    /// Hands it to the caller.
+    /// Gives the block to the caller.
     pub(crate) fn release<T>(self) -> *mut T {
         let start = self.start;
         std::mem::forget(self);
@@ -85,15 +83,15 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: it is from `malloc`, and nobody else has it.
+        // SAFETY: the block is from `malloc`, and nobody else has it.
         unsafe { free(self.start.as_ptr().cast()) }
     }
 }
 
-/// Frees what a function of this library has allocated for its result. NULL is nothing to free. (It is memory
-/// of the C library: `free` does the same.)
+/// Frees what a function of this library has allocated for its result. NULL is allowed. (The memory is the C
+/// library's: `free` does the same.)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_free(memory: *mut c_void) {
-    // SAFETY: the caller has it from this library, as the header demands, and so it is from `malloc`.
+    // SAFETY: the caller got it from this library, as the header demands, so it is from `malloc`.
     unsafe { free(memory) }
 }

@@ -1,4 +1,4 @@
-//! Options of opening.
+//! Options for opening a database.
 
 use crate::call::{Caller, call};
 use crate::handles::azk_options;
@@ -15,12 +15,12 @@ pub enum azk_durability {
     AZK_DURABILITY_DEFAULT = 0,
     /// When the commit returns.
     AZK_DURABILITY_SYNC = 1,
-    /// Within the eventual delay, or when azk_db_sync returns. A crash never tears such a commit and never
-    /// keeps a later one without an earlier one.
+    /// Within the eventual delay, or when azk_db_sync returns. A crash never tears such a commit, and never
+    /// keeps a later commit without an earlier one.
     AZK_DURABILITY_EVENTUAL = 2,
 }
 
-/// The durability of a number; none for the default.
+/// The durability for a number. None for the default.
 pub(crate) fn durability_of(number: i32) -> Outcome<Option<Durability>> {
     match number {
         0 => Ok(None),
@@ -30,8 +30,8 @@ pub(crate) fn durability_of(number: i32) -> Outcome<Option<Durability>> {
     }
 }
 
-/// Makes options with the defaults: make the file if there is none, 256 MiB of memory, durable commits.
-/// To be freed with azk_options_free. Errors: none of its own.
+/// Makes options with the defaults: the file is made if there is none, 256 MiB of memory, durable commits.
+/// Free them with azk_options_free. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_options_create(out: *mut *mut azk_options) -> azk_status {
     // SAFETY: as the header demands of the caller.
@@ -42,8 +42,8 @@ pub unsafe extern "C" fn azk_options_create(out: *mut *mut azk_options) -> azk_s
     })
 }
 
-/// Frees options. Databases that were opened with them stay as they are. NULL is nothing to free.
-/// Errors: none of its own.
+/// Frees options. Databases that were opened with them do not change. NULL is allowed. Errors: none of its
+/// own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_free(options: *mut azk_options) -> azk_status {
     call(|| {
@@ -63,7 +63,7 @@ fn change(options: *mut azk_options, f: impl FnOnce(Options) -> Options) -> azk_
     })
 }
 
-/// Whether to make a database if the file does not exist, or is empty (0: no). Default: yes. Errors: none of
+/// Whether to make a database if the file does not exist or is empty (0: no). Default: yes. Errors: none of
 /// its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_set_create(options: *mut azk_options, yes: i32) -> azk_status {
@@ -76,22 +76,22 @@ pub extern "C" fn azk_options_set_exclusive(options: *mut azk_options, yes: i32)
     change(options, |o| o.exclusive(yes != 0))
 }
 
-/// Whether to open for reading only (0: no). Several processes may, as long as none writes. Default: no.
+/// Whether to open for reading only (0: no). Several processes may do so, if none writes. Default: no.
 /// Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_set_read_only(options: *mut azk_options, yes: i32) -> azk_status {
     change(options, |o| o.read_only(yes != 0))
 }
 
-/// The memory to be used for everything, in bytes. Default: 256 MiB; at least 8 MiB. What has no meaning is
-/// refused by azk_db_open, with AZK_INVALID. Errors: none of its own.
+/// The memory for everything, in bytes. Default: 256 MiB. At least 8 MiB; azk_db_open refuses other values
+/// with AZK_INVALID. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_set_memory_bytes(options: *mut azk_options, bytes: u64) -> azk_status {
     change(options, |o| o.memory_bytes(bytes))
 }
 
-/// The memory that commits fill before they are flushed to the file, in bytes; 0 for the default, an eighth
-/// of all memory and 64 MiB at most. From 64 KiB to 1 GiB. Errors: none of its own.
+/// The memory that commits fill before they are flushed to the file, in bytes: from 64 KiB to 1 GiB. 0 is the
+/// default: an eighth of all memory, and at most 64 MiB. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_set_memtable_bytes(options: *mut azk_options, bytes: u64) -> azk_status {
     change(options, |o| o.memtable_bytes(bytes))
@@ -109,7 +109,8 @@ pub extern "C" fn azk_options_set_durability(options: *mut azk_options, durabili
     })
 }
 
-/// Within what time eventual commits become durable, in milliseconds. Default: 1000. Errors: none of its own.
+/// The time within which eventual commits become durable, in milliseconds. Default: 1000. Errors: none of its
+/// own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_set_eventual_delay_ms(options: *mut azk_options, delay_ms: u64) -> azk_status {
     change(options, |o| o.eventual_delay(Duration::from_millis(delay_ms)))
@@ -122,23 +123,23 @@ pub extern "C" fn azk_options_set_large_value_bytes(options: *mut azk_options, b
     change(options, |o| o.large_value_bytes(bytes))
 }
 
-/// Whether threads of the library merge in the background (0: no). Without, the file grows and reads slow
+/// Whether threads of the library merge in the background (0: no). Without them the file grows and reads slow
 /// down until azk_db_compact or azk_db_shrink is called. Default: yes. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_set_background_merges(options: *mut azk_options, yes: i32) -> azk_status {
     change(options, |o| o.background_merges(yes != 0))
 }
 
-/// Whether the file is read through mappings (0: no). Nothing is copied then, but a disk that fails just when
-/// a page is read again ends the process with SIGBUS. Default: yes. Errors: none of its own.
+/// Whether the file is read through mappings (0: no). Then nothing is copied. But if the disk fails while the
+/// system reads a page again, SIGBUS ends the process. Default: yes. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_set_mapped(options: *mut azk_options, yes: i32) -> azk_status {
     change(options, |o| o.mapped(yes != 0))
 }
 
-/// Whether the library starts threads at all (0: no). Without, work is done by the call that finds it due,
-/// and eventual commits become durable by azk_db_sync, a later durable commit or azk_db_close, not by time.
-/// Default: yes. Errors: none of its own.
+/// Whether the library starts threads (0: no). Without threads, the call that finds work due does the work.
+/// Eventual commits then become durable by azk_db_sync, a later durable commit or azk_db_close, but not by
+/// time. Default: yes. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_set_threads(options: *mut azk_options, yes: i32) -> azk_status {
     change(options, |o| o.threads(yes != 0))

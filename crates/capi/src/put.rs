@@ -1,4 +1,4 @@
-//! Changing a table: each call is a transaction of its own, as durable as the database was opened to be.
+//! Changing a table. Each call is a transaction of its own, with the durability of the database's options.
 
 use crate::arguments::azk_bytes;
 use crate::call::Caller;
@@ -7,8 +7,9 @@ use crate::slots::shared;
 use crate::status::azk_status;
 use std::ffi::c_void;
 
-/// Sets the value of a key. A key has 65,536 bytes at most, a value 4 GiB less one. Errors: AZK_TOO_LARGE,
-/// AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
+/// Sets the value of a key. A key has at most 65,536 bytes, a value at most 4 GiB less one byte. Errors:
+/// AZK_TOO_LARGE, AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_NO_SUCH_TABLE, AZK_CLOSED,
+/// AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_put(
     table: *const azk_table,
@@ -25,7 +26,7 @@ pub unsafe extern "C" fn azk_table_put(
     })
 }
 
-/// Removes a key, whether it is there or not. Errors: as azk_table_put.
+/// Removes a key, whether it is present or not. Errors: as azk_table_put.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_remove(
     table: *const azk_table,
@@ -39,8 +40,8 @@ pub unsafe extern "C" fn azk_table_remove(
     })
 }
 
-/// Sets the value of a key only if it is absent; *done says whether it was. Errors: as azk_table_put and
-/// azk_table_get.
+/// Sets the value of a key only if the key is absent. *done says whether it was absent. Errors: as
+/// azk_table_put and azk_table_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_add(
     table: *const azk_table,
@@ -60,8 +61,8 @@ pub unsafe extern "C" fn azk_table_add(
     })
 }
 
-/// Sets the value of a key only if it is present; *done says whether it was. Errors: as azk_table_put and
-/// azk_table_get.
+/// Sets the value of a key only if the key is present. *done says whether it was present. Errors: as
+/// azk_table_put and azk_table_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_replace(
     table: *const azk_table,
@@ -81,7 +82,8 @@ pub unsafe extern "C" fn azk_table_replace(
     })
 }
 
-/// Appends to the value of a key; an absent one counts as empty. Errors: as azk_table_put and azk_table_get.
+/// Appends to the value of a key. An absent value counts as empty. Errors: as azk_table_put and
+/// azk_table_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_append(
     table: *const azk_table,
@@ -98,9 +100,9 @@ pub unsafe extern "C" fn azk_table_append(
     })
 }
 
-/// Adds to a number and gives the sum. Numbers are eight bytes, little-endian, two's complement; an absent
-/// key counts as zero; sums wrap around. Errors: AZK_WRONG_TYPE if the value has not eight bytes, and as
-/// azk_table_put and azk_table_get.
+/// Adds to a number and gives the sum. Numbers have eight bytes, little-endian, in two's complement. An
+/// absent key counts as zero. Sums wrap around. Errors: AZK_WRONG_TYPE if the value does not have eight
+/// bytes, and as azk_table_put and azk_table_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_increment(
     table: *const azk_table,
@@ -118,8 +120,8 @@ pub unsafe extern "C" fn azk_table_increment(
     })
 }
 
-/// Replaces the value of a key only if it is what is expected (NULL: absent); *done says whether it was. A
-/// new value of NULL removes the key. Errors: as azk_table_put and azk_table_get.
+/// Replaces the value of a key only if it is `expected` (NULL: the key is absent). *done says whether it was.
+/// A `new_value` of NULL removes the key. Errors: as azk_table_put and azk_table_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_compare_and_swap(
     table: *const azk_table,
@@ -139,8 +141,8 @@ pub unsafe extern "C" fn azk_table_compare_and_swap(
     })
 }
 
-/// Removes all keys from `from` on and below `to`; NULL is no bound. Ordered tables only; it costs the same
-/// however many there are. Errors: AZK_WRONG_TYPE for a hash table, and as azk_table_put.
+/// Removes all keys from `from` on and below `to`; NULL is no bound. Ordered tables only. The cost does not
+/// depend on the number of keys. Errors: AZK_WRONG_TYPE for a hash table, and as azk_table_put.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_remove_range(
     table: *const azk_table,

@@ -15,7 +15,7 @@ use std::ffi::c_void;
 type Values<'a> = RefCell<Vec<ValueRef<'a>>>;
 
 self_cell::self_cell!(
-    /// A transaction, and what was read from it and is still to stand where it is.
+    /// A transaction, and the values that were lent from it.
     pub(crate) struct Lending {
         owner: ReadTxn,
         #[not_covariant]
@@ -23,14 +23,14 @@ self_cell::self_cell!(
     }
 );
 
-/// What a read transaction's handle holds. It stays in its slot, so that its size costs nobody anything.
+/// What a read transaction's handle holds. It stays in its slot, so its size costs nothing.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Reading {
-    /// Nothing by reference yet.
+    /// No values were lent.
     Plain(ReadTxn),
-    /// Values that the caller has pointers to.
+    /// The caller may have pointers to values.
     Lending(Lending),
-    /// In between, for the time of a move.
+    /// For a moment, while the value is moved.
     Moving,
 }
 
@@ -45,7 +45,7 @@ impl Reading {
         }
     }
 
-    /// Reads a value that stays where it is.
+    /// Reads a value, whose bytes stay in place.
     fn lend(&mut self, table: &Table, key: &[u8]) -> Outcome<Option<azk_bytes>> {
         *self = match std::mem::replace(self, Reading::Moving) {
             Reading::Plain(txn) => Reading::Lending(Lending::new(txn, |_| Values::default())),
@@ -60,7 +60,7 @@ impl Reading {
         })
     }
 
-    /// Lets go of all values that were lent.
+    /// Releases all values that were lent.
     fn release(&mut self) {
         if let Reading::Lending(lending) = self {
             lending.with_dependent(|_, values| values.borrow_mut().clear());
@@ -68,10 +68,9 @@ impl Reading {
     }
 }
 
-/// Begins to read a snapshot of all tables: commits made later are not seen. It waits for nobody and nobody
-/// waits for it. While it is open the space of what it sees is kept, so it should not be open for long. To be
-/// ended with azk_read_end. On failure *out is NULL. Errors: none of its own (a closed database is noticed by
-/// the first get).
+/// Begins to read a snapshot of all tables: later commits are not seen. A reader waits for nobody, and nobody
+/// waits for it. The space of what it sees is kept while it is open, so keep it short. End it with
+/// azk_read_end. On failure *out is NULL. Errors: none of its own (the first get reports a closed database).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_read_begin(db: *const azk_db, out: *mut *mut azk_read) -> azk_status {
     // SAFETY: as the header demands of the caller.
@@ -82,8 +81,8 @@ pub unsafe extern "C" fn azk_read_begin(db: *const azk_db, out: *mut *mut azk_re
     })
 }
 
-/// Ends a read transaction. Pointers from azk_read_get_ref end with it; cursors go on. NULL is nothing to
-/// end. Errors: none of its own.
+/// Ends a read transaction. Pointers from azk_read_get_ref end with it. Cursors go on. NULL is allowed.
+/// Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_read_end(read: *mut azk_read) -> azk_status {
     call(|| {
@@ -94,8 +93,9 @@ pub extern "C" fn azk_read_end(read: *mut azk_read) -> azk_status {
     })
 }
 
-/// As azk_table_get, as of the snapshot. Keys in ascending order are found fastest. Errors: AZK_INVALID if
-/// the table is of another database, AZK_NO_SUCH_TABLE if it was made later, and as azk_table_get.
+/// As azk_table_get, as the snapshot has the table. Gets in ascending order of keys are fastest. Errors:
+/// AZK_INVALID if the table is of another database, AZK_NO_SUCH_TABLE if it was made later, and as
+/// azk_table_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_read_get(
     read: *mut azk_read,
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn azk_read_get(
     })
 }
 
-/// As azk_table_get_alloc, as of the snapshot. Errors: as azk_read_get, and AZK_NO_MEMORY.
+/// As azk_table_get_alloc, as the snapshot has the table. Errors: as azk_read_get, and AZK_NO_MEMORY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_read_get_alloc(
     read: *mut azk_read,
@@ -135,11 +135,10 @@ pub unsafe extern "C" fn azk_read_get_alloc(
     })
 }
 
-/// The value of a key without a copy. The bytes stay where they are and as they are until
-/// azk_read_release_values or azk_read_end, whatever is done to the database meanwhile, its closing included;
-/// any thread may read them. Each value takes some 100 bytes of memory until then, and keeps what it stands
-/// in: of many, let go now and then. On failure *value is NULL and 0. Errors: as azk_read_get, but for
-/// AZK_BUFFER_TOO_SMALL.
+/// The value of a key, without a copy. The bytes stay unchanged in place until azk_read_release_values or
+/// azk_read_end, even if the database is closed meanwhile. Any thread may read them. Until then each value
+/// takes some 100 bytes of memory, and keeps the page or segment that holds it: with many values, release
+/// them now and then. On failure *value is NULL and 0. Errors: as azk_read_get, without AZK_BUFFER_TOO_SMALL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_read_get_ref(
     read: *mut azk_read,
@@ -160,8 +159,8 @@ pub unsafe extern "C" fn azk_read_get_ref(
     })
 }
 
-/// Lets go of all values that azk_read_get_ref has given in this transaction, which goes on.
-/// Errors: none of its own.
+/// Releases all values that azk_read_get_ref has given in this transaction. The transaction goes on. Errors:
+/// none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_read_release_values(read: *mut azk_read) -> azk_status {
     call(|| {
@@ -170,7 +169,7 @@ pub extern "C" fn azk_read_release_values(read: *mut azk_read) -> azk_status {
     })
 }
 
-/// Whether a key is there. Errors: as azk_read_get, but for AZK_NOT_FOUND.
+/// Whether a key is present. Errors: as azk_read_get, without AZK_NOT_FOUND.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_read_contains(
     read: *mut azk_read,

@@ -10,7 +10,7 @@ use crate::status::invalid;
 use azekura::Cursor;
 use std::ffi::c_void;
 
-/// Is called with each record. The bytes stay until it returns. 0 goes on, any other number ends the walk.
+/// Called with each record. The bytes stay until it returns. 0 goes on; any other number ends the walk.
 pub type azk_scan_fn = Option<
     unsafe extern "C" fn(
         user_data: *mut c_void,
@@ -21,9 +21,9 @@ pub type azk_scan_fn = Option<
     ) -> i32,
 >;
 
-/// Calls `callback` with each record of the table as it is now, in order: with the keys from `from` on and
-/// below `to`; NULL is no bound, and a hash table has none. Errors: AZK_STOPPED if the callback has ended it,
-/// AZK_INVALID if it is NULL, and as azk_table_cursor and azk_cursor_next.
+/// Calls `callback` with each record of the table as it is at this moment, in order: the keys from `from` on
+/// and below `to`. NULL is no bound, and a hash table has no bounds. Errors: AZK_STOPPED if the callback has
+/// ended the walk, AZK_INVALID if it is NULL, and as azk_table_cursor and azk_cursor_next.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_scan(
     table: *const azk_table,
@@ -36,16 +36,15 @@ pub unsafe extern "C" fn azk_table_scan(
     unsafe { Caller::trusted() }.call(|c| {
         let callback = callback.ok_or_else(|| invalid("callback is NULL"))?;
         let span = c.span(from, to)?;
-        // Nothing of the handle is held while the callback is called, so that it may do with it what it
-        // likes.
+        // No handle is held while the callback is called, so the callback may do what it likes with the
+        // handles.
         let mut cursor: Cursor = {
             let table = shared(table)?;
             if span.is_whole() { table.cursor()? } else { table.range((span.start(), span.end()))? }
         };
         while let Some((key, value)) = cursor.next()? {
             let value = value.bytes()?;
-            // SAFETY: the bytes are there until the cursor moves, and the caller answers for what the
-            // callback does.
+            // SAFETY: the bytes stay until the cursor moves. The caller answers for what the callback does.
             let answer = unsafe {
                 callback(user_data, key.as_ptr().cast(), key.len(), value.as_ptr().cast(), value.len())
             };

@@ -1,13 +1,13 @@
-//! What each thread announces: the handles that its call under way uses.
+//! What each thread announces: the handles that its current call uses.
 //!
-//! A call stores its handle in its thread's seat, and looks then whether the handle is good (`slots`).
-//! Whoever frees a handle marks it first, and looks then at all seats. One of the two must see the other,
-//! which takes a barrier between store and look on both sides. Calls are many and frees are few, so the
-//! system makes the barrier for all threads at once when something is freed (`membarrier`), and a call has
-//! none: a locked instruction takes 12 ns where the rest of a call's frame takes 5
-//! (`cargo bench --package azekura-capi`).
+//! A call stores its handle in its thread's seat, and then checks that the handle is good (`slots`). A thread
+//! that frees a handle first marks it, and then looks at all seats. One of the two must see the other, which
+//! takes a barrier between store and look on both sides. Calls are many and frees are few. So a thread that
+//! frees has the system make the barrier for all threads (`membarrier`), and a call makes none: a locked
+//! instruction takes 12 ns where the rest of a call's frame takes 5 (`cargo bench --package azekura-capi`).
 //!
-//! Seats are never given back to the allocator: a thread that ends leaves its seat to the next that begins.
+//! Seats are never given back to the allocator. A thread that ends leaves its seat to the next thread that
+//! begins.
 
 use std::cell::Cell;
 use std::ptr::null_mut;
@@ -16,15 +16,15 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, c
 
 /// A thread's announcements.
 pub(crate) struct Seat {
-    /// Tells the seat from all others; at least 1.
+    /// The seat's number, unique and at least 1.
     pub(crate) id: u32,
-    /// The handle in use that others may use as well; 0 for none.
+    /// The handle in use that other threads may use too. 0: none.
     pub(crate) shared: AtomicU64,
-    /// The handle in use that is this thread's alone; 0 for none.
+    /// The handle in use that only this thread may use. 0: none.
     pub(crate) own: AtomicU64,
-    /// One free slot for each type of handle, plus one; 0 for none. Used by the seat's thread only.
+    /// One free slot for each type of handle, plus one; 0: none. Only the seat's thread uses it.
     pub(crate) spare: [AtomicU32; SPARES],
-    /// Whether calls need no barrier.
+    /// Whether calls need no barrier of their own.
     light: bool,
     is_taken: AtomicBool,
     next: *const Seat,
@@ -33,11 +33,11 @@ pub(crate) struct Seat {
 /// More than there are types of handles.
 pub(crate) const SPARES: usize = 16;
 
-// SAFETY: `next` is never written after the seat is published, and names a seat that stays for good; the rest
-// is atomic.
+// SAFETY: `next` is never written after the seat is published, and names a seat that stays for good. The
+// other fields are atomic or never change.
 unsafe impl Sync for Seat {}
 
-/// The newest seat; each knows the one before.
+/// The newest seat. Each seat knows the one before it.
 static SEATS: AtomicPtr<Seat> = AtomicPtr::new(null_mut());
 
 thread_local! {
@@ -69,7 +69,7 @@ pub(crate) fn mine() -> &'static Seat {
 fn sit_down() -> &'static Seat {
     let seat = all().find(|seat| !seat.is_taken.swap(true, Ordering::AcqRel)).unwrap_or_else(add);
     MINE.set(Some(seat));
-    // Where the thread is ending already, the seat stays taken.
+    // If the thread is ending already, the seat stays taken.
     let _ending = LEAVES.try_with(|_| ());
     seat
 }
@@ -97,15 +97,15 @@ fn add() -> &'static Seat {
     }
 }
 
-/// All seats that there are.
+/// All seats.
 pub(crate) fn all() -> impl Iterator<Item = &'static Seat> {
-    // SAFETY: a seat that is named there was leaked, and is only read from then on, but for its atomics.
+    // SAFETY: such a seat was leaked. After it was published only its atomics are written.
     let at = |seat: *const Seat| unsafe { seat.as_ref() };
     std::iter::successors(at(SEATS.load(Ordering::Acquire)), move |seat| at(seat.next))
 }
 
 impl Seat {
-    /// Between an announcement and the look at the handle.
+    /// The barrier between an announcement and the check of the handle.
     #[inline(always)]
     pub(crate) fn barrier(&self) {
         if self.light {
@@ -116,7 +116,7 @@ impl Seat {
     }
 }
 
-/// Between the mark of a handle and the look at the seats; false if the system refuses.
+/// The barrier between the mark of a handle and the look at the seats. False if the system refuses.
 pub(crate) fn barrier_for_all() -> bool {
     fence(Ordering::SeqCst);
     !is_asymmetric() || system::barrier()
@@ -138,7 +138,7 @@ mod system {
     }
 
     pub(super) fn barrier() -> bool {
-        // A forked child may have to register anew.
+        // A forked child may have to register again.
         let once = || membarrier(MembarrierCommand::PrivateExpedited).is_ok();
         once() || register() && once()
     }

@@ -1,21 +1,22 @@
-//! Handles: numbers in the form of pointers, which name slots of tables that are never given back.
+//! Handles: numbers in the form of pointers. They name slots whose memory is never given back.
 //!
 //! ```text
-//! bits  63..56  0xA7, which no address of a program begins with
+//! bits  63..56  0xA7, with which no address of a program begins
 //!       55..52  the type
 //!       51..24  the slot's generation: it changes when the handle is freed
 //!       23..0   the slot
 //! ```
 //!
-//! Nothing is read through such a pointer, so whatever a caller passes is checked before it is used: what was
-//! freed, is of another type or was never a handle is an error. A slot that has used up its generations is
-//! not used again.
+//! Nothing is read through such a pointer. So whatever a caller passes can be checked before it is used: a
+//! handle that was freed, one of another type, or any other pointer is an error. A slot that has used up its
+//! generations is not used again.
 //!
-//! A slot's word has the generation and the owner: nobody (it is free), all threads (tables and databases),
-//! or one thread's seat (transactions, cursors, options), from which another takes it over if it is not in
-//! use. Whoever changes the owner marks the slot as [`TAKEN`] first and looks at the seats then (`seat`):
-//! what is in use stays as it is, and the change is refused. What a slot holds is therefore read only by
-//! threads whose seats say so, and taken out only when no seat does.
+//! A slot's word has the generation and the owner. The owner is nobody (the slot is free), all threads
+//! (tables and databases), or one thread's seat (transactions, cursors, options). Another thread takes a slot
+//! over from its seat if the slot is not in use. A thread that changes the owner first marks the slot as
+//! [`TAKEN`], and then looks at the seats (`seat`). If the slot is in use, the change is refused and the slot
+//! stays as it was. So only threads whose seats say so read what a slot holds, and it is taken out only when
+//! no seat names it.
 
 use crate::seat::{self, Seat};
 use crate::status::{Failure, Outcome, azk_status, failure};
@@ -30,7 +31,7 @@ const GENERATION_BITS: u32 = 28;
 const INDEX_BITS: u32 = 24;
 const GENERATION_MAX: u32 = (1 << GENERATION_BITS) - 1;
 const SLOTS_MAX: u32 = 1 << INDEX_BITS;
-/// Chunks of 64, 128, 256 slots and so on: with so many there is room for all.
+/// Chunks of 64, 128, 256 slots and so on. So many chunks have room for all slots.
 const CHUNKS: usize = 19;
 const FIRST_CHUNK: u32 = 64;
 
@@ -41,9 +42,9 @@ const SHARED: u32 = u32::MAX - 1;
 
 /// A type of handle.
 pub(crate) trait Handle: Sized + 'static {
-    /// What its slots hold.
+    /// What slots of this type hold.
     type Held: Send + 'static;
-    /// Its number within handles.
+    /// The type's number within handles.
     const TAG: u8;
     /// The slots of this type.
     fn slots() -> &'static Slots<Self::Held>;
@@ -52,20 +53,20 @@ pub(crate) trait Handle: Sized + 'static {
 struct Slot<T> {
     /// The generation, and the owner in the lower half.
     word: AtomicU64,
-    /// The next free one, plus one.
+    /// The next free slot, plus one.
     next: AtomicU32,
     held: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: `held` is reached as the module says: by several threads only under a shared handle, for which
-// `shared` demands `T: Sync`.
+// SAFETY: `held` is reached as the module says. Several threads reach it only under a shared handle, for
+// which `shared` demands `T: Sync`.
 unsafe impl<T: Send> Sync for Slot<T> {}
 
-/// All slots of a type of handle.
+/// All slots of one type of handle.
 pub(crate) struct Slots<T> {
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
     made: AtomicU32,
-    /// The first free one, plus one, and in the upper half how often that has changed.
+    /// The first free slot, plus one. The upper half counts how often it has changed.
     free: AtomicU64,
 }
 
@@ -78,7 +79,7 @@ fn unpack(word: u64) -> (u32, u32) {
     (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]))
 }
 
-/// The lower half.
+/// The lower half of a word.
 fn low(word: u64) -> u32 {
     unpack(word).1
 }
@@ -89,7 +90,7 @@ impl<T> Slots<T> {
         Slots { chunks, made: AtomicU32::new(0), free: AtomicU64::new(0) }
     }
 
-    /// In which chunk a slot is, and where there.
+    /// The chunk of a slot, and its index there.
     #[inline(always)]
     fn place(index: u32) -> (usize, usize) {
         let nth = index / FIRST_CHUNK + 1;
@@ -104,7 +105,7 @@ impl<T> Slots<T> {
         self.chunks.get(chunk)?.get()?.get(at)
     }
 
-    /// A slot that nobody else has: the spare one of this thread, one that was freed, or a new one.
+    /// A slot that nobody else has: this thread's spare one, one that was freed, or a new one.
     fn take(&self, tag: u8) -> Option<u32> {
         let spare = &seat::mine().spare[usize::from(tag)];
         if let Some(index) = spare.load(Ordering::Relaxed).checked_sub(1) {
@@ -144,7 +145,7 @@ impl<T> Slots<T> {
         Some(index)
     }
 
-    /// Lets others have a slot.
+    /// Makes a slot free for other handles.
     fn give_back(&self, tag: u8, index: u32) {
         let spare = &seat::mine().spare[usize::from(tag)];
         if spare.load(Ordering::Relaxed) == 0 {
@@ -197,7 +198,7 @@ impl<H: Handle> Found<H> {
         pack(self.generation, owner)
     }
 
-    /// Why a slot's word is not what was expected.
+    /// The error for a slot's word that is not as expected.
     #[cold]
     fn refuse(&self, word: u64) -> Failure {
         if unpack(word) == (self.generation, TAKEN) { busy::<H>() } else { crate::handles::stale::<H>() }
@@ -233,19 +234,19 @@ fn put<H: Handle>(held: H::Held, owner: u32) -> Outcome<*mut H> {
         return Err(failure(azk_status::AZK_NO_MEMORY, format!("every {what} that there can be is open")));
     };
     let generation = unpack(slot.word.load(Ordering::Relaxed)).0;
-    // SAFETY: `take` has given the slot to this thread alone, and its word says that it is free, so no call
-    // gets in. What was in it was dropped when it was freed.
+    // SAFETY: `take` has given the slot to this thread alone. Its word says that it is free, so no call gets
+    // in. Its former contents were dropped when it was freed.
     unsafe { slot.held.get().write(Some(held)) };
     slot.word.store(pack(generation, owner), Ordering::Release);
     let number = number(H::TAG, generation, index);
     Ok(std::ptr::without_provenance_mut(usize::try_from(number).unwrap_or(0)))
 }
 
-/// A shared handle, for as long as a call uses it.
+/// A shared handle, while a call uses it.
 pub(crate) struct Shared<'a, T> {
     held: &'a T,
     seat: &'static Seat,
-    /// It belongs to the thread of its seat.
+    /// It must stay in the thread of its seat.
     _here: PhantomData<*const ()>,
 }
 
@@ -265,7 +266,7 @@ impl<T> Drop for Shared<'_, T> {
     }
 }
 
-/// Uses a handle that others may use at the same time.
+/// Uses a handle that other threads may use at the same time.
 #[inline(always)]
 pub(crate) fn shared<'a, H: Handle>(handle: *const H) -> Outcome<Shared<'a, H::Held>>
 where
@@ -280,8 +281,8 @@ where
     seat.barrier();
     let word = found.slot.word.load(Ordering::Acquire);
     if word == found.word(SHARED) {
-        // SAFETY: the seat was announced before the word was read, so whoever frees the handle from now on
-        // sees it and leaves the slot alone; until then nothing writes to it.
+        // SAFETY: the seat announced the handle before the word was read. From then on a thread that frees
+        // the handle sees the seat and leaves the slot alone. Nothing else writes to it.
         if let Some(held) = unsafe { &*found.slot.held.get() } {
             return Ok(Shared { held, seat, _here: PhantomData });
         }
@@ -290,7 +291,7 @@ where
     Err(found.refuse(word))
 }
 
-/// A handle of one thread, for as long as a call uses it.
+/// A handle of one thread, while a call uses it.
 pub(crate) struct Owned<'a, H: Handle> {
     held: &'a mut H::Held,
     seat: &'static Seat,
@@ -325,8 +326,8 @@ impl<H: Handle> Drop for Owned<'_, H> {
 pub(crate) fn owned<'a, H: Handle>(handle: *const H) -> Outcome<Owned<'a, H>> {
     let found = Found::of(handle)?;
     let seat = enter(&found)?;
-    // SAFETY: the slot is this thread's, its seat says so, and `enter` refuses whatever is in use already:
-    // others that want it see the seat and leave it alone.
+    // SAFETY: the slot is this thread's, and its seat says so. `enter` refuses a handle that is in use
+    // already. Other threads that want the slot see the seat and leave the slot alone.
     match unsafe { &mut *found.slot.held.get() } {
         Some(held) => Ok(Owned { held, seat, _here: PhantomData }),
         None => {
@@ -336,7 +337,7 @@ pub(crate) fn owned<'a, H: Handle>(handle: *const H) -> Outcome<Owned<'a, H>> {
     }
 }
 
-/// Announces a handle of one thread, and takes it over if it was another's.
+/// Announces a handle of one thread. Takes it over if it was another thread's.
 #[inline(always)]
 fn enter<H: Handle>(found: &Found<H>) -> Outcome<&'static Seat> {
     let seat = seat::mine();
@@ -356,7 +357,7 @@ fn enter<H: Handle>(found: &Found<H>) -> Outcome<&'static Seat> {
     taken.map(|()| seat)
 }
 
-/// Makes the slot of another thread this one's, unless that one is using it.
+/// Makes another thread's slot this thread's, unless the other thread is using it.
 #[cold]
 fn take_over<H: Handle>(found: &Found<H>, seat: &Seat, word: u64) -> Outcome<()> {
     let (generation, owner) = unpack(word);
@@ -373,22 +374,22 @@ fn take_over<H: Handle>(found: &Found<H>, seat: &Seat, word: u64) -> Outcome<()>
     if is_free { Ok(()) } else { Err(busy::<H>()) }
 }
 
-/// Ends a handle of one thread, and what it held.
+/// Frees a handle of one thread, and drops what it held.
 pub(crate) fn end<H: Handle>(handle: *const H) -> Outcome<()> {
     end_with(handle, |held| *held = None)
 }
 
-/// Ends a handle of one thread, and gives what it held.
+/// Frees a handle of one thread, and returns what it held.
 pub(crate) fn take<H: Handle>(handle: *const H) -> Outcome<H::Held> {
     end_with(handle, Option::take)?.ok_or_else(gone::<H>)
 }
 
-/// Ends a handle of one thread; `f` is to empty its slot.
+/// Frees a handle of one thread. `f` must empty its slot.
 #[inline(always)]
 fn end_with<H: Handle, T>(handle: *const H, f: impl FnOnce(&mut Option<H::Held>) -> T) -> Outcome<T> {
     let found = Found::of(handle)?;
     let seat = enter(&found)?;
-    // Another thread may be looking whether it can have the slot: it sees the seat, and puts the word back.
+    // Another thread may be trying to take the slot over. It sees the seat, and restores the word.
     while found
         .slot
         .word
@@ -398,14 +399,15 @@ fn end_with<H: Handle, T>(handle: *const H, f: impl FnOnce(&mut Option<H::Held>)
         std::hint::spin_loop();
     }
     let leave = Leave(seat);
-    // SAFETY: the word is `TAKEN` by this thread and its seat has the handle, so no other reaches the slot.
+    // SAFETY: this thread has set the word to `TAKEN` and its seat has the handle, so no other thread reaches
+    // the slot.
     let out = f(unsafe { &mut *found.slot.held.get() });
     drop(leave);
     release(&found);
     Ok(out)
 }
 
-/// Takes a seat's announcement back, also if what is dropped meanwhile panics.
+/// On drop, takes a seat's announcement back, also after a panic.
 struct Leave(&'static Seat);
 
 impl Drop for Leave {
@@ -414,7 +416,7 @@ impl Drop for Leave {
     }
 }
 
-/// Ends a shared handle, and what it held; refused while a call uses it.
+/// Frees a shared handle, and drops what it held. Refused while a call uses it.
 pub(crate) fn end_shared<H: Handle>(handle: *const H) -> Outcome<()>
 where
     H::Held: Sync,
@@ -431,15 +433,15 @@ where
         slot.store(found.word(SHARED), Ordering::Release);
         return Err(busy::<H>());
     }
-    // SAFETY: the word is `TAKEN` by this thread, so that no call gets in, and no seat has the handle.
+    // SAFETY: this thread has set the word to `TAKEN`, so no call gets in, and no seat has the handle.
     let held = unsafe { &mut *found.slot.held.get() }.take();
     release(&found);
-    // It may take long: the last handle of a database closes it.
+    // This may take long: the last handle of a database closes it.
     drop(held);
     Ok(())
 }
 
-/// Lets an emptied slot be used for the next handle, under another generation.
+/// Frees an emptied slot for the next handle, under another generation.
 fn release<H: Handle>(found: &Found<H>) {
     let generation = found.generation.saturating_add(1).min(GENERATION_MAX);
     found.slot.word.store(pack(generation, NOBODY), Ordering::Release);
@@ -448,7 +450,7 @@ fn release<H: Handle>(found: &Found<H>) {
     }
 }
 
-/// The handle was good once, and what it held is gone.
+/// The error for a handle whose slot is empty.
 #[cold]
 pub(crate) fn gone<H: Handle>() -> Failure {
     crate::handles::stale::<H>()

@@ -1,4 +1,4 @@
-//! The database in figures, and structures that may grow.
+//! The database's figures, and structures that may get more fields.
 
 use crate::call::Caller;
 use crate::handles::azk_db;
@@ -7,8 +7,8 @@ use crate::status::{Outcome, azk_status, invalid};
 use azekura::Stats;
 use std::ptr::NonNull;
 
-/// A structure of the caller's that says in its first field, a `size_t`, how large it is: a caller that was
-/// built with an older header has fewer fields, and gets those.
+/// A structure of the caller whose first field, a `size_t`, says how large it is. A caller that was built
+/// with an older header has fewer fields, and gets only those.
 pub(crate) struct Growing<T> {
     at: NonNull<T>,
     size: usize,
@@ -24,13 +24,13 @@ impl<T: Copy> Growing<T> {
         }
     }
 
-    /// Fills the fields that the caller knows of, but for the size.
+    /// Fills all fields that the caller knows of, except the size.
     pub(crate) fn fill(&mut self, value: T) {
         let bytes = self.size.min(size_of::<T>()) - size_of::<usize>();
         let from = (&raw const value).cast::<u8>();
-        // SAFETY: `new` has seen that the structure is not NULL and has more than a size; the caller answers
-        // for the room. What is copied is within both, for `bytes` is what is left of the smaller one. All
-        // fields are of 8 bytes, so there is nothing between them that was never written.
+        // SAFETY: `new` has checked that the structure is not NULL and has more than a size. The caller
+        // answers for the room. The copy is within both structures: `bytes` is what the smaller one has
+        // behind its size. All fields have 8 bytes, so there is no padding.
         unsafe {
             let to = self.at.as_ptr().cast::<u8>();
             std::ptr::copy_nonoverlapping(from.add(size_of::<usize>()), to.add(size_of::<usize>()), bytes);
@@ -38,36 +38,36 @@ impl<T: Copy> Growing<T> {
     }
 }
 
-/// What the engine counts. Set `size` to sizeof(azk_stats) before the call. Sizes are in bytes; counts are
-/// since the opening.
+/// What the engine counts. Set `size` to sizeof(azk_stats) before the call. Sizes are in bytes. Counts begin
+/// at the opening.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct azk_stats {
-    /// The size of this structure, as the caller knows it: later versions may have more fields.
+    /// The size of this structure, as the caller knows it. Later versions may have more fields.
     pub size: usize,
     /// The file's length.
     pub file_bytes: u64,
-    /// Bytes of the file in use.
+    /// Bytes of the file that are in use.
     pub live_bytes: u64,
-    /// Bytes of the file in holes, to be used again.
+    /// Bytes of the file in holes, which are used again.
     pub free_bytes: u64,
     /// Memory of the memtables.
     pub memtable_bytes: u64,
-    /// Memory of the tables themselves, the records of small ones included.
+    /// Memory of the tables themselves, with the records of small ones.
     pub table_bytes: u64,
-    /// Log waiting in memory, and in the file.
+    /// Bytes of the log, in memory and in the file.
     pub log_bytes: u64,
-    /// Commits that opening has found in the file's log.
+    /// Commits that opening found in the file's log.
     pub log_commits: u64,
-    /// The records in them, deletes included.
+    /// Records of these commits, with deletes.
     pub log_records: u64,
-    /// Large values in the file.
+    /// Bytes of large values in the file.
     pub value_bytes: u64,
-    /// Partitions of sorted runs, of all tables.
+    /// Partitions of sorted runs, in all tables.
     pub runs: u64,
-    /// What is kept in memory of the file's pages.
+    /// Memory that is kept for the file's pages.
     pub cache_bytes: u64,
-    /// Pages that had to be read from the file and checked.
+    /// Pages that were read from the file and checked.
     pub cache_misses: u64,
     /// Pages in memory that made room for others.
     pub cache_evictions: u64,
@@ -83,17 +83,17 @@ pub struct azk_stats {
     pub user_bytes: u64,
     /// Commits.
     pub commits: u64,
-    /// Memtables flushed.
+    /// Flushes of memtables.
     pub flushes: u64,
-    /// Merges done.
+    /// Merges that have ended.
     pub merges: u64,
-    /// The records that they read.
+    /// Records that merges have read.
     pub merged_records: u64,
-    /// The time that they took, in nanoseconds.
+    /// The time that merges took, in nanoseconds.
     pub merge_ns: u64,
     /// Commits that were delayed by more than a millisecond.
     pub stalls: u64,
-    /// For how long in all, in nanoseconds.
+    /// The time of these delays, in nanoseconds.
     pub stall_ns: u64,
 }
 
@@ -128,7 +128,7 @@ fn figures_of(stats: &Stats) -> azk_stats {
     }
 }
 
-/// The database in figures; zeros in a forked child. Errors: AZK_INVALID if `size` was not set.
+/// The database's figures. Zeros in a forked child. Errors: AZK_INVALID if `size` was not set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_stats(db: *const azk_db, stats: *mut azk_stats) -> azk_status {
     // SAFETY: as the header demands of the caller.

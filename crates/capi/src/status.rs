@@ -1,52 +1,51 @@
-//! Status numbers: those of the engine's errors, and those that only C has.
+//! Status numbers: those of the engine's errors, and those of this interface.
 
 use azekura::Error;
 use std::ffi::{CStr, c_char};
 
-/// What a call returns. Positive numbers are errors of the engine and never change their meaning; negative
-/// ones are of this interface. The set may grow.
+/// What a call returns. Positive numbers are errors of the engine and never change their meaning. Negative
+/// numbers are of this interface. There may be more in later versions.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum azk_status {
-    /// Done.
+    /// The call succeeded.
     AZK_OK = 0,
-    /// The key is not there, or the cursor is at its end. No error: it leaves no message.
+    /// The key is absent, or the cursor is at its end. This is no error and leaves no message.
     AZK_NOT_FOUND = -1,
-    /// The value does not fit into the buffer; its length was given. No error: it leaves no message.
+    /// The value does not fit into the buffer. Its length was given. This is no error and leaves no message.
     AZK_BUFFER_TOO_SMALL = -2,
-    /// The callback has ended the walk. No error: it leaves no message.
+    /// The callback has ended the walk. This is no error and leaves no message.
     AZK_STOPPED = -3,
-    /// A handle that is NULL, was freed or closed, is of another type, or is none at all.
+    /// The handle is NULL, was freed or closed, is of another type, or is no handle.
     AZK_BAD_HANDLE = -4,
-    /// The handle is in use by a call under way, in another thread or around this callback.
+    /// The handle is in use by another call, in another thread or around this callback.
     AZK_BUSY = -5,
     /// There is no memory for the result, or too many handles are open.
     AZK_NO_MEMORY = -6,
-    /// A defect of the library. The handles of the call should be freed; the file is as after a crash at
-    /// worst.
+    /// A defect of the library. Free the handles of the call. At worst the file is as after a crash.
     AZK_PANIC = -7,
-    /// An error of the engine that this header has no number for; the message says which.
+    /// An error of the engine for which this header has no number. The message says which.
     AZK_OTHER = -8,
     /// The file exists and is not an Azekura database.
     AZK_NOT_A_DATABASE = 1,
     /// The file was written by a newer version of the format.
     AZK_NEWER_VERSION = 2,
-    /// Another process, or another handle of this one, has the file open.
+    /// Another handle, of this or another process, has the file open.
     AZK_LOCKED = 3,
     /// Bytes in the file are not what was written. The message says where.
     AZK_CORRUPT = 4,
     /// A key, value, name or transaction is over its limit.
     AZK_TOO_LARGE = 5,
-    /// Another transaction has changed what this one used. Nothing was changed; run it again.
+    /// Another transaction has changed what this one used. Nothing was changed; run the transaction again.
     AZK_CONFLICT = 6,
-    /// A write was asked of a database that is open read-only.
+    /// The database is open read-only.
     AZK_READ_ONLY = 7,
-    /// The disk is full. Nothing acknowledged is lost; ask again when there is room.
+    /// The disk is full. Nothing acknowledged is lost. Try again when there is room.
     AZK_NO_SPACE = 8,
     /// The system reported an error.
     AZK_IO = 9,
-    /// An earlier write or sync failed, so nothing later can be acknowledged. Close and open the database
-    /// again.
+    /// An earlier write or sync failed, so the handle can acknowledge nothing more. Close the database and
+    /// open it again.
     AZK_POISONED = 10,
     /// There is no table of that name, or it was dropped.
     AZK_NO_SUCH_TABLE = 11,
@@ -56,7 +55,7 @@ pub enum azk_status {
     AZK_WRONG_TYPE = 13,
     /// An argument or option has no meaning.
     AZK_INVALID = 14,
-    /// The file cannot be opened, locked or made, is not there, or is there and was to be new.
+    /// The file cannot be opened, locked or made; it does not exist; or it exists and was to be new.
     AZK_OPEN = 15,
     /// The database was closed.
     AZK_CLOSED = 16,
@@ -64,13 +63,13 @@ pub enum azk_status {
     AZK_FORKED = 17,
     /// The file was cut: it can only be opened read-only.
     AZK_TRUNCATED = 18,
-    /// The disk is full, and closing would lose commits. The handle is open as before.
+    /// The disk is full, and closing would lose commits. The handle stays open.
     AZK_NOT_DURABLE = 19,
 }
 
 use azk_status::*;
 
-/// Each with its name.
+/// All statuses with their names.
 pub(crate) const ALL: [(azk_status, &CStr); 28] = [
     (AZK_OK, c"AZK_OK"),
     (AZK_NOT_FOUND, c"AZK_NOT_FOUND"),
@@ -107,19 +106,19 @@ fn with_number(number: i32) -> Option<(azk_status, &'static CStr)> {
     ALL.into_iter().find(|(status, _)| *status as i32 == number)
 }
 
-/// Why a call fails. It is small, for it stands in every result on the way.
+/// Why a call fails. Small, since it is part of every result.
 #[derive(Debug)]
 pub(crate) struct Failure(Box<Cause>);
 
 #[derive(Debug)]
 enum Cause {
-    /// The engine says so.
+    /// An error of the engine.
     Engine(Error),
-    /// This interface does.
+    /// An error of this interface.
     Here(azk_status, String),
 }
 
-/// The result of whatever may fail within a call.
+/// The result of a step that may fail within a call.
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
 impl From<Error> for Failure {
@@ -129,13 +128,13 @@ impl From<Error> for Failure {
     }
 }
 
-/// A failure that is not the engine's.
+/// A failure of this interface.
 #[cold]
 pub(crate) fn failure(status: azk_status, message: impl Into<String>) -> Failure {
     Failure(Box::new(Cause::Here(status, message.into())))
 }
 
-/// An argument without meaning.
+/// The failure of an argument that has no meaning.
 #[cold]
 pub(crate) fn invalid(message: impl Into<String>) -> Failure {
     failure(AZK_INVALID, format!("invalid argument: {}", message.into()))
@@ -162,7 +161,7 @@ pub(crate) fn status_of(error: &Error) -> azk_status {
     i32::try_from(error.code()).ok().and_then(with_number).map_or(AZK_OTHER, |(status, _)| status)
 }
 
-/// The name of a status, as in this header; "unknown status" for any other number. It is there for good.
+/// The name of a status, as in this header. "unknown status" for any other number. The text stays for good.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_status_name(status: i32) -> *const c_char {
     with_number(status).map_or(c"unknown status", |(_, name)| name).as_ptr()

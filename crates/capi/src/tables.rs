@@ -1,4 +1,4 @@
-//! Tables: made, opened, listed, renamed, dropped.
+//! Tables: making, opening, listing, renaming, dropping.
 
 use crate::arguments::Place;
 use crate::call::{Caller, call};
@@ -14,13 +14,13 @@ use std::ffi::c_char;
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum azk_kind {
-    /// In the byte order of the keys: ranges, prefixes, and cursors from any key.
+    /// In the byte order of the keys: allows ranges, prefixes, and cursors from any key.
     AZK_ORDERED = 1,
-    /// In the order of the keys' hashes: the fastest gets; iteration in no useful order.
+    /// In the order of the keys' hashes: the fastest gets, but iteration in no useful order.
     AZK_HASH = 2,
 }
 
-/// A table in a list.
+/// One table of a list.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct azk_table_info {
@@ -47,7 +47,7 @@ fn number_of(kind: TableKind) -> azk_kind {
     }
 }
 
-/// A call that gives a table of a name.
+/// A call that gives the table of a name.
 fn named(
     c: Caller,
     db: *const azk_db,
@@ -64,10 +64,10 @@ fn named(
     })
 }
 
-/// The table of a name, made if there is none; `kind` is an azk_kind. To be freed with azk_table_free; until
-/// then it keeps the database's memory. On failure *out is NULL. Errors: AZK_WRONG_TYPE if it is of the other
-/// kind, AZK_INVALID, AZK_TOO_LARGE for a name over 255 bytes, AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO,
-/// AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+/// The table of a name, which is made if there is none. `kind` is an azk_kind. Free it with azk_table_free:
+/// until then it keeps the database's memory. On failure *out is NULL. Errors: AZK_WRONG_TYPE if the table is
+/// of the other kind, AZK_INVALID, AZK_TOO_LARGE for a name over 255 bytes, AZK_READ_ONLY, AZK_NO_SPACE,
+/// AZK_IO, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_table(
     db: *const azk_db,
@@ -80,8 +80,8 @@ pub unsafe extern "C" fn azk_db_table(
     named(c, db, name, out, |db, name| Ok(db.table(name, kind_of(kind)?)?))
 }
 
-/// As azk_db_table, for a table that is there already, of either kind. Errors: AZK_NO_SUCH_TABLE,
-/// AZK_INVALID, AZK_CLOSED, AZK_FORKED.
+/// As azk_db_table, for a table that exists, of either kind. Errors: AZK_NO_SUCH_TABLE, AZK_INVALID,
+/// AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_open_table(
     db: *const azk_db,
@@ -93,8 +93,8 @@ pub unsafe extern "C" fn azk_db_open_table(
     named(c, db, name, out, |db, name| Ok(db.open_table(name)?))
 }
 
-/// As azk_db_table, for a table that is not there yet. It is durable when this returns, and so is all that
-/// was committed before. Errors: AZK_TABLE_EXISTS, and as azk_db_table.
+/// As azk_db_table, for a table that does not exist yet. When this returns, the table is durable, and so are
+/// all earlier commits. Errors: AZK_TABLE_EXISTS, and as azk_db_table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_create_table(
     db: *const azk_db,
@@ -107,8 +107,8 @@ pub unsafe extern "C" fn azk_db_create_table(
     named(c, db, name, out, |db, name| Ok(db.create_table(name, kind_of(kind)?)?))
 }
 
-/// Frees a handle of a table. Transactions and cursors that use the table go on. NULL is nothing to free.
-/// Errors: none of its own.
+/// Frees a handle of a table. Transactions and cursors that use the table go on. NULL is allowed. Errors:
+/// none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_table_free(table: *mut azk_table) -> azk_status {
     call(|| {
@@ -119,8 +119,7 @@ pub extern "C" fn azk_table_free(table: *mut azk_table) -> azk_status {
     })
 }
 
-/// Gives a table another name; handles of it stay good. Errors: AZK_NO_SUCH_TABLE, AZK_TABLE_EXISTS, and as
-/// azk_db_table.
+/// Renames a table. Its handles stay good. Errors: AZK_NO_SUCH_TABLE, AZK_TABLE_EXISTS, and as azk_db_table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_rename_table(
     db: *const azk_db,
@@ -132,8 +131,8 @@ pub unsafe extern "C" fn azk_db_rename_table(
     with_db(db, |db| Ok(db.rename_table(c.text(from, "from")?, c.text(to, "to")?)?))
 }
 
-/// Removes a table with all its records. Calls through handles of it are AZK_NO_SUCH_TABLE from then on.
-/// Errors: AZK_NO_SUCH_TABLE, and as azk_db_table.
+/// Removes a table with all its records. Calls through its handles then give AZK_NO_SUCH_TABLE. Errors:
+/// AZK_NO_SUCH_TABLE, and as azk_db_table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_drop_table(db: *const azk_db, name: *const c_char) -> azk_status {
     // SAFETY: as the header demands of the caller.
@@ -141,8 +140,8 @@ pub unsafe extern "C" fn azk_db_drop_table(db: *const azk_db, name: *const c_cha
     with_db(db, |db| Ok(db.drop_table(c.text(name, "name")?)?))
 }
 
-/// All tables, by name, in an array of *count that is to be freed with azk_free, as one. On failure *out is
-/// NULL. Errors: AZK_NO_MEMORY.
+/// All tables, by name, in an array of *count elements. Free the array with azk_free, once. On failure *out
+/// is NULL. Errors: AZK_NO_MEMORY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_tables(
     db: *const azk_db,
@@ -182,8 +181,8 @@ pub unsafe extern "C" fn azk_table_kind(table: *const azk_table, kind: *mut azk_
     })
 }
 
-/// The name of a table, which ends with a zero byte, to be freed with azk_free; "" if the table was dropped.
-/// On failure *name is NULL. Errors: AZK_NO_MEMORY.
+/// The name of a table, which ends with a zero byte. Free it with azk_free. "" if the table was dropped. On
+/// failure *name is NULL. Errors: AZK_NO_MEMORY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_name(table: *const azk_table, name: *mut *mut c_char) -> azk_status {
     // SAFETY: as the header demands of the caller.

@@ -1,4 +1,4 @@
-//! What keeps a database durable, fast, small and sound.
+//! Calls that keep a database durable, fast, small and sound.
 
 use crate::arguments::Place;
 use crate::call::{Caller, call};
@@ -13,7 +13,8 @@ use crate::status::failure;
 use azekura::{CheckReport, Progress};
 use std::ffi::{c_char, c_void};
 
-/// Is called now and then with how far a long operation has come, in bytes; `total` may grow.
+/// Called now and then during a long operation, with how many bytes are done and how many there are. `total`
+/// may grow.
 pub type azk_progress_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, done: u64, total: u64)>;
 
 /// Returns when everything committed so far is durable. Errors: AZK_NO_SPACE (what is not durable stays in
@@ -23,27 +24,27 @@ pub extern "C" fn azk_db_sync(db: *mut azk_db) -> azk_status {
     with_db(db, |db| Ok(db.sync()?))
 }
 
-/// Writes what is in memory to the file as sorted runs, durably. There is no need to, but it bounds what the
+/// Writes what is in memory to the file as sorted runs, durably. This is never needed, but it limits what the
 /// next opening has to read. Errors: as azk_db_sync, and AZK_READ_ONLY.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_db_flush(db: *mut azk_db) -> azk_status {
     with_db(db, |db| Ok(db.flush()?))
 }
 
-/// Flushes, and merges until every table is one sorted run: reads are fastest then. Half a second without
-/// commits does the same by itself. On a full disk it goes as far as there is room. Errors: as azk_db_sync,
-/// AZK_READ_ONLY, AZK_CORRUPT (what is not damaged is merged all the same).
+/// Flushes, and merges until every table is one sorted run, which makes reads fastest. After half a second
+/// without commits the library does the same. On a full disk it goes as far as there is room. Errors: as
+/// azk_db_sync, AZK_READ_ONLY, AZK_CORRUPT (what is not damaged is merged all the same).
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_db_compact(db: *mut azk_db) -> azk_status {
     call(|| {
-        // It may take long, and others may want to free the handle meanwhile.
+        // This may take long, and others may want to free the handle meanwhile.
         let db = shared(db)?.clone();
         db.compact()?;
         Ok(AZK_OK)
     })
 }
 
-/// What is to be told of progress, and to whom.
+/// Calls the caller's callback, if there is one.
 fn teller(progress: azk_progress_fn, user_data: *mut c_void) -> impl FnMut(Progress) {
     move |come| {
         if let Some(progress) = progress {
@@ -53,9 +54,9 @@ fn teller(progress: azk_progress_fn, user_data: *mut c_void) -> impl FnMut(Progr
     }
 }
 
-/// Gives all free space back to the file system while the database is in use: compacts, and moves the file's
-/// end into its holes. `progress` may be NULL, and so may the places for the file's length in bytes before
-/// and after. On a full disk it goes as far as there is room. Errors: as azk_db_compact.
+/// Gives all free space back to the file system, while the database is in use: compacts, and moves the file's
+/// tail into its holes. `progress` may be NULL. So may `before_bytes` and `after_bytes`, the places for the
+/// file's length before and after. On a full disk it goes as far as there is room. Errors: as azk_db_compact.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_shrink(
     db: *mut azk_db,
@@ -80,23 +81,23 @@ pub unsafe extern "C" fn azk_db_shrink(
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct azk_check_report {
-    /// The size of this structure, as the caller knows it: later versions may have more fields.
+    /// The size of this structure, as the caller knows it. Later versions may have more fields.
     pub size: usize,
-    /// Tables checked.
+    /// Tables that were checked.
     pub tables: u64,
     /// Records.
     pub records: u64,
     /// Deletes that are kept, since something older may have their keys.
     pub deletes: u64,
-    /// Older versions of records that are still there.
+    /// Older versions of records that are still in the file.
     pub hidden: u64,
-    /// Pages read.
+    /// Pages that were read.
     pub pages: u64,
-    /// Large values read.
+    /// Large values that were read.
     pub values: u64,
     /// Commits in the file's log that are in no run yet.
     pub log_commits: u64,
-    /// Records of those commits, deletes included.
+    /// Records of these commits, with deletes.
     pub log_records: u64,
     /// Bytes of the log that were read.
     pub log_bytes: u64,
@@ -131,9 +132,9 @@ fn report_of(found: &CheckReport) -> azk_check_report {
 }
 
 /// Reads everything and checks it: checksums, order, counts, large values, the log, and that each part of the
-/// file is either in use once or free. If something is wrong it is AZK_CORRUPT, the report is filled all the
-/// same, and *problems is a text with a line for each problem, to be freed with azk_free; else *problems is
-/// NULL. `progress`, `report` and `problems` may be NULL. Errors: AZK_CORRUPT, AZK_IO, AZK_CLOSED,
+/// file is either in use once or free. If something is wrong, the call gives AZK_CORRUPT and still fills the
+/// report. *problems is then a text with a line for each problem. Free it with azk_free. Otherwise *problems
+/// is NULL. `progress`, `report` and `problems` may be NULL. Errors: AZK_CORRUPT, AZK_IO, AZK_CLOSED,
 /// AZK_FORKED, AZK_NO_MEMORY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_check(

@@ -1,4 +1,4 @@
-//! Write transactions: begun, committed, rolled back, and savepoints within.
+//! Write transactions: beginning, commit, rollback, savepoints.
 
 use crate::call::{Caller, call};
 use crate::handles::{azk_db, azk_write};
@@ -9,15 +9,16 @@ use crate::status::{Outcome, azk_status, invalid};
 use azekura::{Isolation, Savepoint, WriteOptions, WriteTxn};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a transaction that reads and writes is protected from. One that has written nothing never conflicts.
+/// What a transaction that reads and writes is protected from. A transaction without writes never conflicts.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum azk_isolation {
-    /// As if transactions had run one after the other: the commit fails if anything that this one has read
-    /// was changed since. Its snapshot begins with its first read; one that only writes never conflicts.
+    /// As if transactions ran one after the other: the commit fails if anything that the transaction has read
+    /// was changed since. Its snapshot begins with its first read. A transaction that only writes never
+    /// conflicts.
     AZK_SERIALIZABLE = 0,
-    /// The commit fails only if a key that this one has written was changed since it began, when its snapshot
-    /// begins.
+    /// The commit fails only if a key that the transaction has written was changed since it began. Its
+    /// snapshot begins with the transaction.
     AZK_SNAPSHOT = 1,
 }
 
@@ -36,10 +37,10 @@ fn isolation_of(number: i32) -> Outcome<Isolation> {
     }
 }
 
-/// Begins a write transaction: nothing of it is visible to others until it is committed, and then everything
-/// is. Any number may be open at once. `durability` is an azk_durability, `isolation` an azk_isolation; 0 and
-/// 0 are the defaults. To be ended with azk_write_commit or azk_write_rollback. On failure *out is NULL.
-/// Errors: AZK_INVALID (a closed database is noticed by the first call).
+/// Begins a write transaction. Others see nothing of it until it is committed, and then everything. Any
+/// number may be open at once. `durability` is an azk_durability, `isolation` an azk_isolation; 0 and 0 are
+/// the defaults. End it with azk_write_commit or azk_write_rollback. On failure *out is NULL. Errors:
+/// AZK_INVALID (the first call reports a closed database).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_begin(
     db: *const azk_db,
@@ -58,8 +59,9 @@ pub unsafe extern "C" fn azk_write_begin(
     })
 }
 
-/// Makes all writes visible at once, and durable as was chosen. The handle is gone whatever this returns, but
-/// for AZK_BAD_HANDLE and AZK_BUSY; after an error nothing was written, and who wants it begins anew.
+/// Makes all writes visible at once, and durable as was chosen. The handle is freed, whatever this returns,
+/// except AZK_BAD_HANDLE and AZK_BUSY. After an error nothing was written; to try again, begin a new
+/// transaction.
 ///
 /// Errors: AZK_CONFLICT if another transaction has changed what this one depends on: run it again.
 /// AZK_NO_SUCH_TABLE if a table was dropped since it was written to. AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO,
@@ -72,8 +74,7 @@ pub extern "C" fn azk_write_commit(write: *mut azk_write) -> azk_status {
     })
 }
 
-/// Forgets all writes and ends the transaction. Cursors of it go on. NULL is nothing to end. Errors: none of
-/// its own.
+/// Drops all writes and ends the transaction. Its cursors go on. NULL is allowed. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_write_rollback(write: *mut azk_write) -> azk_status {
     call(|| {
@@ -84,8 +85,8 @@ pub extern "C" fn azk_write_rollback(write: *mut azk_write) -> azk_status {
     })
 }
 
-/// Remembers the writes so far, to return to them with azk_write_rollback_to. *savepoint is a number that no
-/// other savepoint of this process has. It ends with the transaction. Errors: none of its own.
+/// Marks the writes so far, for azk_write_rollback_to. *savepoint is a number that no other savepoint of this
+/// process has. The savepoint ends with the transaction. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_savepoint(write: *mut azk_write, savepoint: *mut u64) -> azk_status {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -101,9 +102,8 @@ pub unsafe extern "C" fn azk_write_savepoint(write: *mut azk_write, savepoint: *
     })
 }
 
-/// Undoes the writes since a savepoint, which can be used again. Savepoints set after it are gone. Errors:
-/// AZK_INVALID if the savepoint is of another transaction or gone (nothing is undone then), AZK_CLOSED,
-/// AZK_FORKED.
+/// Undoes the writes since a savepoint, which can be used again. Later savepoints end. Errors: AZK_INVALID if
+/// the savepoint is of another transaction or has ended (nothing is undone then), AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_write_rollback_to(write: *mut azk_write, savepoint: u64) -> azk_status {
     call(|| {

@@ -9,8 +9,8 @@ use crate::slots::{owned, shared};
 use crate::status::azk_status;
 use std::ffi::c_void;
 
-/// As azk_table_get, as this transaction sees it. Errors: AZK_INVALID if the table is of another database,
-/// AZK_NO_SUCH_TABLE if it was made later, and as azk_table_get.
+/// As azk_table_get, as this transaction sees the table. Errors: AZK_INVALID if the table is of another
+/// database, AZK_NO_SUCH_TABLE if it was made later, and as azk_table_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_get(
     write: *mut azk_write,
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn azk_write_get(
     })
 }
 
-/// As azk_table_get_alloc, as this transaction sees it. Errors: as azk_write_get, and AZK_NO_MEMORY.
+/// As azk_table_get_alloc, as this transaction sees the table. Errors: as azk_write_get, and AZK_NO_MEMORY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_get_alloc(
     write: *mut azk_write,
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn azk_write_get_alloc(
     })
 }
 
-/// Removes a key and gives a copy of its value, to be freed with azk_free. If there is none *value is NULL.
+/// Removes a key and gives a copy of its value. Free it with azk_free. If the key is absent *value is NULL.
 /// Errors: AZK_NOT_FOUND, AZK_NO_MEMORY, and as azk_write_put and azk_write_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_take(
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn azk_write_take(
     })
 }
 
-/// Whether a key is there. Errors: as azk_write_get, but for AZK_NOT_FOUND.
+/// Whether a key is present. Errors: as azk_write_get, without AZK_NOT_FOUND.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_contains(
     write: *mut azk_write,
@@ -90,8 +90,8 @@ pub unsafe extern "C" fn azk_write_contains(
     })
 }
 
-/// How many records the table has as this transaction sees it. Errors: as azk_table_count, and AZK_INVALID if
-/// it is of another database.
+/// How many records the table has, as this transaction sees it. Errors: as azk_table_count, and AZK_INVALID
+/// if the table is of another database.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_count(
     write: *mut azk_write,

@@ -7,9 +7,9 @@ use crate::slots::{owned, shared};
 use crate::status::azk_status;
 use std::ffi::c_void;
 
-/// Sets the value of a key. A key has 65,536 bytes at most, a value 4 GiB less one. Errors: AZK_TOO_LARGE,
-/// AZK_NO_SUCH_TABLE, AZK_INVALID if the table is of another database, AZK_CLOSED, AZK_FORKED; for a large
-/// value, which is stored at once, AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED.
+/// Sets the value of a key. A key has at most 65,536 bytes, a value at most 4 GiB less one byte. Errors:
+/// AZK_TOO_LARGE, AZK_NO_SUCH_TABLE, AZK_INVALID if the table is of another database, AZK_CLOSED, AZK_FORKED.
+/// A large value is stored at once, which may give AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_put(
     write: *mut azk_write,
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn azk_write_put(
     })
 }
 
-/// Removes a key, whether it is there or not. Errors: as azk_write_put.
+/// Removes a key, whether it is present or not. Errors: as azk_write_put.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_remove(
     write: *mut azk_write,
@@ -44,8 +44,8 @@ pub unsafe extern "C" fn azk_write_remove(
     })
 }
 
-/// Sets the value of a key only if it is absent; *done says whether it was. Errors: as azk_write_put and
-/// azk_write_get.
+/// Sets the value of a key only if the key is absent. *done says whether it was absent. Errors: as
+/// azk_write_put and azk_write_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_add(
     write: *mut azk_write,
@@ -67,8 +67,8 @@ pub unsafe extern "C" fn azk_write_add(
     })
 }
 
-/// Sets the value of a key only if it is present; *done says whether it was. Errors: as azk_write_put and
-/// azk_write_get.
+/// Sets the value of a key only if the key is present. *done says whether it was present. Errors: as
+/// azk_write_put and azk_write_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_replace(
     write: *mut azk_write,
@@ -90,7 +90,8 @@ pub unsafe extern "C" fn azk_write_replace(
     })
 }
 
-/// Appends to the value of a key; an absent one counts as empty. Errors: as azk_write_put and azk_write_get.
+/// Appends to the value of a key. An absent value counts as empty. Errors: as azk_write_put and
+/// azk_write_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_append(
     write: *mut azk_write,
@@ -109,9 +110,9 @@ pub unsafe extern "C" fn azk_write_append(
     })
 }
 
-/// Adds to a number and gives the sum. Numbers are eight bytes, little-endian, two's complement; an absent
-/// key counts as zero; sums wrap around. Errors: AZK_WRONG_TYPE if the value has not eight bytes, and as
-/// azk_write_put and azk_write_get.
+/// Adds to a number and gives the sum. Numbers have eight bytes, little-endian, in two's complement. An
+/// absent key counts as zero. Sums wrap around. Errors: AZK_WRONG_TYPE if the value does not have eight
+/// bytes, and as azk_write_put and azk_write_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_increment(
     write: *mut azk_write,
@@ -131,8 +132,8 @@ pub unsafe extern "C" fn azk_write_increment(
     })
 }
 
-/// Replaces the value of a key only if it is what is expected (NULL: absent); *done says whether it was. A
-/// new value of NULL removes the key. Errors: as azk_write_put and azk_write_get.
+/// Replaces the value of a key only if it is `expected` (NULL: the key is absent). *done says whether it was.
+/// A `new_value` of NULL removes the key. Errors: as azk_write_put and azk_write_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_compare_and_swap(
     write: *mut azk_write,
@@ -154,8 +155,8 @@ pub unsafe extern "C" fn azk_write_compare_and_swap(
     })
 }
 
-/// Removes all keys from `from` on and below `to`; NULL is no bound. Ordered tables only; it costs the same
-/// however many there are. Errors: AZK_WRONG_TYPE for a hash table, and as azk_write_put.
+/// Removes all keys from `from` on and below `to`; NULL is no bound. Ordered tables only. The cost does not
+/// depend on the number of keys. Errors: AZK_WRONG_TYPE for a hash table, and as azk_write_put.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_remove_range(
     write: *mut azk_write,

@@ -1,5 +1,5 @@
-//! Keys and values as arguments: as they are, or as hexadecimal digits with `--hex`. `-` stands for all of
-//! standard input, which at most one argument of a call can be.
+//! Keys and values as arguments: taken as they are, or as hexadecimal digits with `--hex`. `-` means all of
+//! standard input. At most one argument of a call can be `-`.
 
 use crate::bytes::{Form, from_hex, shown};
 use crate::failure::{Failure, Outcome};
@@ -9,8 +9,8 @@ use std::io::Read;
 /// The argument that is standard input.
 const STDIN: &str = "-";
 
-/// Refuses two arguments, given with their names, that are both `-`: before anything is read, so
-/// that a terminal does not wait for input that is of no use.
+/// Refuses two arguments that are both `-`. It does so before anything is read, so that a terminal does not
+/// wait for input in vain.
 pub fn one_from_stdin(first: (&str, &OsStr), second: (&str, &OsStr)) -> Outcome {
     if first.1 == STDIN && second.1 == STDIN {
         let text = format!("{} and {} are both -: only one of them can be standard input", first.0, second.0);
@@ -19,7 +19,7 @@ pub fn one_from_stdin(first: (&str, &OsStr), second: (&str, &OsStr)) -> Outcome 
     Ok(())
 }
 
-/// The bytes of one argument, or all of standard input when it is `-`.
+/// The bytes of one argument, or all of standard input if it is `-`.
 pub fn argument(text: &OsStr, form: Form) -> Outcome<Vec<u8>> {
     let raw = text.as_encoded_bytes();
     match form {

@@ -1,15 +1,15 @@
 //! Keys and values as text and as JSON.
 //!
-//! Text output is escaped so that it stays on one line, holds no tab and does no harm to a terminal:
+//! Text output is escaped: it stays on one line, has no tab, and does no harm to a terminal:
 //!
 //! ```text
 //! \t  tab      \n  line feed      \r  carriage return      \0  zero byte      \\  backslash
 //! \xNN  every other control character, and every byte that is not UTF-8
 //! ```
 //!
-//! [`escape`] and [`unescape`] are inverse for every sequence of bytes; import and export rest
-//! on that. JSON carries text when the bytes are UTF-8 (`"key"`), and hexadecimal digits under
-//! another name when they are not (`"key_hex"`), so that neither can be taken for the other.
+//! [`escape`] and [`unescape`] are inverse for all bytes; import and export rely on that. JSON has text if
+//! the bytes are UTF-8 (`"key"`), and otherwise hexadecimal digits under another name (`"key_hex"`), so that
+//! the two cannot be confused.
 
 use std::borrow::Cow;
 
@@ -118,7 +118,7 @@ fn escape_byte(byte: u8, out: &mut Vec<u8>) {
     to_hex(&[byte], out);
 }
 
-/// Undoes [`escape`]; borrows when there is nothing to undo.
+/// The inverse of [`escape`]. Borrows if there is nothing to undo.
 pub fn unescape(text: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     let Some(first) = text.iter().position(|&byte| byte == b'\\') else {
         return Ok(Cow::Borrowed(text));
@@ -136,7 +136,7 @@ pub fn unescape(text: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     Ok(Cow::Owned(out))
 }
 
-/// Decodes what follows a backslash; returns what follows that.
+/// Decodes what follows a backslash. Returns the rest.
 fn unescape_one<'a>(tail: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], String> {
     let (byte, used) = match *tail {
         [b't', ..] => (b'\t', 1),
@@ -155,12 +155,12 @@ fn unescape_one<'a>(tail: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], Strin
     Ok(&tail[used..])
 }
 
-/// Columns that a key or a name may take in a message or a list.
+/// The most columns of a key or a name in a message or a list.
 const SHOWN_COLUMNS: usize = 80;
-/// Bytes that are enough to fill them: no character has more.
+/// Enough bytes to fill them: no character has more than four.
 const SHOWN_BYTES: usize = 4 * SHOWN_COLUMNS;
 
-/// A key as people see it in messages: escaped, and cut with its length if it is long.
+/// A key in a message: escaped, and cut if it is long, with its length.
 pub fn shown(bytes: &[u8], form: Form) -> String {
     let head = &bytes[..bytes.len().min(SHOWN_BYTES)];
     let mut text = Vec::new();
@@ -180,7 +180,7 @@ pub fn shown(bytes: &[u8], form: Form) -> String {
     text.chars().take_while(fits).chain(length.chars()).collect()
 }
 
-/// A table's name as lists show it: as [`shown`].
+/// A table's name in a list, as [`shown`].
 pub fn shown_name(name: &str) -> String {
     shown(name.as_bytes(), Form::Text)
 }
@@ -190,13 +190,13 @@ pub fn quoted(name: &str) -> String {
     format!("\"{}\"", shown_name(name))
 }
 
-/// Columns that a terminal gives to a character, at most.
+/// The most columns that a terminal gives to a character.
 fn columns(character: char) -> usize {
     // Scripts with wide characters begin here.
     if character < '\u{1100}' { 1 } else { 2 }
 }
 
-/// Text with every character escaped that acts on a terminal instead of being seen there; line feeds stay.
+/// Escapes every character that acts on a terminal. Line feeds stay.
 pub fn harmless(text: &str) -> String {
     let acts = |character: char| (character.is_control() && character != '\n') || turns_text(character);
     if !text.chars().any(acts) {
@@ -235,8 +235,8 @@ pub struct JsonRecord<'a> {
 }
 
 impl<'a> JsonRecord<'a> {
-    /// The record of `key` and, unless only keys are wanted, `value`. `Form::Hex` gives both in
-    /// hexadecimal digits whatever they hold.
+    /// The record of `key` and, unless only keys are wanted, `value`. `Form::Hex` gives both as hexadecimal
+    /// digits in any case.
     pub fn new(key: &'a [u8], value: Option<&'a [u8]>, form: Form) -> JsonRecord<'a> {
         let (key, key_hex) = json_bytes(key, form);
         let (value, value_hex) = value.map_or((None, None), |value| json_bytes(value, form));

@@ -1,5 +1,4 @@
-//! The command line's grammar: one variant for each command, whose arguments are defined beside
-//! the command itself.
+//! The command line's grammar: one variant for each command. Its arguments are defined beside the command.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,7 +16,7 @@ use crate::commands::{
 use crate::failure::{EXIT_USAGE, Outcome};
 use crate::store::FileArg;
 
-/// The colours of `--help`, on a terminal: those of cargo.
+/// The colours of `--help` on a terminal: those of cargo.
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -100,7 +99,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Runs it.
+    /// Runs the command.
     pub fn run(self) -> Outcome {
         match self {
             Command::Bench(args) => crate::bench::run(args),
@@ -132,7 +131,7 @@ impl Command {
     }
 }
 
-/// The outcome of a command on a file, which every failure of the engine then names.
+/// The outcome of a command on a file. Failures of the engine get the file's name.
 fn named(file: &FileArg, outcome: Outcome) -> Outcome {
     at(&file.path, outcome)
 }
@@ -142,8 +141,8 @@ fn at(path: &Path, outcome: Outcome) -> Outcome {
     outcome.map_err(|failure| failure.at(path))
 }
 
-/// Parses the process's arguments; prints help, the version or a usage error itself, and then
-/// returns the exit status.
+/// Parses the process's arguments. For help, the version or a usage error, prints it and returns the exit
+/// status.
 pub fn parse() -> Result<Command, ExitCode> {
     match Cli::try_parse() {
         Ok(cli) => Ok(cli.command),
@@ -151,10 +150,10 @@ pub fn parse() -> Result<Command, ExitCode> {
     }
 }
 
-/// Prints what clap has to say. Its `error:` becomes `azekura:`, as in every other message.
+/// Prints a message of clap. Its `error:` becomes `azekura:`, as in every other message.
 fn report(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        // A reader that went away, as in `azekura --help | head -1`, is no failure.
+        // A reader that goes away, as in `azekura --help | head -1`, is no failure.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
@@ -164,7 +163,8 @@ fn report(error: &clap::Error) -> ExitCode {
     }
     let plain = error.render().to_string();
     let harmless = crate::bytes::harmless(&plain);
-    // What the user has typed is quoted; with colours it could not be told from them.
+    // clap quotes the user's words, which may contain escape sequences. With colours one could not tell them
+    // apart.
     let in_colour = crate::style::on_stderr() && harmless == plain;
     let text = if in_colour { error.render().ansi().to_string() } else { harmless };
     crate::failure::write_stderr(&text.replacen("error:", "azekura:", 1));

@@ -1,4 +1,4 @@
-//! How a command can fail, what it then says, and the exit status that tells scripts.
+//! How a command can fail, what it then prints, and its exit status.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,11 +7,11 @@ use std::process::ExitCode;
 
 use crate::{bytes, foreign, style};
 
-/// The exit status of a program that a signal ended, as shells give it for an interrupt.
+/// The exit status after an interrupt, as shells have it.
 pub const EXIT_INTERRUPTED: u8 = 130;
 /// The exit status when a key was not found.
 pub const EXIT_NOT_FOUND: u8 = 1;
-/// The exit status of a usage error, and of every error that is none of the others.
+/// The exit status of a usage error, and of every other error.
 pub const EXIT_USAGE: u8 = 2;
 /// The exit status when the database is corrupt.
 pub const EXIT_CORRUPT: u8 = 3;
@@ -19,34 +19,34 @@ pub const EXIT_CORRUPT: u8 = 3;
 /// The outcome of a command.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
-/// Why a command did not do what it was asked.
+/// Why a command has failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The key is not there.
+    /// The key is absent.
     NotFound(String),
-    /// The arguments, the input or the operating system: nothing is wrong with the database.
+    /// The arguments, the input or the operating system. Nothing is wrong with the database.
     Usage(String),
-    /// The database, or what was read from it, is not what was written.
+    /// The database, or what was read from it, differs from what was written.
     Corrupt(String),
     /// The engine's own error.
     Engine(azekura::Error),
-    /// The engine's own error about a file that it does not name.
+    /// The engine's own error, which does not name the file.
     File(PathBuf, azekura::Error),
     /// The user, or the system, wants the program to end.
     Interrupted(String),
-    /// Another failure, of that exit status, with what there is to add.
+    /// Another failure with that exit status, and an addition.
     Noted(u8, String),
-    /// Whoever read our output has gone. Nobody is left to be told.
+    /// The reader of standard output has gone. Nobody is left to be told.
     BrokenPipe,
 }
 
 impl Failure {
-    /// An error of the operating system on a file of ours, with what was being done to it.
+    /// An error of the operating system on a file, and what was being done to it.
     pub fn io(during: &str, path: &Path, source: &io::Error) -> Failure {
         Failure::Usage(format!("{during} {}: {source}", path.display()))
     }
 
-    /// The same failure with the database named that it is about, if it does not name it already.
+    /// The same failure with the database's name, unless it already has that.
     pub fn at(self, path: &Path) -> Failure {
         use azekura::Error;
         match self {
@@ -57,7 +57,7 @@ impl Failure {
         }
     }
 
-    /// The same failure with something to add.
+    /// The same failure with an addition.
     pub fn noted(self, note: &str) -> Failure {
         Failure::Noted(self.status(), format!("{self}; {note}"))
     }
@@ -70,7 +70,7 @@ impl Failure {
         }
     }
 
-    /// The exit status that tells of this failure.
+    /// The exit status of this failure.
     fn status(&self) -> u8 {
         use azekura::Error;
         match self {
@@ -89,7 +89,7 @@ impl Failure {
         }
     }
 
-    /// Says on standard error what went wrong and returns the exit status.
+    /// Prints the failure on standard error, and returns the exit status.
     pub fn report(&self) -> ExitCode {
         if !matches!(self, Failure::BrokenPipe) {
             let paint = style::Paint::stderr();
@@ -99,13 +99,13 @@ impl Failure {
     }
 }
 
-/// Says on standard error what did not go as it should, though the command did what it was asked.
+/// Prints a warning on standard error: the command has done its work, but something else went wrong.
 pub fn warn(text: &str) {
     let paint = style::Paint::stderr();
     write_stderr(&format!("{} {}\n", paint.red("azekura: warning:"), bytes::harmless(text)));
 }
 
-/// Whether an error of the engine names the file, or is about none.
+/// Whether an error of the engine names the file, or is about no file.
 fn names_file(error: &azekura::Error) -> bool {
     use azekura::Error;
     matches!(
@@ -119,7 +119,7 @@ fn names_file(error: &azekura::Error) -> bool {
     )
 }
 
-/// Writes to standard error; unlike `eprintln!`, does not panic when it is closed.
+/// Writes to standard error. Unlike `eprintln!` it does not panic if that is closed.
 pub fn write_stderr(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
@@ -139,7 +139,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The engine's words, with names as people can read them.
+/// The engine's message, with names in a readable form.
 fn fmt_engine(error: &azekura::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     use azekura::Error;
     match error {

@@ -1,4 +1,4 @@
-//! What a file that is no database seems to be, told by its first bytes.
+//! What a file that is no database seems to be, by its first bytes.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::bytes;
 
-/// Bytes at the start of a file that are looked at.
+/// How many bytes at the start of a file are looked at.
 const HEAD_BYTES: u64 = 4096;
 
-/// Where in a file a kind of files has its mark, the mark, and the kind.
+/// The marks of some kinds of files: the place of the mark in the file, the mark, and the kind.
 const MARKS: [(usize, &[u8], &str); 19] = [
     (0, b"SQLite format 3\0", "an SQLite database"),
     (16, &[0xde, 0xc0, 0xef, 0xbe], "an LMDB database"),
@@ -32,7 +32,7 @@ const MARKS: [(usize, &[u8], &str); 19] = [
     (0, b"%PDF-", "a PDF document"),
 ];
 
-/// What is said of a file that is no database.
+/// The message for a file that is no database.
 pub fn no_database(path: &Path) -> String {
     let path_text = bytes::harmless(&path.display().to_string());
     format!("{path_text} is no Azekura database: it seems to be {}", kind(path))
@@ -74,7 +74,7 @@ fn kind_of_bytes(head: &[u8]) -> &'static str {
     }
 }
 
-/// Whether bytes are UTF-8, the last character perhaps cut, without other control characters than text has.
+/// Whether bytes are UTF-8 text, without unusual control characters. The last character may be cut.
 fn is_text(head: &[u8]) -> bool {
     let valid = match std::str::from_utf8(head) {
         Ok(text) => text,

@@ -1,16 +1,16 @@
 //! What happens on Ctrl-C, or when the system asks the program to end.
 //!
-//! Half-written files are removed ([`Scratch`]), and the program ends with the status that shells give
-//! for an interrupt. A command that has something to finish first says so with [`Deferred`]; a second
-//! Ctrl-C ends it all the same. There is one handler for the process, set when it is first needed; a
-//! program that `nohup` started is left alone, because the handler would undo that.
+//! Half-written files are removed ([`Scratch`]), and the program ends with the status that shells have for an
+//! interrupt. A command that must finish something first says so with [`Deferred`]; a second Ctrl-C ends it
+//! in any case. The process has one handler, which is set when it is first needed. A program that `nohup`
+//! started gets no handler, because the handler would undo `nohup`.
 
 use crate::failure::EXIT_INTERRUPTED;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-/// What the handler has to do.
+/// What the handler must do.
 struct Duties {
     scratch: Vec<PathBuf>,
     finish: Option<Box<dyn FnOnce() + Send>>,
@@ -18,19 +18,19 @@ struct Duties {
 
 static DUTIES: Mutex<Duties> = Mutex::new(Duties { scratch: Vec::new(), finish: None });
 
-/// The duties, also when a thread died with them in hand: they are whole at any time.
+/// The duties, also if a thread has panicked while it held them: they are consistent at any time.
 fn duties() -> MutexGuard<'static, Duties> {
     static HANDLER: Once = Once::new();
     HANDLER.call_once(|| {
         if !hangups_are_ignored() {
-            // Without a handler an interrupt leaves files behind, which is no reason not to run.
+            // Without a handler an interrupt leaves files behind. That is no reason not to run.
             drop(ctrlc::set_handler(interrupted));
         }
     });
     DUTIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether whoever started the program wants it to outlive the terminal, as `nohup` does.
+/// Whether the program shall outlive the terminal, as after `nohup`.
 fn hangups_are_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -39,15 +39,15 @@ fn hangups_are_ignored() -> bool {
     mask.is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Runs on a thread of its own when the user has had enough.
+/// The handler. It runs on a thread of its own.
 fn interrupted() {
     let mut duties = duties();
     if io::stderr().is_terminal() {
-        // After the `^C` that terminals show.
+        // Behind the `^C` that terminals show.
         crate::failure::write_stderr("\n");
     }
     if let Some(finish) = duties.finish.take() {
-        // On another thread: this one waits for the next signal.
+        // On another thread, since this one waits for the next signal.
         drop(std::thread::spawn(finish));
         return;
     }
@@ -77,8 +77,7 @@ fn remove_with_unfinished(path: &Path) {
     }
 }
 
-/// A file that is removed when this is dropped, and when the program is interrupted: it may have taken
-/// gigabytes.
+/// A file that is removed when this is dropped or the program is interrupted. It may have taken gigabytes.
 pub struct Scratch {
     path: PathBuf,
 }
@@ -95,13 +94,13 @@ impl Scratch {
         &self.path
     }
 
-    /// Calls `f`. An interrupt waits meanwhile, and finds the file as `f` has left it.
+    /// Calls `f`. An interrupt waits until `f` has returned.
     pub fn undisturbed<T>(&self, f: impl FnOnce() -> T) -> T {
         let _waited_for = duties();
         f()
     }
 
-    /// Lets the file be.
+    /// Keeps the file.
     pub fn keep(self) {
         duties().scratch.retain(|path| *path != self.path);
         std::mem::forget(self);
@@ -110,17 +109,17 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nothing can be done about a file that stays, and nothing depends on it.
+        // Nothing can be done if the file stays, and nothing depends on it.
         let _ = std::fs::remove_file(&self.path);
         duties().scratch.retain(|path| *path != self.path);
     }
 }
 
-/// Something that a command has to finish when it is interrupted, as long as this lives.
+/// While this lives, an interrupt lets the command finish something first.
 pub struct Deferred;
 
 impl Deferred {
-    /// `finish` runs once, on a thread of its own; the program goes on unless it ends it.
+    /// `finish` runs once, on a thread of its own. The program goes on unless `finish` ends it.
     pub fn new(finish: impl FnOnce() + Send + 'static) -> Deferred {
         duties().finish = Some(Box::new(finish));
         Deferred

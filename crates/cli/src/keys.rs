@@ -1,4 +1,4 @@
-//! The keys to which a command is limited: a range, or those with a prefix.
+//! The keys to which a command is limited: a range, or keys with a prefix.
 
 use std::ffi::OsString;
 use std::ops::Bound;
@@ -24,7 +24,7 @@ pub struct KeysArg {
     prefix: Option<OsString>,
 }
 
-/// Records of a table: those whose keys are within limits.
+/// The records of a table whose keys are within limits.
 #[derive(Debug, clap::Args)]
 pub struct RecordsArg {
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Reads the limits, from standard input if need be.
+    /// Reads the limits, from standard input if an argument says so.
     pub fn of(args: &KeysArg, form: Form) -> Outcome<Keys> {
         if let (Some(from), Some(to)) = (&args.from, &args.to) {
             arguments::one_from_stdin(("--from", from), ("--to", to))?;
@@ -59,12 +59,12 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Whether there is any limit.
+    /// Whether there is a limit.
     pub fn are_limited(&self) -> bool {
         self.from.is_some() || self.to.is_some() || self.prefix.is_some()
     }
 
-    /// Whether every key is within the limits, if only because they are empty.
+    /// Whether every key is within the limits, also because they are empty.
     pub fn are_all(&self) -> bool {
         let is_empty = |key: &Option<Vec<u8>>| key.as_ref().is_none_or(|key| key.is_empty());
         is_empty(&self.prefix) && is_empty(&self.from) && self.to.is_none()
@@ -104,7 +104,7 @@ impl Keys {
     }
 }
 
-/// The first key after all that begin with `prefix`, if there is any.
+/// The first key after all keys that begin with `prefix`, if there is one.
 fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != u8::MAX)?;
     let mut end = prefix[..=last].to_vec();

@@ -1,9 +1,9 @@
-//! The command line of the Azekura storage engine; the binary `azekura` is [`main`] and nothing else.
+//! The command line of the Azekura storage engine. The binary `azekura` only calls [`main`].
 //!
-//! [`main`] parses the arguments, runs one command and turns its outcome into an exit status:
-//! 0 done, 1 not found, 2 usage or I/O error, 3 corrupt, 130 interrupted. Everything a command prints goes
-//! through `output`, every complaint through `failure`, so that a closed pipe ends the
-//! program quietly and an error always reads `azekura: …`.
+//! [`main`] parses the arguments, runs one command and turns its outcome into an exit status: 0 done, 1 not
+//! found, 2 usage or I/O error, 3 corrupt, 130 interrupted. Everything that a command prints goes through
+//! `output`, and every complaint through `failure`. So a closed pipe ends the program quietly, and an error
+//! always reads `azekura: …`.
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 

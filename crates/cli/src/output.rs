@@ -1,4 +1,4 @@
-//! Standard output: buffered, never panicking, quiet when the reader has gone.
+//! Standard output: buffered, without panics, and quiet when the reader has gone.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
@@ -10,8 +10,8 @@ use crate::style::Paint;
 /// Bytes gathered before they are written: scans print millions of short lines.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Standard output, locked for the life of the command. [`Output::finish`] must be called, so
-/// that an error of the last write is not lost.
+/// Standard output, locked until the command ends. [`Output::finish`] must be called, or an error of the last
+/// write is lost.
 pub struct Output {
     stream: BufWriter<StdoutLock<'static>>,
 }
@@ -39,7 +39,7 @@ impl Output {
         self.bytes(b"\n")
     }
 
-    /// Writes labelled figures, the labels as wide as the widest.
+    /// Writes labelled figures. All labels get the width of the widest.
     pub fn labelled(&mut self, rows: &[(&str, String)]) -> Outcome {
         let paint = Paint::stdout();
         let width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
@@ -49,7 +49,7 @@ impl Output {
         Ok(())
     }
 
-    /// Hands everything so far to the reader, for output that appears as the work goes on.
+    /// Writes everything to the reader now, for output that appears as the work goes on.
     pub fn flush(&mut self) -> Outcome {
         self.stream.flush().map_err(|error| Failure::stdout(&error))
     }

@@ -1,9 +1,9 @@
-//! Files that commands write: what they may not go over, and how a file comes to its name.
+//! Files that commands write: what they may not replace, and how a file gets its name.
 //!
-//! A target is refused if it is a database, or one of the command's own inputs by whatever name; and if
-//! it is there already, without `--force`. What is written has a name of its own beside the target, and
-//! gets the target's when it is whole and durable; until then a failure or an interrupt removes it, and
-//! what was there before stays. What is no regular file (a pipe, `/dev/null`) is written as it is.
+//! A target is refused if it is a database, or one of the command's inputs under any name, or if it exists
+//! and `--force` was not given. The output is written under a name of its own, beside the target. When it is
+//! whole and durable it gets the target's name. Until then a failure or an interrupt removes it, and the old
+//! file stays. A target that is no regular file (a pipe, `/dev/null`) is written directly.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Read, Write};
@@ -17,25 +17,25 @@ use crate::interrupt::{DRAWN, Scratch};
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 256 << 10;
-/// What a database begins with, and the second copy of its superblock.
+/// The first bytes of a database, and of the second copy of its superblock.
 const MAGIC: &[u8; 8] = b"AZEKURA\0";
-/// Where the two copies of the superblock stand, in bytes.
+/// The offsets of the two copies of the superblock.
 const SUPERBLOCKS_AT: [usize; 2] = [0, 4096];
 
 /// A file that a command may write.
 #[derive(Debug)]
 pub struct Target {
-    /// As the user has named it.
+    /// The name that the user has given.
     named: PathBuf,
     /// The file itself, at the end of symbolic links.
     path: PathBuf,
     inputs: Vec<PathBuf>,
     force: bool,
-    /// It is no regular file, and written as it is.
+    /// Whether it is no regular file, and is written directly.
     direct: bool,
 }
 
-/// Whether a command that reads `inputs` may write `path`; `force` lets it replace a file.
+/// Checks that a command that reads `inputs` may write `path`. `force` lets it replace a file.
 pub fn check_target(path: &Path, inputs: &[&Path], force: bool) -> Outcome<Target> {
     let inputs = inputs.iter().map(|&input| input.to_path_buf()).collect();
     let mut target =
@@ -50,7 +50,7 @@ pub fn check_target(path: &Path, inputs: &[&Path], force: bool) -> Outcome<Targe
 }
 
 impl Target {
-    /// Refuses what may not be written; gives what is there now.
+    /// Refuses what may not be written. Returns what is there, if anything is.
     fn check(&self) -> Outcome<Option<Metadata>> {
         let metadata = match fs::metadata(&self.named) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -80,9 +80,8 @@ impl Target {
         Failure::Usage(format!("{} {reason}", self.named.display()))
     }
 
-    /// A name beside the target for a file that becomes it: nothing has that name yet.
-    ///
-    /// What is no regular file cannot be replaced by one and is refused.
+    /// A new name beside the target, for a file that will become the target. A target that is no regular file
+    /// cannot be replaced by one and is refused.
     pub fn unfinished(self) -> Outcome<Unfinished> {
         if self.direct {
             return Err(self.refused("is no regular file"));
@@ -107,27 +106,27 @@ impl Target {
     }
 }
 
-/// A file on its way to be the target. Dropping it removes it.
+/// A file that will become the target. Dropping it removes it.
 pub struct Unfinished {
     scratch: Scratch,
     target: Target,
 }
 
 impl Unfinished {
-    /// Where it is to be written.
+    /// Where the file must be written.
     pub fn path(&self) -> &Path {
         self.scratch.path()
     }
 
-    /// Gives the file, which is whole and synced, the target's name, durably. A file that it replaces
-    /// hands on its rights.
+    /// Gives the file the target's name, durably. REQUIRES: the file is whole and synced. A replaced file
+    /// passes on its permissions.
     pub fn publish(self) -> Outcome {
-        // Much may have happened since the first look.
+        // The target may have changed since the first check.
         let seen = self.target.check()?;
         self.publish_over(seen.as_ref())
     }
 
-    /// As `publish`, over what has just been `seen`, and nothing that has come since.
+    /// As `publish`, but replaces only what has just been `seen`, and nothing newer.
     fn publish_over(self, seen: Option<&Metadata>) -> Outcome {
         let (named, path) = (self.target.named.clone(), self.target.path.clone());
         let failed = |error: io::Error| Failure::io("writing", &named, &error);
@@ -141,15 +140,15 @@ impl Unfinished {
         OsStorage.sync_dir_of(&path).map_err(failed)
     }
 
-    /// Exchanges the names of the file and of what stands at the target, and gives them back if that is not
-    /// what was `seen`: between a look and a rename anything can come. Where there is no such call, the look
-    /// must do.
+    /// Exchanges the names of the file and of the target, and exchanges them back if the target is not what
+    /// was `seen`: between a check and a rename another file may come. Without such a system call the check
+    /// must be enough.
     fn replace(self, seen: &Metadata) -> Outcome {
         let Unfinished { scratch, target } = self;
         let failed = |error: io::Error| Failure::io("writing", &target.named, &error);
         let exchange = || OsStorage.exchange(scratch.path(), &target.path);
         let mut is_theirs = false;
-        // An interrupt would remove what has the file's name meanwhile.
+        // An interrupt would remove the file that has the temporary name at this moment.
         let done = scratch.undisturbed(|| {
             match exchange() {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
@@ -170,12 +169,12 @@ impl Unfinished {
             scratch.keep();
             return done.map_err(|failure| failure.noted(&note));
         }
-        // What was replaced goes with the file's former name.
+        // The replaced file is removed together with its new, temporary name.
         done
     }
 }
 
-/// A target that is being written. [`OutputFile::finish`] makes it the target's.
+/// A target that is being written. [`OutputFile::finish`] gives it the target's name.
 pub struct OutputFile {
     stream: BufWriter<File>,
     named: PathBuf,
@@ -207,17 +206,17 @@ impl Write for OutputFile {
     }
 }
 
-/// Whether two are the same file, whatever their names.
+/// Whether two are the same file, whatever their names are.
 pub fn is_same(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Whether a file is the one that was `seen`, and no database.
+/// Whether a file is the one that was `seen`, and is no database.
 fn is_still(path: &Path, seen: &Metadata) -> bool {
     fs::symlink_metadata(path).is_ok_and(|now| is_same(&now, seen)) && matches!(is_database(path), Ok(false))
 }
 
-/// Whether a regular file is a database, be it a damaged one.
+/// Whether a regular file is a database, perhaps a damaged one.
 fn is_database(path: &Path) -> Outcome<bool> {
     let mut head = Vec::new();
     let most = u64::try_from(SUPERBLOCKS_AT[1] + MAGIC.len()).unwrap_or(u64::MAX);
@@ -230,7 +229,7 @@ fn is_database(path: &Path) -> Outcome<bool> {
 mod tests {
     use super::*;
 
-    /// A target in a directory of its own, and a new file on its way to it, with `--force`.
+    /// A target in its own directory, and an unfinished file for it, with `--force`.
     fn unfinished(old: Option<&str>) -> (tempfile::TempDir, PathBuf, Unfinished) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.tsv");
@@ -261,12 +260,12 @@ mod tests {
 
     #[test]
     fn a_database_that_comes_after_the_last_look_is_not_replaced() {
-        // In the place of a file, in that very file, and where there was nothing.
+        // Cases: in place of a file, in that same file, and where there was nothing.
         for (old, is_removed) in [(Some("old"), true), (Some(""), false), (None, false)] {
             let (dir, path, unfinished) = unfinished(old);
             let seen = unfinished.target.check().unwrap();
             if is_removed {
-                // (Its inode stays taken.)
+                // (The old inode stays in use.)
                 fs::hard_link(&path, dir.path().join("kept")).unwrap();
                 fs::remove_file(&path).unwrap();
             }

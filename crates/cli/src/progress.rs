@@ -4,8 +4,8 @@
 //!   importing  ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  62 %  312 MB of 503 MB  104 MB/s  2 s left
 //! ```
 //!
-//! It is our own so that `bench` can take what the bar wrote out of the process's counters:
-//! every draw is one write, counted in [`drawn`]. Work that is over in a blink draws nothing.
+//! The bar is the project's own, so that `bench` can subtract its writes from the process's counters: every
+//! draw is one write, which [`drawn`] counts. Short work draws nothing.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,24 +14,24 @@ use std::time::{Duration, Instant};
 use crate::style::Paint;
 use crate::units;
 
-/// The time between two draws: smooth to the eye, nothing to the processor.
+/// The time between two draws: short enough to look smooth, long enough to cost nothing.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
-/// Columns of the bar itself, when the terminal has room.
+/// Columns of the bar, if the terminal has room.
 const BAR_COLUMNS: usize = 30;
-/// Columns below which a bar says nothing.
+/// With fewer columns there is no bar.
 const BAR_COLUMNS_LEAST: usize = 5;
-/// The terminal's columns when it does not tell.
+/// The assumed width of a terminal that does not tell its width.
 const DEFAULT_COLUMNS: usize = 80;
 
 static DRAWN_BYTES: AtomicU64 = AtomicU64::new(0);
 static DRAWN_CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes and write calls that all progress bars of the process have cost so far.
+/// Bytes and write calls that all progress bars of the process have needed so far.
 pub fn drawn() -> (u64, u64) {
     (DRAWN_BYTES.load(Ordering::Relaxed), DRAWN_CALLS.load(Ordering::Relaxed))
 }
 
-/// What is being counted.
+/// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes of input or file.
@@ -57,7 +57,7 @@ struct Bar {
 }
 
 impl Progress {
-    /// Begins a piece of work of `total` units; 0 means that nobody knows.
+    /// Begins a piece of work of `total` units. 0: the total is not known.
     pub fn new(label: impl Into<String>, unit: Unit, total: u64) -> Progress {
         if !io::stderr().is_terminal() {
             return Progress { bar: None };
@@ -68,19 +68,19 @@ impl Progress {
         Progress { bar: Some(bar) }
     }
 
-    /// Whether anything is drawn at all; without, callers may skip telling.
+    /// Whether anything is drawn. If not, callers need not report.
     pub fn is_visible(&self) -> bool {
         self.bar.is_some()
     }
 
-    /// Tells how much is done.
+    /// Reports how much is done.
     pub fn set(&mut self, done: u64) {
         if let Some(bar) = &mut self.bar {
             bar.draw_if_due(done);
         }
     }
 
-    /// Tells how much is done of how much: totals may grow while the work goes on.
+    /// Reports how much is done, and of how much. The total may grow meanwhile.
     pub fn set_of(&mut self, done: u64, total: u64) {
         if let Some(bar) = &mut self.bar {
             bar.total = total;
@@ -111,8 +111,8 @@ impl Bar {
         write_counted(&format!("\r\x1b[2K{}", self.line(done, elapsed_s, columns)));
     }
 
-    /// The line for a terminal of so many columns. Where there is no room the bar shrinks, then goes, and
-    /// after it the figures that matter least; none is cut.
+    /// The line for a terminal of this many columns. With less room the bar shrinks, then it goes, then the
+    /// least important figures go. No figure is cut.
     fn line(&self, done: u64, elapsed_s: f64, columns: usize) -> String {
         let paint = Paint::stderr();
         let room = columns.saturating_sub(1);
@@ -129,7 +129,7 @@ impl Bar {
         format!("  {}  {}{}{figures}", self.label, paint.green(&filled), paint.dim(&rest))
     }
 
-    /// The figures, all of them first, then ever fewer.
+    /// The figures: all of them, then fewer and fewer.
     fn figures(&self, done: u64, elapsed_s: f64) -> [String; 4] {
         let per_second = units::as_f64(done) / elapsed_s.max(1e-9);
         let amount = |number: u64| match self.unit {
@@ -163,7 +163,7 @@ impl Bar {
     }
 }
 
-/// A strip of `columns` cells, cut in the filled part and the rest, to half a cell.
+/// A strip of `columns` cells: the filled part and the rest, to half a cell.
 fn strip(share: f64, columns: usize) -> (String, String) {
     let halves = (share * (columns * 2) as f64) as usize;
     let mut filled = "━".repeat(halves / 2);
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Nothing that is cut, and the share and the time that is left at least.
+    /// No figure is cut, and at least the share and the remaining time are shown.
     #[test]
     fn thirty_columns_are_enough() {
         for label in ["importing", "exporting", "checking", "shrinking", "copying", "counting"] {

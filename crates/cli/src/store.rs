@@ -34,7 +34,7 @@ pub struct JsonArg {
     pub json: bool,
 }
 
-/// One table, all of it, which is always named: nothing happens to a table by accident.
+/// A whole table. It must always be named, so that no table is changed by accident.
 #[derive(Debug, Clone, clap::Args)]
 pub struct WholeTableArg {
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub struct WholeTableArg {
     pub json: JsonArg,
 }
 
-/// A table and a name, which no table has yet.
+/// A table, and a name that no table has.
 #[derive(Debug, Clone, clap::Args)]
 pub struct FromToArg {
     #[command(flatten)]
@@ -59,20 +59,20 @@ pub struct FromToArg {
     pub to: String,
 }
 
-/// Opens an existing database for reading: any number of readers may.
+/// Opens an existing database for reading. Any number of readers may do so.
 pub fn open_to_read(path: &Path) -> Outcome<Db> {
     must_exist(path)?;
     Ok(Db::open(path, Options::new().create(false).read_only(true))?)
 }
 
-/// Opens an existing database for writing, when `look` has found nothing against it in what there is to
-/// read: opening for writing may change the file, and a command that fails must not.
+/// Opens an existing database for writing, after `look` has checked it through a reading handle. Opening for
+/// writing may change the file, and a command that fails must not change it.
 pub fn open_to_write(path: &Path, durability: Durability, look: impl FnOnce(&Db) -> Outcome) -> Outcome<Db> {
     look(&open_to_read(path)?)?;
     Ok(Db::open(path, Options::new().create(false).durability(durability))?)
 }
 
-/// Closes a database whose changes are durable. What closing could not do is no failure of the command.
+/// Closes a database whose changes are durable. A failure to close is only a warning.
 pub fn close(db: Db) {
     let path = db.path().display().to_string();
     if let Err(error) = db.close() {
@@ -80,8 +80,8 @@ pub fn close(db: Db) {
     }
 }
 
-/// Refuses what is not there, and the database that the shell has made standard output (`>>`): whatever
-/// the command prints would damage it.
+/// Refuses a file that does not exist. Also refuses a database that is standard output (by the shell's `>>`):
+/// the command's output would damage it.
 fn must_exist(path: &Path) -> Outcome {
     match std::fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(Failure::Usage(foreign::no_database(path))),
@@ -120,7 +120,7 @@ fn missing_table(db: &Db, name: &str) -> String {
     format!("no table named {} in {} ({there})", quoted(name), db.path().display())
 }
 
-/// Refuses a name that no table can have, before anything is made.
+/// Refuses a name that no table can have.
 pub fn check_name(name: &str) -> Outcome {
     if name.is_empty() {
         return Err(Failure::Usage("a table's name cannot be empty".to_owned()));
@@ -146,7 +146,7 @@ pub fn must_be_free(db: &Db, name: &str) -> Outcome {
     }
 }
 
-/// How many records a table has, or none where damage keeps them from being counted.
+/// How many records a table has. None if damage prevents counting.
 pub fn records(table: &Table) -> Option<u64> {
     table.count().ok()
 }
@@ -156,7 +156,7 @@ pub fn number_of_records(number: u64) -> String {
     format!("{} {}", units::grouped(number), if number == 1 { "record" } else { "records" })
 }
 
-/// How many records went, as the end of a sentence.
+/// How many records were removed, as the end of a sentence.
 pub fn with_records(records: Option<u64>) -> String {
     records.map_or(String::new(), |records| format!(" ({})", number_of_records(records)))
 }

@@ -1,8 +1,8 @@
-//! Colours, on terminals only, and never when `NO_COLOR` is set (<https://no-color.org>).
+//! Colours: on terminals only, and never if `NO_COLOR` is set (<https://no-color.org>).
 
 use std::io::{self, IsTerminal};
 
-/// Paints text for one stream, or leaves it as it is.
+/// Paints text for one stream, or leaves it plain.
 #[derive(Debug, Clone, Copy)]
 pub struct Paint {
     on: bool,
@@ -34,12 +34,12 @@ impl Paint {
         self.wrap("1;31", text)
     }
 
-    /// Green, for what is done.
+    /// Green, for the finished part.
     pub fn green(self, text: &str) -> String {
         self.wrap("32", text)
     }
 
-    /// Cyan, for figures that matter most.
+    /// Cyan, for the main figures.
     pub fn cyan(self, text: &str) -> String {
         self.wrap("36", text)
     }
@@ -49,7 +49,7 @@ impl Paint {
     }
 }
 
-/// Whether standard error is a terminal that wants colours.
+/// Whether standard error is a terminal and colours are wanted.
 pub fn on_stderr() -> bool {
     io::stderr().is_terminal() && wanted()
 }

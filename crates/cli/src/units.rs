@@ -1,7 +1,7 @@
 //! Sizes and counts, read from arguments and written for people.
 //!
-//! Arguments: `64`, `4KiB`, `512M`, `1.5GiB` (powers of 1024; `kB`, `MB`, `GB` are powers of
-//! 1000) for bytes; `1000000`, `1_000_000`, `250k`, `10M` (powers of 1000) for counts.
+//! In arguments, bytes are `64`, `4KiB`, `512M`, `1.5GiB` (powers of 1024; `kB`, `MB`, `GB` are powers of
+//! 1000), and counts are `1000000`, `1_000_000`, `250k`, `10M` (powers of 1000).
 
 /// Parses a number of bytes.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
@@ -72,12 +72,12 @@ fn scale(number: &str, factor: u64) -> Result<u64, String> {
     format!("{scaled:.0}").parse().map_err(|_| "out of range".to_owned())
 }
 
-/// The nearest floating-point number: figures for people need no more.
+/// The nearest floating-point number. Figures for people need no more.
 pub fn as_f64(number: u64) -> f64 {
     number as f64
 }
 
-/// Thousands separated: `1,234,567`.
+/// With separated thousands: `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -95,18 +95,18 @@ pub fn counted(number: u64, one: &str) -> String {
     format!("{} {one}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// What a log holds: `1 commit, 1,200 records`.
+/// The contents of a log: `1 commit, 1,200 records`.
 pub fn log(commits: u64, records: u64) -> String {
     format!("{}, {}", counted(commits, "commit"), counted(records, "record"))
 }
 
-/// Bytes in the decimal unit that fits, three figures: `12.6 MB`.
+/// Bytes in a fitting decimal unit, to three figures: `12.6 MB`.
 pub fn bytes(number: u64) -> String {
     let (figure, prefix) = scaled(as_f64(number));
     if prefix.is_empty() { format!("{number} B") } else { format!("{figure} {prefix}B") }
 }
 
-/// A rate in the unit that fits, three figures: `12.6M/s`.
+/// A rate in a fitting unit, to three figures: `12.6M/s`.
 pub fn rate(per_second: f64) -> String {
     let (figure, prefix) = scaled(per_second);
     format!("{figure}{prefix}/s")
@@ -114,12 +114,12 @@ pub fn rate(per_second: f64) -> String {
 
 fn scaled(number: f64) -> (String, &'static str) {
     const STEPS: [(f64, &str); 5] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
-    // 999.5 and more would round up to four figures, so it takes the next unit.
+    // 999.5 and more would round to four figures, so they take the next unit.
     let (unit, prefix) = STEPS.into_iter().find(|(unit, _)| number >= unit * 0.9995).unwrap_or((1.0, ""));
     (figures(number / unit), prefix)
 }
 
-/// Three significant figures, no exponent: `1.23`, `12.3`, `123`.
+/// Three significant figures, without an exponent: `1.23`, `12.3`, `123`.
 pub fn figures(number: f64) -> String {
     if number >= 99.95 {
         format!("{number:.0}")
@@ -130,7 +130,7 @@ pub fn figures(number: f64) -> String {
     }
 }
 
-/// A duration in the unit that fits: `1.20 s`, `5.31 ms`, `850 µs`.
+/// A duration in a fitting unit: `1.20 s`, `5.31 ms`, `850 µs`.
 pub fn seconds(duration_s: f64) -> String {
     if duration_s >= 0.9995 {
         format!("{} s", figures(duration_s))

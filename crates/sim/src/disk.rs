@@ -1,19 +1,19 @@
 //! A disk that can lose power, fail calls, be full, and come back in any state that a real one may.
 //!
-//! Every file has two states: what a reader sees (`now`) and what is safe (`safe`). What was done since
-//! the last sync waits in `ops`, in order: a write, a length, a hole. A sync makes it safe; a failed
-//! sync forgets it, as Linux does: it stays readable and never becomes safe. Names are the same:
-//! creations, renames and removals wait until the directory is synced.
+//! Every file has two states: what a reader sees (`now`) and what is safe (`safe`). What was done since the
+//! last sync waits in `ops`, in order: a write, a length, a hole. A sync makes it safe. A failed sync drops
+//! it, as Linux does: it stays readable and never becomes safe. Names are the same: creations, renames and
+//! removals wait until the directory is synced.
 //!
-//! A power cut ([`Disk::image`]) makes a new disk of the safe bytes and a [`Choice`]: for each waiting
-//! operation whether it is there, torn, there without the new length, a length without data, or has a
-//! sector of garbage; and how many of the waiting names. A kill ([`Disk::after_kill`]) keeps all of
-//! them waiting.
+//! A power cut ([`Disk::image`]) makes a new disk of the safe bytes and a [`Choice`]. For each waiting
+//! operation the choice says whether it is there, is torn, is there without the new length, is a length
+//! without data, or has a sector of garbage. It also says how many of the waiting names are there. A kill
+//! ([`Disk::after_kill`]) keeps all operations waiting.
 //!
-//! [`Disk::record`] keeps a copy of the disk at every call that changes something (copies share what
-//! neither has changed since), so that one run of a workload gives all places at which the power could
-//! have gone. The **trace** is a hash over all calls with all their arguments and bytes: two runs of one
-//! seed without threads must have the same.
+//! [`Disk::record`] keeps a copy of the disk at every call that changes something (copies share unchanged
+//! bytes). So one run of a workload gives all places at which the power could have gone. The **trace** is a
+//! hash over all calls with all their arguments and bytes: two runs of one seed without threads must have the
+//! same.
 
 mod bytes;
 mod cut;
@@ -52,9 +52,9 @@ pub enum Call {
 pub enum Effect {
     /// With an error of the system, by its number. A write may have done a part of its work.
     Error(i32),
-    /// By doing only half of it, which it says, as calls may: whoever called goes on.
+    /// It does only half of its work and says so, as calls may. The caller goes on.
     Short,
-    /// By an interruption before anything was done: whoever called tries again.
+    /// An interruption before anything was done. The caller tries again.
     Interrupted,
 }
 
@@ -63,15 +63,15 @@ pub enum Effect {
 pub struct Fault {
     /// The kind of call.
     pub call: Call,
-    /// Which of them; 1 is the next.
+    /// Which call of that kind. 1 is the next one.
     pub nth: u64,
-    /// Whether all later ones fail too (of interruptions and short calls: every other one).
+    /// Whether all later calls fail too (for interruptions and short calls: every other one).
     pub forever: bool,
-    /// How.
+    /// How it fails.
     pub effect: Effect,
 }
 
-/// Something done to a file.
+/// A change of a file.
 #[derive(Clone)]
 enum Op {
     Write(u64, Arc<[u8]>),
@@ -80,11 +80,11 @@ enum Op {
     Grow(u64),
 }
 
-/// An operation that waits for a sync.
+/// A change that waits for a sync.
 #[derive(Clone)]
 struct Waiting {
     op: Op,
-    /// It is safe already and only keeps its place among the others.
+    /// Whether it is safe already, and only keeps its place among the others.
     safe: bool,
     /// The file's length before it.
     len_before: u64,
@@ -95,7 +95,7 @@ struct Node {
     now: Bytes,
     safe: Bytes,
     ops: Vec<Waiting>,
-    /// Where the last byte ever written ended.
+    /// Where the last byte that was ever written ended.
     written: u64,
     exclusive: Option<u64>,
     shared: BTreeSet<u64>,
@@ -108,15 +108,15 @@ type Names = BTreeMap<PathBuf, usize>;
 pub struct Mark {
     /// Numbers that the workload has left with [`Disk::mark`].
     pub numbers: [usize; 3],
-    /// Calls made before.
+    /// How many calls came before.
     pub calls: u64,
 }
 
-/// A copy of the disk at a call, with the call's own work waiting.
+/// A copy of the disk at a call, with the call's own change waiting.
 pub struct Moment {
     /// The copy.
     pub disk: Disk,
-    /// What was known.
+    /// What was known then.
     pub mark: Mark,
 }
 
@@ -128,9 +128,9 @@ struct Inner {
     /// The names after each change that waits for a sync of the directory.
     waiting_names: Vec<Names>,
     handles: u64,
-    /// Calls that change something, so far.
+    /// How many calls have changed something.
     calls: u64,
-    /// Of them those that reserved space.
+    /// How many of them have reserved space.
     reservations: u64,
     cut_at: u64,
     dead: bool,
@@ -138,9 +138,9 @@ struct Inner {
     faults_hit: u64,
     syncs_failed: u64,
     bytes_max: u64,
-    /// Space cannot be reserved: only what is written takes room.
+    /// Whether space cannot be reserved: then only what is written takes room.
     unreserving: bool,
-    /// Files can be mapped.
+    /// Whether files can be mapped.
     mapping: bool,
     /// How long a write takes.
     delay: std::time::Duration,
@@ -148,15 +148,15 @@ struct Inner {
     random: Option<Rng>,
     numbers: [usize; 3],
     moments: Option<Vec<Moment>>,
-    /// A moment is kept once in so many calls, by chance.
+    /// A moment is kept at one of this many calls, at random.
     moment_odds: (u64, Rng),
 }
 
-/// The disk; clones share it.
+/// The disk. Clones share it.
 #[derive(Clone, Default)]
 pub struct Disk(Arc<Mutex<Inner>>);
 
-/// What a dead disk says to every call.
+/// The error of every call to a dead disk.
 fn cut() -> io::Error {
     io::Error::from_raw_os_error(5)
 }
@@ -171,7 +171,7 @@ impl Op {
         }
     }
 
-    /// Its kind, place, length and bytes, for the trace.
+    /// The change's kind, place, length and bytes, for the trace.
     fn words(&self) -> (u64, u64, u64, &[u8]) {
         match self {
             Op::Write(at, bytes) => (1, *at, bytes.len() as u64, bytes),
@@ -183,7 +183,7 @@ impl Op {
 }
 
 impl Inner {
-    /// Counts a call and says whether it is the last one (then it is left half-done), or fails.
+    /// Counts a call. Says whether it is the last one, which is then left half-done, or fails.
     fn enter(&mut self, call: Call) -> io::Result<bool> {
         if self.dead {
             return Err(cut());
@@ -212,7 +212,7 @@ impl Inner {
         }
         let effect = fault.effect;
         self.faults_hit += 1;
-        // Calls that go on must come to an end: these faults hit every other call.
+        // Callers that repeat a call must end sometime: these faults hit every other call.
         fault.nth = if matches!(effect, Effect::Error(_)) { 1 } else { 2 };
         if !fault.forever {
             self.fault = None;
@@ -234,7 +234,7 @@ impl Inner {
         }
     }
 
-    /// Keeps a copy of the disk as it would be found if the power went now.
+    /// Keeps a copy of the disk as it would be found if the power went at this moment.
     fn take_moment(&mut self) {
         let (odds, rng) = &mut self.moment_odds;
         if self.moments.is_none() || !rng.one_in(*odds) {
@@ -272,7 +272,7 @@ impl Inner {
         self.names.get(Path::new(path)).map(|&i| &self.nodes[i])
     }
 
-    /// Changes a file behind everybody's back.
+    /// Changes a file without any call.
     fn change(&mut self, path: &str, change: impl FnOnce(&mut Bytes)) {
         if let Some(&i) = self.names.get(Path::new(path)) {
             let node = &mut self.nodes[i];
@@ -291,7 +291,7 @@ impl Disk {
         disk
     }
 
-    /// An empty disk whose random numbers (ids of files, seeds of hashes) follow from a seed.
+    /// An empty disk whose random numbers (ids of files, hash seeds) follow from a seed.
     pub fn seeded(seed: u64) -> Disk {
         let disk = Disk::new();
         disk.lock().random = Some(Rng(seed));
@@ -316,17 +316,17 @@ impl Disk {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Calls so far that changed something.
+    /// How many calls have changed something.
     pub fn calls(&self) -> u64 {
         self.lock().calls
     }
 
-    /// Calls so far that reserved space: only segments of the log that are to take a bulk are reserved.
+    /// How many calls have reserved space. The engine reserves only log segments for a bulk.
     pub fn reservations(&self) -> u64 {
         self.lock().reservations
     }
 
-    /// A hash over all calls so far that changed something, with their arguments and bytes.
+    /// A hash over all calls that have changed something, with their arguments and bytes.
     pub fn trace(&self) -> u64 {
         self.lock().trace
     }
@@ -342,12 +342,12 @@ impl Disk {
         self.lock().dead
     }
 
-    /// From now on every call fails, until the disk is killed or cut.
+    /// Makes every call fail, until the disk is killed or cut.
     pub fn stop(&self) {
         self.lock().dead = true;
     }
 
-    /// Sets the fault to come, or none.
+    /// Sets the next fault, or none.
     pub fn set_fault(&self, fault: Option<Fault>) {
         let mut d = self.lock();
         d.fault = fault;
@@ -365,36 +365,36 @@ impl Disk {
         self.lock().syncs_failed
     }
 
-    /// From now on every write takes so long.
+    /// Makes every write take this long.
     pub fn set_delay(&self, delay: std::time::Duration) {
         self.lock().delay = delay;
     }
 
-    /// No file may grow beyond this.
+    /// Limits the length of files.
     pub fn set_bytes_max(&self, bytes: u64) {
         self.lock().bytes_max = bytes;
     }
 
-    /// From now on space cannot be reserved, as on some file systems: files are only extended, and a write
-    /// to what was not written before may find the disk full.
+    /// Makes reserving space impossible, as on some file systems: files are only extended, and a write to a
+    /// new place may find the disk full.
     pub fn set_unreserving(&self) {
         self.lock().unreserving = true;
     }
 
-    /// From now on files can be mapped: whoever opens one may read where its bytes stand.
+    /// Makes mappings possible: files opened later can be read in place.
     pub fn set_mapping(&self) {
         self.lock().mapping = true;
     }
 
-    /// From now on a copy of the disk is kept at every call that changes something; or once in `odds`
-    /// calls, by a chance that follows from `seed`.
+    /// Keeps a copy of the disk at each further call that changes something, or at one of `odds` calls, at
+    /// random by `seed`.
     pub fn record(&self, odds: u64, seed: u64) {
         let mut d = self.lock();
         d.moments = Some(Vec::new());
         d.moment_odds = (odds, Rng(seed));
     }
 
-    /// What was recorded, and the disk as it is now at the end. Recording ends.
+    /// The recorded moments, and the disk at this moment. Ends the recording.
     pub fn moments(&self) -> Vec<Moment> {
         let mut d = self.lock();
         d.calls += 1;
@@ -403,19 +403,19 @@ impl Disk {
         d.moments.take().unwrap_or_default()
     }
 
-    /// Numbers that the moments from now on carry.
+    /// Sets the numbers that later moments carry.
     pub fn mark(&self, numbers: [usize; 3]) {
         self.lock().numbers = numbers;
     }
 
-    /// What a reader sees of a file.
+    /// A file's contents as a reader sees them.
     pub fn bytes(&self, path: &str) -> Vec<u8> {
         let d = self.lock();
         let Some(node) = d.file(path) else { return Vec::new() };
         node.now.to_vec()
     }
 
-    /// Overwrites a part of a file, for the disk and for readers.
+    /// Overwrites a part of a file, both the safe and the visible bytes.
     pub fn patch(&self, path: &str, at: u64, bytes: &[u8]) {
         self.lock().change(path, |file| file.write(at, bytes));
     }
@@ -425,7 +425,7 @@ impl Disk {
         self.lock().change(path, |file| file.set_len(len));
     }
 
-    /// Reads a part of a file; what is behind its end reads as zeros.
+    /// Reads a part of a file. What is behind its end reads as zeros.
     pub fn peek(&self, path: &str, at: u64, len: usize) -> Vec<u8> {
         let mut out = Vec::new();
         if let Some(node) = self.lock().file(path) {
@@ -437,12 +437,12 @@ impl Disk {
         out
     }
 
-    /// The length of a file, and where its blocks of 4 KiB are that are not all zeros.
+    /// The length of a file, and the places of its blocks of 4 KiB that are not all zeros.
     pub fn used_blocks(&self, path: &str) -> (u64, Vec<u64>) {
         self.lock().file(path).map_or((0, Vec::new()), |node| (node.now.len, node.now.used_blocks()))
     }
 
-    /// The disk after the process has died: nothing is lost, nothing is safer than it was.
+    /// The disk after the process has died: nothing is lost, and nothing has become safe.
     pub fn after_kill(&self) -> Disk {
         self.lock().copy(|node| node)
     }

@@ -1,9 +1,9 @@
-//! The fuzz targets: hostile bytes go in, and nothing but values and errors may come out. The command
-//! `sim fuzz` and the coverage-guided `sim-fuzz` both run these.
+//! The fuzz targets: hostile bytes go in, and only values and errors may come out. `sim fuzz` and the
+//! coverage-guided `sim-fuzz` both run these.
 //!
-//! In builds with `--cfg fuzzing` checksums are not believed, so that damage gets past them, and the readers
-//! of single parts of the file can be reached alone. Builds with `--cfg azekura_canary` have all of that too,
-//! the former if `AZEKURA_CANARY` is `fuzzing`. Other builds have fewer targets.
+//! In builds with `--cfg fuzzing` checksums are ignored, so that damage gets past them, and the readers of
+//! single parts of the file can be called alone. Builds with `--cfg azekura_canary` have all of this too;
+//! they ignore checksums if `AZEKURA_CANARY` is `fuzzing`. Other builds have fewer targets.
 
 mod mutate;
 mod seeds;
@@ -17,23 +17,23 @@ use azekura::storage::{MemStorage, OpenMode, Storage};
 use azekura::{Db, Error, Options, TableKind};
 use std::path::Path;
 
-/// A target: its name, and what is done with an input.
+/// A target: its name, and what it does with an input.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// The name, also of its folder in the corpus.
+    /// The name, which is also that of its folder in the corpus.
     pub name: &'static str,
-    /// Takes any bytes. `Err`, or a panic: a promise is broken.
+    /// Takes any bytes. `Err`, or a panic, means a broken promise.
     pub run: fn(&[u8]) -> Result<(), String>,
 }
 
-/// What a target may allocate at once beyond eight times its input: buffers and caches of fixed size.
+/// What a target may allocate at once, beyond eight times its input: buffers and caches of fixed size.
 const ALLOWANCE_BYTES: usize = 9 << 20;
 
 impl Target {
-    /// Takes one input, and watches what is allocated for it.
+    /// Takes one input, and watches the allocations.
     ///
     /// # Errors
-    /// What was promised otherwise. A panic passes through.
+    /// The broken promise. A panic passes through.
     pub fn trial(&self, input: &[u8]) -> Result<(), String> {
         memory::forget_largest();
         (self.run)(input)?;
@@ -69,22 +69,22 @@ fn whole(take: fn(&[u8]), input: &[u8]) -> Result<(), String> {
 
 /// The name of the file in memory.
 const PATH: &str = "fuzz.azk";
-/// Records of a table that are read: a forged count must not keep a fuzzer busy.
+/// How many records of a table are read: a forged count must not keep a fuzzer busy.
 const RECORDS_MAX: usize = 20_000;
 
-/// The options of databases here: small, and without threads, so that an input always does the same.
+/// The options of databases here. They are small and have no threads, so that an input always does the same.
 pub fn options() -> Options {
     Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).threads(false)
 }
 
-/// A storage that holds these bytes as its only file.
+/// A storage with one file of these bytes.
 pub fn holding(bytes: &[u8]) -> std::io::Result<MemStorage> {
     let storage = MemStorage::default();
     storage.open(Path::new(PATH), OpenMode::CreateNew)?.write_at(bytes, 0)?;
     Ok(storage)
 }
 
-/// The bytes of the only file of a storage.
+/// The bytes of a storage's only file.
 pub fn contents(storage: &MemStorage) -> std::io::Result<Vec<u8>> {
     let file = storage.open(Path::new(PATH), OpenMode::ReadOnly)?;
     let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(0)];
@@ -102,8 +102,8 @@ fn restore(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The whole file is hostile: opened to read (by a mapping, too) and to write, checked, scanned both ways,
-/// looked up in, written to, merged.
+/// The whole file is hostile. It is opened to read (also by a mapping) and to write, checked, scanned in both
+/// directions, looked up in, written to, and merged.
 fn open(bytes: &[u8]) -> Result<(), String> {
     let mapped = Disk::with_file(PATH, bytes);
     mapped.set_mapping();
@@ -129,14 +129,14 @@ fn open(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a hostile file may be answered with.
+/// Whether a hostile file may give this error.
 fn expected(error: &Error) -> Result<(), String> {
     match error {
         Error::Corrupt { .. }
         | Error::NotADatabase { .. }
         | Error::NewerVersion { .. }
         | Error::Truncated { .. } => Ok(()),
-        // Lengths and offsets near the ends of their types reach the storage, which refuses them.
+        // Lengths and offsets near the limits of their types reach the storage, which refuses them.
         Error::Io { .. } | Error::NoSpace { .. } | Error::Invalid { .. } | Error::Poisoned { .. } => Ok(()),
         e => Err(format!("a hostile file gives {e:?}")),
     }
@@ -208,7 +208,7 @@ fn change(db: &Db) -> Result<(), String> {
     Ok(())
 }
 
-/// Any bytes are a damaged file: what can be made of it goes to a new database, which is sound.
+/// The bytes are a damaged file. What can be saved goes to a new database, which must be sound.
 fn salvage(bytes: &[u8]) -> Result<(), String> {
     let (storage, fresh) = (holding(bytes).map_err(|e| e.to_string())?, MemStorage::default());
     let out = Db::open_on(&fresh, PATH, options()).map_err(|e| e.to_string())?;
@@ -228,7 +228,7 @@ fn salvage(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// A hostile TSV stream: what is imported before a bad line is there, and exported lines read back.
+/// A hostile TSV stream: what is imported before a bad line is there, and exported lines can be read back.
 fn import(bytes: &[u8]) -> Result<(), String> {
     let storage = MemStorage::default();
     let failed = |e: Error| e.to_string();

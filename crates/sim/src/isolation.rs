@@ -1,5 +1,5 @@
 //! The parts of `sim isolation`: the history of a run, the workload that makes one on the real engine, and
-//! the checker that judges it without knowing anything of the engine.
+//! the checker that judges it without knowing the engine.
 
 pub mod checker;
 mod graph;

@@ -1,26 +1,26 @@
-//! The judge of a recovered database: it must be in the state after some commit, not before the last
-//! one acknowledged as durable, not after the last one begun; with `check` clean.
+//! The judge of a recovered database. The database must be in the state after some commit, not before the
+//! last one acknowledged as durable, and not after the last one begun. `check` must be clean.
 
 use crate::disk::{Disk, Mark};
 use crate::script::{Ack, Script, problems};
 use azekura::{Db, Error, Options};
 use std::time::Duration;
 
-/// Where the databases of the simulated disk are.
+/// The name of the databases on the simulated disk.
 pub const PATH: &str = "sim.azk";
 
 /// How a database is opened in a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// With the engine's threads, as users have it; without, a run can be repeated call by call.
+    /// With the engine's threads, as users have it. Without them a run can be repeated call by call.
     pub threads: bool,
-    /// With merges in the background.
+    /// Merges run in the background.
     pub merges: bool,
     /// The eventual delay, in milliseconds.
     pub delay_ms: u64,
     /// The size of memtables.
     pub memtable_bytes: u64,
-    /// From what size values stand apart.
+    /// Values of this size and more are stored apart.
     pub large_value_bytes: u32,
 }
 
@@ -34,7 +34,7 @@ impl Setting {
         large_value_bytes: 1024,
     };
 
-    /// With the engine's threads but those that merge, and nothing done by time alone.
+    /// With the engine's threads except those that merge. Nothing is done by time alone.
     pub const STEADY: Setting = Setting { threads: true, ..Setting::QUIET };
 
     /// The options.
@@ -63,7 +63,7 @@ impl Ack {
         Ack { durable: state, begun: state, done: state, steps: 0 }
     }
 
-    /// Leaves it with the disk, for the moments to come.
+    /// Hands it to the disk, which keeps it for later copies.
     pub fn mark(&self, disk: &Disk) {
         disk.mark([self.durable, self.begun, self.steps]);
     }
@@ -75,8 +75,8 @@ impl Ack {
     }
 }
 
-/// Opens and runs the script from state `from` until the disk dies or the script ends, and closes.
-/// What is acknowledged is marked on the disk as it comes.
+/// Opens the database, runs the script from state `from` until the disk dies or the script ends, and closes.
+/// Marks on the disk what is acknowledged.
 ///
 /// # Errors
 /// An error while the disk lives.
@@ -97,7 +97,7 @@ pub fn go(set: Setting, disk: &Disk, script: &Script, from: usize, ack: &mut Ack
     }
 }
 
-/// Opens a disk and says in which state the database is, which must lie within `ack`.
+/// Opens a disk and returns the state of the database, which must lie within `ack`.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -108,7 +108,7 @@ pub fn recovered(set: Setting, disk: &Disk, script: &Script, ack: Ack) -> Result
     if wrong.is_empty() { Ok((db, k)) } else { Err(format!("state {k}, but check says {wrong:?}")) }
 }
 
-/// Recovers, carries on to the end of the script, closes, reopens and compares.
+/// Recovers, runs the script to its end, closes, reopens and compares.
 ///
 /// # Errors
 /// What is wrong.

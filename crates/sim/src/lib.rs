@@ -1,13 +1,13 @@
-//! The machinery that tries to break each of the engine's promises, and a judge of what it finds.
+//! The machinery that tries to break each of the engine's promises, and a judge of the results.
 //!
-//! - [`disk`] is a simulated disk under the engine's storage trait: it can lose power, fail calls, be
-//!   full, and lie.
+//! - [`disk`] is a simulated disk under the engine's storage trait. It can lose power, fail calls, be full,
+//!   and lie.
 //! - [`script`] is a random but reproducible workload, with the state after each commit.
 //! - [`report`] is what all commands share: limits, progress, and the verdict.
 //! - [`fuzz`] has the targets for hostile bytes.
 //! - [`isolation`] makes histories of transactions and judges them.
-//! - [`kills`] is the child that is killed, and the oracle that outlives it.
-//! - [`mounted`] is a small file system of its own.
+//! - [`kills`] is the child that is killed, and the oracle that survives it.
+//! - [`mounted`] is a small mounted file system.
 //! - [`soak`] is a load, and the gauges beside it.
 //! - [`commands`] has one file for each command of the binary.
 //!

@@ -1,4 +1,4 @@
-//! `sim`: tries to break the engine's promises, and says what it found.
+//! `sim`: tries to break the engine's promises, and prints the results.
 //!
 //! Each command ends with the line `tried N violations M seed X`; the exit status is 1 if M > 0.
 
@@ -45,7 +45,7 @@ enum Command {
     KilledChild(sim::kills::child::Orders),
 }
 
-/// Remembers the largest allocation, for the commands that watch it.
+/// Remembers the largest allocation, for commands that watch it.
 #[global_allocator]
 static ALLOCATOR: sim::memory::Measured = sim::memory::Measured;
 

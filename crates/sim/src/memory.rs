@@ -1,17 +1,17 @@
-//! The largest allocation that a thread makes: damaged lengths must not be believed. And how much is
-//! allocated in all, for the soak: what a process holds beyond that is mappings, or was given back and kept
-//! by the allocator.
+//! The largest allocation that a thread makes, since damaged lengths must not be believed. For the soak also
+//! the total that is allocated: what a process holds beyond that is mappings, or memory that the allocator
+//! keeps.
 //!
-//! The binary has [`Measured`] as its allocator; where it is not, nothing is measured.
+//! It works in programs that have [`Measured`] as their allocator. In others nothing is measured.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system's allocator; remembers each thread's largest allocation, and the sum of what is there.
+/// The system's allocator. It remembers each thread's largest allocation, and the total that is allocated.
 pub struct Measured;
 
-/// Bytes that are allocated: in pieces of this size or more, and in smaller ones.
+/// The limit between large and small pieces. Below, the bytes allocated in each.
 const LARGE_BYTES: usize = 128 << 10;
 static LIVE_LARGE: AtomicUsize = AtomicUsize::new(0);
 static LIVE_SMALL: AtomicUsize = AtomicUsize::new(0);
@@ -20,7 +20,7 @@ fn count_of(bytes: usize) -> &'static AtomicUsize {
     if bytes >= LARGE_BYTES { &LIVE_LARGE } else { &LIVE_SMALL }
 }
 
-/// What is allocated now, in bytes: in large pieces, and in small ones.
+/// The bytes that are allocated in large pieces, and in small ones.
 pub fn live() -> (usize, usize) {
     (LIVE_LARGE.load(Ordering::Relaxed), LIVE_SMALL.load(Ordering::Relaxed))
 }
@@ -31,7 +31,7 @@ thread_local! {
 
 fn note(bytes: usize) {
     count_of(bytes).fetch_add(bytes, Ordering::Relaxed);
-    // A thread that ends has no such cell any more, and nobody who asks.
+    // A thread that is ending has no such cell, and nobody asks for it.
     let _ended = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
@@ -44,7 +44,7 @@ pub fn largest() -> usize {
     LARGEST.with(Cell::get)
 }
 
-/// Begins anew.
+/// Starts a new measurement on this thread.
 pub fn forget_largest() {
     LARGEST.with(|largest| largest.set(0));
 }

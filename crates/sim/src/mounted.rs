@@ -1,4 +1,4 @@
-//! A small file system of its own: ext4 in a file, mounted on a loop device, where the machine and our rights
+//! A small mounted file system: ext4 in a file, on a loop device, where the machine and the process's rights
 //! allow it.
 
 use std::fs::{self, File};
@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the names of images begin with.
+/// How the names of images begin.
 const PREFIX: &str = "azekura-small-";
 
-/// A mounted file system, gone when this is dropped; or, if the process is killed before, when the next one
-/// is made.
+/// A mounted file system. It is removed on drop. If the process is killed before, the next one made removes
+/// it.
 pub struct Mounted {
     image: PathBuf,
     mount: PathBuf,
-    /// Locked as long as its process lives.
+    /// Locked while its process lives.
     _lock: Option<File>,
 }
 
 impl Mounted {
-    /// A new ext4 of so many bytes.
+    /// A new ext4 of this many bytes.
     ///
     /// # Errors
-    /// Why none can be had here, on one line.
+    /// Why that is impossible here, on one line.
     pub fn new(bytes: u64) -> Result<Mounted, String> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         remove_abandoned();
@@ -31,7 +31,7 @@ impl Mounted {
         let mut small = Mounted { image: base.with_extension("ext4"), mount: base, _lock: None };
         let text = |e: std::io::Error| e.to_string();
         fs::create_dir_all(&small.mount).map_err(text)?;
-        // Nobody else sees it before it is locked.
+        // Nobody else sees the image before it is locked.
         let unlocked = small.mount.with_extension("new");
         let image = File::create(&unlocked).map_err(text)?;
         image.lock().and_then(|()| image.set_len(bytes)).map_err(text)?;
@@ -42,7 +42,7 @@ impl Mounted {
         Ok(small)
     }
 
-    /// Where it is mounted.
+    /// The folder where it is mounted.
     pub fn path(&self) -> &Path {
         &self.mount
     }
@@ -61,7 +61,7 @@ fn remove(image: &Path, mount: &Path) {
     let _gone = fs::remove_file(image);
 }
 
-/// Removes what processes have left that were killed.
+/// Removes what killed processes have left.
 fn remove_abandoned() {
     let Ok(entries) = fs::read_dir(place()) else { return };
     for image in entries.flatten().map(|entry| entry.path()) {
@@ -71,13 +71,13 @@ fn remove_abandoned() {
             && let Ok(file) = File::open(&image)
             && file.try_lock().is_ok()
         {
-            // Locked until it is gone.
+            // It stays locked until it is removed.
             remove(&image, &image.with_extension(""));
         }
     }
 }
 
-/// In memory if there is such a place, for a sync costs nothing there.
+/// In memory if possible, since a sync costs nothing there.
 fn place() -> PathBuf {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { memory.into() } else { std::env::temp_dir() }

@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Set by an interrupt: runs end after the trial at hand, with their verdict.
+/// Set by an interrupt. Runs then end after the current trial, with their verdict.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// The first panic of the engine in any thread since it was last asked for, with its place.
+/// The first panic of the engine, in any thread, since the last call of `catch`, with its place.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
-/// From now on panics are remembered, besides being printed.
+/// Makes panics be remembered, besides being printed.
 fn watch_panics() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -27,10 +27,10 @@ fn watch_panics() {
     }));
 }
 
-/// Does some work; `Err` if it, or a thread of the engine meanwhile, has panicked.
+/// Does some work. `Err` if the work, or a thread of the engine meanwhile, has panicked.
 ///
 /// # Errors
-/// What the panic said. With several trials at once it may belong to another one.
+/// The panic's message. With several trials at a time it may belong to another one.
 pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     match (PANIC.lock().unwrap_or_else(|e| e.into_inner()).take(), done) {
@@ -39,7 +39,7 @@ pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     }
 }
 
-/// How long a run goes on. Without a count and a time it goes on until it is told to stop.
+/// How long a run goes on. Without a count and a time it goes on until it is interrupted.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Limits {
     /// Stop after this many trials.
@@ -56,7 +56,7 @@ pub struct Limits {
     pub violations: u64,
 }
 
-/// What a run found. Its text is the last line that a command prints.
+/// The result of a run. Its text is the last line that a command prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Verdict {
@@ -75,7 +75,7 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
-    /// Prints the last line and gives the exit status: 1 if a promise was broken, or nothing tried.
+    /// Prints the last line and returns the exit status: 1 if a promise was broken or nothing was tried.
     pub fn exit(self) -> ExitCode {
         println!("{self}");
         if self.violations > 0 || self.tried == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -97,11 +97,11 @@ pub struct Run {
 }
 
 impl Run {
-    /// Begins a run. `unit` is what is tried, for the progress bar: "crash images".
+    /// Begins a run. `unit` names the trials in the progress bar, such as "crash images".
     pub fn new(limits: &Limits, unit: &'static str) -> Run {
         static HANDLER: Once = Once::new();
         HANDLER.call_once(|| {
-            // Without a handler an interrupt ends the process at once, which is no loss.
+            // Without a handler an interrupt ends the process at once, which does no harm.
             let _set = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
             watch_panics();
         });
@@ -132,12 +132,12 @@ impl Run {
             && self.violations.load(Ordering::Relaxed) < self.violations_max
     }
 
-    /// Whether it goes on until it is told to stop.
+    /// Whether the run has no limits.
     pub fn is_endless(&self) -> bool {
         self.count == u64::MAX && self.until.is_none()
     }
 
-    /// Ends the run: nothing is left to be tried.
+    /// Ends the run: nothing is left to try.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -153,7 +153,7 @@ impl Run {
         self.tried.load(Ordering::Relaxed)
     }
 
-    /// Counts a broken promise and says on standard error how it was broken.
+    /// Counts a broken promise, and prints on standard error how it was broken.
     pub fn violation(&self, what: impl fmt::Display) {
         self.violations.fetch_add(1, Ordering::Relaxed);
         let text = format!("VIOLATION (seed {}): {what}", self.seed);
@@ -161,7 +161,7 @@ impl Run {
         self.first.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(text);
     }
 
-    /// A trial's outcome: counted, and reported if it is an error.
+    /// Counts a trial, and reports its error if there is one.
     pub fn outcome(&self, name: impl fmt::Display, result: Result<(), String>) {
         self.tried(1);
         if let Err(e) = result {
@@ -174,7 +174,7 @@ impl Run {
         self.bar.suspend(|| println!("{line}"));
     }
 
-    /// The first violation, for tests that assert there is none.
+    /// The first violation, for tests that expect none.
     pub fn first_violation(&self) -> Option<String> {
         self.first.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
@@ -185,8 +185,8 @@ impl Run {
         Verdict { tried: self.tried.into_inner(), violations: self.violations.into_inner(), seed: self.seed }
     }
 
-    /// Calls `work` for each number below `total`, on as many threads as there are processors. False if
-    /// the run ended before all were done.
+    /// Calls `work` for each number below `total`, on as many threads as there are processors. False if the
+    /// run has ended before all were done.
     pub fn each(&self, total: u64, work: impl Fn(u64) + Sync) -> bool {
         let done = AtomicU64::new(0);
         let next = AtomicU64::new(0);
@@ -203,8 +203,8 @@ impl Run {
         done.into_inner() == total
     }
 
-    /// Calls `work` on as many threads as there are processors, each with numbers of its own from one
-    /// count, until the run ends. What happens in trial `n` must follow from the seed and `n` alone.
+    /// Calls `work` with ever new numbers, on as many threads as there are processors, until the run ends.
+    /// Trial `n` must depend only on the seed and `n`.
     pub fn on_all_processors(&self, work: impl Fn(u64) + Sync) {
         let next = AtomicU64::new(0);
         on_threads(&|| {
@@ -214,7 +214,7 @@ impl Run {
         });
     }
 
-    /// A panic is a violation.
+    /// Calls `work`. A panic is a violation.
     fn guarded(&self, n: u64, work: &impl Fn(u64)) {
         if let Err(panic) = catch(|| work(n)) {
             self.violation(format!("trial {n}: {panic}"));
@@ -232,7 +232,7 @@ fn on_threads(work: &(impl Fn() + Sync)) {
     });
 }
 
-/// A bar of trials if their number is known, else a count; nothing unless standard error is a terminal.
+/// A bar if the number of trials is known, else a count. Nothing unless standard error is a terminal.
 fn bar(limits: &Limits, unit: &'static str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -241,7 +241,7 @@ fn bar(limits: &Limits, unit: &'static str) -> ProgressBar {
         Some(count) => (ProgressBar::new(count), "{bar:30} {pos} of {len} {prefix}, {per_sec}, {eta} left"),
         None => (ProgressBar::no_length(), "{spinner} {pos} {prefix}, {per_sec}, {elapsed}"),
     };
-    // The templates are constants; without its style a bar still counts.
+    // The templates are constants. Without its style a bar still counts.
     let styled = match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

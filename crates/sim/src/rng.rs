@@ -1,11 +1,11 @@
 //! Random numbers that are the same on every machine.
 
-/// A small generator (SplitMix64): any seed will do, and neighbouring seeds are unrelated.
+/// A small generator (SplitMix64). Any seed is good, and neighbouring seeds are unrelated.
 #[derive(Clone, Debug, Default)]
 pub struct Rng(pub u64);
 
 impl Rng {
-    /// A generator for trial `n` of a run with `seed`, so that each trial can be repeated alone.
+    /// The generator for trial `n` of a run with `seed`, so that each trial can be repeated alone.
     pub fn of(seed: u64, n: u64) -> Rng {
         let mut rng = Rng(seed);
         let base = rng.number();
@@ -21,7 +21,7 @@ impl Rng {
         x ^ (x >> 31)
     }
 
-    /// A number below `n`; 0 if `n` is.
+    /// A number below `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         self.number() % n.max(1)
     }
@@ -31,13 +31,13 @@ impl Rng {
         self.below(n) == 0
     }
 
-    /// One of the items, of which there must be some.
+    /// One of the items. REQUIRES: there is at least one.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         let i = self.below(items.len() as u64);
         &items[usize::try_from(i).unwrap_or(0)]
     }
 
-    /// So many random bytes.
+    /// `len` random bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut out: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| self.number().to_le_bytes()).collect();
         out.truncate(len);

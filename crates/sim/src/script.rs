@@ -1,25 +1,25 @@
 //! A random but reproducible sequence of steps against a database, and the state after each commit.
 //!
-//! A state is known by the digest of all tables, so that what a database holds after a crash can be
-//! compared with every state it might be in. `run` carries a database on from any state.
+//! A digest of all tables identifies a state. So what a database holds after a crash can be compared with
+//! every state that it might be in. `run` runs the script from any state on.
 use crate::rng::Rng;
 use azekura::{Db, Durability, Error, Table, TableKind, WriteOptions};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-/// A value's origin and length; the bytes follow from them.
+/// A value's origin and length. The bytes follow from them.
 pub type Stamp = (u32, u32);
-/// Tables by name: whether it is a hash table, and its records.
+/// For each table's name, whether it is a hash table, and its records.
 pub type Model = BTreeMap<String, (bool, BTreeMap<Vec<u8>, Stamp>)>;
 
-/// A write of a transaction: the table's number, then what is done to it.
+/// A write of a transaction: the table's number, and what is done.
 #[derive(Clone, Debug)]
 pub enum Write {
     /// Stores a value under a key.
     Put(usize, Vec<u8>, Stamp),
     /// Removes a key.
     Remove(usize, Vec<u8>),
-    /// Removes the keys from the first on, up to the second.
+    /// Removes the keys from the first to below the second.
     Range(usize, Vec<u8>, Vec<u8>),
     /// Removes all keys.
     Clear(usize),
@@ -34,7 +34,7 @@ pub enum Step {
     Abandon,
     /// Makes a table.
     Create(&'static str, TableKind),
-    /// Makes so many small tables at once.
+    /// Makes this many small tables at once.
     CreateSmall(usize),
     /// Drops a table.
     Drop(&'static str),
@@ -48,43 +48,43 @@ pub enum Step {
     Compact,
 }
 
-/// The tables that writes name by number.
+/// The tables, in the order of the numbers that writes use.
 pub const TABLES: [(&str, TableKind); 3] =
     [("ordered", TableKind::Ordered), ("hash", TableKind::Hash), ("extra", TableKind::Ordered)];
 
-/// The number of a small table's table, of those that a script makes at once.
+/// The number of the first small table.
 const SMALL: usize = TABLES.len();
 
-/// The name and kind of a small table, by the number that writes give it.
+/// The name and kind of a small table, by its number in writes.
 fn small(table: usize) -> (String, TableKind) {
     (format!("small {table}"), if table.is_multiple_of(2) { TableKind::Ordered } else { TableKind::Hash })
 }
 
-/// The name of a table, by the number that writes give it.
+/// The name of a table, by its number in writes.
 fn name_of(table: usize) -> String {
     TABLES.get(table).map_or_else(|| small(table).0, |t| t.0.into())
 }
 
 /// A workload and its states.
 pub struct Script {
-    /// Each step and the state that it leads to.
+    /// Each step, and the state after it.
     pub steps: Vec<(Step, usize)>,
-    /// The digest of each state; state 0 is the empty database.
+    /// The digest of each state. State 0 is the empty database.
     pub digests: Vec<u64>,
-    /// What each state holds: per table whether it is a hash table, and the records.
+    /// The contents of each state.
     pub models: Vec<Model>,
 }
 
-/// How far a run came.
+/// How far a run has come.
 #[derive(Default, Clone, Copy, Debug)]
 pub struct Ack {
-    /// The newest state that was said to be durable, and the newest that was begun.
+    /// The newest state that was acknowledged as durable.
     pub durable: usize,
-    /// See `durable`.
+    /// The newest state that was begun.
     pub begun: usize,
-    /// The newest that was completed.
+    /// The newest state that was completed.
     pub done: usize,
-    /// Steps begun.
+    /// How many steps were begun.
     pub steps: usize,
 }
 
@@ -102,14 +102,14 @@ fn hash_of(x: impl Hash) -> u64 {
 
 fn digest(model: &Model) -> u64 {
     let tables = model.iter().map(|(name, (hash, records))| {
-        // A sum, as hash tables have no order.
+        // A sum, since hash tables have no useful order.
         let sum = records.iter().fold(0u64, |s, (k, v)| s.wrapping_add(hash_of((k, bytes_of(*v)))));
         (name.clone(), *hash, records.len(), sum)
     });
     hash_of(tables.collect::<Vec<_>>())
 }
 
-/// The digest of what a database holds; each record is also looked up by its key.
+/// The digest of a database's contents. Also looks records up by their keys.
 pub fn digest_of(db: &Db) -> Result<u64, Error> {
     let mut tables = Vec::new();
     for info in db.tables() {
@@ -252,7 +252,7 @@ impl Script {
         Step::Commit(durability, writes)
     }
 
-    /// Which state a database is in, from `low` to `high`; else what it says of itself.
+    /// Which state, from `low` to `high`, a database is in. Otherwise describes what it holds.
     pub fn state_of(&self, db: &Db, low: usize, high: usize) -> Result<usize, String> {
         let found = digest_of(db).map_err(|e| format!("reading everything: {e}"))?;
         if let Some(k) = (low..=high).find(|&k| self.digests[k] == found) {
@@ -293,8 +293,8 @@ impl Script {
         self.digests.len() - 1
     }
 
-    /// Carries out what comes after state `from`, until something fails. `note` hears of each step
-    /// before it begins and after it has been acknowledged.
+    /// Runs the steps after state `from`, until one fails. Calls `note` before each step and after its
+    /// acknowledgement.
     pub fn run(&self, db: &Db, from: usize, ack: &mut Ack, note: &dyn Fn(&Ack)) -> Result<(), Error> {
         *ack = Ack { durable: ack.durable.min(from), begun: from, done: from, steps: 0 };
         for (step, state) in self.steps.iter().skip_while(|(_, state)| *state <= from) {
@@ -381,7 +381,7 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
     }
 }
 
-/// What `check` finds wrong.
+/// The problems that `check` finds.
 pub fn problems(db: &Db) -> Vec<String> {
     match db.check(|_| {}) {
         Ok(report) => report.problems,

@@ -1,4 +1,4 @@
-//! The parts of `sim soak`: the load, the gauges, and the judgement of what they showed.
+//! The parts of `sim soak`: the load, and the gauges.
 
 pub mod gauges;
 pub mod load;

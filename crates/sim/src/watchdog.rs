@@ -1,7 +1,7 @@
-//! A hang is a failure that says where: the watchdog ends the process if nobody reports progress.
+//! Turns a hang into a failure that says where: the watchdog ends the process if nobody reports progress.
 //!
-//! It counts its own looks, not the clock's seconds: a process that is stopped for a while, or does not get
-//! a processor, does not hang.
+//! It counts its own looks, and not the clock's seconds. A process that is stopped for a while, or gets no
+//! processor, does not hang.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use std::time::Duration;
 /// How often it looks.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Ends the process with a message when [`Watchdog::at`] is not called for too long. Dropping it
-/// calls it off.
+/// Ends the process with a message if [`Watchdog::at`] is not called for too long. Dropping it ends the
+/// watch.
 pub struct Watchdog(Arc<Mutex<(u64, String)>>);
 
 fn lock(seen: &Mutex<(u64, String)>) -> MutexGuard<'_, (u64, String)> {
@@ -18,7 +18,7 @@ fn lock(seen: &Mutex<(u64, String)>) -> MutexGuard<'_, (u64, String)> {
 }
 
 impl Watchdog {
-    /// Watches from now on.
+    /// Begins to watch.
     pub fn start(seconds: u64) -> Watchdog {
         let seen = Arc::new(Mutex::new((0, String::from("starting"))));
         let watched = Arc::downgrade(&seen);
@@ -38,7 +38,7 @@ impl Watchdog {
         Watchdog(seen)
     }
 
-    /// Says what is being done now.
+    /// Reports what is being done.
     pub fn at(&self, what: impl Into<String>) {
         *lock(&self.0) = (0, what.into());
     }

@@ -1,10 +1,9 @@
-//! `cargo xtask fuzz TARGET`: coverage-guided fuzzing of everything that reads bytes, by libFuzzer, on the
-//! stable toolchain. The targets are those of `sim fuzz`, and so are the inputs to begin with; what it finds
-//! worth keeping gathers in `target/fuzz/TARGET`, inputs that break a promise beside that, in
-//! `target/fuzz/TARGET-*`.
+//! `cargo xtask fuzz TARGET`: coverage-guided fuzzing, by libFuzzer on the stable toolchain, of everything
+//! that reads bytes. The targets and the first inputs are those of `sim fuzz`. Inputs that reach new code are
+//! kept in `target/fuzz/TARGET`, and inputs that break a promise in `target/fuzz/TARGET-*`.
 //!
-//! A few small ones belong into `crates/sim/corpus/TARGET`, from where `sim fuzz` and the test command replay
-//! them: those that broke a promise, once it is mended.
+//! A few small inputs belong into `crates/sim/corpus/TARGET`: those that broke a promise, once it is mended.
+//! `sim fuzz` and the test command replay them.
 
 use crate::runner::{self, Failure, cargo, root};
 use std::path::PathBuf;
@@ -13,8 +12,8 @@ use std::process::{Command, ExitCode};
 /// The usage, for `cargo xtask`.
 pub const USAGE: &str = "fuzz TARGET [libFuzzer arguments]";
 
-/// What libFuzzer wants of the compiler: counters at every edge, a table of what they belong to, and calls at
-/// comparisons, which tell it what an input should have held. Checksums are not believed (`--cfg fuzzing`).
+/// What libFuzzer needs from the compiler: counters at every edge, a table of what they belong to, and calls
+/// at comparisons, which show what an input should have held. Checksums are ignored (`--cfg fuzzing`).
 const FLAGS: [&str; 6] = [
     "--cfg=fuzzing",
     "-Cpasses=sancov-module",
@@ -23,10 +22,10 @@ const FLAGS: [&str; 6] = [
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
-/// Beyond these, inputs only cost time; an argument may say otherwise.
+/// Larger inputs only cost time. An argument may set another limit.
 const LIMITS: [&str; 3] = ["-max_len=65536", "-timeout=20", "-rss_limit_mb=1024"];
 
-/// Builds it and runs it; the arguments behind the target's name are libFuzzer's.
+/// Builds and runs the fuzzer. Arguments after the target's name go to libFuzzer.
 pub fn run(arguments: &[String]) -> ExitCode {
     let Some((target, arguments)) = arguments.split_first().filter(|(target, _)| !target.starts_with('-'))
     else {
@@ -52,8 +51,8 @@ fn fuzz(target: &str, arguments: &[String]) -> Result<(), Failure> {
     runner::run(command)
 }
 
-/// Builds it, optimised and with every assertion on. For a target that is named, though it is ours: what runs
-/// while building goes without coverage then.
+/// Builds the fuzzer, optimised and with every assertion on. A target platform is named, though it is this
+/// machine's: then what runs during the build has no coverage counters.
 fn build() -> Result<PathBuf, Failure> {
     let host = crate::sanitize::host();
     let mut command = cargo();

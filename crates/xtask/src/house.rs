@@ -1,5 +1,5 @@
-//! What keeps the house in order: rooms import only from those before them (`rooms`), and files stay short
-//! (`sizes`). Functions are clippy's to measure (`clippy.toml`).
+//! The order of the house: rooms import only from rooms before them (`rooms`), and files stay short
+//! (`sizes`). The length of functions is left to clippy (`clippy.toml`).
 
 mod rooms;
 mod sizes;
@@ -8,7 +8,7 @@ mod source;
 use crate::runner::{self, Failure};
 use std::process::ExitCode;
 
-/// Looks at every crate; all that is wrong is in the failure.
+/// Checks every crate. The failure lists everything that is wrong.
 pub fn check() -> Result<(), Failure> {
     let mut wrong = Vec::new();
     for crate_order in &rooms::ORDER {

@@ -1,5 +1,5 @@
-//! `cargo xtask install`: the library for C and C++, its headers, and the command line, where a system looks
-//! for them. `cargo xtask header`: the header, written anew from its source.
+//! `cargo xtask install`: installs the library for C and C++, its headers and the command line where a system
+//! looks for them. `cargo xtask header`: generates the header from its source.
 
 use crate::runner::{self, Failure, cargo, root};
 use std::path::{Path, PathBuf};
@@ -7,15 +7,15 @@ use std::process::ExitCode;
 
 /// The usage, for `cargo xtask`.
 pub const USAGE: &str = "install --prefix DIR [--destdir DIR]";
-/// The version of the interface: programs ask for the library of this one.
+/// The shared library's soname, with the version of its interface.
 const SONAME: &str = "libazekura.so.0";
 
-/// Where things are to go.
+/// Where to install.
 #[derive(Debug, PartialEq, Eq)]
 struct Places {
-    /// As programs will know it.
+    /// The prefix as programs will see it.
     prefix: PathBuf,
-    /// In front of it while installing, for who makes packages.
+    /// A folder in front of the prefix during the installation, for makers of packages.
     destdir: PathBuf,
 }
 
@@ -64,9 +64,10 @@ fn parse(arguments: &[String]) -> Option<Places> {
     Some(Places { prefix: prefix?, destdir: destdir.unwrap_or_else(|| PathBuf::from("/")) })
 }
 
-/// Builds all of it; where it was built.
+/// Builds everything. Returns the folder with the results.
 fn build() -> Result<PathBuf, Failure> {
-    // Without the third form, which only the tests need, the library is optimised as one with the engine.
+    // The crate type `lib` is left out, which only the tests need: then the library is optimised together
+    // with the engine.
     let mut library = cargo();
     library.args([
         "rustc",
@@ -89,7 +90,7 @@ fn build() -> Result<PathBuf, Failure> {
     Ok(Path::new(target).join("release"))
 }
 
-/// Copies what was built; the files that are there now.
+/// Copies what was built. Returns the installed files.
 fn install(built: &Path, places: &Places) -> Result<Vec<PathBuf>, Failure> {
     let capi = root().join("crates/capi");
     let to = places.destdir.join(places.prefix.strip_prefix("/").unwrap_or(&places.prefix));
@@ -124,7 +125,8 @@ fn install(built: &Path, places: &Places) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// A path at which there is nothing. Programs that run the old library keep it: it is not written over.
+/// Removes the file at a path, and returns the path. An old library is not written over: programs that run
+/// keep it.
 fn fresh(path: &Path) -> Result<PathBuf, Failure> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     std::fs::create_dir_all(path.parent().unwrap_or(path)).map_err(failed)?;
@@ -159,7 +161,7 @@ mod tests {
             std::fs::write(built.join(name), name).expect("a file");
         }
         let places = Places { prefix: "/opt/azekura".into(), destdir: dir.join("root") };
-        // A second time too, over the first.
+        // Also a second time, over the first.
         for _ in 0..2 {
             let files = install(&built, &places).expect("it is installed");
             assert!(files.iter().all(|file| file.starts_with(dir.join("root/opt/azekura"))));

@@ -1,5 +1,5 @@
-//! The project's own tasks. `cargo xtask test` is the test command: everything that has to be
-//! right before a change lands, in order, stopping at the first thing that is not.
+//! The project's own tasks. `cargo xtask test` is the test command: everything that must be right before a
+//! change lands, in order. It stops at the first thing that is wrong.
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 

@@ -1,6 +1,6 @@
-//! `cargo xtask peers`: installs what is missing of the Debian packages that the peers of `bench-compare`
-//! need. It asks nothing, and takes bounded time. Without apt, or without the right to install, it says which
-//! peers are left out.
+//! `cargo xtask peers`: installs the missing Debian packages that the peers of `bench-compare` need. It asks
+//! nothing, and its time is limited. Without apt, or without the right to install, it says which peers are
+//! left out.
 
 use std::process::{Command, ExitCode, Stdio};
 
@@ -10,17 +10,17 @@ mod libraries;
 
 use libraries::{LIBRARIES, Library};
 
-/// How `Need::get` begins where packages of Debian are meant.
+/// How `Need::get` begins if Debian packages are meant.
 const APT: &str = "apt install ";
-/// Seconds after which apt is ended.
+/// After this many seconds apt is ended.
 const UPDATE_S: &str = "180";
 const INSTALL_S: &str = "600";
-/// The first Go that fetches the toolchain that a module asks for.
+/// The first version of Go that fetches the toolchain that a module asks for.
 const GO_MIN: (u32, u32) = (1, 21);
 
-/// What one or several peers need.
+/// What one peer or several peers need.
 struct Need {
-    /// As printed: the peers.
+    /// The peers, as printed.
     title: &'static str,
     /// How to get it.
     get: &'static str,
@@ -28,13 +28,13 @@ struct Need {
 }
 
 impl Need {
-    /// Debian's packages of it.
+    /// Its Debian packages.
     fn packages(&self) -> Vec<&'static str> {
         self.get.strip_prefix(APT).map_or(Vec::new(), |packages| packages.split(' ').collect())
     }
 }
 
-/// Everything that the peers need, and whether it is here.
+/// What the peers need, and whether it is here.
 fn needs() -> Vec<Need> {
     let of = |library: &Library| Need { title: library.title, get: library.get, here: is_here(library) };
     let mut needs =
@@ -60,7 +60,7 @@ fn go_is_here() -> bool {
     })
 }
 
-/// The version in what `go version` prints.
+/// The version in the output of `go version`.
 fn go_version(said: &str) -> Option<(u32, u32)> {
     let mut numbers = said.strip_prefix("go version go")?.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
@@ -72,8 +72,7 @@ fn answers(program: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// A line that names the peers that are not tried on this machine, and how to get them; nothing if all are
-/// here.
+/// A line that names the peers that are left out on this machine, and how to get them. None if all are here.
 pub fn left_out() -> Option<String> {
     line(&needs())
 }
@@ -91,7 +90,7 @@ fn line(needs: &[Need]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("peers left out, not here: {}", parts.join("; ")))
 }
 
-/// Installs what is missing, and says what there is.
+/// Installs what is missing, and prints what there is.
 pub fn run() -> ExitCode {
     let before = needs();
     let missing: Vec<&Need> =
@@ -117,7 +116,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// A line for each need: what it is for, what came of it.
+/// Prints a line for each need: its peers and the outcome.
 fn report(before: &[Need], after: &[Need]) {
     for (before, after) in before.iter().zip(after) {
         let outcome = match (before.here, after.here) {
@@ -129,9 +128,9 @@ fn report(before: &[Need], after: &[Need]) {
     }
 }
 
-/// apt, as somebody who may install.
+/// apt, with the right to install.
 struct Apt {
-    /// What comes before the command: nothing for root.
+    /// Words before the command. None for root.
     as_root: &'static [&'static str],
 }
 
@@ -153,7 +152,7 @@ impl Apt {
     fn get_all(&self, needs: &[&Need]) -> Result<(), String> {
         println!("apt-get update");
         if let Err(reason) = self.run(UPDATE_S, &["update"]) {
-            // What was known of packages before may do.
+            // Packages that were known before may be enough.
             println!("{reason}");
         }
         let known = |package: &&str| answers("apt-cache", &["show", package]);
@@ -166,7 +165,7 @@ impl Apt {
         println!("apt-get install {}", all.join(" "));
         match self.install(&all) {
             Err(_) if wanted.len() > 1 => {
-                // What one peer's packages stumble over does not keep the others away.
+                // One peer's packages may fail without keeping the others away.
                 let failures: Vec<String> = wanted.iter().filter_map(|one| self.install(one).err()).collect();
                 if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
             }
@@ -174,7 +173,7 @@ impl Apt {
         }
     }
 
-    /// Without asking, and without removing what a package of ours would replace.
+    /// Installs packages, without questions. Removes no package that the new ones would replace.
     fn install(&self, packages: &[&str]) -> Result<(), String> {
         let mut words = vec!["--yes", "--no-install-recommends", "--no-remove", "install"];
         words.extend(packages);

@@ -1,29 +1,28 @@
 //! The gate of the promises: the commands of the crate `sim` with small counts. Each ends with the line
-//! `tried N violations M seed X`; it fails if M is not 0, or N less than what is due.
+//! `tried N violations M seed X`. A command fails if M is not 0 or if N is too small.
 
 use crate::runner::{self, Failure, cargo};
 use std::process::Command;
 use std::time::Instant;
 
-/// What the tests and these commands are built with: the engine with its canaries, of which none sings unless
-/// the environment says so. One build serves all of them; the bench runs the engine as users have it.
+/// The build of the tests and these commands: the engine with its canaries. None is active unless the
+/// environment picks one. So one build serves all of them. The bench runs the engine as users have it.
 pub const FLAGS: &str = "--cfg azekura_canary";
 
-/// A command of cargo's that builds, or looks at, what the tests are built of: with the same flags and
-/// profile it shares procedural macros, build scripts and what these compile (the peers' shims in C++) with
-/// all others. From nothing, which is how the test command is run where it counts, building in increments
-/// costs more than it saves.
+/// A command of cargo that builds or checks, with the flags and the profile of the tests. So all of them
+/// share procedural macros, build scripts and what these compile (the peers' shims in C++). The test command
+/// is run from nothing where it counts, and then incremental builds cost more than they save.
 pub fn built(words: &[&str]) -> Command {
     let mut command = cargo();
     command.args(words).args(["--profile", "test"]).env("RUSTFLAGS", FLAGS).env("CARGO_INCREMENTAL", "0");
     command
 }
 
-/// One command and how much it must have tried.
+/// One command, and how much it must have tried.
 struct Gate {
     arguments: &'static str,
     tried_min: u64,
-    /// The canary that is picked: none, or `fuzzing`, with which no checksum is believed.
+    /// The canary that is picked: none, or `fuzzing`, with which checksums are ignored.
     canary: &'static str,
 }
 
@@ -40,7 +39,7 @@ const GATES: [Gate; 13] = [
     },
     Gate { arguments: "salvage --count 150 --seconds 15 --seed 1", tried_min: 20, canary: "" },
     Gate { arguments: "metamorphic --count 400 --seconds 20 --seed 1", tried_min: 20, canary: "" },
-    // Those above are its controls.
+    // The commands above serve as controls.
     Gate { arguments: "canaries --no-controls --seed 1", tried_min: 14, canary: "" },
     Gate { arguments: "kills --count 100 --seconds 60", tried_min: 100, canary: "" },
     Gate { arguments: "isolation --count 100 --seconds 20", tried_min: 40, canary: "" },
@@ -48,12 +47,12 @@ const GATES: [Gate; 13] = [
     Gate { arguments: "fuzz --count 60000 --seconds 20", tried_min: 10_000, canary: "fuzzing" },
 ];
 
-/// Runs them all; gives their last lines.
+/// Runs all commands. Returns their last lines.
 pub fn run() -> Result<Vec<String>, Failure> {
     GATES.iter().map(hold).collect()
 }
 
-/// The models of the lock-free cores, in a build of the engine alone on loom's atomics.
+/// Runs the models of the lock-free parts, in a build of the engine alone with loom's atomics.
 pub fn models() -> Result<(), Failure> {
     let mut command = cargo();
     command.args([

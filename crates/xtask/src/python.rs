@@ -1,5 +1,5 @@
-//! `cargo xtask python`: builds the extension module with what the tests are built with, and runs the tests
-//! of the Python package.
+//! `cargo xtask python`: builds the extension module with the flags of the tests, and runs the tests of the
+//! Python package.
 
 use crate::promises;
 use crate::runner::{self, Failure};
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// What the interpreter must be able to do: the module is built for the stable ABI of 3.11.
+/// Whether the interpreter is new enough: the module uses the stable ABI of 3.11.
 const NEW_ENOUGH: &str = "import sys; sys.exit(sys.version_info < (3, 11))";
 const LEFT_OUT: &str = "no python3 of version 3.11 or later: the tests of the Python package are left out";
 
@@ -26,7 +26,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Runs the tests; gives the line for the summary.
+/// Runs the tests. Returns the line for the summary.
 pub fn gate() -> Result<String, Failure> {
     let mut asked = Command::new("python3");
     asked.args(["-c", NEW_ENOUGH]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -36,22 +36,22 @@ pub fn gate() -> Result<String, Failure> {
     let library = build()?;
     let folder = std::env::temp_dir().join(format!("azekura-python-{}", std::process::id()));
     let outcome = lay_out(&library, &folder).and_then(|()| test(&folder));
-    // A folder that stays is no reason to fail.
+    // A folder that stays behind is no failure.
     let _ = fs::remove_dir_all(&folder);
     outcome.map(|()| "python: the tests of the package passed".to_owned())
 }
 
-/// Builds the module; gives its file, as cargo names it.
+/// Builds the module. Returns its file, as cargo names it.
 fn build() -> Result<PathBuf, Failure> {
     let mut command = promises::built(&["build"]);
-    // All libraries, as the tests build them: of the module alone the engine's dependencies would have other
-    // features, and the engine be built once more.
+    // All libraries, as the tests build them. For the module alone the engine's dependencies would have other
+    // features, and the engine would be built again.
     command.args(["--workspace", "--lib", "--message-format", "json-render-diagnostics"]);
     let messages = runner::capture(command)?;
     messages.lines().find_map(library_in).ok_or_else(|| "cargo has named no extension module".to_owned())
 }
 
-/// The shared library that a message of cargo's names, if it is ours.
+/// The shared library in a message of cargo, if it is the module.
 fn library_in(message: &str) -> Option<PathBuf> {
     let message: serde_json::Value = serde_json::from_str(message).ok()?;
     if message.pointer("/target/name")? != "_azekura" {
@@ -62,7 +62,7 @@ fn library_in(message: &str) -> Option<PathBuf> {
     files.map(PathBuf::from).find(|file| file.extension().is_some_and(|kind| shared.contains(&kind)))
 }
 
-/// Copies the package, its tests and the module to where they are found together.
+/// Copies the package, its tests and the module into one folder.
 fn lay_out(library: &Path, folder: &Path) -> Result<(), Failure> {
     for part in ["azekura", "tests"] {
         let (from, to) = (runner::root().join("python").join(part), folder.join(part));
@@ -73,7 +73,7 @@ fn lay_out(library: &Path, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Copies the files of a folder, but for modules that somebody has built there.
+/// Copies the files of a folder, without modules that were built there.
 fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -88,7 +88,7 @@ fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
 
 fn test(folder: &Path) -> Result<(), Failure> {
     let mut command = Command::new("python3");
-    // Documents are found from the root; canaries stay silent.
+    // The tests find documents from the root. No canary is active.
     command.args(["-B", "-W", "error", "-m", "unittest"]).current_dir(folder);
     command.env("AZEKURA_ROOT", runner::root()).env("AZEKURA_CANARY", "");
     runner::run(command)

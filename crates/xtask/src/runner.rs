@@ -13,7 +13,7 @@ pub fn root() -> PathBuf {
     package.ancestors().nth(2).unwrap_or(package).to_path_buf()
 }
 
-/// The cargo that runs us.
+/// The cargo that runs this program.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
@@ -27,14 +27,14 @@ fn shown(command: &Command) -> String {
     format!("{program} {}", arguments.collect::<Vec<_>>().join(" "))
 }
 
-/// Runs a command whose output is shown as it comes.
+/// Runs a command. Its output is shown as it comes.
 pub fn run(mut command: Command) -> Result<(), Failure> {
     let status = command.status().map_err(|error| format!("{}: {error}", shown(&command)))?;
     if status.success() { Ok(()) } else { Err(format!("{} failed ({status})", shown(&command))) }
 }
 
-/// Runs a command whose output is shown as it comes, and returns the lines of it that `keep`
-/// chooses, also when the command fails.
+/// Runs a command. Its output is shown as it comes. Returns the lines that `keep` chooses, also when the
+/// command fails.
 pub fn run_keeping(mut command: Command, keep: impl Fn(&str) -> bool) -> (Vec<String>, Result<(), Failure>) {
     let mut kept = Vec::new();
     let outcome = follow(&mut command, |line| {
@@ -49,11 +49,11 @@ fn follow(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), Failur
     let failed = |error: std::io::Error| error.to_string();
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
     if let Some(stdout) = child.stdout.take() {
-        // Tests may print anything: a line that is not UTF-8 is shown as well as can be.
+        // Tests may print any bytes. A line that is not UTF-8 is shown as well as possible.
         for line in BufReader::new(stdout).split(b'\n') {
             let line = line.map_err(failed)?;
             let line = String::from_utf8_lossy(&line);
-            // A reader of ours that has gone does not end the tests.
+            // The tests go on if the reader of this output has gone.
             let _ = writeln!(std::io::stdout(), "{line}");
             see(&line);
         }
@@ -72,7 +72,7 @@ pub fn capture(mut command: Command) -> Result<String, Failure> {
     String::from_utf8(output.stdout).map_err(|_| format!("{}: no UTF-8", shown(&command)))
 }
 
-/// Whether a component of the toolchain answers.
+/// Whether a component of the toolchain is installed.
 pub fn is_there(component: &str) -> bool {
     let mut command = cargo();
     command.args([component, "--version"]).stdout(Stdio::null()).stderr(Stdio::null());

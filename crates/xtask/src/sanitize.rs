@@ -1,14 +1,14 @@
 //! `cargo xtask sanitize address|thread`: the engine's tests with a sanitizer in the build.
 //!
-//! The compiler's switches for it are not for stable toolchains, so they are opened as for the compiler's own
-//! build (`RUSTC_BOOTSTRAP`), for these tests only. For addresses the standard library stays as it is
-//! delivered, without the sanitizer: what it does by itself is not watched, but all of its generic code is,
-//! since that is compiled here. For threads it is built anew (which needs its source:
-//! `rustup component add rust-src`), as whatever synchronizes must be seen to, and calls to the system go
-//! through the C library, whose mappings the sanitizer knows of.
+//! The compiler's switches for sanitizers are not for stable toolchains. They are opened for these tests
+//! only, as the compiler's own build opens them (`RUSTC_BOOTSTRAP`). With `address` the standard library is
+//! the delivered one, without the sanitizer: its own compiled code is not watched, but its generic code is,
+//! since that is compiled here. With `thread` the standard library is built anew (which needs its source:
+//! `rustup component add rust-src`), since everything that synchronizes must be watched. Then system calls go
+//! through the C library, whose mappings the sanitizer knows.
 //!
-//! The model test runs [`MODEL_ROUNDS`] rounds here unless `AZEKURA_ROUNDS` says otherwise, and tests that
-//! watch for hangs have more patience.
+//! The model test runs [`MODEL_ROUNDS`] rounds here, unless `AZEKURA_ROUNDS` says otherwise. Tests that watch
+//! for hangs have more patience.
 
 use crate::runner::{self, cargo};
 use std::process::ExitCode;
@@ -16,13 +16,13 @@ use std::process::ExitCode;
 /// The usage, for `cargo xtask`.
 pub const USAGE: &str = "sanitize address|thread [TEST...]";
 
-/// Of the model test's 160 rounds: some ten times slower than usual, the rest would take an hour.
+/// How many of the model test's 160 rounds run. At a tenth of the usual speed the rest would take an hour.
 const MODEL_ROUNDS: &str = "12";
 
-/// How many times as long a test may say nothing.
+/// How many times as long as usual a test may be silent.
 const PATIENCE: &str = "10";
 
-/// Runs the tests whose names contain one of the words behind the sanitizer's, or all.
+/// Runs the tests whose names contain one of the words after the sanitizer's name, or all tests.
 pub fn run(arguments: &[String]) -> ExitCode {
     let Some((sanitizer, names)) =
         arguments.split_first().filter(|(s, _)| ["address", "thread"].contains(&s.as_str()))
@@ -53,8 +53,8 @@ pub fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// The platform to build for. Named even though it is ours: what runs while building goes without the
-/// sanitizer then.
+/// The platform to build for. It is named, though it is this machine's: then what runs during the build has
+/// no sanitizer.
 pub fn host() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }

@@ -1,38 +1,38 @@
-//! `cargo xtask schedules`: the engine under shuttle (`crates/azekura/tests/schedules`), which decides at
-//! each lock, atomic, wait and call to the disk which thread goes on. A schedule that failed is left in a
-//! file, and can be run again.
+//! `cargo xtask schedules`: the engine under shuttle (`crates/azekura/tests/schedules`). At each lock,
+//! atomic, wait and call to the disk, shuttle decides which thread goes on. A schedule that failed is kept in
+//! a file, and can be run again.
 
 use crate::runner::{self, Failure, cargo};
 use std::process::{Command, ExitCode, Stdio};
 
-/// Each test runs a part of the schedules at random, and as many by PCT.
+/// Each test runs two kinds of schedules: random ones, and as many by PCT.
 const KINDS: u64 = 2;
 /// Schedules of each kind and test in the test command.
 const GATE_EACH: u64 = 150;
-/// As many must be enough to notice a canary, which ends the run.
+/// How many schedules must be enough to notice a canary, which ends the run.
 const CANARY_EACH: u64 = 3000;
-/// Breaks of the engine that exist in these builds, and the test that must notice each.
+/// Faults of the engine in these builds, and the test that must notice each.
 const CANARIES: [(&str, &str); 4] = [
     ("publish_first", "group_commits"),
     ("late_snapshot", "snapshots"),
     ("skip_sync", "durable_commits_beside_a_flush"),
     ("replace_blindly", "chunks_that_are_merged"),
 ];
-/// What the line of a test's schedules has behind their number.
+/// The text after the number of schedules in a test's line.
 const COUNTED: &str = " schedules from seed ";
 
 /// What to run.
 struct Orders {
     count: u64,
     seed: u64,
-    /// A file with a schedule to run again, and the test that it is of.
+    /// A file with a schedule to run again, and its test.
     replay: Option<(String, String)>,
 }
 
 /// The usage, for `cargo xtask`.
 pub const USAGE: &str = "schedules [--count N] [--seed X] [--replay FILE TEST]";
 
-/// Runs it; the last line is `tried N violations M seed X`.
+/// Runs the schedules. The last line is `tried N violations M seed X`.
 pub fn run(arguments: &[String]) -> ExitCode {
     let Some(orders) = parse(arguments) else {
         eprintln!("Usage: cargo xtask {USAGE}");
@@ -64,7 +64,8 @@ fn parse(arguments: &[String]) -> Option<Orders> {
     Some(orders)
 }
 
-/// Runs the schedules, or one again. Gives their number; or that, how many tests failed, and why.
+/// Runs the schedules, or one again. Returns how many were run. A failure has that number, how many tests
+/// failed, and the reason.
 fn explore(orders: &Orders) -> Result<u64, (u64, u64, Failure)> {
     let failed = |reason| (0, 1, reason);
     let mut command = test("--quiet");
@@ -90,7 +91,7 @@ fn explore(orders: &Orders) -> Result<u64, (u64, u64, Failure)> {
     }
 }
 
-/// The test command's share: some schedules, and the canaries.
+/// The part in the test command: some schedules, and the canaries.
 pub fn gate() -> Result<String, Failure> {
     let count = names()?.len() as u64 * KINDS * GATE_EACH;
     let tried = explore(&Orders { count, seed: 1, replay: None }).map_err(|(_, _, reason)| reason)?;
@@ -105,7 +106,7 @@ pub fn gate() -> Result<String, Failure> {
     Ok(format!("schedules: tried {tried} violations 0 seed 1; {} canaries noticed", CANARIES.len()))
 }
 
-/// Whether a test fails on a broken engine: it ran, and said so.
+/// Whether a test fails on a broken engine. It must have run.
 fn is_noticed(canary: &str, name: &str) -> Result<bool, Failure> {
     let mut command = test("--quiet");
     command.arg(name).env("AZEKURA_CANARY", canary).env("AZEKURA_SCHEDULES", CANARY_EACH.to_string());
@@ -127,7 +128,7 @@ fn names() -> Result<Vec<String>, Failure> {
     if names.is_empty() { Err("there is no schedule to run".into()) } else { Ok(names) }
 }
 
-/// The tests of this kind, in a build of their own; what is added goes to the tests.
+/// The command for these tests, in a build of their own. Further arguments go to the tests.
 fn test(verbosity: &str) -> Command {
     let mut command = cargo();
     command.args([
@@ -149,11 +150,11 @@ fn test(verbosity: &str) -> Command {
 /// The number in a line that counts schedules.
 fn counted(line: &str) -> Option<u64> {
     let (before, _) = line.split_once(COUNTED)?;
-    // A test that ended before has left its mark in the line.
+    // The line may begin with the mark of a test that ended before.
     before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The number of tests that failed, from a closing line.
+/// The number of failed tests, from a closing line.
 fn failures(line: &str) -> Option<u64> {
     let (before, _) = line.split_once(" failed")?;
     before.rsplit(' ').next()?.parse().ok()

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::promises;
 use crate::runner::{self, Failure, cargo};
 
-/// What every row of these orders has.
+/// Fields of every row of these orders.
 const FIELDS: [&str; 14] = [
     "order",
     "table",
@@ -24,7 +24,7 @@ const FIELDS: [&str; 14] = [
     "peak_rss_bytes",
     "verified",
 ];
-/// What a row of the random order has besides.
+/// Further fields of a row of the random order.
 const RANDOM_FIELDS: [&str; 10] = [
     "batch_mean_ms",
     "batch_p99_ms",
@@ -37,16 +37,16 @@ const RANDOM_FIELDS: [&str; 10] = [
     "open_ms",
     "settle_s",
 ];
-/// What a row of the mixed order has to tell.
+/// Fields of a row of the mixed order.
 const MIXED_FIELDS: [&str; 7] =
     ["gets_per_s", "updates_per_s", "get_p50_us", "get_p99_us", "get_p99_9_us", "get_max_us", "verified"];
-/// What a row of the durable order has to tell.
+/// Fields of a row of the durable order.
 const DURABLE_FIELDS: [&str; 5] =
     ["threads", "commits_per_s", "raw_appends_per_s", "ratio_to_raw", "ratio_to_one_thread"];
-/// Counts that only Linux gives; elsewhere they are null.
+/// Counts that only Linux gives. Elsewhere they are null.
 const LINUX_FIELDS: [&str; 3] = ["written_bytes", "write_calls", "peak_rss_bytes"];
 
-/// One run of the bench: its arguments, the rows it must print, and what each must have.
+/// One run of the bench: its arguments, how many rows it must print, and their fields.
 struct Run {
     arguments: &'static str,
     rows: usize,
@@ -101,7 +101,7 @@ pub fn run() -> Result<Vec<String>, Failure> {
     let files = runner::root().join(target).join(name);
     std::fs::create_dir_all(&files).map_err(|error| format!("{}: {error}", files.display()))?;
     let outcome = RUNS.iter().map(|run| run_one(run, &files)).collect();
-    // What is left there is of no use to anyone.
+    // Nobody needs what is left there.
     let _ = std::fs::remove_dir_all(&files);
     outcome
 }
@@ -126,7 +126,7 @@ fn run_one(run: &Run, folder: &std::path::Path) -> Result<String, Failure> {
     Ok(line)
 }
 
-/// Every line is one object, and there is nothing else.
+/// Reads the rows. Every line must be one object.
 fn rows(output: &str) -> Result<Vec<Map<String, Value>>, Failure> {
     let row = |line| match serde_json::from_str(line) {
         Ok(Value::Object(row)) => Ok(row),

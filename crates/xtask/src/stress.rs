@@ -1,7 +1,7 @@
-//! `cargo xtask stress-tests`: every test of the workspace many times, each in a process of its own, first
-//! alone and then beside busy loops, which shift its threads against each other. Whose turn it is: the test
-//! that has had the least time. So quick tests reach their count, and what is left of the time goes to long
-//! ones in equal parts.
+//! `cargo xtask stress-tests`: runs every test of the workspace many times, each run in a process of its own:
+//! first alone, then beside busy loops, which shift the order of its threads. The next test is always the one
+//! that has had the least time. So quick tests reach their count, and long ones share the rest of the time
+//! equally.
 
 mod binaries;
 
@@ -18,25 +18,25 @@ use std::time::{Duration, Instant};
 pub const USAGE: &str =
     "stress-tests [--count N] [--minutes M] [--busy LOOPS] [--only-busy] [--package P] [NAME]";
 
-/// A test that takes longer is ended, and has failed.
+/// A test that takes longer is ended and has failed.
 const HANG: Duration = Duration::from_secs(900);
-/// How often is looked whether a test has ended.
+/// How often to check whether a test has ended.
 const POLL: Duration = Duration::from_millis(2);
-/// So many of the tests that ran fewer times are named.
+/// How many of the tests that ran fewer times are named.
 const FEWER_SHOWN: usize = 10;
 
 /// What to run.
 #[derive(Debug, PartialEq)]
 struct Plan {
-    /// How often each test runs, alone and beside the loops.
+    /// How often each test runs alone, and how often beside the loops.
     count: u32,
-    /// At most, for each of the two.
+    /// The time limit of each of these two phases.
     time: Duration,
     busy: usize,
-    /// Not alone: beside the loops only.
+    /// Whether to skip the phase without loops.
     only_busy: bool,
     package: Option<String>,
-    /// A part of the tests' names.
+    /// A part of the names of the tests to run.
     name: String,
 }
 
@@ -63,7 +63,7 @@ fn parse(arguments: &[String]) -> Option<Plan> {
 }
 
 impl Plan {
-    /// How many loops run beside the tests, phase by phase.
+    /// How many loops run beside the tests, for each phase.
     fn phases(&self) -> Vec<usize> {
         match (self.busy, self.only_busy) {
             (0, _) => vec![0],
@@ -73,7 +73,7 @@ impl Plan {
     }
 }
 
-/// Runs it; the last line is `N passed, N failed`.
+/// Runs the tests. The last line is `N passed, N failed`.
 pub fn run(arguments: &[String]) -> ExitCode {
     let Some(plan) = parse(arguments) else {
         eprintln!("Usage: cargo xtask {USAGE}");
@@ -91,7 +91,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// What came of one test.
+/// The results of one test.
 #[derive(Clone, Default)]
 struct Tally {
     runs: u32,
@@ -99,7 +99,7 @@ struct Tally {
     time: Duration,
 }
 
-/// How many runs passed and failed.
+/// Runs the tests. Returns how many runs passed and how many failed.
 fn stress(plan: &Plan) -> Result<(u64, u64), String> {
     let mut tests = binaries::tests(plan.package.as_deref())?;
     tests.retain(|test| test.label().contains(&plan.name));
@@ -129,13 +129,13 @@ fn stress(plan: &Plan) -> Result<(u64, u64), String> {
     Ok(totals)
 }
 
-/// Where the output of failures is kept.
+/// The folder for the output of failures.
 fn kept_dir() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     runner::root().join(target).join("stress-tests")
 }
 
-/// Does something while loops keep processors busy.
+/// Runs `work` while loops keep processors busy.
 fn beside<R>(loops: usize, work: impl FnOnce() -> R) -> R {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -159,7 +159,7 @@ fn run_all(plan: &Plan, tests: &[Test], kept: &Path, title: &str) -> Result<Vec<
     let phase = title.replace(' ', "-");
     while let Some(at) = next(&tallies, plan.count).filter(|_| Instant::now() < end) {
         let (test, tally) = (&tests[at], &mut tallies[at]);
-        // A name that no other run has, of this call or another: what passes removes its own file.
+        // A unique name, among all runs of this and other calls. A run that passes removes its file.
         let name = format!("{}-{}-{phase}-{}.txt", test.file_name(), std::process::id(), tally.runs + 1);
         let output = kept.join(name);
         let began = Instant::now();
@@ -184,13 +184,13 @@ fn run_all(plan: &Plan, tests: &[Test], kept: &Path, title: &str) -> Result<Vec<
     Ok(tallies)
 }
 
-/// The test that is next: of those that have not reached their count, the one that has had the least time.
+/// The next test: of those that have not reached their count, the one that has had the least time.
 fn next(tallies: &[Tally], count: u32) -> Option<usize> {
     let due = (0..tallies.len()).filter(|&at| tallies[at].runs < count);
     due.min_by_key(|&at| (tallies[at].time, tallies[at].runs))
 }
 
-/// How it failed, if it did.
+/// Runs a test. Returns how it failed, if it did.
 fn run_one(test: &Test, output: &Path) -> Result<Option<String>, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", test.label());
     let file = File::create(output).map_err(failed)?;
@@ -212,7 +212,7 @@ fn run_one(test: &Test, output: &Path) -> Result<Option<String>, String> {
     }
 }
 
-/// Who failed how often, and who ran fewer times than asked.
+/// Prints which tests failed how often, and which ran too few times.
 fn report(plan: &Plan, tests: &[Test], tallies: &[Tally]) {
     let runs: u64 = tallies.iter().map(|tally| u64::from(tally.runs)).sum();
     println!("  {runs} runs of {} tests", tests.len());

@@ -1,16 +1,16 @@
-//! `cargo xtask targets`: whether the engine, the command line and the C library build for platforms other
-//! than this one.
+//! `cargo xtask targets`: checks whether the engine, the command line and the C library build for other
+//! platforms.
 //!
-//! The standard library of each is built from its source (`rustup component add rust-src`), so that no other
-//! toolchain is needed; the compiler's switch for that is not for stable toolchains, and opened for this
-//! check only.
+//! The standard library of each platform is built from its source (`rustup component add rust-src`), so no
+//! other toolchain is needed. The compiler's switch for that is not for stable toolchains. It is opened for
+//! this check only.
 
 use crate::runner::{self, cargo};
 use std::process::ExitCode;
 
 const TARGETS: [&str; 3] = ["aarch64-unknown-linux-gnu", "x86_64-unknown-freebsd", "x86_64-apple-darwin"];
 
-/// Checks all of them, and says which do not build.
+/// Checks all platforms, and names those that do not build.
 pub fn run() -> ExitCode {
     let mut failures = Vec::new();
     for target in TARGETS {

@@ -12,10 +12,10 @@ use crate::runner::{self, Failure, cargo};
 use crate::schedules;
 use crate::smoke;
 
-/// The closing lines of the test runners start so.
+/// How the closing lines of the test runners begin.
 const RESULT: &str = "test result: ";
 
-/// One step: what it is called, and what it does. It may leave lines for the summary.
+/// One step: its name, and what it does. It may add lines to the summary.
 struct Step {
     name: &'static str,
     run: fn(&mut Vec<String>) -> Result<(), Failure>,
@@ -63,7 +63,7 @@ fn header(text: &str) {
     }
 }
 
-/// The closing lines of the runners, once more, where they are found: at the end.
+/// Repeats the closing lines of the runners at the end.
 fn summary(closing: &[String]) {
     if !closing.is_empty() {
         header("results");

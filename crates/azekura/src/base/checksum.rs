@@ -1,14 +1,14 @@
-//! CRC32C with an identity mixed in, so that a page in the wrong place never passes.
+//! CRC32C with an identity mixed in: a page in the wrong place never passes.
 
 use crate::base::fault::fault;
 
-/// The checksum of `bytes` in a place named by `seed`.
+/// The checksum of `bytes`, in a place that `seed` names.
 #[inline]
 pub(crate) fn crc(seed: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(seed, bytes)
 }
 
-/// The seed of everything that belongs to one numbered structure of one file.
+/// The seed of one numbered structure of one file.
 pub(crate) fn seed(file_id: u64, structure_id: u64) -> u32 {
     let mut b = [0; 16];
     b[..8].copy_from_slice(&file_id.to_le_bytes());
@@ -22,7 +22,7 @@ pub(crate) fn page_seed(structure_seed: u32, page: u32) -> u32 {
     crc32c::crc32c_append(structure_seed, &page.to_le_bytes())
 }
 
-/// Whether damage is to get past the checksums: for fuzzers.
+/// Whether checksums are ignored. Fuzzers need this to get past them.
 #[inline(always)]
 pub(crate) fn is_ignored() -> bool {
     cfg!(fuzzing) || fault!("fuzzing")

@@ -1,7 +1,7 @@
-//! Little-endian encoding of small structures, and its bounds-checked twin.
+//! Little-endian encoding of small structures, and the bounds-checked decoder.
 //!
-//! A `Reader` never panics and never allocates more than the bytes it was given: every length
-//! read from the input is checked against what remains.
+//! A `Reader` never panics. It checks every length that it reads against the bytes that remain, so it never
+//! allocates more than the input has.
 
 use super::error::{Error, Result};
 use super::limits::{COUNT_END, SHORT_COUNT_END};
@@ -9,7 +9,7 @@ use super::limits::{COUNT_END, SHORT_COUNT_END};
 /// Appends little-endian fields to a byte vector.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
-    /// What was written so far.
+    /// What has been written.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -33,7 +33,7 @@ impl Writer {
     }
 }
 
-/// Takes little-endian fields from a byte slice, naming the structure when they run out.
+/// Takes little-endian fields from a byte slice. When the bytes run out, the error names the structure.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -79,25 +79,25 @@ impl<'a> Reader<'a> {
         self.take(8).map(|b| u64_at(b, 0))
     }
 
-    /// A number that was counted up to: there must be room to count on.
+    /// A number that the engine counts up. It must be below `COUNT_END`, so that counting on does not wrap.
     pub(crate) fn counted(&mut self) -> Result<u64> {
         let n = self.u64()?;
         if n < COUNT_END { Ok(n) } else { Err(self.bad(format!("nobody has counted to {n}"))) }
     }
 
-    /// The same of 32 bits.
+    /// As `counted`, for 32 bits and `SHORT_COUNT_END`.
     pub(crate) fn counted_short(&mut self) -> Result<u32> {
         let n = self.u32()?;
         if n < SHORT_COUNT_END { Ok(n) } else { Err(self.bad(format!("nobody has counted to {n}"))) }
     }
 
-    /// A length (u32), then that many bytes; the length is checked before anything is copied.
+    /// A length (u32), then that many bytes. The length is checked before anything is copied.
     pub(crate) fn blob(&mut self) -> Result<&'a [u8]> {
         let n = usize_of(self.u32()?);
         self.take(n)
     }
 
-    /// A count of items of at least `item_bytes_min` each; refuses counts that cannot be true.
+    /// A count of items of at least `item_bytes_min` each. A count that cannot fit in the rest is refused.
     pub(crate) fn count(&mut self, item_bytes_min: usize) -> Result<usize> {
         let n = usize_of(self.u32()?);
         if n.saturating_mul(item_bytes_min) > self.rest.len() {
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         Ok(n)
     }
 
-    /// What is left.
+    /// The bytes that are left.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -149,7 +149,7 @@ pub(crate) fn u64_at(b: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(x)
 }
 
-/// A length as u32. REQUIRES: the caller has bounded it (programming error otherwise).
+/// A length as u32. REQUIRES: the caller has bounded the length; a longer one is a programming error.
 #[inline(always)]
 pub(crate) fn u32_of(n: usize) -> u32 {
     u32::try_from(n).expect("a length over 4 GiB reached the codec")

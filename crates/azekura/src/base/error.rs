@@ -1,5 +1,4 @@
-//! The one error type of the engine. Every variant carries its evidence: what was seen, where,
-//! and what was expected instead.
+//! The one error type of the engine. Every variant says what was found, where, and what was expected.
 
 use std::io;
 use std::sync::Arc;
@@ -45,9 +44,9 @@ pub enum Error {
         /// What was expected and what was found.
         detail: String,
     },
-    /// The file ends before what it names does: it was cut, or not copied whole. It is not opened for
-    /// writing, so that what is there stays as it is; opened read-only it gives what is there, and errors for
-    /// the rest.
+    /// The file ends before its contents do: it was cut, or not copied whole. It cannot be opened for
+    /// writing, so that nothing more is lost. Opened read-only, it gives what is there, and errors for the
+    /// rest.
     #[error(
         "{path} was cut: it has {file_bytes} bytes, its contents need {least_bytes} at least; it can only be read"
     )]
@@ -56,7 +55,7 @@ pub enum Error {
         path: String,
         /// Its length.
         file_bytes: u64,
-        /// The length that is needed, or more.
+        /// The least length that its contents need.
         least_bytes: u64,
     },
     /// A key, value, name or transaction is over its limit.
@@ -79,22 +78,21 @@ pub enum Error {
     /// A write was asked of a read-only handle.
     #[error("the database is open read-only")]
     ReadOnly,
-    /// The disk is full. Nothing acknowledged is lost, and what was asked for can be asked for again
-    /// when there is room.
+    /// The disk is full. Nothing acknowledged is lost. The same call can be made again when there is room.
     #[error("no space left on the device while {during}")]
     NoSpace {
         /// What the engine was doing.
         during: &'static str,
     },
-    /// The disk is full, and closing would lose commits that are not durable yet. The handle is open and
-    /// works as before; they stay in memory and are written as soon as there is room.
+    /// The disk is full, and closing would lose commits that are not durable yet. The handle stays open and
+    /// usable. The commits stay in memory and are written as soon as there is room.
     #[error("not closed: up to {commits} commits ({bytes} bytes) are not durable yet, and there is {cause}")]
     NotDurable {
         /// How many commits at most.
         commits: u64,
         /// What waits to be written, in bytes.
         bytes: u64,
-        /// Why it could not be.
+        /// Why it could not be written.
         cause: Box<Error>,
     },
     /// The operating system reported an error.
@@ -105,7 +103,7 @@ pub enum Error {
         /// The error itself.
         source: Arc<io::Error>,
     },
-    /// An earlier write or sync failed, so nothing later can be acknowledged. Reopen the file.
+    /// An earlier write or sync failed, so the handle can acknowledge nothing more. Reopen the file.
     #[error("the handle is poisoned by an earlier failure ({cause}); reopen the database")]
     Poisoned {
         /// The failure that poisoned it.
@@ -132,11 +130,11 @@ pub enum Error {
     /// An option or argument has no meaning.
     #[error("invalid argument: {detail}")]
     Invalid {
-        /// Which, and why.
+        /// Which one, and why.
         detail: String,
     },
-    /// The file does not exist and was not to be created, or exists and was to be new, or the system
-    /// lets nobody open, lock or create it here.
+    /// The file cannot be opened: it does not exist and was not to be created, or it exists and was to be
+    /// new, or the system refuses to open, lock or create it.
     #[error("{path}: {detail}")]
     Open {
         /// The file.
@@ -144,17 +142,18 @@ pub enum Error {
         /// Why it could not be opened.
         detail: String,
     },
-    /// The database was closed, through another handle of it.
+    /// The database was closed, perhaps through another handle.
     #[error("the database is closed")]
     Closed,
-    /// The handle was opened before a fork, and this is the child: it can use none of its parent's.
+    /// The handle was opened before a fork, and this process is the child. A child cannot use its parent's
+    /// handles.
     #[error("the database was opened by the parent of this process: it cannot be used in a forked child")]
     Forked,
 }
 
 impl Error {
-    /// Wraps an error of the operating system, telling a full disk from the rest, and what the gate said
-    /// (`storage/gate.rs`).
+    /// Wraps an error of the operating system. A full disk becomes `NoSpace`. An error of the gate
+    /// (`storage/gate.rs`) becomes itself again.
     pub(crate) fn io(during: &'static str, source: io::Error) -> Error {
         if let Some(error) = source.get_ref().and_then(|cause| cause.downcast_ref::<Error>()) {
             return error.clone();
@@ -172,7 +171,7 @@ impl Error {
         Error::Corrupt { what, offset, detail: detail.into() }
     }
 
-    /// A stable number for each kind of error, for other languages. Never reused.
+    /// A stable number for each kind of error, for other languages. A number is never reused.
     ///
     /// ```
     /// assert_eq!(azekura::Error::ReadOnly.code(), 7);
@@ -203,8 +202,8 @@ impl Error {
 }
 
 impl From<Error> for io::Error {
-    /// The error of the system with what it was about, or one of the kind that fits best. What [`Error`] says is kept:
-    /// the error is its cause.
+    /// The system's error kind for [`Error::Io`], else the kind that fits best. The [`Error`] is kept as the
+    /// cause.
     ///
     /// ```
     /// fn read() -> std::io::Result<()> {

@@ -1,13 +1,12 @@
-//! Faults: ways in which the engine can be broken on purpose, so that whoever looks for broken promises can
-//! show that he finds them. They exist only in builds with `--cfg azekura_canary`. There the variable
-//! `AZEKURA_CANARY` of the environment picks one. In all other builds `fault!` is the constant `false`, and
-//! what it guards is not compiled in.
+//! Faults: ways to break the engine on purpose, to prove that the tests find broken promises. They exist only
+//! in builds with `--cfg azekura_canary`, where the environment variable `AZEKURA_CANARY` picks one. In all
+//! other builds `fault!` is the constant `false`, and the code that it guards is not compiled in.
 //!
-//! One of them, `fuzzing`, does what `--cfg fuzzing` does: no checksum is believed.
+//! The fault `fuzzing` does what `--cfg fuzzing` does: checksums are ignored.
 
 use std::sync::OnceLock;
 
-/// Whether the fault of this name was picked.
+/// Whether the fault of this name is picked.
 macro_rules! fault {
     ($name:literal) => {
         cfg!(azekura_canary) && $crate::base::fault::is_picked($name)

@@ -1,7 +1,7 @@
 //! Hashes: the order of hash tables, and the bits of filters.
 //!
-//! `mix` is the finalizer of SplitMix64 (Steele, Lea, Flood, 2014), which is invertible: a hash
-//! table stores `mix(key)` for keys of eight bytes and needs no copy of the key.
+//! `mix` is the finalizer of SplitMix64 (Steele, Lea, Flood, 2014). It is invertible: a hash table stores
+//! `mix(key)` for keys of eight bytes and needs no copy of the key.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

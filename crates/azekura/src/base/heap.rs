@@ -1,25 +1,24 @@
-//! The heap's free memory, given back to the system.
+//! Gives the heap's free memory back to the system.
 //!
-//! What a load takes and frees in pieces of all sizes the allocator keeps: some 300 MB after 10^8
-//! records under a budget of 512 MiB, which the page cache could not have. Vectors of a pool
-//! (`memtable/pool.rs`) keep it from growing further; only the allocator itself can hand it back.
+//! A load takes and frees pieces of all sizes. The allocator keeps the freed memory: some 300 MB after 10^8
+//! records with a budget of 512 MiB. The pool of vectors (`memtable/pool.rs`) limits its growth, but only the
+//! allocator can hand it back.
 
-/// Gives back what the allocator holds and nobody uses. It takes some milliseconds, in which other
-/// threads may have to wait for memory; so it is for the moment when a load has ended, and for now and then
-/// while one goes on.
+/// Gives back what the allocator holds and nobody uses. The call takes some milliseconds, and other threads
+/// may wait for memory meanwhile. So it is made when a load has ended, and seldom while one goes on.
 pub(crate) fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
     {
         unsafe extern "C" {
             fn malloc_trim(pad: usize) -> std::ffi::c_int;
         }
-        // SAFETY: the C library's own function, which may be called at any time from any thread. If
-        // the process has another allocator, there is nothing to give back here.
+        // SAFETY: the C library's own function, which any thread may call at any time. If the process has
+        // another allocator, the call gives nothing back.
         let _given = unsafe { malloc_trim(0) };
     }
 }
 
-/// Memory that the process has of its own, in bytes, where the system tells.
+/// Memory of the process that no file backs, in bytes. None where the system does not say.
 pub(crate) fn resident_bytes() -> Option<u64> {
     #[cfg(all(target_os = "linux", not(miri)))]
     {

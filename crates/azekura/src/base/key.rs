@@ -1,10 +1,11 @@
-//! Sort keys: the bytes by which records are ordered inside the engine.
+//! Sort keys: the bytes by which the engine orders records.
 //!
-//! In an ordered table a sort key is the user's key. In a hash table it is `mix(key ^ seed)` for
-//! keys of eight bytes, so that nothing is added to them, and `hash64(key) ‖ key` otherwise; the
-//! empty key becomes its hash and eight zero bytes, a length that no other key takes.
-//! A `head` is the first eight bytes of a (rest of a) key as a big-endian number, zero-padded:
-//! unequal heads order two keys as their bytes do.
+//! In an ordered table the sort key is the user's key. In a hash table it is `mix(key ^ seed)` for keys of
+//! eight bytes, so these grow by nothing. For others it is `hash64(key) ‖ key`. The empty key becomes its
+//! hash and eight zero bytes: no other key has a sort key of 16 bytes.
+//!
+//! A `head` is the first eight bytes of a key (or of the rest of one) as a big-endian number, padded with
+//! zeros. If two heads differ, they order the keys as the bytes do.
 
 use super::error::{Error, Result};
 use super::hash::{filter_hash8, hash_bytes, mix, unmix};
@@ -13,9 +14,9 @@ use std::cmp::Ordering;
 /// How a table orders its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TableKind {
-    /// In the byte order of the keys: ranges, prefixes and cursors from any key.
+    /// In the byte order of the keys: allows ranges, prefixes and cursors from any key.
     Ordered,
-    /// In the order of the keys' hashes: the fastest lookups; iteration in no useful order.
+    /// In the order of the keys' hashes: the fastest lookups, but iteration in no useful order.
     Hash,
 }
 
@@ -36,7 +37,7 @@ pub(crate) fn head_after(key: &[u8], skip: usize) -> u64 {
     head_of(&key[skip..])
 }
 
-/// The order of two keys; those of eight bytes, which most are, are compared as numbers.
+/// The order of two keys. Most keys have eight bytes; these are compared as numbers.
 #[inline(always)]
 pub(crate) fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
     match (a.as_array::<8>(), b.as_array::<8>()) {
@@ -79,7 +80,7 @@ impl<'a> SortKey<'a> {
     }
 }
 
-/// Longest sort key that `KeyBuf` holds without an allocation. Clearing it is part of every lookup.
+/// The longest sort key that `KeyBuf` holds without an allocation. Each lookup clears these bytes.
 const INLINE_BYTES: usize = 72;
 
 /// Room for the sort key of one lookup.
@@ -96,7 +97,7 @@ impl KeyBuf {
 }
 
 impl TableKind {
-    /// The sort key of a user's key. Hash keys over 64 bytes allocate.
+    /// The sort key of a user's key. Hash keys over 64 bytes need an allocation.
     #[inline(always)]
     pub(crate) fn sort_key<'a>(self, key: &'a [u8], seed: u64, buf: &'a mut KeyBuf) -> SortKey<'a> {
         match self {
@@ -105,7 +106,7 @@ impl TableKind {
         }
     }
 
-    /// The user's key of a sort key, written to `out`.
+    /// Writes the user's key of a sort key to `out`.
     #[inline(always)]
     pub(crate) fn user_key(self, sort_key: &[u8], seed: u64, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
@@ -121,10 +122,10 @@ impl TableKind {
         Ok(())
     }
 
-    /// Whether a sort key is one that `sort_key` makes, of whatever key it is.
+    /// Whether `sort_key` can make this sort key from some user's key.
     pub(crate) fn makes(self, sort_key: &[u8], seed: u64) -> bool {
         match (self, sort_key.len()) {
-            // Every number is the mix of one.
+            // `mix` is a bijection, so each number is a possible sort key.
             (TableKind::Ordered, _) | (TableKind::Hash, 8) => true,
             (TableKind::Hash, 16) => sort_key[8..] == [0; 8] && head_of(sort_key) == hash_bytes(&[], seed),
             (TableKind::Hash, 9..) => head_of(sort_key) == hash_bytes(&sort_key[8..], seed),
@@ -132,7 +133,7 @@ impl TableKind {
         }
     }
 
-    /// The number that stands for the kind in the file.
+    /// The kind's number in the file.
     pub(crate) fn code(self) -> u8 {
         match self {
             TableKind::Ordered => 0,
@@ -140,7 +141,7 @@ impl TableKind {
         }
     }
 
-    /// The kind of a number in the file.
+    /// The kind for a number in the file.
     pub(crate) fn from_code(code: u8) -> Option<TableKind> {
         match code {
             0 => Some(TableKind::Ordered),
@@ -149,8 +150,8 @@ impl TableKind {
         }
     }
 
-    /// The hash by which filters know a sort key. The head of a hash table's key is a hash already,
-    /// but the keys of one run may share its high bits, so it is mixed once more.
+    /// The hash of a sort key for filters. The head of a hash table's key is a hash already, but the keys of
+    /// one run may share its high bits, so it is mixed once more.
     #[inline(always)]
     pub(crate) fn filter_hash(self, key: SortKey<'_>) -> u64 {
         if key.bytes.len() == 8 || self == TableKind::Hash {

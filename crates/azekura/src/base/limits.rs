@@ -1,4 +1,4 @@
-//! The sizes that the format and the engine are built around, each beside its reason.
+//! The sizes that the format and the engine are built around, each with its reason.
 
 /// A key's largest size in bytes.
 pub const KEY_BYTES_MAX: usize = 65_536;
@@ -10,39 +10,40 @@ pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
 pub const NAME_BYTES_MAX: usize = 255;
 
 /// The unit in which runs are written, checked and cached. At 16 KiB a fixed-width page holds about a
-/// thousand records, so that fences cost 1/2000 of the data in the file, and twice that in memory;
-/// 4 KiB pages quadruple them.
+/// thousand records. So fences cost 1/2000 of the data in the file, and twice that in memory; with pages of 4
+/// KiB they would cost four times as much.
 pub(crate) const PAGE_BYTES: usize = 16_384;
 
-/// The other unit that runs may have: it is read, and not written.
+/// The unit of runs with small pages. The engine reads such runs and writes none.
 pub(crate) const SMALL_PAGE_BYTES: usize = 4_096;
 
-/// Every extent is a multiple of this, and so is every write to the file.
+/// Every extent's offset and length are multiples of this, and so are those of every write to the file.
 pub(crate) const ALIGN_BYTES: u64 = 4_096;
 
-/// How much of a value segment is written by one call, and of a run at most.
+/// How much of a value segment one call writes. Also the most that one call writes of a run.
 pub(crate) const SEGMENT_BYTES: usize = 4 << 20;
 
-/// How far writeback may lag behind the writer of a run before the writer waits for it. It keeps
-/// the kernel's dirty pages bounded, so that nobody else's sync waits for ours.
+/// How far writeback may lag behind the writer of a run before the writer waits for it. The limit bounds the
+/// kernel's dirty pages, so that no other sync has to wait for them.
 pub(crate) const WRITEBACK_WINDOW_BYTES: u64 = 64 << 20;
 
 /// Two superblocks of `ALIGN_BYTES` each stand at the start of the file.
 pub(crate) const SUPERBLOCKS_BYTES: u64 = 2 * ALIGN_BYTES;
 
-/// No partition of a level is larger than this by much, so that a merge frees its inputs as it goes and a
-/// filter under construction stays small (12 MB at 10 bits a key).
+/// No partition of a level is much larger than this. So a merge frees its inputs as it goes on, and the
+/// filter that it builds stays small (some 12 MB at 10 bits a key).
 pub(crate) const PARTITION_BYTES_MAX: u64 = 128 << 20;
 
-/// A merge makes no more than about this many partitions, unless they would be larger than that.
+/// A merge makes no more than about this many partitions, unless they would be larger than
+/// `PARTITION_BYTES_MAX`.
 pub(crate) const PARTITIONS: u64 = 256;
 
-/// The same of a merge whose output will be merged again.
+/// As `PARTITIONS`, for a merge whose output will be merged again.
 pub(crate) const PASSING_PARTITIONS: u64 = 32;
 
-/// What is counted in a file (checkpoints, commits, runs, log chains and frames) stays below this: at a
-/// thousand million a second for 146 years. A file with a larger number was not written by us, and counting
-/// on might wrap.
+/// Numbers that a file counts (checkpoints, commits, runs, log chains and frames) stay below this. At a
+/// thousand million a second that lasts 146 years. So a larger number is damage, and one below it can be
+/// counted on without a wrap.
 pub(crate) const COUNT_END: u64 = 1 << 62;
 
 /// The same for the ids of tables and value segments.

@@ -1,4 +1,4 @@
-//! The ground everything stands on: errors, limits, byte codec, checksums, hashing, the heap.
+//! The foundation of all other rooms: errors, limits, byte codec, checksums, hashing, the heap.
 
 pub(crate) mod checksum;
 pub(crate) mod codec;

@@ -1,5 +1,5 @@
-//! The flag that a failed write or sync leaves behind, or a panic half-way: nothing later may be
-//! acknowledged.
+//! The flag that a failed write or sync, or a panic half-way, leaves behind. A poisoned handle acknowledges
+//! nothing more.
 
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
@@ -7,7 +7,7 @@ use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Set once, never cleared; the first cause is kept.
+/// Set once and never cleared. It keeps the first cause.
 #[derive(Default)]
 pub(crate) struct Poison {
     set: AtomicBool,
@@ -26,8 +26,8 @@ impl Poison {
         Error::Poisoned { cause: self.cause.lock().clone().unwrap_or_default() }
     }
 
-    /// Poisons the handle if `result` is an error, and passes it on. That somebody has closed the database
-    /// meanwhile is no failure: nothing was written.
+    /// Returns `result`, and poisons the handle if it is an error. `Closed` does not poison: nothing was
+    /// written.
     pub(crate) fn guard<T>(&self, result: Result<T>) -> Result<T> {
         if fault!("forget_failure") {
             return result;
@@ -45,17 +45,16 @@ impl Poison {
         self.set.store(true, Ordering::Release);
     }
 
-    /// Poisons the handle if the result is dropped by a panic before `disarm`: for what would be left
-    /// half-way.
+    /// Returns a guard that poisons the handle if it is dropped before `disarm`. A panic half-way does that.
     pub(crate) fn armed(&self, doing: &'static str) -> Armed<'_> {
         Armed { poison: self, doing, armed: true }
     }
 
-    /// Does what a thread of the engine is there for. A panic poisons the handle and becomes an error,
-    /// so that the thread goes on to tell those who wait for it.
+    /// Runs a step of one of the engine's threads. A panic poisons the handle and becomes an error, so that
+    /// the thread can still tell those who wait for it.
     pub(crate) fn catch<T>(&self, doing: &'static str, f: impl FnOnce() -> Result<T>) -> Result<T> {
         let armed = self.armed(doing);
-        // What `f` has left half-way nobody builds upon: the handle is poisoned.
+        // `f` may leave things half-way: the handle is poisoned then, and nobody builds upon them.
         match catch_unwind(AssertUnwindSafe(f)) {
             Ok(done) => {
                 armed.disarm();
@@ -78,7 +77,7 @@ pub(crate) struct Armed<'a> {
 }
 
 impl Armed<'_> {
-    /// It went well, or failed as an error tells.
+    /// The step has ended, well or with an error that it reports itself.
     pub(crate) fn disarm(mut self) {
         self.armed = false;
     }

@@ -1,11 +1,11 @@
-//! Asking the processor for lines of memory before they are read, so that it waits for several at once.
+//! Asks the processor for lines of memory before they are read, so that it waits for several at once.
 
-/// The bytes of a line.
+/// The bytes of one line.
 pub(crate) const LINE_BYTES: usize = 64;
-/// More lines than this are not asked for at once: processors keep track of little more.
+/// The most lines to ask for at once. Processors keep track of little more.
 const LINES_MAX: usize = 8;
 
-/// Has the processor fetch a line. Only a hint, whatever the address.
+/// Has the processor fetch a line. A hint: any address is allowed.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn prefetch_line(line: *const u8) {

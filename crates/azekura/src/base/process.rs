@@ -1,12 +1,12 @@
-//! Which process something was made in. A fork copies a handle with all that it knows, and both processes
-//! would then write to the same places of one file: so what was made before the fork is refused in the child.
+//! The process in which something was made. A fork copies a handle with all that it knows. Both processes
+//! would then write to the same places of one file, so the child is refused what its parent made.
 //!
-//! On Linux one page of memory says so: the kernel fills it with zeros in a child (`MADV_WIPEONFORK`), and
-//! whoever first makes something there draws another number for it. So looking costs a load and no call, a
-//! child can open databases of its own, and a child of that is told apart as well. Where no page can be
-//! marked, the process is asked for its id each time.
+//! On Linux one page of memory tells the processes apart. The kernel fills it with zeros in a child
+//! (`MADV_WIPEONFORK`), and the child's first `current` draws another number for it. So a check costs a load
+//! and no system call, a child can open databases of its own, and a child of that child is told apart too.
+//! Where no page can be marked, each check asks for the process id.
 //!
-//! No lock is taken here: some thread of the parent might have held it when the child was made.
+//! No lock is taken here: a thread of the parent might have held it during the fork.
 
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -15,17 +15,18 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process(u64);
 
-/// The page with this process's number, once it was asked for; 0 in it: a child that has drawn none yet.
+/// The page with this process's number, once one was asked for. It holds 0 in a child that has drawn none
+/// yet.
 static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(null_mut());
-/// Stands for the page where none can be marked, and stays 0, the number of nobody.
+/// Stands for the page where none can be marked. It stays 0, which is no process's number.
 static UNMARKED: AtomicU64 = AtomicU64::new(0);
-/// The next number. A child's copy is above all that its parent had drawn.
+/// The next number. In a child it is above all numbers that the parent had drawn.
 static NEXT: AtomicU64 = AtomicU64::new(1);
-/// Beside a process id that stands in for a number.
+/// Marks a process id that stands in for a number.
 const BY_ID: u64 = 1 << 63;
 
 impl Process {
-    /// The process that runs this.
+    /// The current process.
     pub(crate) fn current() -> Process {
         let page = page();
         if std::ptr::eq(page, &UNMARKED) {
@@ -46,10 +47,10 @@ impl Process {
         Process(BY_ID | u64::from(std::process::id()))
     }
 
-    /// Whether it is the process that runs this.
+    /// Whether it is the current process.
     #[inline(always)]
     pub(crate) fn is_current(self) -> bool {
-        // SAFETY: there is a `Process`, so `current` has set the pointer, to a page that stays for good.
+        // SAFETY: a `Process` exists, so `current` has set the pointer, to a page that is never unmapped.
         let number = unsafe { &*PAGE.load(Ordering::Relaxed) }.load(Ordering::Relaxed);
         number == self.0 || self.is_current_by_id()
     }
@@ -73,8 +74,8 @@ fn page() -> &'static AtomicU64 {
             }
         };
     }
-    // SAFETY: it is the static, or a mapping that is never given back once `PAGE` names it. Nobody writes to
-    // either but through atomics, and the kernel's zeros are a value like any other.
+    // SAFETY: it is the static, or a mapping that is never given back once `PAGE` names it. All writes to
+    // either are atomic, and the kernel's zeros are a valid value.
     unsafe { &*page }
 }
 
@@ -83,10 +84,10 @@ mod mark {
     use super::{AtomicU64, NonNull};
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-    /// The kernel rounds it up to whole pages.
+    /// The kernel rounds this up to whole pages.
     const BYTES: usize = 4096;
 
-    /// A page that is zeros in a child; none if the kernel (before 4.14) knows no such thing.
+    /// A page that the kernel fills with zeros in a child. None if the kernel (before 4.14) cannot do that.
     pub(super) fn page() -> Option<NonNull<AtomicU64>> {
         // SAFETY: a new private mapping at an address of the kernel's choice touches no other memory.
         let mapping = unsafe {
@@ -103,10 +104,10 @@ mod mark {
         }
     }
 
-    /// Takes a page that nobody else knows of.
+    /// Unmaps a page. REQUIRES: nobody else knows of it.
     pub(super) fn give_back(page: NonNull<AtomicU64>) {
-        // SAFETY: it is the mapping that `page` has made, whole, and the caller says that nobody uses it. It
-        // cannot fail for such a range.
+        // SAFETY: it is the whole mapping that `page` has made, and the caller says that nobody uses it. The
+        // call cannot fail for such a range.
         let _unmapped = unsafe { munmap(page.as_ptr().cast(), BYTES) };
     }
 }

@@ -1,9 +1,10 @@
-//! Locks, atomics and threads, named in one place so that model checkers can put theirs here.
+//! Locks, atomics and threads, named in one place so that model checkers can replace them.
 //!
-//! Normally these are the standard library's and `parking_lot`'s, whose locks get a rank (`sync/ranked.rs`).
-//! Under `--cfg loom` and `--cfg shuttle` they are those of the checker of that name, in the same shape
-//! (`sync/model.rs`), and the engine's own code runs on them; time is the checker's too. Atomics that only
-//! count, and locks under which nothing else is locked in `storage/`, stay what they are: they order nothing.
+//! Normally these are the standard library's and `parking_lot`'s. The mutexes get a rank (`sync/ranked.rs`).
+//! Under `--cfg loom` and `--cfg shuttle` they are those of that checker, in the same shape
+//! (`sync/model.rs`), and so is time; the engine's own code runs on them. Two sorts are not replaced, for
+//! they order nothing: atomics that only count, and those locks of `storage/` under which nothing else is
+//! locked.
 
 #[cfg(any(loom, shuttle))]
 mod model;
@@ -22,7 +23,7 @@ mod plain {
     pub(crate) use std::thread;
     pub(crate) use std::time::Instant;
 
-    /// Setting an atomic that nobody shares, which is a plain store.
+    /// Sets an atomic that no other thread shares. It is a plain store.
     pub(crate) trait SetAlone<T> {
         fn set_alone(&mut self, value: T);
     }
@@ -42,8 +43,8 @@ mod plain {
     }
 }
 
-/// The locks of the engine in the order in which a thread may take them: only one that stands behind all that
-/// it holds.
+/// The locks of the engine, in the order in which a thread may take them. A thread takes only a lock that
+/// stands below all that it holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Rank {
     /// Making, renaming and dropping tables.
@@ -56,31 +57,31 @@ pub(crate) enum Rank {
     Checkpoint,
     /// Commits: numbers, memtables, changes of the state.
     Commit,
-    /// The durable commits that wait for a group.
+    /// The durable commits that wait for a group sync.
     Waiting,
-    /// One of these.
+    /// One of those commits.
     Ticket,
-    /// What the background is doing, and what it is to do.
+    /// What the background does, and what is due.
     Work,
     /// Writing the log.
     LogIo,
-    /// What waits for the log.
+    /// The queue of the log.
     LogQueue,
-    /// The value segment that is being filled.
+    /// The open value segment.
     ValuesOpen,
-    /// Its last bytes.
+    /// The open segment's last bytes.
     ValuesTail,
-    /// What waits to be written to value segments.
+    /// The values that wait to be written to segments.
     ValuesQueue,
     /// The file's length.
     Growing,
-    /// What is held for a moment, and under which nothing else is taken.
+    /// Locks that are held for a moment, and under which no other is taken.
     #[default]
     Leaf,
 }
 
-/// Watches over plain memory that threads share: a checker that knows the order of memory accesses
-/// (loom) learns here who reads and writes what, and finds races. Nothing otherwise.
+/// Reports accesses to plain memory that threads share. Under loom, which knows the order of memory accesses,
+/// it finds races. Without loom it does nothing.
 #[cfg(not(loom))]
 pub(crate) struct Shadow;
 
@@ -98,12 +99,13 @@ impl Shadow {
     pub(crate) fn write(&self, _bytes: Range<usize>) {}
 }
 
-/// An atomic that stands in the middle of an arena's bytes. (shuttle cannot have its own there: its threads
-/// do not change within the list, whose steps are loom's to try.)
+/// An atomic inside an arena's bytes. It is the standard library's under shuttle too: shuttle's threads do
+/// not switch inside the list, whose steps loom tries.
 #[cfg(not(loom))]
 pub(crate) type Link = std::sync::atomic::AtomicU32;
 
-/// The links of an arena. loom cannot have them in the middle of its bytes, and keeps them beside it.
+/// The links of an arena. Under loom they stand beside the arena, since loom's atomics cannot stand inside
+/// its bytes.
 #[cfg(not(loom))]
 pub(crate) struct Links;
 
@@ -117,14 +119,14 @@ impl Links {
     /// The link at an offset of the arena.
     ///
     /// # Safety
-    /// As `AtomicU32::from_ptr` for that place.
+    /// As `AtomicU32::from_ptr`, for that place.
     #[inline(always)]
     pub(crate) unsafe fn at(&self, arena: NonNull<u8>, offset: usize) -> &Link {
         // SAFETY: the caller's promise.
         unsafe { Link::from_ptr(arena.add(offset).cast().as_ptr()) }
     }
 
-    /// The arena's bytes were zeroed.
+    /// To be called after the arena's bytes were zeroed.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {}
 }

@@ -1,14 +1,14 @@
-//! The header of a page frame, and the lock-free rules by which readers pin it and the clock takes
-//! it away. All atomics of the read path are here and nothing else is, so that a model checker can
-//! run this file alone: its atomics are those of `base/sync.rs`.
+//! The header of a page frame, and the lock-free rules by which readers pin the frame and the clock takes it
+//! away. All atomics of the read path are in this file, and nothing else is, so that a model checker can run
+//! it alone. Its atomics are those of `base/sync.rs`.
 //!
 //! # The parts
 //!
-//! A **slot** belongs to a page of a run and holds the name of the frame the page is in, or
-//! [`ABSENT`]. A frame's `state` counts its pins, and has the bit [`CLAIMED`] while one thread owns
-//! the frame alone: the evictor that takes it, the loader that fills it, or the list of free ones.
-//! The count is meaningful with the bit set as well: readers that come late add to it and take back
-//! what they added, so the bit is only ever changed by arithmetic that leaves the count alone.
+//! A **slot** belongs to a page of a run. It holds the name of the frame that the page is in, or [`ABSENT`].
+//! A frame's `state` counts its pins. It also has the bit [`CLAIMED`], set while one owner has the frame
+//! alone: the evictor that takes it, the loader that fills it, or the list of free frames. The count is right
+//! with the bit set too: late readers add to it and subtract what they added. So the bit is only changed by
+//! arithmetic that leaves the count alone.
 //!
 //! ```text
 //!            try_claim: CAS 0 -> CLAIMED                    open: state -= CLAIMED - 1
@@ -17,10 +17,10 @@
 //!      +----------------------------- slot: CAS ABSENT -> name ----------------------+
 //! ```
 //!
-//! A reader loads the slot, adds a pin to the frame it names, and looks again: it has the page if
-//! `CLAIMED` was not set when it added the pin and the slot still names the frame. Otherwise it takes
-//! its pin back. A loader opens its frame, pinned, *before* it publishes it, so no reader ever waits
-//! for a loader.
+//! A reader loads the slot, adds a pin to the frame that it names, and looks again. It has the page if
+//! `CLAIMED` was not set when it added the pin, and the slot still names the frame. Otherwise it takes its
+//! pin back. A loader opens its frame, pinned, *before* it publishes it, so no reader ever waits for a
+//! loader.
 //!
 //! # Why a successful pin holds the right bytes
 //!
@@ -28,51 +28,51 @@
 //! this frame's name.
 //!
 //! 1. *No claim follows R while the pin is held.* `try_claim` succeeds only from 0, and after R in the
-//!    modification order of `state` the count is at least 1. (`close` and `seize` do not ask, but are
-//!    used only on a frame that no slot names or whose slots nobody can read: see there.)
-//! 2. *Every claim C before R had its slot cleared before S.* R saw no `CLAIMED`, so the `open` O that
-//!    ended C is between C and R. What follows O up to R are read-modify-writes, so R, an Acquire,
-//!    synchronises with O, a Release. The clearing of the slot happens before O: it is done by the
-//!    thread that claimed, which hands the frame to the loader by itself or through the mutex of the
-//!    clock. So S cannot return what the slot held before it was cleared: it returns `ABSENT`, another
-//!    name, or a later publication of this frame in this slot.
-//! 3. So the publication P that S returned is newer than every claim before R, and by 1 none comes
-//!    after: the frame holds what P's loader put there. P is a Release and S an Acquire (and P's `open`
-//!    is before R as in 2), so the loader's writes happen before the reader's reads.
+//!    modification order of `state` the count is at least 1. (`close` and `seize` do not check this. They are
+//!    used only on a frame that no slot names, or whose slot nobody can read: see there.)
+//! 2. *Every claim C before R had its slot cleared before S.* R saw no `CLAIMED`, so the `open` O that ended
+//!    C is between C and R. All changes from O to R are read-modify-writes, so R, an Acquire, synchronises
+//!    with O, a Release. The clearing of the slot happens before O: the claiming thread does it, and hands
+//!    the frame to the loader either itself or through the clock's mutex. So S cannot return what the slot
+//!    held before the clearing. It returns `ABSENT`, another name, or a later publication of this frame in
+//!    this slot.
+//! 3. So the publication P that S returned is newer than every claim before R, and by 1 no claim comes after:
+//!    the frame holds what P's loader put there. P is a Release and S an Acquire (and P's `open` is before R
+//!    as in 2), so the loader's writes happen before the reader's reads.
 //!
 //! # Why a claimed frame may be written
 //!
-//! `try_claim` reads 0 with Acquire. Each pin was taken back by a Release `fetch_sub`, and `state` only
-//! changes by read-modify-writes, so the claim synchronises with every one of them: all reads through
-//! earlier pins happen before the claimer's writes. A late reader's pin comes and goes meanwhile,
-//! but by the rule above it does not read a byte.
+//! `try_claim` reads 0 with Acquire. Each pin was taken back by a Release `fetch_sub`, and `state` changes
+//! only by read-modify-writes. So the claim synchronises with every one of these: all reads through earlier
+//! pins happen before the claimer's writes. A late reader's pin may come and go meanwhile, but by the rule
+//! above that reader does not read a byte.
 //!
-//! `referenced` is a hint for the clock and takes part in none of this; it is Relaxed.
+//! `referenced` is a hint for the clock and plays no part in this. It is Relaxed.
 
 use crate::base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// What a slot holds while its page is in no frame. Frame `i` has the name `i + 1`.
 pub(super) const ABSENT: u32 = 0;
 
-/// The bit of a state that says that one thread owns the frame alone.
+/// The bit of a state that says that one owner has the frame alone.
 const CLAIMED: u32 = 1 << 31;
 
-/// How often a reader tries again when the frame was taken from under it, before it treats the page
-/// as absent: a page that is evicted and loaded again and again is not worth spinning for.
+/// How often a reader tries again when the frame was taken away meanwhile. Then it treats the page as absent:
+/// a page that is evicted and loaded again and again is not worth spinning for.
 const PIN_ATTEMPTS: u32 = 4;
 
-/// Where a page's frame is named.
+/// Names the frame of a page.
 pub(super) type Slot = AtomicU32;
 
-/// The header of one frame. Four of them share a cache line: for 512 MiB of frames they are 512 KiB
-/// and stay in the second-level cache, while one line each would be 2 MiB and would not.
+/// The header of one frame. Four of them share a cache line. For 512 MiB of frames they take 512 KiB, which
+/// stays in the second-level cache. With a line each they would take 2 MiB, which would not.
 pub(super) struct Frame {
     /// Pins, and `CLAIMED`.
     state: AtomicU32,
-    /// Whether it was read since the clock last passed: 0 or 1.
+    /// Whether the frame was read since the clock last passed: 0 or 1.
     referenced: AtomicU32,
-    /// The slot that names it; null while none does. Written by the one that owns the frame alone,
-    /// and followed only under the clock's mutex, under which slots also die.
+    /// The slot that names the frame; null while none does. Only the frame's sole owner writes it. It is
+    /// followed only under the clock's mutex, under which slots are also freed.
     owner: AtomicPtr<Slot>,
 }
 
@@ -80,14 +80,14 @@ pub(super) struct Frame {
 const _: () = assert!(size_of::<AtomicU32>() != 4 || size_of::<Frame>() == 16);
 
 impl Frame {
-    /// Frames that were never used: all zeros, so that their memory is taken as they are used.
+    /// Frames that were never used. They are all zeros, so that their memory is taken as they are used.
     #[cfg(not(loom))]
     pub(super) fn fresh(n: usize) -> Box<[Frame]> {
-        // SAFETY: zeros are what a frame begins with: no pins, not read, no owner.
+        // SAFETY: a frame begins as zeros: no pins, not read, no owner.
         unsafe { Box::new_zeroed_slice(n).assume_init() }
     }
 
-    /// The same, where atomics are more than their bytes.
+    /// As above. Under loom an atomic is more than its bytes.
     #[cfg(loom)]
     pub(super) fn fresh(n: usize) -> Box<[Frame]> {
         let frame = |_| Frame {
@@ -98,7 +98,7 @@ impl Frame {
         (0..n).map(frame).collect()
     }
 
-    /// The frame is used for the first time: the caller owns it alone. REQUIRES: no slot ever named it.
+    /// Uses the frame for the first time: the caller owns it alone. REQUIRES: no slot ever named it.
     pub(super) fn begin(&self) {
         self.state.store(CLAIMED, Ordering::Relaxed);
     }
@@ -108,7 +108,7 @@ impl Frame {
     fn try_pin(&self, slot: &Slot, name: u32) -> bool {
         let before = self.state.fetch_add(1, Ordering::Acquire);
         if before & CLAIMED == 0 && slot.load(Ordering::Acquire) == name {
-            // Storing only when it changes keeps the line shared among readers for one write less.
+            // Stored only when it changes: that saves a write, and readers keep sharing the line.
             if self.referenced.load(Ordering::Relaxed) == 0 {
                 self.referenced.store(1, Ordering::Relaxed);
             }
@@ -125,8 +125,9 @@ impl Frame {
         debug_assert!(before & !CLAIMED != 0, "unpinned without a pin");
     }
 
-    /// Takes the frame for eviction, unless it is pinned, owned, or was read since the last time. The
-    /// caller holds the clock's mutex and calls [`clear_owner`](Frame::clear_owner) before it lets go.
+    /// Claims the frame for eviction, unless it is pinned, owned, or was read since the clock's last pass.
+    /// REQUIRES: the caller holds the clock's mutex, and calls [`clear_owner`](Frame::clear_owner) before it
+    /// releases the mutex.
     pub(super) fn try_claim(&self) -> bool {
         if self.state.load(Ordering::Relaxed) != 0 {
             return false;
@@ -138,7 +139,7 @@ impl Frame {
         self.state.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Clears the slot that names a frame just claimed.
+    /// Clears the slot that names a frame that was just claimed.
     ///
     /// # Safety
     /// The caller holds the clock's mutex, and the slots of every run are freed only after their
@@ -146,15 +147,15 @@ impl Frame {
     pub(super) unsafe fn clear_owner(&self) {
         let owner = self.owner.swap(std::ptr::null_mut(), Ordering::Relaxed);
         if !owner.is_null() {
-            // SAFETY: an owner that is not null names this frame in its slot, so its run has not
-            // released it yet; it cannot begin to before the caller gives the mutex back.
+            // SAFETY: an owner that is not null names this frame in its slot, so its run has not released the
+            // frame yet. It cannot do so before the caller releases the mutex.
             let slot = unsafe { &*owner };
-            // Release: a run that finds the slot absent may free it without taking the mutex.
+            // Release: a run that finds the slot absent may free it without the mutex.
             slot.store(ABSENT, Ordering::Release);
         }
     }
 
-    /// From owned alone to pinned once, by the same thread, which has filled it.
+    /// Turns sole ownership into one pin. The owner, which has filled the frame, calls this.
     pub(super) fn open(&self, slot: &Slot) {
         let owner = std::ptr::from_ref(slot).cast_mut();
         self.owner.store(owner, Ordering::Relaxed);
@@ -163,16 +164,16 @@ impl Frame {
         debug_assert!(before & CLAIMED != 0, "opened without a claim");
     }
 
-    /// From pinned once to owned alone again, for a frame that was never published: nobody but the
-    /// caller can have a lasting pin.
+    /// Turns one pin into sole ownership again. For a frame that was never published: only the caller can
+    /// have a lasting pin.
     pub(super) fn close(&self) {
         self.owner.store(std::ptr::null_mut(), Ordering::Relaxed);
         let before = self.state.fetch_add(CLAIMED - 1, Ordering::AcqRel);
         debug_assert!(before & CLAIMED == 0 && before != 0, "closed while {before:#x}");
     }
 
-    /// Takes the frame from its slot when the run goes. The caller holds the clock's mutex, and nobody
-    /// can reach the run's slots any more: what pins there are belong to late readers of other runs.
+    /// Takes the frame from its slot when the run is dropped. REQUIRES: the caller holds the clock's mutex,
+    /// and nobody can reach the run's slots any more. Any pins belong to late readers of other runs.
     pub(super) fn seize(&self) {
         self.owner.store(std::ptr::null_mut(), Ordering::Relaxed);
         let before = self.state.fetch_add(CLAIMED, Ordering::AcqRel);
@@ -180,12 +181,12 @@ impl Frame {
     }
 }
 
-/// Pins the frame that `slot` names, and gives its index. `None` if it names none, or names keep
+/// Pins the frame that `slot` names, and returns its index. `None` if it names none, or if its frames keep
 /// being taken away.
 #[inline(always)]
 pub(super) fn pin_named(frames: &[Frame], slot: &Slot) -> Option<usize> {
     for _ in 0..PIN_ATTEMPTS {
-        // Relaxed: only a guess, which `try_pin` confirms.
+        // Relaxed: a guess, which `try_pin` confirms.
         let name = slot.load(Ordering::Relaxed);
         // The name `ABSENT` wraps to an index that no frame has.
         let index = super::index_of(name);
@@ -196,16 +197,16 @@ pub(super) fn pin_named(frames: &[Frame], slot: &Slot) -> Option<usize> {
     None
 }
 
-/// Opens frame `index`, which the caller owns alone and has filled with `slot`'s page, and publishes
-/// it; or finds another loader's frame there first. Either way one frame comes back pinned: if it is
-/// not `index`, then `index` is the caller's alone again. `wait` returns once an eviction that was
-/// under way when it was called has cleared its slot.
+/// Opens frame `index`, which the caller owns alone and has filled with `slot`'s page, and publishes it. If
+/// another loader's frame is there first, pins that one instead. Returns the pinned frame. If it is not
+/// `index`, then `index` is the caller's alone again. `wait` returns once any eviction that was under way
+/// when it was called has cleared its slot.
 pub(super) fn publish(frames: &[Frame], index: usize, slot: &Slot, wait: impl Fn()) -> usize {
     let name = super::name_of(index);
     let frame = &frames[index];
     frame.open(slot);
     loop {
-        // Release on success: see point 3 above. A failure tells nothing that is relied upon.
+        // Release on success: see point 3 above. After a failure nothing is concluded from the value.
         let swap = slot.compare_exchange(ABSENT, name, Ordering::Release, Ordering::Relaxed);
         if swap.is_ok() {
             return index;

@@ -1,34 +1,34 @@
-//! The page cache of databases whose pages are not read where they stand: a fixed number of frames in one
-//! mapping, shared by all runs. A page of 4 KiB takes a frame as one of 16 KiB does.
+//! The page cache, for databases that do not map their file: a fixed number of frames in one mapping, shared
+//! by all runs. A page of 4 KiB takes a whole frame too.
 //!
-//! Each run has a [`PageSlots`]: for each of its pages, the name of the frame the page is in, or
-//! nothing. So a hit is an array lookup, a pin, and a second look; there is no hash table and no lock.
-//! Beside each page stands what is known of it without looking into it, its guide.
-//! The rules between readers, loaders and evictors, and the argument that they are right, are in
-//! `frame.rs`; the memory is in `region.rs`, what readers hold in `page.rs`.
+//! Each run has a [`PageSlots`]: for each of its pages the name of the frame that holds it, or nothing. So a
+//! hit is an array lookup, a pin, and a second look at the slot. There is no hash table and no lock. Each
+//! frame has its page's guide beside it.
+//!
+//! `frame.rs` has the rules between readers, loaders and evictors, and the proof that they are right.
+//! `region.rs` has the memory, `page.rs` what readers hold.
 //!
 //! # A miss
 //!
-//! 1. Under the clock's mutex take a free frame, or one that was never used, or let the clock's hand find
-//!    one that is not pinned and was not read since it last passed, and clear the slot that named it.
-//! 2. Without any lock, let the caller fill it. An error or a panic gives the frame back.
-//! 3. Publish it in the page's slot. Two threads may load the same page at once; the second to publish
-//!    gives its frame back and uses the first one's.
+//! 1. Under the clock's mutex, take a frame: a free one, or one that was never used, or one that the clock's
+//!    hand finds neither pinned nor read since its last pass. Clear the slot that named the frame.
+//! 2. Without any lock, let the caller fill the frame. An error or a panic gives it back.
+//! 3. Publish the frame in the page's slot. Two threads may load the same page at once. The second one to
+//!    publish gives its frame back and uses the first one's.
 //!
-//! A page that was just loaded counts as not read: only a second read protects it when the hand comes
-//! by, so one large scan does not drive out what is read often. If every frame is pinned, the page
-//! goes to a buffer of its own, which the caller frees by dropping the reference.
+//! A page that was just loaded counts as not read. Only a second read protects it from the hand, so one large
+//! scan does not evict what is read often. If every frame is pinned, the page goes to a buffer of its own,
+//! which is freed when the reference is dropped.
 //!
 //! # Cost
 //!
-//! A hit, `get` and drop together, is two locked instructions and little else: 5 to 10 ns among 1 to
-//! 16,384 cached pages on a shared core of an AMD EPYC, uncontended, the page's bytes not read
-//! (`cargo test --release -- --nocapture cost_of_a_hit`).
+//! A hit, `get` and drop together, is two locked instructions and little else: 5 to 10 ns, uncontended,
+//! without reading the page's bytes (`cargo test --release -- --nocapture cost_of_a_hit`).
 //!
 //! # Lock order
 //!
-//! The clock's mutex is a leaf: nothing is called out to while it is held. A run's slots are freed only
-//! after its frames were released under it, which is what lets the evictor write to slots.
+//! The clock's mutex is a leaf: no call goes out while it is held. A run frees its slots only after its
+//! frames were released under the mutex. So the evictor may write to slots.
 
 use std::sync::{Arc, OnceLock};
 
@@ -56,10 +56,10 @@ pub(crate) use page::PageRef;
 use region::Region;
 use std::sync::atomic::AtomicU64;
 
-/// How many slots of a run are released under one taking of the mutex: about 1 µs' worth.
+/// How many slots of a run are released under one hold of the mutex: about 1 µs of work.
 const RELEASE_SLOTS: usize = 256;
 
-/// The index of the frame of that name; for `ABSENT`, one that no frame has.
+/// The index of the frame of that name. For `ABSENT` it is an index that no frame has.
 #[inline(always)]
 fn index_of(name: u32) -> usize {
     usize_of(name.wrapping_sub(1))
@@ -70,14 +70,14 @@ fn name_of(index: usize) -> u32 {
     u32_of(index + 1)
 }
 
-/// What the cache has done so far. Hits are not counted: that would cost as much as a hit.
+/// What the cache has done so far. Hits are not counted: counting would cost as much as a hit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CacheStats {
     /// Calls of `get` that had to load their page.
     pub misses: u64,
-    /// Pages that were driven out by others.
+    /// Pages that were evicted to make room for others.
     pub evictions: u64,
-    /// Bytes of frames that hold a page, or are being filled.
+    /// Bytes of frames that hold a page or are being filled.
     pub bytes: u64,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Cache {
     process: Process,
 }
 
-/// What only misses touch, on cache lines of its own so that they do not disturb hits.
+/// What only misses touch. It has cache lines of its own, so that misses do not disturb hits.
 #[repr(align(128))]
 struct SlowPath {
     clock: Mutex<Clock>,
@@ -97,10 +97,10 @@ struct SlowPath {
     evictions: AtomicU64,
 }
 
-/// What the mutex guards, besides the right to clear and free slots.
+/// What the mutex guards. Holding it also gives the right to clear and free slots.
 #[derive(Default)]
 struct Clock {
-    /// The frame the hand looks at next.
+    /// The frame that the hand looks at next.
     hand: usize,
     /// Frames from here on were never used.
     untouched: usize,
@@ -109,13 +109,13 @@ struct Clock {
 }
 
 impl Cache {
-    /// A cache of as many frames as `bytes` hold, and at least one. The memory is reserved now, and taken as
-    /// it is used.
+    /// A cache of as many frames as fit in `bytes`, and at least one. The addresses are reserved at once. The
+    /// memory is taken as it is used.
     ///
     /// # Errors
     /// `Io` or `NoSpace` if the system refuses the addresses.
     pub(crate) fn new(bytes: usize) -> Result<Arc<Cache>> {
-        // Names are 32 bits with one reserved, and positive so that sums with them do not wrap.
+        // Names have 32 bits, and 0 is reserved. They stay below 2^31 so that sums with them do not wrap.
         let frames = (bytes / PAGE_BYTES).clamp(1, usize_of(u32::MAX >> 1));
         Ok(Arc::new(Cache {
             region: Region::new(frames)?,
@@ -142,7 +142,7 @@ impl Cache {
         }
     }
 
-    /// Takes a frame that the caller then owns alone; `None` if all are pinned.
+    /// Takes a frame that the caller then owns alone. `None` if all are pinned.
     fn claim(self: &Arc<Cache>) -> Option<Claim<'_>> {
         let mut clock = self.slow.clock.lock();
         let index = match clock.free.pop() {
@@ -157,8 +157,8 @@ impl Cache {
         Some(Claim { cache: self, index })
     }
 
-    /// Moves the hand to a frame that can be had. The first time round it may have to clear every
-    /// `referenced`, each set by a hit since; after two rounds only pinned frames are left.
+    /// Moves the hand to a frame that can be taken. The first round may have to clear every `referenced`.
+    /// After two rounds only pinned frames are left.
     fn evict(&self, clock: &mut Clock) -> Option<usize> {
         for _ in 0..2 * clock.untouched {
             let index = clock.hand;
@@ -171,9 +171,9 @@ impl Cache {
         None
     }
 
-    /// Clears the slot of a frame just claimed. REQUIRES: the clock's mutex is held.
+    /// Clears the slot of a frame that was just claimed. REQUIRES: the clock's mutex is held.
     fn drive_out(&self, index: usize) {
-        // SAFETY: the mutex is held, and `PageSlots::drop` releases its frames under it before it
+        // SAFETY: the mutex is held, and `PageSlots::drop` releases its frames under the mutex before it
         // frees its slots.
         unsafe { self.frames[index].clear_owner() };
         self.slow.evictions.fetch_add(1, Ordering::Relaxed);
@@ -185,7 +185,7 @@ impl Cache {
         !clock.free.is_empty() || clock.untouched < self.frames.len()
     }
 
-    /// Frees the frames of the slots of a run that nobody can reach any more.
+    /// Frees the frames of a run's slots. REQUIRES: nobody can reach the slots any more.
     fn release(&self, slots: &[Slot]) {
         let mut clock = self.slow.clock.lock();
         for slot in slots {
@@ -199,15 +199,15 @@ impl Cache {
         }
     }
 
-    /// The page in a frame on which the caller holds a pin, which it passes on.
+    /// The page in a frame on which the caller holds a pin. The result takes the pin over.
     ///
     /// # Safety
     /// The caller has pinned frame `index`, and passes that pin on.
     #[inline(always)]
     unsafe fn page(&self, index: usize) -> PageRef<'_> {
         self.region.note_read(index);
-        // SAFETY: the pin is the caller's to pass on; the region belongs to the same cache, and the
-        // result borrows that.
+        // SAFETY: the caller passes its pin on. The region belongs to the same cache, which the result
+        // borrows.
         unsafe { PageRef::pinned(&self.frames[index], self.region.bytes(index), self.region.guide(index)) }
     }
 }
@@ -223,21 +223,21 @@ impl<'a> Claim<'a> {
         let (mut bytes, mut guide) =
             (self.cache.region.bytes(self.index), self.cache.region.guide(self.index));
         self.cache.region.note_write(self.index);
-        // SAFETY: the frame is CLAIMED by this value alone, so nobody else reads or writes its bytes
-        // or its guide (`frame.rs`); they are initialised, as mappings begin as zeros.
+        // SAFETY: the frame is CLAIMED by this value alone, so nobody else reads or writes its bytes or its
+        // guide (`frame.rs`). Both are initialised, since mappings begin as zeros.
         unsafe { (bytes.as_mut(), guide.as_mut()) }
     }
 
-    /// Makes what was loaded the page of `slot`, unless another thread was first; gives the page.
+    /// Makes the loaded page the page of `slot`, unless another thread was first. Returns the slot's page.
     fn publish(self, slot: &Slot) -> PageRef<'a> {
         let cache = self.cache;
-        // An evictor holds the mutex from its claim until the slot is cleared.
+        // An evictor holds the mutex from its claim until it has cleared the slot.
         let wait = || drop(cache.slow.clock.lock());
         let index = publish(&cache.frames, self.index, slot, wait);
         if index == self.index {
             std::mem::forget(self);
         }
-        // SAFETY: `publish` has pinned it for us.
+        // SAFETY: `publish` has pinned it for this call.
         unsafe { cache.page(index) }
     }
 }
@@ -250,8 +250,8 @@ impl Drop for Claim<'_> {
 
 /// One run's pages in the cache. The array of slots is made at the first use.
 pub(crate) struct PageSlots {
-    /// Shared ownership only for its fixed address, which frames keep: an `Arc`, unlike a `Box`, may
-    /// be moved while raw pointers into it are in use.
+    /// An `Arc` only for its fixed address, which frames keep. Unlike a `Box` it may be moved while raw
+    /// pointers into it are in use.
     slots: OnceLock<Arc<[Slot]>>,
     cache: Arc<Cache>,
     pages: u32,
@@ -263,9 +263,8 @@ impl PageSlots {
         PageSlots { slots: OnceLock::new(), cache, pages }
     }
 
-    /// The page, from the cache, or else through `load`, which fills the whole of the buffer (it
-    /// holds bytes of some other page before), checks it and may set its guide. No lock is held
-    /// meanwhile.
+    /// The page, from the cache or through `load`. `load` fills the whole buffer, which holds another page's
+    /// bytes before, checks it, and may set its guide. No lock is held meanwhile.
     ///
     /// # Errors
     /// What `load` returns; `Invalid` if the run has no such page.
@@ -281,27 +280,27 @@ impl PageSlots {
         }
     }
 
-    /// Whether a page can be taken in without driving another out.
+    /// Whether the cache can take a page in without an eviction.
     pub(crate) fn has_room(&self) -> bool {
         self.cache.has_room()
     }
 
-    /// Whether any page was ever asked for.
+    /// Whether any page was asked for yet.
     pub(crate) fn is_used(&self) -> bool {
         self.slots.get().is_some()
     }
 
-    /// The page if it is in the cache.
+    /// The page, if it is in the cache.
     #[inline(always)]
     pub(crate) fn get_cached(&self, page: u32) -> Option<PageRef<'_>> {
         let slot = self.slots.get()?.get(usize_of(page))?;
         let index = pin_named(&self.cache.frames, slot)?;
-        // SAFETY: `pin_named` has pinned it for us.
+        // SAFETY: `pin_named` has pinned it for this call.
         Some(unsafe { self.cache.page(index) })
     }
 
-    /// Has the processor fetch the header of a page's frame, its guide, and the line of byte `byte`,
-    /// if the page is in the cache. Only a hint: it waits for nothing but the slot itself.
+    /// Has the processor fetch the header of a page's frame, its guide, and the line of byte `byte`, if the
+    /// page is in the cache. A hint: it waits only for the slot itself.
     #[inline(always)]
     pub(crate) fn prefetch(&self, page: u32, byte: usize) {
         let slots = self.slots.get();
@@ -351,13 +350,14 @@ impl Drop for PageSlots {
             return;
         };
         if !self.cache.process.is_current() {
-            // Frames name the slots, and who held the mutex when this process was forked is not here to let
-            // go of it: so they stay.
+            // Frames name the slots. The thread that held the mutex at the fork does not exist in this
+            // process, so nothing can be released: the slots stay.
             std::mem::forget(slots.clone());
             return;
         }
         for slots in slots.chunks(RELEASE_SLOTS) {
-            // Acquire: an evictor's clearing of the slot, its last use, happens before we free it.
+            // Acquire: an evictor's last use of the slot is clearing it. That happens before the slot is
+            // freed here.
             let is_used = |slot: &Slot| slot.load(Ordering::Acquire) != ABSENT;
             if slots.iter().any(is_used) {
                 self.cache.release(slots);

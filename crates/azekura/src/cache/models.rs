@@ -1,18 +1,19 @@
-//! The cache under loom: its own code, every order of its threads' steps and every value that the memory
-//! model lets a load see (with a bound on preemptions), and every touch of a page watched for races.
+//! The cache under loom. loom runs the cache's own code in every order of its threads' steps (with a bound on
+//! preemptions), with every value that the memory model lets a load see. It watches every access to a page
+//! for races.
 
 use super::*;
 use crate::base::limits::PAGE_BYTES;
 use loom::thread;
 
-/// Runs a model in every order of its threads with up to three preemptions.
+/// Runs a model in every order of its threads, with up to three preemptions.
 fn explore(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(model);
 }
 
-/// What page `page` of run `run` begins and ends with.
+/// The first and the last byte of page `page` of run `run`.
 fn stamp(run: u8, page: u32) -> u8 {
     run << 4 | u8::try_from(page).unwrap()
 }
@@ -25,15 +26,15 @@ fn load(run: u8, page: u32) -> impl FnOnce(&mut [u8], &mut Guide) -> Result<()> 
     }
 }
 
-/// Slots that are made already: the lock that makes them at their first use is the standard library's,
-/// of whose order loom knows nothing.
+/// Slots that are made already. The lock that makes them at their first use is the standard library's, whose
+/// order loom does not know.
 fn new_slots(cache: &Arc<Cache>, pages: u32) -> PageSlots {
     let slots = PageSlots::new(cache.clone(), pages);
     slots.slots.get_or_init(|| slots.new_slots());
     slots
 }
 
-/// Reads a page, and again later: as long as it is held it must not change.
+/// Reads a page twice. It must not change while it is held.
 fn read(slots: &PageSlots, run: u8, page: u32) {
     let held = slots.get(page, load(run, page)).unwrap();
     assert_eq!(held[0], stamp(run, page), "the wrong page");

@@ -1,8 +1,7 @@
-//! A page held in memory: a pin on a frame of the cache, or, when every frame was pinned, a buffer of
-//! its own.
+//! A page held in memory: a pin on a frame of the cache, or a buffer of its own if every frame was pinned.
 //!
-//! Invariant: while a `PageRef` lives, nobody writes to its bytes: they are in a frame whose pin it
-//! holds, or its own.
+//! Invariant: while a `PageRef` lives, nobody writes to its bytes. They are in a frame that it has pinned, or
+//! in its own buffer.
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -14,7 +13,7 @@ use crate::base::limits::PAGE_BYTES;
 use crate::base::prefetch::prefetch_line;
 use crate::format::guide::Guide;
 
-/// Room for one page outside the cache, aligned as the disk would have it.
+/// Room for one page outside the cache, aligned as a disk wants it.
 #[repr(C, align(4096))]
 pub(super) struct PageBuffer {
     pub(super) bytes: [u8; PAGE_BYTES],
@@ -27,17 +26,17 @@ impl PageBuffer {
     }
 }
 
-/// A page that stays as it is until this is dropped.
+/// A page that does not change until this is dropped.
 #[must_use]
 pub(crate) struct PageRef<'a> {
     bytes: NonNull<[u8]>,
     guide: NonNull<Guide>,
-    /// The header of the frame that is pinned; null if the guide stands in a `PageBuffer` of its own.
+    /// The header of the pinned frame. Null if bytes and guide are in a `PageBuffer`.
     frame: *const Frame,
     cache: PhantomData<&'a Frame>,
 }
 
-// SAFETY: the bytes are only read, and a pin may be taken back by another thread than set it.
+// SAFETY: the bytes are only read, and any thread may take a pin back.
 unsafe impl Send for PageRef<'_> {}
 // SAFETY: shared access only reads.
 unsafe impl Sync for PageRef<'_> {}
@@ -46,8 +45,8 @@ impl<'a> PageRef<'a> {
     /// Takes over one pin of `frame`.
     ///
     /// # Safety
-    /// The caller has pinned `frame` and passes that pin on; `bytes` and `guide` are the frame's, and
-    /// the mapping that holds them outlives `'a`.
+    /// The caller has pinned `frame` and passes that pin on. `bytes` and `guide` are the frame's, and the
+    /// mapping that holds them outlives `'a`.
     #[inline(always)]
     pub(super) unsafe fn pinned(
         frame: &'a Frame,
@@ -57,31 +56,31 @@ impl<'a> PageRef<'a> {
         PageRef { bytes, guide, frame, cache: PhantomData }
     }
 
-    /// Takes over a buffer of its own.
+    /// Takes over a private buffer.
     pub(super) fn private(buffer: Box<PageBuffer>) -> PageRef<'a> {
         let buffer = NonNull::from(Box::leak(buffer));
-        // SAFETY: the buffer was just leaked, so the address of its field is inside an allocation. (It is
-        // reckoned from the whole buffer's, which is freed by it.)
+        // SAFETY: the buffer was just leaked, so the address of its field is inside an allocation. (The
+        // address is derived from the whole buffer's, since `free_private` frees the buffer by it.)
         let guide = unsafe { buffer.byte_add(std::mem::offset_of!(PageBuffer, guide)).cast() };
         let bytes = NonNull::slice_from_raw_parts(buffer.cast(), PAGE_BYTES);
         PageRef { bytes, guide, frame: std::ptr::null(), cache: PhantomData }
     }
 
-    /// What `load` left beside the page.
+    /// The guide that `load` has left beside the page.
     #[inline(always)]
     pub(crate) fn guide(&self) -> &Guide {
-        // SAFETY: as for the bytes, and a guide that was never set is all zeros, which is valid.
+        // SAFETY: as for the bytes. A guide that was never set is all zeros, which is valid.
         unsafe { self.guide.as_ref() }
     }
 
     /// Has the processor fetch the line of a byte of the page.
     #[inline(always)]
     pub(crate) fn prefetch(&self, byte: usize) {
-        // A page whose checksum was forged may name any byte.
+        // A page with a forged checksum may name any byte. A prefetch may have any address.
         prefetch_line(self.bytes.cast::<u8>().as_ptr().wrapping_add(byte));
     }
 
-    /// The same page, of which only the first `len` bytes are used.
+    /// The same page, cut to its first `len` bytes.
     #[inline(always)]
     pub(crate) fn first(mut self, len: usize) -> PageRef<'a> {
         debug_assert!(len <= self.bytes.len(), "a frame holds pages of all sizes");
@@ -89,7 +88,7 @@ impl<'a> PageRef<'a> {
         self
     }
 
-    /// The same page for longer than the borrow says.
+    /// The same page, with a longer lifetime.
     ///
     /// # Safety
     /// The caller keeps the run's `PageSlots`, and with it the cache, alive until the result has been
@@ -106,8 +105,8 @@ impl Deref for PageRef<'_> {
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `bytes` are initialised (mappings and buffers begin as zeros), and by the invariant
-        // of this file nobody writes to them meanwhile.
+        // SAFETY: `bytes` are initialised, since mappings and buffers begin as zeros. By the invariant of
+        // this file nobody writes to them meanwhile.
         unsafe { self.bytes.as_ref() }
     }
 }
@@ -115,8 +114,8 @@ impl Deref for PageRef<'_> {
 impl Drop for PageRef<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: a frame that is not null outlives this reference (by its lifetime, or by the
-        // promise given to `extend`).
+        // SAFETY: a frame that is not null outlives this reference, by its lifetime or by the promise given
+        // to `extend`.
         match unsafe { self.frame.as_ref() } {
             Some(frame) => frame.unpin(),
             None => free_private(self.guide),
@@ -124,13 +123,12 @@ impl Drop for PageRef<'_> {
     }
 }
 
-/// Frees the buffer of a reference made by `PageRef::private`, by its guide.
+/// Frees the buffer of a reference that `PageRef::private` made. `guide` is inside that buffer.
 #[cold]
 #[inline(never)]
 fn free_private(guide: NonNull<Guide>) {
-    // SAFETY: without a frame the guide stands in a leaked box of this type, so that its beginning is as far
-    // before.
+    // SAFETY: without a frame the guide is in a leaked `PageBuffer`, which begins this many bytes before it.
     let buffer = unsafe { guide.byte_sub(std::mem::offset_of!(PageBuffer, guide)) };
-    // SAFETY: as above; the box is freed once only.
+    // SAFETY: as above. The box is freed only here, once.
     drop(unsafe { Box::from_raw(buffer.cast::<PageBuffer>().as_ptr()) });
 }

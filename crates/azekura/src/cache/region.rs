@@ -1,9 +1,9 @@
-//! The memory of the page frames, and after it of their guides: one anonymous mapping, aligned to huge
-//! pages and advised to use them, so that a random read costs no extra miss for its address. It is
-//! touched lazily: what was never used takes no memory.
+//! The memory of the page frames, followed by that of their guides: one anonymous mapping. It is aligned to
+//! huge pages and advised to use them, so that a random read has no extra miss for its address. Memory is
+//! taken as it is used.
 //!
-//! Invariant: the mapping stays where it is until the region is dropped. Who may touch which frame is
-//! decided by the frames' headers, not here.
+//! Invariant: the mapping does not move until the region is dropped. The frames' headers decide who may touch
+//! which frame.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -18,13 +18,13 @@ use crate::format::guide::Guide;
 /// The size of a huge page on x86-64 and, with 4 KiB base pages, on AArch64.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// Addresses only: what a cache may not use yet is not counted as memory of the process.
+/// Reserves addresses only. What the cache does not use does not count as memory of the process.
 #[cfg(target_os = "linux")]
 const FLAGS: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
 #[cfg(not(target_os = "linux"))]
 const FLAGS: MapFlags = MapFlags::PRIVATE;
 
-/// A frame is watched as a whole, by as many bytes of the shadow as it watches together.
+/// A frame is watched as a whole. This is how many bytes a shadow watches as one.
 const SHADOW_BYTES: usize = 8;
 
 /// A mapping that holds a number of frames.
@@ -38,17 +38,17 @@ pub(super) struct Region {
     shadow: Shadow,
 }
 
-// SAFETY: the region owns its mapping, whose address does not depend on the thread. It hands out raw
-// pointers only; those who follow them answer for it.
+// SAFETY: the region owns its mapping, whose address does not depend on the thread. It only hands out raw
+// pointers. Those who follow the pointers answer for that.
 unsafe impl Send for Region {}
-// SAFETY: as above; its own fields never change.
+// SAFETY: as above. Its own fields never change.
 unsafe impl Sync for Region {}
 
 impl Region {
     /// Reserves addresses for `frames` frames.
     ///
     /// # Errors
-    /// `Io` if the system refuses, or if they would not fit in the address space.
+    /// `Io` if the system refuses, or if the frames do not fit in the address space.
     pub(super) fn new(frames: usize) -> Result<Region> {
         const DURING: &str = "reserving memory for the page cache";
         let refused = |errno: rustix::io::Errno| Error::io(DURING, errno.into());
@@ -64,7 +64,8 @@ impl Region {
         let mapping = mapping.map_err(refused)?;
         let mapping = NonNull::new(mapping).ok_or_else(|| refused(rustix::io::Errno::NOMEM))?;
         let skipped = mapping.cast::<u8>().align_offset(HUGE_BYTES);
-        // SAFETY: the mapping has HUGE_BYTES more than the frames need, and `skipped` is less.
+        // SAFETY: the mapping has HUGE_BYTES more than the frames need, and `skipped` is less than
+        // HUGE_BYTES.
         let first = unsafe { mapping.cast::<u8>().add(skipped) };
         let shadow = Shadow::new(frames * SHADOW_BYTES);
         let region = Region { mapping, mapping_bytes, first, frames, shadow };
@@ -73,15 +74,15 @@ impl Region {
     }
 
     /// Asks for huge pages where whole ones fit in the frames, so that the budget is kept. The first one
-    /// is left small: to fill it with zeros took 0.1 ms of the first get of every database that is opened.
+    /// stays small: filling it with zeros would add 0.1 ms to the first get of every database.
     #[cfg(target_os = "linux")]
     fn advise_huge(&self) {
         let whole = self.frames * (PAGE_BYTES + size_of::<Guide>()) / HUGE_BYTES * HUGE_BYTES;
         if whole > HUGE_BYTES {
             // SAFETY: `whole` bytes from the first frame on are inside the mapping.
             let second = unsafe { self.first.add(HUGE_BYTES) }.as_ptr().cast();
-            // SAFETY: the range is inside the mapping, and the advice changes no contents. A kernel
-            // without huge pages refuses it, which costs speed only.
+            // SAFETY: the range is inside the mapping, and the advice changes no contents. A kernel without
+            // huge pages refuses it; then reads are slower, no more.
             let _ =
                 unsafe { rustix::mm::madvise(second, whole - HUGE_BYTES, rustix::mm::Advice::LinuxHugepage) };
         }
@@ -95,8 +96,8 @@ impl Region {
     pub(super) fn frame(&self, index: usize) -> NonNull<u8> {
         debug_assert!(index < self.frames);
         let offset = index * PAGE_BYTES;
-        // SAFETY: `index` names a frame (the headers' array, as long as this one, was indexed with
-        // it), so the offset is inside the mapping, which `new` checked to fit an isize.
+        // SAFETY: `index` is a frame's: the array of headers, as long as this one, was indexed with it. So
+        // the offset is inside the mapping, which `new` has checked to fit an isize.
         unsafe { self.first.add(offset) }
     }
 
@@ -111,13 +112,13 @@ impl Region {
     pub(super) fn guide(&self, index: usize) -> NonNull<Guide> {
         debug_assert!(index < self.frames);
         let offset = (self.frames * PAGE_BYTES).wrapping_add(index.wrapping_mul(size_of::<Guide>()));
-        // SAFETY: as in `frame`; the guides follow the frames, which end at a multiple of a guide's size.
+        // SAFETY: as in `frame`. The guides follow the frames, which end at a multiple of a guide's size.
         unsafe { self.first.add(offset).cast() }
     }
 }
 
 impl Region {
-    /// Frame `index` is about to be written by the one that owns it alone.
+    /// The sole owner of frame `index` is about to write to it.
     #[inline(always)]
     pub(super) fn note_write(&self, index: usize) {
         self.shadow.write(index * SHADOW_BYTES..(index + 1) * SHADOW_BYTES);
@@ -132,7 +133,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this region's own, and whatever points into it borrows the cache.
+        // SAFETY: the mapping is this region's own, and everything that points into it borrows the cache.
         let _ = unsafe { munmap(self.mapping.as_ptr(), self.mapping_bytes) };
     }
 }

@@ -1,4 +1,4 @@
-//! The cache by behaviour, under contention, and the cost of a hit.
+//! The cache's behaviour, also under contention, and the cost of a hit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -11,8 +11,8 @@ fn cache(frames: usize) -> Arc<Cache> {
     Cache::new(frames * PAGE_BYTES).unwrap()
 }
 
-/// The contents of a page, from the number of its run and its own: every byte differs from its
-/// neighbours, and from the same byte of other pages.
+/// Fills a page by the numbers of its run and of itself. Each word differs from its neighbours, and from the
+/// same word of other pages.
 fn fill(buf: &mut [u8], run: u32, page: u32) {
     let mut word = u64::from(run) << 32 | u64::from(page);
     for chunk in buf.as_chunks_mut::<8>().0 {
@@ -198,7 +198,7 @@ impl Random {
 const THREADS: u32 = 4;
 const PAGES: u32 = 200;
 
-/// Random gets from one run with up to three pins held; every byte is checked, also before a pin goes.
+/// Random gets from one run, with up to three pins held. Checks every byte, also before a pin is dropped.
 fn hammer(slots: &PageSlots, run: u32, rounds: u32, seed: u64) {
     let mut random = Random(seed);
     let mut held: Vec<(u32, PageRef<'_>)> = Vec::new();

@@ -1,10 +1,10 @@
-//! Records in memory, sorted, in columns: what a page decodes to, what a merge reads and writes,
-//! and the body of a memtable chunk.
+//! Records in memory, sorted, in columns. A page decodes to a block, a merge reads and writes blocks, and a
+//! memtable chunk is one.
 //!
-//! `Fixed`: every key has eight bytes, every value `stride` bytes, every record the same `Tag`;
-//! `heads[i]` is the key and `heap` holds nothing but the values, so that fixed-width records
-//! have no per-record overhead and are merged without looking at lengths.
-//! `General`: `recs[i]` tells where in `heap` record `i` (its whole key, then its value) begins.
+//! `Fixed`: every key has eight bytes, every value `stride` bytes, every record the same `Tag`. `heads[i]` is
+//! the key, and `heap` holds only the values. So fixed-width records have no per-record overhead, and merges
+//! need not look at lengths. `General`: `recs[i]` says where in `heap` record `i` begins: its whole key, then
+//! its value.
 
 use super::unpacked::Unpacked;
 use crate::base::codec::{u32_of, usize_of};
@@ -12,15 +12,15 @@ use crate::base::key::{SortKey, head_after, head_of};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// What a record says of its key.
+/// What a record says about its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Tag {
-    /// The value stands in the record.
+    /// The record holds the value.
     Put = 0,
-    /// The value stands in a value segment; the record holds a reference of `VALUE_POINTER_BYTES`.
+    /// The value is in a value segment. The record holds a reference of `VALUE_POINTER_BYTES`.
     Large = 1,
-    /// The key is absent, whatever older runs say.
+    /// The key is absent, whatever older levels say.
     Tombstone = 2,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Fixed {
 /// The place of a general record in its block's heap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rec {
-    /// Where the key begins.
+    /// Where the key begins in the heap.
     pub(crate) offset: u32,
     /// The key's length in the low 24 bits, the tag in the high 8.
     key_and_tag: u32,
@@ -75,22 +75,22 @@ impl Rec {
 /// A sorted sequence of records with distinct keys.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Block {
-    /// Fixed: the keys. General: the heads of the keys after `prefix_len` bytes, or empty.
+    /// Fixed: the keys. General: the heads of the keys after `prefix_len` bytes, or empty before `index`.
     pub(crate) heads: Vec<u64>,
-    /// The common widths, or none for a general block.
+    /// The common widths. None: the block is general.
     pub(crate) fixed: Option<Fixed>,
     /// General only.
     pub(crate) recs: Vec<Rec>,
     /// Fixed: the values. General: key and value of each record.
     pub(crate) heap: Vec<u8>,
-    /// General only: how many leading bytes all keys share and `heads` leaves out.
+    /// General only: how many leading bytes all keys share. `heads` leaves them out.
     pub(crate) prefix_len: usize,
     /// The density of `heads`, once `index` has been called.
     density: super::search::Density,
 }
 
 impl Block {
-    /// An empty block, fixed if widths are given.
+    /// An empty block. It is fixed if widths are given.
     pub(crate) fn new(fixed: Option<Fixed>) -> Block {
         Block { fixed, ..Block::default() }
     }
@@ -107,7 +107,7 @@ impl Block {
         }
     }
 
-    /// Forgets the records, keeps the memory.
+    /// Removes all records and keeps the memory.
     pub(crate) fn reset(&mut self, fixed: Option<Fixed>) {
         self.heads.clear();
         self.recs.clear();
@@ -131,7 +131,7 @@ impl Block {
         self.heads.len() * 8 + self.recs.len() * 8 + self.heap.len()
     }
 
-    /// The key of record `i`; `tmp` holds it when the block keeps keys as numbers.
+    /// The key of record `i`. `tmp` receives it where the block keeps keys as numbers.
     #[inline(always)]
     pub(crate) fn key<'a>(&'a self, i: usize, tmp: &'a mut [u8; 8]) -> &'a [u8] {
         if self.fixed.is_some() {
@@ -150,7 +150,7 @@ impl Block {
         &self.heap[start..start + rec.key_len()]
     }
 
-    /// Appends some records to `out`, which has none; their values stand in `heap`.
+    /// Appends the records of `some` to `out`, which must be empty. Their values are in `heap`.
     pub(crate) fn unpack_some(&self, some: Range<usize>, out: &mut Unpacked) {
         if let Some(f) = self.fixed {
             let stride = usize_of(f.stride);
@@ -168,7 +168,7 @@ impl Block {
         self.recs.get(i + 1).map_or(self.heap.len(), |r| usize_of(r.offset))
     }
 
-    /// Key and value of record `i` of a general block, as they stand one after the other.
+    /// Key and value of record `i` of a general block, one after the other.
     #[inline(always)]
     pub(crate) fn general_bytes(&self, i: usize) -> &[u8] {
         &self.heap[usize_of(self.recs[i].offset)..self.record_end(i)]
@@ -192,7 +192,7 @@ impl Block {
         }
     }
 
-    /// Appends a record. REQUIRES: its key is above the last one; a fixed block gets its widths.
+    /// Appends a record. REQUIRES: its key is above the last one; in a fixed block it has the block's widths.
     pub(crate) fn push(&mut self, key: &[u8], tag: Tag, value: &[u8]) {
         if self.fixed.is_some() {
             debug_assert!(key.len() == 8 && self.fixed == Some(Fixed { stride: u32_of(value.len()), tag }));
@@ -214,7 +214,7 @@ impl Block {
         general
     }
 
-    /// Makes the block ready to be searched: fills the `heads` of a general one.
+    /// Prepares the block for searches. Fills the `heads` of a general block.
     pub(crate) fn index(&mut self) {
         if self.fixed.is_none() && !self.recs.is_empty() {
             self.index_general();
@@ -234,18 +234,19 @@ impl Block {
         self.heads = heads;
     }
 
-    /// Record `i` against a key.
+    /// Compares record `i` with a key.
     #[inline]
     pub(crate) fn compare(&self, i: usize, key: SortKey<'_>) -> Ordering {
         if self.fixed.is_some() {
-            // Equal heads: a shorter key is a prefix of ours, a longer one has ours as its prefix.
+            // The heads are equal: then a shorter key is a prefix of ours, and ours is a prefix of a longer
+            // one.
             self.heads[i].cmp(&key.head).then(8.cmp(&key.bytes.len()))
         } else {
             self.general_key(i).cmp(key.bytes)
         }
     }
 
-    /// The first record at or above `key`, and whether it is equal. REQUIRES: `index` was called.
+    /// The first record at or above `key`, and whether it is equal to it. REQUIRES: `index` was called.
     #[inline]
     pub(crate) fn lower_bound(&self, key: SortKey<'_>) -> (usize, bool) {
         let n = self.len();
@@ -270,7 +271,7 @@ impl Block {
         self.lower_bound_among(key, wanted, i)
     }
 
-    /// As `lower_bound`, from the first record whose head is not below the key's, `wanted`: among
+    /// As `lower_bound`, from `first` on: the first record whose head is not below the key's, `wanted`. Among
     /// equal heads the rest of the keys decides.
     #[inline(always)]
     pub(crate) fn lower_bound_among(&self, key: SortKey<'_>, wanted: u64, first: usize) -> (usize, bool) {

@@ -1,5 +1,5 @@
 //! The few records of a small table, as they stand in the manifest and in memory: the rows of a log record.
-//! There are no deletes among them, for nothing is older, and no references to large values.
+//! There are no deletes among them, since nothing is older, and no references to large values.
 
 use super::block::{Block, Tag};
 use super::frame::{ROW_BYTES, read_rows, write_rows};
@@ -8,15 +8,15 @@ use crate::base::error::Result;
 use crate::base::key::SortKey;
 use std::sync::Arc;
 
-/// Bytes of the rows' number.
+/// Bytes of the row count.
 pub(crate) const HEAD_BYTES: usize = 4;
 
-/// Rows in the order of their sort keys, behind their number. Never none.
+/// A row count and that many rows, in the order of their sort keys. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Few(Arc<[u8]>);
 
 impl Few {
-    /// The records of a block, if there are any. REQUIRES: values, all of them, none of them large.
+    /// The records of a block. None if it is empty. REQUIRES: every record has an inline value.
     pub(crate) fn of(block: &Block) -> Option<Few> {
         let mut w = Writer::default();
         write_rows(&mut w, block);
@@ -31,7 +31,7 @@ impl Few {
         Few::of(&block).ok_or_else(|| r.bad("a small table without records"))
     }
 
-    /// As they stand in the manifest.
+    /// The bytes as they stand in the manifest.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -40,7 +40,7 @@ impl Few {
         u64::from(u32_at(&self.0, 0))
     }
 
-    /// Each sort key and its value.
+    /// Each row's sort key and value.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut rest = &self.0[HEAD_BYTES..];
         std::iter::from_fn(move || {

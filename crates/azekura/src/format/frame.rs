@@ -18,10 +18,11 @@
 //!                   2 table: the commit makes it: u8 kind, blob name
 //! ```
 //!
-//! Recovery that starts at a frame starts at the record named there; those that begin before it in
-//! the payload belong to a piece of the queue whose commits are all in runs by then.
-//! Keys are sort keys, in ascending order. A record may go on in the next frame; a frame never
-//! shares a block with another, so that no block that holds an acknowledged commit is written again.
+//! Recovery that starts at a frame starts at its `first_record`. Records that begin before that place belong
+//! to commits that are all in runs.
+//!
+//! Keys are sort keys, in ascending order. A record may go on in the next frame. Two frames never share a
+//! block, so a block that holds an acknowledged commit is never written again.
 
 use super::block::{Block, Fixed, Tag};
 use crate::base::checksum::crc;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 
 /// Bytes before a frame's payload.
 pub(crate) const HEADER_BYTES: usize = 64;
-/// `first_record` of a frame in which no piece of the queue begins.
+/// `first_record` of a frame in which no record is known to begin.
 pub(crate) const NO_RECORD: u32 = u32::MAX;
 const MAGIC: u32 = u32::from_le_bytes(*b"AZLF");
 
@@ -46,7 +47,7 @@ const FORM_ROWS: u8 = 0;
 const FORM_FIXED: u8 = 1;
 const FORM_TABLE: u8 = 2;
 
-/// What stands before key and value of a row: its tag and both lengths.
+/// Bytes of a row before its key and value: the tag and both lengths.
 pub(crate) const ROW_BYTES: usize = 1 + 4 + 4;
 
 /// A frame's header.
@@ -64,7 +65,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Writes header and checksum into a frame whose payload stands in place.
+    /// Writes header and checksum of a frame whose payload is in place.
     pub(crate) fn seal(&self, b: &mut [u8]) {
         b[4..8].copy_from_slice(&MAGIC.to_le_bytes());
         b[8..16].copy_from_slice(&self.file_id.to_le_bytes());
@@ -79,7 +80,7 @@ impl Frame {
         b[..4].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// The header at the start of `b`, if it is one; the checksum is not looked at.
+    /// The header at the start of `b`, if it is one. The checksum is not checked.
     pub(crate) fn parse(b: &[u8]) -> Option<Frame> {
         if b.len() < HEADER_BYTES || u32_at(b, 4) != MAGIC || u32_at(b, 40) > 1 {
             return None;
@@ -118,14 +119,14 @@ pub(crate) struct NewTable {
 #[derive(Debug)]
 pub(crate) struct RecordPart {
     pub(crate) table: u32,
-    /// The commit makes the table, and writes nothing to it.
+    /// The table that the commit makes. Such a part has no records.
     pub(crate) created: Option<NewTable>,
     pub(crate) segments: Vec<(u32, Extent)>,
     pub(crate) ranges: Ranges,
     pub(crate) block: Block,
 }
 
-/// Begins a record; `end_record` completes it.
+/// Begins a record, which `end_record` completes. Returns where it begins.
 pub(crate) fn begin_record(w: &mut Writer, seq: u64, parts: usize) -> usize {
     let start = w.bytes.len();
     w.u64(0);
@@ -134,7 +135,7 @@ pub(crate) fn begin_record(w: &mut Writer, seq: u64, parts: usize) -> usize {
     start
 }
 
-/// Completes the record begun at `start`.
+/// Completes the record that begins at `start`.
 pub(crate) fn end_record(w: &mut Writer, start: usize) {
     let len = (w.bytes.len() - start - 8) as u64;
     w.bytes[start..start + 8].copy_from_slice(&len.to_le_bytes());
@@ -172,7 +173,7 @@ pub(crate) fn write_part(
     write_rows(w, block);
 }
 
-/// Writes the records of a block of any form as rows.
+/// Writes the records of a block, of either form, as rows.
 pub(crate) fn write_rows(w: &mut Writer, block: &Block) {
     w.u32(u32_of(block.len()));
     w.bytes.reserve(block.len() * ROW_BYTES + block.bytes());
@@ -197,7 +198,7 @@ pub(crate) fn write_new_table(w: &mut Writer, table: &NewTable) {
     w.blob(table.name.as_bytes());
 }
 
-/// Reads a record without its length: the sequence number and the parts.
+/// Reads a record after its length: the sequence number and the parts.
 pub(crate) fn read_record(bytes: &[u8], at: u64) -> Result<(u64, Vec<RecordPart>)> {
     let mut r = Reader::new(bytes, "log record", at);
     let seq = r.counted()?;
@@ -236,7 +237,7 @@ fn read_new_table(r: &mut Reader<'_>, id: u32) -> Result<NewTable> {
     Ok(NewTable { id, kind, name: name.into() })
 }
 
-/// Reads what `write_rows` has written.
+/// Reads what `write_rows` writes.
 pub(crate) fn read_rows(r: &mut Reader<'_>) -> Result<Block> {
     let n = r.count(9)?;
     let mut block = Block::with_capacity(None, n, r.remaining().min(n * 64));

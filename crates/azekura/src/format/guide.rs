@@ -1,16 +1,15 @@
-//! What is known of a page without looking into it: its header, checked, and where its keys lie.
+//! What is known of a page without a look into it: its checked header, and where its keys lie.
 //!
-//! A guide is made once, when a page is read, and stands in one cache line beside the page. So a
-//! lookup neither checks the header again nor waits for its line: it guesses from the guide where the
-//! record stands, sends for the few lines of keys and values around that place at once, and searches
-//! from there.
+//! A guide is made once, when a page is read, and takes one cache line. So a lookup need not check the header
+//! again, nor wait for the header's line. It guesses from the guide where the record is, prefetches the few
+//! lines of keys and values around that place at once, and searches from there.
 //!
 //! # The guess
 //!
-//! The span of the page's heads is cut into sixteen equal parts; a mark says which part of the
-//! records, in 255ths, lies before the end of each. Between two marks keys are taken to be evenly
-//! spread. Of the thousand random keys of a page a straight line from first to last misses by 16
-//! places at worst on the average (it is a Brownian bridge), and the marks by 4: one or two cache
+//! The span of the page's heads is cut into sixteen equal segments. A mark says which part of the records, in
+//! 255ths, lies before the end of a segment. Between two marks the keys are taken to be evenly spread. For a
+//! page of a thousand random keys, the worst miss of a straight line from the first key to the last is 16
+//! places on average (the keys' deviation is a Brownian bridge). With marks it is 4 places: one or two cache
 //! lines.
 
 use super::block::{Fixed, Tag};
@@ -19,44 +18,44 @@ use super::page::{HEADER_BYTES, TAGS_DIFFER, TAIL_BYTES};
 use super::search::bisect;
 use crate::base::codec::{u16_at, u32_at, u32_of, u64_at, usize_of, usize_of64};
 
-/// Parts into which the span of the heads is cut.
+/// Into how many segments the span of the heads is cut.
 const SEGMENTS: usize = 16;
-/// A place among the segments is counted in fractions of this many bits.
+/// A place is counted in fractions of a segment of this many bits.
 const FRACTION_BITS: u32 = 8;
-/// The end of the last segment, in such fractions.
+/// The end of the last segment, in those fractions.
 const SPAN_UNITS: usize = SEGMENTS << FRACTION_BITS;
-/// The mark of all records.
+/// The mark that stands for all records.
 const MARK_MAX: usize = 255;
-/// Keys whose marks are no farther than this from a straight line are evenly spread, as hashes are.
+/// If no mark is farther than this from a straight line, the keys are evenly spread, as hashes are.
 const EVEN_MARKS: usize = 32;
-/// In `shift`: the keys are not evenly spread.
+/// A bit of `shift`: the keys are not evenly spread.
 const UNEVEN: u8 = 0x80;
-/// In `tag`: the page is general, and the other bits are its records' tag or `MIXED`.
+/// A bit of `tag`: the page is general. Its other bits are the tag of all records, or `MIXED`.
 const GENERAL: u8 = 0x80;
 const MIXED: u8 = 0x7f;
-/// So much of a column is sent for at most, and of all columns of a page whose keys are not even.
+/// The most to prefetch of one column; below, of all columns of a page whose keys are not evenly spread.
 const COLUMN_BYTES_MAX: usize = 4 * LINE_BYTES;
 const COLUMNS_BYTES_MAX: usize = 16 * LINE_BYTES;
 const LINE_BYTES: usize = 64;
 
-/// See the file's head. All zeros, it is the guide of no page.
+/// What is known of one page. All zeros is the guide of no page.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Guide {
     base: u64,
     slope: u64,
-    /// Fractions of a segment per distance between heads, as a part of 2^64, when the distance is
-    /// shifted left by `shift`, so that the span has its highest bit set.
+    /// Turns a distance between heads into fractions of a segment: the distance, shifted left by `shift`,
+    /// times `density`, divided by 2^64. The shift gives the span its highest bit.
     density: u32,
-    /// Where the heads begin, and where the values (fixed) or the heap (general) begin.
+    /// Where the heads begin. `heap_at`: where the values (fixed) or the heap (general) begin.
     heads_at: u32,
     heap_at: u32,
-    /// Fixed: the values' length. General: the slope of the ends.
+    /// Fixed: the length of each value. General: the slope of the ends.
     stride: u32,
     lens_base: u32,
     ends_base: u32,
     n: u16,
-    /// Before each segment, and after the last; they ascend.
+    /// The mark at the start of each segment and at the end of the last. They ascend.
     marks: [u8; SEGMENTS + 1],
     shift: u8,
     heads_width: u8,
@@ -87,8 +86,8 @@ impl Guide {
         tag: 0,
     };
 
-    /// Reads the header of a page, without marks: enough for decoding it. `bytes` are whole units.
-    /// `Err` says what does not hold; else every column lies inside.
+    /// Reads the header of a page, without marks: enough to decode the page. `bytes` are whole units. `Err`
+    /// says what is wrong. On success every column lies inside `bytes`.
     pub(crate) fn read(bytes: &[u8]) -> Result<Guide, &'static str> {
         let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Err("page without a header") };
         let n = u16_at(header, 6);
@@ -114,7 +113,7 @@ impl Guide {
         Ok(guide)
     }
 
-    /// Gives where the last column ends.
+    /// Lays out the columns. Returns where the last one ends.
     fn lay_out_fixed(&mut self) -> Result<usize, &'static str> {
         Tag::from_code(self.tag).ok_or("unknown tag")?;
         let heap_at = HEADER_BYTES + self.heads().bytes(self.len());
@@ -123,7 +122,7 @@ impl Guide {
         Ok(heap_at + usize_of(self.stride) * self.len())
     }
 
-    /// As `lay_out_fixed`; the heap may have any length.
+    /// As `lay_out_fixed`. Returns where the heap begins; the heap may have any length.
     fn lay_out_general(&mut self, header: &[u8; HEADER_BYTES]) -> Result<usize, &'static str> {
         let n = self.len();
         (self.lens_width, self.ends_width) = (header[25], header[26]);
@@ -146,8 +145,8 @@ impl Guide {
         Ok(heap_at)
     }
 
-    /// As `read`, with marks as if keys were evenly spread: for lookups that look at no more of the page than
-    /// they must.
+    /// As `read`, with marks as if the keys were evenly spread. For lookups that touch as little of the page
+    /// as they can.
     pub(crate) fn read_even(bytes: &[u8]) -> Result<Guide, &'static str> {
         let mut guide = Guide::read(bytes)?;
         guide.measure(&bytes[usize_of(guide.heads_at)..]);
@@ -157,11 +156,10 @@ impl Guide {
         Ok(guide)
     }
 
-    /// Sets what turns a distance between heads into fractions of a segment; gives the span of the heads in
-    /// `bits`.
+    /// Sets `shift` and `density`. Returns the span of the heads in `bits`.
     fn measure(&mut self, bits: &[u8]) -> u64 {
         let heads = self.heads();
-        // The line may begin below zero, so distances from it are compared, not the heads.
+        // The line may begin below zero. So distances from it are compared, and not the heads.
         let span = heads.get(bits, self.len() - 1).wrapping_sub(heads.base).max(1);
         self.shift = span.leading_zeros() as u8;
         let density = ((SPAN_UNITS as u128) << 64) / u128::from(span << self.shift);
@@ -169,13 +167,13 @@ impl Guide {
         span
     }
 
-    /// A guide that says how many records there are, and nothing else.
+    /// A guide that holds a page number as its record count, and nothing else.
     #[cfg(test)]
     pub(crate) fn numbered(page: u32) -> Guide {
         Guide { n: u16::try_from(page + 1).unwrap_or(u16::MAX), ..Guide::NONE }
     }
 
-    /// As `read`, with marks: for lookups.
+    /// As `read`, with marks, for lookups.
     pub(crate) fn read_marked(bytes: &[u8]) -> Result<Guide, &'static str> {
         let mut guide = Guide::read(bytes)?;
         let (heads, bits, n) = (guide.heads(), &bytes[usize_of(guide.heads_at)..], guide.len());
@@ -199,7 +197,7 @@ impl Guide {
         usize::from(self.n)
     }
 
-    /// The widths that all records share, if they do.
+    /// The widths of a fixed page. None for a general one.
     #[inline(always)]
     pub(crate) fn fixed(&self) -> Option<Fixed> {
         if self.is_general() { None } else { Some(Fixed { stride: self.stride, tag: self.common_tag() }) }
@@ -239,7 +237,7 @@ impl Guide {
 
     #[inline(always)]
     pub(crate) fn ends(&self) -> Packed {
-        // Signed: the line may begin below zero, when the first parts are longer than the mean.
+        // Signed: the line may begin below zero, if the first parts are shorter than the mean.
         let base = i64::from(self.ends_base.cast_signed()).cast_unsigned();
         Packed { base, slope: u64::from(self.stride), width: u32::from(self.ends_width) }
     }
@@ -254,7 +252,7 @@ impl Guide {
         usize_of(self.heap_at)
     }
 
-    /// Where a head likely stands: below `len()`. REQUIRES: the guide has marks.
+    /// The likely place of a head, below `len()`. REQUIRES: the guide has marks.
     #[inline(always)]
     pub(crate) fn place_of(&self, head: u64) -> usize {
         let units = self.units(head.wrapping_sub(self.base)).min(SPAN_UNITS - 1);
@@ -262,31 +260,31 @@ impl Guide {
         let fraction = units & ((1 << FRACTION_BITS) - 1);
         let (low, high) = (usize::from(self.marks[segment]), usize::from(self.marks[segment + 1]));
         let part = (low << FRACTION_BITS) + (high - low) * fraction;
-        // Divided by 255 * 256.
+        // A division by 255 * 256.
         ((part * self.len() * 257) >> 24).min(self.len() - 1)
     }
 
-    /// Whether keys are spread so evenly that a guess is worth more than halving.
+    /// Whether the keys are so evenly spread that a guess is better than halving.
     #[inline(always)]
     pub(crate) fn is_even(&self) -> bool {
         self.shift & UNEVEN == 0
     }
 
-    /// How many places a distance between heads is worth.
+    /// The number of places that corresponds to a distance between heads.
     #[inline(always)]
     pub(crate) fn places(&self, distance: u64) -> usize {
         self.units(distance) * self.len() / SPAN_UNITS
     }
 
-    /// A distance in fractions of a segment. One longer than the span gives any number up to twice
-    /// the span's: a key outside the page, whose guess only costs steps.
+    /// A distance in fractions of a segment. For a distance longer than the span the result may be anything
+    /// up to twice the span's: the key is outside the page, and a bad guess only costs steps.
     #[inline(always)]
     fn units(&self, distance: u64) -> usize {
         let normal = distance << (self.shift & 63);
         usize_of64(((u128::from(normal) * u128::from(self.density)) >> 64) as u64)
     }
 
-    /// Gives `send` a byte of each line that a lookup guessed to end at `place` will likely read.
+    /// Calls `send` with a byte of each line that a lookup with the guess `place` will likely read.
     #[inline(always)]
     pub(crate) fn lines_around(&self, place: usize, mut send: impl FnMut(usize)) {
         if self.is_general() && !self.is_even() {
@@ -315,7 +313,7 @@ impl Guide {
     }
 }
 
-/// A byte of each line of a range, or of its first `bytes_max` bytes.
+/// Sends a byte of each line of a range, or of the range's first `bytes_max` bytes.
 #[inline(always)]
 fn lines(from: usize, to: usize, bytes_max: usize, send: &mut impl FnMut(usize)) {
     let to = to.min(from + bytes_max);

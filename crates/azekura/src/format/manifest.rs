@@ -1,8 +1,8 @@
-//! The manifest: everything the file holds, written whole at each checkpoint.
+//! The manifest: everything that the file holds, written whole at each checkpoint.
 //!
-//! A run takes about 100 bytes here (more with long keys) and is a memtable or a partition of data
-//! while a table grows, so that rewriting the whole costs little of what a flush writes; edits and their
-//! replay would save that and cost a second code path. Free space is what nothing here names.
+//! A run takes about 100 bytes here, more with long keys. While a table grows, a run holds a memtable or a
+//! partition of data. So rewriting the manifest costs little beside a flush. A log of edits would save that,
+//! and cost a second code path. Free space is what the manifest does not name.
 //!
 //! ```text
 //! u64 next id | u32 next table id | u64 flushed sequence number
@@ -11,6 +11,7 @@
 //!                        u64 newest | u32 partitions in key order, each a run
 //! u32 n, then n parts of value segments, those of one together: u32 id | u64 offset | u64 length | u64 used
 //! u32 n, then n small tables, which have no runs: u32 id | u32 n, then n rows as in the log
+//! u32 n, then n logs: u64 chain | u64 number below which all frames are durable
 //! run: u64 id | u32 extents, each u64 offset, u64 length | u32 units | u64 data bytes
 //!      | u64 filter blocks | u32 meta bytes | u64 records | u64 deletes | u32 range deletes
 //!      | u8 form (0 mixed, 1 fixed, 2 small pages) | u32 stride | u8 tag | blob smallest key | blob largest key
@@ -28,21 +29,22 @@ use crate::format::page::FILTER_PAGE_BASE;
 use crate::space::Extent;
 use std::sync::Arc;
 
-/// What a table without runs takes, but for its name.
+/// What a table without runs takes, without its name.
 const TABLE_BYTES: usize = 4 + 1 + 4 + 4;
 
-/// A chain of log segments, followed from its first.
+/// A chain of log segments. The first segment leads to the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogChain {
     /// Unique in the file; every frame carries it.
     pub(crate) chain: u64,
-    /// The first segment that still matters.
+    /// The first segment that is still needed.
     pub(crate) first: Extent,
-    /// The number of its first frame.
+    /// The number of the first frame in that segment.
     pub(crate) first_frame: u64,
-    /// The number after the last frame, once recovery has seen the end; else `u64::MAX`.
+    /// The number after the last frame, once recovery has seen the end of the chain. Before that, `u64::MAX`.
     pub(crate) end_frame: u64,
-    /// Frames below this number were durable when the manifest was written: if one is missing, it is damaged.
+    /// Frames below this number were durable when the manifest was written: if one is missing, the file is
+    /// damaged.
     pub(crate) durable_below: u64,
 }
 
@@ -53,33 +55,33 @@ pub(crate) struct RunInfo {
     pub(crate) extents: Vec<Extent>,
     /// The size of a unit: `PAGE_BYTES`, or `SMALL_PAGE_BYTES` in a run of small general records.
     pub(crate) page_bytes: usize,
-    /// Units that hold records; the last may be cut short in the file.
+    /// Units of data pages. The last one may be cut short in the file.
     pub(crate) units: u32,
-    /// Where the filter begins, counted from the run's first byte.
+    /// Where the filter begins, in bytes from the start of the run.
     pub(crate) data_bytes: u64,
-    /// Blocks of the filter, 0 = none.
+    /// Blocks of the filter. 0: there is none.
     pub(crate) filter_blocks: u64,
-    /// Length of the meta block, which ends the run.
+    /// Length of the meta block, with which the run ends.
     pub(crate) meta_bytes: u32,
     pub(crate) records: u64,
     /// How many of the records are deletes.
     pub(crate) deletes: u64,
-    /// Range deletes, whose text is in the meta block.
+    /// How many range deletes the meta block has.
     pub(crate) ranges: u32,
-    /// The widths that every page shares.
+    /// The widths of all pages, if they share them.
     pub(crate) fixed: Option<Fixed>,
     pub(crate) min: Vec<u8>,
     pub(crate) max: Vec<u8>,
-    /// Bytes of each value segment that its records refer to, in ascending order of segment.
+    /// For each value segment, in ascending order, how many of its bytes the records refer to.
     pub(crate) large: Vec<(u32, u64)>,
 }
 
 /// One level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LevelInfo {
-    /// What commits behind this number say is newer; see `run::label`.
+    /// Commits with a larger number are newer than this level; see `run::label`.
     pub(crate) newest: u64,
-    /// Its partitions in key order.
+    /// Its partitions, in key order.
     pub(crate) runs: Vec<RunInfo>,
 }
 
@@ -97,19 +99,19 @@ pub(crate) struct TableInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ValueInfo {
     pub(crate) id: u32,
-    /// Where its bytes are, in order; never empty.
+    /// Where its bytes are, in order. Never empty.
     pub(crate) extents: Vec<Extent>,
-    /// How many of them may be referred to by runs: all but some of the last extent.
+    /// How many of its bytes runs may refer to: all but a part of the last extent.
     pub(crate) used: u64,
 }
 
 impl ValueInfo {
-    /// Bytes of the file that the segment takes.
+    /// Bytes that the segment takes of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.extents.iter().map(|e| e.len).sum()
     }
 
-    /// Leaves it no more than its first `bytes`, a multiple of [`ALIGN_BYTES`] and not zero.
+    /// Shortens the segment to its first `bytes`, a multiple of [`ALIGN_BYTES`] and not zero.
     pub(crate) fn cut(&mut self, bytes: u64) {
         let mut rest = bytes;
         self.extents.retain_mut(|e| {
@@ -124,7 +126,7 @@ impl ValueInfo {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) next_id: u64,
-    /// Never given to two tables, so that an old log record cannot meet a new table.
+    /// The next table's id. No two tables ever get the same id, so an old log record cannot meet a new table.
     pub(crate) next_table: u32,
     pub(crate) flushed_seq: u64,
     pub(crate) logs: Vec<LogChain>,
@@ -136,7 +138,7 @@ pub(crate) struct Manifest {
 
 impl Manifest {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        // Grown step by step it would take twice the memory while it is copied.
+        // Reserved at once: a vector that grows has both its old and its new memory while it is copied.
         let tables: usize = self.tables.iter().map(|t| TABLE_BYTES + t.name.len()).sum();
         let few: usize = self.few.iter().map(|f| 4 + f.1.bytes().len()).sum();
         let mut w = Writer { bytes: Vec::with_capacity(tables + few + ALIGN_BYTES as usize) };
@@ -180,7 +182,7 @@ impl Manifest {
         w.bytes
     }
 
-    /// Reads a manifest that stands at `at` of the file.
+    /// Reads a manifest that stands at offset `at` of the file.
     pub(crate) fn decode(bytes: &[u8], at: u64) -> Result<Manifest> {
         let mut r = Reader::new(bytes, "manifest", at);
         let (next_id, next_table, flushed_seq) = (r.counted()?, r.counted_short()?, r.counted()?);
@@ -194,7 +196,7 @@ impl Manifest {
         for _ in 0..r.count(13)? {
             m.tables.push(decode_table(&mut r)?);
         }
-        // Bytes of the last segment so far: to add them up for each of its parts would take for ever.
+        // Bytes of the last segment so far. Adding them up anew for each part would take quadratic time.
         let mut bytes = 0;
         for _ in 0..r.count(28)? {
             let (id, extent, used) = (r.counted_short()?, decode_extent(&mut r)?, r.u64()?);
@@ -219,12 +221,12 @@ impl Manifest {
                 }
             }
         }
-        // (A manifest from before there were small tables ends here.)
+        // (A manifest may end here, without small tables.)
         let few = if r.remaining() > 0 { r.count(8)? } else { 0 };
         for _ in 0..few {
             m.few.push((r.counted_short()?, Few::decode(&mut r)?));
         }
-        // (One from before manifests said what of the log is durable ends here.)
+        // (A manifest may end here, without what is durable of the logs.)
         let durable = if r.remaining() > 0 { r.count(16)? } else { 0 };
         let mut logs = m.logs.iter_mut();
         for _ in 0..durable {
@@ -292,7 +294,7 @@ fn decode_table(r: &mut Reader<'_>) -> Result<TableInfo> {
     Ok(TableInfo { id, kind, name, levels })
 }
 
-/// The forms of a run: pages of any kind, of fixed-width records only, of any kind and 4 KiB.
+/// The forms of a run: pages of any shape, fixed pages only, and pages of any shape in units of 4 KiB.
 const FORM_MIXED: u8 = 0;
 const FORM_FIXED: u8 = 1;
 const FORM_SMALL: u8 = 2;
@@ -376,17 +378,17 @@ fn decode_run(r: &mut Reader<'_>) -> Result<RunInfo> {
 }
 
 impl RunInfo {
-    /// Bytes of the file that the run takes.
+    /// Bytes that the run takes of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.extents.iter().map(|e| e.len).sum()
     }
 
-    /// Where the meta block begins, counted from the run's first byte.
+    /// Where the meta block begins, in bytes from the start of the run.
     pub(crate) fn meta_at(&self) -> u64 {
         self.data_bytes + self.filter_pages() * PAGE_BYTES as u64
     }
 
-    /// Pages that the filter takes.
+    /// How many pages the filter takes.
     pub(crate) fn filter_pages(&self) -> u64 {
         self.filter_blocks.div_ceil(crate::format::page::BLOCKS_PER_PAGE)
     }
@@ -399,10 +401,11 @@ impl RunInfo {
             && self.data_bytes.is_multiple_of(ALIGN_BYTES);
         let sum: u128 = self.extents.iter().map(|e| u128::from(e.len)).sum();
         let filter = u128::from(self.filter_blocks).div_ceil(255) * PAGE_BYTES as u128;
-        // A page counts its records in 16 bits; merges reserve memory by these numbers.
+        // A page counts its records in 16 bits. The check matters, since merges reserve memory by these
+        // numbers.
         let counts =
             self.records <= u64::from(self.units) * u64::from(u16::MAX) && self.deletes <= self.records;
-        // Pages of data and of the filter are numbered apart, in 31 bits each.
+        // Data pages and filter pages are numbered separately, in 31 bits each.
         let numbers = self.units < FILTER_PAGE_BASE && self.filter_pages() < u64::from(FILTER_PAGE_BASE);
         data && counts && numbers && u128::from(self.data_bytes) + filter + u128::from(self.meta_bytes) <= sum
     }
@@ -414,10 +417,10 @@ mod tests {
     use crate::base::error::Error;
     use crate::base::limits::{COUNT_END, SHORT_COUNT_END};
 
-    /// What of its log is durable, in the encoded sample.
+    /// Bytes of the list of durable frames in the encoded sample.
     const SAMPLE_DURABLE_BYTES: usize = 4 + 8 + 8;
 
-    /// What the small tables of `sample` take: one, with one row.
+    /// Bytes of the small tables of `sample`: one table with one row.
     const SAMPLE_FEW_BYTES: usize = 4 + 4 + 4 + 9 + 3 + 5;
 
     fn sample() -> Manifest {
@@ -466,7 +469,7 @@ mod tests {
         }
     }
 
-    /// Whoever prints a name relies on its length.
+    /// Code that prints a name relies on this limit.
     #[test]
     fn a_name_over_the_limit_is_refused() {
         let mut m = sample();
@@ -481,8 +484,8 @@ mod tests {
         let m = sample();
         let bytes = m.encode();
         assert_eq!(Manifest::decode(&bytes, 0).unwrap(), m);
-        // Without what is durable of the log, and the small tables, it is a manifest from before there were
-        // any.
+        // Without the list of durable frames, or without that and the small tables, a manifest is still
+        // valid.
         let older = bytes.len() - SAMPLE_DURABLE_BYTES;
         let oldest = older - SAMPLE_FEW_BYTES;
         for n in (0..bytes.len()).filter(|n| ![oldest, older].contains(n)) {
@@ -498,7 +501,7 @@ mod tests {
         assert!(matches!(Manifest::decode(&other, 0), Err(Error::Corrupt { .. })), "of another chain");
     }
 
-    /// As the fuzzer found it: whoever counts on from such a number overflows.
+    /// Found by the fuzzer: counting on from such a number overflows.
     #[test]
     fn numbers_to_which_nobody_has_counted_are_refused() {
         let of = |change: fn(&mut Manifest, u64)| {
@@ -533,7 +536,8 @@ mod tests {
             let mut bytes = manifest.encode();
             assert_eq!(Manifest::decode(&bytes, 0).unwrap(), manifest);
             let form = form_of(&manifest.tables[0].levels[0].runs[0]);
-            // The form stands before stride, tag, both keys and what is referred to; then comes a segment.
+            // The form stands before stride, tag, both keys and the value segments of the run. A value
+            // segment follows.
             let end = bytes.len() - SAMPLE_DURABLE_BYTES - SAMPLE_FEW_BYTES;
             let at = end - (4 + 4 + 8 + 8 + 8) - (4 + 4 + 8) - (4 + 1 + 4 + 2) - (4 + 1) - 1;
             assert_eq!(bytes[at], form);
@@ -560,14 +564,14 @@ mod tests {
         assert_eq!(of(24_576), [part(3), part(1), part(2)]);
         assert_eq!(of(20_480), [part(3), part(1), Extent { len: 4096, ..part(2) }]);
         assert_eq!(of(8192), [part(3)]);
-        // The used length of the second part, of four that stand at the end.
+        // The used length of the second of four parts, which stand at the end.
         let mut bytes = bytes;
         let at = bytes.len() - SAMPLE_FEW_BYTES - 2 * 28 - 8;
         bytes[at..at + 8].copy_from_slice(&8000u64.to_le_bytes());
         assert!(Manifest::decode(&bytes, 0).is_err());
     }
 
-    /// As the fuzzer found it: merging such a run reserved a filter for all the records it claims.
+    /// Found by the fuzzer: merging such a run reserved a filter for all the records that it claims.
     #[test]
     fn a_run_with_more_records_than_its_pages_hold_is_refused() {
         let of = |change: fn(&mut RunInfo)| {
@@ -586,7 +590,7 @@ mod tests {
         assert!(of(|run| run.deletes = run.records + 1).is_err());
     }
 
-    /// By reading: the numbers of such pages overflowed.
+    /// This many pages would make their numbers overflow.
     #[test]
     fn a_run_with_more_pages_than_there_are_numbers_is_refused() {
         let of = |filter_pages: u64| {

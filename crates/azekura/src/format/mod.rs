@@ -1,4 +1,4 @@
-//! The bytes of the file: pure functions between bytes and structures. `FORMAT.md` is their prose.
+//! The bytes of the file: pure functions between bytes and structures. `FORMAT.md` describes them in prose.
 
 pub(crate) mod block;
 pub(crate) mod few;

@@ -1,13 +1,13 @@
-//! A column of 64-bit numbers as a straight line and bit-packed residuals.
+//! A column of 64-bit numbers, as a straight line and bit-packed residuals.
 //!
-//! Number `i` is `base + i * slope + r[i]` (wrapping), with every `r[i] < 2^width`. It is
-//! frame-of-reference packing with a slope: evenly spaced numbers cost no bits at all, and sorted
-//! random ones save about five bits each against a common minimum, while the slope doubles as the
-//! guess from which a search begins.
+//! Number `i` is `base + i * slope + r[i]` (wrapping), with every `r[i] < 2^width`. This is
+//! frame-of-reference packing with a slope. Evenly spaced numbers cost no bits. Sorted random numbers need
+//! about five bits less each than with a common minimum. The slope is also the guess from which a search
+//! begins.
 
 use std::ops::Range;
 
-/// The three numbers that describe a packed column; they stand in a page's header.
+/// The three numbers that describe a packed column. They stand in a page's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Packed {
     pub(crate) base: u64,
@@ -15,17 +15,17 @@ pub(crate) struct Packed {
     pub(crate) width: u32,
 }
 
-/// Spans from this on are packed without a slope, so that residuals fit an i64.
+/// Columns with a span of this or more are packed without a slope, so that residuals fit an i64.
 const SPAN_MAX: u64 = 1 << 62;
 
 impl Packed {
-    /// The tightest description of a column of numbers in ascending order.
+    /// The tightest description of a column in ascending order.
     pub(crate) fn fit_ascending(v: &[u64]) -> Packed {
         let (Some(&first), Some(&last)) = (v.first(), v.last()) else {
             return Packed { base: 0, slope: 0, width: 0 };
         };
         if last < first {
-            // Only records of a forged page can be out of order; they stay as they are.
+            // Only a forged page has records out of order. They keep their order.
             return Packed::fit_any(v);
         }
         let span = last - first;
@@ -41,12 +41,12 @@ impl Packed {
             high = high.max(r);
             line = line.wrapping_add(slope);
         }
-        // Exact: `low` <= 0 <= `high`, and in a forged page they may be 2^63 apart or more.
+        // Exact: `low` <= 0 <= `high`. In a forged page they may be 2^63 or more apart.
         let width = 64 - (high.wrapping_sub(low) as u64).leading_zeros();
         Packed { base: first.wrapping_add(low as u64), slope, width }
     }
 
-    /// The description of a column in any order: a common minimum, no slope.
+    /// The description of a column in any order: a common minimum and no slope.
     pub(crate) fn fit_any(v: &[u64]) -> Packed {
         let low = v.iter().copied().min().unwrap_or(0);
         let high = v.iter().copied().max().unwrap_or(0);
@@ -59,8 +59,8 @@ impl Packed {
         (n * self.width as usize).div_ceil(8)
     }
 
-    /// Writes the residuals. REQUIRES: `out` is zeroed, holds `bytes(v.len())`, and the
-    /// description was fitted to `v`.
+    /// Writes the residuals. REQUIRES: `out` is zeroed and holds `bytes(v.len())`; the description was fitted
+    /// to `v`.
     pub(crate) fn write(&self, v: &[u64], out: &mut [u8]) {
         let width = self.width;
         if width == 0 {
@@ -83,8 +83,8 @@ impl Packed {
         out[at..at + left].copy_from_slice(&(acc as u64).to_le_bytes()[..left]);
     }
 
-    /// Number `i`. REQUIRES: `bits` goes on for 16 bytes after the start of its residual, whatever
-    /// these bytes are; every caller hands the rest of a page, whose last 16 bytes are never used.
+    /// Number `i`. REQUIRES: `bits` has at least 16 bytes, of any content, from the start of the residual on.
+    /// Every caller passes the rest of a page, whose last 16 bytes are never used.
     #[inline(always)]
     pub(crate) fn get(&self, bits: &[u8], i: usize) -> u64 {
         let bit = i * self.width as usize;
@@ -114,7 +114,7 @@ impl Packed {
         }
     }
 
-    /// Some numbers of a column whose width is at most 57 bits. REQUIRES: as `get`.
+    /// The numbers of `some`, of a column whose width is at most 57 bits. REQUIRES: as `get`.
     #[inline(always)]
     pub(crate) fn narrow(&self, bits: &[u8], some: Range<usize>) -> impl ExactSizeIterator<Item = u64> {
         let (mask, width, slope) = (self.mask(), self.width as usize, self.slope);
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// As the fuzzer found them: in a page whose checksum was forged, heads are in no order.
+    /// Found by the fuzzer: in a page with a forged checksum, heads may be in any order.
     #[test]
     fn forged_columns_out_of_order_come_back() {
         for middle in [u64::MAX, u64::MAX >> 1, (u64::MAX >> 1) + 100, 0, 1 << 40] {

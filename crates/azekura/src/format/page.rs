@@ -19,11 +19,11 @@
 //! ```
 //!
 //! A packed column is a line and residuals (see `packed`). In a general page the head of a key is the eight
-//! bytes after the common prefix, zero-padded; the heap holds, record after record, what follows of the key
-//! and then the value, and `ends` says where each record's part stops. Widths of zero make lengths that do
-//! not vary free. The last 16 bytes of a page are never used, so that a residual may be read as 16 bytes
-//! wherever it stands. Number, table and run are for whoever has nothing but the page (`salvage`): readers
-//! know them from the manifest, and the checksum holds only where they are right.
+//! bytes after the common prefix, padded with zeros. The heap holds, record after record, the rest of the key
+//! and then the value; `ends` says where each record's part ends. A width of zero makes lengths that do not
+//! vary free. The last 16 bytes of a page are never used, so that any residual can be read as 16 bytes.
+//! Number, table and run are there for `salvage`, which may have nothing but the page. Other readers know
+//! them from the manifest, and the checksum holds only if they are right.
 
 mod builder;
 
@@ -46,15 +46,15 @@ pub(crate) use builder::{GeneralBuilder, build_fixed};
 
 /// Where the columns begin.
 pub(crate) const HEADER_BYTES: usize = 64;
-/// Never used, so that wide reads stay inside.
+/// Bytes at the end of a page that are never used, so that wide reads stay inside.
 pub(crate) const TAIL_BYTES: usize = 16;
-/// A page of keys that cost nothing stops here.
+/// The most records of a page, even if they cost no bytes.
 const RECORDS_MAX: usize = 32_768;
-/// `tag` of a page whose records differ.
+/// `tag` of a page whose records have different tags.
 pub(super) const TAGS_DIFFER: u8 = 255;
-/// No page is larger: it holds the longest sort key, the longest inline value and the header.
+/// No page is larger. It has room for the longest sort key, the longest inline value and the header.
 const LARGEST_BYTES: usize = 6 * PAGE_BYTES;
-/// Values from here on are never stored inline, whatever the options say.
+/// Values of this length and longer are never stored inline, whatever the options say.
 pub(crate) const INLINE_VALUE_BYTES_MAX: usize = 8_192;
 
 const _: () =
@@ -63,20 +63,20 @@ const _: () = assert!(LARGEST_BYTES / SMALL_PAGE_BYTES <= u8::MAX as usize && LA
 const _: () =
     assert!(LARGEST_BYTES.is_multiple_of(PAGE_BYTES) && PAGE_BYTES.is_multiple_of(SMALL_PAGE_BYTES));
 
-/// What a page of one unit can hold.
+/// What a page of one unit has room for.
 #[inline(always)]
 const fn room_bytes(unit_bytes: usize) -> usize {
     unit_bytes - HEADER_BYTES - TAIL_BYTES
 }
 
-/// How many records of `stride`-byte values are surely enough to fill a page.
+/// A number of records, with values of `stride` bytes, that surely fills a page.
 pub(crate) fn records_to_fill(stride: usize, unit_bytes: usize) -> usize {
     (room_bytes(unit_bytes) / stride.max(1) + 1).min(RECORDS_MAX)
 }
 
-/// Numbers of filter pages, for their checksums, begin here; data units are below.
+/// Filter pages are numbered from here on, for their checksums. Numbers of data units are below.
 pub(crate) const FILTER_PAGE_BASE: u32 = 1 << 31;
-/// Blocks in a page.
+/// Blocks in a filter page.
 pub(crate) const BLOCKS_PER_PAGE: u64 = 255;
 
 /// Where a page of records belongs.
@@ -85,11 +85,11 @@ pub(crate) struct PageIdentity {
     pub(crate) table: u32,
     pub(crate) kind: TableKind,
     pub(crate) run: u64,
-    /// The first of its units in the run.
+    /// The number of the page's first unit in the run.
     pub(crate) number: u32,
 }
 
-/// In the field of the table: it is a hash table.
+/// A bit of the table field: the table is a hash table.
 const IS_HASH: u32 = 1 << 31;
 
 /// The number by which a page or a meta block names its table.
@@ -98,7 +98,7 @@ pub(crate) fn table_of(table: u32, kind: TableKind) -> u32 {
     table | if kind == TableKind::Hash { IS_HASH } else { 0 }
 }
 
-/// And back.
+/// The inverse of `table_of`.
 pub(crate) fn split_table(table: u32) -> (u32, TableKind) {
     (table & !IS_HASH, if table & IS_HASH == 0 { TableKind::Ordered } else { TableKind::Hash })
 }
@@ -110,14 +110,14 @@ impl PageIdentity {
         page[56..64].copy_from_slice(&self.run.to_le_bytes());
     }
 
-    /// What the header of a page says. REQUIRES: `page` has at least a header.
+    /// The identity in the header of a page. REQUIRES: `page` has at least a header.
     pub(crate) fn read(page: &[u8]) -> PageIdentity {
         let (table, kind) = split_table(u32_at(page, 52));
         PageIdentity { table, kind, run: u64_at(page, 56), number: u32_at(page, 32) }
     }
 }
 
-/// Completes a page of records: writes where it belongs and its checksum. `page` is all units of it.
+/// Completes a page of records: writes its identity and its checksum. `page` is all units of it.
 pub(crate) fn seal_records(page: &mut [u8], run_seed: u32, place: PageIdentity) {
     place.write(page);
     seal(page, run_seed, place.number);
@@ -129,7 +129,7 @@ pub(crate) fn seal(page: &mut [u8], run_seed: u32, number: u32) {
     page[..4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Whether the checksum holds: `Err((expected, found))` if not.
+/// Checks the checksum. `Err((expected, found))` if it does not hold.
 pub(crate) fn verify(page: &[u8], run_seed: u32, number: u32) -> std::result::Result<(), (u32, u32)> {
     if fault!("skip_page_checksum") {
         return Ok(());
@@ -139,24 +139,24 @@ pub(crate) fn verify(page: &[u8], run_seed: u32, number: u32) -> std::result::Re
     if crate::base::checksum::is_ignored() || expected == found { Ok(()) } else { Err((expected, found)) }
 }
 
-/// Units of the largest page.
+/// How many units the largest page has.
 pub(crate) const fn units_max(unit_bytes: usize) -> usize {
     LARGEST_BYTES / unit_bytes
 }
 
-/// How many units the page that starts with these bytes claims to have, if that is possible.
+/// How many units a page has, by its header. None if that number is impossible.
 pub(crate) fn units_of(header: &[u8], unit_bytes: usize) -> Option<usize> {
     let units = usize::from(header[51]);
     (1..=units_max(unit_bytes)).contains(&units).then_some(units)
 }
 
-/// How many bytes of the page that starts with these are used, as it claims: those behind them are zero.
+/// How many bytes of a page are used, by its header. The bytes behind them are zero.
 pub(crate) fn used_of(header: &[u8]) -> usize {
     usize_of(u32_at(header, 48) & 0xff_ffff)
 }
 
-/// A page whose header has been checked against its size, so that every column lies inside.
-/// Its records may still be nonsense if the checksum was forged: lookups stay in bounds and fail.
+/// A page whose header was checked against its size, so that every column lies inside. If the checksum was
+/// forged, its records may be nonsense: lookups stay in bounds and fail.
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'a> {
     bytes: &'a [u8],
@@ -164,7 +164,7 @@ pub(crate) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// The page of these bytes, of which `guide` was read.
+    /// The page in `bytes`. REQUIRES: `guide` was read from these bytes.
     #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8], guide: &'a Guide) -> Page<'a> {
         Page { bytes, guide }
@@ -175,7 +175,7 @@ impl<'a> Page<'a> {
         self.guide.len()
     }
 
-    /// The bytes with which all keys of a general page begin; of a fixed page none.
+    /// The bytes with which all keys of a general page begin. Empty for a fixed page.
     #[inline(always)]
     pub(crate) fn prefix(&self) -> &'a [u8] {
         &self.bytes[HEADER_BYTES..self.guide.heads_at()]
@@ -186,7 +186,7 @@ impl<'a> Page<'a> {
         self.guide.heads().get(&self.bytes[self.guide.heads_at()..], i)
     }
 
-    /// Where a key likely stands, to search from. REQUIRES: the guide has marks.
+    /// The likely place of a key, to search from. REQUIRES: the guide has marks.
     #[inline(always)]
     pub(crate) fn guess(&self, key: SortKey<'_>) -> usize {
         let skip = self.guide.heads_at() - HEADER_BYTES;
@@ -198,13 +198,13 @@ impl<'a> Page<'a> {
         self.guide.place_of(head)
     }
 
-    /// Gives `send` a byte of each line that a search from a guess will likely read.
+    /// Calls `send` with a byte of each line that a search from `guess` will likely read.
     #[inline(always)]
     pub(crate) fn lines_around(&self, guess: usize, send: impl FnMut(usize)) {
         self.guide.lines_around(guess, send);
     }
 
-    /// The first record at or above `key`, and whether it is equal. REQUIRES: `guess < len()`.
+    /// The first record at or above `key`, and whether it is equal to it. REQUIRES: `guess < len()`.
     #[inline(always)]
     pub(crate) fn lower_bound(&self, key: SortKey<'_>, guess: usize) -> (usize, bool) {
         if self.guide.is_general() {
@@ -240,7 +240,7 @@ impl<'a> Page<'a> {
         let even = self.guide.is_even();
         let mut i = if even { self.lower_bound_head(wanted, guess) } else { self.bisect_heads(wanted) };
         if i < self.len() && self.head(i) == wanted {
-            // The rest of the key and the value, which are likely wanted: guesses do not reach so far.
+            // The rest of the key and the value are likely wanted next. `lines_around` does not cover them.
             prefetch_lines(self.part(i).1);
         }
         let mut end = i;
@@ -260,15 +260,14 @@ impl<'a> Page<'a> {
         (i, false)
     }
 
-    /// As `lower_bound_head`, by halving: where keys are not evenly spread, as text is not, no guess
-    /// beats it.
+    /// As `lower_bound_head`, by halving. Where keys are not evenly spread, as in text, no guess is better.
     fn bisect_heads(&self, head: u64) -> usize {
         let heads = self.guide.heads();
         let bits = &self.bytes[self.guide.heads_at()..];
         bisect(0, self.len(), head, |i| heads.get(bits, i))
     }
 
-    /// Record `i` against a key that shares the page's prefix.
+    /// Compares record `i` with a key that shares the page's prefix.
     fn compare_rest(&self, i: usize, head: u64, key: &[u8], prefix_len: usize) -> Ordering {
         let by_head = self.head(i).cmp(&head);
         if by_head != Ordering::Equal {
@@ -282,7 +281,7 @@ impl<'a> Page<'a> {
         part[..(key_len - skip).min(part.len())].cmp(&key[skip..])
     }
 
-    /// The length of key `i`, and the record's part of the heap, kept in bounds.
+    /// The length of key `i`, and the record's part of the heap. The part is kept in bounds.
     #[inline(always)]
     fn part(&self, i: usize) -> (usize, &'a [u8]) {
         let heap = &self.bytes[self.guide.heap_at()..self.bytes.len() - TAIL_BYTES];
@@ -316,7 +315,7 @@ impl<'a> Page<'a> {
                 == Ordering::Equal
     }
 
-    /// Appends some records to `out`, which has none.
+    /// Appends the records of `some` to `out`, which must be empty.
     pub(crate) fn unpack_some(
         &self,
         some: Range<usize>,
@@ -368,7 +367,7 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// The columns of the keys' lengths and of the ends, each with its bits.
+    /// The columns of key lengths and of ends, each with its bits.
     #[inline(always)]
     fn columns(&self) -> (Packed, &'a [u8], Packed, &'a [u8]) {
         let (guide, n) = (self.guide, self.len());
@@ -402,7 +401,7 @@ impl<'a> Page<'a> {
         (self.tag_general(i), &part[skip..])
     }
 
-    /// Appends all records to `out`, which becomes fixed if the page is and `out` is empty.
+    /// Replaces the records of `out` by those of the page. `out` becomes fixed if the page is.
     pub(crate) fn decode(&self, out: &mut Block) -> std::result::Result<(), &'static str> {
         let (guide, n) = (self.guide, self.len());
         out.reset(guide.fixed());
@@ -430,12 +429,12 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Turns a complaint about a page into an error that says where.
+/// The error for a bad page: says where it is.
 pub(crate) fn corrupt_page(offset: u64, run: u64, page: u32, detail: impl std::fmt::Display) -> Error {
     Error::corrupt("page", offset, format!("run {run}, page {page}: {detail}"))
 }
 
-/// As `verify`, with the error made.
+/// As `verify`, but returns an `Error`.
 pub(crate) fn check(bytes: &[u8], seed: u32, run: u64, page: u32, offset: u64) -> Result<()> {
     verify(bytes, seed, page).map_err(|(expected, found)| {
         corrupt_page(offset, run, page, format_args!("checksum {found:08x}, expected {expected:08x}"))
@@ -446,8 +445,8 @@ pub(crate) fn check(bytes: &[u8], seed: u32, run: u64, page: u32, offset: u64) -
 mod tests {
     use super::*;
 
-    /// A forged page may give a merge keys of which one in the middle is shorter than what the first and the
-    /// last share.
+    /// A forged page may give a merge a key in the middle that is shorter than the prefix that the first and
+    /// the last key share.
     #[test]
     fn keys_out_of_order_stay_as_they_are() {
         let mut block = Block::default();

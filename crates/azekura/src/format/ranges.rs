@@ -1,8 +1,8 @@
 //! Range deletes: a sorted list of disjoint key ranges that hide everything older.
 //!
-//! A chunk or run holds, beside its records, the ranges deleted in the same span of commits. A
-//! record of the same chunk is never hidden by them (a transaction settles that itself), every
-//! record of an older one is.
+//! A chunk or run holds, beside its records, the ranges that were deleted in the same span of commits. The
+//! ranges hide every record of an older chunk or run. They hide no record of their own: the transaction has
+//! settled that.
 
 use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
@@ -16,7 +16,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// From one bound to another.
+    /// The range between two bounds.
     pub(crate) fn between(start: Bound<&[u8]>, end: Bound<&[u8]>) -> Range {
         let after = |k: &[u8]| [k, &[0]].concat();
         let start = match start {
@@ -36,7 +36,7 @@ impl Range {
         key >= self.start.as_slice() && self.end.as_ref().is_none_or(|e| key < e.as_slice())
     }
 
-    /// Whether any key can lie in it.
+    /// Whether no key can lie in the range.
     pub(crate) fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|e| *e <= self.start)
     }
@@ -62,7 +62,7 @@ impl Ranges {
         self.list.len()
     }
 
-    /// What they take in a file, near enough.
+    /// About how many bytes the ranges take in a file.
     pub(crate) fn bytes(&self) -> u64 {
         self.iter().map(|r| (r.start.len() + r.end.as_ref().map_or(0, Vec::len) + 16) as u64).sum()
     }
@@ -71,7 +71,7 @@ impl Ranges {
         self.list.iter()
     }
 
-    /// Whether a key is deleted by one of the ranges.
+    /// Whether one of the ranges deletes a key.
     #[inline]
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
         self.covering(key).is_some()
@@ -87,7 +87,7 @@ impl Ranges {
         self.list.get(i.wrapping_sub(1)).filter(|r| r.covers(key))
     }
 
-    /// Adds a range, joining it with those that it touches.
+    /// Adds a range and joins it with those that it touches.
     pub(crate) fn add(&mut self, mut range: Range) {
         if range.is_empty() {
             return;

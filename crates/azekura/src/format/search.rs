@@ -1,30 +1,30 @@
-//! Finding a number in a sorted column by interpolation, with a bounded fall-back.
+//! Finds a number in a sorted column by interpolation, with a bounded fall-back.
 //!
-//! A guess and an interpolation from its error (as in the secant method) land a few places from the goal when
-//! keys are evenly spread, as hashes are; a doubling step then brackets it. However the keys lie, at most
-//! `2 * log2(n)` further probes are made.
+//! Where keys are evenly spread, as hashes are, a guess and one interpolation from its error (as in the
+//! secant method) land a few places from the goal. Steps from there then bracket it. However the keys lie, at
+//! most `8 + 2 * log2(n)` further probes are made.
 
 /// The density of a column: places per unit of value, as a fraction of 2^64.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Density(u64);
 
 impl Density {
-    /// Of `n` numbers from `first` to `last`.
+    /// The density of `n` numbers from `first` to `last`.
     pub(crate) fn of(n: usize, first: u64, last: u64) -> Density {
         let span = last.saturating_sub(first).max(1);
         let whole = ((n.saturating_sub(1)) as u128) << 64;
         Density(u64::try_from(whole / u128::from(span)).unwrap_or(u64::MAX))
     }
 
-    /// How many places a distance is worth.
+    /// The number of places that corresponds to a distance.
     #[inline(always)]
     pub(crate) fn places(self, distance: u64) -> usize {
         ((u128::from(distance) * u128::from(self.0)) >> 64) as usize
     }
 }
 
-/// The first `i < n` with `at(i) >= wanted`, or `n`, searched from a guess; `places` says how many
-/// places a distance is worth. REQUIRES: `at` ascends, and `guess < n`.
+/// The first `i < n` with `at(i) >= wanted`, or `n`, searched from a guess. `places` converts a distance to
+/// places. REQUIRES: `at` ascends, and `guess < n`.
 #[inline(always)]
 pub(crate) fn lower_bound_from(
     n: usize,
@@ -42,7 +42,7 @@ pub(crate) fn lower_bound_from(
     if at(i) < wanted { search_up(n, i, wanted, at) } else { search_down(i, wanted, at) }
 }
 
-/// So many places are tried one after the other before the steps are doubled.
+/// So many places are tried one by one before the steps double.
 const LINEAR: usize = 8;
 
 /// REQUIRES: `at(i) < wanted`.
@@ -83,7 +83,7 @@ fn search_down(i: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
     bisect((high + 1).saturating_sub(step), high, wanted, at)
 }
 
-/// The first place in `low..high` that is not below `wanted`, or `high`.
+/// The first place in `low..high` whose number is not below `wanted`, or `high`.
 #[inline(always)]
 pub(crate) fn bisect(mut low: usize, mut high: usize, wanted: u64, at: impl Fn(usize) -> u64) -> usize {
     while low < high {

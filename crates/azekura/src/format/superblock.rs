@@ -14,8 +14,8 @@
 //! 64  4032   the manifest, if it fits
 //! ```
 //!
-//! A checkpoint writes copy A, syncs, then writes copy B, which the next checkpoint's first sync
-//! makes durable. So a torn write leaves the other copy, and a damaged copy has a twin.
+//! A checkpoint writes copy A, syncs, then writes copy B, which the next checkpoint's first sync makes
+//! durable. So after a torn write the other copy is whole, and a damaged copy has a twin.
 
 use crate::base::checksum::crc;
 use crate::base::codec::{u32_at, u32_of, u64_at, usize_of};
@@ -30,7 +30,7 @@ pub(crate) const MAGIC: &[u8; 8] = b"AZEKURA\0";
 pub(crate) const BYTES: usize = ALIGN_BYTES as usize;
 /// Where an inline manifest begins.
 const INLINE_AT: usize = 64;
-/// A manifest up to this size stands in the superblock.
+/// A manifest up to this size is stored in the superblock.
 pub(crate) const INLINE_BYTES_MAX: usize = BYTES - INLINE_AT;
 
 /// Where the manifest is.
@@ -53,13 +53,13 @@ pub(crate) struct Superblock {
     pub(crate) manifest: ManifestAt,
 }
 
-/// What the bytes of one copy turned out to be.
+/// What one copy turned out to be.
 #[derive(Debug)]
 pub(crate) enum Parsed {
     Valid(Superblock),
-    /// Not ours at all.
+    /// The bytes are not of Azekura.
     Foreign,
-    /// Ours, but torn or damaged.
+    /// Azekura's, but torn or damaged.
     Damaged,
 }
 
@@ -88,7 +88,7 @@ impl Superblock {
         b
     }
 
-    /// Reads one copy. REQUIRES: `b` has `BYTES`. A valid one of a newer version is an error.
+    /// Reads one copy. A valid copy of a newer version is an error. REQUIRES: `b` has `BYTES`.
     pub(crate) fn parse(b: &[u8]) -> Result<Parsed> {
         if &b[..8] != MAGIC {
             return Ok(Parsed::Foreign);
@@ -127,7 +127,7 @@ impl Superblock {
 mod tests {
     use super::*;
 
-    /// As the fuzzer found it: the next checkpoint's number overflowed.
+    /// Found by the fuzzer: the next checkpoint's number overflowed.
     #[test]
     fn a_number_to_which_nobody_has_counted_is_damage() {
         let of = |number| Superblock {

@@ -1,19 +1,19 @@
-//! Some records of a page or block, one after the other, with their keys unpacked: what a cursor walks over.
+//! Some consecutive records of a page or block, with their keys unpacked: what a cursor walks over.
 //!
-//! Keys are made, for they are packed; values are named by where they stand.
+//! Keys are copied, since pages hold them packed. Values stay where they are.
 
 use super::block::Tag;
 use crate::base::codec::{u32_of, usize_of};
 use std::ops::Range;
 
-/// See the module.
+/// Records of one page or block, unpacked.
 #[derive(Default)]
 pub(crate) struct Unpacked {
     pub(super) keys: Vec<u8>,
     pub(super) records: Vec<Record>,
 }
 
-/// Where a record's key stands among the keys, and its value in its page or block.
+/// Where a record's key is in `keys`, and where its value is in its page or block.
 #[derive(Clone, Copy)]
 pub(crate) struct Record {
     value_at: usize,
@@ -35,7 +35,7 @@ impl Record {
         }
     }
 
-    /// Its value, of the bytes of its page or block.
+    /// The record's value. `bytes` are those of its page or block.
     #[inline(always)]
     pub(crate) fn value(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.value_at..][..usize_of(self.value_len)]
@@ -77,8 +77,8 @@ impl Unpacked {
         self.records.push(Record::new(start..self.keys.len(), value, tag));
     }
 
-    /// Appends records whose keys are numbers, and whose values, of `stride` bytes each, stand one after the
-    /// other from `value_at` on. REQUIRES: there are no others.
+    /// Appends records whose keys are numbers. Their values have `stride` bytes each and stand one after the
+    /// other from `value_at` on. REQUIRES: `self` is empty.
     #[inline(always)]
     pub(super) fn push_numbers(
         &mut self,

@@ -1,10 +1,9 @@
 //! Reading the log after a crash: the unbroken continuation of what the manifest knows.
 //!
-//! Frames must carry the file's id, the chain and consecutive numbers, and their checksums must
-//! hold; the first that does not ends the chain, for frames become durable in order. (Unless a later
-//! one knows that it was durable: then it is damaged, which is an error.) Segments are
-//! found by following jumps. What is read is bounded by the file: lengths are checked before
-//! anything is allocated.
+//! A frame must carry the file's id, the chain and the next number, and its checksum must hold. The first one
+//! that does not ends the chain, since frames become durable in order. (If a later frame knows that it was
+//! durable, it is damaged, which is an error.) Jumps lead from segment to segment. Reads are bounded by the
+//! file: lengths are checked before anything is allocated.
 
 use crate::base::codec::{u64_at, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
@@ -16,26 +15,26 @@ use crate::space::Extent;
 use crate::storage::File;
 use crate::storage::read_error;
 
-/// What a chain held.
+/// The result of reading one chain.
 pub(crate) struct Recovered {
     /// The segments of the chain.
     pub(crate) segments: Vec<Extent>,
-    /// The number after its last frame.
+    /// The number after the chain's last frame.
     pub(crate) end_frame: u64,
-    /// Frames below this number are durable: a later one, or the manifest, says so. The others were read
-    /// from a system that may have them in its cache only.
+    /// Frames below this number are durable: a later frame, or the manifest, says so. The others may be only
+    /// in the system's cache.
     pub(crate) safe_below: u64,
-    /// Bytes of its frames.
+    /// Bytes of the chain's frames.
     pub(crate) bytes: u64,
-    /// Where that would begin in the last segment.
+    /// Where the next frame would begin in the last segment.
     end_at: u64,
 }
 
 impl Recovered {
-    /// Writes what was read once more, to be synced by the caller: for want of room for a copy elsewhere.
-    /// After a sync that failed the system shows bytes that it believes are written and that are not, and
-    /// a sync would change nothing about that. Every block gets the bytes that it has, so a write that is
-    /// torn between sectors does no harm; one that leaves garbage in a sector would.
+    /// Writes the same bytes again in place. The caller syncs them. This is for a disk without room for a
+    /// copy elsewhere: after a failed sync the system may show bytes that it believes are written and that
+    /// are not, and another sync would not write them. Every block gets the bytes that it has. So a write
+    /// that is torn between sectors does no harm; one that leaves garbage in a sector would.
     pub(crate) fn rewrite(&self, file: &dyn File) -> Result<()> {
         let file_len = file.len().map_err(|e| Error::io("reading the database file", e))?;
         for (i, segment) in self.segments.iter().enumerate() {
@@ -51,7 +50,7 @@ impl Recovered {
     }
 }
 
-/// Where a chain is being read.
+/// The state of reading one chain.
 struct Walk<'a> {
     file: &'a dyn File,
     file_len: u64,
@@ -63,16 +62,16 @@ struct Walk<'a> {
     at: u64,
     number: u64,
     end: u64,
-    /// The largest `durable_below` so far, of the manifest or a frame.
+    /// The largest `durable_below` so far, of the manifest or of a frame.
     durable_below: u64,
     /// Bytes of the frames so far.
     bytes: u64,
-    /// The file ended where the next frame would be, or within it.
+    /// Whether the file ended at the next frame, or within it.
     past_end: bool,
 }
 
-/// Reads a chain, handing each commit's sequence number and parts to `apply` in order, with the number of
-/// the frame in which it ends.
+/// Reads a chain. Calls `apply` for each commit in order, with the number of the frame in which it ends, its
+/// sequence number and its parts.
 pub(crate) fn replay(
     file: &dyn File,
     file_id: u64,
@@ -119,7 +118,7 @@ pub(crate) fn replay(
         return Err(Error::corrupt("log", at, detail));
     }
     if walk.end == u64::MAX {
-        // A segment of which a frame is durable is in the file, as is the one that the manifest names.
+        // The manifest's segment is in the file, and so is one with a durable frame.
         let is_whole = segments.len() == 1 || walk.durable_below > segment_begins;
         if walk.past_end && is_whole {
             let at = walk.segment.offset + walk.at;
@@ -137,8 +136,8 @@ pub(crate) fn replay(
 }
 
 impl Walk<'_> {
-    /// The next frame and its bytes, or none where the chain ends. A jump stands twice: if the
-    /// first is damaged, the second is taken.
+    /// The next frame and its bytes. None where the chain ends. A jump stands twice: if the first copy is
+    /// damaged, the second one counts.
     fn next_frame(&mut self) -> Result<Option<(Frame, Vec<u8>)>> {
         let (at, number, bytes) = (self.at, self.number, self.bytes);
         if let Some(found) = self.frame_here()? {
@@ -165,8 +164,8 @@ impl Walk<'_> {
         }
     }
 
-    /// After the first copy of a jump: the second may have been written later, and know of frames in the next
-    /// segment that were durable then.
+    /// Reads the second copy of a jump. It may have been written again later, and then it knows of frames in
+    /// the next segment that were durable.
     fn hear_twin(&mut self, jump: &Frame) -> Result<()> {
         let offset = self.segment.offset + self.at;
         if !jump.jump || self.at + ALIGN_BYTES > self.segment.len || offset + ALIGN_BYTES > self.file_len {
@@ -183,7 +182,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The next whole frame of the segment, whatever is missing before it: a fault.
+    /// The next whole frame of the segment, whatever is missing before it. This is a fault.
     fn behind_gap(&mut self) -> Result<Option<(Frame, Vec<u8>)>> {
         let (at, number) = (self.at, self.number);
         while self.at + ALIGN_BYTES < self.segment.len {
@@ -234,8 +233,8 @@ impl Walk<'_> {
         }
         self.durable_below = self.durable_below.max(frame.durable_below);
         if frame.len == 0 && !frame.jump && frame.number.checked_add(1) != Some(self.end) {
-            // It only vouches: the next frame takes its place. So the chain ends here, or what stands behind
-            // it shows that the write which took its place was lost.
+            // A frame without payload only vouches, and the next frame takes its place. So the chain ends
+            // here. If frames stand behind this place, the write of the frame that took it was lost.
             return Ok(None);
         }
         self.number += 1;
@@ -245,8 +244,9 @@ impl Walk<'_> {
         Ok(Some((frame, bytes)))
     }
 
-    /// Where the chain seems to end: a later frame of the segment, or the jump to it, may know that the one
-    /// missing was durable once. Then it is damaged, and the commits in it must not be forgotten in silence.
+    /// Checks a place where the chain seems to end. A later frame of the segment, or the jump to it, may know
+    /// that the missing frame was durable. Then that frame is damaged, which is an error: its commits must
+    /// not be lost in silence.
     fn check_end(&self) -> Result<()> {
         let (at, number) = (self.at, self.number);
         let damaged = || {
@@ -268,7 +268,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Whether a whole frame stands at `at` that knows frame `number` to be durable.
+    /// Whether there is a whole frame at `at` that knows frame `number` to be durable.
     fn knows_of(&self, at: u64, number: u64) -> Result<bool> {
         let offset = self.segment.offset + at;
         let mut bytes = vec![0; usize_of64(ALIGN_BYTES)];
@@ -309,12 +309,12 @@ impl Walk<'_> {
 #[derive(Default)]
 pub(crate) struct Stream {
     bytes: Vec<u8>,
-    /// A record's beginning has been seen, so that what follows can be made sense of.
+    /// Whether the beginning of a record was seen. Bytes before that cannot be read.
     inside: bool,
 }
 
 impl Stream {
-    /// Takes the next frame's payload, and hands on the commits that end in it.
+    /// Takes the next frame's payload, and calls `apply` for the commits that end in it.
     pub(crate) fn add(
         &mut self,
         frame: &Frame,
@@ -324,7 +324,7 @@ impl Stream {
     ) -> Result<()> {
         let mut payload = payload;
         if !self.inside {
-            // The first frames may end a record that began in a segment which is gone by now.
+            // The first frames may end a record that began in a segment that was given back.
             if frame.first_record == NO_RECORD || usize_of(frame.first_record) > payload.len() {
                 return Ok(());
             }

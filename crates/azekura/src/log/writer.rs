@@ -1,4 +1,4 @@
-//! The writing side of the log: the queue, the segments, and what makes them durable.
+//! The writing side of the log: the queue, the segments, and what makes frames durable.
 
 mod chain;
 mod frames;
@@ -19,92 +19,93 @@ use frames::{FrameWriter, Jump};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The first segment of a chain; a database of a few records stays small.
+/// The length of a chain's first segment: a database of a few records stays small.
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
-/// One in which the log goes on so that the file is short.
+/// The length of a segment that keeps the file short.
 const SHORT_SEGMENT_BYTES: u64 = 32 << 10;
-/// Later ones grow to this.
+/// The length to which later segments grow.
 const SEGMENT_BYTES_MAX: u64 = 4 << 20;
-/// A segment takes this part of what room there is at most, and all of them together this.
+/// A new segment takes at most this part of the room that is left.
 const SEGMENT_ROOM_PART: u64 = 16;
-/// Nor longer than this part of a memtable.
+/// A segment takes at most this part of a memtable.
 const MEMTABLE_PART: u64 = 8;
+/// The segments together take at most this part of the room that is left.
 const LOG_ROOM_PART: u64 = 3;
-/// Less is not worth a flush.
+/// A log that is shorter than this is not worth a flush.
 const LOG_BYTES_LONG: u64 = 1 << 20;
-/// Room for a jump, which stands twice.
+/// Bytes of a jump, which stands twice.
 const JUMP_BYTES: u64 = 2 * ALIGN_BYTES;
-/// The most that one frame carries.
+/// The most bytes that one frame carries.
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
-/// Small commits are gathered in pieces of about this size, the unit in which they are dropped.
+/// Small commits are gathered in pieces of about this size. A piece is dropped as a whole.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// From so much at a time on, the log is a bulk.
+/// A write of this much or more is a bulk.
 const BULK_BYTES: u64 = 1 << 20;
 
 const NEW_SEGMENT: &str = "allocating a log segment";
 
-/// How a new segment is made ready.
+/// How to prepare a new segment.
 #[derive(Clone, Copy)]
 enum Blank {
-    /// Filled with zeroes: a durable write to blocks that were written before costs half of one that
-    /// must also record that they are written now (95 against 170 µs here).
+    /// Filled with zeros. A durable write to blocks that were written before takes about half the time, since
+    /// the file system need not record that they are written.
     Written,
-    /// Reserved only: a bulk is written in few large writes, and zeroes would double its bytes. (Where the
-    /// file system cannot reserve, as `Written`.)
+    /// Only reserved. A bulk is a few large writes, and zeros would double its bytes. (Where the file system
+    /// cannot reserve, as `Written`.)
     Reserved,
 }
 
-/// A commit (or several small ones) not yet written.
+/// A commit, or several small ones, that is not written yet.
 struct Pending {
     last_seq: u64,
     body: Body,
-    /// Refers to large values, which must be durable first.
+    /// Whether it refers to large values, which must be durable first.
     large: bool,
 }
 
 enum Body {
-    /// Records as they will stand in the log.
+    /// Records in the form of the log.
     Bytes(Vec<u8>),
-    /// A large commit, turned into bytes only if it is written.
+    /// A large commit. It is encoded only if it is written.
     Chunks(Vec<(u32, Arc<Chunk>)>),
 }
 
 #[derive(Default)]
 struct Queue {
     pending: VecDeque<Pending>,
-    /// Of what waits.
+    /// Bytes of what waits.
     bytes: usize,
-    /// Of all that ever was queued.
+    /// Bytes of all that was ever queued.
     added: u64,
-    /// The next commit begins a piece, so that it can be taken back by itself.
+    /// The next commit begins a piece, so that it can be taken back alone.
     apart: bool,
 }
 
 struct LogSegment {
     extent: Extent,
     first_frame: u64,
-    /// The newest commit of which it holds a part.
+    /// The newest commit with a part in the segment.
     last_seq: u64,
 }
 
 struct Io {
     chain: u64,
     segments: VecDeque<LogSegment>,
-    /// The next segment, allocated before frames were written that might need it.
+    /// The next segment. It is allocated before frames that might need it are written.
     spare: Option<Extent>,
-    /// Where the next frame goes, from the start of the last segment.
+    /// Where the next frame goes, in bytes from the start of the last segment.
     at: u64,
     next_frame: u64,
     /// Frames below this number are durable.
     durable_below: u64,
-    /// And of those below this one a frame in the file says so.
+    /// Frames below this number are durable, and a frame in the file says so.
     vouched_below: u64,
-    /// Those of the group that is being written.
+    /// The jumps of the group that is being written.
     jumps: Vec<Jump>,
 }
 
-/// What must happen before the first frame of a chain: its start in the manifest.
+/// Whether the manifest names the chain, as it must before the chain's first frame is written.
 pub(crate) enum LogStart {
     Ready,
     Unpublished,
@@ -119,26 +120,26 @@ pub(crate) struct Log {
     values: Arc<ValueStore>,
     file_id: u64,
     io: Mutex<Io>,
-    /// The manifest names the chain, so that frames may be written. Changed under `io`, and read
-    /// without it: a durable commit joins the group that waits while another is being written.
+    /// Whether a manifest names the chain, so that frames may be written. Changed under `io` and read without
+    /// it: a durable commit joins the waiting group while another group is being written.
     published: AtomicBool,
-    /// The disk had no room for what waits.
+    /// Whether the disk had no room for what waits.
     full: AtomicBool,
     queue: Mutex<Queue>,
-    /// Every commit up to here is durable by the log or by a flush.
+    /// Every commit up to this one is durable, by the log or by a flush.
     durable_seq: AtomicU64,
-    /// Bytes of the segments.
+    /// Bytes of the chain's segments.
     file_bytes: AtomicU64,
-    /// Of these, what a flush frees: all but the last segment, which goes on.
+    /// The part of `file_bytes` that a flush frees: all segments but the last, which stays in use.
     before_last_bytes: AtomicU64,
-    /// The largest segment, but for one with a large commit.
+    /// The most bytes of a segment. One with a large commit may be longer.
     segment_bytes_max: u64,
-    /// What they may take before commits wait for a flush: a part of the room that there was for the last
-    /// segment.
+    /// The most that the segments may take before commits wait for a flush. It is a part of the room that
+    /// there was for the last segment.
     bytes_max: AtomicU64,
-    /// The newest checkpoint's number, for the frames.
+    /// The newest checkpoint's number, which frames carry.
     checkpoint: AtomicU64,
-    /// Frames have become durable since the last one that vouches for others. Changed under `io`.
+    /// Whether frames have become durable since the last frame that vouches for others. Changed under `io`.
     unvouched: AtomicBool,
 }
 
@@ -183,35 +184,35 @@ impl Log {
         }
     }
 
-    /// The same log, beside memtables of so many bytes: segments are a small part of that.
+    /// Sets the largest segment to a small part of a memtable of `memtable_bytes`.
     pub(crate) fn beside(self, memtable_bytes: u64) -> Log {
         let segment_bytes_max = (memtable_bytes / MEMTABLE_PART).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
         Log { segment_bytes_max, ..self }
     }
 
-    /// Bytes waiting to be written, near enough.
+    /// About how many bytes wait to be written.
     pub(crate) fn queued_bytes(&self) -> usize {
         self.queue.lock().bytes
     }
 
-    /// Bytes that have ever been queued.
+    /// Bytes that were ever queued.
     pub(crate) fn added_bytes(&self) -> u64 {
         self.queue.lock().added
     }
 
-    /// Bytes waiting to be written of those that were queued after the first `from`.
+    /// Bytes that wait to be written, of those that were queued after the first `from`.
     pub(crate) fn queued_bytes_from(&self, from: u64) -> u64 {
         let queue = self.queue.lock();
         (queue.added - from).min(queue.bytes as u64)
     }
 
-    /// Bytes of the file that log segments take.
+    /// Bytes that log segments take of the file.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.file_bytes.load(Ordering::Relaxed)
     }
 
-    /// How many of them a flush would free. The last segment, however long a commit has made it, is none of
-    /// them: else every commit after that would cause a flush.
+    /// How many of these bytes a flush would free. The last segment does not count: if a commit made it long,
+    /// every later commit would cause a flush.
     pub(crate) fn needless_bytes(&self) -> u64 {
         self.before_last_bytes.load(Ordering::Relaxed)
     }
@@ -223,7 +224,7 @@ impl Log {
         self.before_last_bytes.store(all - last, Ordering::Relaxed);
     }
 
-    /// Whether the log takes so much of the disk's room that a flush is to make it shorter.
+    /// Whether the log takes so much of the disk's room that a flush must shorten it.
     #[inline(always)]
     pub(crate) fn is_long(&self) -> bool {
         self.file_bytes() >= self.bytes_max.load(Ordering::Relaxed)
@@ -242,7 +243,7 @@ impl Log {
             _ => true,
         };
         if fresh {
-            // A piece that follows another will be filled. Growing it step by step wrote fresh memory twice.
+            // A piece that follows another will be filled, so it gets all its memory at once.
             let room = if queue.pending.is_empty() { 4096 } else { PIECE_BYTES + PIECE_BYTES / 4 };
             let body = Body::Bytes(Vec::with_capacity(room));
             queue.pending.push_back(Pending { last_seq: seq, body, large: false });
@@ -279,11 +280,11 @@ impl Log {
         self.queue.lock().apart = true;
     }
 
-    /// Takes the commits from `seq` on, the first of a group, out of the queue, after there was no room
-    /// for them. Gives the newest commit that is durable: if room was found after all, some of them are.
-    /// REQUIRES: the commit lock, since `begin_group`.
+    /// Takes the commits from `seq` on out of the queue, after there was no room for them. `seq` is the first
+    /// of a group. Returns the newest durable commit: if there was room after all, some of the group are
+    /// durable. REQUIRES: the commit lock, held since `begin_group`.
     pub(crate) fn rollback_from(&self, seq: u64) -> u64 {
-        // Nobody is writing them meanwhile.
+        // So that nobody writes them meanwhile.
         let _io = self.io.lock();
         let mut queue = self.queue.lock();
         while queue.pending.back().is_some_and(|p| p.last_seq >= seq) {
@@ -297,17 +298,17 @@ impl Log {
         self.durable_seq()
     }
 
-    /// Whether commits wait for which the disk has no room.
+    /// Whether commits wait because the disk has no room for them.
     pub(crate) fn is_full(&self) -> bool {
         self.full.load(Ordering::Acquire)
     }
 
-    /// Whether frames can be written, or the chain must be published first.
+    /// Whether frames can be written, or a checkpoint must publish the chain first.
     pub(crate) fn start(&self) -> LogStart {
         if self.published.load(Ordering::Acquire) { LogStart::Ready } else { LogStart::Unpublished }
     }
 
-    /// A flush has made every commit up to `seq` durable: what waits of them is dropped.
+    /// A flush has made every commit up to `seq` durable. Drops those that still wait.
     pub(crate) fn flushed(&self, seq: u64) {
         let mut queue = self.queue.lock();
         while queue.pending.front().is_some_and(|p| p.last_seq <= seq) {
@@ -322,19 +323,19 @@ impl Log {
         self.durable_seq.fetch_max(seq, Ordering::AcqRel);
     }
 
-    /// Recovery has read this commit from an older chain: it is durable.
+    /// Recovery has read this commit from an older chain, so it is durable.
     pub(crate) fn recovered(&self, seq: u64) {
         self.durable_seq.fetch_max(seq, Ordering::AcqRel);
     }
 
-    /// Writes what waits of the commits up to `goal`, and syncs. REQUIRES: `start` said `Ready`; every
-    /// commit that is in the queue has also been applied or will be by the caller.
+    /// Writes the waiting commits up to `goal`, and syncs. REQUIRES: `start` returned `Ready`; every commit
+    /// in the queue was applied, or the caller will apply it.
     ///
-    /// Room is made before anything is written. If the disk has none, all goes on waiting, and nothing
-    /// but that is the matter; every other failure poisons the handle.
+    /// Room is made before anything is written. If the disk has none, all commits go on waiting and nothing
+    /// else is wrong. Every other failure poisons the handle.
     pub(crate) fn write(&self, goal: u64) -> Result<()> {
         let mut io = self.io.lock();
-        // After the lock: whoever held it may have failed to write what this caller waits for.
+        // After the lock: its last holder may have failed to write what this caller waits for.
         self.poison.check()?;
         let armed = self.poison.armed("writing the log");
         let done = self.write_queue(&mut io, goal);
@@ -342,11 +343,12 @@ impl Log {
         done
     }
 
-    /// Writes what waits now, a slice at a time, so that no segment is as large as a long queue: the last
-    /// one of a chain is kept. What a slice has made durable stays so if there is no room for the next.
+    /// Writes what waits, a slice at a time, so that no segment is as long as a long queue: the last segment
+    /// of a chain is kept. If there is no room for a slice, the slices before it stay durable.
     ///
-    /// Between slices others have the log: the checkpoint of a flush, above all, which makes the rest of a
-    /// bulk needless. (Holding on to it kept a flush from ending for 1.7 s, and the writers with it.)
+    /// Between two slices others may have the log. Above all that is the checkpoint of a flush, which makes
+    /// the rest of a bulk needless. Without the pause a long queue would hold up the flush, and with it the
+    /// writers.
     fn write_queue(&self, io: &mut MutexGuard<'_, Io>, goal: u64) -> Result<()> {
         let Some(newest) = self.queue.lock().pending.back().map(|p| p.last_seq) else { return Ok(()) };
         let goal = goal.min(newest);
@@ -374,7 +376,7 @@ impl Log {
         Ok(())
     }
 
-    /// The oldest pieces of the queue, until they are as much as a segment.
+    /// The oldest pieces of the queue, as many as fill a segment.
     fn take_slice(&self) -> VecDeque<Pending> {
         let mut queue = self.queue.lock();
         let (mut slice, mut bytes) = (VecDeque::new(), 0);
@@ -413,8 +415,8 @@ impl Log {
         out.finish()
     }
 
-    /// Makes large values durable, and allocates the next segment if the last one may not hold all
-    /// that is to be written.
+    /// Makes large values durable. Allocates the next segment if the last one may be too short for what is to
+    /// be written.
     fn make_ready(&self, io: &mut Io, pending: &VecDeque<Pending>) -> Result<()> {
         if pending.iter().any(|p| p.large) {
             self.values.sync()?;
@@ -422,7 +424,7 @@ impl Log {
         self.poison.check()?;
         let Some(last) = io.segments.back() else { return Err(no_segment()) };
         let payload: u64 = pending.iter().map(Pending::written_bytes_max).sum();
-        // Each frame has a header and ends at a whole block, and one may be broken off for the jump.
+        // Each frame has a header and is padded to a whole block. A jump may cut one frame in two.
         let frames = payload / PAYLOAD_BYTES_MAX as u64 + 2;
         let need = payload + frames * (HEADER_BYTES as u64 + ALIGN_BYTES);
         if io.at + need + JUMP_BYTES <= last.extent.len
@@ -433,7 +435,7 @@ impl Log {
         let least = align_up(need + JUMP_BYTES);
         let blank = if payload >= BULK_BYTES { Blank::Reserved } else { Blank::Written };
         let fresh = match self.new_extent(self.next_segment_bytes(last.extent.len).max(least), blank) {
-            // A disk that is nearly full may yet have room for what waits.
+            // A nearly full disk may have room for just what waits.
             Err(Error::NoSpace { .. }) => self.new_extent(least, blank)?,
             other => other?,
         };
@@ -444,8 +446,8 @@ impl Log {
     }
 }
 
-/// The segments of a commit's part as they stand in its record. Of one that was moved in parts the first
-/// will do: a checkpoint knows all of them, and its word counts.
+/// The value segments of a commit's part, in the form of its record. If a segment has several extents, the
+/// first one is enough: a checkpoint knows them all, and the manifest counts.
 pub(crate) fn segment_list(segments: &[Arc<Segment>]) -> Vec<(u32, Extent)> {
     segments.iter().map(|s| (s.id, s.place().extents()[0])).collect()
 }
@@ -458,7 +460,7 @@ impl Pending {
         }
     }
 
-    /// What its records take in the log, or somewhat more.
+    /// About how many bytes its records take in the log; at least as many as they do.
     fn written_bytes_max(&self) -> u64 {
         match &self.body {
             Body::Bytes(b) => b.len() as u64,
@@ -469,9 +471,9 @@ impl Pending {
     }
 }
 
-/// What a record has beside its parts.
+/// What a record takes beside its parts, at most.
 const RECORD_BYTES_MAX: u64 = 64;
-/// What a part has beside its records, and a record beside key and value.
+/// What a part takes beside its records, at most. Below, what a row takes beside its key and value.
 const PART_BYTES_MAX: u64 = 64;
 const ROW_BYTES: u64 = 9;
 

@@ -1,20 +1,20 @@
-//! The active write buffer: a skip list in one arena, where small commits land.
+//! The active write buffer: a skip list in one arena, which takes small commits.
 //!
-//! It is a few MiB, so that it stays in the processor's caches, and it is never resized: when an
-//! insert does not fit, the caller seals it into a sorted chunk and starts another. One writer at
-//! a time (the commit lock says who), any number of readers that take no lock and never wait.
+//! It is a few MiB, so that it stays in the processor's caches, and it is never resized. When an insert does
+//! not fit, the caller seals the list into a sorted chunk and starts another. There is one writer at a time
+//! (the holder of the commit lock) and any number of readers, which take no lock and never wait.
 //!
 //! # Order
 //!
-//! Entries are versions. They stand by key in byte order, then by sequence number from new to old,
-//! then, for equal key and sequence number, from the later insert to the earlier one. As the arena
-//! only grows, "later" is a higher offset, so this order is total and needs no field of its own.
-//! The first entry of a key at or below a sequence number is what that snapshot sees.
+//! Entries are versions. They are in byte order of their keys, then by sequence number from new to old. With
+//! equal key and sequence number, the later insert comes first. The arena only grows, so "later" is a higher
+//! offset: this order is total and needs no field of its own. The first entry of a key at or below a sequence
+//! number is the version that a snapshot of that number sees.
 //!
 //! # Layout
 //!
-//! A node is named by its offset, a multiple of 8. Its links grow downwards from there, so that
-//! the place of the key does not depend on the height:
+//! A node is named by its offset, a multiple of 8. Its links grow downwards from there, so that the place of
+//! the key does not depend on the height:
 //!
 //! ```text
 //!   link[height-1] … link[1] link[0] | seq u64 | meta u64 | key, at least 8 bytes | value
@@ -22,38 +22,39 @@
 //!   meta = value bytes (32 bits) | key bytes (24 bits) << 32 | kind << 56
 //! ```
 //!
-//! A key shorter than eight bytes is padded with zeros (the arena comes zeroed and no byte of it is used
-//! twice before `reset` zeroes it). The eight bytes at the key, as a big-endian number, are its *head*:
-//! unequal heads order two keys, and with equal heads the bytes after the eighth do, then the lengths. ("a"
-//! and "a\0" have equal heads and nothing after them; the shorter one is the prefix, and first.)
+//! A key shorter than eight bytes is padded with zeros. (The arena is zeroed at first, and no byte of it is
+//! used twice before `reset` zeroes it.) The eight bytes at the key, as a big-endian number, are its *head*.
+//! If two heads differ, they order the keys. If they are equal, the bytes after the eighth do, then the
+//! lengths. ("a" and "a\0" have equal heads and nothing after them. The shorter one comes first.)
 //!
-//! Two nodes are fixed. `NIL` ends every level; its head is the largest, so that a search stops
-//! there by the one comparison it makes anyway. `HEAD` begins every level and is never compared.
+//! Two nodes are fixed. `NIL` ends every level. Its head is the largest number, so the usual comparison also
+//! stops a search there. `HEAD` begins every level and is never compared.
 //!
 //! # Writing
 //!
-//! The writer keeps the *splice* of its last insert: at each level the two neighbours between
-//! which that key went. The next insert climbs from the bottom to the first level whose neighbours
-//! enclose the new key and searches down from there, so ascending and clustered keys cost O(1).
-//! Heights come from a xorshift at a branching of 4. A budget holds the links to two per entry in
-//! the long run (4/3 are expected), which is what lets `fits` promise room.
+//! The writer keeps the *splice* of its last insert: at each level the two neighbours between which that key
+//! went. The next insert climbs from the bottom to the first level whose neighbours enclose the new key, and
+//! searches down from there. So ascending and clustered keys cost O(1). Heights are drawn by a xorshift with
+//! a branching of 4. A budget limits the links to two per entry in the long run (4/3 are expected), so that
+//! `fits` can promise room.
 //!
-//! Measured on one core of an EPYC at 2 MiB and 8 + 100 bytes: 16 ns for an ascending insert, 22 ns for
-//! runs of 16, 175 ns at random; a get takes 190 ns, or 8 ns when the key is absent.
-//!
-//! A presence filter of one word per lookup rejects absent keys before the search.
+//! At 2 MiB and 8 + 100 bytes an ascending insert takes 16 ns, one in runs of 16 takes 22 ns, and a random
+//! one 175 ns. A get takes 190 ns, or 8 ns when the key is absent: a presence filter, of which it reads one
+//! word, rejects absent keys before the search.
 //!
 //! # Memory ordering
 //!
-//! A node is written with plain stores, its links and filter bits with relaxed ones, and then it is
-//! published by `Release` stores to its predecessors' links, bottom level first. Nothing but links
-//! is ever written again. A reader gets hold of an offset only by an `Acquire` load of a link, which
-//! therefore happens after all of the node was written, all levels of its own links included: they
-//! are filled in before the first publishing store. Filter bits may be seen late by a reader that
-//! has no such edge; but a reader that looks for sequence number s learned of s from the caller's
-//! own `Release`/`Acquire` publication, after the insert returned, and so sees the bits and links of
-//! every entry up to s. The height of the list is only a hint where to begin: levels above it are
-//! empty for whoever sees an old one, and `HEAD` has links for all of them.
+//! A node is written with plain stores, its links and filter bits with relaxed ones. Then `Release` stores to
+//! its predecessors' links publish it, bottom level first. After that only its links are written again.
+//! A reader gets an offset only by an `Acquire` load of a link. That load happens after the whole node was
+//! written, including the links of all its levels: they are filled in before the first publishing store.
+//!
+//! Filter bits have no such edge, so a reader may see them late. But a reader that looks for sequence number
+//! s has learned of s from the caller's own `Release`/`Acquire` publication, which comes after the insert
+//! returned. So it sees the bits and links of every entry up to s.
+//!
+//! The height of the list is only a hint where to begin. A reader that sees an old height misses only levels
+//! that a search can do without, and `HEAD` has links for all levels.
 
 mod cursor;
 mod writer;
@@ -73,24 +74,24 @@ use crate::base::sync::{Link, Links, SetAlone, Shadow};
 pub(crate) use cursor::ActiveCursor;
 use writer::Writer;
 
-/// Levels of the list; at a branching of 4 they serve 16 million entries.
+/// Levels of the list. With a branching of 4 they serve 16 million entries.
 const HEIGHT_MAX: usize = 12;
 /// Bytes of a link.
 const LINK_BYTES: usize = 4;
 /// Nodes begin at multiples of this.
 const NODE_ALIGN: usize = 8;
-/// Where a node's sizes and kind are.
+/// Offset of a node's sizes and kind.
 const META_AT: usize = 8;
-/// Where a node's key is.
+/// Offset of a node's key.
 const KEY_AT: usize = 16;
-/// A key takes at least the bytes of its head.
+/// A key takes at least as many bytes as its head.
 const HEAD_BYTES: usize = 8;
 
 /// The node that ends every level.
 const NIL: u32 = 0;
-/// What NIL takes: it has no links.
+/// Bytes of NIL, which has no links.
 const NIL_BYTES: usize = KEY_AT + HEAD_BYTES;
-/// The node that begins every level: links for all of them, and a head that is never looked at.
+/// The node that begins every level. It has links for all levels, and a head that is never compared.
 const HEAD: u32 = 72;
 /// Where entries begin.
 const ENTRIES_AT: usize = 96;
@@ -99,30 +100,30 @@ const _: () = assert!(usize_of(HEAD) == NIL_BYTES + HEIGHT_MAX * LINK_BYTES);
 const _: () =
     assert!(ENTRIES_AT == usize_of(HEAD) + KEY_AT + HEAD_BYTES && ENTRIES_AT.is_multiple_of(NODE_ALIGN));
 
-/// The arena's alignment. More than 16 would make the allocator zero it by hand instead of taking
+/// The arena's alignment. With more than 16 the allocator would zero the memory itself, instead of taking
 /// fresh pages from the system.
 const ARENA_ALIGN: usize = 16;
 /// The largest arena: offsets have 32 bits.
 const ARENA_BYTES_MAX: usize = 1 << 31;
 
-/// A key's largest size here, by its field. A hash table's sort key is eight bytes longer than the
-/// user's key, so this is not `KEY_BYTES_MAX`.
+/// The longest key that the meta field can hold. It is not `KEY_BYTES_MAX`, since a hash table's sort key is
+/// eight bytes longer than the user's key.
 const KEY_BYTES_LIMIT: usize = (1 << 24) - 1;
 
-/// The system gives an arena its memory in pieces of this size, as it is touched.
+/// The system gives an arena its memory in pieces of this size, when they are touched.
 const MEMORY_PAGE_BYTES: usize = 4096;
 
-/// Links that an entry may add to its first one while the budget of links is full.
+/// Links that an entry may have beyond its first one while the budget is full.
 const LINK_CREDIT_MAX: usize = 16;
-/// What an entry takes at most beyond its key and value: sequence number and sizes, the padding of
-/// a short key, the first link and one more for the budget, alignment.
+/// The most bytes that an entry takes beyond its key and value: sequence number and sizes, the padding of a
+/// short key, the first link and one more for the budget, alignment.
 const ENTRY_OVERHEAD_MAX: usize = KEY_AT + HEAD_BYTES + 2 * LINK_BYTES + NODE_ALIGN - 1;
 
-/// One filter word for this many bytes of arena, so that the filter is 1/16 of it. Records of 8 + 100
-/// bytes get 65 bits each, those of 8 + 8 bytes 20 bits; at 10 bits, absent keys took 3 ns longer.
+/// One filter word for this many bytes of arena: the filter is 1/16 of it. Records of 8 + 100 bytes get 65
+/// bits each, those of 8 + 8 bytes 20 bits. With 10 bits, absent keys took 3 ns longer.
 const ARENA_BYTES_PER_FILTER_WORD: usize = 128;
 
-/// The hash by which `Active::may_contain` knows a key.
+/// The hash of a key for `Active::may_contain`.
 #[inline(always)]
 pub(crate) fn key_hash(key: &[u8]) -> u64 {
     match key.as_array::<8>() {
@@ -131,7 +132,7 @@ pub(crate) fn key_hash(key: &[u8]) -> u64 {
     }
 }
 
-/// What of a key its head does not hold.
+/// The bytes of a key behind its head.
 #[inline(always)]
 fn after_head(key: &[u8]) -> &[u8] {
     &key[key.len().min(HEAD_BYTES)..]
@@ -144,13 +145,13 @@ pub(crate) struct Entry<'a> {
     pub(crate) key: &'a [u8],
     /// The sequence number of the commit that wrote it.
     pub(crate) seq: u64,
-    /// What the writer says it is (a value, a deletion, a reference, …).
+    /// What the writer says it is: a value, a delete, a reference.
     pub(crate) kind: u8,
     /// The value.
     pub(crate) value: &'a [u8],
 }
 
-/// A place in the list's order: before every entry of `key` that is older than `seq`, and before
+/// A place in the list's order. It stands before every entry of `key` that is older than `seq`, and before
 /// those of `seq` itself whose offset is not above `offset`.
 struct SearchKey<'a> {
     head: u64,
@@ -160,14 +161,14 @@ struct SearchKey<'a> {
 }
 
 impl<'a> SearchKey<'a> {
-    /// Before all entries of `key` at or below `seq`.
+    /// The place before all entries of `key` at or below `seq`.
     #[inline(always)]
     fn new(key: &'a [u8], seq: u64) -> SearchKey<'a> {
         SearchKey { head: head_of(key), key, seq, offset: u32::MAX }
     }
 }
 
-/// What only the writer changes, on cache lines of its own: readers do not miss because of it.
+/// What only the writer changes. It has cache lines of its own, so that readers do not miss because of it.
 #[repr(align(128))]
 struct WriterSide {
     used_bytes: AtomicUsize,
@@ -176,11 +177,11 @@ struct WriterSide {
     writer: UnsafeCell<Writer>,
 }
 
-/// A fixed-size ordered buffer of versions; see the file's header.
+/// A fixed-size ordered buffer of versions.
 pub(crate) struct Active {
     arena: NonNull<u8>,
     arena_bytes: usize,
-    /// How many levels a search begins with.
+    /// The level with which a search begins, plus one.
     height: AtomicUsize,
     filter: Filter,
     side: WriterSide,
@@ -189,23 +190,23 @@ pub(crate) struct Active {
     shadow: Shadow,
 }
 
-// SAFETY: the arena is owned and reached only through this type. Links, counters and filter words
-// are atomics; the other bytes of a node are written before it is published and never after, and
-// `writer` is touched only by `insert`, of which the caller lets run one at a time.
+// SAFETY: only this type owns and reaches the arena. Links, counters and filter words are atomics. The other
+// bytes of a node are written before it is published and never after. Only `insert` touches `writer`, and its
+// caller lets one call run at a time.
 unsafe impl Send for Active {}
 // SAFETY: as above.
 unsafe impl Sync for Active {}
 
 impl Active {
-    /// An empty buffer of `capacity_bytes` (at least a few hundred, at most 2 GiB), allocated now
-    /// and first touched when it is written.
+    /// An empty buffer of `capacity_bytes` (at least a few hundred, at most 2 GiB). It is allocated now. Its
+    /// memory is touched only when it is written.
     pub(crate) fn new(capacity_bytes: usize) -> Active {
         assert!(capacity_bytes <= ARENA_BYTES_MAX, "an arena of {capacity_bytes} bytes is over 2 GiB");
         let arena_bytes = capacity_bytes.max(ENTRIES_AT).next_multiple_of(NODE_ALIGN);
         let layout = Active::layout(arena_bytes);
         // SAFETY: the layout's size is not zero.
         let Some(arena) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
-        // SAFETY: NIL's head lies within the first ENTRIES_AT bytes, and nobody else has the arena.
+        // SAFETY: NIL's head is within the first ENTRIES_AT bytes, and nobody else has the arena yet.
         unsafe { arena.add(KEY_AT).cast::<u64>().write(u64::MAX) };
         Active {
             arena,
@@ -226,16 +227,16 @@ impl Active {
         Layout::from_size_align(arena_bytes, ARENA_ALIGN).expect("the size was bounded by `new`")
     }
 
-    /// Adds a version. False: it does not fit, and nothing changed. It wins over an earlier insert
-    /// of the same key and sequence number.
+    /// Adds a version. It comes before an earlier insert of the same key and sequence number. False: it does
+    /// not fit, and nothing has changed.
     ///
     /// # Safety
     ///
-    /// REQUIRES: no other call of `insert` on this buffer runs at the same time, and the last one
-    /// happened before this one (the caller holds the commit lock). Readers need nothing.
+    /// REQUIRES: no other call of `insert` on this buffer runs at the same time, and the last one happened
+    /// before this one (the caller holds the commit lock). There is no condition on readers.
     pub(crate) unsafe fn insert(&self, key: &[u8], seq: u64, kind: u8, value: &[u8]) -> bool {
         assert!(key.len() <= KEY_BYTES_LIMIT, "a key of {} bytes reached the memtable", key.len());
-        // SAFETY: the caller promises to be the only one in here.
+        // SAFETY: by the caller's promise no other call has the writer.
         let writer = unsafe { &mut *self.side.writer.get() };
         let height = writer.draw_height();
         let used_bytes = self.side.used_bytes.load(Ordering::Relaxed);
@@ -246,8 +247,8 @@ impl Active {
         }
         writer.link_credit = (writer.link_credit + 2 - height).min(LINK_CREDIT_MAX);
         let node = u32_of(start);
-        // SAFETY: [start - links, end) is within the arena, above everything in use and not
-        // published; `start` is a multiple of 8.
+        // SAFETY: [start - links, end) is within the arena, above everything in use and not published.
+        // `start` is a multiple of 8.
         unsafe { self.write_node(node, key, seq, kind, value) };
         self.find_splice(writer, &SearchKey::new(key, seq));
         for level in 0..height {
@@ -276,7 +277,7 @@ impl Active {
         (entry.key == key).then_some(entry)
     }
 
-    /// False: no key of this `key_hash` was inserted.
+    /// Whether a key of this `key_hash` may have been inserted. False is certain.
     #[inline(always)]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         self.filter.may_contain(hash)
@@ -292,23 +293,23 @@ impl Active {
         self.len() == 0
     }
 
-    /// How much of the arena is taken.
+    /// How many bytes of the arena are taken.
     pub(crate) fn used_bytes(&self) -> usize {
         self.side.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// The memory it takes: what of the arena was touched, and the filter.
+    /// The memory that it takes: the touched part of the arena, and the filter.
     pub(crate) fn memory_bytes(&self) -> usize {
         let touched = self.used_bytes().next_multiple_of(MEMORY_PAGE_BYTES).min(self.arena_bytes);
         touched + self.filter.bytes()
     }
 
-    /// How large the arena is.
+    /// The size of the arena.
     pub(crate) fn capacity_bytes(&self) -> usize {
         self.arena_bytes
     }
 
-    /// Whether this many more entries of `payload_bytes` keys and values in all are sure to fit.
+    /// Whether `entries` more entries are sure to fit, whose keys and values have `payload_bytes` in all.
     pub(crate) fn fits(&self, entries: usize, payload_bytes: usize) -> bool {
         let need = entries
             .saturating_mul(ENTRY_OVERHEAD_MAX)
@@ -317,12 +318,12 @@ impl Active {
         need <= self.arena_bytes - self.used_bytes()
     }
 
-    /// Empties the buffer for another use. Fresh memory costs a page fault per 4 KiB (1.6 µs in a
-    /// virtual machine, 50 ns per record of 8 + 100 bytes); clearing it costs 4 ns per record.
+    /// Empties the buffer for another use. Clearing memory costs 4 ns per record of 8 + 100 bytes. Fresh
+    /// memory would cost a page fault per 4 KiB, some 50 ns per record.
     pub(crate) fn reset(&mut self) {
         let used_bytes = self.used_bytes();
-        // SAFETY: the range is within the arena, and `&mut self` says that nobody else uses it.
-        // All of it but NIL becomes zero, as in `new`.
+        // SAFETY: the range is within the arena, and `&mut self` says that nobody else uses it. All of the
+        // arena but NIL becomes zero, as in `new`.
         unsafe { self.arena.add(NIL_BYTES).write_bytes(0, used_bytes - NIL_BYTES) };
         self.shadow.write(NIL_BYTES..used_bytes);
         self.links.clear();
@@ -333,12 +334,12 @@ impl Active {
         self.filter.clear();
     }
 
-    /// A cursor that is nowhere yet.
+    /// A cursor at no entry.
     pub(crate) fn cursor(&self) -> ActiveCursor<'_> {
         ActiveCursor { list: self, node: NIL }
     }
 
-    /// Writes all of a node but its links and the zeros that pad a short key.
+    /// Writes a node, without its links and without the zeros that pad a short key.
     ///
     /// # Safety
     ///
@@ -349,8 +350,8 @@ impl Active {
             u64::from(u32_of(value.len())) | u64::from(u32_of(key.len())) << 32 | u64::from(kind) << 56;
         let value_at = KEY_AT + key.len().max(HEAD_BYTES);
         self.shadow.write(usize_of(node)..usize_of(node) + value_at + value.len());
-        // SAFETY: the caller's promise; the arena is 16-aligned, so the node's two words are
-        // aligned, and `key` and `value` are not in the bytes of a node that was not published.
+        // SAFETY: the caller's promise. The arena is 16-aligned, so the node's two words are aligned. `key`
+        // and `value` are not in the bytes of a node that was not published.
         unsafe {
             let at = self.arena.add(usize_of(node));
             at.cast::<u64>().write(seq);
@@ -360,7 +361,7 @@ impl Active {
         }
     }
 
-    /// Moves the writer's splice to where a new entry of this place belongs.
+    /// Moves the writer's splice to the place of a new entry.
     #[inline(always)]
     fn find_splice(&self, writer: &mut Writer, place: &SearchKey<'_>) {
         let height = self.height.load(Ordering::Relaxed);
@@ -384,9 +385,8 @@ impl Active {
         (before == HEAD || self.precedes(before, place)) && !self.precedes(after, place)
     }
 
-    /// Goes along one level from `node`, which precedes the place, to the last node that does.
-    /// Returns it and its successor. `bound` is known not to precede the place, and need not be
-    /// compared again.
+    /// Walks along one level from `node`, which precedes the place, to the last node that does. Returns that
+    /// node and its successor. `bound` is known not to precede the place, so it is not compared again.
     #[inline(always)]
     fn walk(&self, mut node: u32, bound: u32, level: usize, place: &SearchKey<'_>) -> (u32, u32) {
         loop {
@@ -398,7 +398,7 @@ impl Active {
         }
     }
 
-    /// The last node before a place (perhaps `HEAD`) and its successor (perhaps `NIL`).
+    /// The last node before a place (perhaps `HEAD`), and its successor (perhaps `NIL`).
     #[inline]
     fn search(&self, place: &SearchKey<'_>) -> (u32, u32) {
         let (mut node, mut bound) = (HEAD, NIL);
@@ -422,7 +422,7 @@ impl Active {
         node
     }
 
-    /// Whether a node (not `HEAD`) stands before a place. `NIL` stands before none.
+    /// Whether a node (not `HEAD`) precedes a place. `NIL` precedes none.
     #[inline(always)]
     fn precedes(&self, node: u32, place: &SearchKey<'_>) -> bool {
         let head = self.head(node);
@@ -441,36 +441,36 @@ impl Active {
         }
     }
 
-    /// A node's link at one level. `node` is `HEAD`, or published (or about to be) with that level.
+    /// A node's link at one level. `node` is `HEAD`, or is published (or about to be) with that level.
     #[inline(always)]
     fn link(&self, node: u32, level: usize) -> &Link {
         let at = usize_of(node) - (level + 1) * LINK_BYTES;
         debug_assert!(node >= HEAD && level < HEIGHT_MAX && at < self.arena_bytes);
-        // SAFETY: every offset in the list was made by `insert`, with room for its links below it
-        // (`HEAD`: see the constants), and a node is only asked for levels at which it was found.
-        // Links are multiples of 4, live as long as `self`, and are never accessed otherwise.
+        // SAFETY: `insert` made every offset in the list, with room for its links below it (`HEAD`: see the
+        // constants). A node is only asked for levels at which it was found. Links are multiples of 4, live
+        // as long as `self`, and are never accessed in another way.
         unsafe { self.links.at(self.arena, at) }
     }
 
-    /// A node's head. `node` is `NIL` or was published.
+    /// A node's head. `node` is `NIL` or is published.
     #[inline(always)]
     fn head(&self, node: u32) -> u64 {
         let at = usize_of(node) + KEY_AT;
         self.shadow.read(at..at + HEAD_BYTES);
-        // SAFETY: every node has 8 bytes at its key, within the arena and aligned to 8; those of a
-        // published node are never written again, and the load of the link that led here was an
-        // `Acquire` (or this is the writer, which wrote them).
+        // SAFETY: every node has 8 bytes at its key, within the arena and aligned to 8. Those of a published
+        // node are never written again. The load of the link that led here was an `Acquire` (or this is the
+        // writer, which wrote them).
         u64::from_be(unsafe { self.arena.add(at).cast::<u64>().read() })
     }
 
-    /// The entry of a node that was published, or nothing for `NIL`.
+    /// The entry of a published node. None for `NIL`.
     #[inline(always)]
     fn entry(&self, node: u32) -> Option<Entry<'_>> {
         if node == NIL {
             return None;
         }
-        // SAFETY: as in `head`; the sizes in `meta` are those that `insert` found to fit, and the
-        // bytes they cover are not written again while `self` lives, which the result borrows.
+        // SAFETY: as in `head`. `insert` has found the sizes in `meta` to fit. The bytes that they cover are
+        // not written again while `self` lives, which the result borrows.
         unsafe {
             self.shadow.read(usize_of(node)..usize_of(node) + KEY_AT);
             let at = self.arena.add(usize_of(node));

@@ -10,17 +10,18 @@ use crate::run::filter::{BLOCK_BYTES, block_contains, block_of, blocks_for};
 use crate::values::Segment;
 use std::sync::Arc;
 
-/// Chunks of fewer records are searched without a filter: their heads are in cache anyway.
+/// Chunks of fewer records have no filter: their heads are in the processor's cache anyway.
 const FILTER_RECORDS_MIN: usize = 4096;
 
-/// Records of one or more commits, newest version of each key, with the ranges they deleted.
+/// Records of one or more commits, the newest version of each key, with the ranges that these commits
+/// deleted.
 pub(crate) struct Chunk {
     pub(crate) block: Block,
     pub(crate) ranges: Ranges,
     /// The value segments that the records refer to.
     pub(crate) segments: Vec<Arc<Segment>>,
     filter: Vec<[u8; BLOCK_BYTES]>,
-    /// Where the block's memory goes in the end.
+    /// Receives the block's memory when the chunk is dropped.
     pool: Option<Arc<Pool>>,
 }
 
@@ -39,7 +40,7 @@ impl Chunk {
         Chunk { block, ranges, segments, filter: Vec::new(), pool: None }
     }
 
-    /// Where its memory comes from and goes to.
+    /// The pool that receives the chunk's memory.
     pub(crate) fn pool(&self) -> Option<&Arc<Pool>> {
         self.pool.as_ref()
     }
@@ -50,12 +51,12 @@ impl Chunk {
         self
     }
 
-    /// The memory it takes.
+    /// The memory that the chunk takes.
     pub(crate) fn bytes(&self) -> usize {
         self.block.bytes() + self.filter.len() * BLOCK_BYTES + self.ranges.len() * 128 + 256
     }
 
-    /// Adds a filter, if it is large enough to need one.
+    /// Adds a filter, if the chunk is large enough to need one.
     pub(crate) fn with_filter(mut self, kind: TableKind) -> Chunk {
         let n = self.block.len();
         if n < FILTER_RECORDS_MIN {
@@ -72,7 +73,7 @@ impl Chunk {
         self
     }
 
-    /// Asks the processor to bring in the line of the filter that `find` will look at.
+    /// Has the processor fetch the line of the filter that `find` will read.
     #[inline(always)]
     pub(crate) fn prefetch_filter(&self, hash: u64) {
         if !self.filter.is_empty() {
@@ -80,7 +81,7 @@ impl Chunk {
         }
     }
 
-    /// The record of a key: its place, if there is one.
+    /// The index of a key's record, if there is one.
     #[inline(always)]
     pub(crate) fn find(&self, key: SortKey<'_>, hash: u64) -> Option<usize> {
         if !self.filter.is_empty() {
@@ -95,12 +96,12 @@ impl Chunk {
         }
     }
 
-    /// The widths all records share.
+    /// The widths that all records share, if they do.
     pub(crate) fn fixed(&self) -> Option<Fixed> {
         self.block.fixed
     }
 
-    /// Smallest and largest key, or none without records.
+    /// The smallest and the largest key. None without records.
     pub(crate) fn bounds(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let n = self.block.len();
         let (mut a, mut b) = ([0; 8], [0; 8]);

@@ -1,11 +1,11 @@
-//! The merge kernel for records of one width with eight-byte keys: the hot loop of the engine.
+//! The merge of records of one width with eight-byte keys: the engine's hottest loop.
 
 use super::Merger;
 use crate::base::codec::usize_of;
 use crate::base::error::Result;
 use crate::format::block::Block;
 
-/// A key and its source as one number, so that one comparison settles both.
+/// A key and its source as one number, so that one comparison orders both.
 #[inline(always)]
 fn rank(head: u64, source: usize) -> u128 {
     (u128::from(head) << 32) | source as u128
@@ -27,7 +27,7 @@ impl Merger {
         }
     }
 
-    /// `N` is the stride where it is worth a copy of the loop, else 0.
+    /// `N` is the stride, for strides that are worth a copy of the loop, else 0.
     fn fill_stride<const N: usize>(&mut self, stride: usize, out: &mut Block, limit: usize) -> Result<bool> {
         let target = out.heads.len().saturating_add(limit);
         let mut ranks: Vec<u128> =

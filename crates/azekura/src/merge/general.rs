@@ -6,7 +6,7 @@ use crate::base::key::{head_after, head_of};
 use crate::format::block::{Block, Tag};
 use std::cmp::Ordering;
 
-/// Heads of the sources' next keys after the common prefix, for quick comparison.
+/// The head of a source's next key behind the common prefix, for quick comparison.
 fn head(source: &MergeSource, skip: usize) -> u64 {
     if source.block.fixed.is_some() && skip == 0 {
         return source.block.heads[source.at];
@@ -15,7 +15,7 @@ fn head(source: &MergeSource, skip: usize) -> u64 {
     head_after(source.block.key(source.at, &mut tmp), skip)
 }
 
-/// Whether source `a` comes before source `b`: by key, then the newer (lower number) first.
+/// Whether source `a` comes before source `b`: by key, then the newer one (the lower number) first.
 #[inline(always)]
 fn beats(sources: &[MergeSource], heads: &[u64], a: usize, b: usize) -> bool {
     match heads[a].cmp(&heads[b]) {
@@ -29,7 +29,7 @@ fn beats(sources: &[MergeSource], heads: &[u64], a: usize, b: usize) -> bool {
     }
 }
 
-/// Appends record `at` of a source to a block of either form.
+/// Appends the next record of a source to a block of either form.
 #[inline(always)]
 fn copy_record(source: &MergeSource, out: &mut Block) {
     let (block, i) = (&source.block, source.at);
@@ -41,7 +41,7 @@ fn copy_record(source: &MergeSource, out: &mut Block) {
     out.push(block.key(i, &mut tmp), block.tag(i), block.value(i));
 }
 
-/// Appends the rest of a source's block; without the deletes if nothing older exists.
+/// Appends the rest of a source's block. Leaves out deletes if nothing older exists (`bottom`).
 pub(super) fn copy_block(source: &mut MergeSource, out: &mut Block, bottom: bool) {
     while source.at < source.block.len() {
         if !(bottom && source.block.tag(source.at) == Tag::Tombstone) {
@@ -62,8 +62,8 @@ impl Merger {
         self.tree.build(sources.len(), |a, b| beats(sources, &heads, a, b));
     }
 
-    /// Whether the next record of source `i` was deleted by a range of a newer source. Sources
-    /// that are read up leave their ranges behind, so these are asked through `hiding`.
+    /// Whether a range of a newer source deletes the next record of source `i`. Looks in `hiding`, which also
+    /// has the ranges of removed sources.
     fn hidden(&self, i: usize) -> bool {
         if !self.any_ranges {
             return false;
@@ -107,7 +107,7 @@ impl Merger {
         Ok(true)
     }
 
-    /// Whether the next record of a source is an older version of the key taken last.
+    /// Whether the next record of a source is an older version of the key that was taken last.
     #[inline(always)]
     fn is_repeat(&self, i: usize) -> bool {
         let mut tmp = [0; 8];

@@ -1,11 +1,11 @@
-//! Merging sorted sources into one, newest version of each key.
+//! Merges sorted sources into one. Of each key the newest version stays.
 //!
-//! A tournament tree of losers (Knuth, The Art of Computer Programming, volume 3, 5.4.1) over the
-//! heads of the sources: each record costs log2(k) comparisons, without branches when all records
-//! have eight-byte keys. Sources come newest first, and among equal keys the lowest number wins;
-//! the others are passed over. Sources that do not overlap are copied, not compared.
+//! It uses a tournament tree of losers (Knuth, The Art of Computer Programming, volume 3, 5.4.1) over the
+//! heads of the sources. Each record costs log2(k) comparisons, without branches when all records have
+//! eight-byte keys. Sources come newest first. Among equal keys the lowest source number wins, and the others
+//! are skipped. Sources that do not overlap are copied without comparisons.
 //!
-//! A merge runs in steps (`fill`), so that its owner can write, pace itself or stop between them.
+//! A merge runs in steps (`fill`). Between two steps its owner can write, pace itself or stop.
 
 mod chunks;
 mod fixed;
@@ -25,39 +25,39 @@ use tree::Tree;
 /// How the sources are read.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Mode {
-    /// One after the other: none overlaps another.
+    /// One after the other: no source overlaps another.
     Chain,
     /// All records have eight-byte keys and the same widths.
     Fixed,
     General,
 }
 
-/// A merge under way.
+/// A merge in progress.
 pub(crate) struct Merger {
-    /// Newest first, or in key order when chained. Sources that are read up are removed.
+    /// Newest first, or in key order if chained. A source is removed when all of it has been read.
     sources: Vec<MergeSource>,
     mode: Mode,
     fixed: Option<Fixed>,
     tree: Tree,
-    /// Deletes are dropped: nothing older exists.
+    /// Whether deletes are dropped, because nothing older exists.
     bottom: bool,
     /// How many leading bytes all keys share (general mode).
     skip: usize,
     any_ranges: bool,
-    /// The range deletes of each source by its age, kept when the source is read up.
+    /// The range deletes of each source, with its age. They stay when the source is removed.
     hiding: Vec<(usize, Ranges)>,
     ranges: Ranges,
-    /// The last key taken from any source, to pass over its older versions.
+    /// The last key taken from any source. Its older versions are skipped.
     last: Vec<u8>,
     last_head: u64,
     any_last: bool,
-    /// The age of the source at whose partitions `fill` stops, and how many have been passed.
+    /// The age of the source at whose partitions `fill` stops. Below, how many of these have been passed.
     watched: Option<usize>,
     partitions: usize,
 }
 
 impl Merger {
-    /// A merge of sources given newest first. `bottom`: no older record of these keys exists.
+    /// A merge of sources, newest first. `bottom`: no older record of these keys exists.
     pub(crate) fn new(mut sources: Vec<MergeSource>, bottom: bool) -> Result<Merger> {
         let mut ranges = Ranges::default();
         let mut hiding = Vec::new();
@@ -103,18 +103,18 @@ impl Merger {
         Ok(merger)
     }
 
-    /// The widths that the output's records share, known beforehand.
+    /// The widths that all records of the output share, known before the merge.
     pub(crate) fn fixed(&self) -> Option<Fixed> {
         self.fixed
     }
 
-    /// The range deletes that the output carries on.
+    /// The range deletes that the output keeps.
     pub(crate) fn ranges(&self) -> Ranges {
         self.ranges.clone()
     }
 
-    /// Appends about `limit` more records to `out`; true when the sources are read up.
-    /// REQUIRES: `out` has the form that `fixed` tells.
+    /// Appends about `limit` more records to `out`. True when all sources have been read. REQUIRES: `out` has
+    /// the form that `fixed` tells.
     pub(crate) fn fill(&mut self, out: &mut Block, limit: usize) -> Result<bool> {
         match self.mode {
             Mode::Chain => self.fill_chain(out, limit),
@@ -128,8 +128,8 @@ impl Merger {
         self.mode == Mode::Chain
     }
 
-    /// From now on `fill` also stops where the oldest source goes from one partition to the next:
-    /// all keys up to there, and none above, have been given out then.
+    /// Makes `fill` also stop where the oldest source goes from one partition to the next. At that point all
+    /// keys up to the partition's end have been given out, and no key above it.
     pub(crate) fn stop_at_partitions(&mut self) {
         self.watched = self.sources.iter().map(|s| s.age).max();
     }
@@ -142,7 +142,7 @@ impl Merger {
         }
     }
 
-    /// After source `i` has brought in new records: whether a watched partition has just ended.
+    /// Whether a watched partition has just ended, now that source `i` has read new records.
     fn crossed(&mut self, i: usize) -> bool {
         let source = &self.sources[i];
         if self.watched != Some(source.age) || source.runs_read() == self.partitions {
@@ -171,7 +171,7 @@ impl Merger {
         Ok(self.sources.is_empty())
     }
 
-    /// Removes a source that is read up, and makes the tree anew.
+    /// Removes a source that has been read, and rebuilds the tree.
     fn remove(&mut self, i: usize) {
         self.sources.remove(i);
         self.rebuild();
@@ -186,7 +186,7 @@ impl Merger {
     }
 }
 
-/// The widths that every record of every source has, if so.
+/// The widths of every record of every source, if they are the same.
 fn common_widths(sources: &[MergeSource]) -> Option<Fixed> {
     let first = sources.first()?.fixed()?;
     sources.iter().all(|s| s.fixed() == Some(first)).then_some(first)
@@ -203,7 +203,7 @@ fn common_skip(sources: &[MergeSource]) -> usize {
     skip
 }
 
-/// Puts sources in key order if none overlaps another; else leaves them as they are.
+/// Puts sources in key order if none overlaps another, and returns whether it did.
 fn chain_order(sources: &mut Vec<MergeSource>) -> bool {
     sources.retain(|s| s.bounds().is_some());
     let mut order: Vec<usize> = (0..sources.len()).collect();

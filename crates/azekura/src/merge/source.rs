@@ -8,8 +8,8 @@ use crate::run::Run;
 use crate::run::reader::RunReader;
 use std::sync::Arc;
 
-/// How many records of a chunk are brought in at a time, so that a merge of many chunks works in
-/// the processor's cache.
+/// How many records of a chunk are taken at a time, so that a merge of many chunks stays in the processor's
+/// cache.
 const WINDOW_RECORDS: usize = 1024;
 
 enum Feed {
@@ -17,12 +17,12 @@ enum Feed {
     Run(RunReader),
 }
 
-/// A source and the stretch of it that is being merged.
+/// A source, and the part of it that is being merged.
 pub(crate) struct MergeSource {
-    /// The records at hand, and the next one to be taken.
+    /// The current records. `at`: the next one to take.
     pub(crate) block: Block,
     pub(crate) at: usize,
-    /// Its place in the order of age, 0 = newest.
+    /// Its place in the order of age. 0: newest.
     pub(crate) age: usize,
     feed: Feed,
     fixed: Option<Fixed>,
@@ -76,17 +76,17 @@ impl MergeSource {
         &self.ranges
     }
 
-    /// Smallest and largest key, or none if it is empty.
+    /// The smallest and the largest key. None if the source is empty.
     pub(crate) fn bounds(&self) -> Option<(&[u8], &[u8])> {
         self.bounds.as_ref().map(|(a, b)| (a.as_slice(), b.as_slice()))
     }
 
-    /// Brings in the first records; false if there are none.
+    /// Reads the first records. False if there are none.
     pub(crate) fn start(&mut self) -> Result<bool> {
         self.next_block()
     }
 
-    /// Brings in the next records; false at the end.
+    /// Reads the next records. False at the end.
     pub(crate) fn next_block(&mut self) -> Result<bool> {
         self.at = 0;
         match &mut self.feed {
@@ -102,7 +102,7 @@ impl MergeSource {
         }
     }
 
-    /// Of a source of runs: how many of its partitions have been given out to the end.
+    /// How many partitions have been given out completely, for a source of runs.
     pub(crate) fn runs_read(&self) -> usize {
         match &self.feed {
             Feed::Run(reader) => reader.run_index(),

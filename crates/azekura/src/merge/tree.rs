@@ -1,6 +1,6 @@
 //! The tournament: which of k sources has the smallest key.
 
-/// Losers at the inner nodes `1..k`, the winner apart. Leaf `i` stands below node `(i + k) / 2`.
+/// The losers are at the inner nodes `1..k`, the winner beside them. Leaf `i` is below node `(i + k) / 2`.
 #[derive(Default)]
 pub(crate) struct Tree {
     losers: Vec<u32>,

@@ -1,10 +1,10 @@
-//! Having the system read pages before they are asked for, where it has to read them from the disk.
+//! Asking the system for pages before they are needed, where they have to come from the disk.
 
 use super::Run;
 use std::ops::Range;
 
 impl Run {
-    /// Has the system begin to read the pages of some of the fence's entries. A hint.
+    /// Asks the system to begin reading the pages of some of the fence's entries. A hint.
     pub(crate) fn will_read(&self, pages: Range<usize>) {
         let Some(meta) = self.meta.get() else { return };
         let unit = |page| if page < meta.pages() { meta.unit_of(page) } else { self.info.units };

@@ -1,26 +1,26 @@
 //! The filter of a run: a blocked Bloom filter, one cache line per lookup.
 //!
-//! A filter is an array of blocks of 64 bytes. The high part of a key's hash picks one block, by
-//! multiplication (`block_of`), and six bits in it. The choice of the block rises with the hash, so
-//! that keys in hash order fill the array from end to end; the six bits come from a product whose
-//! high bits depend on the whole hash, and so differ among the keys of one block. At 10 bits a key
-//! one absent key in a hundred passes (measured: 1.0 %, see the tests).
+//! A filter is an array of blocks of 64 bytes. A key's hash picks one block, by the high part of a
+//! multiplication (`block_of`), and six bits in the block. The block's number rises with the hash, so keys in
+//! hash order fill the array from end to end. The six bits come from a product whose high bits depend on the
+//! whole hash, so they differ among the keys of one block. At 10 bits a key, 1.0 % of absent keys pass (see
+//! the tests).
 //!
-//! The hashes must be spread over all 64 bits. Those of one part of a hash table, say the second
-//! quarter of the hash order, are not: they would crowd into a quarter of the blocks.
+//! The hashes must be spread over all 64 bits. The hashes by which a hash table orders its keys are not
+//! enough: one quarter of that order would crowd into a quarter of the blocks.
 //!
 //! # Layout
 //!
-//! In the file the blocks live in pages, behind each page's header:
+//! In the file the blocks are in pages, behind each page's header:
 //!
 //! ```text
 //!   page p:  header, 64 bytes | block 255 p | block 255 p + 1 | … | block 255 p + 254
 //!   block:   bit i (0 … 511) is bit i mod 8 of byte i / 8
 //! ```
 //!
-//! Bits are numbered by bytes, so the bytes are the same whatever the host's endianness. Block b
-//! stands b + b / 255 + 1 cache lines from the first page's start; the builder works on the pages
-//! themselves, and finishing copies nothing. Blocks missing from the last page are zero.
+//! Bits are numbered by bytes, so the file's bytes do not depend on the host's endianness. Block b begins b +
+//! b / 255 + 1 cache lines after the start of the first page. The builder works on the pages themselves, so
+//! finishing copies nothing. Blocks that the last page lacks are zero.
 
 use crate::base::codec::usize_of64;
 use crate::base::limits::PAGE_BYTES;
@@ -30,16 +30,16 @@ use crate::format::page::BLOCKS_PER_PAGE;
 /// Bytes of a block, and of a page's header.
 pub(crate) const BLOCK_BYTES: usize = 64;
 
-/// Bits of filter for each key. With six probes, 8 bits let 2.5 % pass, 12 bits 0.5 %.
+/// Bits of filter for each key. With six probes, 8 bits let 2.5 % of absent keys pass, 12 bits 0.5 %.
 const BITS_PER_KEY: u64 = 10;
 const BLOCK_BITS: u64 = 512;
-/// Bits set for a key.
+/// Bits that are set for each key.
 const PROBES: usize = 6;
-/// Bits of a position in a block.
+/// Bits of a bit's number in a block.
 const POSITION_BITS: u32 = 9;
 /// Cache lines of a page: the header and the blocks.
 const LINES_PER_PAGE: u64 = BLOCKS_PER_PAGE + 1;
-/// How many keys ahead `add_all` prefetches: enough to keep the processor's line buffers filled.
+/// How many keys ahead `add_all` prefetches: enough to keep the processor's line buffers busy.
 const PREFETCH_KEYS: usize = 16;
 /// Pages begin at multiples of this, so that they can be written past the kernel's cache.
 const PAGES_ALIGN: usize = 4096;
@@ -53,17 +53,17 @@ pub(crate) const fn blocks_for(keys: u64) -> u64 {
     if blocks == 0 { 1 } else { blocks }
 }
 
-/// The block of a hash, of `blocks`: it never falls as the hash rises.
+/// The block of a hash, of `blocks` in all. It never falls as the hash rises.
 #[inline(always)]
 pub(crate) const fn block_of(hash: u64, blocks: u64) -> u64 {
     ((hash as u128 * blocks as u128) >> 64) as u64
 }
 
-/// The page of a block, and which of the page's lines it is.
+/// The page of a block, and the block's line in that page.
 #[inline(always)]
 pub(crate) const fn block_place(block: u64) -> (u32, usize) {
     let line = line_of(block);
-    // A run has fewer pages of any kind than an u32 counts.
+    // A run has fewer pages of each kind than a u32 counts.
     ((line / LINES_PER_PAGE) as u32, usize_of64(line % LINES_PER_PAGE))
 }
 
@@ -94,13 +94,13 @@ fn positions(hash: u64) -> [usize; PROBES] {
     [55, 46, 37, 28, 19, 10].map(|shift| usize_of64(h >> shift & (BLOCK_BITS - 1)))
 }
 
-/// Cache lines from the first page's start to a block.
+/// Cache lines from the start of the first page to a block.
 #[inline(always)]
 const fn line_of(block: u64) -> u64 {
     block + block / BLOCKS_PER_PAGE + 1
 }
 
-/// The pages' cache lines, in a vector that is a little longer so that they can be aligned.
+/// The pages' cache lines, in a vector that is a little longer, so that they can be aligned.
 struct Lines {
     bytes: Vec<u8>,
     start: usize,
@@ -110,7 +110,7 @@ struct Lines {
 impl Lines {
     fn zeroed(len: usize) -> Lines {
         let bytes = vec![0; len + PAGES_ALIGN];
-        // The alignment is for speed: without it (under Miri) nothing is wrong.
+        // The alignment is only for speed. Without it (under Miri) all is still correct.
         let start = bytes.as_ptr().align_offset(PAGES_ALIGN).min(PAGES_ALIGN);
         Lines { bytes, start, len }
     }
@@ -128,7 +128,7 @@ pub(crate) struct FilterBuilder {
 }
 
 impl FilterBuilder {
-    /// A filter for at most `expected_keys`; it may get fewer, and is then larger than it had to be.
+    /// A filter for at most `expected_keys`. With fewer keys it is larger than it need be.
     pub(crate) fn new(expected_keys: u64) -> FilterBuilder {
         let blocks = blocks_for(expected_keys);
         let pages = usize_of64(blocks.div_ceil(BLOCKS_PER_PAGE));
@@ -147,7 +147,7 @@ impl FilterBuilder {
         }
     }
 
-    /// The pages, with zeros for headers.
+    /// The pages. Their headers are zeros.
     pub(crate) fn finish_pages(self) -> FilterPages {
         FilterPages { lines: self.lines, blocks: self.blocks }
     }
@@ -165,7 +165,7 @@ impl FilterPages {
         self.blocks
     }
 
-    /// The pages, to be given their headers and written; `as_flattened` makes bytes of them.
+    /// The pages, to be given their headers and written. `as_flattened` turns them into bytes.
     pub(crate) fn pages_mut(&mut self) -> &mut [[u8; PAGE_BYTES]] {
         self.lines.bytes[self.lines.start..self.lines.start + self.lines.len].as_chunks_mut().0
     }

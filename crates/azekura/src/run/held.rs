@@ -1,20 +1,21 @@
-//! A page that is held for longer than a call: by a read transaction that follows keys in order, by a cursor.
+//! A page that is held for longer than a call: by a read transaction that follows keys in order, or by a
+//! cursor.
 //!
-//! `unsafe` stands here because a page is held beside the run that keeps it where it is.
+//! `unsafe` is needed because the page is stored beside the run that it borrows from.
 
 use super::{PageHandle, Run};
 use crate::base::error::{Error, Result};
 use crate::format::page::Page;
 use std::sync::Arc;
 
-/// A page and what keeps it as it is.
+/// A page, and what keeps its bytes from changing.
 pub(crate) struct HeldPage {
     /// Borrows from `handle`.
     page: Page<'static>,
-    /// Pins a page of `run`, which is dropped after it: fields are, in their order.
+    /// Pins a page of `run`. Fields are dropped in their order, so `run` is dropped after it.
     handle: PageHandle<'static>,
     run: Arc<Run>,
-    /// The fence's entry of the page.
+    /// The page's index in the fence.
     pub(crate) number: usize,
 }
 
@@ -22,7 +23,7 @@ impl HeldPage {
     pub(crate) fn new(run: Arc<Run>, number: usize) -> Result<HeldPage> {
         // SAFETY: `run` is kept beside the page, and dropped after it.
         let handle = unsafe { run.page(number)?.extend() };
-        // SAFETY: `page` points into what `handle` pins, which does not move, and is never given out for
+        // SAFETY: `page` points into what `handle` pins, which does not move. It is never given out for
         // longer than this is borrowed.
         let page = unsafe { std::mem::transmute::<Page<'_>, Page<'static>>(handle.page()) };
         Ok(HeldPage { page, handle, run, number })
@@ -38,7 +39,7 @@ impl HeldPage {
         Arc::ptr_eq(&self.run, run)
     }
 
-    /// The error of bytes that do not make sense.
+    /// The error for bytes of the page that make no sense.
     #[cold]
     pub(crate) fn corrupt(&self, detail: &str) -> Error {
         self.run.corrupt(self.number, detail)

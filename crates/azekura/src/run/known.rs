@@ -1,11 +1,9 @@
-//! What is known of the pages of a run that are read where they stand: that they were checked, and their
-//! guides.
+//! What is known of the pages of a run in a mapped file: whether a page was checked, and its guide.
 //!
-//! A byte of state for each page says what is known. A guide, once written, stays as it is for as long as the
-//! run is open, so readers use it without a pin and without a lock: one line of the processor's cache for a
-//! page. Guides come in chunks of 64, of one budget for all runs ([`Guides`]). Beyond it a page is used with
-//! a guide that is made of its header each time, a guess coarser, and its checksum is checked again after
-//! every [`USES`] uses.
+//! Each page has a byte of state. A guide, once written, stays as long as the run is open. So readers use it
+//! without a pin and without a lock, and it costs them one cache line. Guides come in chunks of 64, from one
+//! budget for all runs ([`Guides`]). A page beyond the budget gets a coarser guide, made of its header at
+//! each use, and its checksum is checked again after every [`USES`] uses.
 //!
 //! ```text
 //!   UNKNOWN -- checked, chunk there --> WRITING --> GUIDED
@@ -24,15 +22,15 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
-/// Nothing is known of the page, or it is to be checked again.
+/// Nothing is known of the page, or it must be checked again.
 const UNKNOWN: u8 = 0;
-/// Its guide stands in its place, for good.
+/// The page's guide is in its place, for good.
 const GUIDED: u8 = 255;
-/// One thread is writing its guide.
+/// One thread is writing the page's guide.
 const WRITING: u8 = 254;
-/// A page without a guide is checked again after so many uses.
+/// A page without a kept guide is checked again after this many uses.
 const USES: u8 = 64;
-/// Guides of neighbours, which come together.
+/// How many guides, of neighbouring pages, come together.
 const CHUNK: usize = 64;
 
 /// The bytes of a chunk.
@@ -42,7 +40,7 @@ const CHUNK_BYTES: usize = CHUNK * size_of::<Guide>();
 pub(crate) struct Guides {
     bytes_max: usize,
     taken: AtomicUsize,
-    /// Pages that were checked.
+    /// How many pages were checked.
     checked: AtomicU64,
 }
 
@@ -60,7 +58,7 @@ impl Guides {
         self.taken.load(Ordering::Relaxed) + CHUNK_BYTES <= self.bytes_max
     }
 
-    /// So much memory, if it is left.
+    /// Takes this much memory, if it is left.
     fn take(self: &Arc<Self>, bytes: usize) -> Option<Share> {
         let more = |taken: usize| Some(taken + bytes).filter(|&sum| sum <= self.bytes_max);
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
@@ -68,7 +66,7 @@ impl Guides {
     }
 }
 
-/// The memory of a chunk, until it is dropped.
+/// The memory of a chunk. It is given back on drop.
 struct Share {
     all: Arc<Guides>,
     bytes: usize,
@@ -80,7 +78,7 @@ impl Drop for Share {
     }
 }
 
-/// See the file's head.
+/// What is known of the pages of one run.
 pub(super) struct KnownPages {
     /// Made at the first use.
     parts: OnceLock<Parts>,
@@ -90,7 +88,7 @@ pub(super) struct KnownPages {
 
 struct Parts {
     states: Box<[AtomicU8]>,
-    /// Made when there is memory for them.
+    /// Each is made when there is memory for it.
     chunks: Box<[OnceLock<Chunk>]>,
 }
 
@@ -100,33 +98,33 @@ struct Chunk {
     _share: Share,
 }
 
-// SAFETY: a guide is written by the one thread that has made its page's state `WRITING`, and read by others
-// after they have seen `GUIDED`, which that thread stores with Release when it is done; nobody writes to it
-// after that.
+// SAFETY: only the thread that has set its page's state to `WRITING` writes a guide. Others read it after
+// they have seen `GUIDED`, which that thread stores with Release when it is done. Nobody writes to it after
+// that.
 unsafe impl Send for Chunk {}
 // SAFETY: as above.
 unsafe impl Sync for Chunk {}
 
 /// A page that was checked.
 pub(super) enum Known<'a> {
-    /// Its guide.
+    /// Its kept guide.
     Guide(&'a Guide),
-    /// Its header has to say.
+    /// It has no kept guide; its header must serve.
     Checked,
 }
 
 impl KnownPages {
-    /// Of a run of `pages` pages, of which nothing is known yet.
+    /// For a run of `pages` pages. Nothing is known of them yet.
     pub(super) fn new(pages: u32, guides: Arc<Guides>) -> KnownPages {
         KnownPages { parts: OnceLock::new(), guides, pages }
     }
 
-    /// Whether any page was ever asked for.
+    /// Whether any page was asked for yet.
     pub(super) fn is_used(&self) -> bool {
         self.parts.get().is_some()
     }
 
-    /// What the guides of all runs may take.
+    /// How much memory the guides of all runs may take.
     pub(super) fn guides_bytes_max(&self) -> usize {
         self.guides.bytes_max
     }
@@ -136,7 +134,7 @@ impl KnownPages {
         self.guides.has_room()
     }
 
-    /// What is known of a page, if it was checked. It counts as a use.
+    /// What is known of a page, if it was checked. Counts as a use.
     #[inline(always)]
     pub(super) fn get(&self, page: u32) -> Option<Known<'_>> {
         let parts = self.parts.get()?;
@@ -146,7 +144,7 @@ impl KnownPages {
             GUIDED => Some(Known::Guide(unsafe { parts.guide(page)? })),
             UNKNOWN | WRITING => None,
             left => {
-                // Relaxed: it only counts. Where another thread was quicker, that one has counted.
+                // Relaxed: it only counts. If another thread was quicker, that one has counted.
                 let _raced = state.compare_exchange(left, left - 1, Ordering::Relaxed, Ordering::Relaxed);
                 Some(Known::Checked)
             }
@@ -167,19 +165,20 @@ impl KnownPages {
         let place = parts.chunks.get(number)?;
         if place.get().is_none() {
             let pages = CHUNK.min(parts.states.len() - number * CHUNK);
-            // Another thread may be quicker: then this one's goes.
+            // If another thread was quicker, this thread's chunk is dropped.
             let _ours = place.set(Chunk::new(&self.guides, pages)?);
         }
         place.get()
     }
 
-    /// A page was found whole just now, and this is its guide: gives it where it is kept, or else none.
+    /// Notes that a page was just found whole, and keeps its guide. Returns the kept guide. None if there is
+    /// no memory for it, or if another thread is writing it.
     pub(super) fn keep_guide(&self, page: u32, guide: Guide) -> Option<&Guide> {
         self.guides.checked.fetch_add(1, Ordering::Relaxed);
         let parts = self.parts.get_or_init(|| Parts::new(self.pages));
         let state = parts.states.get(usize_of(page))?;
         let Some(chunk) = self.chunk(parts, usize_of(page) / CHUNK) else {
-            // Where another thread was quicker, it has said the same.
+            // If another thread was quicker, it has set the same.
             let _raced = state.compare_exchange(UNKNOWN, USES, Ordering::Relaxed, Ordering::Relaxed);
             return None;
         };
@@ -187,7 +186,7 @@ impl KnownPages {
             Ok(_) => {
                 let at = usize_of(page) % CHUNK;
                 chunk.shadow.write(at * size_of::<Guide>()..(at + 1) * size_of::<Guide>());
-                // SAFETY: the state is `WRITING` by this thread, so nobody else touches the guide.
+                // SAFETY: this thread has set the state to `WRITING`, so nobody else touches the guide.
                 unsafe { *chunk.guides[at].get() = guide };
                 state.store(GUIDED, Ordering::Release);
             }
@@ -217,13 +216,13 @@ impl Parts {
         let chunk = self.chunks.get(usize_of(page) / CHUNK)?.get()?;
         let at = usize_of(page) % CHUNK;
         chunk.shadow.read(at * size_of::<Guide>()..(at + 1) * size_of::<Guide>());
-        // SAFETY: by the caller it was written, and nobody writes to it again.
+        // SAFETY: by the caller's promise the guide was written, and nobody writes to it again.
         Some(unsafe { &*chunk.guides[at].get() })
     }
 }
 
 impl Chunk {
-    /// For so many pages; none beyond the budget.
+    /// A chunk for this many pages. None beyond the budget.
     fn new(all: &Arc<Guides>, pages: usize) -> Option<Chunk> {
         let share = all.take(pages * size_of::<Guide>())?;
         let guides = (0..pages).map(|_| UnsafeCell::new(Guide::NONE)).collect();
@@ -284,7 +283,7 @@ mod tests {
         assert_eq!(guides.stats().bytes, 2 * size_of::<Guide>() as u64);
         drop(first);
         assert_eq!(guides.stats().bytes, 0);
-        // A page that was used without a guide gets one when it is checked again.
+        // A page that was used without a kept guide gets one when it is checked again.
         assert!(second.keep_guide(1, guide_of(1)).is_some() && second.keep_guide(0, guide_of(0)).is_none());
         while second.get(0).is_some() {}
         assert!(second.keep_guide(0, guide_of(0)).is_some());
@@ -296,7 +295,7 @@ mod tests {
 mod models {
     use super::*;
 
-    /// Two threads keep a page's guide while a third reads: who sees a guide sees all of it.
+    /// Two threads keep a page's guide while a third one reads. A reader that sees a guide sees all of it.
     #[test]
     fn a_guide_is_seen_whole_or_not_at_all() {
         loom::model(|| {

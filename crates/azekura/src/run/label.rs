@@ -1,4 +1,4 @@
-//! What a run says of itself, at the start of its meta block: for whoever finds it without a manifest.
+//! What a run says of itself, at the start of its meta block. It is for readers without a manifest.
 //!
 //! ```text
 //! u32 magic "AZRM" | u32 length of the meta block | u32 CRC32C of what follows | u64 file id | u64 hash seed | u64 run
@@ -6,20 +6,22 @@
 //! u64 newest | covers: u32 0 or 1 ranges, of blob start, u8 bounded, blob end
 //! ```
 //!
-//! It has a checksum of its own, since the block's begins with the ids that it gives.
+//! The label has its own checksum, since the block's checksum begins with ids that only the label gives.
 //!
 //! # Which record is newer
 //!
-//! `newest` is a commit's sequence number: the run has what the commits up to it said of its keys, and
-//! nothing of later ones. So of two runs of a table the one with the larger `newest` has the newer version of
-//! a key; with the same number they are of one merge (or inputs of it), and the larger id wins. A merge takes
-//! the number of its newest input. What joins the oldest level meets no other and deletes nothing, and a
-//! level keeps its number then (it stands in the manifest), so that a later merge does not pass for newer
-//! than what it has not read. So a run that has joined may look newer than the merge that took it in: they
-//! say the same, unless a newer one knows better.
+//! `newest` is a commit's sequence number. The run has what the commits up to this one said of its keys, and
+//! nothing of later commits. So of two runs of a table the one with the larger `newest` has the newer version
+//! of a key. Runs with the same number are of one merge or its inputs; the larger id wins. A merge takes the
+//! number of its newest input.
 //!
-//! A run that was written as a table's oldest leaves out what is deleted. It `covers` a stretch of keys: what
-//! older runs, which may stand in free space still, say of them counts no more.
+//! A run that joins the oldest level has no key in common with it and deletes nothing. The level keeps its
+//! number (in the manifest), so that a later merge does not pass for newer than runs that it has not read. So
+//! a run that has joined may look newer than the merge that took it in. Both say the same, unless a newer run
+//! says otherwise.
+//!
+//! A run that was written as a table's oldest leaves deleted records out. It `covers` a stretch of keys: for
+//! these keys older runs do not count. Such runs may still be in free space.
 
 use crate::base::checksum::crc;
 use crate::base::codec::{Reader, Writer, u32_of};
@@ -29,33 +31,33 @@ use crate::format::page::table_of;
 use crate::format::ranges::{Range, Ranges};
 use std::sync::Arc;
 
-/// The first four bytes after the checksum.
+/// The bytes of a meta block behind its checksum.
 pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"AZRM");
-/// Where the block's length stands, from its first byte.
+/// Offset of the block's length in the block.
 pub(crate) const BYTES_AT: usize = 8;
 
-/// A run whose bounds are longer than this together covers nothing: its label would be a page of its own.
+/// A run whose bounds are longer than this together covers nothing: its label would take a page of its own.
 const COVERS_BYTES_MAX: usize = 16 << 10;
 
-/// Whose records a run has, and of which time.
+/// Which table a run belongs to, and how new its records are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) table: u32,
     pub(crate) kind: TableKind,
     pub(crate) name: Arc<str>,
     pub(crate) newest: u64,
-    /// There is nothing older in the table.
+    /// The table has nothing older.
     pub(crate) oldest: bool,
 }
 
-/// See the file's head.
+/// What a run says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) file_id: u64,
     pub(crate) hash_seed: u64,
     pub(crate) run: u64,
     pub(crate) origin: Origin,
-    /// Keys of which nothing counts that older runs say: one range or none.
+    /// Keys for which older runs do not count: one range, or none.
     pub(crate) covers: Ranges,
 }
 
@@ -69,7 +71,7 @@ pub(super) fn covered(start: Vec<u8>, end: Option<Vec<u8>>) -> Ranges {
 }
 
 impl Label {
-    /// Appends it; `close` completes it when the whole block stands there.
+    /// Appends the label. `close` completes it when the whole block is written.
     pub(super) fn encode(&self, w: &mut Writer) {
         w.u32(MAGIC);
         w.u32(0);
@@ -86,13 +88,13 @@ impl Label {
         w.bytes[start - 4..start].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Writes the length of the whole block, which begins with its checksum.
+    /// Writes the length of the whole block. `block` begins with its checksum.
     pub(super) fn close(block: &mut [u8]) {
         let len = u32_of(block.len());
         block[BYTES_AT..BYTES_AT + 4].copy_from_slice(&len.to_le_bytes());
     }
 
-    /// Takes it from the front of a meta block, behind the checksum.
+    /// Takes the label from a meta block. REQUIRES: the block's checksum was taken.
     pub(super) fn decode(r: &mut Reader<'_>) -> Result<Label> {
         if r.u32()? != MAGIC {
             return Err(r.bad("no label"));
@@ -116,7 +118,7 @@ impl Label {
         Ok(Label { file_id, hash_seed, run, origin: Origin { table, kind, name, newest, oldest }, covers })
     }
 
-    /// That of a meta block of which these are the first bytes.
+    /// The label of a meta block, from the block's first bytes.
     pub(crate) fn read(block: &[u8]) -> Result<Label> {
         let mut r = Reader::new(block, "run meta block", 0);
         let _checksum = r.u32()?;

@@ -1,10 +1,10 @@
-//! Pages of a run where they stand in the file: what is kept of them in memory is what is known of them.
+//! Pages of a run in the mapped file. Memory holds only what is known of them.
 //!
-//! A page is read into a buffer of the thread's own once, which gives an error where a touch of the mapping
-//! would end the process, and checked there. From then on (`known`) it is used through the mapping: by
-//! whoever holds the run, whose extents nobody else is given meanwhile.
+//! A page is first read into a buffer of the thread, and checked there: this read reports an error where a
+//! touch of the mapping would end the process. From then on (`known`) holders of the run use the page through
+//! the mapping. Nobody else is given the run's extents meanwhile.
 //!
-//! A page that does not stand together (it was moved in parts) is copied each time that it is used.
+//! A page that is not in one piece (it was moved in parts) is copied at each use.
 
 use super::Run;
 use super::filter::BLOCK_BYTES;
@@ -24,12 +24,12 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
 thread_local! {
-    /// Where this thread reads what it checks. It grows to the largest page.
+    /// The buffer into which this thread reads what it checks. It grows to the largest page.
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Calls `f` with a buffer of `len` bytes. It is a fresh one where the thread is ending, and a handle that it
-/// kept closes the database, or where the storage that `f` reads from reads the database itself.
+/// Calls `f` with a buffer of `len` bytes. It is usually the thread's own. It is a fresh one where the thread
+/// is ending, and where `f` calls this again because its storage reads a database itself.
 fn with_buffer<T>(len: usize, f: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
     let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
     buffer.resize(buffer.len().max(len), 0);
@@ -38,10 +38,10 @@ fn with_buffer<T>(len: usize, f: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<
     done
 }
 
-/// The pages of a run in the file's mapping.
+/// The pages of a run, in the file's mapping.
 pub(super) struct MappedPages {
     mapping: Arc<FileMapping>,
-    /// Where the run begins, once somebody has read from it, if all of it stands together; else null.
+    /// Where the run begins in the mapping, if it is in one piece and was read from. Else null.
     first: AtomicPtr<u8>,
     pub(super) data: KnownPages,
     /// Which pages of the filter were found whole.
@@ -69,7 +69,7 @@ pub(crate) struct MappedPage<'a> {
 
 enum GuideOf<'a> {
     Kept(&'a Guide),
-    /// Shared, so that what borrows from it may be moved beside it.
+    /// Shared, so that a value that borrows from it may be moved together with it.
     Own(Arc<Guide>),
 }
 
@@ -85,16 +85,16 @@ impl MappedPage<'_> {
     /// Has the processor fetch the line of a byte of the page.
     #[inline(always)]
     pub(super) fn prefetch(&self, byte: usize) {
-        // A page whose checksum was forged may name any byte.
+        // A page with a forged checksum may name any byte. A prefetch may have any address.
         prefetch_line(self.bytes.as_ptr().wrapping_add(byte));
     }
 
-    /// The same page for longer than the borrow says.
+    /// The same page, with a longer lifetime.
     ///
     /// # Safety
     /// The caller keeps the run until the result has been dropped.
     pub(super) unsafe fn extend<'b>(self) -> MappedPage<'b> {
-        // SAFETY: what it borrows is the run's, which the caller keeps.
+        // SAFETY: the page borrows from the run, which the caller keeps.
         unsafe { std::mem::transmute::<MappedPage<'_>, MappedPage<'b>>(self) }
     }
 }
@@ -109,12 +109,12 @@ impl Deref for MappedPage<'_> {
 }
 
 impl Run {
-    /// Where `len` bytes of the run from `at` on stand, or as many of them as stand together.
+    /// The address of `len` bytes of the run from `at` on, or of as many of these as are in one piece.
     #[inline(always)]
     fn standing(&self, pages: &MappedPages, at: u64, len: usize) -> Option<NonNull<[u8]>> {
         let first = NonNull::new(pages.first.load(Ordering::Relaxed));
         if let Some(first) = first.filter(|_| at + len as u64 <= self.info.meta_at()) {
-            // SAFETY: all of the run stands there, and these bytes are inside it.
+            // SAFETY: all of the run is there, and these bytes are inside it.
             let start = unsafe { first.add(usize_of64(at)) };
             return Some(NonNull::slice_from_raw_parts(start, len));
         }
@@ -123,8 +123,8 @@ impl Run {
         Some(NonNull::slice_from_raw_parts(pages.mapping.at(offset, len)?, len))
     }
 
-    /// Remembers where the run begins if all of it stands together: lookups then need not ask where each page
-    /// is.
+    /// Remembers where the run begins, if it is in one piece: lookups then need not ask for the place of each
+    /// page.
     fn find_first(&self, pages: &MappedPages) {
         let len = self.info.meta_at();
         if let Some((offset, _)) = self.stretch(0).filter(|(_, together)| *together >= len) {
@@ -133,8 +133,8 @@ impl Run {
         }
     }
 
-    /// As much of a page of some units as stands together, and as there is: the last one may be cut off
-    /// behind what is used of it, and what follows is the filter's.
+    /// The part of a page of `units` units that is in one piece. In the file the last page may be cut behind
+    /// its used bytes, and the filter follows there.
     #[inline(always)]
     fn page_standing(&self, pages: &MappedPages, unit: u32, units: usize) -> Option<NonNull<[u8]>> {
         let at = self.unit_at(unit);
@@ -142,7 +142,7 @@ impl Run {
         self.standing(pages, at, usize_of64(data.min((units * self.info.page_bytes) as u64)))
     }
 
-    /// A page if it was checked.
+    /// A page, if it was checked.
     #[inline(always)]
     pub(super) fn known_page<'a>(
         &self,
@@ -152,8 +152,8 @@ impl Run {
     ) -> Option<PageHandle<'a>> {
         let known = pages.data.get(unit)?;
         let bytes = self.page_standing(pages, unit, units)?;
-        // SAFETY: the bytes were checked (`check_page`) and stand together as far as the page's columns
-        // reach. The run is borrowed as long as the result, so nobody is given its extents.
+        // SAFETY: the bytes were checked (`check_page`), and all columns of the page are in this piece. The
+        // run is borrowed as long as the result, so nobody is given its extents.
         let bytes: &'a [u8] = unsafe { bytes.as_ref() };
         let guide = match known {
             Known::Guide(guide) => GuideOf::Kept(guide),
@@ -162,7 +162,7 @@ impl Run {
         Some(PageHandle::Mapped(MappedPage { bytes, guide }))
     }
 
-    /// A page of some units, checked before.
+    /// A page of `units` units. It is checked if it was not.
     #[inline(always)]
     pub(super) fn mapped_page<'a>(
         &self,
@@ -176,7 +176,7 @@ impl Run {
         }
     }
 
-    /// Reads and checks a page, and keeps what is known of it.
+    /// Reads and checks a page, and keeps what is then known of it.
     #[cold]
     #[inline(never)]
     fn check_page<'a>(&self, pages: &'a MappedPages, unit: u32, units: usize) -> Result<PageHandle<'a>> {
@@ -195,7 +195,8 @@ impl Run {
                 return Err(bad("impossible number of units"));
             }
             let guide = Guide::read_marked(buffer).map_err(bad)?;
-            // What is used of the page is to stand together, and the columns whatever it says is used.
+            // The used part of the page must be in one piece, and so must its columns, whatever `used`
+            // claims.
             let all_of =
                 |part: usize| used_of(buffer) + TAIL_BYTES <= part && Guide::read(&buffer[..part]).is_ok();
             let fits = |bytes: &NonNull<[u8]>| bytes.len() == len || all_of(bytes.len());
@@ -206,13 +207,13 @@ impl Run {
                 Some(kept) => GuideOf::Kept(kept),
                 None => GuideOf::Own(Arc::new(guide)),
             };
-            // SAFETY: as in `known_page`; the bytes were checked just now.
+            // SAFETY: as in `known_page`. The bytes were checked just now.
             Ok(PageHandle::Mapped(MappedPage { bytes: unsafe { bytes.as_ref() }, guide }))
         })
     }
 
-    /// A line of a page of the filter, checked before; none if it does not stand together: then nobody can
-    /// tell.
+    /// A line of a filter page. The page is checked if it was not. None if the page is not in one piece: then
+    /// the filter cannot tell.
     #[inline(always)]
     pub(super) fn mapped_filter<'a>(
         &self,
@@ -231,7 +232,7 @@ impl Run {
         if !checked.is_some_and(|checked| checked.load(Ordering::Relaxed)) {
             self.check_filter(pages, page)?;
         }
-        // SAFETY: the bytes are in the file, as they were read there; the run is borrowed as long as the
+        // SAFETY: the bytes are in the file, as they were read there. The run is borrowed as long as the
         // result, so nobody is given its extents.
         Ok(unsafe { bytes.as_ref() }.as_chunks().0.get(line))
     }
@@ -247,7 +248,7 @@ impl Run {
         Ok(())
     }
 
-    /// Asks the processor for a line of the filter.
+    /// Has the processor fetch a line of the filter.
     #[inline(always)]
     pub(super) fn prefetch_mapped_filter(&self, pages: &MappedPages, page: u32, line: usize) {
         if let Some(bytes) = self.standing(pages, self.filter_at(page), PAGE_BYTES) {

@@ -1,14 +1,14 @@
-//! The meta block that ends a run: the fence and the range deletes.
+//! The meta block at the end of a run: the fence and the range deletes.
 //!
 //! ```text
 //! u32 CRC32C of what follows, seeded by file, run and page number 2^32-1
-//! whose the run is, and of which time (see `label`)
+//! the run's label (see `label`)
 //! u32 n, pages | u8 form: 0 = n separators of 8 bytes, 1 = n blobs
 //! the separators | u8 has units: 1 = n times u32, the first unit of each page
 //! range deletes: u32 count, each blob start, u8 bounded, blob end
 //! ```
 //!
-//! Separator `i` is above every key of page `i - 1` and not above the first key of page `i`.
+//! Separator `i` is above every key of page `i - 1`, and not above the first key of page `i`.
 
 use super::label::Label;
 use crate::base::checksum::{crc, page_seed};
@@ -23,14 +23,14 @@ use crate::format::search::{Density, bisect};
 /// What a run knows of its pages.
 #[derive(Debug, Default)]
 pub(crate) struct Meta {
-    /// The separators as the keys of a block without values.
+    /// The separators, as the keys of a block without values.
     pub(crate) fence: Block,
-    /// How many separators lie in the buckets before each, when the span of their heads is cut into
-    /// about twice as many buckets as there are pages.
+    /// The span of the separators' heads is cut into about twice as many buckets as there are pages.
+    /// `buckets[i]` is how many separators lie in the buckets before `i`.
     buckets: Vec<u32>,
     /// Buckets per unit of key, as a fraction of 2^64.
     density: Density,
-    /// The first unit of each page, if some page has several units; else page = unit.
+    /// The first unit of each page, if some page has several units. Else a page is a unit.
     pub(crate) units: Option<Vec<u32>>,
     pub(crate) ranges: Ranges,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Meta {
 const SEPARATOR: Fixed = Fixed { stride: 0, tag: Tag::Put };
 
 impl Meta {
-    /// From separators in ascending order.
+    /// A meta of separators, which must ascend.
     pub(crate) fn new(separators: &[Vec<u8>], units: Option<Vec<u32>>, ranges: Ranges) -> Meta {
         let fixed = separators.iter().all(|s| s.len() == 8).then_some(SEPARATOR);
         let mut fence = Block::new(fixed);
@@ -58,7 +58,7 @@ impl Meta {
         self.fence.len()
     }
 
-    /// The page that may hold a key.
+    /// The page that may hold a key. None if the key is below all pages.
     #[inline(always)]
     pub(crate) fn page_of(&self, key: SortKey<'_>) -> Option<usize> {
         let &first = self.fence.heads.first()?;
@@ -67,7 +67,7 @@ impl Meta {
         }
         let found = match self.fence.head_for(key) {
             Some(wanted) => self.fence.lower_bound_among(key, wanted, self.first_not_below(wanted, first)),
-            // Before or behind all that share the common prefix.
+            // The key lies before or behind all keys with the common prefix.
             None => self.fence.lower_bound(key),
         };
         match found {
@@ -88,7 +88,7 @@ impl Meta {
         bisect(low, high, wanted, |i| heads[i])
     }
 
-    /// Between which separators a head has its place. REQUIRES: it is not below the first one.
+    /// The range of separators in a head's bucket. REQUIRES: the head is not below the first separator's.
     #[inline(always)]
     fn bucket(&self, head: u64, first: u64) -> (usize, usize) {
         let bucket = self.density.places(head - first).min(self.buckets.len() - 2);
@@ -140,12 +140,12 @@ impl Meta {
         w.bytes
     }
 
-    /// Reads the block that stands at `at` of the file. `units_total` bounds what it may refer to.
+    /// Reads the block at offset `at` of the file. `units_total` bounds the units that it may name.
     pub(crate) fn decode(bytes: &[u8], run_seed: u32, at: u64, units_total: u32) -> Result<Meta> {
         Meta::decode_labelled(bytes, run_seed, at, units_total).map(|(_, meta)| meta)
     }
 
-    /// As `decode`, with what the block says of the run.
+    /// As `decode`. Also returns the run's label.
     pub(crate) fn decode_labelled(
         bytes: &[u8],
         run_seed: u32,
@@ -189,8 +189,9 @@ impl Meta {
     }
 }
 
-/// Counts ascending numbers into buckets: how many lie before each, and their density. (A merge of forged
-/// pages may bring some that do not ascend: they are counted somewhere, and refused when they are read.)
+/// Counts ascending numbers into buckets. Returns how many lie before each bucket, and the density. (A merge
+/// of forged pages may bring numbers that do not ascend. They are counted somewhere, and refused when the run
+/// is read.)
 fn count_buckets(heads: &[u64]) -> (Vec<u32>, Density) {
     let (Some(&first), Some(&last)) = (heads.first(), heads.last()) else { return Default::default() };
     let density = Density::of(heads.len() * 2, first, last);

@@ -4,8 +4,8 @@
 //! run:  data pages of 16 or 4 KiB (the last cut to whole 4 KiB) | filter pages | meta block
 //! ```
 //!
-//! A run is addressed by its own offsets and pages; its extents say where these lie in the file,
-//! so that it can be moved without being rewritten. Checksums name the run, not the place.
+//! A run is addressed by its own offsets and pages. Its extents say where these are in the file, so it can be
+//! moved without being rewritten. Checksums name the run, not the place.
 
 mod ahead;
 pub(crate) mod filter;
@@ -35,7 +35,7 @@ use mapped::MappedPages;
 use meta::Meta;
 use std::sync::{Arc, OnceLock};
 
-/// Where runs live: the file, its room, its identity, its cache.
+/// What all runs of a file share: the file, its room, its identity, its page source.
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) file: Arc<dyn File>,
@@ -48,17 +48,17 @@ pub(crate) struct Store {
     pub(crate) buffers: Buffers,
 }
 
-/// Where the pages of runs are read.
+/// How pages of runs are read.
 #[derive(Clone)]
 pub(crate) enum PageSource {
-    /// Where they stand in the file; guides are kept within a budget.
+    /// In place in the mapped file. Guides are kept within a budget.
     Mapped { mapping: Arc<FileMapping>, guides: Arc<Guides> },
-    /// In memory of our own.
+    /// Through the page cache.
     Cached(Arc<Cache>),
 }
 
 impl PageSource {
-    /// What is kept in memory, and what was done for it.
+    /// What is kept in memory, and what was loaded for it.
     pub(crate) fn stats(&self) -> CacheStats {
         match self {
             PageSource::Mapped { guides, .. } => guides.stats(),
@@ -67,31 +67,31 @@ impl PageSource {
     }
 }
 
-/// How much of a run one call reads or writes, in bytes: whole pages, and smaller where the memory budget is.
+/// How many bytes of a run one call reads or writes: whole pages, and fewer with a small memory budget.
 #[derive(Clone, Copy)]
 pub(crate) struct Buffers {
     pub(crate) read: usize,
     pub(crate) write: usize,
 }
 
-/// An open run. Dropping the last reference to one that was replaced frees its extents.
+/// An open run. If it was replaced, dropping the last reference frees its extents.
 pub(crate) struct Run {
     pub(crate) info: RunInfo,
     store: Store,
     seed: u32,
-    /// Blocks of the filter that is asked.
+    /// Blocks of the filter that lookups use. 0: none.
     filter_blocks: u64,
     pages: RunPages,
     meta: OnceLock<Meta>,
-    /// The value segments that its records refer to, kept alive with it.
+    /// The value segments that its records refer to. The run keeps them alive.
     _segments: Vec<Arc<Segment>>,
-    /// The run that took over the rest of its extents when a part was moved: as long as this one is
-    /// read, that one's must not be freed.
+    /// The run that took over the rest of the extents when a part was moved. The successor's extents must not
+    /// be freed while this run is read, so it is kept alive.
     successor: OnceLock<Arc<Run>>,
-    /// What is freed when nobody holds the run any more.
+    /// Extents that are freed when nobody holds the run any more.
     freed_on_drop: Mutex<Vec<Extent>>,
-    /// The file ended before the run did when it was opened. Then nothing of the run is believed: what is
-    /// written behind it makes the file long enough for whatever lengths a forged manifest may name.
+    /// The error if the file, when it was opened, ended before the run. Then nothing of the run is believed:
+    /// later writes make the file longer, and a forged manifest could name lengths that fit then.
     cut: Option<Error>,
 }
 
@@ -121,7 +121,7 @@ impl Drop for Run {
         let extents = std::mem::take(self.freed_on_drop.get_mut());
         extents.iter().for_each(|&extent| self.store.room.space.free(extent));
         self.store.room.less_needless(&extents);
-        // One after the other: a long chain of runs would be a deep recursion.
+        // In a loop: dropping a long chain of runs would recurse deeply.
         let mut next = self.successor.take().and_then(Arc::into_inner);
         while let Some(mut run) = next {
             next = run.successor.take().and_then(Arc::into_inner);
@@ -145,42 +145,42 @@ impl Run {
         }
     }
 
-    /// The run as it was found in a file of `file_len` bytes.
+    /// The run, as it was found in a file of `file_len` bytes.
     pub(crate) fn found_in(mut self, file_len: u64) -> Run {
         let end = self.info.meta_at() + u64::from(self.info.meta_bytes);
         self.cut = self.check_inside(0, end, file_len).err();
         if self.cut.is_some() {
-            // Lookups ask the filter before all else: it lets them pass.
+            // Lookups ask the filter first. Without one they go on to the fence, and get the error there.
             self.filter_blocks = 0;
         }
         self
     }
 
-    /// Whether the file ended before it did.
+    /// Whether the file, when it was opened, ended before the run.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut.is_some()
     }
 
-    /// From now on its extents are free as soon as nobody holds it. REQUIRES: the newest durable
-    /// checkpoint does not name it.
+    /// Frees the run's extents when nobody holds it any more. REQUIRES: the newest durable checkpoint does
+    /// not name it.
     pub(crate) fn free_on_drop(&self) {
         self.free_parts_on_drop(self.info.extents.clone());
     }
 
-    /// As `free_on_drop`, of some extents; the others have passed to the run's successor.
+    /// As `free_on_drop`, for some of the extents. The others belong to the run's successor.
     pub(crate) fn free_parts_on_drop(&self, extents: Vec<Extent>) {
         self.store.room.more_needless(&extents);
         let before = std::mem::replace(&mut *self.freed_on_drop.lock(), extents);
         self.store.room.less_needless(&before);
     }
 
-    /// Names the run that has all of its extents but those that were moved.
+    /// Sets the run that has taken over all extents but those that were moved.
     pub(crate) fn succeeded_by(&self, successor: Arc<Run>) {
         let is_first = self.successor.set(successor).is_ok();
         debug_assert!(is_first, "a run is moved from only once: its successor is moved from after that");
     }
 
-    /// The fence and range deletes, read at first use.
+    /// The fence and the range deletes. They are read at the first use.
     #[inline(always)]
     pub(crate) fn meta(&self) -> Result<&Meta> {
         match self.meta.get() {
@@ -195,7 +195,7 @@ impl Run {
             return Err(cut.clone());
         }
         let at = self.info.meta_at();
-        // Before its length is believed.
+        // The length is checked before memory is taken for it.
         let file_len = self.store.file.len().map_err(|e| Error::io("reading the file's length", e))?;
         self.check_inside(at, u64::from(self.info.meta_bytes), file_len)?;
         let mut bytes = vec![0; usize_of(self.info.meta_bytes)];
@@ -204,18 +204,17 @@ impl Run {
         Ok(self.meta.get_or_init(|| meta))
     }
 
-    /// An error if a file of `file_len` bytes ends before some of `len` bytes of the run, from its byte `at`
-    /// on.
+    /// Fails if a file of `file_len` bytes lacks some of the `len` bytes of the run from `at` on.
     fn check_inside(&self, at: u64, len: u64, file_len: u64) -> Result<()> {
         scattered::check_inside(&self.info.extents, at, at + len, file_len)
     }
 
-    /// Where byte `at` of the run lies in the file.
+    /// Where byte `at` of the run is in the file.
     pub(crate) fn file_offset(&self, at: u64) -> u64 {
         scattered::stretch(&self.info.extents, at).map_or(0, |place| place.0)
     }
 
-    /// Where byte `at` of the run lies in the file, and how many of the run's bytes stand there together.
+    /// Where byte `at` of the run is in the file, and how many of the run's bytes follow it there.
     #[inline(always)]
     fn stretch(&self, at: u64) -> Option<(u64, u64)> {
         let mut before = 0;
@@ -234,12 +233,12 @@ impl Run {
         u64::from(unit) * self.info.page_bytes as u64
     }
 
-    /// Where a unit lies in the file.
+    /// Where a unit is in the file.
     pub(crate) fn unit_offset(&self, unit: u32) -> u64 {
         self.file_offset(self.unit_at(unit))
     }
 
-    /// Fills `buf` from byte `at` of the run, across its extents.
+    /// Fills `buf` from byte `at` of the run on, across its extents.
     pub(crate) fn read(&self, at: u64, buf: &mut [u8]) -> Result<()> {
         let end = || Error::corrupt("run", at, "a read passes the end of the run");
         if scattered::read(&self.info.extents, self.store.file.as_ref(), at, buf)? {
@@ -249,7 +248,7 @@ impl Run {
         }
     }
 
-    /// Fills whole units from unit `first` on; what the file cuts short reads as zeroes.
+    /// Fills whole units from unit `first` on. What the file cuts short reads as zeros.
     pub(crate) fn read_units(&self, first: u32, buf: &mut [u8]) -> Result<()> {
         let at = self.unit_at(first);
         let have = usize_of64(self.info.data_bytes.saturating_sub(at)).min(buf.len());
@@ -258,12 +257,12 @@ impl Run {
         self.read(at, there)
     }
 
-    /// The seed of its checksums.
+    /// The seed of the run's checksums.
     pub(crate) fn seed(&self) -> u32 {
         self.seed
     }
 
-    /// Whether its keys (and range deletes) may meet those from `min` to `max`.
+    /// Whether the run may have keys or range deletes between `min` and `max`.
     pub(crate) fn overlaps(&self, min: &[u8], max: &[u8]) -> bool {
         self.info.ranges > 0 || (self.info.min.as_slice() <= max && min <= self.info.max.as_slice())
     }

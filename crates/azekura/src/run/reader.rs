@@ -1,4 +1,4 @@
-//! Reading a level from end to end, past the cache, in large reads: what merges use.
+//! Reads a level from end to end, past the cache, in large reads. Merges use it.
 
 use super::Run;
 use crate::base::codec::{u32_of, usize_of};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 /// Walks the pages of a list of runs, which must follow each other in key order.
 pub(crate) struct RunReader {
-    /// The run being read and those after it; what has been read is let go.
+    /// The run that is being read, and those after it. Runs that have been read are dropped.
     runs: VecDeque<Arc<Run>>,
-    /// How many have been read.
+    /// How many runs have been read.
     read: usize,
-    /// The next unit to bring in.
+    /// The next unit to read from the file.
     unit: u32,
     buf: Vec<u8>,
     at: usize,
@@ -26,12 +26,12 @@ impl RunReader {
         RunReader { runs: runs.into(), read: 0, unit: 0, buf: Vec::new(), at: 0 }
     }
 
-    /// The run that the last block came from, counted in the list.
+    /// The index in the list of the run that the last block came from.
     pub(crate) fn run_index(&self) -> usize {
         self.read
     }
 
-    /// Decodes the next page into `out`; false at the end.
+    /// Decodes the next page into `out`. False at the end.
     pub(crate) fn next_block(&mut self, out: &mut Block) -> Result<bool> {
         if self.at == self.buf.len() && !self.refill()? {
             return Ok(false);
@@ -63,7 +63,7 @@ impl RunReader {
         Ok(true)
     }
 
-    /// Brings in the next stretch of units, of the next run if this one is read.
+    /// Reads the next stretch of units; of the next run, if this one has been read.
     fn refill(&mut self) -> Result<bool> {
         while self.runs.front().is_some_and(|r| self.unit == r.info.units) {
             self.runs.pop_front();

@@ -1,10 +1,10 @@
-//! Writing a run: blocks of sorted records in, pages out, in few large writes.
+//! Writes a run: takes blocks of sorted records, and writes pages in few large writes.
 //!
-//! Pages gather in a buffer of 4 MiB (less under a small budget); each full buffer is written by one call and
-//! handed to writeback at once, and the writer waits only for what it wrote 64 MiB ago. So the kernel never
-//! holds many dirty pages of ours, and a log sync does not wait behind a compaction. A run that fits the
-//! buffer is written by a single call to an extent of exactly its size, unless it is over 1 MiB and there is
-//! a smaller hole to fill.
+//! Pages gather in a buffer of 4 MiB, or less with a small budget. One call writes a full buffer, and
+//! writeback begins at once. The writer waits only for what it wrote 64 MiB ago. So the kernel never holds
+//! many dirty pages of the engine, and a log sync does not wait behind a merge. A run that fits into the
+//! buffer is one write, to an extent of exactly its size, unless it is over 1 MiB and there is a smaller hole
+//! to fill.
 
 use super::Store;
 use super::filter::FilterBuilder;
@@ -26,18 +26,18 @@ use crate::format::ranges::Ranges;
 use crate::space::Extent;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A buffer is not split between holes smaller than this.
+/// A buffer is not split into smaller parts than this to fill holes.
 const PART_BYTES_MIN: u64 = 1 << 20;
-/// Nor, where the disk is nearly full, smaller than this.
+/// The same on a nearly full disk.
 const TIGHT_PART_BYTES_MIN: u64 = PAGE_BYTES as u64;
 
-/// Runs of no more data have no filter, which has whole pages: it would be a large part of a small file, and
-/// what it spares is a look into one of a few pages.
+/// Runs with no more data than this have no filter. A filter has whole pages, which would be a large part of
+/// a small file. It would only save a look into one of a few pages.
 const FILTERED_BYTES_MIN: u64 = 4 * PAGE_BYTES as u64;
-/// Where the disk is nearly full, of no more than this.
+/// The same on a nearly full disk.
 const TIGHT_FILTERED_BYTES_MIN: u64 = 16 * PAGE_BYTES as u64;
 
-/// Separators longer than this are cut to what tells two pages apart.
+/// A longer separator is cut to the bytes that tell two pages apart.
 const SEPARATOR_FULL_BYTES: usize = 8;
 
 /// The form of all pages so far.
@@ -48,27 +48,27 @@ enum Form {
     Mixed,
 }
 
-/// Builds one run. Dropped before `finish`, it gives its extents back.
+/// Builds one run. If it is dropped before `finish`, it frees its extents.
 pub(crate) struct RunWriter {
     store: Store,
     id: u64,
     seed: u32,
     origin: Origin,
-    /// Records not yet in a page, from `pending_from` on.
+    /// Records that are not in a page yet, from `pending_from` on.
     pending: Block,
     pending_from: usize,
-    /// The size of its pages.
+    /// The size of a unit.
     page_bytes: usize,
     builder: GeneralBuilder,
     fixed_hint: usize,
     form: Form,
     buf: Vec<u8>,
     extents: Vec<Extent>,
-    /// Parts written and not yet known to have reached the device.
+    /// Parts that were written, but may not have reached the device.
     unsettled: VecDeque<Extent>,
     unsettled_bytes: u64,
     units: u32,
-    /// Bytes at the end of the last page that nothing uses, whole blocks of them.
+    /// Bytes at the end of the last page that nothing uses, in whole blocks.
     unused: usize,
     separators: Vec<Vec<u8>>,
     page_units: Vec<u32>,
@@ -90,8 +90,8 @@ impl Drop for RunWriter {
 }
 
 impl RunWriter {
-    /// A writer of run `id` for records of this origin. `filter_keys` bounds the records that will come; 0 =
-    /// no filter.
+    /// A writer of run `id`, for records of this origin. `filter_keys` is at least the number of records that
+    /// will come. 0: no filter.
     pub(crate) fn new(store: &Store, id: u64, origin: Origin, filter_keys: u64) -> RunWriter {
         RunWriter {
             store: store.clone(),
@@ -122,7 +122,7 @@ impl RunWriter {
         }
     }
 
-    /// The same, of pages of 4 KiB, which the engine does not write.
+    /// The same, with units of 4 KiB, which the engine does not write.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn of_small_pages(mut self) -> RunWriter {
         self.page_bytes = crate::base::limits::SMALL_PAGE_BYTES;
@@ -135,7 +135,7 @@ impl RunWriter {
         self.records
     }
 
-    /// Bytes of pages so far, near enough.
+    /// Bytes of pages so far, about.
     pub(crate) fn bytes(&self) -> u64 {
         u64::from(self.units) * self.page_bytes as u64 + self.pending.bytes() as u64
     }
@@ -188,7 +188,7 @@ impl RunWriter {
         filter.add_all(&self.hashes);
     }
 
-    /// Moves records to `pending`, in the form of the pages to come.
+    /// Copies records to `pending`, in the form of the pages to come.
     fn take(&mut self, block: &Block, form: Option<Fixed>) {
         let pending = &mut self.pending;
         if block.fixed.is_some() {
@@ -203,7 +203,7 @@ impl RunWriter {
         }
     }
 
-    /// Cuts pages off `pending`: all of them, or as long as another full one is sure to follow.
+    /// Cuts pages off `pending`: all of them, or as long as another full page is sure to follow.
     fn cut(&mut self, all: bool) -> Result<()> {
         let start = self.pending_from;
         while self.pending_from < self.pending.len() && (all || self.fills_a_page()) {
@@ -227,12 +227,12 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Whether the pending records surely fill a page, whatever they compress to.
+    /// Whether the pending records surely fill a page, however well they pack.
     fn fills_a_page(&self) -> bool {
         let left = self.pending.len() - self.pending_from;
         match self.pending.fixed {
             Some(f) => left >= records_to_fill(usize_of(f.stride), self.page_bytes),
-            // Three pages' worth of raw bytes: shared prefixes rarely save more than that.
+            // Raw bytes of three pages: shared prefixes rarely save more than that.
             None => {
                 let from = usize_of(self.pending.recs[self.pending_from].offset);
                 self.pending.heap.len() - from >= 3 * self.page_bytes
@@ -240,7 +240,7 @@ impl RunWriter {
         }
     }
 
-    /// Room for a full buffer, or for all that a small run will have.
+    /// Bytes for a full buffer, or for all of a small run.
     fn expected_bytes(&self) -> usize {
         let all = self.pending.bytes() * 2 + PAGE_BYTES;
         let full = self.store.buffers.write;
@@ -278,12 +278,13 @@ impl RunWriter {
         }
     }
 
-    /// Seals the page just built at `start` of the buffer and notes its separator.
+    /// Seals the page that was just built at `start` of the buffer, and notes its separator.
     fn note_page(&mut self, first: usize, start: usize, used: usize) {
         let mut tmp = [0; 8];
         let mut tmp_last = [0; 8];
         let key = self.pending.key(first, &mut tmp);
-        // The key before it is in `pending` unless the page begins there; then keep it whole.
+        // The separator depends on the key before. That key is in `pending`, unless the page begins there:
+        // then the separator is the whole key.
         let separator = if first == 0 || key.len() <= SEPARATOR_FULL_BYTES {
             key
         } else {
@@ -292,7 +293,7 @@ impl RunWriter {
         };
         self.separators.push(separator.to_vec());
         let page = &mut self.buf[start..];
-        // Readers in the file's mapping are to find all that a page may use together.
+        // Readers in the file's mapping need all bytes that a page may use in one piece.
         let end = (used + TAIL_BYTES).next_multiple_of(ALIGN_BYTES as usize);
         self.unused = page.len().saturating_sub(end);
         let Origin { table, kind, .. } = self.origin;
@@ -315,8 +316,8 @@ impl RunWriter {
         let mut from = 0;
         while from < bytes.len() {
             let left = (bytes.len() - from) as u64;
-            // Parts are whole units, so that none of the data is split between extents. (Filter pages
-            // may be: they begin behind a last data page that is cut short.)
+            // Parts are whole units, so that no data page is split between extents. (Filter pages may be
+            // split: they begin behind a last data page that is cut short.)
             let room = &self.store.room;
             let least = left.min(if room.is_tight() { TIGHT_PART_BYTES_MIN } else { PART_BYTES_MIN });
             let extent = room.take(align_up(least), align_up(left), "writing a run")?;
@@ -329,7 +330,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Cuts an extent that is not the last of the buffer to whole pages.
+    /// Cuts an extent to whole pages, unless it is the last one of the buffer.
     fn whole_pages(&self, extent: Extent, left: u64) -> Extent {
         let page = PAGE_BYTES as u64;
         if extent.len >= left || extent.len.is_multiple_of(page) {
@@ -352,9 +353,9 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Writes what is left, the filter and the meta block. Gives nothing if the run is empty.
-    /// The caller syncs the file before it names the run in a checkpoint. `before` is the largest
-    /// key of the partition before this one; the `last` one has none behind it.
+    /// Writes what is left, the filter and the meta block. Returns None if the run is empty. The caller syncs
+    /// the file before it names the run in a checkpoint. `before` is the largest key of the partition before
+    /// this one. `last` says that no partition follows.
     pub(crate) fn finish(
         mut self,
         ranges: &Ranges,
@@ -368,10 +369,10 @@ impl RunWriter {
         let mut data_bytes = u64::from(self.units) * self.page_bytes as u64;
         data_bytes -= self.trim_last_page();
         let filter_blocks = self.append_filter()?;
-        // As many units as pages: every page has one.
+        // As many pages as units: every page has one unit.
         let plain = self.page_units.len() == usize_of(self.units);
         let units = (!plain).then(|| std::mem::take(&mut self.page_units));
-        // Behind the partition before it.
+        // The covered stretch begins behind the partition before this one.
         let from = before.map_or(Vec::new(), |max| [max, &[0]].concat());
         let label = self.label(from.clone(), last);
         let meta = Meta::new(&self.separators, units, ranges.clone()).encode(self.seed, &label);
@@ -379,7 +380,7 @@ impl RunWriter {
         self.buf.resize(usize_of(u32_of(self.buf.len())).next_multiple_of(ALIGN_BYTES as usize), 0);
         let len = self.buf.len();
         self.write_buffer(len)?;
-        // A run of range deletes alone has no key of its own.
+        // A run that has only range deletes has no key of its own.
         let min = self.first_key.take().unwrap_or(from);
         Ok(Some(RunInfo {
             id: self.id,
@@ -402,7 +403,7 @@ impl RunWriter {
         }))
     }
 
-    /// What the run says of itself, if it has all that is alive of the keys from `from` on.
+    /// The run's label. A run of the oldest records covers the keys from `from` on.
     fn label(&self, from: Vec<u8>, last: bool) -> Label {
         let end = (!last).then(|| [&self.last_key[..], &[0]].concat());
         let covers = if self.origin.oldest { covered(from, end) } else { Ranges::default() };
@@ -410,7 +411,7 @@ impl RunWriter {
         Label { file_id, hash_seed, run: self.id, origin: self.origin.clone(), covers }
     }
 
-    /// Cuts the last page to what is used of it, in whole blocks; gives how many bytes went.
+    /// Cuts the last page behind its used bytes, in whole blocks. Returns how many bytes it has cut.
     fn trim_last_page(&mut self) -> u64 {
         if self.buf.is_empty() {
             return 0;
@@ -419,7 +420,7 @@ impl RunWriter {
         self.unused as u64
     }
 
-    /// Adds the filter behind the pages; a large one is written from where it was built.
+    /// Adds the filter behind the pages. A large one is written from where it was built.
     fn append_filter(&mut self) -> Result<u64> {
         let Some(filter) = self.filter.take() else { return Ok(0) };
         let least = if self.store.room.is_tight() { TIGHT_FILTERED_BYTES_MIN } else { FILTERED_BYTES_MIN };
@@ -442,7 +443,7 @@ impl RunWriter {
     }
 }
 
-/// Joins extents that follow each other.
+/// Joins extents that follow each other in the file.
 fn join(extents: Vec<Extent>) -> Vec<Extent> {
     let mut out: Vec<Extent> = Vec::new();
     for e in extents {

@@ -1,4 +1,4 @@
-//! Writing what was found to the new database: table by table, from the oldest version to the newest.
+//! Writes what was found to the new database: table by table, from the oldest version to the newest.
 
 use super::input::Input;
 use super::plan::{Plan, TablePlan, UNKNOWN_AGE};
@@ -15,10 +15,10 @@ use crate::format::ranges::Ranges;
 use crate::txn::{WriteOptions, WriteTxn};
 use std::ops::Bound;
 
-/// A transaction of the new database is no larger than this.
+/// The size at which a transaction of the new database is committed.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// The table being written.
+/// The table that is being written.
 struct Target<'a> {
     out: &'a Db,
     table: Table,
@@ -27,11 +27,11 @@ struct Target<'a> {
     hash_seed: Option<u64>,
     txn: Option<WriteTxn>,
     bytes: usize,
-    /// Records are put only where there is none, and nothing is deleted.
+    /// Whether records are put only where there is none, and nothing is deleted.
     only_absent: bool,
-    /// The user's key of the record at hand.
+    /// The user's key of the current record.
     key: Vec<u8>,
-    /// Keys of a hash table that nobody can turn back, since its seed is lost.
+    /// Keys of a hash table that cannot be recovered, since the hash seed is lost.
     unknown_keys: u64,
 }
 
@@ -71,7 +71,8 @@ pub(super) fn apply(
             for part in &group.parts {
                 target.take(&part.block, &Ranges::none(), values, report)?;
             }
-            // Of one age, the larger id is newer; where nothing is put over another, it comes first.
+            // Within one age the larger id is newer. If nothing is overwritten, the newer run must come
+            // first.
             let mut runs: Vec<&RunPlan> = group.runs.iter().collect();
             if target.only_absent {
                 runs.reverse();
@@ -99,15 +100,15 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Looks for all large values that do not stand where they should. One that stands in two parts is found
-/// later, when its neighbours have been.
+/// Looks for all large values that are not where they should be. A value in two parts is found later, when
+/// its neighbours have been found.
 pub(super) fn learn(input: &Input, plan: &Plan, values: &mut Values<'_>) -> Result<()> {
     let mut look = |block: &Block| {
         for i in (0..block.len()).filter(|&i| block.tag(i) == Tag::Large) {
             values.want(block.value(i));
         }
     };
-    // What is missing is reported when it is read in earnest.
+    // Losses are reported by the later, real reads.
     let mut unreported = SalvageReport::default();
     for group in plan.values().flat_map(|t| t.ages.values()) {
         group.parts.iter().for_each(|part| look(&part.block));
@@ -122,7 +123,7 @@ pub(super) fn learn(input: &Input, plan: &Plan, values: &mut Values<'_>) -> Resu
     Ok(())
 }
 
-/// Makes a table of the plan's name, or of one like it.
+/// Makes a table with the plan's name, or with a similar one.
 fn create(out: &Db, id: u32, table: &TablePlan) -> Result<Table> {
     let is_good = !table.name.is_empty() && table.name.len() <= NAME_BYTES_MAX;
     let name = if is_good { table.name.clone() } else { format!("table-{id}") };
@@ -161,7 +162,7 @@ impl Target<'_> {
         if self.bytes >= BATCH_BYTES { self.commit() } else { Ok(()) }
     }
 
-    /// Removes what is there of these keys.
+    /// Deletes these keys from the table.
     fn remove_ranges(&mut self, ranges: &Ranges) -> Result<()> {
         for range in ranges.iter() {
             let table = self.table.clone();
@@ -172,7 +173,7 @@ impl Target<'_> {
                     let end = end.as_ref().map_or(Bound::Unbounded, |end| Bound::Excluded(end.as_slice()));
                     txn.remove_range(&table, (Bound::Included(range.start.as_slice()), end))?;
                 }
-                // Only whole hash tables are ever cleared.
+                // Hash tables are only cleared as a whole.
                 _ => {}
             }
             self.note(range.start.len())?;
@@ -180,7 +181,7 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Takes the records of a block but for those whose keys are hidden.
+    /// Takes the records of a block, except those whose keys are hidden.
     fn take(
         &mut self,
         block: &Block,
@@ -199,7 +200,7 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Turns a sort key into the user's; false if that cannot be.
+    /// Turns a sort key into the user's key. False if that is impossible.
     fn set_key(&mut self, sort_key: &[u8]) -> bool {
         let is_unknown = self.kind == TableKind::Hash && self.hash_seed.is_none() && sort_key.len() == 8;
         self.unknown_keys += u64::from(is_unknown);
@@ -210,7 +211,7 @@ impl Target<'_> {
         known
     }
 
-    /// One record, whose key was set.
+    /// Writes one record, whose key was set.
     fn put(
         &mut self,
         tag: Tag,
@@ -236,7 +237,7 @@ impl Target<'_> {
                 None => {
                     report.values_lost += 1;
                     report.lose(format!("table {:?}: the value of {}", self.name, shown(&key)));
-                    // What older versions say is not what it was.
+                    // An older version would be wrong.
                     self.txn().remove(&table, &key)
                 }
             },

@@ -1,8 +1,8 @@
-//! Whose file it is: what every page's checksum begins with.
+//! Which file a page belongs to: what every page's checksum begins with.
 //!
-//! The checksum of a page is taken over file id, run id, page number and bytes, in this order, and run and
-//! number stand in the page. Where nothing says what the file id is, its checksum, 32 bits, can be computed
-//! back from any page, since each step of a CRC can be undone; those that agree on it are pages of the file.
+//! A page's checksum covers file id, run id, page number and bytes, in this order. The page holds run id and
+//! number. If nothing tells the file id, its checksum (32 bits) can be computed back from any page, since
+//! each step of a CRC can be undone. Pages that agree on it are pages of the file.
 
 use crate::base::checksum::crc;
 use crate::format::page::PageIdentity;
@@ -26,12 +26,12 @@ impl Identity {
 /// Computes identities back from pages.
 #[derive(Default)]
 pub(super) struct Solver {
-    /// By the length of what the checksum is taken over: what undoes it.
+    /// For each length of the checksummed bytes, the matrix that undoes them.
     inverses: HashMap<usize, [u32; 32]>,
 }
 
 impl Solver {
-    /// Of which file the page would be if it were whole.
+    /// The file that the page belongs to if it is whole.
     pub(super) fn solve(&mut self, page: &[u8]) -> Identity {
         let place = PageIdentity::read(page);
         let expected = u32::from_le_bytes([page[0], page[1], page[2], page[3]]);
@@ -49,13 +49,13 @@ fn apply(columns: &[u32; 32], bits: u32) -> u32 {
     columns.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).fold(0, |sum, (_, column)| sum ^ column)
 }
 
-/// What undoes the effect that a checksum's seed has after so many bytes, which is linear.
+/// The matrix that undoes the effect of `len` bytes on a checksum's seed, which is linear.
 fn inverse(len: usize) -> [u32; 32] {
     let zeroes = vec![0; len];
     let base = crc(0, &zeroes);
     let mut left: [u32; 32] = std::array::from_fn(|i| crc(1 << i, &zeroes) ^ base);
     let mut right: [u32; 32] = std::array::from_fn(|i| 1 << i);
-    // Columns are added to each other until the left side is the identity.
+    // Adds columns to each other until the left side is the identity.
     for bit in 0..32 {
         let Some(pivot) = (bit..32).find(|&i| left[i] >> bit & 1 == 1) else { continue };
         left.swap(bit, pivot);

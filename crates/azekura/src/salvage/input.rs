@@ -1,4 +1,4 @@
-//! Reading a damaged file: what cannot be read counts as zeroes, which no checksum takes for anything.
+//! Reads a damaged file. What cannot be read counts as zeros, which no checksum accepts.
 
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
@@ -9,14 +9,14 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Places that are looked at in vain, for each block of the file, and besides.
+/// How many places may be looked at in vain: for each block of the file, and in addition.
 const LOOKS_OF_BLOCK: u64 = 4;
 const LOOKS_MIN: u64 = 1024;
-/// Frames and meta blocks are as long as the file together, and are read a few times; that many times are for
-/// hostile ones.
+/// How often the file's length may be read of frames and meta blocks. Together these are at most as long as
+/// the file, and each is read a few times. The limit is for hostile files.
 const CLAIMED_OF_FILE: u64 = 256;
 
-/// The file. Nothing is ever written to it.
+/// The damaged file. Nothing is ever written to it.
 pub(super) struct Input {
     file: Arc<dyn File>,
     len: u64,
@@ -24,12 +24,12 @@ pub(super) struct Input {
     unreadable: Cell<u64>,
     /// How many places may still be looked at in vain.
     looks: Cell<u64>,
-    /// How many bytes may still be read of what says itself how long it is.
+    /// How many bytes may still be read of structures that state their own length.
     claimed: Cell<u64>,
 }
 
 impl Input {
-    /// Opens a file to read it. Whoever writes to it keeps us out, where there are locks.
+    /// Opens a file for reading. Fails if another handle writes to it, where there are locks.
     pub(super) fn open(storage: &dyn Storage, path: &Path) -> Result<Input> {
         let name = || path.display().to_string();
         if !storage.exists(path).map_err(|e| Error::io("looking for the damaged file", e))? {
@@ -37,7 +37,7 @@ impl Input {
         }
         let file =
             storage.open(path, OpenMode::ReadOnly).map_err(|e| Error::io("opening the damaged file", e))?;
-        // A file system without locks has nobody who would hold one.
+        // On a file system without locks nobody can hold one.
         if let Ok(false) = file.try_lock(false) {
             return Err(Error::Locked { path: name(), exclusive: false });
         }
@@ -57,15 +57,15 @@ impl Input {
         self.len
     }
 
-    /// Whether another place may be looked at in which there may be no page. A manifest that names each place
-    /// once never runs out; one that names few places again and again does.
+    /// Whether one more place may be looked at that may have no page. A manifest that names each place once
+    /// never runs out. One that names few places again and again does.
     pub(super) fn may_look(&self) -> bool {
         let left = self.looks.get();
         self.looks.set(left.saturating_sub(1));
         left > 0
     }
 
-    /// Whether something of this length, as it says, may be read.
+    /// Whether a structure may be read that states this length.
     pub(super) fn may_read(&self, bytes: usize) -> bool {
         let left = self.claimed.get().checked_sub(bytes as u64);
         left.inspect(|&left| self.claimed.set(left)).is_some()
@@ -83,7 +83,7 @@ impl Input {
         if there.is_empty() || self.file.read_at(there, offset).is_ok() {
             return;
         }
-        // One bad sector must not cost what stands around it.
+        // One bad sector must not cost what is around it.
         let mut at = offset;
         let mut rest = there;
         while !rest.is_empty() {
@@ -98,7 +98,8 @@ impl Input {
         }
     }
 
-    /// Fills `out` from byte `at` on of what stands in `extents`, one after the other; zeroes behind them.
+    /// Fills `out` from byte `at` on of what is in `extents`, one after the other. What is behind them reads
+    /// as zeros.
     pub(super) fn read_extents(&self, extents: &[Extent], at: u64, out: &mut [u8]) {
         let (mut at, mut rest, mut before) = (at, out, 0u64);
         for e in extents {

@@ -1,4 +1,4 @@
-//! The log of a damaged file: every commit that can be made sense of, also behind a gap.
+//! The log of a damaged file: every commit that can be read, also behind a gap.
 
 use super::input::Input;
 use super::report::SalvageReport;
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// The parts of each commit, by its sequence number.
 pub(super) type Commits = BTreeMap<u64, Vec<RecordPart>>;
 
-/// Reads the commits in `frames`. Of the chains that a manifest names, if there is one, and only as far as it
-/// says; those up to `flushed` are in runs.
+/// Reads the commits in `frames`. With a manifest's `chains`, only the frames that these name. Commits up to
+/// `flushed` are in runs and left out.
 pub(super) fn read(
     input: &Input,
     mut frames: Vec<FrameAt>,
@@ -34,7 +34,8 @@ pub(super) fn read(
             let known = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.durable_below);
             let durable = known.fold(chain.durable_below, u64::max);
             let from = first.is_some_and(|n| n > chain.first_frame);
-            // The end is known, or the manifest or a frame knows others that are not there.
+            // Frames are missing at the end if the chain's end is known, or if the manifest or a frame knows
+            // of later ones.
             let end = if chain.end_frame == u64::MAX { durable } else { chain.end_frame };
             let to = last.map_or(chain.first_frame, |n| n + 1) < end;
             if from || to {
@@ -42,7 +43,7 @@ pub(super) fn read(
             }
         }
     }
-    // A jump stands twice, and a frame without a payload has the number of the one that follows.
+    // A jump stands twice, and a frame without payload has the number of the frame that follows it.
     frames.sort_by_key(|f| (f.frame.chain, f.frame.number, f.frame.len == 0));
     frames.dedup_by_key(|f| (f.frame.chain, f.frame.number));
     let mut stream = Stream::default();

@@ -1,10 +1,10 @@
 //! Salvage: what still verifies in a damaged file goes to a new database.
 //!
-//! The file is only read. With its newest manifest, all that this names is read where it stands, page by page
-//! and value by value, and what does not verify is left out: nothing that was deleted or replaced comes back,
-//! but where the newer version is what was lost. Without one, every block of the file is looked at: pages,
-//! meta blocks and log frames say themselves whose they are (`scan`), and their ages say which version is
-//! newer (`run::label`). Then what stands in free space is found too.
+//! The file is only read. With its newest manifest, salvage reads all that this names in its place, page by
+//! page and value by value, and leaves out what does not verify. Then nothing that was deleted or replaced
+//! comes back, unless the newer version is what was lost. Without that manifest, salvage looks at every block
+//! of the file. Pages, meta blocks and log frames say what they belong to (`scan`), and their ages say which
+//! version is newer (`run::label`). Then salvage finds what is in free space too.
 //!
 //! ```text
 //! roots ─► scan ─► log ─► plan ─► apply (runs, values)
@@ -12,8 +12,8 @@
 //! manifest                   by age    into the new database
 //! ```
 //!
-//! Memory is bounded by a small part of the file's length and by the length of its log; what is read of a
-//! hostile file is believed only as far as checksums hold and it fits the file.
+//! Memory is limited to a small part of the file's length and to the length of its log. A hostile file is
+//! believed only as far as checksums hold and lengths fit the file.
 
 mod apply;
 mod identity;
@@ -43,17 +43,18 @@ use scan::Found;
 use std::path::Path;
 use values::Values;
 
-/// Reads every record that still verifies out of the damaged database in `file`, and writes them to `out`,
-/// which should be new. The file is not changed. `progress` is called now and then.
+/// Reads every record that still verifies from the damaged database in `file`, and writes it to `out`, which
+/// should be a new database. The file is not changed. `progress` is called now and then.
 ///
-/// No record of a page that is whole is lost, unless a newer version or a delete of its key was found; the
-/// same goes for commits in whole frames of the log, also behind others that are missing. Of a key whose
-/// newest version was lost an older one may be found. If the newest manifest is damaged
-/// ([`SalvageReport::manifest`]), records and tables that were deleted or replaced may be back: what stands
-/// in free space looks the same then. Which of two versions is newer is known as long as the meta blocks of
-/// their runs are whole. Records that stood in that manifest only, as those of tables with few and short ones
-/// do, are lost with it. A table of which only commits are left, but not the one that made it, has a number
-/// for a name; if no key tells its kind, it is taken for an ordered one, and the report says so.
+/// No record of a whole page is lost, unless a newer version or a delete of its key was found. The same goes
+/// for commits in whole frames of the log, also behind missing frames. If the newest version of a key was
+/// lost, an older one may be found.
+///
+/// If the newest manifest is damaged ([`SalvageReport::manifest`]), records and tables that were deleted or
+/// replaced may be back: free space looks the same as the rest then. Salvage knows which of two versions is
+/// newer if the meta blocks of their runs are whole. Records that only that manifest held, as those of small
+/// tables, are lost with it. If only commits of a table are left, without the one that made it, the table gets
+/// a number for a name. If no key tells its kind, it is taken for an ordered one, and the report says so.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("azekura-doc-salvage-{}", std::process::id()));
@@ -81,9 +82,9 @@ use values::Values;
 /// ```
 ///
 /// # Errors
-/// `Open` if there is no such file, `Locked` if somebody writes to it, `NewerVersion`, `NotADatabase` if
-/// nothing in it is of a database, `Invalid` if it is the file of `out`; or what writing to `out` meets.
-/// Damage is no error.
+/// `Open` if there is no such file, `Locked` if another handle writes to it, `NewerVersion`, `NotADatabase`
+/// if nothing in it is part of a database, `Invalid` if it is the file of `out`, or an error of writing to
+/// `out`. Damage is no error.
 pub fn salvage(file: impl AsRef<Path>, out: &Db, progress: impl FnMut(Progress)) -> Result<SalvageReport> {
     let file = file.as_ref();
     let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
@@ -93,7 +94,7 @@ pub fn salvage(file: impl AsRef<Path>, out: &Db, progress: impl FnMut(Progress))
     salvage_on(&OsStorage, file, out, progress)
 }
 
-/// As [`salvage`], of a file on a disk of the caller's making: for simulators and tests.
+/// As [`salvage`], on a storage that the caller gives: for simulators and tests.
 ///
 /// # Errors
 /// As [`salvage`].
@@ -142,12 +143,12 @@ pub fn salvage_on(
     Ok(report)
 }
 
-/// Whether a frame of the log knows of a checkpoint that the superblock does not.
+/// Whether a frame of the log knows of a newer checkpoint than the superblock.
 fn knows_newer(roots: &Roots, found: &Found) -> bool {
     roots.newest.as_ref().is_some_and(|b| found.frames.iter().any(|f| f.frame.checkpoint > b.number))
 }
 
-/// What a damaged superblock says of the file's id, if a page agrees that no other one does.
+/// The file id that a damaged superblock has, if whole pages of the file agree with it.
 fn claimed(input: &Input, roots: &Roots) -> Option<Identity> {
     let agrees = |identity: &Identity| {
         let found = scan::find(input, *identity, true, &mut |_| {});
@@ -156,7 +157,8 @@ fn claimed(input: &Input, roots: &Roots) -> Option<Identity> {
     roots.claims.iter().map(|&(file_id, _)| Identity::of(file_id)).find(agrees)
 }
 
-/// The seed of hash tables: as a superblock says, or any meta block, or damaged superblocks that agree.
+/// The seed of hash tables: from a superblock, else from any meta block, else from damaged superblocks that
+/// agree.
 fn hash_seed(roots: &Roots, found: &Found) -> Option<u64> {
     let by_root = roots.newest.as_ref().map(|b| b.hash_seed);
     let by_label = || found.runs.values().find_map(|r| r.label.as_ref().map(|l| l.hash_seed));

@@ -1,4 +1,4 @@
-//! What is to be read, and in which order: for each table its runs and commits by age.
+//! What to read, and in which order: the runs and commits of each table, by age.
 
 use super::identity::Identity;
 use super::input::Input;
@@ -15,13 +15,14 @@ use crate::format::manifest::{Manifest, RunInfo};
 use crate::format::ranges::{Range, Ranges};
 use std::collections::{BTreeMap, HashMap};
 
-/// Of more stretches that newer runs cover, only those of the newest count: the others bring something back.
+/// The most covers of newer runs that count. Beyond that, deleted records may come back.
 const COVERS_MAX: usize = 4096;
 
-/// Runs whose age nobody knows come last: of what they say counts what nobody else says anything else of.
+/// The age of runs of unknown age. They come last, and their records count only where nothing else has the
+/// key.
 pub(super) const UNKNOWN_AGE: u64 = u64::MAX;
 
-/// What is of one age: commits, or the partitions of one level.
+/// What has one age: commits, or the partitions of one level.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) parts: Vec<RecordPart>,
@@ -32,15 +33,15 @@ pub(super) struct Group {
 pub(super) struct TablePlan {
     pub(super) name: String,
     pub(super) kind: TableKind,
-    /// Oldest first. Commits come before the runs that have them: a number is doubled, and one added for
-    /// runs.
+    /// Oldest first. Without a manifest a key is twice the number of a commit or a run's `newest`, plus one
+    /// for runs: a commit comes before the runs that hold it.
     pub(super) ages: BTreeMap<u64, Group>,
 }
 
-/// Everything, by the tables' numbers.
+/// All tables, by their ids.
 pub(super) type Plan = BTreeMap<u32, TablePlan>;
 
-/// As the newest manifest says.
+/// The plan of the newest manifest.
 pub(super) fn by_manifest(
     input: &Input,
     (identity, hash_seed): (Identity, Option<u64>),
@@ -73,8 +74,8 @@ pub(super) fn by_manifest(
             table.ages.entry(0).or_default().parts.push(part_of(*id, few, Ranges::none()));
         }
     }
-    // A table that the manifest counts and does not name was dropped, and what the log says of it is needed
-    // by nobody.
+    // A table whose id the manifest has given out, but which it does not name, was dropped. Nothing of it is
+    // needed.
     let young = commits.values().flatten().filter(|part| part.table >= manifest.next_table);
     for (id, table) in logged(young, hash_seed) {
         plan.entry(id).or_insert_with(|| table.plan(id, report));
@@ -82,7 +83,7 @@ pub(super) fn by_manifest(
     for (seq, parts) in commits {
         for part in parts {
             if let Some(table) = plan.get_mut(&part.table) {
-                // Behind all levels, of which there are not that many.
+                // Behind all levels, whose ages are far smaller.
                 table.ages.entry((1 << 63) + seq).or_default().parts.push(part);
             }
         }
@@ -90,7 +91,7 @@ pub(super) fn by_manifest(
     plan
 }
 
-/// By what runs and commits say of themselves, and an older manifest, if there is one.
+/// The plan made from what runs and commits say about themselves, and from an older manifest if there is one.
 pub(super) fn by_identity(
     (identity, hash_seed): (Identity, Option<u64>),
     older: Option<&Manifest>,
@@ -120,7 +121,7 @@ pub(super) fn by_identity(
     commits.into_iter().for_each(|(seq, list)| parts.extend(list.into_iter().map(|p| (seq, p))));
     let mut logged = logged(parts.iter().map(|p| &p.1), hash_seed);
     if let Some(older) = older {
-        // As of its last commit a small table has these records, and no others.
+        // At the manifest's last commit a small table has these records and no others.
         let mut all = Ranges::default();
         all.add(Range { start: Vec::new(), end: None });
         let few = older.few.iter().map(|(id, few)| (older.flushed_seq, part_of(*id, few, all.clone())));
@@ -163,7 +164,7 @@ pub(super) fn by_identity(
 #[derive(Default)]
 struct Known<'a> {
     tables: HashMap<u32, (String, TableKind)>,
-    /// The table of each run, its age, and where it stands.
+    /// For each run its table, its age, and where it is.
     runs: HashMap<u64, (u32, u64, &'a RunInfo)>,
 }
 
@@ -179,14 +180,14 @@ impl Known<'_> {
         known
     }
 
-    /// The table of a run, and its kind.
+    /// The table of a run, and the table's kind.
     fn owner(&self, run: u64) -> Option<(u32, TableKind)> {
         let table = self.runs.get(&run)?.0;
         Some((table, self.tables.get(&table)?.1))
     }
 }
 
-/// The table of a run, and its kind, as the run says.
+/// The table of a run and its kind, as the run says.
 fn owner(run: &FoundRun) -> Option<(u32, TableKind)> {
     let by_label = run.label.as_ref().map(|l| (l.origin.table, l.origin.kind));
     by_label.or(run.place.map(|p| (p.table, p.kind)))
@@ -199,7 +200,7 @@ struct Logged {
     kind: Option<TableKind>,
 }
 
-/// The tables of commits: as the commit says that has made one, or as its keys look.
+/// The tables of commits: as the commit says that made the table, else as the keys suggest.
 fn logged<'a>(
     parts: impl IntoIterator<Item = &'a RecordPart>,
     hash_seed: Option<u64>,
@@ -225,7 +226,7 @@ impl Logged {
     }
 }
 
-/// The kind of table that has these sort keys, if they tell: those of eight bytes do not.
+/// The kind of a table with these sort keys, if they show it. Keys of eight bytes do not.
 fn kind_of(block: &Block, hash_seed: Option<u64>) -> Option<TableKind> {
     let mut tmp = [0; 8];
     (0..block.len()).find_map(|i| match (block.key(i, &mut tmp), hash_seed) {
@@ -238,12 +239,12 @@ fn kind_of(block: &Block, hash_seed: Option<u64>) -> Option<TableKind> {
     })
 }
 
-/// The records of a small table, as a commit.
+/// The records of a small table, as a part of a commit.
 fn part_of(table: u32, few: &Few, ranges: Ranges) -> RecordPart {
     RecordPart { table, created: None, segments: Vec::new(), ranges, block: few.to_block() }
 }
 
-/// Stretches of a table's keys of which nothing counts that is older than a run.
+/// Stretches of a table's keys for which nothing older than a run counts.
 struct Cover {
     table: u32,
     newest: u64,
@@ -251,7 +252,7 @@ struct Cover {
     stretches: Vec<Range>,
 }
 
-/// Tells each run what newer ones cover, and takes that out of commits.
+/// Tells each run what newer runs cover, and removes that from commits.
 fn hide(runs: &mut [(u32, u64, u64, RunPlan)], parts: &mut [(u64, RecordPart)]) {
     runs.sort_by_key(|r| (r.1, r.2));
     let mut covers: Vec<Cover> = Vec::new();
@@ -261,7 +262,7 @@ fn hide(runs: &mut [(u32, u64, u64, RunPlan)], parts: &mut [(u64, RecordPart)]) 
             covers.push(Cover { table: *table, newest: *newest, id: *id, stretches });
         }
     }
-    // Nobody knows what is newer than a run without an age.
+    // For a run without an age it is not known which runs are newer.
     for (table, newest, id, run) in runs.iter_mut().filter(|r| r.3.has_age) {
         let newer = covers.iter().filter(|c| c.table == *table && (c.newest, c.id) > (*newest, *id));
         newer.flat_map(|c| &c.stretches).for_each(|range| run.hidden.add(range.clone()));
@@ -279,7 +280,7 @@ fn hide(runs: &mut [(u32, u64, u64, RunPlan)], parts: &mut [(u64, RecordPart)]) 
     }
 }
 
-/// The records of a block whose keys do not lie in the ranges.
+/// The records of a block whose keys are not in the ranges.
 fn without(block: &Block, ranges: &Ranges) -> Block {
     let mut out = Block::new(block.fixed);
     let mut tmp = [0; 8];

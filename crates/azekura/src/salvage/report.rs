@@ -2,54 +2,54 @@
 
 use crate::base::key::TableKind;
 
-/// A table of which something was found.
+/// A table with something found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvagedTable {
-    /// Its name in the new database. Where nothing says what it was, `table-` and a number.
+    /// Its name in the new database. If its name is not known, `table-` and a number.
     pub name: String,
     /// Its kind.
     pub kind: TableKind,
-    /// The records that it has in the new database.
+    /// How many records it has in the new database.
     pub records: u64,
 }
 
-/// What a salvage has found. Counts of pages and values count versions that newer ones have replaced, too.
+/// What a salvage has found. The counts of pages and values include versions that newer ones have replaced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvageReport {
-    /// Whether the newest manifest was whole. Without it everything was found by its identity: records that
-    /// were deleted or replaced may be back, and tables that were dropped.
+    /// Whether the newest manifest was whole. Without it everything was found by its identity: records and
+    /// tables that were deleted or replaced may be back.
     pub manifest: bool,
-    /// The tables of the new database, in the order of their numbers.
+    /// The tables of the new database, in the order of their ids.
     pub tables: Vec<SalvagedTable>,
-    /// Runs of which something was found.
+    /// Runs with something found.
     pub runs: u64,
     /// Pages that were whole.
     pub pages: u64,
-    /// Pages that were not, as far as anything says that they were there.
+    /// Pages that were damaged or missing, as far as it is known that they existed.
     pub pages_lost: u64,
     /// Large values that were whole.
     pub values: u64,
-    /// Large values that were not. Their keys are left out.
+    /// Large values that were damaged or missing. Their keys are left out.
     pub values_lost: u64,
     /// Commits that were taken from the log.
     pub commits: u64,
-    /// Places in the log where frames are missing between others.
+    /// Places in the log where frames are missing.
     pub log_gaps: u64,
     /// Bytes that the system could not read.
     pub unreadable_bytes: u64,
     /// What was lost, one line each.
     pub losses: Vec<String>,
-    /// How much was lost that `losses` has no more room for.
+    /// How many losses are not in `losses`, which is full.
     pub losses_unlisted: u64,
-    /// What else there is to say, one line each.
+    /// Other remarks, one line each.
     pub notes: Vec<String>,
 }
 
-/// Losses beyond this many are counted only.
+/// More losses than this are only counted.
 const LOSSES_MAX: usize = 1000;
-/// So much of a key is shown.
+/// How many bytes of a key are shown.
 const KEY_BYTES_SHOWN: usize = 40;
 
 impl SalvageReport {

@@ -1,4 +1,4 @@
-//! Where a file is entered: superblocks and manifest, as far as they are whole.
+//! Where reading a file begins: superblocks and manifest, as far as they are whole.
 
 use super::input::Input;
 use super::report::SalvageReport;
@@ -8,20 +8,20 @@ use crate::base::limits::ALIGN_BYTES;
 use crate::format::manifest::Manifest;
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 
-/// What stands at the start of the file.
+/// What is at the start of the file.
 #[derive(Default)]
 pub(super) struct Roots {
-    /// Of the newest superblock that is whole.
+    /// The newest superblock that is whole.
     pub(super) newest: Option<Superblock>,
     /// The newest manifest that is whole.
     pub(super) manifest: Option<Manifest>,
-    /// It is that of the newest superblock.
+    /// Whether `manifest` is that of the newest superblock.
     pub(super) is_newest: bool,
-    /// What stands in the place of the file id, the hash seed in damaged copies.
+    /// File id and hash seed, as the damaged copies have them.
     pub(super) claims: Vec<(u64, u64)>,
 }
 
-/// Reads both superblocks, and the manifests to which they lead.
+/// Reads both superblocks, and their manifests.
 pub(super) fn find(input: &Input, report: &mut SalvageReport) -> Result<Roots> {
     let mut roots = Roots::default();
     let mut whole: Vec<Superblock> = Vec::new();

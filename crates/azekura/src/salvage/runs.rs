@@ -1,4 +1,4 @@
-//! One run of a damaged file: its pages as far as they are whole, and what is missing.
+//! One run of a damaged file: its whole pages, and what is missing.
 
 use super::identity::Identity;
 use super::input::Input;
@@ -18,27 +18,27 @@ pub(super) struct RunPlan {
     seed: u32,
     /// Pages that were found to be whole, by their numbers.
     pages: Vec<PageAt>,
-    /// Where it stands, if a manifest says so.
+    /// Where the run is, if a manifest says so.
     info: Option<RunInfo>,
-    /// Its fence and range deletes, if they are whole.
+    /// Its fence and range deletes, if these are whole.
     pub(super) fence: Option<Meta>,
-    /// Keys of which nothing counts that older runs say.
+    /// Keys for which older runs do not count.
     covers: Ranges,
-    /// Its age is known.
+    /// Whether its age is known.
     pub(super) has_age: bool,
-    /// Keys of which nothing counts that it says.
+    /// Keys for which this run does not count.
     pub(super) hidden: Ranges,
 }
 
-/// Units that no whole page has: from one to before another.
+/// A range of units that no whole page has.
 type Gap = (u32, u32);
 
 impl RunPlan {
-    /// A run that the newest manifest names; `found` is what else was found of it.
+    /// A run that the newest manifest names. `found` is what the scan has found of it.
     pub(super) fn named(input: &Input, identity: Identity, info: &RunInfo, found: FoundRun) -> RunPlan {
         let mut run = RunPlan::found(identity, info.id, found, Some(info));
         if run.fence.is_none() && u64::from(info.meta_bytes) <= input.len() {
-            // It may stand in two extents, where a scan does not find it.
+            // The meta block may be in two extents, where a scan does not find it.
             let mut bytes = vec![0; usize_of(info.meta_bytes)];
             input.read_extents(&info.extents, info.meta_at(), &mut bytes);
             run.fence = Meta::decode(&bytes, run.seed, 0, info.units).ok();
@@ -46,7 +46,7 @@ impl RunPlan {
         run
     }
 
-    /// A run as it was found; an older manifest may say where it stood.
+    /// A run that the scan has found. An older manifest may say where it was.
     pub(super) fn found(identity: Identity, id: u64, found: FoundRun, info: Option<&RunInfo>) -> RunPlan {
         let has_age = found.label.is_some() || info.is_some();
         let covers = found.label.map_or(Ranges::none(), |l| l.covers);
@@ -61,7 +61,7 @@ impl RunPlan {
         self.fence.as_ref().map_or(NONE, |f| &f.ranges)
     }
 
-    /// Hands on the records of each whole page, and reports what is missing.
+    /// Calls `take` with the records of each whole page, and reports what is missing.
     pub(super) fn read(
         &self,
         input: &Input,
@@ -93,14 +93,14 @@ impl RunPlan {
         Ok(())
     }
 
-    /// The number behind its last unit, as far as anything says so.
+    /// The number after its last unit, as far as that is known.
     fn end(&self) -> u32 {
         let last = self.pages.last().map_or(0, |p| p.number.saturating_add(1));
         let fence = self.fence.as_ref().filter(|f| f.pages() > 0).map_or(0, |f| f.unit_of(f.pages() - 1) + 1);
         last.max(fence).max(self.info.as_ref().map_or(0, |i| i.units))
     }
 
-    /// The next unit behind one without a page at which there may be one.
+    /// The next unit after `unit` that may begin a page.
     fn next_place(&self, input: &Input, unit: u32) -> u32 {
         let at = self.pages.partition_point(|p| p.number <= unit);
         let found = self.pages.get(at).map_or(self.end(), |p| p.number);
@@ -110,7 +110,7 @@ impl RunPlan {
         for e in &info.extents {
             let end = before.saturating_add(e.len);
             if place < end && e.offset.saturating_add(place - before) >= input.len() {
-                // The file ends before this extent does: the next one may stand lower.
+                // The file ends before this extent. The next extent may be at a lower offset.
                 let next = u32::try_from(end.div_ceil(unit_bytes)).unwrap_or(u32::MAX);
                 return next.max(unit + 1).min(found);
             }
@@ -122,7 +122,7 @@ impl RunPlan {
         found
     }
 
-    /// The page that begins with a unit, and how many it has.
+    /// The page that begins with a unit, and how many units it has.
     fn page(&self, input: &Input, unit: u32) -> Option<(Vec<u8>, u32)> {
         let found = self.pages.binary_search_by_key(&unit, |p| p.number).ok().map(|i| self.pages[i]);
         let there =
@@ -135,7 +135,7 @@ impl RunPlan {
         })
     }
 
-    /// A page of which no more than `there` is in the file, if what `read` gives of that is one.
+    /// The page that `read` reads, if it is whole. At most `there` bytes of it are in the file.
     fn whole(
         &self,
         unit_bytes: usize,
@@ -153,7 +153,7 @@ impl RunPlan {
         Some((page, u32_of(units)))
     }
 
-    /// Says what a gap has cost: pages and their keys, if the fence knows them.
+    /// Reports what a gap has cost: pages and their keys, if the fence is whole.
     fn report_gap(&self, (from, to): Gap, table: &str, report: &mut SalvageReport) {
         let lost = |report: &mut SalvageReport, n: u64, what: String| {
             report.pages_lost += n;
@@ -172,7 +172,7 @@ impl RunPlan {
         }
     }
 
-    /// The pages of which the first unit lies in a gap.
+    /// The pages whose first unit is in a gap.
     fn pages_in(&self, fence: &Meta, (from, to): Gap) -> impl Iterator<Item = usize> {
         (0..fence.pages()).filter(move |&i| (from..to).contains(&fence.unit_of(i)))
     }
@@ -184,14 +184,14 @@ fn stretch(fence: &Meta, page: usize) -> Range {
     Range { start: key(page), end: (page + 1 < fence.pages()).then(|| key(page + 1)) }
 }
 
-/// Whether a page's records make sense; they are in `block` then.
+/// Decodes a page into `block`. False if its records make no sense.
 fn decode(page: &[u8], block: &mut Block) -> bool {
     let Ok(guide) = Guide::read(page) else { return false };
     Page::new(page, &guide).decode(block).is_ok()
 }
 
-/// The keys of which nothing older counts, since the run has all that is alive of them: but for those of
-/// pages that are missing, of which older versions are better than nothing.
+/// The keys for which nothing older counts, because the run has all their live records. Keys of missing pages
+/// are left out: for these an older version is better than nothing.
 pub(super) fn covers_of(run: &RunPlan) -> Vec<Range> {
     let (Some(fence), Some(covers)) = (&run.fence, run.covers.iter().next()) else { return Vec::new() };
     let n = fence.pages();

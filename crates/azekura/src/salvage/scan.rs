@@ -1,4 +1,4 @@
-//! Looking at every block of the file for what says itself what it is: pages, meta blocks, frames of the log.
+//! Looks at every block of the file for structures that identify themselves: pages, meta blocks, log frames.
 
 use super::identity::{Identity, Solver};
 use super::input::Input;
@@ -15,21 +15,21 @@ use crate::run::label::{self, Label};
 use crate::run::meta::Meta;
 use std::collections::{BTreeMap, HashMap};
 
-/// So much of the file is looked at together.
+/// How much of the file is looked at together.
 const WINDOW_BYTES: usize = 4 << 20;
-/// What may stand behind a window and belong to a page in it.
+/// How much of a page in a window may be behind the window.
 const OVERLAP_BYTES: usize = 6 * PAGE_BYTES;
-/// Identities that are counted: those of a hostile file beyond that are not.
+/// How many identities are counted. A hostile file may have more.
 const VOTES_MAX: usize = 1 << 20;
 
-/// Where a page of a run stands.
+/// Where a page of a run is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageAt {
     pub(super) number: u32,
     pub(super) offset: u64,
     /// The size of its units.
     pub(super) unit_bytes: usize,
-    /// How much of it stands there: what is missing at a run's end is zero.
+    /// How many of its bytes are there. At a run's end the missing ones are zeros.
     pub(super) there: usize,
 }
 
@@ -37,10 +37,10 @@ pub(super) struct PageAt {
 #[derive(Default)]
 pub(super) struct FoundRun {
     pub(super) pages: Vec<PageAt>,
-    /// As the first of its pages says.
+    /// The identity in the first of its pages.
     pub(super) place: Option<PageIdentity>,
     pub(super) label: Option<Label>,
-    /// Its fence and range deletes, if they are whole.
+    /// Its fence and range deletes, if these are whole.
     pub(super) meta: Option<Meta>,
 }
 
@@ -61,19 +61,19 @@ pub(super) struct Found {
 /// What speaks for an identity.
 struct Vote {
     count: u64,
-    /// Run and number of the first page that does: a copy of it, or its bytes cut off elsewhere, count for
-    /// nothing more. None if a checksum that needs no identity has confirmed it.
+    /// Run and number of the first page that has it. Copies of this page, and cut versions of it, do not
+    /// count again. None if a checksum that needs no identity has confirmed it.
     page: Option<(u64, u32)>,
 }
 
-/// One block and what follows it.
+/// One block, and the bytes that follow it.
 struct Block<'a> {
     input: &'a Input,
     offset: u64,
     bytes: &'a [u8],
 }
 
-/// Of which file most of what is here says that it is.
+/// The identity that most structures of the file have.
 pub(super) fn identity(input: &Input, progress: &mut impl FnMut(Progress)) -> Option<Identity> {
     let (mut solver, mut votes) = (Solver::default(), HashMap::<Identity, Vote>::new());
     each_block(input, progress, |block| {
@@ -82,7 +82,7 @@ pub(super) fn identity(input: &Input, progress: &mut impl FnMut(Progress)) -> Op
             if votes.len() < VOTES_MAX || is_known {
                 let vote = votes.entry(identity).or_insert(Vote { count: 0, page });
                 vote.count += u64::from(!is_known || page.is_none() || page != vote.page);
-                // What is sure is of no page.
+                // A confirmed identity belongs to no single page.
                 vote.page = page.and(vote.page);
             }
         };
@@ -96,13 +96,14 @@ pub(super) fn identity(input: &Input, progress: &mut impl FnMut(Progress)) -> Op
             pages.for_each(|page| vote(solver.solve(&page.bytes), Some((place.run, place.number))));
         }
     });
-    // What a single page says may be said by any bytes; two different ones that say the same are no accident.
+    // A single page proves nothing: any bytes give some identity. Two different pages that agree are no
+    // accident.
     let known = votes.into_iter().map(|(id, vote)| (id, (vote.count, vote.page.is_none())));
     let known = known.filter(|(_, (n, is_sure))| *is_sure || *n > 1);
     known.max_by_key(|&(identity, (n, _))| (n, identity)).map(|(identity, _)| identity)
 }
 
-/// Finds what belongs to the file: its frames, and if wanted its runs.
+/// Finds what belongs to the file: its frames, and its runs if `runs`.
 pub(super) fn find(
     input: &Input,
     identity: Identity,
@@ -113,7 +114,8 @@ pub(super) fn find(
     let mut frames_end = 0;
     each_block(input, progress, |block| {
         if block.offset < frames_end {
-            // Part of a frame's payload: frames do not overlap, or a small file could hold endless commits.
+            // Part of a frame's payload. Frames do not overlap; otherwise a small file could hold endless
+            // commits.
         } else if let Some(frame) = block.frame() {
             if Identity::of(frame.file_id) == identity {
                 frames_end = block.offset + frame::HEADER_BYTES as u64 + u64::from(frame.len);
@@ -134,7 +136,7 @@ pub(super) fn find(
         }
     });
     for run in found.runs.values_mut() {
-        // A page that was moved may stand in its former place, too.
+        // A page that was moved may also be in its former place.
         run.pages.sort_by_key(|p| p.number);
         run.pages.dedup_by_key(|p| p.number);
     }
@@ -173,7 +175,7 @@ impl Block<'_> {
         frame.verify(&self.bytes_to(len)).then_some(frame)
     }
 
-    /// The label of the meta block that begins here, if that is whole.
+    /// The label of the meta block that begins here, if the label is whole.
     fn label(&self) -> Option<Label> {
         if u32_at(self.bytes, 4) != label::MAGIC {
             return None;
@@ -181,7 +183,7 @@ impl Block<'_> {
         Label::read(self.bytes).ok()
     }
 
-    /// The meta block that begins here.
+    /// The meta block that begins here, if it is whole.
     fn meta(&self, run_seed: u32) -> Option<Meta> {
         let len = usize_of(u32_at(self.bytes, label::BYTES_AT));
         if self.offset + len as u64 > self.input.len() || !self.input.may_read(len) {
@@ -210,8 +212,8 @@ impl Block<'_> {
         Some((place, PageAt { number: place.number, offset: self.offset, unit_bytes, there }))
     }
 
-    /// What begins here as a page, if it may be one: with units of either size, and cut off at any block
-    /// behind which it would be zero, as the last page of a run is.
+    /// The pages that may begin here: with units of either size, and cut at each block behind which the page
+    /// would be zero, as a run's last page is.
     fn page_bytes(&self) -> Vec<Candidate> {
         let place = PageIdentity::read(self.bytes);
         let possible = self.bytes[4] == 1 && self.bytes[5] <= 1 && self.bytes[6..8] != [0, 0];
@@ -238,7 +240,7 @@ struct Candidate {
     there: usize,
 }
 
-/// The page of which `there` stands in the file: what it uses beyond that is zero, as is all behind it.
+/// The page that begins with `there`. The rest of its used bytes, and all bytes behind them, are zeros.
 pub(super) fn page_at(there: &[u8], unit_bytes: usize) -> Option<Vec<u8>> {
     if there.len() < HEADER_BYTES {
         return None;

@@ -1,7 +1,7 @@
-//! Looking for large values whose place nobody knows. A value begins at the same place in its block as in its
-//! segment, so that each block of the file is one possibility; whether it stands there follows from the
-//! states of the checksum at both ends (`sums`), in a few steps, however long it is. Values of one length and
-//! place in the block are looked for together.
+//! Looks for large values whose place is not known. A value begins at the same place in its block as in its
+//! segment, so each block of the file is one possibility. The checksum's states at both ends (`sums`) tell in
+//! a few steps whether the value is there, however long it is. Values of one length and place in the block
+//! are looked for together.
 
 use super::input::Input;
 use super::sums::{Stretch, after, fill};
@@ -9,28 +9,29 @@ use crate::base::codec::{usize_of, usize_of64};
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES};
 use crate::values::ValuePointer;
 
-/// So much of the file is looked at together, and as much behind it: values are short if that has their end.
+/// How much of the file is looked at together, with as much behind it. A value is short if it fits in this.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// Of each value so many places are told: one that is all zeroes stands everywhere.
+/// How many places are reported for each value. A value of zeros is in many places.
 const PLACES_MAX: u8 = 4;
-/// Searching takes so many steps at most, which are some minutes.
+/// How many steps a search may take: some minutes.
 const STEPS_MAX: u64 = 1 << 36;
-/// What one look for a long value costs, which reads two blocks, and for how many bytes of states there is
-/// one step.
+/// How many steps one look for a long value costs, which reads two blocks. Below, for how many bytes
+/// computing states is one step.
 const LONG_STEPS: u64 = 256;
 const BYTES_OF_STEP: u64 = 4;
 
-/// See the file's head.
+/// A search for large values.
 pub(super) struct Search<'a> {
     input: &'a Input,
     steps_left: u64,
-    /// How often bytes were compared with a checksum. By chance one of 2^32 times they agree.
+    /// How many comparisons with a checksum were made. One in 2^32 succeeds by chance.
     pub(super) compared: u64,
-    /// The states before each block of the file, if a long value was looked for.
+    /// The states before each block of the file, once a long value was looked for.
     marks: Vec<u32>,
 }
 
-/// What is looked for: a length, a place in the block, a checksum. Values that agree are the same.
+/// What is looked for: a length, a place in the block, a checksum. Values that agree in these are taken for
+/// the same.
 pub(super) type Content = (u32, u64, u32);
 
 pub(super) fn content_of(at: &ValuePointer) -> Content {
@@ -42,7 +43,8 @@ impl<'a> Search<'a> {
         Search { input, steps_left: STEPS_MAX, compared: 0, marks: Vec::new() }
     }
 
-    /// Tells places in the file at which the values stand, a few of each. REQUIRES: `wanted` ascends.
+    /// Calls `tell` with places in the file at which the values are, a few for each. REQUIRES: `wanted`
+    /// ascends.
     pub(super) fn places(&mut self, wanted: &[Content], mut tell: impl FnMut(Content, u64)) {
         let short = wanted.partition_point(|w| u64::from(w.0) <= WINDOW_BYTES);
         let (short, long) = wanted.split_at(short);
@@ -94,7 +96,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A value of which the two ends are not looked at together.
+    /// Looks for a value whose two ends are not in one window.
     fn long(&mut self, wanted: Content, tell: &mut impl FnMut(Content, u64)) {
         let (len, within, sum) = wanted;
         let len = u64::from(len);
@@ -116,7 +118,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Computes the states before each block, once.
+    /// Computes the states before each block, once. False if there are not enough steps left.
     fn mark(&mut self) -> bool {
         if !self.marks.is_empty() {
             return true;

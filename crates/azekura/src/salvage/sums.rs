@@ -1,6 +1,6 @@
-//! The arithmetic of checksums. What a checksum is computed with, its **state**, is a polynomial over the
-//! bits, and a byte of zeroes multiplies it; so the checksum of any stretch follows from the states at its
-//! two ends, however long it is, and that of two stretches one after the other from both of theirs.
+//! The arithmetic of checksums. A checksum's **state** is a polynomial over the bits, and appending a zero
+//! byte multiplies it. So the checksum of any stretch follows from the states at its two ends, however long
+//! it is. That of two stretches, one after the other, follows from the states of both.
 
 use crate::base::checksum::crc;
 
@@ -16,7 +16,7 @@ pub(super) fn after(state: u32, bytes: &[u8]) -> u32 {
     !crc(!state, bytes)
 }
 
-/// The states before each byte and behind the last one, from a state of nothing on.
+/// The states before each byte and behind the last one. The first state is 0.
 pub(super) fn fill(states: &mut [u32], bytes: &[u8]) {
     const TABLE: [u32; 256] = table();
     let mut state = 0u32;
@@ -59,7 +59,7 @@ pub(super) fn product(a: u32, mut b: u32) -> u32 {
     sum
 }
 
-/// What so many bytes of zeroes multiply a state with.
+/// The factor by which this many zero bytes multiply a state.
 pub(super) fn zeroes(mut bytes: u64) -> u32 {
     let (mut out, mut power) = (ONE, ONE >> 8);
     while bytes > 0 {
@@ -72,11 +72,11 @@ pub(super) fn zeroes(mut bytes: u64) -> u32 {
     out
 }
 
-/// Checksums of stretches of one length.
+/// Computes checksums of stretches of one length.
 pub(super) struct Stretch {
-    /// The product of each byte of a state and of what that many zeroes multiply it with.
+    /// For each byte of a state, its product with the factor of the stretch's length.
     products: [[u32; 256]; 4],
-    /// What is left of the first state.
+    /// What the first state contributes.
     first: u32,
 }
 
@@ -106,16 +106,16 @@ impl Stretch {
         self.products.iter().zip(bytes).fold(0, |sum, (of_byte, byte)| sum ^ of_byte[usize::from(byte)])
     }
 
-    /// The checksum of what stands between two places with these states.
+    /// The checksum of the bytes between two places with these states.
     #[inline]
     pub(super) fn checksum(&self, before: u32, behind: u32) -> u32 {
         !(behind ^ self.multiply(before) ^ self.first)
     }
 }
 
-/// The checksum of a stretch that begins as one and ends as another of the same length, of each of which
-/// `states` are those before each block and behind the last one, which has `tail` bytes. Says for each
-/// possible border, from the last on.
+/// Checksums of stretches that begin as one stretch and end as another of the same length, one checksum for
+/// each border between them, from the last border on. `first` and `second` are the stretches' states before
+/// each block and behind the last block, which has `tail` bytes.
 pub(super) fn joined<'a>(
     first: &'a [u32],
     second: &'a [u32],
@@ -132,7 +132,7 @@ pub(super) fn joined<'a>(
     })
 }
 
-/// The states of `joined`: of bytes of which the first block has `head`.
+/// The states that `joined` needs. The first block has `head` bytes.
 pub(super) fn states(bytes: &[u8], head: usize, block: usize) -> Vec<u32> {
     let (head, rest) = bytes.split_at(head.min(bytes.len()));
     let mut state = after(FIRST, head);

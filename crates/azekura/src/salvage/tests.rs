@@ -1,5 +1,4 @@
-//! Salvage of small files, damaged in chosen places. (What happens to files that are damaged at random is
-//! tried by the crate `sim`.)
+//! Salvage of small files, damaged in chosen places. (The crate `sim` tries random damage.)
 
 use super::*;
 use crate::api::{Durability, Options};
@@ -22,7 +21,7 @@ fn options() -> Options {
     small.background_merges(false).durability(Durability::Eventual)
 }
 
-/// A database, and what is in it.
+/// A database, and what it holds.
 struct World {
     storage: MemStorage,
     db: Option<Db>,
@@ -40,7 +39,7 @@ impl World {
         self.db.as_ref().unwrap()
     }
 
-    /// One transaction: records, or none to delete a key.
+    /// Commits one transaction. A record without a value deletes its key.
     fn commit(
         &mut self,
         table: &str,
@@ -81,7 +80,7 @@ impl World {
         bytes
     }
 
-    /// A bit of the byte at `at` is another now.
+    /// Flips one bit of the byte at `at`.
     fn flip(&self, at: u64) {
         let (file, mut byte) = (self.file(), [0]);
         file.read_at(&mut byte, at).unwrap();
@@ -92,7 +91,7 @@ impl World {
         self.file().write_at(&[0xa5; 8192], 0).unwrap();
     }
 
-    /// Where the blocks of the file begin for which `which` says yes.
+    /// Where the blocks of the file begin that `which` accepts.
     fn blocks(&self, which: impl Fn(&[u8]) -> bool) -> Vec<u64> {
         let bytes = self.bytes();
         let blocks = bytes.chunks_exact(4096).enumerate().skip(2).filter(|(_, b)| which(b));
@@ -113,7 +112,7 @@ impl World {
         (report, found)
     }
 
-    /// Salvages, and expects everything.
+    /// Salvages, and expects all records.
     fn whole(&self) -> SalvageReport {
         let (report, found) = self.salvage();
         assert!(found == self.model, "{report:?}");
@@ -144,11 +143,11 @@ fn fill(world: &mut World, from: u64, to: u64, age: u64) {
     world.commit("hash", TableKind::Hash, (from..to).map(|i| (text(i), Some(value(i + age, 40)))));
 }
 
-/// Several levels a table, deletes among them, and the end of it in the log only.
+/// Several levels in each table, with deletes. The newest commits are only in the log.
 fn layered() -> World {
     let mut world = World::new();
     fill(&mut world, 0, 3000, 0);
-    // Pages that end in zeroes are cut off before them.
+    // Pages that end in zeros are cut before these.
     world.commit("zeroes", TableKind::Ordered, (0..700).map(|i| (number(i * i), Some(vec![0; 20]))));
     world.db().flush().unwrap();
     world.db().compact().unwrap();
@@ -185,7 +184,7 @@ fn a_file_that_is_whole_is_salvaged_whole() {
     assert!(report.is_whole() && report.commits == 0, "{report:?}");
 }
 
-/// The file as it is, in a storage of its own: nobody has it locked there.
+/// The same file in a storage of its own, where nobody has locked it.
 fn copy_of(world: &World) -> World {
     let storage = MemStorage::default();
     storage.open(Path::new(PATH), OpenMode::CreateNew).unwrap().write_at(&world.bytes(), 0).unwrap();
@@ -226,8 +225,8 @@ fn a_page_that_is_damaged_costs_its_own_records_only() {
                 gone += records.len() - found[name].len();
             }
             assert!(gone < 2000, "{gone} records are gone with one page");
-            // (It may be what moving the file's tail has left behind, or, without a manifest, of a run that
-            // was merged.)
+            // (The damaged page may be a copy that moving the tail has left behind. Without a manifest it may
+            // also be of a run that was merged.)
             assert!(gone == 0 || report.pages_lost == 1, "{report:?}");
             assert!(gone > 0 || report.pages_lost == 0 || !with_roots, "{report:?}");
             costly += usize::from(gone > 0);
@@ -255,7 +254,7 @@ fn a_file_without_any_label_or_superblock_is_recognized_by_its_pages() {
 #[test]
 fn a_damaged_page_alone_is_not_believed() {
     let mut world = World::new();
-    // It ends in zeroes: cut off before or behind them it is the same page.
+    // The page ends in zeros. Cut before or behind them, it is the same page.
     world.commit("t", TableKind::Ordered, (0..400).map(|i| (number(i * i), Some(vec![0; 20]))));
     world.db().flush().unwrap();
     let at = world.blocks(is_page)[0];
@@ -283,7 +282,7 @@ fn what_was_deleted_before_a_merge_stays_away_without_a_manifest() {
     world.commit("numbers", TableKind::Ordered, (500..900).map(|i| (number(i * i), None)));
     world.db().flush().unwrap();
     world.db().compact().unwrap();
-    // What was merged stands in free space now.
+    // The merged runs are in free space.
     world.db().flush().unwrap();
     let world = copy_of(&world);
     world.lose_superblocks();
@@ -345,7 +344,7 @@ fn large_values_are_found_without_a_manifest() {
     assert_eq!((report.values, report.values_lost, report.is_whole()), (80, 0, true));
     world.lose_superblocks();
     assert_eq!(world.whole().values_lost, 0);
-    // One of them is damaged: its key is named, and nothing else is lost.
+    // One value is damaged: its key is reported, and nothing else is lost.
     let needle = large(17);
     let at = world.bytes().windows(100).position(|w| w == &needle[..100]).unwrap();
     world.flip(at as u64 + 300);
@@ -361,7 +360,7 @@ fn large_values_are_found_without_a_manifest() {
 fn values_are_found_behind_any_number_of_lost_ones() {
     let mut world = World::new();
     let large = |i: u64| [text(i), value(i, 1100 + (i as usize * 7) % 60)].concat();
-    // One is too long to be looked at in one piece; it stands in a segment of its own.
+    // One value is too long to be looked at in one window. It has a segment of its own.
     let long = [text(700), value(700, 1_600_000)].concat();
     world.commit("t", TableKind::Ordered, (0..600).map(|i| (number(i), Some(large(i)))));
     world.commit("t", TableKind::Ordered, [(number(700), Some(long))]);
@@ -388,13 +387,13 @@ fn commits_behind_a_gap_of_the_log_are_applied_and_the_gap_is_told() {
         world.commit("t", TableKind::Ordered, [(number(i), Some(value(i, 20)))]);
         world.db().sync().unwrap();
     }
-    // Behind the last one stands a frame without a payload, which vouches for it.
+    // Behind the last frame is one without payload, which vouches for it.
     for (with_roots, lost) in [(true, 7), (false, 7), (true, 20), (false, 20)] {
         let world = copy_of(&world);
         if !with_roots {
             world.lose_superblocks();
         }
-        // But for jumps and frames without a payload.
+        // Without jumps and frames without payload.
         let frames = world.blocks(|b| b[4..8] == *b"AZLF" && b[40] == 0 && b[32..36] != [0; 4]);
         assert_eq!(frames.len(), 21, "one makes the table");
         world.flip(frames[lost] + 70);
@@ -406,7 +405,7 @@ fn commits_behind_a_gap_of_the_log_are_applied_and_the_gap_is_told() {
     }
 }
 
-/// Each frame holds all that follow it as a value: of n blocks n commits of n blocks would be kept.
+/// Each frame has all frames after it as its value: from n blocks n commits of n blocks could be kept.
 #[test]
 fn frames_within_a_frame_are_its_payload() {
     const FRAMES: usize = 64;
@@ -444,7 +443,7 @@ fn frames_within_a_frame_are_its_payload() {
     assert_eq!(report.commits, 1, "{report:?}");
 }
 
-/// Tables of a few short records: their place is the manifest.
+/// Tables with a few short records, which only the manifest holds.
 fn small_tables(world: &mut World) {
     for n in 0..5 {
         let kind = if n % 2 == 0 { TableKind::Ordered } else { TableKind::Hash };
@@ -471,7 +470,7 @@ fn an_older_manifest_tells_what_small_tables_had() {
     let mut world = World::new();
     small_tables(&mut world);
     let older = world.bytes()[4096..8192].to_vec();
-    // One of them gets a run, without a record that it had.
+    // One of them gets a run, and loses one of its records.
     let grown = (0..3000).map(|i| (number(i), (i != 3).then(|| value(i, 30))));
     world.commit("small 0", TableKind::Ordered, grown);
     world.db().flush().unwrap();
@@ -480,7 +479,7 @@ fn an_older_manifest_tells_what_small_tables_had() {
     let world = copy_of(&world);
     world.lose_superblocks();
     world.file().write_at(&older, 4096).unwrap();
-    // Of the log the last commit alone is left: it knows of a newer checkpoint.
+    // Only the last commit of the log is left. It knows of a newer checkpoint.
     let frames = world.blocks(|b| b[4..8] == *b"AZLF" && b[32..36] != [0; 4]);
     let number_of = |at: u64| u64::from_le_bytes(world.bytes()[at as usize + 24..][..8].try_into().unwrap());
     let last = frames.iter().copied().max_by_key(|&at| number_of(at)).unwrap();
@@ -489,7 +488,7 @@ fn an_older_manifest_tells_what_small_tables_had() {
     assert!(!report.manifest && !report.is_whole() && report.runs > 0, "{report:?}");
 }
 
-/// Tables that no manifest names: one is empty.
+/// Tables that no manifest names. One is empty.
 fn young_tables() -> World {
     let mut world = World::new();
     fill(&mut world, 0, 300, 0);
@@ -529,7 +528,7 @@ fn commits_to_a_table_are_salvaged_without_the_one_that_made_it() {
     let (report, mut found) = world.salvage();
     let text = world.model.remove("young text").unwrap();
     assert!(found.values().any(|records| *records == text), "{report:?}");
-    // Of keys of eight bytes nobody can tell that they are hashes.
+    // Keys of eight bytes do not show that they are hashes.
     assert_eq!(report.losses.iter().filter(|l| l.contains("of which kind")).count(), 1, "{report:?}");
     world.model.remove("young numbers").unwrap();
     found.retain(|name, _| !name.starts_with("table-"));

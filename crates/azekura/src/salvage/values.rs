@@ -1,8 +1,8 @@
-//! Large values of a damaged file. A reference knows a value's segment, its place there, its length and its
-//! checksum, but not where the segment stands. The manifest says that, and the log of young segments; where
-//! both are silent, the file is searched for places at which values verify (`search`). Most values of a
-//! segment are in one piece, so a few of them are looked for first, and the others where those were found;
-//! what is not there is looked for by itself.
+//! Large values of a damaged file. A reference has a value's segment, its place there, its length and its
+//! checksum. It does not say where the segment is. The manifest says that, and the log for young segments. If
+//! neither does, the file is searched for places at which values verify (`search`). Most segments are in one
+//! piece. So a few of a segment's values are looked for first, and the others near those that were found. The
+//! rest are looked for one by one.
 
 use super::input::Input;
 use super::search::{Content, Search, content_of};
@@ -16,37 +16,37 @@ use crate::space::Extent;
 use crate::values::ValuePointer;
 use std::collections::{BTreeMap, HashMap};
 
-/// Reading values takes as many bytes as the file has so many times over at most, and so many besides.
+/// How many bytes may be read for values: this many times the file's length, and in addition.
 const READS_OF_FILE: u64 = 1024;
 const READ_BYTES: u64 = 64 << 20;
-/// So many values are looked for together.
+/// How many values are looked for together.
 const WANTED_MAX: usize = 1 << 18;
-/// Of each segment so many are looked for first, then so many of those that are left, and then all.
+/// How many of each segment's values are looked for first, then how many of those that are left, then all.
 const SAMPLES: [usize; 3] = [64, 1024, usize::MAX];
-/// Of a segment so many places are known, and of these so many are tried in pairs.
+/// How many places of a segment are kept. Below, how many of these are tried in pairs.
 const FOUND_MAX: usize = 64;
 const PAIRED_MAX: usize = 8;
-/// A value that stands where no other one of its segment does is believed only if no more than that was
-/// compared: one of 2^32 times checksums agree by chance.
+/// A value that is found alone, away from others of its segment, is believed only after at most this many
+/// comparisons: one in 2^32 succeeds by chance.
 const COMPARED_MAX: u64 = 1 << 24;
-/// Of a segment so many values on either side of one are tried at its place.
+/// How many values on either side of one are tried at its place.
 const NEIGHBOURS: usize = 32;
 
-/// Where a segment may stand.
+/// Where a segment may be.
 #[derive(Default)]
 struct Places {
-    /// Lists of extents, as somebody has named them.
+    /// Lists of extents, from the manifest or the log.
     named: Vec<Vec<Extent>>,
-    /// Places in the file of the segment's first byte, as values were found; below zero, if only a part of
-    /// the segment stands there and the file begins behind the place of the rest.
+    /// Places in the file of the segment's first byte, by values that were found. Below zero if only a later
+    /// part of the segment is there, near the start of the file.
     found: Vec<i64>,
 }
 
-/// See the file's head.
+/// The large values of one damaged file.
 pub(super) struct Values<'a> {
     input: &'a Input,
     segments: HashMap<u32, Places>,
-    /// Where values stand that stand alone.
+    /// The places of values that were found alone.
     alone: HashMap<Content, u64>,
     /// Values to look for, by segment and place in it.
     wanted: BTreeMap<(u32, u32, u32, u32), ValuePointer>,
@@ -61,14 +61,14 @@ impl<'a> Values<'a> {
         Values { input, segments, alone, wanted, search: Search::new(input), bytes_left }
     }
 
-    /// The places that a manifest names.
+    /// Notes the places that a manifest names.
     pub(super) fn note_manifest(&mut self, manifest: &Manifest) {
         for value in &manifest.values {
             self.segments.entry(value.id).or_default().named.push(value.extents.clone());
         }
     }
 
-    /// The places that the log names.
+    /// Notes the places that the log names.
     pub(super) fn note_part(&mut self, part: &RecordPart) {
         for &(id, extent) in &part.segments {
             let places = self.segments.entry(id).or_default();
@@ -78,7 +78,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Looks for the value of a reference, soon, unless it stands where it should.
+    /// Puts the value of a reference on the list of values to look for, unless it is where it should be.
     pub(super) fn want(&mut self, reference: &[u8]) {
         let Some(at) = self.believed(reference) else { return };
         if at.len > 0 && self.known(at).is_none() {
@@ -89,18 +89,18 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The value of a reference, if it stands anywhere.
+    /// The value of a reference, if it was found anywhere.
     pub(super) fn read(&mut self, reference: &[u8]) -> Option<Vec<u8>> {
         let at = self.believed(reference)?;
         self.known(at).or_else(|| self.in_two(at))
     }
 
-    /// A reference of which the length may be.
+    /// A reference, unless its length is impossible.
     fn believed(&self, reference: &[u8]) -> Option<ValuePointer> {
         ValuePointer::decode(reference).ok().filter(|at| u64::from(at.len) <= self.input.len())
     }
 
-    /// The value, if it stands at a place that is known.
+    /// The value, if it is at a known place.
     fn known(&mut self, at: ValuePointer) -> Option<Vec<u8>> {
         let (start, len) = (u64::from(at.offset), u64::from(at.len));
         let mut value = vec![0; usize_of(at.len)];
@@ -127,7 +127,7 @@ impl<'a> Values<'a> {
         None
     }
 
-    /// The value if it begins in one place of its segment and ends in another, both of which are known.
+    /// The value, if it begins at one known place of its segment and ends at another.
     fn in_two(&mut self, at: ValuePointer) -> Option<Vec<u8>> {
         let (start, end) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.len));
         let head = start.next_multiple_of(ALIGN_BYTES) - start;
@@ -159,7 +159,7 @@ impl<'a> Values<'a> {
         None
     }
 
-    /// Looks for all that is wanted.
+    /// Looks for all values on the list.
     pub(super) fn find_wanted(&mut self) {
         let mut left: Vec<ValuePointer> = std::mem::take(&mut self.wanted).into_values().collect();
         for sample in SAMPLES {
@@ -175,7 +175,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Looks for some values. `all` are those that may be their neighbours.
+    /// Looks for some values. `all` has those that may be their neighbours.
     fn look(&mut self, some: &[ValuePointer], all: &[ValuePointer]) {
         let mut contents: Vec<(Content, ValuePointer)> =
             some.iter().map(|at| (content_of(at), *at)).collect();
@@ -209,7 +209,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Whether another value of the segment stands there too, if its first byte stands at `base`.
+    /// Whether another value of the segment is there too, if the segment begins at `base`.
     fn has_neighbour(&mut self, at: ValuePointer, base: i64, all: &[ValuePointer]) -> bool {
         let here = all.partition_point(|v| (v.segment, v.offset) < (at.segment, at.offset));
         let near = &all[here.saturating_sub(NEIGHBOURS)..(here + NEIGHBOURS).min(all.len())];
@@ -226,7 +226,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The place in the file of a byte of a segment that begins at `base`.
+/// The place in the file of byte `start` of a segment that begins at `base`.
 fn place(base: i64, start: u64) -> Option<u64> {
     u64::try_from(base.checked_add_unsigned(start)?).ok()
 }

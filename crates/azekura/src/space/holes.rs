@@ -1,19 +1,18 @@
 //! The set of holes: disjoint extents, none adjacent to another, in order of offset.
 //!
-//! They stand in blocks of at most [`BLOCK_HOLES_MAX`], each with the length of its longest hole.
-//! First fit looks at the blocks' longest lengths, 16 bytes apart, and then into one block; a search
-//! by offset is binary in both. So with 100,000 holes an operation costs some 400 block headers or
-//! one block, whatever the holes' lengths are: there is no distribution that makes it quadratic, as
-//! there is for lists by length class. Measured by `cost_of_many_holes` in the tests (`cargo test
-//! --release -- --nocapture cost_of_many_holes`): 0.25 µs an operation alone, 0.6 beside another test.
+//! They stand in blocks of at most [`BLOCK_HOLES_MAX`] holes. Each block keeps the length of its longest
+//! hole. First fit scans these lengths, then one block. A search by offset is binary in both. So with 100,000
+//! holes an operation looks at some 400 lengths and one block, whatever the lengths are. No distribution of
+//! lengths makes it quadratic, as with lists by length class. An operation takes 0.25 µs: `cargo test
+//! --release -- --nocapture cost_of_many_holes`.
 //!
 //! # Invariants
 //!
-//! No block is empty; `longest[i]` is the longest length in `blocks[i]`; `bytes` is the sum.
+//! No block is empty. `longest[i]` is the longest length in `blocks[i]`. `bytes` is the sum of all lengths.
 
 use super::Extent;
 
-/// The most holes in a block (8 KiB of them): it is split in two beyond that.
+/// The most holes in a block (8 KiB). A larger block is split in two.
 const BLOCK_HOLES_MAX: usize = 512;
 
 /// Where a hole is, or would be.
@@ -32,22 +31,22 @@ pub(super) struct Holes {
 }
 
 impl Holes {
-    /// The sum of their lengths.
+    /// The sum of all lengths.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// All of them, by offset.
+    /// All holes, by offset.
     pub(super) fn iter(&self) -> impl Iterator<Item = Extent> {
         self.blocks.iter().flatten().copied()
     }
 
-    /// The highest one.
+    /// The highest hole.
     pub(super) fn last(&self) -> Option<Extent> {
         self.blocks.last()?.last().copied()
     }
 
-    /// The lowest one of at least `len` bytes.
+    /// The lowest hole of at least `len` bytes.
     pub(super) fn first_fit(&self, len: u64) -> Option<Extent> {
         let block = self.longest.iter().position(|&longest| longest >= len)?;
         let hole = self.blocks[block].iter().find(|hole| hole.len >= len);
@@ -55,7 +54,7 @@ impl Holes {
         hole.copied()
     }
 
-    /// The lowest one that ends after `offset`.
+    /// The lowest hole that ends after `offset`.
     pub(super) fn first_ending_after(&self, offset: u64) -> Option<Extent> {
         let place = self.place_ending_after(offset);
         self.at(place)
@@ -85,7 +84,7 @@ impl Holes {
         Some(HoleBounds { block, index })
     }
 
-    /// Adds a hole that overlaps none, and joins it with those it touches.
+    /// Adds a hole that overlaps no other, and joins it with those that it touches.
     pub(super) fn insert(&mut self, hole: Extent) {
         let after_place = self.place_ending_after(hole.offset);
         let before_place = self.before(after_place);
@@ -109,7 +108,7 @@ impl Holes {
         }
     }
 
-    /// Takes a part out of the hole that holds all of it.
+    /// Removes a part from the hole that holds all of it.
     pub(super) fn remove(&mut self, part: Extent) {
         let place = self.place_ending_after(part.offset);
         let Some(hole) = self.at(place) else {
@@ -132,7 +131,7 @@ impl Holes {
         }
     }
 
-    /// Changes a hole's bounds; its place in the order stays.
+    /// Changes a hole's bounds. Its place in the order stays.
     fn replace(&mut self, place: HoleBounds, hole: Extent) {
         let slot = &mut self.blocks[place.block][place.index];
         let old_len = std::mem::replace(slot, hole).len;
@@ -140,7 +139,7 @@ impl Holes {
     }
 
     fn put_in(&mut self, place: HoleBounds, hole: Extent) {
-        // A place after the last block is at the end of the last one.
+        // A place after the last block means the end of the last block.
         let Some(last) = self.blocks.len().checked_sub(1) else {
             self.blocks.push(vec![hole]);
             self.longest.push(hole.len);
@@ -151,7 +150,7 @@ impl Holes {
         let index = if place.block > last { holes.len() } else { place.index };
         holes.insert(index, hole);
         if holes.len() > BLOCK_HOLES_MAX {
-            // Holes that come in order of offset leave full blocks behind, others half-full ones.
+            // Holes that come in order of offset leave full blocks behind. Others leave half-full ones.
             let at_end = index + 1 == holes.len() && block == last;
             let kept = if at_end { index } else { holes.len() / 2 };
             let upper = holes.split_off(kept);
@@ -175,7 +174,7 @@ impl Holes {
         }
     }
 
-    /// Joins a block with the next when both together fill half a block, so that sparse blocks do not
+    /// Joins a block with the next one if both together fill at most half a block. So sparse blocks do not
     /// pile up.
     fn join_with_next(&mut self, block: usize) {
         let Some(next) = self.blocks.get(block + 1) else {
@@ -189,7 +188,7 @@ impl Holes {
         }
     }
 
-    /// Keeps `longest` right after a hole of `old_len` in the block became one of `new_len`.
+    /// Updates `longest` after a hole of `old_len` in the block became one of `new_len`.
     fn update_longest(&mut self, block: usize, old_len: u64, new_len: u64) {
         let longest = self.longest[block];
         if new_len >= longest {

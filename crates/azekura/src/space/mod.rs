@@ -1,17 +1,17 @@
-//! Which parts of the file are taken, and where the next extent goes: always the lowest offset that
-//! fits, so that the file stays short and its tail can be given back.
+//! Which parts of the file are taken, and where the next extent goes: always to the lowest offset that fits.
+//! So the file stays short, and its tail can be given back.
 //!
 //! # Invariants
 //!
-//! 1. Between `start` and `end` every byte is either in a hole or allocated, never both; holes are
-//!    disjoint, not adjacent, and multiples of [`ALIGN_BYTES`].
+//! 1. Between `start` and `end` every byte is either in a hole or allocated, never both. Holes are disjoint,
+//!    not adjacent, and multiples of [`ALIGN_BYTES`].
 //! 2. No hole touches `end`: free space at the tail is dropped at once, and `end` moves down.
 //!
-//! Nothing here is durable. Free space is the complement of what the manifest says is live, and
-//! [`Space::from_live`] computes it anew when the file is opened. When a freed extent may be used
-//! again is the caller's to decide: `free` makes it available at once.
+//! Nothing here is durable. Free space is what the manifest does not name; [`Space::from_live`] computes it
+//! when the file is opened. `free` makes an extent available at once, so the caller must know that nobody
+//! needs it.
 //!
-//! Lock order: the one mutex is a leaf; no method calls out while holding it.
+//! Lock order: the one mutex is a leaf. No method calls out while it holds the mutex.
 
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +46,7 @@ impl Extent {
         self.offset.saturating_add(self.len)
     }
 
-    /// Whether it could be an extent of a file whose extents begin at `start`.
+    /// Whether it can be an extent of a file whose extents begin at `start`.
     fn is_valid(&self, start: u64) -> bool {
         self.len > 0
             && self.len.is_multiple_of(ALIGN_BYTES)
@@ -59,9 +59,9 @@ impl Extent {
 /// The allocator of one file.
 pub(crate) struct Space {
     map: Mutex<Map>,
-    /// What is taken, as whoever has changed the map last has left it.
+    /// The taken bytes after the last change of the map.
     taken: AtomicU64,
-    /// The least that was since somebody began to watch.
+    /// The least value of `taken` since the last `take_least`.
     least: AtomicU64,
     process: Process,
 }
@@ -74,12 +74,12 @@ struct Map {
 }
 
 impl Space {
-    /// The allocator of a file in which exactly `live` is taken; the rest from `start` (a multiple of
-    /// [`ALIGN_BYTES`]) to the end of the last live extent is free.
+    /// The allocator of a file in which exactly the extents of `live` are taken. The rest is free, from
+    /// `start` (a multiple of [`ALIGN_BYTES`]) to the end of the last live extent.
     ///
     /// # Errors
-    /// Two extents that overlap; or one that is misaligned, empty, below `start` or past the largest
-    /// file offset, given twice.
+    /// Two extents that overlap. Or one extent, given twice, that is misaligned, empty, below `start` or past
+    /// the largest file offset.
     pub(crate) fn from_live(start: u64, live: Vec<Extent>) -> Result<Space, (Extent, Extent)> {
         debug_assert!(start.is_multiple_of(ALIGN_BYTES));
         let mut live = live;
@@ -107,14 +107,14 @@ impl Space {
         Ok(Space { map, taken, least: AtomicU64::new(u64::MAX), process: Process::current() })
     }
 
-    /// Takes `len` bytes: of the lowest hole that fits, else at the end of the file.
+    /// Takes `len` bytes of the lowest hole that fits, else at the end of the file.
     #[cfg(test)]
     pub(crate) fn alloc(&self, len: u64) -> Extent {
         self.alloc_up_to(len, len)
     }
 
-    /// Takes the lowest hole of at least `len_min` bytes, or the first `len_max` of it; else
-    /// `len_max` bytes at the end of the file.
+    /// Takes at most `len_max` bytes, of the lowest hole with at least `len_min` bytes. Without such a hole
+    /// it takes `len_max` bytes at the end of the file.
     pub(crate) fn alloc_up_to(&self, len_min: u64, len_max: u64) -> Extent {
         let len_min = checked_len(len_min);
         let len_max = checked_len(len_max).max(len_min);
@@ -128,7 +128,7 @@ impl Space {
             }
             None => {
                 let offset = map.end;
-                // An end that wraps would need 2^63 bytes of file; the write there fails first.
+                // An end that wraps would need 2^63 bytes of file. The write there fails first.
                 map.end = offset.saturating_add(len_max);
                 Extent { offset, len: len_max }
             }
@@ -137,12 +137,12 @@ impl Space {
         taken
     }
 
-    /// Takes `len` bytes of the lowest hole that fits, if they end at or before `limit`: what moving
-    /// the tail of the file down needs. Never extends the file.
+    /// Takes `len` bytes of the lowest hole that fits, if they end at or before `limit`. Never extends the
+    /// file. This is for moving the tail of the file down.
     pub(crate) fn alloc_below(&self, len: u64, limit: u64) -> Option<Extent> {
         let len = checked_len(len);
         let mut map = self.map.lock();
-        // If the lowest hole that fits ends too high, so do all the others.
+        // If the lowest hole that fits ends too high, so do all others.
         let hole = map.holes.first_fit(len)?;
         let taken = Extent { len, ..hole };
         if taken.end() > limit {
@@ -170,18 +170,19 @@ impl Space {
         kept
     }
 
-    /// Gives an allocated extent back. Any part of it that was not allocated is left as it was; in
-    /// debug builds that panics, as it is an error of the caller.
+    /// Frees an allocated extent. A part of it that is free already stays free; that is an error of the
+    /// caller, and debug builds panic.
     pub(crate) fn free(&self, extent: Extent) {
         if !self.process.is_current() {
-            // Who held the lock when this process was forked is not here to let go of it.
+            // The thread that held the lock at the fork does not exist in this process, and cannot release
+            // it.
             return;
         }
         let was_allocated = self.free_allocated_part(extent);
         debug_assert!(was_allocated, "{extent:?} was not wholly allocated");
     }
 
-    /// Frees what of `extent` is allocated. Returns whether all of it was.
+    /// Frees the allocated parts of `extent`. Returns whether all of it was allocated.
     fn free_allocated_part(&self, extent: Extent) -> bool {
         let mut map = self.map.lock();
         let map = &mut *map;
@@ -210,37 +211,37 @@ impl Space {
         freed_bytes == extent.len
     }
 
-    /// The offset after the last allocated byte; `start` if there is none.
+    /// The offset after the last allocated byte, or `start` if there is none.
     pub(crate) fn end(&self) -> u64 {
         self.map.lock().end
     }
 
-    /// Calls `f` with the end while nothing can be allocated, so that the file can be cut there.
+    /// Calls `f` with the end, and allows no allocation meanwhile, so that the file can be cut there.
     pub(crate) fn with_end<T>(&self, f: impl FnOnce(u64) -> T) -> T {
         let map = self.map.lock();
         f(map.end)
     }
 
-    /// Calls `f` with each hole while nothing can be allocated, until it fails.
+    /// Calls `f` with each hole until `f` fails, and allows no allocation meanwhile.
     pub(crate) fn with_holes<E>(&self, f: impl FnMut(Extent) -> Result<(), E>) -> Result<(), E> {
         let map = self.map.lock();
         map.holes.iter().try_for_each(f)
     }
 
-    /// The bytes that are taken, and those in holes, at one moment.
+    /// The taken bytes and the bytes in holes, at one moment.
     pub(crate) fn taken_and_free(&self) -> (u64, u64) {
         let map = self.map.lock();
         let free = map.holes.bytes();
         (map.end - free, free)
     }
 
-    /// The bytes that are taken. No lock: commits ask.
+    /// The taken bytes. Takes no lock, since every commit asks.
     #[inline(always)]
     pub(crate) fn taken_bytes(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// The least that was taken since the last call, which is the only one's who watches.
+    /// The least that was taken since the last call. For one watcher only: the call starts a new watch.
     pub(crate) fn take_least(&self) -> u64 {
         let map = self.map.lock();
         self.least.swap(map.end.saturating_sub(map.holes.bytes()), Ordering::Relaxed)
@@ -267,13 +268,13 @@ impl Space {
     }
 }
 
-/// The extent from one offset to a later one.
+/// The extent between two offsets.
 fn between(offset: u64, end: u64) -> Extent {
     debug_assert!(offset < end);
     Extent { offset, len: end - offset }
 }
 
-/// A length asked for, which is the caller's to align; if it did not, the next one that is.
+/// A length that a caller asks for. The caller must align it; release builds align it up otherwise.
 fn checked_len(len: u64) -> u64 {
     debug_assert!(len > 0 && len.is_multiple_of(ALIGN_BYTES), "length {len}");
     align_up(len.clamp(1, END_MAX))

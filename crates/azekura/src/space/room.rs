@@ -1,15 +1,14 @@
-//! Room that can be written to: whatever the allocator gives where the disk has plenty; where it is nearly
-//! full (**tight**), only what the file has already.
+//! Room that can be written to. Where the disk has plenty, that is whatever the allocator gives. On a
+//! **tight** disk, one that is nearly full, it is only what the file has already.
 //!
-//! What the file has of the disk and what the disk has left are, together, what the file may come to take.
-//! That changes only when others write to the disk, so it is looked at now and then; how much of it is taken
-//! the allocator tells.
+//! The file may come to take what it has of the disk plus what the disk has left. This sum changes only when
+//! others write to the disk, so it is looked up now and then. The allocator knows how much of it is taken.
 //!
-//! On a tight disk an extent is given out with its blocks, and room that somebody counts on is **secured**
-//! first: the file gets blocks behind its end, which nobody else can take. Where the file system cannot
-//! reserve, what it says is believed, and a write may find the disk full all the same.
+//! On a tight disk an extent is given out with its blocks. Room that somebody counts on is **secured** first:
+//! the file gets blocks behind its end, which nobody else can take. Where the file system cannot reserve
+//! blocks, its free space is believed, and a write may still find the disk full.
 //!
-//! Lock order: `growing`, then the space's own; both are leaves to everybody else.
+//! Lock order: `growing`, then the space's lock. For everybody else both are leaves.
 
 use super::{Extent, Space};
 use crate::base::error::{Error, Result};
@@ -19,8 +18,8 @@ use crate::base::sync::{Mutex, Rank};
 use crate::storage::{DiskRoom, File};
 use std::sync::Arc;
 
-/// The file grows by this part more than is asked for, so that it need not for each commit, but by no more
-/// than this.
+/// The file grows by an eighth more than was asked for, so that it need not grow for each commit. Below, the
+/// most that it grows ahead.
 const AHEAD_PART: u64 = 8;
 const AHEAD_BYTES_MAX: u64 = 4 << 20;
 
@@ -28,19 +27,19 @@ const AHEAD_BYTES_MAX: u64 = 4 << 20;
 pub(crate) struct Room {
     file: Arc<dyn File>,
     pub(crate) space: Arc<Space>,
-    /// The disk is tight while less is left.
+    /// The disk is tight while fewer bytes are left.
     tight_below: u64,
     tight: AtomicBool,
-    /// What the file may come to take in all, and what it has.
+    /// How many bytes the file may come to take.
     bytes_max: AtomicU64,
     held_max: AtomicU64,
-    /// Where it may end, as far as that is known.
+    /// Where the file may end, as far as that is known.
     end_max: AtomicU64,
-    /// The file system cannot reserve.
+    /// Whether the file system cannot reserve blocks.
     unreserving: AtomicBool,
-    /// Held by whoever changes the file's length, or looks at it.
+    /// Held while the file's length is changed or looked up.
     growing: Mutex<()>,
-    /// What no checkpoint names any more, and somebody still looks at.
+    /// Bytes that no checkpoint names, and that somebody may still read.
     needless_bytes: AtomicU64,
 }
 
@@ -61,17 +60,17 @@ impl Room {
         })
     }
 
-    /// Bytes that are free as soon as nobody looks at them any more.
+    /// Bytes that become free when nobody reads them any more.
     pub(crate) fn needless_bytes(&self) -> u64 {
         self.needless_bytes.load(Ordering::Relaxed)
     }
 
-    /// These are, from now on.
+    /// Counts these extents as needless.
     pub(crate) fn more_needless(&self, extents: &[Extent]) {
         self.needless_bytes.fetch_add(extents.iter().map(|e| e.len).sum(), Ordering::Relaxed);
     }
 
-    /// These are free.
+    /// These extents are free: they are not counted any more.
     pub(crate) fn less_needless(&self, extents: &[Extent]) {
         self.needless_bytes.fetch_sub(extents.iter().map(|e| e.len).sum(), Ordering::Relaxed);
     }
@@ -87,12 +86,12 @@ impl Room {
         self.space.taken_bytes()
     }
 
-    /// Bytes that are left, in the file and beyond it.
+    /// Bytes that are left to take, in the file and beyond it.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes_max.load(Ordering::Relaxed).saturating_sub(self.taken_bytes())
     }
 
-    /// Looks how much the disk has left. What a file system does not say is plenty.
+    /// Looks up how much the disk has left. If the file system cannot say, there is plenty.
     pub(crate) fn look(&self) {
         let _growing = self.growing.lock();
         self.look_closely();
@@ -100,7 +99,7 @@ impl Room {
 
     /// REQUIRES: `growing`.
     fn look_closely(&self) -> Option<DiskRoom> {
-        // What cannot be told is as it was.
+        // If the lookup fails, the last values stay.
         let Ok(found) = self.file.disk_room() else { return None };
         let reserves = !self.unreserving.load(Ordering::Relaxed);
         let (bytes, held, end) = found.map_or((u64::MAX, u64::MAX, u64::MAX), |disk| {
@@ -115,12 +114,12 @@ impl Room {
         found
     }
 
-    /// Bytes of the file that are free and have their blocks.
+    /// Free bytes of the file that have blocks.
     fn held_bytes(&self) -> u64 {
         self.held_max.load(Ordering::Relaxed).saturating_sub(self.taken_bytes())
     }
 
-    /// Sees to it that the file has so many free bytes; false if it cannot.
+    /// Makes sure that the file has this many free bytes with blocks. False if it cannot.
     pub(crate) fn secure(&self, bytes: u64) -> bool {
         if self.held_bytes() >= bytes {
             return true;
@@ -129,7 +128,7 @@ impl Room {
             return false;
         }
         let _growing = self.growing.lock();
-        // Others may have been faster.
+        // Another thread may have grown the file meanwhile.
         let Some(disk) = self.look_closely().filter(|_| self.held_bytes() < bytes) else {
             return self.held_bytes() >= bytes;
         };
@@ -139,7 +138,7 @@ impl Room {
         let ahead = (bytes / AHEAD_PART).min(AHEAD_BYTES_MAX) / ALIGN_BYTES * ALIGN_BYTES;
         let end = align_up(disk.len).max(self.space.end());
         for more in [missing + ahead, missing] {
-            // Whatever it meets, there is no more than there is.
+            // An error of any kind means that there is no more room.
             if let Ok(reserved) = self.file.allocate(end, more) {
                 self.note_reserved(reserved);
                 break;
@@ -149,10 +148,11 @@ impl Room {
         self.held_bytes() >= bytes
     }
 
-    /// Cuts the file behind its last extent, but for what of `kept` bytes is not in holes.
+    /// Cuts the file behind its last extent. Keeps `kept` free bytes with blocks: those that holes do not
+    /// have stay behind the last extent.
     ///
     /// # Errors
-    /// What cutting meets.
+    /// The error of the system.
     pub(crate) fn cut(&self, kept: u64) -> Result<()> {
         let _growing = self.growing.lock();
         if kept > 0 {
@@ -161,7 +161,8 @@ impl Room {
         let held = self.held_bytes();
         self.space.with_end(|end| {
             let len = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
-            // Holes may have no blocks: what is held is counted, and what of it is behind the end.
+            // Holes may have no blocks. So their blocks are counted: all that is held, less what is behind
+            // the end.
             let in_holes = held.saturating_sub(len.saturating_sub(end));
             let end = end.saturating_add(align_up(kept.saturating_sub(in_holes)));
             if end < len {
@@ -176,12 +177,12 @@ impl Room {
         Ok(())
     }
 
-    /// Takes the lowest hole of at least `len_min` bytes, or the first `len_max` of it; else `len_max` bytes
-    /// at the end of the file. On a tight disk as much as can be had at once with its blocks, and no less
+    /// Takes at most `len_max` bytes, of the lowest hole with at least `len_min` bytes, else at the end of
+    /// the file. On a tight disk it takes as much as it can get with its blocks in one place, and no less
     /// than `len_min`.
     ///
     /// # Errors
-    /// `NoSpace` on a tight disk. Elsewhere the write meets it.
+    /// `NoSpace` on a tight disk. Elsewhere the write reports it.
     pub(crate) fn take(&self, len_min: u64, len_max: u64, during: &'static str) -> Result<Extent> {
         if !self.is_tight() {
             return Ok(self.space.alloc_up_to(len_min, len_max));
@@ -192,8 +193,8 @@ impl Room {
         taken
     }
 
-    /// As `take`. A hole may have no blocks, and others, or the end of the file, have them: those that were
-    /// refused are kept from being found again.
+    /// As `take`. A hole may get no blocks while others, or the end of the file, have them. So refused
+    /// extents stay taken until the search is over, lest they be found again.
     fn take_reserved(
         &self,
         len_min: u64,
@@ -225,7 +226,7 @@ impl Room {
         }
     }
 
-    /// Sees to it that an extent has its blocks; false if there are none for it.
+    /// Makes sure that an extent has its blocks. False if there are none for it.
     fn reserve(&self, extent: Extent, during: &'static str) -> Result<bool> {
         if !self.unreserving.load(Ordering::Relaxed) {
             let reserved = self.file.allocate(extent.offset, extent.len);
@@ -251,7 +252,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::io;
 
-    /// A file of which only some blocks are there, on a disk that has some left.
+    /// A file that has only some of its blocks, on a disk that has some left.
     #[derive(Default)]
     struct Sparse {
         blocks: parking_lot::Mutex<(BTreeSet<u64>, u64)>,
@@ -311,8 +312,8 @@ mod tests {
         }
     }
 
-    /// A file of 100 blocks: ten that are taken at its beginning and its end, two holes between them of which
-    /// neither has blocks, parted by one that is taken.
+    /// A file of 100 blocks. Ten blocks at its end are taken, eight near its beginning, and one in the
+    /// middle. The two holes between them have no blocks.
     fn sparse(free: u64) -> (Arc<Sparse>, Arc<Room>) {
         let file = Arc::new(Sparse::default());
         let extent =
@@ -331,7 +332,7 @@ mod tests {
     fn what_was_secured_is_found_behind_holes_without_blocks() {
         let (file, room) = sparse(30);
         assert!(room.is_tight() && room.secure(20 * ALIGN_BYTES));
-        // Others take the rest.
+        // Other programs take the rest of the disk.
         file.blocks.lock().1 = 0;
         room.look();
         let mut taken = 0;
@@ -358,7 +359,7 @@ mod tests {
     #[test]
     fn extents_that_are_not_written_yet_do_not_count_as_held() {
         let (_file, room) = sparse(100);
-        // Taken while the disk had plenty.
+        // Taken while the disk had plenty of room.
         let ahead = room.space.alloc(60 * ALIGN_BYTES);
         assert!(room.secure(10 * ALIGN_BYTES), "beside {ahead:?}");
         assert!(room.held_bytes() >= 10 * ALIGN_BYTES);

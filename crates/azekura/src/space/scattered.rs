@@ -1,4 +1,4 @@
-//! Something that stands in several extents, one after the other: a run, a value segment. Its bytes are counted from
+//! Something that stands in several extents, one after the other: a run, a value segment. Offsets count from
 //! its own start.
 
 use super::Extent;
@@ -6,7 +6,7 @@ use crate::base::codec::usize_of64;
 use crate::base::error::Result;
 use crate::storage::{File, read_error};
 
-/// Where byte `at` lies in the file, and how many bytes stand there together; none behind the end.
+/// Where byte `at` is in the file, and how many bytes follow it there. None behind the end.
 pub(crate) fn stretch(extents: &[Extent], at: u64) -> Option<(u64, u64)> {
     let mut before = 0;
     for e in extents {
@@ -18,7 +18,7 @@ pub(crate) fn stretch(extents: &[Extent], at: u64) -> Option<(u64, u64)> {
     None
 }
 
-/// An error if a file of `file_len` bytes ends before some of the bytes from `start` to `end`.
+/// Fails if a file of `file_len` bytes lacks some of the bytes from `start` to `end`.
 pub(crate) fn check_inside(extents: &[Extent], start: u64, end: u64, file_len: u64) -> Result<()> {
     let mut before = 0;
     for e in extents {
@@ -31,7 +31,7 @@ pub(crate) fn check_inside(extents: &[Extent], start: u64, end: u64, file_len: u
     Ok(())
 }
 
-/// Fills `out` from byte `at` on; false if it passes the end.
+/// Fills `out` from byte `at` on. False if that passes the end.
 pub(crate) fn read(extents: &[Extent], file: &dyn File, at: u64, out: &mut [u8]) -> Result<bool> {
     let (mut at, mut rest) = (at, out);
     while !rest.is_empty() {

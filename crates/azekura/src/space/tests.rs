@@ -1,4 +1,4 @@
-//! The allocator against a map of one flag per `ALIGN_BYTES`, and its cost with many holes.
+//! The allocator compared with one flag per `ALIGN_BYTES`, and its cost with many holes.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -217,7 +217,7 @@ fn freeing_what_is_free_changes_nothing_else() {
     space.free(taken[4]);
     assert!(!space.free_allocated_part(taken[2]));
     assert_eq!(space.free_extents(), vec![taken[2], taken[4]]);
-    // Over both holes and the taken ones around them.
+    // Over both holes and the taken extents around them.
     assert!(!space.free_allocated_part(units(3, 5)));
     assert_eq!(space.free_extents(), vec![units(3, 5)]);
     // Past the end, below the start, misaligned, empty.
@@ -228,7 +228,7 @@ fn freeing_what_is_free_changes_nothing_else() {
     }
     assert_eq!(space.free_extents(), vec![units(3, 5)]);
     assert_eq!(space.end(), 10 * UNIT);
-    // Over the tail: what is taken of it goes.
+    // Over the tail: the taken part of it is freed.
     assert!(!space.free_allocated_part(units(9, 50)));
     assert_eq!(space.end(), 9 * UNIT);
 }
@@ -269,14 +269,14 @@ fn what_is_taken_and_free_is_told_of_one_moment() {
 fn cost_of_many_holes() {
     const HOLES: u64 = 100_000;
     const OPS: u32 = 100_000;
-    // Holes of one unit, and one of three at a random place: a plain scan would see half of them.
+    // Holes of one unit, and one hole of three at a random place: a plain scan would look at half of them.
     let live = (0..HOLES).map(|i| units(2 + 2 * i, 1)).collect();
     let space = Space::from_live(START, live).unwrap();
     space.alloc(8 * UNIT);
     let mut random = Random(42);
     let started = Instant::now();
     for _ in 0..OPS {
-        // Between the first live unit and the last, which stay.
+        // Between the first live unit and the last one, which stay.
         let unit = 2 + 2 * (1 + random.below(HOLES - 2));
         space.free(units(unit, 1));
         let taken = space.alloc(3 * UNIT);

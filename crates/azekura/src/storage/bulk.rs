@@ -1,10 +1,10 @@
 //! Long writes that make way for durable commits.
 //!
-//! The system holds a file's lock for all of a write, and 4 MiB take it half a millisecond, or eight where it
-//! has no free memory at hand. A commit of one record that is to be durable takes 0.15, and waited for that
-//! lock for more than half of its time while runs were merged. So, while there are such commits, long writes
-//! go in pieces, and who waits for the lock mostly gets it between two of them. Otherwise they go in one
-//! call.
+//! The system holds a file's lock during a whole write. A write of 4 MiB holds it for half a millisecond, or
+//! for eight where no free memory is at hand. A durable commit of one record takes 0.15 ms, and while runs
+//! were merged it waited for that lock for more than half of its time. So while there are durable commits,
+//! long writes go in pieces, and a commit mostly gets the lock between two of them. Otherwise a long write is
+//! one call.
 
 use super::File;
 use crate::base::sync::Instant;
@@ -12,21 +12,22 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A piece is written in less time than a commit takes to become durable.
+/// A piece takes less time than a durable commit.
 const PIECE_BYTES: usize = 32 << 10;
-/// For so long after a durable commit the next is expected.
+/// For so long after a durable commit, another one is expected.
 const EXPECTED_MS: u64 = 1000;
-/// Larger writes of the log take as long as what they would wait for. (Small ones of the eventual delay count
-/// too.)
+/// A larger write of the log takes as long as the bulk write that it would wait for, so it does not count.
+/// (Small log writes of the eventual delay count too.)
 const COMMIT_BYTES_MAX: usize = 64 << 10;
 
 /// Writes long buffers to the file of a database.
 pub(crate) struct BulkWrites {
     file: Arc<dyn File>,
-    /// Whether it may depend on the time how many calls are made.
+    /// Whether to write in pieces. The number of calls then depends on the time, which simulators do not
+    /// want.
     in_pieces: bool,
     opened: Instant,
-    /// When the last durable commit was written, in milliseconds since `opened`, and one; 0 if none was.
+    /// When the last durable commit was written: milliseconds since `opened`, plus one. 0: none was.
     commit_ms: AtomicU64,
 }
 
@@ -39,18 +40,18 @@ impl BulkWrites {
         u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
     }
 
-    /// So many bytes of the log are written durably.
+    /// Notes that this many bytes of the log are written durably.
     pub(crate) fn note_durable(&self, bytes: usize) {
         if self.in_pieces && bytes <= COMMIT_BYTES_MAX {
             self.commit_ms.store(self.now_ms(), Ordering::Relaxed);
         }
     }
 
-    /// Does what writes durably and says nothing of commits to come.
+    /// Calls `f`, whose durable writes do not announce more commits.
     pub(crate) fn unnoted<T>(&self, f: impl FnOnce() -> T) -> T {
         let before = self.commit_ms.load(Ordering::Relaxed);
         let done = f();
-        // (A commit beside it may go unnoted too, until the next.)
+        // (A concurrent commit may be forgotten too, until the next one.)
         self.commit_ms.store(before, Ordering::Relaxed);
         done
     }

@@ -1,21 +1,23 @@
-//! Small durable writes past the system's memory (`O_DIRECT`), by a second descriptor of the file.
+//! Small durable writes that bypass the system's page cache (`O_DIRECT`), through a second descriptor of the
+//! file.
 //!
-//! What is durable when the call returns need not be copied to the system's memory first, to be written from
-//! there: over blocks that were written before, 4 KiB take some nine tenths of the time, and beside a bulk
-//! that is written to the same file less still (`benches/durable.rs`).
+//! Bytes that must be durable when the call returns need not be copied to the page cache first. Over blocks
+//! that were written before, 4 KiB take some nine tenths of the time of a cached write, and less still beside
+//! a bulk write to the same file (`benches/durable.rs`).
 //!
-//! **Who reads sees the same bytes.** The system writes back and drops what it keeps of these blocks before
-//! such a write, and drops it again after it, in mappings too. Where it cannot, since somebody has a part of
-//! the same piece of its memory dirty, it writes through its memory itself, as durably. What must not happen
-//! is that somebody changes the same pieces of memory *during* the write: then the system reports an error
-//! with the next sync, of bytes that may be stale. Nobody does, for mappings are read-only here, and on ext4
-//! and XFS writes through the system's memory and past it shut each other out, by the file's lock in the
-//! kernel. Of other file systems it is not known, so there all goes through the system's memory.
+//! **Readers see the same bytes.** The system writes back and drops its cached copy of these blocks before
+//! such a write, and drops it again afterwards, in mappings too. If it cannot drop a page, because somebody
+//! has dirtied a part of it, it writes through the page cache itself, as durably. Nobody may dirty the same
+//! pages *during* the write: the next sync would then report an error for bytes that may be stale. Nobody
+//! does. Mappings are read-only here, and on ext4 and XFS the kernel's lock of the file keeps cached and
+//! direct writes apart. Of other file systems this is not known, so on those all writes go through the page
+//! cache.
 //!
-//! **Errors are no fewer.** A failure is the call's own. What the system could not write back of other writes
-//! it tells each descriptor, so the first one learns of it all the same.
+//! **No error is missed.** The call reports its own failure. A write-back failure of other writes is reported
+//! to each descriptor, so the first one still learns of it.
 //!
-//! So it does where the system has no such writes, or the second descriptor cannot be had.
+//! Where the system has no such writes, or refuses the second descriptor, all writes go through the page
+//! cache.
 
 use super::{len_of, uninterrupted};
 use parking_lot::Mutex;
@@ -25,12 +27,13 @@ use std::io::{self, IoSlice};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The unit of places, lengths and addresses: no disk wants a larger one, and frames of the log end with one.
+/// The unit of offsets, lengths and addresses. No disk wants a larger one, and frames of the log are
+/// multiples of it.
 const BLOCK_BYTES: usize = 4096;
 /// Longer writes gain little, and would need a longer buffer.
 const WRITE_BYTES_MAX: usize = 64 << 10;
 
-/// A block at an address of which disks can read.
+/// A block at an address from which disks can read.
 #[derive(Clone)]
 #[repr(C, align(4096))]
 struct Block([u8; BLOCK_BYTES]);
@@ -38,11 +41,11 @@ struct Block([u8; BLOCK_BYTES]);
 /// The second descriptor of a file.
 #[derive(Default)]
 pub(super) struct Direct {
-    /// Opened by the first write; none where that is refused.
+    /// Opened by the first write. None where that is refused.
     file: OnceLock<Option<fs::File>>,
-    /// The file system has no such writes.
+    /// Whether the file system has refused such a write.
     refused: AtomicBool,
-    /// Where bytes are put at such an address; it grows with what is written.
+    /// Aligned memory for the bytes of a write. It grows to the longest write.
     blocks: Mutex<Vec<Block>>,
 }
 
@@ -53,8 +56,8 @@ impl Direct {
         self.file.get().is_some_and(Option::is_some)
     }
 
-    /// Writes durably, and says whether it did: if not, nothing is promised, and all is to be written by
-    /// another way.
+    /// Writes durably, and says whether it did. If not, nothing is promised, and the caller writes everything
+    /// in another way.
     pub(super) fn write(&self, file: &fs::File, buf: &[u8], offset: u64) -> io::Result<bool> {
         let is_small = (1..=WRITE_BYTES_MAX).contains(&buf.len());
         let is_whole =
@@ -63,8 +66,8 @@ impl Direct {
             return Ok(false);
         }
         let Some(direct) = self.file.get_or_init(|| platform::reopen(file).ok()) else { return Ok(false) };
-        // What makes a file longer is not left to a system that may forget the length (Linux before 6.8, on
-        // ext4).
+        // A write that makes the file longer goes the other way: before Linux 6.8 ext4 might forget the new
+        // length.
         if direct.metadata()?.len() < offset + len_of(buf) {
             return Ok(false);
         }
@@ -78,7 +81,8 @@ impl Direct {
         }
         let parts: Vec<IoSlice<'_>> = blocks[..wanted].iter().map(|block| IoSlice::new(&block.0)).collect();
         match uninterrupted(|| Ok(platform::write(direct, &parts, offset)?)) {
-            // The rest of a short write meets what ended it by the other way.
+            // After a short write the caller repeats the write through the page cache, and meets the reason
+            // there.
             Ok(written) => Ok(written == buf.len()),
             Err(e) if Errno::from_io_error(&e).is_some_and(super::os::is_unsupported) => {
                 self.refused.store(true, Ordering::Relaxed);
@@ -102,7 +106,7 @@ mod platform {
     const EXT4: u64 = 0xef53;
     const XFS: u64 = 0x5846_5342;
 
-    /// The same file, whatever its name has become.
+    /// Opens the same file again, even if it was renamed.
     pub(super) fn reopen(file: &fs::File) -> io::Result<fs::File> {
         let kind = u64::try_from(rustix::fs::fstatfs(file)?.f_type).unwrap_or(0);
         if kind != EXT4 && kind != XFS {
@@ -152,7 +156,7 @@ mod tests {
         file
     }
 
-    /// Blocks of which each has other bytes.
+    /// `n` blocks, each filled with another byte.
     fn blocks(n: usize, first: u8) -> Vec<u8> {
         (0..n).flat_map(|i| [first.wrapping_add(i as u8); BLOCK_BYTES]).collect()
     }
@@ -161,8 +165,8 @@ mod tests {
     fn say_that_it_was_not_tried() {
         use std::io::Write as _;
         let folder = std::env::temp_dir();
-        let line = format!("not tried: files in {} take no direct writes", folder.display());
-        writeln!(io::stderr(), "{line}").unwrap();
+        let line = format!("not tried: files in {} take no direct writes\n", folder.display());
+        io::stderr().write_all(line.as_bytes()).unwrap();
     }
 
     #[test]
@@ -171,7 +175,7 @@ mod tests {
         let direct = Direct::default();
         file.write_all_at(&blocks(32, 0), 0).unwrap();
         for (n, at) in [(1, 3), (16, 8), (1, 3), (2, 31)] {
-            // What stands there is in the system's memory, and dirty.
+            // The system has older, dirty bytes of these blocks in its page cache.
             file.write_all_at(&blocks(n, 100), (at * BLOCK_BYTES) as u64).unwrap();
             let bytes = blocks(n, 200);
             if !direct.write(&file, &bytes, (at * BLOCK_BYTES) as u64).unwrap() {
@@ -195,7 +199,7 @@ mod tests {
         file.write_all_at(&blocks(64, 0), 0).unwrap();
         file.sync_all().unwrap();
         let at = mapping.at(0, 64 * BLOCK_BYTES).unwrap();
-        // SAFETY: the file is as long, and is written to only between two looks, through `at` by none.
+        // SAFETY: the file is long enough. It is written to only between two looks, and never through `at`.
         let seen = |block: usize| unsafe { at.as_ptr().add(block * BLOCK_BYTES).read_volatile() };
         for round in 1..50u8 {
             assert!(

@@ -1,14 +1,13 @@
-//! The file as the engine has it: no byte passes in a forked child, nor once the database is closed.
+//! The engine's view of the file: no byte passes in a forked child, nor once the database is closed.
 //!
-//! Closing gives the lock up while others may hold cursors and transactions, and from then on somebody else
-//! may write to the file. A read that was under way might see his bytes. So the gate is looked at *after* a
-//! read: it is shut before the lock is given up, and was open when the read had ended, so the lock was still
-//! held when the last byte came, and no byte is a stranger's. A read that finds it shut is an error, whatever
-//! it has brought. (Pages would notice by themselves: their checksums name the file, the run and the page.
-//! Large values have a checksum of their bytes only.) What was read before, and stands in memory, is never
-//! changed.
+//! Closing releases the file's lock while programs may still hold cursors and transactions. From then on
+//! another process may write to the file, and a read that is under way might see its bytes. So a read checks
+//! the gate *afterwards*. Closing shuts the gate before it releases the lock. If the gate is open after the
+//! read, the lock was held until the last byte came, so no byte is foreign. If it is shut, the read fails,
+//! whatever it has brought. (Pages would notice by themselves: their checksums name file, run and page. The
+//! checksum of a large value covers its bytes only.) Bytes that were read earlier, into memory, never change.
 //!
-//! A write looks before, and those who close wait until it has ended (`Life::while_open`).
+//! A write checks beforehand, and closing waits until it has ended (`Life::while_open`).
 
 use super::{DiskRoom, File, FileMapping};
 use crate::base::error::Error;
@@ -27,13 +26,13 @@ impl Gate {
         Gate { file, life }
     }
 
-    /// The error goes through the system's as its cause (`Error::io` takes it out again).
+    /// The engine's error travels as the cause of a system error. `Error::io` takes it out again.
     fn check(&self) -> io::Result<()> {
         self.life.check().map_err(|e: Error| io::Error::other(e))
     }
 
     fn check_after<T>(&self, read: io::Result<T>) -> io::Result<T> {
-        // What was read is in place before the look.
+        // The bytes are in place before the check.
         fence(Ordering::Acquire);
         self.check()?;
         read
@@ -43,7 +42,7 @@ impl Gate {
         self.life.check().is_ok()
     }
 
-    /// Calls what changes the file.
+    /// Calls `f`, which changes the file.
     fn change<T>(&self, f: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         self.life.while_open(f).map_err(io::Error::other)?
     }
@@ -118,7 +117,7 @@ impl File for Gate {
         self.file.unlock()
     }
 
-    /// Those who read there have the file's lock kept for them (`storage/lease.rs`).
+    /// A lease keeps the file's lock for those who read in the mapping (`storage/lease.rs`).
     fn mapping(&self) -> Option<Arc<FileMapping>> {
         self.file.mapping()
     }

@@ -1,17 +1,17 @@
-//! The lock on a file of which parts are read where they stand.
+//! The lock on a file with parts that are read in place.
 //!
-//! Bytes in a mapping are the file's: once another process may write to it, they are his. So where runs and
-//! large values are read through a mapping, closing gives the lock up when the last reader has gone who was
-//! there before.
+//! A mapping shows the file's bytes. Once the lock is released, another process may change them. So where
+//! runs and large values are read through a mapping, closing does not release the lock at once: the last
+//! reader from before the close does.
 
 use super::File;
 use std::sync::Arc;
 
-/// Gives the file's lock up with its last holder.
+/// Releases the file's lock when its last holder goes.
 pub(crate) struct Lease(Arc<dyn File>);
 
 impl Lease {
-    /// REQUIRES: the file is locked, and nobody else gives the lock up.
+    /// REQUIRES: the file is locked, and nobody else releases the lock.
     pub(crate) fn new(file: Arc<dyn File>) -> Arc<Lease> {
         Arc::new(Lease(file))
     }
@@ -19,7 +19,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // What it might say has no one left to hear it, and the lock goes with the process in any case.
+        // Nobody is left to hear of an error. The lock ends with the process in any case.
         let _unheard = self.0.unlock();
     }
 }

@@ -1,23 +1,24 @@
 //! A file's bytes where the system keeps them: shared read-only mappings.
 //!
-//! The file is mapped in windows, each when something in it is first asked for. A window is as long as it is
-//! whether or not the file is, so that a file may grow under it; nobody may touch what lies behind the file's
-//! end.
+//! The file is mapped in windows, each when something in it is first asked for. A window has its full length
+//! even where the file is shorter, so that the file may grow under it. Nobody may touch what lies behind the
+//! file's end.
 //!
 //! A mapping shows what is written to the file as soon as the write has returned. A plain touch of a page
-//! that the system cannot read ends the process with a signal instead of an error. So whoever reads here has
-//! read the same bytes by [`File::read_at`](super::File::read_at) once, which reports what it meets: from
-//! then on the system has them, and has to read them again only where memory is short.
+//! that the system cannot read ends the process with a signal. So a reader first reads the same bytes once by
+//! [`File::read_at`](super::File::read_at), which reports errors. From then on the system has them in memory,
+//! and reads them again only where memory is short.
 //!
-//! Pages that are not in memory are read one by one (`MADV_RANDOM`): who reads on has the system read ahead.
+//! The system reads pages that are not in memory one by one (`MADV_RANDOM`). A sequential reader asks for
+//! reading ahead itself.
 
 use std::fs;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
-/// The bytes of a window: much more than most files have, and little of the addresses that there are.
+/// The bytes of a window: much more than most files have, and a small part of the address space.
 const WINDOW_BYTES: u64 = 64 << 30;
-/// What is behind the last window is not mapped.
+/// What lies behind the last window is not mapped.
 const WINDOWS: usize = 256;
 
 /// The mappings of one file.
@@ -31,21 +32,21 @@ struct Window {
     first: NonNull<u8>,
 }
 
-// SAFETY: a window owns its mapping, whose address does not depend on the thread, and hands out addresses
-// only.
+// SAFETY: a window owns its mapping, whose address does not depend on the thread. It only hands out
+// addresses.
 unsafe impl Send for Window {}
-// SAFETY: as above; it never changes.
+// SAFETY: as above. A window never changes.
 unsafe impl Sync for Window {}
 
 impl FileMapping {
-    /// Maps nothing yet. Whoever implements [`File::mapping`](super::File::mapping) sees to it that this file
-    /// has the same bytes as `File::read_at` gives.
+    /// Maps nothing yet. An implementation of [`File::mapping`](super::File::mapping) must give a file with
+    /// the same bytes as its `File::read_at`.
     pub fn new(file: Arc<fs::File>) -> FileMapping {
         FileMapping { file, windows: [const { OnceLock::new() }; WINDOWS] }
     }
 
-    /// Where `len` bytes of the file from `offset` on stand for as long as this lives. None where they do not
-    /// stand together, or cannot be mapped: then they are to be read.
+    /// The address of `len` bytes of the file from `offset` on, valid as long as `self`. None where the bytes
+    /// lie in two windows or cannot be mapped: then the caller reads them.
     #[inline(always)]
     pub(crate) fn at(&self, offset: u64, len: usize) -> Option<NonNull<u8>> {
         let (window, start) = (offset / WINDOW_BYTES, offset % WINDOW_BYTES);
@@ -69,7 +70,7 @@ impl FileMapping {
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 impl Window {
-    /// None if the system refuses: it may have no such mappings here, or limit a process's addresses.
+    /// None if the system refuses: it may lack such mappings, or limit the address space of a process.
     fn new(file: &fs::File, offset: u64) -> Option<Window> {
         use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
         let len = usize::try_from(WINDOW_BYTES).ok()?;
@@ -77,8 +78,8 @@ impl Window {
         let mapping =
             unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file, offset) };
         let window = Window { first: NonNull::new(mapping.ok()?)?.cast() };
-        // SAFETY: the range is the mapping's own, and the advice changes no contents. A refusal costs reads
-        // only.
+        // SAFETY: the range is the mapping's own, and the advice changes no contents. If it is refused, reads
+        // are slower, no more.
         let _ = unsafe { madvise(window.first.as_ptr().cast(), len, Advice::Random) };
         Some(window)
     }
@@ -86,7 +87,7 @@ impl Window {
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 impl Window {
-    /// Nobody has tried what other systems do behind a file's end.
+    /// Not mapped: what other systems do behind a file's end has not been tried.
     fn new(_: &fs::File, _: u64) -> Option<Window> {
         None
     }
@@ -96,7 +97,8 @@ impl Drop for Window {
     fn drop(&mut self) {
         #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
         if let Ok(len) = usize::try_from(WINDOW_BYTES) {
-            // SAFETY: the mapping is this window's own, and whatever points into it keeps the window.
+            // SAFETY: the mapping is this window's own, and everything that points into it keeps the window
+            // alive.
             let _ = unsafe { rustix::mm::munmap(self.first.as_ptr().cast(), len) };
         }
     }
@@ -121,7 +123,7 @@ mod tests {
         let (file, mapping) = mapped();
         let at = mapping.at(4096, 5).unwrap();
         file.write_all_at(b"hello", 4096).unwrap();
-        // SAFETY: the bytes are in the file by now, and nobody changes them.
+        // SAFETY: the file has these bytes, and nobody changes them.
         assert_eq!(unsafe { std::slice::from_raw_parts(at.as_ptr(), 5) }, b"hello");
         assert_eq!(
             mapping.at(4098, 3).map(|p| p.as_ptr()),

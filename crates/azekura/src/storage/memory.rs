@@ -1,9 +1,9 @@
-//! Files in memory, for tests. Names map to nodes; a node outlives its name while a handle is open,
-//! as on Unix. Contents are kept in chunks, and a chunk that was never written is absent and reads
-//! as zeros, so that a sparse file of any length costs only what was written. Directories are made by
-//! nobody: a path is just a name, and says in which one it is. Syncs do nothing: nothing is ever lost.
+//! Files in memory, for tests. Names map to nodes. A node outlives its name while a handle is open, as on
+//! Unix. Contents are kept in chunks. A chunk that was never written is absent and reads as zeros, so a
+//! sparse file of any length costs only what was written. No directory is ever made: a path is just a
+//! name, and says which directory it is in. Syncs do nothing, since nothing can be lost.
 //!
-//! Lock order: the name table, then a node's contents, or a node's lock holders.
+//! Lock order: the name table, then a node's contents or a node's lock holders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,8 +19,8 @@ use crate::base::codec::usize_of64;
 /// The unit in which contents are kept, in bytes.
 const CHUNK_BYTES: u64 = 64 << 10;
 
-/// Files in memory, for tests. Clones share the files; locks exclude one handle from another just
-/// as the operating system's do.
+/// Files in memory, for tests. Clones share the files. Locks exclude one handle from another as the operating
+/// system's do.
 #[derive(Clone, Default)]
 pub struct MemStorage {
     nodes: Arc<Mutex<BTreeMap<PathBuf, Arc<Node>>>>,
@@ -91,11 +91,11 @@ impl Storage for MemStorage {
 struct Node {
     contents: RwLock<Contents>,
     holders: Mutex<Holders>,
-    /// The number of handles ever opened, from which each takes its own.
+    /// How many handles were ever opened. Each handle takes its number from here.
     handles: AtomicU64,
 }
 
-/// The handles that hold the lock. An exclusive one is alone.
+/// The handles that hold the lock. An exclusive holder is the only one.
 #[derive(Default)]
 struct Holders {
     exclusive: Option<u64>,
@@ -111,8 +111,7 @@ impl Holders {
     }
 }
 
-/// The bytes: chunk `i` begins at `i * CHUNK_BYTES`. Invariant: what lies in a chunk at or after
-/// `len` is zero.
+/// The bytes: chunk `i` begins at `i * CHUNK_BYTES`. Invariant: bytes of a chunk at or after `len` are zero.
 #[derive(Default)]
 struct Contents {
     len: u64,
@@ -169,7 +168,7 @@ impl Contents {
             let mut kept = tail.split_off(&whole_end);
             self.chunks.append(&mut kept);
         }
-        // Only the chunks at the two ends can still be there.
+        // Only the chunks at the two ends can be left.
         let ends = [
             (offset, end.min(offset.next_multiple_of(CHUNK_BYTES))),
             (offset.max(whole_end * CHUNK_BYTES), end),
@@ -201,7 +200,7 @@ impl MemFile {
         if self.writable {
             return Ok(());
         }
-        // What the operating system says of a write to a descriptor opened for reading.
+        // As the operating system answers a write to a descriptor that was opened for reading.
         Err(rustix::io::Errno::BADF.into())
     }
 }

@@ -1,8 +1,8 @@
-//! A file that counts what passes through it. The counters are shared by as many files as are given
-//! the same [`IoCounters`], and are read without stopping anybody: each is exact, but a set of
-//! them read one after another is not a moment in time. Only calls that succeeded are counted.
+//! A file that counts what passes through it. All files that are given the same [`IoCounters`] share the
+//! counters. Reading them stops nobody: each counter is exact, but several that are read one after another do
+//! not show one moment. Only calls that succeed are counted.
 //!
-//! Lock order: none; the counters are independent atomics.
+//! Lock order: none. The counters are independent atomics.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{DiskRoom, File, FileMapping, len_of};
 
-/// What has passed through the [`Metered`] files that share it.
+/// What has passed through the [`Metered`] files that share these counters.
 #[derive(Debug, Default)]
 pub struct IoCounters {
     /// Bytes written, durably or not.
@@ -25,7 +25,7 @@ pub struct IoCounters {
     pub syncs: AtomicU64,
 }
 
-/// A [`File`] that counts what passes through to the one it wraps.
+/// A [`File`] that passes all calls to the one that it wraps, and counts them.
 ///
 /// ```
 /// # use std::{path::Path, sync::{Arc, atomic::Ordering}};

@@ -1,22 +1,22 @@
-//! The disk, as a trait. Every byte the engine reads or writes passes through [`File`], and every
-//! name it creates or removes through [`Storage`], so that a simulator can put a lying disk
-//! underneath and a test can put none at all.
+//! The disk, as a trait. Every byte that the engine reads or writes passes through [`File`]. Every name that
+//! it creates or removes passes through [`Storage`]. So a simulator can put a lying disk underneath, and a
+//! test can do without a disk.
 //!
 //! - [`OsStorage`] is the operating system's file system.
-//! - [`MemStorage`] keeps files in memory, for tests; its clones share them.
+//! - [`MemStorage`] keeps files in memory, for tests. Its clones share them.
 //! - [`Metered`] wraps any file and counts what passes through, in [`IoCounters`].
 //!
 //! # Invariants every implementation keeps
 //!
 //! 1. Offsets and lengths are in bytes, and no range ends after [`OFFSET_MAX`].
-//! 2. Bytes are durable only after a `sync_*` that began after their write returned `Ok`, or after
-//!    their own `write_durable_at` did. `write_back` and `wait_written` promise nothing.
-//! 3. A write-back failure that nobody was told of is reported by the next `sync_*` or
-//!    `write_durable_at` of the file. In [`OsStorage`] such a failure then stays: every later sync
-//!    of that handle fails too, since the kernel has already marked the lost pages clean.
+//! 2. Bytes are durable only after a `sync_*` that began after their write returned `Ok`, or after their own
+//!    `write_durable_at` did. `write_back` and `wait_written` promise nothing.
+//! 3. The next `sync_*` or `write_durable_at` of the file reports a write-back failure that was not reported
+//!    before. In [`OsStorage`] such a failure then stays: every later sync of that handle fails too, since
+//!    the kernel has already marked the lost pages clean.
 //!
-//! Lock order: each file's and each storage's own locks are leaves; no method calls out while
-//! holding one, except that `MemStorage` locks a name table before the file it names.
+//! Lock order: the locks of each file and each storage are leaves. No method calls out while it holds one,
+//! except that `MemStorage` locks a name table before the file that it names.
 
 use crate::base::error::Error;
 use std::io;
@@ -47,8 +47,8 @@ pub use retry::{read_fully, uninterrupted, write_fully};
 /// The largest offset at which a range of a file may end, in bytes: file offsets are signed.
 pub const OFFSET_MAX: u64 = i64::MAX.unsigned_abs();
 
-/// One open file. All methods may be called from several threads at once; writes to overlapping
-/// ranges are the caller's to order. Dropping the last reference closes it and releases its lock.
+/// One open file. Several threads may call its methods at once. The caller orders writes to overlapping
+/// ranges. Dropping the last reference closes the file and releases its lock.
 pub trait File: Send + Sync {
     /// Fills `buf` from `offset`. Interruptions are retried.
     ///
@@ -63,27 +63,27 @@ pub trait File: Send + Sync {
     /// The system's error; any part of the range may then hold old or new bytes.
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
 
-    /// As [`write_at`](File::write_at), and returns when these bytes (not others) are durable.
+    /// As [`write_at`](File::write_at), but returns when these bytes are durable. Other writes may not be.
     ///
     /// # Errors
-    /// The system's error, also for an earlier write-back failure of the same file. Nothing is then
-    /// known of the range; it must not be tried again as if the file were clean.
+    /// The system's error, also for an earlier write-back failure of the same file. The range may then hold
+    /// anything. The write must not be tried again as if the file were clean.
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Asks for the dirty pages of a range to begin their way to the disk, and returns. A hint.
+    /// Asks the system to begin writing the dirty pages of a range to the disk, and returns. A hint.
     fn write_back(&self, offset: u64, len: u64);
 
-    /// Waits until the dirty pages of a range have been handed to the disk. It bounds how many
-    /// there are; it does not make them durable. A failure is kept for the next sync to report.
+    /// Waits until the dirty pages of a range have been handed to the disk. This bounds how many dirty pages
+    /// there are. It does not make them durable. A failure is kept for the next sync to report.
     fn wait_written(&self, offset: u64, len: u64);
 
-    /// Says that a range will be read soon, so that the system may begin to. A hint.
+    /// Tells the system that a range will be read soon, so that it can begin to. A hint.
     fn will_read(&self, _offset: u64, _len: u64) {}
 
     /// Makes all earlier writes, and the length, durable. Never retried on failure.
     ///
     /// # Errors
-    /// The system's error; nothing is then known of what was written since the last success.
+    /// The system's error. What was written since the last success may then be lost.
     fn sync_data(&self) -> io::Result<()>;
 
     /// As [`sync_data`](File::sync_data), with all of the file's metadata.
@@ -112,23 +112,23 @@ pub trait File: Send + Sync {
     /// The system's error.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Reserves disk space for a range, extending the file to its end if that is further. What is
-    /// there already stays; the rest reads as zeros. `false` where the file system cannot reserve: the
+    /// Reserves disk space for a range, and extends the file to the range's end if it is shorter. Existing
+    /// bytes stay; the rest reads as zeros. Returns `false` where the file system cannot reserve: then the
     /// file is only extended, and a later write may still find the disk full.
     ///
     /// # Errors
     /// The system's error, a full disk among them; the file may have been extended in part.
     fn allocate(&self, offset: u64, len: u64) -> io::Result<bool>;
 
-    /// Gives the disk space of a range back; it reads as zeros afterwards. The length stays. Where
-    /// that is not supported nothing happens, **and the bytes remain**.
+    /// Gives the disk space of a range back. The range then reads as zeros, and the file's length stays.
+    /// Where the system does not support this, nothing happens **and the bytes remain**.
     ///
     /// # Errors
     /// The system's error.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
 
-    /// What the file has of the disk, and what the disk has left, as far as it can be told. What a quota
-    /// forbids is not seen here.
+    /// What the file takes of the disk, and what the disk has left, as far as the system says. The limit of a
+    /// quota does not show here.
     ///
     /// # Errors
     /// The system's error.
@@ -136,17 +136,17 @@ pub trait File: Send + Sync {
         Ok(None)
     }
 
-    /// Takes the file's advisory lock for this handle, without waiting: alone, or shared with other
-    /// shared holders. `false` if another handle, of this process or another, holds it in a way
-    /// that forbids that. A handle that already has the lock changes its kind; if that fails, it
-    /// may have lost the lock it had.
+    /// Takes the file's advisory lock for this handle, alone or shared with other shared holders. Does not
+    /// wait. Returns `false` if another handle, of any process, holds the lock in a way that forbids that. A
+    /// handle that already has the lock changes its kind. If that fails, the handle may have lost the lock
+    /// that it had.
     ///
     /// # Errors
     /// The system's error, for example where the file system has no locks.
     fn try_lock(&self, exclusive: bool) -> io::Result<bool>;
 
-    /// Gives the lock up, if this handle has it, though others may still hold the handle. Files that are
-    /// locked by nothing else than their handles may leave it to the drop, which is what happens by default.
+    /// Releases the lock, if this handle has it, while the handle stays in use. The default does nothing:
+    /// where only handles hold a file's lock, the drop of the handle releases it.
     ///
     /// # Errors
     /// The system's error.
@@ -154,7 +154,7 @@ pub trait File: Send + Sync {
         Ok(())
     }
 
-    /// The file's bytes where the system keeps them, if it can show them there.
+    /// The file's bytes where the system keeps them, if it can map them.
     fn mapping(&self) -> Option<Arc<FileMapping>> {
         None
     }
@@ -165,10 +165,10 @@ pub trait File: Send + Sync {
 pub struct DiskRoom {
     /// The file's length.
     pub len: u64,
-    /// Bytes of the disk that the file has: fewer than its length where it has holes, more where room is
+    /// Bytes of the disk that the file takes: fewer than its length where it has holes, more where room is
     /// reserved behind its end.
     pub taken_bytes: u64,
-    /// Bytes that the file system has left, for this file and others.
+    /// Bytes that the file system has left, for all files.
     pub free_bytes: u64,
 }
 
@@ -192,20 +192,20 @@ pub trait Storage: Send + Sync {
     /// regular file, or the system's error.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
 
-    /// Whether there is something of that name.
+    /// Whether the name exists.
     ///
     /// # Errors
-    /// The system's error, when it cannot be told.
+    /// The system's error, if it cannot say.
     fn exists(&self, path: &Path) -> io::Result<bool>;
 
-    /// Gives the file `from` the name `to`, at once. What was named `to` is replaced if `replace`.
-    /// The change is durable after [`sync_dir_of`](Storage::sync_dir_of) of both.
+    /// Renames the file `from` to `to`, atomically. An existing `to` is replaced if `replace`. The change is
+    /// durable after [`sync_dir_of`](Storage::sync_dir_of) of both.
     ///
     /// # Errors
-    /// `NotFound`; `AlreadyExists` if `to` is there and `replace` is false; the system's error.
+    /// `NotFound`; `AlreadyExists` if `to` exists and `replace` is false; the system's error.
     fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()>;
 
-    /// Removes a file's name. Handles that are open stay usable.
+    /// Removes a file's name. Open handles stay usable.
     ///
     /// # Errors
     /// `NotFound`, or the system's error.
@@ -233,8 +233,8 @@ pub trait Storage: Send + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// A random number: for ids of files, seeds of hashes, and names that nobody else uses. From the
-    /// system, unless a simulator wants to repeat a run byte by byte.
+    /// A random number, for ids of files, seeds of hashes, and names that nobody else uses. It comes from the
+    /// system. A simulator gives its own, to repeat a run byte by byte.
     ///
     /// # Errors
     /// The system's error.
@@ -243,7 +243,7 @@ pub trait Storage: Send + Sync {
     }
 }
 
-/// The length of a buffer as a file counts it.
+/// The length of a buffer, in the type of file offsets.
 fn len_of(buf: &[u8]) -> u64 {
     const { assert!(usize::BITS <= u64::BITS) };
     buf.len() as u64
@@ -261,7 +261,8 @@ fn end_of(offset: u64, len: u64) -> io::Result<u64> {
     }
 }
 
-/// A file that ends before it should is damaged, not a failing device.
+/// Turns a failed read into the engine's error. A file that ends too early is damaged; the device is not to
+/// blame.
 pub(crate) fn read_error(e: std::io::Error, offset: u64) -> Error {
     if e.kind() == std::io::ErrorKind::UnexpectedEof {
         Error::corrupt("file", offset, "the file ends before this place")

@@ -2,14 +2,14 @@
 //!
 //! Two traps of Linux shape this file.
 //!
-//! 1. A failed `fdatasync` marks the pages it could not write clean, so a second one succeeds.
-//!    Hence a failure is kept, and every later sync of the handle reports it again.
-//! 2. `sync_file_range`, used here as a hint and to bound dirty pages, *consumes* a pending
-//!    write-back error when it waits: the next `fdatasync` of the same handle would return `Ok` for
-//!    lost bytes. Hence its errors are kept too, and reported by the next sync.
+//! 1. A failed `fdatasync` marks the pages that it could not write as clean, so a second one succeeds. So a
+//!    failure is kept, and every later sync of the handle reports it again.
+//! 2. `sync_file_range`, used here as a hint and to bound dirty pages, *consumes* a pending write-back error
+//!    when it waits: the next `fdatasync` of the same handle would return `Ok` for lost bytes. So its errors
+//!    are kept too, and the next sync reports them.
 //!
-//! What the platform lacks falls back to something slower that keeps the same promise; the few calls
-//! that differ between platforms are at the end, in `platform`.
+//! What the platform lacks is replaced by something slower that keeps the same promise. The few calls that
+//! differ between platforms are at the end, in `platform`.
 //!
 //! Lock order: `growth` is a leaf.
 
@@ -29,7 +29,7 @@ use super::{
     DiskRoom, File, FileMapping, OpenMode, Storage, end_of, len_of, read_fully, uninterrupted, write_fully,
 };
 
-/// The unit in which the system counts what a file takes.
+/// The unit in which the system counts the disk space of a file.
 const STAT_BLOCK_BYTES: u64 = 512;
 
 /// The operating system's file system.
@@ -38,7 +38,7 @@ pub struct OsStorage;
 
 impl Storage for OsStorage {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        // Opening a named pipe would wait for its other end, so look before opening.
+        // Opening a named pipe would wait for its other end, so check first.
         if mode != OpenMode::CreateNew && !fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
@@ -87,7 +87,7 @@ impl Storage for OsStorage {
 }
 
 impl OsStorage {
-    /// Gives each of two files the name of the other, both at once.
+    /// Swaps the names of two files, atomically.
     ///
     /// # Errors
     /// The system's error; `Unsupported` where the system or the file system has no such call.
@@ -99,7 +99,7 @@ impl OsStorage {
     }
 }
 
-/// The directory that holds `path`: a bare name is in the current one.
+/// The directory that holds `path`. A bare name is in the current directory.
 fn parent_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
@@ -107,16 +107,16 @@ fn parent_of(path: &Path) -> PathBuf {
     }
 }
 
-/// The rename for file systems that cannot refuse to replace: a link is refused by all of them.
+/// A rename that never replaces, for systems without such a call: a hard link is refused if `to` exists.
 pub(super) fn link_then_unlink(from: &Path, to: &Path) -> io::Result<()> {
     fs::hard_link(from, to)?;
     fs::remove_file(from).inspect_err(|_| {
-        // Back to one name, as before; if that fails too, both remain and name the same file.
+        // Back to one name, as before. If that fails too, both names remain, of the same file.
         let _ = fs::remove_file(to);
     })
 }
 
-/// Whether an error says that the system or the file system lacks the call, or the flag.
+/// Whether an error says that the system or the file system lacks the call or the flag.
 pub(super) fn is_unsupported(errno: Errno) -> bool {
     errno == Errno::NOSYS || errno == Errno::INVAL || errno == Errno::NOTSUP || errno == Errno::OPNOTSUPP
 }
@@ -126,21 +126,22 @@ struct OsFile {
     file: Arc<fs::File>,
     mapping: OnceLock<Arc<FileMapping>>,
     direct: Direct,
-    /// The first failure to bring bytes to the disk. Once set, no sync of this handle succeeds.
+    /// The first failure to write bytes to the disk. Once it is set, no sync of this handle succeeds.
     failure: OnceLock<Errno>,
-    /// Set once `RWF_DSYNC` has been found missing.
+    /// Set once the system was found to lack `RWF_DSYNC`.
     no_durable_write: AtomicBool,
-    /// Held while the length is changed, so that growing by `set_len` never cuts.
+    /// Held while the length changes, so that growing by `set_len` never cuts the file.
     growth: Mutex<()>,
-    /// The process that has locked the file; 0: none has.
+    /// The process that has locked the file. 0: none has.
     locked_by: AtomicU32,
 }
 
-/// A lock belongs to the open file and not to the descriptor: processes that were forked meanwhile share
-/// it, until they call exec and perhaps much longer. So it is taken back here, by the process that took it.
+/// Releases the lock. A lock belongs to the open file description, which forked processes share until they
+/// call exec, or longer. So closing the descriptor is not enough: the process that took the lock releases it
+/// here.
 impl Drop for OsFile {
     fn drop(&mut self) {
-        // Closing the file, which follows, unlocks it too if nobody shares it.
+        // If this fails: the file is closed next, which releases the lock too if nobody shares it.
         let _closed_next = self.unlock();
     }
 }
@@ -165,14 +166,14 @@ impl OsFile {
         }
     }
 
-    /// Keeps a failure of a sync, so that no later one succeeds.
+    /// Keeps a sync's failure, so that no later sync succeeds.
     fn keep_failure<T>(&self, result: io::Result<T>) -> io::Result<T> {
         result.inspect_err(|error| {
             let _ = self.failure.set(Errno::from_io_error(error).unwrap_or(Errno::IO));
         })
     }
 
-    /// Keeps a failure of a hint. A platform that lacks the call has told us of no lost bytes.
+    /// Keeps a hint's failure. That the platform lacks the call is no failure: no bytes were lost.
     fn keep_hint_failure(&self, result: Result<(), Errno>) {
         match result {
             Err(errno) if !is_unsupported(errno) && errno != Errno::SPIPE => {
@@ -191,7 +192,7 @@ impl OsFile {
         Ok(())
     }
 
-    /// Writes with `RWF_DSYNC`. `false` if the platform has it not; nothing is then promised.
+    /// Writes with `RWF_DSYNC`. Returns `false` if the platform lacks it; then nothing is promised.
     fn try_write_dsync(&self, buf: &[u8], offset: u64) -> io::Result<bool> {
         let done = write_fully(buf, offset, |b, at| Ok(platform::write_dsync(&self.file, b, at)?));
         match done {
@@ -295,7 +296,7 @@ impl File for OsFile {
     }
 
     fn disk_room(&self) -> io::Result<Option<DiskRoom>> {
-        // The file first: what is written between the two calls is missed rather than counted twice.
+        // The file first: bytes that are written between the two calls are missed, and not counted twice.
         let file = self.file.metadata()?;
         let disk = rustix::fs::fstatvfs(&self.file)?;
         let taken_bytes = file.blocks().saturating_mul(STAT_BLOCK_BYTES);
@@ -329,19 +330,19 @@ impl File for OsFile {
 
     fn mapping(&self) -> Option<Arc<FileMapping>> {
         let mapping = self.mapping.get_or_init(|| Arc::new(FileMapping::new(self.file.clone())));
-        // Not every system and file system can.
+        // Not every system and file system can map files.
         mapping.at(0, 1).is_some().then(|| mapping.clone())
     }
 }
 
-/// Eight random bytes of the system.
+/// Eight random bytes from the system.
 pub(super) fn random() -> io::Result<u64> {
     let mut bytes = [0; 8];
     platform::random(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// The calls that Linux has. Ranges have been checked to end at or before `OFFSET_MAX`.
+/// The calls of Linux. The callers have checked that ranges end at or before `OFFSET_MAX`.
 #[cfg(target_os = "linux")]
 mod platform {
     use std::ffi::{c_int, c_uint};
@@ -384,7 +385,7 @@ mod platform {
     }
 
     pub(super) fn will_read(file: &fs::File, offset: u64, len: u64) {
-        // No length would mean all of the file. A refusal costs time only.
+        // A length of 0 would mean the whole file. If the system refuses, reads are slower, no more.
         if let Some(len) = std::num::NonZeroU64::new(len) {
             let _refused = rustix::fs::fadvise(file, offset, Some(len), rustix::fs::Advice::WillNeed);
         }
@@ -419,7 +420,7 @@ mod platform {
     }
 }
 
-/// Other Unixes: what they lack is unsupported, so that the callers above fall back.
+/// Other Unixes. What they lack is unsupported, so that the callers above fall back.
 #[cfg(not(target_os = "linux"))]
 mod platform {
     use std::fs;
@@ -525,7 +526,7 @@ mod tests {
         assert_eq!(file.len().unwrap(), 100);
     }
 
-    /// A fork copies the handle as a clone does: both are the same opening of the file.
+    /// A fork copies the handle as a clone does: both have the same open file description.
     #[test]
     fn a_copy_of_the_handle_in_a_forked_process_keeps_no_lock() {
         let path = std::env::temp_dir().join(format!("azekura-forked-lock-{}", std::process::id()));

@@ -1,6 +1,5 @@
-//! Calls that are interrupted or do a part of the work, until all of it is done. [`OsStorage`] puts
-//! the system's calls into these loops; a simulator puts calls of its own there, which are short or
-//! interrupted whenever it likes.
+//! Loops around calls that may be interrupted or do only a part of the work. [`OsStorage`] puts the system's
+//! calls into these loops. A simulator puts its own calls there, which are short or interrupted at will.
 //!
 //! [`OsStorage`]: super::OsStorage
 
@@ -8,7 +7,7 @@ use std::io;
 
 use super::len_of;
 
-/// Repeats `call` as long as it is interrupted.
+/// Repeats `call` while it is interrupted.
 ///
 /// # Errors
 /// Any other error of `call`.
@@ -21,7 +20,7 @@ pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T
     }
 }
 
-/// Fills `buf` from `offset` by calls that give how many bytes they have read.
+/// Fills `buf` from `offset`, by calls that return how many bytes they have read.
 ///
 /// # Errors
 /// `UnexpectedEof` if a call reads nothing; else the error of `call`.
@@ -41,7 +40,7 @@ pub fn read_fully(
     Ok(())
 }
 
-/// Writes all of `buf` at `offset` by calls that give how many bytes they have written.
+/// Writes all of `buf` at `offset`, by calls that return how many bytes they have written.
 ///
 /// # Errors
 /// `WriteZero` if a call writes nothing; else the error of `call`.

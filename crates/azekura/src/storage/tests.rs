@@ -1,4 +1,4 @@
-//! What every storage must do, run on the operating system's and on the one in memory.
+//! What every storage must do, tested on the operating system's and on the one in memory.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 
-/// A directory that goes when the test ends.
+/// A directory that is removed when the test ends.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -1,9 +1,9 @@
-//! Reading large values in the order in which they were written: a stretch at a time; and having the system
-//! read values that are asked for soon.
+//! Reading large values ahead: a stretch at a time where they are read in the order in which they were
+//! written, and by asking the system for values that are wanted soon.
 //!
-//! One read of a quarter of a mebibyte brings in what many small ones would, and stays in the
-//! processor's cache until it has been handed out. It begins when two values are read that stand
-//! one after the other; anything else is read by itself.
+//! One read of a quarter of a mebibyte replaces many small ones, and its bytes stay in the processor's cache
+//! until they are handed out. It begins when two values that stand one after the other are read. Any other
+//! value is read alone.
 
 use super::{LargeValue, Segment, ValuePointer, ValueStore};
 use crate::base::codec::{usize_of, usize_of64};
@@ -11,16 +11,16 @@ use crate::base::error::Result;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How much is read ahead; it fits the second-level cache beside everything else.
+/// How much is read ahead. It fits the second-level cache with room to spare.
 const AHEAD_BYTES: u64 = 256 << 10;
 
-/// How much the system is asked to read at once.
+/// The most that the system is asked to read at once.
 pub(crate) const WILL_READ_BYTES: u64 = 1 << 20;
-/// Values that stand no farther apart are read together: so much comes in as soon as one block.
+/// Values that are no farther apart than this are read together: a gap this small costs no more time.
 const GAP_BYTES: u64 = 16 << 10;
 
 impl ValueStore {
-    /// Has the system begin to read some values, as far as [`WILL_READ_BYTES`] go, and says how many these
+    /// Asks the system to begin reading some values, up to [`WILL_READ_BYTES`], and returns how many these
     /// are. A hint.
     pub(crate) fn will_read<'a>(&self, references: impl Iterator<Item = &'a [u8]>) -> usize {
         let mut bytes = 0;
@@ -48,7 +48,7 @@ impl ValueStore {
 }
 
 impl Segment {
-    /// Has the system begin to read what stands in the file of bytes `start` to `end`.
+    /// Asks the system to begin reading bytes `start` to `end`, as far as they are in the file.
     fn will_read(&self, start: u64, end: u64) {
         let (place, end) = (self.place(), end.min(self.written()));
         let mut at = start;
@@ -61,14 +61,14 @@ impl Segment {
     }
 }
 
-/// What a reader of one transaction or cursor has read ahead.
+/// What one transaction or cursor has read ahead.
 #[derive(Default)]
 pub(crate) struct ReadAhead {
     segment: Option<Arc<Segment>>,
-    /// Where the stretch begins in the segment, and its bytes.
+    /// Where the stretch begins in the segment. `bytes`: its bytes.
     start: u64,
     bytes: Arc<Vec<u8>>,
-    /// Where the value read last ended.
+    /// Where the last value that was read ended.
     end: u64,
 }
 
@@ -83,7 +83,7 @@ impl ReadAhead {
         Ok(LargeValue::copied(bytes, range))
     }
 
-    /// A buffer, and where in it the value stands.
+    /// A buffer, and the value's range in it.
     fn copy(&mut self, store: &ValueStore, at: ValuePointer) -> Result<(Arc<Vec<u8>>, Range<usize>)> {
         let (from, to) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.len));
         let (same, segment) = match &self.segment {
@@ -92,7 +92,7 @@ impl ReadAhead {
         };
         segment.check(at)?;
         let held = same && from >= self.start && to <= self.start + self.bytes.len() as u64;
-        // A segment's end may leave a few bytes to the next one's beginning.
+        // A segment may end a few bytes before the next one begins, so a first value counts as the next one.
         let follows = if same { from == self.end } else { from == 0 && self.segment.is_some() };
         self.end = to;
         if held {
@@ -119,7 +119,7 @@ impl ReadAhead {
     /// Makes `bytes` a buffer of `n` bytes that nobody else holds.
     fn fill(&mut self, n: usize) {
         match Arc::get_mut(&mut self.bytes) {
-            // One huge value must not keep its room for good.
+            // One huge value must not keep its memory for good.
             Some(buffer) if buffer.capacity() <= usize_of64(AHEAD_BYTES) * 8 => buffer.resize(n, 0),
             _ => self.bytes = Arc::new(vec![0; n]),
         }

@@ -1,8 +1,8 @@
-//! Large values where they stand in the file.
+//! Large values, read in place in the mapped file.
 //!
-//! What is read of a segment for the first time is read into a small buffer, a block at a time, which gives
-//! an error where a touch of the mapping would end the process; from then on its blocks count as touched, and
-//! values in them are handed out where they stand. The checksum of a value is compared each time.
+//! The first read of a block of a segment goes through a small buffer. It reports an error where a touch of
+//! the mapping would end the process. From then on the block counts as touched, and values in touched blocks
+//! are handed out in place. The checksum of a value is compared at each read.
 
 use super::place::SegmentPlace;
 use super::{Segment, ValuePointer, ValueStore};
@@ -15,14 +15,14 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// How much is read at a time to touch it.
+/// How much of a segment is read at a time, to touch it.
 const TOUCH_BYTES: usize = 64 << 10;
 
-/// A large value that was read and found whole. It dereferences to its bytes.
+/// A large value that was read and verified. It dereferences to its bytes.
 pub(crate) struct LargeValue(Inner);
 
 enum Inner {
-    /// In the mapping; the place keeps the extents from being given to others.
+    /// In the mapping. The place keeps the extents from being given to others.
     Standing {
         bytes: NonNull<[u8]>,
         _place: Arc<SegmentPlace>,
@@ -33,7 +33,7 @@ enum Inner {
 
 // SAFETY: the bytes never change while the place is held, and their address does not depend on the thread.
 unsafe impl Send for LargeValue {}
-// SAFETY: as above; they are only read.
+// SAFETY: as above. They are only read.
 unsafe impl Sync for LargeValue {}
 
 impl LargeValue {
@@ -49,23 +49,23 @@ impl Deref for LargeValue {
     #[inline(always)]
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            // SAFETY: the mapping is kept, and the bytes in it stay as they are while the place is.
+            // SAFETY: the mapping is kept, and its bytes do not change while the place is held.
             Inner::Standing { bytes, .. } => unsafe { bytes.as_ref() },
             Inner::Copied(bytes, range) => &bytes[range.clone()],
         }
     }
 }
 
-/// Which blocks of a segment were read once at a place.
+/// Which blocks of a segment were read before, at one place of the segment.
 #[derive(Default)]
 pub(super) struct Touched(OnceLock<Box<[AtomicU64]>>);
 
-/// References reach no further: 32 bits of offset and as many of length.
+/// References reach no further: an offset of 32 bits and a length of as many.
 const REACH_BYTES: u64 = 2 << 32;
 
 impl Touched {
-    /// Calls `touch` unless all blocks from byte `start` to `end` of a segment of `bytes` were touched
-    /// before.
+    /// Calls `touch`, unless all blocks from byte `start` to `end` were touched before. The segment has
+    /// `bytes`.
     fn once(&self, start: u64, end: u64, bytes: u64, touch: impl FnOnce() -> Result<()>) -> Result<()> {
         let blocks = start / ALIGN_BYTES..end.div_ceil(ALIGN_BYTES);
         let place =
@@ -77,7 +77,7 @@ impl Touched {
         if self.0.get().is_some_and(|map| blocks.clone().all(|block| is_set(map, block))) {
             return Ok(());
         }
-        // First, for the segment may be as long as a damaged file says, and not be there.
+        // Before the map is made: a damaged file may claim a segment of any length, and then this fails.
         touch()?;
         let words = bytes.min(REACH_BYTES).div_ceil(ALIGN_BYTES * u64::from(u64::BITS));
         let map = self.0.get_or_init(|| (0..words).map(|_| AtomicU64::new(0)).collect());
@@ -91,7 +91,7 @@ impl Touched {
 }
 
 impl Segment {
-    /// The value where it stands; none if it does not stand together, or is not in the file yet.
+    /// The value in place. None if it is not in one piece, or not in the file yet.
     fn standing(&self, mapping: &Arc<FileMapping>, at: ValuePointer) -> Result<Option<LargeValue>> {
         self.check(at)?;
         let (start, end) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.len));
@@ -110,7 +110,7 @@ impl Segment {
         Ok(Some(value))
     }
 
-    /// Reads what is there, and forgets it.
+    /// Reads bytes `start` to `end` and discards them.
     #[cold]
     fn touch(&self, place: &SegmentPlace, start: u64, end: u64) -> Result<()> {
         let mut buffer = vec![0; TOUCH_BYTES.min(usize_of64(end - start))];
@@ -125,7 +125,7 @@ impl Segment {
 }
 
 impl ValueStore {
-    /// The value of a reference where it stands, if it can be read there.
+    /// The value of a reference in place, if it can be read there.
     pub(super) fn standing(&self, at: ValuePointer) -> Result<Option<LargeValue>> {
         match &self.mapping {
             Some(mapping) => self.segment_of(at)?.standing(mapping, at),

@@ -1,15 +1,14 @@
 //! Value segments: large values, written once, in the order in which they come.
 //!
-//! A transaction's large values go to the open segment as they are put, and its records hold
-//! references. Values gather in a buffer of 4 MiB; a thread of its own writes full buffers, paced
-//! like a run's. A segment is a stretch of the file of up to 64 MiB; a value that is larger gets
-//! one to itself. Values stand one after the other without headers: the reference knows the length
-//! and the checksum. After a sync the next value starts at a multiple of 4 KiB, so that no block
-//! that holds a durable value is ever written again.
+//! A transaction's large values go to the open segment as they are put. Its records hold references. Values
+//! gather in a buffer of 4 MiB. A thread of its own writes full buffers, at the pace of a run's writes. A
+//! segment is a stretch of the file of up to 64 MiB. A larger value gets a segment to itself. Values stand
+//! one after the other without headers: the reference has the length and the checksum. After a sync the next
+//! value starts at a multiple of 4 KiB, so a block that holds a durable value is never written again.
 //!
-//! A segment lives as long as somebody holds it: the runs, chunks and transactions whose records
-//! refer to it. The last one to drop it frees its extents. A segment that is closed and written may be
-//! moved, in parts too: references name it and not its place.
+//! A segment lives as long as a run, chunk or transaction has records that refer to it. When the last holder
+//! drops it, its extents are freed. A segment that is closed and written may be moved, also in parts:
+//! references name the segment and not its place.
 //!
 //! Lock order: `open`, then `queue`, then the leaves (`registry`, a segment's `tail`, a place's `left`).
 
@@ -36,14 +35,14 @@ use std::sync::{Arc, OnceLock};
 
 /// Bytes of a reference in a record.
 pub(crate) const VALUE_POINTER_BYTES: usize = 16;
-/// A length from here on is believed only if the file is as long.
+/// A value of this length or more is believed only if the file is long enough.
 const BELIEVED_BYTES_MAX: u32 = 1 << 20;
 
-/// Where a large value is. It is stored as it stands here, little-endian.
+/// Where a large value is. Stored in this order, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ValuePointer {
     pub(crate) segment: u32,
-    /// From the segment's first byte.
+    /// In bytes from the start of the segment.
     pub(crate) offset: u32,
     pub(crate) len: u32,
     pub(crate) crc: u32,
@@ -72,28 +71,28 @@ impl ValuePointer {
     }
 }
 
-/// A part of a segment that is full but not yet written.
+/// A full buffer of a segment that is not written yet.
 struct UnwrittenPart {
     start: u64,
     bytes: Arc<Vec<u8>>,
 }
 
-/// Values that stand one after the other.
+/// A stretch of the file with values, one after the other.
 pub(crate) struct Segment {
     pub(crate) id: u32,
     file: Arc<dyn File>,
-    /// It shrinks when the segment is closed, and changes when it is moved.
+    /// Its extents. They shrink when the segment is closed, and change when it is moved.
     place: ArcSwap<SegmentPlace>,
-    /// Bytes given out.
+    /// Bytes given out to values.
     used: AtomicU64,
-    /// Bytes that stand in the file (though perhaps not on the device).
+    /// Bytes that are in the file, though perhaps not on the device yet.
     written: AtomicU64,
     /// Parts on their way to the file.
     parts: Mutex<Vec<UnwrittenPart>>,
-    /// Bytes given out and not in a part yet: the open buffer and where it starts.
+    /// Bytes given out that are not in a part yet: where the open buffer starts, and the buffer.
     tail: Mutex<(u64, Vec<u8>)>,
-    /// How long the file was when it was opened, if it ended before the segment did: long values behind that
-    /// are not believed, however long the file has become since.
+    /// The file's length at its opening, if the file ended before the segment did. Long values behind that
+    /// place are not believed, even if the file has grown since.
     cut_at: OnceLock<u64>,
 }
 
@@ -125,33 +124,32 @@ impl Segment {
         }
     }
 
-    /// Where it stands now.
+    /// Where the segment stands.
     pub(crate) fn place(&self) -> Arc<SegmentPlace> {
         self.place.load_full()
     }
 
-    /// Bytes of the file that it takes.
+    /// Bytes that the segment takes of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.place.load().bytes()
     }
 
-    /// It ends behind the bytes given out: the rest of its extent is free. REQUIRES: nothing more is given
-    /// out.
+    /// Frees the rest of the extent behind the bytes given out. REQUIRES: nothing more is given out.
     fn cut(&self) {
         let (place, used) = (self.place(), align_up(self.used()));
         if let &[extent] = place.extents()
             && used < extent.len
             && used > 0
         {
-            // Nobody reads what goes, so it is free at once. The former place may still be read, and
-            // therefore keeps this one alive.
+            // Nobody reads the freed part, so it is free at once. The former place may still be read, and
+            // keeps this one alive.
             self.moved(vec![place.shrunk(extent, used)], Vec::new());
         }
     }
 
-    /// It stands in `extents` from now on; `left` are those of its former ones, or parts of them, that it has
-    /// left. REQUIRES: they hold the same bytes, and a durable checkpoint says so if they are elsewhere;
-    /// nobody else moves it. (Only what is whole is moved, and that is not cut any more.)
+    /// Moves the segment to `extents`. `left` are the former extents, or parts of them, that it has left.
+    /// REQUIRES: the new extents hold the same bytes; where they are elsewhere, a durable checkpoint names
+    /// them; nobody else moves the segment. (Only whole segments are moved, and those are not cut any more.)
     pub(crate) fn moved(&self, extents: Vec<Extent>, left: Vec<Extent>) {
         let old = self.place.load_full();
         let next = Arc::new(old.at(extents));
@@ -159,7 +157,7 @@ impl Segment {
         self.place.store(next);
     }
 
-    /// Whether all that its extents hold is in the file, and will stay as it is.
+    /// Whether the file holds all of its extents' bytes, which then never change.
     fn is_whole(&self) -> bool {
         self.written() == self.bytes()
     }
@@ -168,8 +166,8 @@ impl Segment {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Whether a reference lies within the segment, and, if much memory is to be taken for its value, in the
-    /// file.
+    /// Checks that a reference lies within the segment. If its value needs much memory, checks that the file
+    /// has it too.
     pub(crate) fn check(&self, at: ValuePointer) -> Result<()> {
         let start = u64::from(at.offset);
         let end = start + u64::from(at.len);
@@ -186,19 +184,19 @@ impl Segment {
         self.place.load().check_inside(start, end.min(self.written()), file_len)
     }
 
-    /// The segment was found in a file of `file_len` bytes.
+    /// Notes that the segment was found in a file of `file_len` bytes.
     pub(crate) fn found_in(&self, file_len: u64) {
         if self.place.load().check_inside(0, self.used(), file_len).is_err() {
             let _first = self.cut_at.set(file_len);
         }
     }
 
-    /// Whether the file ended before it did when it was opened.
+    /// Whether the file, when it was opened, ended before the segment.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut_at.get().is_some()
     }
 
-    /// Reads a value into `out`, whose length is the value's, and verifies it.
+    /// Reads a value into `out`, which has the value's length, and verifies it.
     pub(crate) fn read(&self, at: ValuePointer, out: &mut [u8]) -> Result<()> {
         self.check(at)?;
         debug_assert_eq!(out.len(), usize_of(at.len));
@@ -206,12 +204,12 @@ impl Segment {
         self.verify(at, out)
     }
 
-    /// Bytes that stand in the file.
+    /// Bytes that are in the file.
     fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
     }
 
-    /// Fills `out` from byte `start` on. REQUIRES: that many were given out.
+    /// Fills `out` from byte `start` on. REQUIRES: these bytes were given out.
     fn read_bytes(&self, start: u64, out: &mut [u8]) -> Result<()> {
         if start + out.len() as u64 <= self.written() {
             self.place.load().read(self.file.as_ref(), start, out)
@@ -220,7 +218,7 @@ impl Segment {
         }
     }
 
-    /// Whether a value is what was written.
+    /// Checks a value against the checksum in its reference.
     fn verify(&self, at: ValuePointer, value: &[u8]) -> Result<()> {
         let crc = crc32c::crc32c(value);
         if crc == at.crc || crate::base::checksum::is_ignored() {
@@ -234,9 +232,9 @@ impl Segment {
         Error::corrupt("value", self.place.load().offset_of(start), format!("segment {}: {detail}", self.id))
     }
 
-    /// As `read`, of bytes some of which are still in memory. A part is removed only after it is
-    /// written, and the tail becomes a part before it is emptied, so looking at tail, parts and
-    /// file in this order, with the tail locked, misses nothing.
+    /// As `read_bytes`, where some of the bytes are still in memory. A part is removed only after it is
+    /// written, and the tail becomes a part before it is emptied. So tail, parts and file, looked at in this
+    /// order with the tail locked, have every byte.
     fn read_unwritten(&self, start: u64, out: &mut [u8]) -> Result<()> {
         let end = start + out.len() as u64;
         let tail = self.tail.lock();
@@ -259,7 +257,8 @@ impl Segment {
     }
 }
 
-/// Copies what `bytes`, which stand from `from` on, share with `out`, which stands from `start` on.
+/// Copies the bytes that are in both stretches: `bytes`, which starts at `from`, and `out`, which starts at
+/// `start`.
 fn copy_overlap(from: u64, bytes: &[u8], start: u64, out: &mut [u8]) {
     let low = from.max(start);
     let high = (from + bytes.len() as u64).min(start + out.len() as u64);

@@ -1,8 +1,8 @@
 //! Where a segment's bytes stand in the file: in one extent, or in several once parts of it were moved.
 //!
-//! Who reads holds the place at which he reads. What was moved away from it is free when nobody holds it any
-//! more (what was cut off its end, where nobody reads, is free at once); the rest has passed to the next
-//! place, which therefore must not go before.
+//! A reader holds the place at which it reads. Extents that were moved away from a place are free when nobody
+//! holds the place any more. (The end that a cut leaves is free at once, since nobody reads it.) The other
+//! extents belong to the next place, which must live at least as long.
 
 use super::mapped::Touched;
 use crate::base::error::{Error, Result};
@@ -12,26 +12,27 @@ use crate::space::{Extent, Space, scattered};
 use crate::storage::File;
 use std::sync::{Arc, OnceLock};
 
-/// One place of a segment; see the module.
+/// One place of a segment.
 pub(crate) struct SegmentPlace {
-    /// Never empty; the segment's bytes one after the other.
+    /// The segment's bytes, in order. Never empty.
     extents: Vec<Extent>,
     space: Arc<Space>,
     poison: Arc<Poison>,
     next: OnceLock<Arc<SegmentPlace>>,
-    /// What is freed when nobody holds this any more.
+    /// Extents that are freed when nobody holds this place any more.
     left: Mutex<Vec<Extent>>,
-    /// What was read once here, where it is read in the file's mapping.
+    /// What was touched at this place, where the file is mapped.
     pub(super) touched: Touched,
 }
 
 impl Drop for SegmentPlace {
     fn drop(&mut self) {
-        // After a failure nobody knows what the file names; a merge still at work must not write there.
+        // After a failure it is not known what the file names. A merge that is still at work must not write
+        // there.
         if self.poison.check().is_ok() {
             self.left.get_mut().iter().for_each(|&extent| self.space.free(extent));
         }
-        // One after the other: a long chain of places would be a deep recursion.
+        // In a loop: dropping a long chain of places would recurse deeply.
         let mut next = self.next.take().and_then(Arc::into_inner);
         while let Some(mut place) = next {
             next = place.next.take().and_then(Arc::into_inner);
@@ -50,47 +51,47 @@ impl SegmentPlace {
         &self.extents
     }
 
-    /// The bytes of its extents.
+    /// Bytes of all extents.
     pub(super) fn bytes(&self) -> u64 {
         self.extents.iter().map(|e| e.len).sum()
     }
 
-    /// The same segment's next place.
+    /// A next place of the same segment.
     pub(super) fn at(&self, extents: Vec<Extent>) -> SegmentPlace {
         SegmentPlace::new(extents, self.space.clone(), self.poison.clone())
     }
 
-    /// Frees an extent's end, which nobody reads, at once; gives what is left of it, for the next place.
+    /// Frees an extent's end, which nobody reads, at once. Returns the rest, for the next place.
     pub(super) fn shrunk(&self, extent: Extent, len: u64) -> Extent {
         self.space.shrink(extent, len)
     }
 
-    /// The segment stands at `next` now, which has taken over all but `left` (and what was freed at once).
+    /// The segment has moved to `next`, which takes over all extents but `left` (and what was freed at once).
     pub(super) fn succeeded_by(&self, next: Arc<SegmentPlace>, left: Vec<Extent>) {
-        // Else what the next place leaves would be free while this one is read.
+        // Keeps the next place alive: otherwise extents that it leaves would be freed while this place is
+        // read.
         let is_first = self.next.set(next).is_ok();
         debug_assert!(is_first, "a place is left only once: its successor is left after that");
         self.left(left);
     }
 
-    /// These extents are free as soon as nobody holds this.
+    /// These extents are freed when nobody holds this place any more.
     pub(super) fn left(&self, extents: Vec<Extent>) {
         *self.left.lock() = extents;
     }
 
-    /// Where byte `start` of the segment lies in the file.
+    /// Where byte `start` of the segment is in the file.
     pub(super) fn offset_of(&self, start: u64) -> u64 {
-        // One byte behind the last, or further: not of the segment, but good enough for a message.
+        // A byte behind the last one is not of the segment. The place is good enough for a message.
         self.stretch(start).map_or_else(|| self.extents.last().map_or(0, Extent::end), |place| place.0)
     }
 
-    /// Where byte `start` of the segment lies in the file, and how many of the segment's bytes stand there
-    /// together.
+    /// Where byte `start` of the segment is in the file, and how many of the segment's bytes follow it there.
     pub(super) fn stretch(&self, start: u64) -> Option<(u64, u64)> {
         scattered::stretch(&self.extents, start)
     }
 
-    /// An error if a file of `file_len` bytes ends before some of the segment's bytes from `start` to `end`.
+    /// Fails if a file of `file_len` bytes lacks some of the segment's bytes from `start` to `end`.
     pub(super) fn check_inside(&self, start: u64, end: u64, file_len: u64) -> Result<()> {
         scattered::check_inside(&self.extents, start, end, file_len)
     }

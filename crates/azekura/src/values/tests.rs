@@ -1,4 +1,4 @@
-//! What a reader holds of a segment while it is closed, cut and moved.
+//! What a reader holds of a segment that is closed, cut and moved meanwhile.
 
 use super::ValueStore;
 use crate::base::limits::ALIGN_BYTES;
@@ -20,7 +20,7 @@ fn a_reader_of_the_open_segment_keeps_its_place_when_that_is_cut_and_moved() {
         1,
     );
     let (_, segment) = store.append(&[7; 100]).unwrap();
-    // A reader has looked up where the segment stands, and takes its time.
+    // A reader has looked up where the segment stands, and has not read yet.
     let held = segment.place();
     let first = Extent { len: ALIGN_BYTES, ..held.extents()[0] };
     store.close_open().unwrap();

@@ -1,6 +1,6 @@
-//! The writing side of value segments: the open segment, and the thread that writes full buffers. While there
-//! is none, who waits for a buffer writes it. What finds no room on the disk is tried again; meanwhile those
-//! who wait for it are told.
+//! The writing side of value segments: the open segment, and the thread that writes full buffers. Before that
+//! thread is there, a caller that waits for a buffer writes it. A write that finds no room on the disk is
+//! tried again; callers that wait for it get an error meanwhile.
 
 use super::{LargeValue, Segment, UnwrittenPart, ValuePointer};
 use crate::base::codec::{u32_of, usize_of, usize_of64};
@@ -15,18 +15,18 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// A segment is closed at this size at most; garbage is collected a segment at a time.
+/// A segment is closed at this size. Garbage is collected a segment at a time.
 const VALUE_SEGMENT_BYTES: u64 = 64 << 20;
-/// And the first ones at this size, so that a few values make no large file.
+/// The size of the first segments: a few values make no large file.
 const VALUE_SEGMENT_BYTES_MIN: u64 = 1 << 20;
-/// A new segment is this part of all there are: what is dead in one, and what it has not filled yet, is
-/// little beside the rest.
+/// A new segment is this part of all segments. So the dead and the unfilled bytes of one are little beside
+/// the rest.
 const SEGMENTS_AIMED_AT: u64 = 8;
-/// And where the disk is nearly full, this part of what room there is at most.
+/// On a nearly full disk, a new segment takes at most this part of the room that is left.
 const TIGHT_SEGMENT_PART: u64 = 32;
-/// Full buffers that may wait for the writer before those who fill them wait.
+/// The most full buffers that may wait for the writer. Beyond that, callers that fill buffers wait.
 const QUEUE_PARTS_MAX: usize = 8;
-/// A write that found no room is tried again after this.
+/// A write that found no room is tried again after this time.
 const RETRY: Duration = Duration::from_millis(100);
 
 const WRITING: &str = "writing large values";
@@ -35,32 +35,32 @@ struct WriteJob {
     segment: Arc<Segment>,
     start: u64,
     bytes: Arc<Vec<u8>>,
-    /// Its place in the order in which jobs have come, from 1 on.
+    /// Its number in the order in which jobs came, from 1 on.
     number: u64,
 }
 
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<WriteJob>,
-    /// How many have ever come.
+    /// How many jobs ever came.
     added: u64,
     /// The number of the job that is being written.
     busy: Option<u64>,
-    /// The disk had no room for the first job.
+    /// Whether the disk had no room for the first job.
     full: bool,
-    /// The writer's thread is there, and takes the jobs.
+    /// Whether the writer's thread is there and takes the jobs.
     has_writer: bool,
     stop: bool,
 }
 
 impl Queue {
-    /// Whether a job up to number `goal` is still to be written. They are written in their order.
+    /// Whether a job up to number `goal` is still to be written. Jobs are written in their order.
     fn has_until(&self, goal: u64) -> bool {
         self.busy.into_iter().chain(self.jobs.front().map(|job| job.number)).any(|number| number <= goal)
     }
 }
 
-/// The error of those who meet a queue that is full.
+/// The error for callers that meet a full queue.
 fn no_space() -> Error {
     Error::NoSpace { during: WRITING }
 }
@@ -74,13 +74,13 @@ pub(crate) struct ValueStore {
     poison: Arc<Poison>,
     open: Mutex<Option<Arc<Segment>>>,
     queue: Mutex<Queue>,
-    /// Signalled when a job comes, and when one is done.
+    /// Signalled when a job comes and when one is done.
     changed: Condvar,
-    /// There was something to do for the writer's thread.
+    /// Whether the writer's thread has, or had, something to do.
     wants_writer: AtomicBool,
     registry: RwLock<HashMap<u32, Weak<Segment>>>,
     next_id: AtomicU32,
-    /// Bytes handed to the file, and how many of them a sync has made durable.
+    /// Bytes handed to the file. Below, how many of these a sync has made durable.
     handed: AtomicU64,
     durable: AtomicU64,
 }
@@ -111,7 +111,7 @@ impl ValueStore {
         }
     }
 
-    /// Makes a segment of the file known, as recovery finds it.
+    /// Registers a segment that recovery finds in the file.
     pub(crate) fn adopt(&self, id: u32, extents: Vec<Extent>, used: u64) -> Arc<Segment> {
         let (file, space, poison) = (self.file.clone(), self.room.space.clone(), self.poison.clone());
         let segment = Arc::new(Segment::new(id, file, space, poison, extents, used));
@@ -120,7 +120,7 @@ impl ValueStore {
         segment
     }
 
-    /// All segments that somebody holds, by number: two runs that do the same write the same.
+    /// All segments that somebody holds, by id: runs of the engine that do the same write the same bytes.
     pub(crate) fn segments(&self) -> Vec<Arc<Segment>> {
         let mut registry = self.registry.write();
         registry.retain(|_, s| s.strong_count() > 0);
@@ -136,14 +136,14 @@ impl ValueStore {
         })
     }
 
-    /// A large value, where it stands or read.
+    /// A large value, in place or read into memory.
     pub(crate) fn read(&self, reference: &[u8]) -> Result<LargeValue> {
         let at = ValuePointer::decode(reference)?;
         if let Some(value) = self.standing(at)? {
             return Ok(value);
         }
         let segment = self.segment_of(at)?;
-        // The length is checked against the segment before it is believed.
+        // The length is checked against the segment before memory is taken for it.
         segment.check(at)?;
         let mut value = vec![0; usize_of(at.len)];
         segment.read(at, &mut value)?;
@@ -159,19 +159,19 @@ impl ValueStore {
         all
     }
 
-    /// Those of them that may be moved: nothing of them waits to be written.
+    /// The closed segments that may be moved: nothing of them waits to be written.
     pub(crate) fn whole_segments(&self) -> Vec<Arc<Segment>> {
         let mut all = self.closed_segments();
         all.retain(|s| s.is_whole());
         all
     }
 
-    /// The segment of a number, if somebody holds it.
+    /// The segment of this id, if somebody holds it.
     pub(crate) fn segment(&self, id: u32) -> Option<Arc<Segment>> {
         self.registry.read().get(&id).and_then(Weak::upgrade)
     }
 
-    /// Stores a value. The reference is good at once; the bytes are durable after `sync`.
+    /// Stores a value. The reference can be used at once. The bytes are durable after `sync`.
     pub(crate) fn append(&self, value: &[u8]) -> Result<(ValuePointer, Arc<Segment>)> {
         let crc = crc32c::crc32c(value);
         let len = value.len() as u64;
@@ -186,7 +186,7 @@ impl ValueStore {
             Some(s) if s.used() + len <= s.bytes() => s.clone(),
             _ => {
                 if let Some(old) = open.take() {
-                    // Nobody waits for its tail.
+                    // Nobody will wait for its tail, so the writer's thread must write it.
                     self.wants_writer.store(true, Ordering::Relaxed);
                     self.close_segment(&old)?;
                 }
@@ -205,7 +205,7 @@ impl ValueStore {
         let mut size = (all / SEGMENTS_AIMED_AT).min(VALUE_SEGMENT_BYTES);
         let mut least = if len > VALUE_SEGMENT_BYTES { len } else { len.max(VALUE_SEGMENT_BYTES_MIN) };
         if self.room.is_tight() {
-            // As small as may be, for what is alive in one is written anew before it goes.
+            // As small as possible: before a segment is freed, its live values are written again.
             (least, size) = (len, size.min(self.room.bytes() / TIGHT_SEGMENT_PART));
         }
         let least = align_up(least);
@@ -214,7 +214,7 @@ impl ValueStore {
         Ok(self.adopt(id, vec![extent], 0))
     }
 
-    /// Copies a value to the tail, handing the tail on each time that it is full.
+    /// Copies a value to the tail, and enqueues the tail each time that it is full.
     fn fill(&self, segment: &Arc<Segment>, value: &[u8]) -> Result<()> {
         let mut rest = value;
         while !rest.is_empty() {
@@ -238,7 +238,7 @@ impl ValueStore {
         Ok(())
     }
 
-    /// Makes the tail a part; readers find it there from now on.
+    /// Makes the tail a part, where readers find it from then on.
     fn tail_to_part(&self, segment: &Arc<Segment>, tail: &mut (u64, Vec<u8>)) -> WriteJob {
         let start = tail.0;
         let bytes = Arc::new(std::mem::take(&mut tail.1));
@@ -247,7 +247,7 @@ impl ValueStore {
         WriteJob { segment: segment.clone(), start, bytes, number: 0 }
     }
 
-    /// Hands a job to the writer, and waits while too many do. The job is never lost, for others may
+    /// Hands a job to the writer, and waits while too many jobs wait. The job is never lost, since others may
     /// have values in it.
     fn enqueue(&self, job: WriteJob) -> Result<()> {
         let mut queue = self.queue.lock();
@@ -261,7 +261,7 @@ impl ValueStore {
         Ok(())
     }
 
-    /// Hands the tail on, padded to whole blocks, so that nothing will be written there again.
+    /// Enqueues the tail, padded to whole blocks, so that these blocks are never written again.
     fn hand_tail(&self, segment: &Arc<Segment>) -> Result<()> {
         let job = {
             let mut tail = segment.tail.lock();
@@ -279,12 +279,12 @@ impl ValueStore {
 
     fn close_segment(&self, segment: &Arc<Segment>) -> Result<()> {
         let handed = self.hand_tail(segment);
-        // Also if there is no room for the tail now: it waits for it, and nothing is added behind it.
+        // Also if there is no room to write the tail: it waits, and nothing is added behind it.
         segment.cut();
         handed
     }
 
-    /// Closes the open segment, so that its extent is no larger than it needs.
+    /// Closes the open segment, which frees the rest of its extent.
     pub(crate) fn close_open(&self) -> Result<()> {
         let mut open = self.open.lock();
         match open.take() {
@@ -293,7 +293,7 @@ impl ValueStore {
         }
     }
 
-    /// Closes the open segment if its extent ends at `end` of the file, and says whether it did.
+    /// Closes the open segment if one of its extents ends at offset `end`, and says whether it did.
     pub(crate) fn close_at(&self, end: u64) -> Result<bool> {
         let mut open = self.open.lock();
         let ends_there = |s: &mut Arc<Segment>| s.place().extents().iter().any(|e| e.end() == end);
@@ -313,7 +313,7 @@ impl ValueStore {
             }
         }
         let mut queue = self.queue.lock();
-        // What comes later is not waited for, or this might have no end.
+        // Later jobs are not waited for: the wait might never end.
         let goal = queue.added;
         while queue.has_until(goal) {
             self.write_or_wait(&mut queue)?;
@@ -328,7 +328,7 @@ impl ValueStore {
         Ok(())
     }
 
-    /// Waits until the writer's thread has done a job; where there is none, does one.
+    /// Waits until the writer's thread has done a job. Does one itself if there is no such thread.
     fn write_or_wait(&self, queue: &mut MutexGuard<'_, Queue>) -> Result<()> {
         self.poison.check()?;
         let alone = !queue.has_writer && queue.busy.is_none();
@@ -344,12 +344,12 @@ impl ValueStore {
         Ok(())
     }
 
-    /// Bytes that wait to be written, but for those of the open buffer.
+    /// Bytes that wait to be written, without those of the open buffer.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         self.queue.lock().jobs.iter().map(|job| job.bytes.len() as u64).sum()
     }
 
-    /// Does a job in the place of the writer's thread, which is not there.
+    /// Does one job, in place of the missing writer's thread.
     fn write_next(&self, queue: &mut MutexGuard<'_, Queue>) {
         let Some(job) = queue.jobs.pop_front() else { return };
         queue.busy = Some(job.number);
@@ -357,12 +357,12 @@ impl ValueStore {
         self.end_job(queue, job, written);
     }
 
-    /// A job has been written, or had no room and is the next again.
+    /// Ends a job that was written. One that found no room is put back in front.
     fn end_job(&self, queue: &mut MutexGuard<'_, Queue>, job: WriteJob, written: bool) {
         queue.busy = None;
         queue.full = !written;
         if !written {
-            // It tries again.
+            // The writer's thread must try again.
             self.wants_writer.store(true, Ordering::Relaxed);
             queue.jobs.push_front(job);
             self.forget_needless(queue);
@@ -370,8 +370,9 @@ impl ValueStore {
         self.changed.notify_all();
     }
 
-    /// Drops the first job, and all of its segment, if nobody else holds that any more: a merge, for one, has
-    /// moved values there and found no room for the rest. Others would wait for them.
+    /// Drops the first job and all others of its segment, if nobody else holds the segment any more. For
+    /// example, a merge has moved values there and then found no room for the rest. Otherwise other jobs
+    /// would wait behind it.
     fn forget_needless(&self, queue: &mut Queue) {
         let Some(segment) = queue.jobs.front().map(|j| j.segment.clone()) else { return };
         let jobs = queue.jobs.iter().filter(|j| Arc::ptr_eq(&j.segment, &segment)).count();
@@ -387,7 +388,7 @@ impl ValueStore {
         self.wants_writer.load(Ordering::Relaxed)
     }
 
-    /// The body of the writer's thread; returns after `stop`.
+    /// The body of the writer's thread. It returns after `stop`.
     pub(crate) fn run(&self) {
         let mut queue = self.queue.lock();
         queue.has_writer = true;
@@ -399,7 +400,7 @@ impl ValueStore {
     fn write_all(&self, queue: &mut MutexGuard<'_, Queue>) {
         let mut unsettled = VecDeque::new();
         loop {
-            // Who waits for a job may have begun to do it before this thread was there.
+            // Before this thread came, a caller may have begun to do a job.
             let job = if queue.busy.is_some() { None } else { queue.jobs.pop_front() };
             let Some(job) = job else {
                 if queue.stop && queue.busy.is_none() {
@@ -426,13 +427,12 @@ impl ValueStore {
         while !queue.stop && !self.changed.wait_until(queue, until).timed_out() {}
     }
 
-    /// Writes a job; false if the disk has no room for it. Every other failure poisons the handle.
+    /// Writes a job. False if the disk has no room for it. Every other failure poisons the handle.
     fn write(&self, job: &WriteJob, unsettled: &mut VecDeque<Extent>) -> bool {
         if self.poison.check().is_err() {
             return true;
         }
-        // It stays where it is while this is to be written (only its end may be cut), and all of it stands
-        // together.
+        // Until this is written the segment is not moved, only cut at its end, and it is in one piece.
         let (offset, len) = (job.segment.place().offset_of(job.start), job.bytes.len() as u64);
         let write = || self.bulk.write_at(&job.bytes, offset).map_err(|e| Error::io(WRITING, e));
         let done = self.poison.catch(WRITING, write);

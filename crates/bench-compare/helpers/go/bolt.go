@@ -10,7 +10,7 @@ import (
 
 var bucketName = []byte("bench")
 
-// boltMapBytesMin is address space only: growing the map waits for all readers.
+// boltMapBytesMin is only address space. It is large because growing the map waits for all readers.
 const boltMapBytesMin = 16 << 30
 
 type boltStore struct {
@@ -116,7 +116,7 @@ func (r *boltReader) get(key []byte, to []byte) ([]byte, bool, error) {
 	return append(to, value...), value != nil, nil
 }
 
-// boltSeek goes to the first record of a range. Seek finds the first key at or after the one asked for: on
+// boltSeek goes to the first record of a range. Seek finds the first key at or after the requested one. On
 // the way down that may be one too far.
 func boltSeek(at *bbolt.Cursor, from []byte, down bool) (key, value []byte) {
 	switch {

@@ -20,7 +20,7 @@ type levelStore struct {
 
 func openLevel(how openStore) (store, error) {
 	keepMemoryTo(how.budgetBytes)
-	// A half of the budget is the cache; the collector lets memory grow beyond what is in use.
+	// Half of the budget is the cache: the collector lets memory grow beyond what is in use.
 	db, err := leveldb.OpenFile(filepath.Join(how.dir, "goleveldb"), &opt.Options{
 		ErrorIfExist:           how.create,
 		ErrorIfMissing:         !how.create,
@@ -43,8 +43,8 @@ func (s *levelStore) reader() (reader, error) { return &levelReader{db: s.db}, n
 func (s *levelStore) settle() (bool, error)   { return true, s.db.CompactRange(util.Range{}) }
 func (s *levelStore) close() error            { return s.db.Close() }
 
-// sync begins a transaction, which first makes a table, synced, of what only the log holds. A synced write
-// of nothing would do nothing.
+// sync begins a transaction. That first writes the data that only the log holds into a table, and syncs it.
+// A synced write of nothing would do nothing.
 func (s *levelStore) sync() error {
 	tx, err := s.db.OpenTransaction()
 	if err != nil {

@@ -3,9 +3,9 @@
 //	helper <peer> <socket>
 //
 // It listens on an abstract Unix socket, says "ready" on its standard output, and serves one connection
-// for the store and one for each writer and reader. Requests and answers are described in wire.go, and in
-// src/peers/helper/wire.rs from the other side. Each answer carries the nanoseconds that the peer's own
-// calls took: decoding a request and sending an answer are not among them.
+// for the store and one for each writer and reader. wire.go describes requests and answers, and
+// src/peers/helper/wire.rs does so for the other side. Each answer has the nanoseconds that the peer's own
+// calls took. Decoding a request and sending an answer do not count.
 package main
 
 import (
@@ -43,8 +43,8 @@ type change struct {
 
 // writer belongs to one connection.
 type writer interface {
-	// apply makes changes of the open transaction, and begins one if none is open. What the changes
-	// hold stays as it is until the transaction ends.
+	// apply makes changes in the open transaction, and begins one if none is open. The bytes of the
+	// changes stay unchanged until the transaction ends.
 	apply(changes []change) error
 	commit() error
 	abandon() error
@@ -55,7 +55,7 @@ type reader interface {
 	refresh() error
 	// get appends a value to a buffer.
 	get(key []byte, to []byte) (value []byte, found bool, err error)
-	// visit sees records in the order of their keys, from a key on or from an end.
+	// visit visits records in key order, from a key on or from an end.
 	visit(from []byte, limit uint64, down bool, seen *sum) error
 	close() error
 }

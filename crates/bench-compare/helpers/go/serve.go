@@ -33,7 +33,7 @@ func (s *session) timed(calls func() error) error {
 	return err
 }
 
-// serve answers until the other side goes away, which abandons what it left open.
+// serve answers until the other side goes away. It abandons what that side left open.
 func (server *server) serve(connection net.Conn) {
 	s := &session{server: server}
 	defer connection.Close()
@@ -160,7 +160,7 @@ func (s *session) read(store store, kind byte, request body) (err error) {
 	return err
 }
 
-// get copies each value into the answer, which is part of its time as comparing it is elsewhere.
+// get copies each value into the answer. This counts as the peer's time, as comparing does elsewhere.
 func (s *session) get(request body) error {
 	keys, err := request.keys()
 	if err != nil {

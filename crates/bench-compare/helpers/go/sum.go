@@ -2,7 +2,7 @@ package main
 
 import "encoding/binary"
 
-// sum is what a scan saw: shim/peer.h has the same function.
+// sum is the result of a scan. shim/peer.h has the same function.
 type sum struct {
 	records, sum uint64
 }

@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// A request is a length of four bytes, which counts what follows it, a kind of one, and a body. An answer
-// is a length, a status of one byte (0: done, 1: failed, and the body is a message), nanoseconds of eight
-// bytes, and a body. All integers are little-endian.
+// A request has a length of four bytes (of all that follows), a kind of one byte, and a body. An answer has
+// a length, a status byte (0: done, 1: failed, and the body is a message), eight bytes of nanoseconds, and
+// a body. All integers are little-endian.
 const (
 	kindOpen    = 1  // u8 create, u8 durable, u64 budget, u64 records, u64 raw bytes, the directory
 	kindApply   = 2  // changes, each u8 remove, u32 and u32 lengths, key, value
@@ -28,7 +28,7 @@ const answerHeadBytes = 4 + 1 + 8
 
 var errShort = errors.New("a request ends early")
 
-// body is what is left of a request; a read past its end makes it short.
+// body is the rest of a request. A read past its end makes it short.
 type body struct {
 	bytes []byte
 	short bool
@@ -72,7 +72,7 @@ func (b *body) keys() ([][]byte, error) {
 	return keys, nil
 }
 
-// readRequest gives a request in memory of its own, since a transaction keeps what it was given.
+// readRequest returns a request in its own memory, because a transaction keeps what it was given.
 func readRequest(from *bufio.Reader) (kind byte, rest body, err error) {
 	var head [5]byte
 	if _, err = io.ReadFull(from, head[:]); err != nil {
@@ -87,7 +87,7 @@ func readRequest(from *bufio.Reader) (kind byte, rest body, err error) {
 	return head[4], body{bytes: bytes}, err
 }
 
-// finish writes the head of an answer, for which the buffer has room at its start.
+// finish writes the head of an answer. The buffer has room for it at its start.
 func finish(answer []byte, status byte, nanoseconds int64) {
 	binary.LittleEndian.PutUint32(answer, uint32(len(answer)-4))
 	answer[4] = status

@@ -1,15 +1,15 @@
-//! How long each batch of a load took, in little memory.
+//! How long each batch of a load took, kept in little memory.
 
 use super::{Measured, Point, latency, rounded};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
-/// Points of the series kept for plots.
+/// Points of the series that are kept for plots.
 const POINTS: u64 = 150;
-/// `growth` compares the last of so many parts of the batches with the first, a record.
+/// The batches are divided into this many parts. `growth` compares the last part with the first, per record.
 const GROWTH_PARTS: u64 = 20;
 
-/// Times of batches, in the order in which they ran.
+/// The times of batches, in the order in which they ran.
 #[derive(Debug)]
 pub struct Batches {
     total: u64,
@@ -51,7 +51,7 @@ struct PartialPoint {
 }
 
 impl Batches {
-    /// For so many batches.
+    /// For this many batches.
     pub fn new(total: u64) -> Self {
         Self {
             total: total.max(1),
@@ -63,7 +63,7 @@ impl Batches {
         }
     }
 
-    /// Adds the next batch, of so many records.
+    /// Adds the next batch, which has this many records.
     #[inline]
     pub fn add(&mut self, time: Duration, records: u64) {
         latency::record(&mut self.histogram, time);
@@ -111,7 +111,7 @@ impl Batches {
     }
 }
 
-/// A count as a number to calculate with; exact up to 2⁵³.
+/// A count as a floating-point number. Exact up to 2⁵³.
 #[expect(clippy::cast_precision_loss, reason = "counts and times here stay far below 2^53")]
 pub fn count(number: u64) -> f64 {
     number as f64

@@ -4,7 +4,7 @@ use super::{Measured, batches::count};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
-/// The longest time told apart from longer ones.
+/// Longer times are counted as this one.
 const NANOSECONDS_MAX: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 3;
 

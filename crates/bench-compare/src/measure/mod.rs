@@ -1,4 +1,4 @@
-//! What one measurement yields, and the instruments for it.
+//! The results of one measurement, and the instruments for it.
 
 pub mod batches;
 pub mod latency;
@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What a load is called in notes that it was stopped.
+/// The name of a load in notes that it was stopped.
 pub const LOAD: &str = "load";
 
-/// A point of a load's course.
+/// A point in the course of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Records inserted by then.
     pub records: u64,
     /// Mean time of the batches since the point before, in milliseconds.
     pub mean_ms: f64,
-    /// The longest of them, in milliseconds.
+    /// The longest of these batches, in milliseconds.
     pub max_ms: f64,
 }
 
-/// The figures of one measurement, by name; a name ends in its unit.
+/// The figures of one measurement, by name. A name ends in its unit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The figures.
@@ -32,7 +32,8 @@ pub struct Measured {
     /// The times of batches over the course of a load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Point>,
-    /// What was stopped when its time was over, with how much of it was done; rates are of that.
+    /// The phases that were stopped because their time was over, and how much each had done. Rates refer to
+    /// that part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopped: Vec<String>,
 }
@@ -56,7 +57,7 @@ impl Measured {
         self.set(&format!("{name}_per_s"), count(operations) / time.as_secs_f64());
     }
 
-    /// Notes that a phase was stopped, if it did less than all.
+    /// Notes that a phase was stopped, if it did less than everything.
     pub fn note_stopped(&mut self, phase: &str, done: u64, all: u64) {
         if done < all {
             self.stopped.push(format!("{phase} at {} of {}", grouped(done), grouped(all)));
@@ -79,12 +80,13 @@ impl Measured {
     }
 }
 
-/// Whole numbers as they are, others to six digits: more is noise, and makes files of results long.
+/// Whole numbers stay as they are, others are rounded to six digits. More digits are noise, and make the
+/// files of results long.
 pub fn rounded(value: f64) -> f64 {
     if value.fract() == 0.0 { value } else { format!("{value:.5e}").parse().unwrap_or(value) }
 }
 
-/// Measures the time of a peer's calls: those made here, or those that its helper process makes.
+/// Measures the time of a peer's calls. These are made either here or in its helper process.
 pub struct Watch<'a> {
     store: &'a dyn Store,
     began: Instant,
@@ -119,12 +121,12 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The end of the time that a phase may take, if there is one.
+/// The end of the time that a phase may take, if there is a limit.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// So many seconds from now.
+    /// This many seconds from now.
     pub fn after(seconds: Option<f64>) -> Self {
         Self(seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds)))
     }

@@ -83,7 +83,7 @@ impl Store for AzekuraStore {
     }
 
     fn sync(&self) -> Result<()> {
-        // What is committed goes to a run at once, rather than to the log first.
+        // What is committed goes to a run at once, and not to the log first.
         self.db.flush().map_err(self.failed("Db::flush"))
     }
 
@@ -144,7 +144,7 @@ impl Writer for AzekuraWriter<'_> {
 
 struct AzekuraReader<'store> {
     store: &'store AzekuraStore,
-    /// Absent after a refresh: from then on each get reads what is committed by then.
+    /// `None` after a refresh. From then on each get reads what is committed at that time.
     snapshot: Option<ReadTxn>,
     value: Vec<u8>,
 }
@@ -233,7 +233,7 @@ impl AzekuraReader<'_> {
         .map_err(self.store.failed("cursor"))
     }
 
-    /// A cursor over the keys up to one, itself included.
+    /// A cursor over the keys up to and including this one.
     fn range_up_to(&self, key: &[u8]) -> Result<Cursor> {
         let (table, bounds) = (&self.store.table, (Bound::Unbounded, Bound::Included(key)));
         match &self.snapshot {

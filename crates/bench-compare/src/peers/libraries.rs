@@ -1,5 +1,5 @@
-//! The libraries in C and C++ that peers need: what the build looks for, and the packages that have it. The
-//! build script, the peers themselves and `cargo xtask peers` share this list.
+//! The C and C++ libraries that peers need: what the build looks for, and which packages have it. The build
+//! script, the peers and `cargo xtask peers` share this list.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -11,14 +11,14 @@ pub struct Library {
     /// As printed.
     pub title: &'static str,
     pub shim: &'static str,
-    /// A header of it, tried with the compiler.
+    /// One of its headers, tried with the compiler.
     pub header: &'static str,
     pub link: &'static str,
     /// How to get it: Debian's packages.
     pub get: &'static str,
 }
 
-/// All of them. The server of MariaDB is without the package that would run it all the time.
+/// All of them. For MariaDB's server this is not the package that would run it all the time.
 pub const LIBRARIES: [Library; 9] = [
     Library {
         name: "kyoto",
@@ -100,21 +100,21 @@ pub fn get(name: &str) -> &'static str {
 }
 
 impl Library {
-    /// Whether its shim is in C++.
+    /// Whether its shim is C++.
     pub fn is_cpp(&self) -> bool {
         !self.shim.ends_with(".c")
     }
 
-    /// Whether a compiler, with whatever flags it has been given, finds the header, and where.
+    /// Where a compiler finds the header, with whatever flags it was given. `None` if it does not.
     pub fn header_at(&self, mut compiler: Command) -> Option<String> {
-        // Prints the names of the files that are included, a level of depth as a dot.
+        // Prints the names of the included files, with a dot for each level of depth.
         compiler
             .args(["-E", "-H", "-x", if self.is_cpp() { "c++" } else { "c" }, "-"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let mut child = compiler.spawn().ok()?;
-        // Closed when it is written, so that the compiler sees the end.
+        // Closed after writing, so that the compiler sees the end.
         let written =
             child.stdin.take().is_some_and(|mut stdin| writeln!(stdin, "#include <{}>", self.header).is_ok());
         let output = child.wait_with_output().ok()?;
@@ -124,7 +124,7 @@ impl Library {
     }
 }
 
-/// The server's program of MariaDB: on the path, or where a user's path does not lead.
+/// MariaDB's server program: on the path, or in places outside a user's path.
 pub fn mariadb_server() -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/libexec"].map(std::path::PathBuf::from);

@@ -1,9 +1,9 @@
-//! A table of every peer: what it is, whether it is there, and how it is configured.
+//! A table of every peer: what it is, whether it is available, and how it is configured.
 
 use super::{About, Peer, Place, all};
 use comfy_table::{Attribute, Cell, ContentArrangement, Table, presets};
 
-/// Columns of a terminal that does not tell how wide it is.
+/// Columns of a terminal that does not tell its width.
 const WIDTH: u16 = 160;
 
 /// The table, in the order in which peers are run.

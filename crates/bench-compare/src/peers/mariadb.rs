@@ -1,5 +1,5 @@
-//! MariaDB: for each store a server of its own, on a socket of its own, in a directory of its own, without
-//! a network. It is driven through shim/mariadb.c.
+//! MariaDB. Each store has its own server, on its own socket, in its own directory, without a network. It is
+//! driven through shim/mariadb.c.
 
 use super::helper::process::Process;
 use super::libraries;
@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to answer, recovery included, and how often it is tried.
+/// How long a server may take to answer, including recovery, and how often it is tried.
 const START: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(5);
 
@@ -33,7 +33,7 @@ pub enum Engine {
     InnoDb,
 }
 
-/// Each engine, filled with its index in place and in bulk.
+/// Each engine, once filled with its index in place and once in bulk.
 pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
     let crash = "a crash may leave a batch in part";
     let in_place = |name, title| About { numbers_only: true, ..About::new(name, title) };
@@ -92,8 +92,8 @@ struct ServerPeer {
 }
 
 impl ServerPeer {
-    /// The server's options. Half the budget or more is the cache of the engine, and what other engines
-    /// would take is kept small.
+    /// The server's options. Half of the budget or more is the engine's cache. The memory of the other
+    /// engines is kept small.
     fn options(&self, how: &Open) -> Vec<String> {
         let budget = how.budget_bytes;
         let option = |name: &str, value: u64| format!("--{name}={value}");
@@ -230,7 +230,7 @@ impl Peer for ServerPeer {
     }
 
     fn file_bytes(&self, dir: &Path) -> u64 {
-        // The rest of the directory is logs and system tables, which do not grow with the records.
+        // The rest of the directory is logs and system tables. They do not grow with the records.
         counters::directory_bytes(&dir.join("mariadb/bench"))
     }
 
@@ -240,7 +240,7 @@ impl Peer for ServerPeer {
         if how.create {
             fs::create_dir(&data).map_err(self.failed("open"))?;
         }
-        // A socket's path may not be longer than 107 bytes, so it is not in the store's directory.
+        // The path of a socket may have at most 107 bytes. So it is not in the store's directory.
         let number = STORES.fetch_add(1, Ordering::Relaxed);
         let socket = Socket(env::temp_dir().join(format!("bench-{}-{number}.sock", std::process::id())));
         let process = self.start(how, &data, &socket.0)?;
@@ -250,7 +250,7 @@ impl Peer for ServerPeer {
     }
 }
 
-/// Removes the socket that a server leaves when it is killed.
+/// Removes the socket that a killed server leaves behind.
 struct Socket(PathBuf);
 
 impl Drop for Socket {
@@ -259,7 +259,7 @@ impl Drop for Socket {
     }
 }
 
-/// The fields end in this order: first the connections, then the server, then its socket.
+/// The fields are dropped in this order: the connections, the server, its socket.
 struct ServerStore {
     name: &'static str,
     client: Box<dyn Store>,

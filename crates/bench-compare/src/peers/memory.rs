@@ -1,4 +1,4 @@
-//! A peer in memory, for tests: honest, or lying in a chosen way.
+//! A peer in memory, for tests. It is honest, or lies in a chosen way.
 
 use super::{About, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
@@ -16,19 +16,19 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 pub enum Lie {
     /// Nothing.
     None,
-    /// One bit of one value in 64.
+    /// One bit is wrong in one value of 64.
     FlippedBit,
-    /// One record in 64 is not found.
+    /// One record of 64 is not found.
     Forgotten,
     /// Absent keys are found.
     Invented,
-    /// A scan or a range leaves a record out.
+    /// A scan or a range leaves out a record.
     ShortScan,
-    /// A record in 64 that is removed stays.
+    /// One removed record of 64 stays.
     Kept,
 }
 
-/// The peer; it keeps what its stores held when they were closed.
+/// The peer. It keeps the content of its stores after they are closed.
 pub struct MemoryPeer {
     about: About,
     lie: Lie,

@@ -1,11 +1,11 @@
 //! The stores that are compared, behind one small interface.
 //!
-//! A [`Peer`] opens a [`Store`] in a directory of its own; threads write through a [`Writer`] each
-//! and read through a [`Reader`] each. Nothing here is measured or verified: the workloads do that.
+//! A [`Peer`] opens a [`Store`] in a directory of its own. Each thread writes through its own [`Writer`] and
+//! reads through its own [`Reader`]. Nothing here is measured or verified: the workloads do that.
 //!
-//! Most peers run in this process. Those that cannot (see [`Place`]) are driven through a helper
-//! process, which is told whole batches at a time and measures the peer's own calls: a workload takes
-//! its times from [`Store::clock`] there, and gets through [`Reader::get_each`] rather than one by one.
+//! Most peers run in this process. Those that cannot (see [`Place`]) run in a helper process. It is told
+//! whole batches at a time and measures the peer's own calls. For these a workload takes its times from
+//! [`Store::clock`], and gets through [`Reader::get_each`] and not one by one.
 
 mod azekura;
 mod crates;
@@ -30,11 +30,11 @@ use std::time::Duration;
 /// How to open a store.
 #[derive(Debug, Clone)]
 pub struct Open {
-    /// An existing directory, the store's own.
+    /// An existing directory that belongs to the store.
     pub dir: PathBuf,
-    /// Memory for caches, buffers and mappings together, where the peer lets us say.
+    /// Memory for caches, buffers and mappings together, where the peer allows it to be set.
     pub budget_bytes: u64,
-    /// How many records there will be; for peers that must be told.
+    /// How many records there will be, for peers that must be told.
     pub records: u64,
     /// Bytes of all those records' keys and values.
     pub raw_bytes: u64,
@@ -46,19 +46,19 @@ pub struct Open {
     pub ascending: bool,
 }
 
-/// Where a peer's code runs. A process started for a peer is killed when this one ends, whatever ends it,
-/// and its counters are those that `measure::counters` gives.
+/// Where a peer's code runs. A process started for a peer is killed when this one ends, for whatever reason.
+/// `measure::counters` then gives the counters of that process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In this process.
     Here,
-    /// In a helper process written in the language named, which measures the peer's calls itself.
+    /// In a helper process written in the named language. It measures the peer's calls itself.
     Helper(&'static str),
-    /// In a server process, behind a socket; times are those that its client sees.
+    /// In a server process behind a socket. The times are those that its client sees.
     Server,
 }
 
-/// What is known of a peer without opening it.
+/// What is known about a peer without opening it.
 #[derive(Debug, Clone, Copy)]
 pub struct About {
     /// As given to `--peers`.
@@ -67,21 +67,21 @@ pub struct About {
     pub title: &'static str,
     /// One of Azekura's table kinds.
     pub ours: bool,
-    /// Is told that keys ascend, so it runs only where they do.
+    /// It is told that keys ascend, so it runs only where they do.
     pub ascending_only: bool,
     /// Keeps keys in order, so [`Reader::range`] works.
     pub ordered: bool,
     /// Transactions are atomic.
     pub transactions: bool,
-    /// Memory, mappings included, keeps to the budget that it is told.
+    /// Its memory, mappings included, keeps to the given budget.
     pub bounded: bool,
     /// Where it runs.
     pub place: Place,
-    /// Takes nothing but keys and values of 8 bytes each: a table of numbers in SQL.
+    /// It takes only keys and values of 8 bytes each: a table of numbers in SQL.
     pub numbers_only: bool,
-    /// What sets it apart in a comparison, or nothing.
+    /// What makes it different in a comparison, or empty.
     pub caveat: &'static str,
-    /// How to get it, or nothing if it is built with this program.
+    /// How to get it. Empty if it is built with this program.
     pub get: &'static str,
 }
 
@@ -106,16 +106,15 @@ impl About {
 
 /// A kind of store.
 pub trait Peer: Send + Sync {
-    /// What is known of it.
+    /// What is known about it.
     fn about(&self) -> &About;
     /// The library's version.
     fn version(&self) -> String;
-    /// The configuration chosen, in words.
+    /// The chosen configuration, in words.
     fn configuration(&self) -> String;
     /// Opens or creates a store.
     fn open(&self, how: &Open) -> Result<Box<dyn Store>>;
-    /// Bytes on disk of the store in a directory: of all files there, unless the peer keeps files
-    /// that do not grow with the records.
+    /// The bytes on disk of the store in a directory. Files that do not grow with the records are left out.
     fn file_bytes(&self, dir: &Path) -> u64 {
         counters::directory_bytes(dir)
     }
@@ -125,14 +124,14 @@ pub trait Peer: Send + Sync {
 pub trait Store: Send + Sync {
     /// A writer for the calling thread.
     fn writer(&self) -> Result<Box<dyn Writer + '_>>;
-    /// A reader for the calling thread; it may go on seeing the state of now.
+    /// A reader for the calling thread. It may keep seeing the present state.
     fn reader(&self) -> Result<Box<dyn Reader + '_>>;
-    /// Makes all that is committed durable.
+    /// Makes everything committed durable.
     fn sync(&self) -> Result<()>;
-    /// Finishes work that would otherwise go on in the background; `false` if there is no such work.
+    /// Finishes work that would otherwise go on in the background. Returns `false` if there is no such work.
     fn settle(&self) -> Result<bool>;
-    /// The time that the peer's calls took so far, by the clock of its helper process; `None` for all
-    /// others, whose time is that of the calls made here.
+    /// The time that the peer's calls have taken, by the clock of its helper process. `None` for all others:
+    /// their time is that of the calls made here.
     fn clock(&self) -> Option<Duration> {
         None
     }
@@ -152,51 +151,51 @@ pub trait Writer {
     fn commit(&mut self) -> Result<()>;
 }
 
-/// Which way a range goes.
+/// The direction of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// To ever greater keys.
+    /// Towards greater keys.
     Up,
-    /// To ever smaller keys.
+    /// Towards smaller keys.
     Down,
 }
 
-/// Takes the place of a key in the list that was asked for, and its value.
+/// Takes the position of a key in the list that was asked for, and its value.
 pub type Each<'a> = &'a mut dyn FnMut(usize, Option<&[u8]>);
 
 /// Reads records.
 pub trait Reader {
-    /// Sees what is committed by now, at the latest from the next call on, and at every call after
-    /// it if that costs the peer nothing.
+    /// Sees everything committed by now, at the latest from the next call on. If that costs the peer nothing,
+    /// it sees later commits at every later call.
     fn refresh(&mut self) -> Result<()>;
     /// The value of a key.
     fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>>;
-    /// Gets keys one after the other, each by a call of its own to the peer. A helper process is told
-    /// all of them at once, and makes the calls; elsewhere this is a loop of [`get`](Reader::get).
+    /// Gets keys one after the other, each by its own call to the peer. A helper process is told all of them
+    /// at once and makes the calls. Elsewhere this is a loop of [`get`](Reader::get).
     fn get_each(&mut self, keys: &[&[u8]], each: Each<'_>) -> Result<()> {
         for (at, key) in keys.iter().enumerate() {
             each(at, self.get(key)?);
         }
         Ok(())
     }
-    /// Gets many keys by one call to the peer, in any order; `false`, without a call of `each`, if the
-    /// peer has no such call.
+    /// Gets many keys by one call to the peer, in any order. If the peer has no such call, it returns `false`
+    /// and does not call `each`.
     fn get_many(&mut self, keys: &[&[u8]], each: Each<'_>) -> Result<bool> {
         let _ = (keys, each);
         Ok(false)
     }
-    /// Visits every record, in the order that suits the peer best.
+    /// Visits every record, in the order that is best for the peer.
     fn scan(&mut self) -> Result<ScanSum>;
-    /// Visits at most `limit` records in the order of their keys: from `from` on (itself included, if
-    /// it is there), or from the first or last record on. `None` if the peer keeps no order, or cannot
-    /// go that way. A reverse scan is `range(None, u64::MAX, Way::Down)`.
+    /// Visits at most `limit` records in the order of their keys. It starts at `from` (included, if it
+    /// exists), or else at the first or last record. `None` if the peer keeps no order, or cannot go that
+    /// way. A reverse scan is `range(None, u64::MAX, Way::Down)`.
     fn range(&mut self, from: Option<&[u8]>, limit: u64, way: Way) -> Result<Option<ScanSum>> {
         let _ = (from, limit, way);
         Ok(None)
     }
 }
 
-/// Every peer by name, with the peer itself if its library was there when this program was built.
+/// Every peer by name. The peer itself is there if its library was found when this program was built.
 pub fn all() -> Vec<(About, Option<Box<dyn Peer>>)> {
     let mut peers = azekura::peers();
     peers.extend(shim::peers());

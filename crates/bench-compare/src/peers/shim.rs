@@ -93,10 +93,10 @@ pub struct RawPeer {
     reader_close: Frees,
 }
 
-// SAFETY: a constant of functions and of text that lives as long as the process.
+// SAFETY: this is a constant of functions and of text that lives as long as the process.
 unsafe impl Sync for RawPeer {}
 
-/// Declares the table of functions of each peer whose library was found by build.rs.
+/// Declares the function table of each peer whose library build.rs found.
 macro_rules! raw_peer {
     ($function:ident, $library:ident, $symbol:ident) => {
         fn $function() -> Option<&'static RawPeer> {
@@ -133,7 +133,7 @@ raw_peer!(mariadb_aria_bulk, has_mariadb, bench_mariadb_aria_bulk);
 raw_peer!(mariadb_innodb, has_mariadb, bench_mariadb_innodb);
 raw_peer!(mariadb_innodb_bulk, has_mariadb, bench_mariadb_innodb_bulk);
 
-/// The client of a MariaDB server, for tables of an engine, filled with the index in place or in bulk.
+/// The client of a MariaDB server. Its tables use this engine, filled with the index in place or in bulk.
 pub fn mariadb(engine: Engine, bulk: bool) -> Option<&'static RawPeer> {
     match (engine, bulk) {
         (Engine::MyIsam, false) => mariadb_myisam(),
@@ -224,7 +224,7 @@ pub struct ShimPeer {
     pub raw: &'static RawPeer,
 }
 
-/// A peer's functions with its name, to call them and to tell what failed.
+/// A peer's functions with its name: to call them, and to say which failed.
 #[derive(Clone, Copy)]
 struct Calls {
     name: &'static str,
@@ -232,7 +232,7 @@ struct Calls {
 }
 
 impl Calls {
-    /// Runs a call that fills an error; `failed` tells from its result whether it did.
+    /// Makes a call that may fill in an error. `failed` tells from the call's result whether it did.
     #[inline]
     fn run<T>(
         self,
@@ -244,14 +244,14 @@ impl Calls {
         if !failed(&result) {
             return Ok(result);
         }
-        // SAFETY: a call that fails has filled the error with text that ends in a zero byte.
+        // SAFETY: a failed call has filled in the error with text that ends in a zero byte.
         let text = unsafe { CStr::from_ptr((&raw const (*error.as_ptr()).text).cast()) };
         Err(Failure::Peer { peer: self.name, message: text.to_string_lossy().into_owned() })
     }
 
     #[inline]
     fn on(self, handle: *mut c_void, pick: impl FnOnce(&RawPeer) -> OnHandle) -> Result<()> {
-        // SAFETY: the handle was opened by this peer for this kind of call and is still open.
+        // SAFETY: this peer opened the handle for this kind of call, and it is still open.
         let call = |raw: &'static RawPeer, error| unsafe { pick(raw)(handle, error) };
         self.run(call, |code| *code != 0)?;
         Ok(())
@@ -299,9 +299,9 @@ struct ShimStore {
     handle: *mut c_void,
 }
 
-// SAFETY: the libraries allow a store to be used, and closed, by any thread.
+// SAFETY: the libraries allow any thread to use and close a store.
 unsafe impl Send for ShimStore {}
-// SAFETY: as above; what belongs to one thread is in the writers and readers.
+// SAFETY: as above. What belongs to one thread is in the writers and readers.
 unsafe impl Sync for ShimStore {}
 
 impl ShimStore {
@@ -347,7 +347,7 @@ impl Store for ShimStore {
 
 impl Drop for ShimStore {
     fn drop(&mut self) {
-        // Reached with an open store only after another failure, which is the one to report.
+        // The store is open here only after another failure. That one is reported.
         let _ = self.close_now();
     }
 }
@@ -365,7 +365,7 @@ impl Writer for ShimWriter<'_> {
 
     #[inline]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        // SAFETY: the writer is open; key and value outlive the call.
+        // SAFETY: the writer is open. Key and value outlive the call.
         let put = |raw: &RawPeer, error| unsafe {
             (raw.put)(self.handle, key.as_ptr(), key.len(), value.as_ptr(), value.len(), error)
         };
@@ -375,7 +375,7 @@ impl Writer for ShimWriter<'_> {
 
     #[inline]
     fn remove(&mut self, key: &[u8]) -> Result<()> {
-        // SAFETY: the writer is open; the key outlives the call.
+        // SAFETY: the writer is open. The key outlives the call.
         let remove =
             |raw: &RawPeer, error| unsafe { (raw.remove)(self.handle, key.as_ptr(), key.len(), error) };
         self.store.calls.run(remove, |code| *code != 0)?;
@@ -412,15 +412,15 @@ impl Reader for ShimReader<'_> {
     #[inline]
     fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>> {
         let (mut value, mut bytes) = (ptr::null(), 0usize);
-        // SAFETY: the reader is open; the key and both results outlive the call.
+        // SAFETY: the reader is open. The key and both results outlive the call.
         let get = |raw: &RawPeer, error| unsafe {
             (raw.get)(self.handle, key.as_ptr(), key.len(), &raw mut value, &raw mut bytes, error)
         };
         match self.store.calls.run(get, |code| *code < 0)? {
             0 => Ok(None),
             _ if bytes == 0 => Ok(Some(&[])),
-            // SAFETY: the value stays where it is until the next call on this reader, and that call
-            // needs the reader mutably, which the slice returned here forbids while it lives.
+            // SAFETY: the value stays in place until the next call on this reader. That call needs the reader
+            // mutably, which the returned slice forbids while it lives.
             _ => Ok(Some(unsafe { std::slice::from_raw_parts(value, bytes) })),
         }
     }
@@ -434,7 +434,8 @@ impl Reader for ShimReader<'_> {
         self.values.clear();
         self.values.resize(keys.len(), RawBytes::NONE);
         let (asked, answers) = (self.keys.as_ptr(), self.values.as_mut_ptr());
-        // SAFETY: the reader is open; as many keys and places for values as are told outlive the call.
+        // SAFETY: the reader is open. The keys and the places for values, as many as passed, outlive the
+        // call.
         let call = |_: &RawPeer, error| unsafe { get_many(self.handle, asked, keys.len(), answers, error) };
         self.store.calls.run(call, |code| *code != 0)?;
         for (at, value) in self.values.iter().enumerate() {
@@ -443,8 +444,8 @@ impl Reader for ShimReader<'_> {
                 match value {
                     RawBytes { at, .. } if at.is_null() => None,
                     RawBytes { count: 0, .. } => Some(&[]),
-                    // SAFETY: the value stays where it is until the next call on this reader, which is
-                    // borrowed until the last value is told.
+                    // SAFETY: the value stays in place until the next call on this reader. The reader is
+                    // borrowed until the last value was passed on.
                     RawBytes { at, count } => Some(unsafe { std::slice::from_raw_parts(*at, *count) }),
                 },
             );
@@ -454,7 +455,7 @@ impl Reader for ShimReader<'_> {
 
     fn scan(&mut self) -> Result<ScanSum> {
         let mut seen = RawSeen::default();
-        // SAFETY: the reader is open; the result outlives the call.
+        // SAFETY: the reader is open. The result outlives the call.
         let scan = |raw: &RawPeer, error| unsafe { (raw.scan)(self.handle, &raw mut seen, error) };
         self.store.calls.run(scan, |code| *code != 0)?;
         Ok(ScanSum { records: seen.records, sum: seen.sum })
@@ -471,7 +472,7 @@ impl Reader for ShimReader<'_> {
             down: c_int::from(way == Way::Down),
         };
         let mut seen = RawSeen::default();
-        // SAFETY: the reader is open; the key, the request and the result outlive the call.
+        // SAFETY: the reader is open. The key, the request and the result outlive the call.
         let call = |_: &RawPeer, error| unsafe { range(self.handle, &raw const asked, &raw mut seen, error) };
         let code = self.store.calls.run(call, |code| *code < 0)?;
         Ok((code == 0).then_some(ScanSum { records: seen.records, sum: seen.sum }))

@@ -1,4 +1,4 @@
-//! The suite that every adapter passes. A peer whose library is missing says so and is skipped.
+//! The tests that every adapter must pass. A peer whose library is missing says so and is skipped.
 
 use super::memory::{Lie, MemoryPeer};
 use super::{Open, Peer, Reader, Store, Way, all};
@@ -26,11 +26,11 @@ impl Drop for TestDir {
     }
 }
 
-/// Peers that are tried at a time.
+/// How many peers are tested at a time.
 const AT_ONCE: usize = 8;
 
-/// Does something with every peer that is here, several at a time: they mostly wait, for syncs and for
-/// servers that start.
+/// Does something with every available peer, several at a time. They mostly wait, for syncs and for servers
+/// to start.
 pub fn with_peers(test: impl Fn(&dyn Peer) + Sync) {
     let peers = Mutex::new(all().into_iter());
     let next = || peers.lock().expect("nobody panics under the lock").next();
@@ -78,7 +78,7 @@ fn put_all(store: &dyn Store, records: &[(Vec<u8>, Vec<u8>)]) {
 
 type Record = (Vec<u8>, Vec<u8>);
 
-/// Records that the peer takes: keys of several lengths with values from none to some thousands of
+/// Records that the peer accepts: keys of several lengths with values from nothing to some thousands of
 /// bytes, or numbers.
 fn sample(peer: &dyn Peer) -> Vec<Record> {
     if peer.about().numbers_only {
@@ -97,7 +97,7 @@ fn number(key: u64, value: u64) -> Record {
     (key.to_be_bytes().to_vec(), value.to_le_bytes().to_vec())
 }
 
-/// Another value for a record, of the same length where the peer takes only one.
+/// Another value for a record. It has the same length where the peer accepts only one.
 fn change(peer: &dyn Peer, value: &mut Vec<u8>) {
     if peer.about().numbers_only {
         value.reverse();
@@ -118,7 +118,7 @@ fn check(store: &dyn Store, records: &[Record], name: &str) {
     check_many(reader.as_mut(), records, name);
 }
 
-/// Many gets in one call, of keys that are there and of one that is not.
+/// Many gets in one call, of existing keys and of one absent key.
 fn check_many(reader: &mut dyn Reader, records: &[Record], name: &str) {
     let mut keys: Vec<&[u8]> = records.iter().map(|(key, _)| key.as_slice()).collect();
     keys.push(b"absent--");
@@ -215,7 +215,7 @@ fn put_and_remove(peer: &dyn Peer, name: &str) {
     for key in &removed {
         writer.remove(key).expect("remove");
     }
-    // What is not there may be removed too; and what was, put again in the same transaction.
+    // An absent record may be removed too. A removed one may be put again in the same transaction.
     writer.remove(b"absent--").expect("remove");
     writer.put(&records[0].0, &records[0].1).expect("put");
     writer.commit().expect("commit");
@@ -235,7 +235,7 @@ fn put_and_remove(peer: &dyn Peer, name: &str) {
     store.close().expect("close");
 }
 
-/// Sums of the first records of an iterator: none of them, one, two, and so on.
+/// The sums over the first 0, 1, 2 and so on records of an iterator.
 fn sums<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<ScanSum> {
     let mut seen = ScanSum::default();
     std::iter::once(seen)
@@ -246,14 +246,14 @@ fn sums<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<ScanSum> {
         .collect()
 }
 
-/// Growing limits tell the order: each sum has one record more than the one before.
+/// Growing limits show the order: each sum has one record more than the one before.
 fn check_ranges(reader: &mut dyn Reader, sorted: &[Record], name: &str) {
     let mut range = |from, limit, way| reader.range(from, limit, way).expect("range");
     if range(None, 1, Way::Up).is_none() {
         assert_eq!(range(None, 1, Way::Down), None, "{name}");
         return;
     }
-    // Not every peer goes backward; one that does must do it right.
+    // Not every peer can go backwards. One that can must do it right.
     let goes_down = range(None, 1, Way::Down).is_some();
     let expect_down = |expected: Option<ScanSum>| expected.filter(|_| goes_down);
     for (from, to) in [(0, 1), (0, 40), (700, 730), (sorted.len() - 20, sorted.len())] {
@@ -301,7 +301,7 @@ fn put_and_range(peer: &dyn Peer, name: &str) {
     let dir = TestDir::new(&format!("range-{name}"));
     let mut records: Vec<Record> = (1u64..1200).map(|n| number(n * 16 + n * n * 1024, n)).collect();
     let store = peer.open(&how(&dir)).expect("open");
-    // Every other one first, so that no peer is given the keys in their order.
+    // Every other record first, so that no peer gets the keys in their order.
     let (odd, even): (Vec<_>, Vec<_>) = records.iter().cloned().partition(|(key, _)| key[7] & 16 != 0);
     put_all(store.as_ref(), &odd);
     put_all(store.as_ref(), &even);

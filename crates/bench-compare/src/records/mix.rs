@@ -1,6 +1,6 @@
-//! Bijections that scatter indices: keys from an index, and orders in which to visit records.
+//! Bijections that scatter indices. They make keys from an index, and orders in which to visit records.
 
-/// The finalizer of SplitMix64: an invertible scramble of 64 bits, so distinct indices give distinct
+/// The last step of SplitMix64: it scrambles 64 bits and can be inverted. So distinct indices give distinct
 /// keys.
 #[inline]
 pub fn mix(index: u64) -> u64 {
@@ -10,7 +10,7 @@ pub fn mix(index: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A pseudo-random order of the numbers below a bound, without a table of them.
+/// A pseudo-random order of the numbers below a bound, without storing a table of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Shuffle {
     bound: u64,
@@ -27,8 +27,8 @@ impl Shuffle {
         Self { bound, mask, shift: bits / 2 }
     }
 
-    /// The number at a position below the bound. Each comes once: a bijection of the next power of
-    /// two is applied until it lands below the bound, which takes two steps at most on average.
+    /// The number at a position below the bound. Each number comes once: a bijection of the next power of two
+    /// is applied until it lands below the bound. That takes at most two steps on average.
     #[inline]
     pub fn at(&self, position: u64) -> u64 {
         let mut x = position;

@@ -1,8 +1,8 @@
-//! The records that every peer gets: a key and a value from an index, both cheap to make.
+//! The records that every peer gets: a key and a value made from an index. Both are cheap to make.
 //!
-//! Values are cut from a pool of random bytes, at an offset given by the record's index: nothing in
-//! them compresses, making one costs nothing, and every byte can be verified when it is read again.
-//! Indices at and above the number of records give keys that are absent.
+//! Values are cut from a pool of random bytes, at an offset that depends on the record's index. So they do
+//! not compress, cost nothing to make, and every byte can be verified when it is read again. Indices from the
+//! number of records on give absent keys.
 
 mod mix;
 mod sum;
@@ -12,7 +12,7 @@ pub use mix::{Shuffle, mix};
 pub use sum::ScanSum;
 use text::TextKeys;
 
-/// Bytes of the pool in which values begin: it stays in the second-level cache.
+/// Bytes of the pool in which values begin. It fits the second-level cache.
 const POOL_OFFSETS_LOG2: u32 = 18;
 /// Lengths of the values of [`Shape::Text`].
 const TEXT_VALUE_BYTES_MIN: usize = 20;
@@ -30,7 +30,7 @@ pub enum Shape {
     Random16,
     /// Text keys of 8 to 40 bytes, scattered, with values of 20 to 200 bytes.
     Text,
-    /// The same keys with values of one length.
+    /// The same keys as `Text`, with values of one length.
     Pairs,
 }
 
@@ -73,12 +73,12 @@ pub struct Records {
     value_bytes: usize,
     pool: Vec<u8>,
     text: Option<TextKeys>,
-    /// Scatters the identifiers of text keys, which would otherwise ascend within a prefix.
+    /// Scatters the identifiers of text keys. Otherwise they would ascend within a prefix.
     ids: Shuffle,
 }
 
 impl Records {
-    /// `count` records; the length of values is ignored by [`Shape::Text`].
+    /// `count` records. [`Shape::Text`] ignores the length of values.
     pub fn new(shape: Shape, count: u64, value_bytes: usize) -> Self {
         let longest = value_bytes.max(TEXT_VALUE_BYTES_MAX);
         Self {
@@ -95,7 +95,7 @@ impl Records {
         self.shape == Shape::Ascending
     }
 
-    /// The key of an index.
+    /// The key for an index.
     #[inline]
     pub fn key<'a>(&self, index: u64, buffer: &'a mut KeyBuffer) -> &'a [u8] {
         buffer.clear();
@@ -115,7 +115,7 @@ impl Records {
         buffer.bytes()
     }
 
-    /// The value of an index.
+    /// The value for an index.
     #[inline]
     pub fn value(&self, index: u64) -> &[u8] {
         let scattered = index.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -129,8 +129,8 @@ impl Records {
         self.cut(scattered, length)
     }
 
-    /// The value of the given version of a record, behind 8 bytes that hold the version. Replaces
-    /// what the buffer holds.
+    /// The value of a version of a record, after 8 bytes that hold the version. It replaces the content of
+    /// the buffer.
     #[inline]
     pub fn versioned_value(&self, index: u64, version: u64, buffer: &mut Vec<u8>) {
         buffer.clear();
@@ -138,7 +138,7 @@ impl Records {
         buffer.extend_from_slice(self.versioned_rest(index, version));
     }
 
-    /// Whether a value is some version of the record of this index, whole.
+    /// Whether a value is, in whole, some version of the record of this index.
     #[inline]
     pub fn is_versioned_value(&self, index: u64, value: &[u8]) -> bool {
         match value.split_first_chunk::<8>() {
@@ -157,7 +157,7 @@ impl Records {
         &self.pool[offset..offset + length]
     }
 
-    /// Bytes of the keys and values of the first so many records.
+    /// Bytes of the keys and values of the first `count` records.
     pub fn raw_bytes(&self, count: u64) -> u64 {
         let mut buffer = KeyBuffer::default();
         let mut bytes = |index| to_u64(self.key(index, &mut buffer).len() + self.value(index).len());
@@ -167,7 +167,7 @@ impl Records {
         }
     }
 
-    /// What a scan of the first so many records must sum to.
+    /// The sum that a scan of the first `count` records must have.
     pub fn sum(&self, count: u64) -> ScanSum {
         let mut buffer = KeyBuffer::default();
         let mut sum = ScanSum::default();
@@ -185,7 +185,7 @@ fn random_bytes(count: usize) -> Vec<u8> {
     bytes
 }
 
-/// A count of bytes as `u64`; no machine this runs on has wider addresses.
+/// A count of bytes as `u64`. No machine that this runs on has wider addresses.
 #[inline]
 pub fn to_u64(count: usize) -> u64 {
     u64::try_from(count).expect("addresses have at most 64 bits")

@@ -1,7 +1,7 @@
-//! The sum over a scan of all records: shim/peer.h has the same function in C.
+//! The sum over a scan of all records. shim/peer.h has the same function in C.
 
-/// What a scan saw: how many records, and the sum of [`record_sum`] over them, which does not depend
-/// on their order.
+/// The result of a scan: the number of records, and the sum of [`record_sum`] over them. The sum does not
+/// depend on their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScanSum {
     /// Records seen.

@@ -1,12 +1,12 @@
-//! Text keys like addresses of pages: 8 to 40 bytes, many sharing a prefix.
+//! Text keys that look like addresses of pages: 8 to 40 bytes, many with a common prefix.
 
 use super::{KeyBuffer, mix::mix};
 
-/// How many prefixes there are; each stands for a directory of a site.
+/// How many prefixes there are. Each stands for a directory of a site.
 const PREFIXES: u64 = 4096;
 const PREFIX_BYTES_MIN: usize = 4;
 const PREFIX_BYTES_MAX: usize = 32;
-/// Base-36 digits at the end, which tell the keys of a prefix apart: at least and at most.
+/// The least and most base-36 digits at the end, which tell the keys of a prefix apart.
 const DIGITS_MIN: usize = 4;
 const DIGITS_MAX: usize = 8;
 
@@ -40,14 +40,14 @@ pub struct TextKeys {
 }
 
 impl TextKeys {
-    /// Always the same keys.
+    /// Always makes the same keys.
     pub fn new() -> Self {
         let prefixes = (0..PREFIXES).map(prefix).collect();
         Self { prefixes }
     }
 
-    /// The key of an identifier below 36⁸. Distinct identifiers give distinct keys, since what
-    /// follows the last slash is the identifier.
+    /// The key of an identifier below 36⁸. Distinct identifiers give distinct keys, because the identifier
+    /// follows the last slash.
     #[inline]
     pub fn write(&self, id: u64, key: &mut KeyBuffer) {
         const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
@@ -70,7 +70,7 @@ fn index(small: u64) -> usize {
     usize::try_from(small).expect("an index below a few thousand")
 }
 
-/// One prefix, ending in a slash.
+/// One prefix. It ends in a slash.
 fn prefix(number: u64) -> String {
     let mut random = mix(number ^ 0x7E87);
     let mut take = |below: usize| {

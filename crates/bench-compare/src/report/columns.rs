@@ -1,4 +1,4 @@
-//! Which figures each workload's table has, and which of them stand for it.
+//! Which figures the table of each workload has, and which of them represent it.
 
 use super::format::Unit;
 use super::summary::Better;
@@ -9,18 +9,18 @@ use crate::case::{Case, Workload};
 pub struct Column {
     /// The figure's name in a measurement.
     pub name: &'static str,
-    /// The heading; a line break may divide it.
+    /// The heading. It may have a line break.
     pub title: &'static str,
     /// What the figure is.
     pub unit: Unit,
     /// Which way it is better.
     pub better: Better,
-    /// It stands for the workload where only a few figures do.
+    /// It represents the workload where only a few figures are shown.
     pub headline: bool,
 }
 
 impl Column {
-    /// The heading in a line.
+    /// The heading in one line.
     pub fn heading(&self) -> String {
         self.title.replace(",\n", ", ").replace('\n', " ")
     }
@@ -183,8 +183,8 @@ const OPEN: [Column; 6] = [
     MEMORY,
 ];
 
-/// The figures that stand for a case. At a fixed rate all who keep up have the same rates, so there it is
-/// latencies.
+/// The figures that represent a case. At a fixed rate everyone who keeps up has the same rate, so there
+/// latencies represent it.
 pub fn headlines(case: &Case) -> impl Iterator<Item = &'static Column> {
     let fixed_rate = case.rate_per_s.is_some();
     let of_fixed_rate =

@@ -2,12 +2,12 @@
 
 use crate::numbers::grouped;
 
-/// What a figure is.
+/// The kind of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Operations a second.
     Rate,
-    /// Bytes, large.
+    /// Many bytes.
     Bytes,
     /// A whole number.
     Count,
@@ -17,7 +17,7 @@ pub enum Unit {
     Milliseconds,
     /// Microseconds.
     Microseconds,
-    /// A plain number, such as bytes a record, or a ratio.
+    /// A plain number, such as bytes per record, or a ratio.
     Plain,
 }
 
@@ -39,7 +39,7 @@ pub fn figure(value: f64, unit: Unit) -> String {
     }
 }
 
-/// Three digits that count, or all those before the point.
+/// Three significant digits, or all digits before the point if there are more.
 pub fn digits(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 || size == 0.0 => format!("{value:.0}"),
@@ -49,7 +49,7 @@ pub fn digits(value: f64) -> String {
     }
 }
 
-/// A round number beside an axis, as short as it goes.
+/// A round number beside an axis, as short as possible.
 pub fn tick(value: f64, unit: Unit) -> String {
     const STEPS: [(f64, &str); 3] = [(1e9, "G"), (1e6, "M"), (1e3, "K")];
     let short = |value: f64| {

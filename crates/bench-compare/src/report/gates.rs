@@ -1,4 +1,4 @@
-//! The figures that Azekura must reach, checked against each case that they are about.
+//! The figures that Azekura must reach, checked in each case that they concern.
 
 use super::format::{Unit, digits, figure};
 use super::summary::Better;
@@ -21,9 +21,9 @@ enum Against {
 /// One figure to reach.
 #[derive(Debug, Clone, Copy)]
 struct Gate {
-    /// The cases that it is about.
+    /// The cases that it concerns.
     about: fn(&Case) -> bool,
-    /// Azekura's kinds of table that it is about.
+    /// Azekura's kinds of table that it concerns.
     ours: &'static [&'static str],
     figure: &'static str,
     against: Against,
@@ -145,7 +145,7 @@ const GATES: [Gate; 44] = [
     most(open, BOTH, "open_cold_ms", 50.0),
 ];
 
-/// A line for each figure that a case is about and that was measured.
+/// A line for each figure that concerns a case and was measured.
 pub fn lines(results: &[CaseResult], case: &Case) -> Vec<String> {
     let Some(result) = results.iter().find(|result| result.case == *case) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What the measurements run on.
+//! The machine that the measurements run on.
 
 use crate::results::Session;
 use std::fs;
@@ -34,7 +34,7 @@ pub fn session(dir: &Path, runs: u32, missing: Vec<String>) -> Session {
     }
 }
 
-/// The kind of file system of a directory: of the longest mount point above it.
+/// The kind of file system of a directory: that of the longest mount point above it.
 fn file_system(dir: &Path) -> String {
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -48,7 +48,7 @@ fn file_system(dir: &Path) -> String {
 
 /// A time as a date in UTC.
 pub fn date(time_s: u64) -> String {
-    // Days from the first of March of the year 0, in eras of 400 years: leap days come last.
+    // Days from the first of March of the year 0, in eras of 400 years. So leap days come last.
     let days = time_s / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -60,7 +60,7 @@ pub fn date(time_s: u64) -> String {
     format!("{year}-{month:02}-{day:02}")
 }
 
-/// The machine of a run in a line.
+/// The machine of a run, in one line.
 pub fn describe(session: &Session) -> String {
     let memory = session.memory_bytes.map(|bytes| format!("{} GiB of memory", bytes.div_ceil(1 << 30)));
     let parts = [

@@ -1,4 +1,4 @@
-//! The summary, a section of Markdown: for every workload Azekura's ratio to the best peer, wins and losses
+//! The summary as a section of Markdown: for every workload Azekura's ratio to the best peer, wins and losses
 //! alike.
 
 use super::format::{digits, figure};
@@ -69,7 +69,7 @@ fn failures(text: &mut String, results: &Results) {
     }
 }
 
-/// Text within a cell.
+/// Text inside a cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

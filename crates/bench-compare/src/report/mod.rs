@@ -1,4 +1,4 @@
-//! What is printed, stored and drawn of the measurements.
+//! How the measurements are printed, stored and drawn.
 
 pub mod columns;
 mod format;

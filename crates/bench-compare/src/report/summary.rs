@@ -1,10 +1,10 @@
-//! The median of repetitions, their range, and how Azekura's compares with the best peer's.
+//! The median of repetitions, their range, and Azekura's compared with the best peer's.
 
 use super::columns::{self, Column};
 use crate::measure::LOAD;
 use crate::results::{CaseResult, Entrant, Row};
 
-/// A figure over repetitions.
+/// A figure over several repetitions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
     /// The median.
@@ -15,7 +15,7 @@ pub struct Figure {
     pub max: f64,
 }
 
-/// Which way a figure is better.
+/// Which direction is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     /// Rates.
@@ -27,7 +27,7 @@ pub enum Better {
 }
 
 impl Figure {
-    /// Of some values; none of none.
+    /// From some values. `None` if there are none.
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
@@ -41,7 +41,7 @@ impl Figure {
         Some(Self { median, min, max })
     }
 
-    /// Of a row.
+    /// From a row.
     pub fn in_row(row: &Row, name: &str) -> Option<Self> {
         Self::of(row.outcomes.iter().filter_map(|outcome| outcome.measured.get(name)).collect())
     }
@@ -53,7 +53,8 @@ impl Figure {
 }
 
 impl Row {
-    /// What was stopped when its time was over, in the first repetition; most often the same in all.
+    /// The phases stopped in the first repetition because their time was over. They are mostly the same in
+    /// all.
     pub fn stopped(&self) -> &[String] {
         self.outcomes.first().map_or(&[], |outcome| &outcome.measured.stopped)
     }
@@ -80,7 +81,7 @@ impl CaseResult {
         self.best(name, better, |entrant| !entrant.ours && !entrant.reference)
     }
 
-    /// The best in a figure of those that are chosen.
+    /// The best in a figure among the chosen entrants.
     fn best(&self, name: &str, better: Better, chosen: impl Fn(&Entrant) -> bool) -> Option<(&Entrant, f64)> {
         let rows = self.rows.iter().filter(|row| chosen(&row.entrant));
         let figures = rows.filter_map(|row| Some((&row.entrant, Figure::in_row(row, name)?.median)));
@@ -121,11 +122,11 @@ pub struct Duel<'a> {
     pub our_figure: f64,
     /// The best peer.
     pub peer: &'a Entrant,
-    /// Its load was stopped, so its figure is of fewer records.
+    /// Its load was stopped, so its figure is for fewer records.
     pub peer_stopped: bool,
     /// Its figure.
     pub peer_figure: f64,
-    /// How many times better Azekura is; below 1 it is worse.
+    /// How many times better Azekura is. Below 1 it is worse.
     pub factor: f64,
 }
 
@@ -134,14 +135,14 @@ pub struct Duel<'a> {
 pub enum End {
     /// Azekura is better.
     Won,
-    /// Within three in a hundred: less than what one run differs from the next.
+    /// They differ by at most three per cent, which is less than runs differ from each other.
     Even,
     /// The peer is better.
     Lost,
 }
 
 impl Duel<'_> {
-    /// The best peer's title, marked where its figure is of fewer records.
+    /// The best peer's title. It is marked if the figure is for fewer records.
     pub fn peer_title(&self) -> String {
         format!("{}{}", self.peer.title, if self.peer_stopped { " †" } else { "" })
     }

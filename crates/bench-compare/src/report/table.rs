@@ -6,7 +6,7 @@ use super::summary::{Better, Figure};
 use crate::results::{CaseResult, Row};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
-/// The table with its heading and what must be said of its rows.
+/// The table with its heading, and notes about its rows.
 pub fn render(result: &CaseResult) -> String {
     let columns: Vec<&Column> = columns::of(result.case.workload)
         .iter()
@@ -52,7 +52,7 @@ fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// The median, and beneath it the range if there are several repetitions.
+/// The median, and below it the range if there are several repetitions.
 fn cell(row: &Row, column: &Column) -> String {
     let Some(value) = Figure::in_row(row, column.name) else {
         return "–".to_owned();

@@ -1,7 +1,7 @@
 //! The steps that workloads share: load, close, reopen, and verified reads.
 //!
-//! A case may say how long a phase takes at most. A load that is stopped then has put fewer records,
-//! and everything after it is about those: `loaded`, not what was asked for.
+//! A case may limit how long a phase takes. A load that is stopped has put fewer records. Everything after it
+//! uses these: `loaded`, not what was asked for.
 
 use crate::case::{Case, Workload};
 use crate::counters::{self, Io};
@@ -14,12 +14,13 @@ use std::path::Path;
 use std::time::Instant;
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Operations between two looks at the clock, and gets that a helper process is told at once.
+/// The number of operations between two looks at the clock, and of the gets that a helper process is told at
+/// once.
 pub const STRIDE: u64 = 256;
-/// Records between two looks at the clock within a transaction.
+/// The number of records between two looks at the clock within a transaction.
 const LOOK_EVERY: u64 = 1024;
 
-/// One peer under one case.
+/// One peer in one case.
 pub struct Bench<'a> {
     /// The peer.
     pub peer: &'a dyn Peer,
@@ -29,7 +30,7 @@ pub struct Bench<'a> {
     pub dir: &'a Path,
     /// The records.
     pub records: Records,
-    /// How many of them were put; all until a load is stopped.
+    /// How many of them were put. Less than all if the load was stopped.
     pub loaded: u64,
     raw_bytes: u64,
 }
@@ -86,15 +87,15 @@ impl<'a> Bench<'a> {
         into.set_count("write_peak_rss_bytes", counters::peak_rss_bytes());
         batches.report(into);
         if !matches!(self.case.workload, Workload::Lookup | Workload::Huge | Workload::Text) {
-            // The course of a load is looked at where its batches are large.
+            // The course of a load is recorded only where its batches are large.
             into.series.clear();
         }
         self.report_sizes(Io::now().since(before), into);
         Ok(())
     }
 
-    /// Puts records, transaction by transaction, until all are there or the phase is over; tells how
-    /// many are there.
+    /// Puts records, transaction by transaction, until all are there or the phase is over. Returns how many
+    /// there are.
     fn put_all(&self, store: &dyn Store) -> Result<(Batches, u64)> {
         let mut writer = store.writer()?;
         let mut buffer = KeyBuffer::default();
@@ -131,13 +132,13 @@ impl<'a> Bench<'a> {
         into.set("raw_bytes", raw);
         into.set("database_bytes", database);
         if self.loaded < self.case.records {
-            // Some peers make room for all records at once, so a part of them has no size of its own.
+            // Some peers make room for all records at once. So a part of the records has no size of its own.
             return;
         }
         into.set("bytes_per_record", database / records);
         into.set("overhead_per_record", (database - raw) / records);
         into.set("file_per_raw", database / raw);
-        // Calls to and from a helper process are no calls of the peer.
+        // Calls to and from a helper process are not calls of the peer.
         let here = self.peer.about().place == Place::Here;
         let written = count(if here { io.written_bytes() } else { io.dirtied_bytes });
         if written > 0.0 {
@@ -153,7 +154,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Adds what was read since the counters were looked at.
+    /// Adds what was read since the counters were read.
     pub fn report_reads(&self, before: Io, into: &mut Measured) {
         let io = Io::now().since(before);
         if self.peer.about().place == Place::Here {
@@ -179,7 +180,7 @@ impl<'a> Bench<'a> {
         Ok(store)
     }
 
-    /// Gets the record of an index, and compares every byte.
+    /// Gets the record of an index and compares every byte.
     #[inline]
     pub fn get_present(&self, reader: &mut dyn Reader, index: u64, buffer: &mut KeyBuffer) -> Result<()> {
         let expected = self.records.value(index);
@@ -187,7 +188,7 @@ impl<'a> Bench<'a> {
         if got == Some(expected) { Ok(()) } else { Err(self.wrong(index, expected, got)) }
     }
 
-    /// What to say of a wrong value.
+    /// The error for a wrong value.
     #[cold]
     pub fn wrong(&self, index: u64, expected: &[u8], got: Option<&[u8]>) -> Failure {
         Failure::WrongValue {
@@ -198,8 +199,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Gets keys, one call each, and times it: those of indices below `loaded` must be there with their
-    /// values, all others absent.
+    /// Gets keys, one call each, and times it. Indices below `loaded` must have their values, all others must
+    /// be absent.
     pub fn time_gets(
         &self,
         store: &dyn Store,
@@ -222,7 +223,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Gets a few keys; a helper process is told all of them at once.
+    /// Gets a few keys. A helper process is told all of them at once.
     pub fn get_some(
         &self,
         reader: &mut dyn Reader,
@@ -245,8 +246,8 @@ impl<'a> Bench<'a> {
         self.check_many(&indices, |keys, each| reader.get_each(keys, each).map(|()| true)).map(|_| ())
     }
 
-    /// Gets the keys of indices by a call that takes many, and checks every answer; `false` if there is
-    /// no such call.
+    /// Gets the keys of indices by one call for many, and checks every answer. Returns `false` if there is no
+    /// such call.
     pub fn check_many(
         &self,
         indices: &[u64],
@@ -288,7 +289,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Visits every record once, and compares their number and sum.
+    /// Visits every record once, and compares the number and sum.
     pub fn scan(&self, store: &dyn Store, into: &mut Measured) -> Result<()> {
         let expected = self.records.sum(self.loaded);
         let mut reader = store.reader()?;
@@ -300,7 +301,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Compares what a scan saw.
+    /// Compares the result of a scan with what is expected.
     pub fn check_scan(&self, expected: ScanSum, seen: ScanSum) -> Result<()> {
         if seen == expected {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Half of the records removed at random, then the size of what is left and its gets.
+//! Half of the records are removed at random. Then the size of the rest and its gets are measured.
 
 use super::bench::Bench;
 use crate::failure::{Failure, Result};
@@ -64,7 +64,7 @@ fn remove(bench: &Bench<'_>, store: &dyn Store, order: &Shuffle) -> Result<u64> 
     Ok(removed)
 }
 
-/// Gets records that were removed, none of which may be found.
+/// Gets removed records. None of them may be found.
 fn time_removed_gets(
     bench: &Bench<'_>,
     store: &dyn Store,

@@ -1,4 +1,4 @@
-//! Durable commits of one record, from one thread and from several, beside the rate at which the
+//! Durable commits of one record, from one thread and from several. Beside them: the rate at which the
 //! machine itself makes 4 KiB durable.
 
 use super::bench::Bench;
@@ -14,11 +14,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const BLOCK_BYTES: usize = 4096;
-/// Blocks written ahead of the overwriting reference, which goes around in them.
+/// The number of blocks that are written first for the overwriting reference. It cycles through them.
 const PREPARED_BLOCKS: u64 = 4096;
-/// The indices of different threads' records are this far apart.
+/// The distance between the record indices of different threads.
 const THREAD_STRIDE: u64 = 1 << 40;
-/// Committed records that each thread's check gets again, at most.
+/// The number of committed records that the check of each thread gets again, at most.
 const CHECKED_MAX: u64 = 20_000;
 
 /// A plain file as a reference.
@@ -81,7 +81,7 @@ pub fn raw_file(raw: &RawFile, job: &Job) -> Result<Outcome> {
 
 type Side = (u64, Histogram<u64>);
 
-/// Runs the same on so many threads, and gives the results in their order.
+/// Runs the same work on several threads. Returns the results in thread order.
 fn on_threads(threads: u64, work: impl Fn(u64) -> Result<Side> + Sync) -> Result<Vec<Side>> {
     std::thread::scope(|scope| {
         let work = &work;
@@ -133,7 +133,7 @@ fn write_for(raw: &RawFile, file: &File, limit: Duration) -> Result<Side> {
     })
 }
 
-/// Repeats a step, which tells how long it took, until the time is over.
+/// Repeats a step until the time is over. The step returns how long it took.
 fn repeat_for(limit: Duration, mut step: impl FnMut(u64) -> Result<Duration>) -> Result<Side> {
     let mut times = latency::histogram();
     let began = Instant::now();

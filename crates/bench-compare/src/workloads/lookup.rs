@@ -1,4 +1,4 @@
-//! Scattered keys: inserted batch by batch, reopened, got at random.
+//! Scattered keys: inserted batch by batch, then reopened and read at random.
 
 use super::bench::Bench;
 use crate::case::Workload;
@@ -30,7 +30,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Measured> {
     Ok(measured)
 }
 
-/// Gets the same records as single gets do, a hundred in a call, from peers that have such a call.
+/// Gets the same records as the single gets, a hundred per call, from peers that have such a call.
 fn read_many(bench: &Bench<'_>, store: &dyn Store, into: &mut Measured) -> Result<()> {
     let order = Shuffle::new(bench.loaded);
     let calls = bench.gets() / to_u64(MANY);

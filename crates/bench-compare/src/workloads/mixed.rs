@@ -1,4 +1,4 @@
-//! Reading beside writing: one thread commits transactions of random updates, another gets.
+//! Reading beside writing: one thread commits transactions of random updates while another one gets.
 
 use super::bench::Bench;
 use super::versions::{self, Buffers};
@@ -49,7 +49,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Measured> {
     Ok(measured)
 }
 
-/// Commits transactions until told to stop.
+/// Commits transactions until it is told to stop.
 fn update(bench: &Bench<'_>, store: &dyn Store, stop: &AtomicBool) -> Result<Side> {
     let mut writer = store.writer()?;
     let mut buffers = Buffers::default();
@@ -72,7 +72,7 @@ fn update(bench: &Bench<'_>, store: &dyn Store, stop: &AtomicBool) -> Result<Sid
     Ok(side)
 }
 
-/// Gets records at random, each at its newest, until the time is over.
+/// Gets records at random, each in its newest version, until the time is over.
 fn get(bench: &Bench<'_>, store: &dyn Store, stop: &AtomicBool) -> Result<Side> {
     let mut reader = store.reader()?;
     let mut buffers = Buffers::default();

@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::Instant;
 
-/// Only loads: what the other process does.
+/// Only loads. The other process does this.
 pub fn load(bench: &mut Bench<'_>) -> Result<Measured> {
     let mut measured = Measured::default();
     bench.write(&mut measured)?;
@@ -22,8 +22,8 @@ pub fn load(bench: &mut Bench<'_>) -> Result<Measured> {
     Ok(measured)
 }
 
-/// Runs the workload: has another process load the database, then opens it twice, first with nothing
-/// of it in the page cache and then with what that left there.
+/// Runs the workload. Another process loads the database. Then this one opens it twice: first with nothing in
+/// the page cache, then with what the first open left there.
 pub fn run(bench: &mut Bench<'_>, job: &Job) -> Result<Measured> {
     let loaded = child::run(&Job { part: Part::Load, ..job.clone() }, None)?.measured;
     let mut measured = Measured { stopped: loaded.stopped.clone(), ..Measured::default() };
@@ -46,8 +46,7 @@ pub fn run(bench: &mut Bench<'_>, job: &Job) -> Result<Measured> {
     Ok(measured)
 }
 
-/// Milliseconds to open the store and get a record, and the memory that is resident then and is not a
-/// file's.
+/// The milliseconds to open the store and get a record, and the resident memory at that time without files.
 fn open_and_get(bench: &Bench<'_>, index: u64) -> Result<(f64, u64)> {
     let began = Instant::now();
     let store = bench.open(false, false)?;

@@ -1,5 +1,5 @@
-//! Lists of pairs: a list is put in one transaction and then got, pair by pair, over and over. Each
-//! round puts new values, so from the second on it is overwriting that is measured.
+//! Lists of pairs. A list is put in one transaction and then read pair by pair, again and again. Each round
+//! puts new values, so from the second round on overwriting is measured.
 
 use super::bench::{Bench, STRIDE};
 use crate::counters::Io;
@@ -9,7 +9,7 @@ use crate::peers::{Place, Reader, Store};
 use crate::records::{KeyBuffer, to_u64};
 use std::time::{Duration, Instant};
 
-/// What was done so far.
+/// The work done so far.
 #[derive(Debug, Default)]
 struct Done {
     rounds: u64,
@@ -57,7 +57,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Measured> {
     Ok(measured)
 }
 
-/// Puts the list once more; tells how many pairs went in before the phase was over.
+/// Puts the list once more. Returns how many pairs went in before the phase was over.
 fn put_list(bench: &Bench<'_>, store: &dyn Store, done: &mut Done) -> Result<u64> {
     let (mut key, mut value) = (KeyBuffer::default(), Vec::new());
     let deadline = bench.deadline();
@@ -69,7 +69,7 @@ fn put_list(bench: &Bench<'_>, store: &dyn Store, done: &mut Done) -> Result<u64
         bench.records.versioned_value(index, done.rounds, &mut value);
         writer.put(bench.records.key(index, &mut key), &value)?;
         index += 1;
-        // Only the first round may be cut short: all others put what it put.
+        // Only the first round may be cut short. All others put the same pairs.
         if done.rounds == 0 && index.is_multiple_of(STRIDE) && deadline.passed() {
             break;
         }

@@ -1,9 +1,9 @@
-//! The time to open a database whose process was killed (SIGKILL) in the middle of a load, and what of
+//! The time to open a database whose process was killed (SIGKILL) in the middle of a load, and how much of
 //! the load is there then.
 //!
-//! The system goes on, so nothing that was given to it is lost: this shows what a peer keeps in the
-//! memory of its process, and how long it takes to mend its files. Commits are not synced, so a peer may
-//! lose the last of them; it may not lose a part of one, if it has transactions.
+//! The system goes on, so nothing that it was given is lost. This shows what a peer keeps in the memory of
+//! its process, and how long it takes to repair its files. Commits are not synced, so a peer may lose the
+//! last of them. If it has transactions, it must not lose a part of one.
 
 use super::bench::Bench;
 use crate::child;
@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-/// Only loads, telling the number of records at each commit, until the end.
+/// Only loads, without end. Prints the number of records at each commit.
 pub fn load(bench: &Bench<'_>) -> Result<Infallible> {
     let store = bench.open(true, false)?;
     let mut writer = store.writer()?;
@@ -63,8 +63,8 @@ pub fn run(bench: &mut Bench<'_>, job: &Job) -> Result<Measured> {
     Ok(measured)
 }
 
-/// How many of the committed transactions are there whole, and how many in part, by the first, the
-/// middle and the last record of each.
+/// How many of the committed transactions are there in whole, and how many in part. It looks at the first,
+/// the middle and the last record of each.
 fn count_kept(bench: &Bench<'_>, reader: &mut dyn Reader, committed: u64) -> Result<(u64, u64)> {
     let mut buffer = KeyBuffer::default();
     let (mut kept, mut torn) = (0, 0);

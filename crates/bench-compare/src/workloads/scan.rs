@@ -1,4 +1,4 @@
-//! Records in the order of their keys: all, ranges of 100, and all in reverse.
+//! Records in key order: all, ranges of 100, and all in reverse.
 
 use super::bench::Bench;
 use crate::failure::Result;
@@ -26,7 +26,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Measured> {
     Ok(measured)
 }
 
-/// The records by key, with the sum over all before each, so that what any range must see is known.
+/// The records by key, with the sum over all records before each. So it is known what any range must see.
 struct InOrder {
     indices: Vec<u64>,
     before: Vec<ScanSum>,
@@ -48,7 +48,7 @@ impl InOrder {
         Self { indices: keys.into_iter().map(|(_, index)| index).collect(), before }
     }
 
-    /// What a range of so many records sees from the record at a place on.
+    /// What a range of `length` records sees, beginning with the record at a place.
     fn range(&self, place: usize, length: usize) -> ScanSum {
         let end = self.indices.len().min(place + length);
         let (from, to) = (self.before[place], self.before[end]);

@@ -1,4 +1,4 @@
-//! Ascending keys: written, reopened, got in order, scanned.
+//! Ascending keys: written, reopened, read in order, scanned.
 
 use super::bench::Bench;
 use crate::counters::Io;

@@ -1,4 +1,4 @@
-//! Each workload runs small on every peer that is here, and no lie goes unnoticed.
+//! Each workload runs small on every available peer, and no lie goes unnoticed.
 
 use super::bench::Bench;
 use super::measure;
@@ -37,7 +37,7 @@ fn run(peer: &dyn Peer, workload: Workload, dir: &TestDir) -> Result<Measured> {
     run_case(peer, case(workload), dir)
 }
 
-/// All but those that need a second process; tests/command.rs has these.
+/// All except those that need a second process: tests/command.rs has them.
 const ALL: [Workload; 11] = [
     Workload::Sequential,
     Workload::Lookup,
@@ -88,7 +88,7 @@ fn lied(lie: Lie, workload: Workload) -> Option<Failure> {
 fn a_wrong_value_is_noticed_by_every_workload() {
     for workload in ALL {
         assert!(lied(Lie::None, workload).is_none(), "{workload:?}");
-        // A workload that only scans gets nothing.
+        // A workload that only scans does not get.
         for lie in [Lie::FlippedBit, Lie::Forgotten].into_iter().filter(|_| workload != Workload::Scan) {
             let failure = lied(lie, workload);
             assert!(
@@ -141,8 +141,8 @@ fn operations_that_are_due_count_from_then() {
     let case = Case { rate_per_s: Some(2000), threads: 2, seconds: 0.2, ..case(Workload::Ycsb) };
     let measured = run_case(&MemoryPeer::new(Lie::None), case, &dir).expect("no lie");
     let figure = |name| measured.get(name).unwrap_or(0.0);
-    // However late they are, each is made, and none before it is due: the last one of each thread after 199
-    // ms.
+    // Each operation is made however late it is, and none before it is due. The last one of each thread is
+    // due after 199 ms.
     let operations = figure("c_ops_per_s") * figure("c_ops_s");
     assert!((operations - 400.0).abs() < 0.5, "{operations}");
     assert!(figure("c_ops_s") >= 0.199, "{}", figure("c_ops_s"));

@@ -1,5 +1,5 @@
-//! Records whose values change while they are read: each value holds its version, so that any whole
-//! one is recognised and a torn one is not.
+//! Records whose values change while they are read. Each value holds its version, so that a whole one is
+//! recognised and a torn one is not.
 
 use super::bench::{Bench, STRIDE};
 use crate::failure::{Failure, Result};
@@ -7,7 +7,7 @@ use crate::measure::{Deadline, LOAD, Measured, Watch};
 use crate::peers::{Reader, Store, Writer};
 use crate::records::{KeyBuffer, to_u64};
 
-/// Records a transaction of the load.
+/// Records per transaction of the load.
 const LOAD_BATCH: u64 = 10_000;
 
 /// Puts the first version of every record, until the phase is over.
@@ -56,7 +56,7 @@ pub struct Buffers {
     value: Vec<u8>,
 }
 
-/// Puts a version of a record.
+/// Puts one version of a record.
 #[inline]
 pub fn put(
     bench: &Bench<'_>,
@@ -69,7 +69,7 @@ pub fn put(
     writer.put(bench.records.key(index, &mut buffers.key), &buffers.value)
 }
 
-/// Gets a record at whatever version it has.
+/// Gets a record in whatever version it has.
 #[inline]
 pub fn get(bench: &Bench<'_>, reader: &mut dyn Reader, index: u64, buffers: &mut Buffers) -> Result<()> {
     let got = reader.get(bench.records.key(index, &mut buffers.key))?;

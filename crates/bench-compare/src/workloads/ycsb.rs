@@ -1,10 +1,10 @@
-//! The six mixes of the Yahoo! Cloud Serving Benchmark over one database, in the order that it
-//! recommends: A, B, C, F, D, E. Requests are zipfian; every operation is a transaction of its own.
+//! The six mixes of the Yahoo! Cloud Serving Benchmark over one database, in the order that it recommends: A,
+//! B, C, F, D, E. Requests are zipfian. Every operation is its own transaction.
 //!
-//! In a closed loop a thread begins an operation when the one before is done, so a stall delays all
-//! that would have come meanwhile and is counted once: the percentiles look better than what users
-//! would see (coordinated omission). With `rate_per_s` operations are due at fixed times instead, and
-//! the latency of each counts from when it was due.
+//! In a closed loop a thread begins an operation when the one before is done. A stall then delays all
+//! operations that would have come meanwhile, but is counted once: the percentiles look better than what
+//! users would see (coordinated omission). With `rate_per_s` operations are due at fixed times instead, and
+//! the latency of each counts from its due time.
 
 use super::bench::Bench;
 use super::versions::{self, Buffers};
@@ -18,11 +18,12 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The longest scan of mix E; lengths are uniform from 1.
+/// The longest scan of mix E. Lengths are uniform from 1.
 const SCAN_MAX: u64 = 100;
-/// How far ahead of time a thread wakes: about what that takes. Until then it sleeps, as one that waits for
-/// a request does, so that the peer's own threads run meanwhile and it is let in at once when its time has
-/// come. Threads that only yield keep the processors busy, and then wait for a slice like everybody else.
+/// A thread wakes this long before its time, which is about what waking takes. Until then it sleeps, as a
+/// thread that waits for a request does. So the peer's own threads can run meanwhile, and this thread runs at
+/// once when its time has come. Threads that only yield keep the processors busy, and then wait for a slice
+/// like all others.
 const SLEEP_AHEAD: Duration = Duration::from_micros(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +43,7 @@ const KINDS: [(Kind, &str); 5] = [
     (Kind::Modify, "modify"),
 ];
 
-/// A mix: two kinds of operations, and how many in a hundred are of the first.
+/// A mix: two kinds of operations, and the percentage of the first.
 struct Mix {
     letter: &'static str,
     first: Kind,
@@ -70,13 +71,14 @@ struct Shared<'a> {
     bench: &'a Bench<'a>,
     store: &'a dyn Store,
     zipf: Zipf,
-    /// Keys of the load in order, where ranges are asked for.
+    /// The keys of the load in order, if ranges are needed.
     sorted: Vec<[u8; 8]>,
-    /// Records that each thread has inserted; thread `t` inserts every so-manieth index from `t` on.
+    /// The number of records that each thread has inserted. With `n` threads, thread `t` inserts every `n`-th
+    /// index, beginning with `t`.
     inserted: Vec<AtomicU64>,
 }
 
-/// What a thread did of one mix.
+/// What a thread did in one mix.
 struct Done {
     operations: u64,
     took: Duration,
@@ -158,7 +160,7 @@ fn client(shared: &Shared<'_>, mix: &Mix, thread: usize) -> Result<Done> {
     };
     let interval = interval(shared.bench);
     if interval.is_some() {
-        // The system may let a sleeper wake up to 50 µs later, unless asked not to.
+        // Without this the system may wake a sleeper up to 50 µs late.
         let exact = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         exact.map_err(|error| Failure::io("asking for exact sleep")(error.into()))?;
     }
@@ -223,7 +225,7 @@ impl Client<'_> {
         mix(self.random)
     }
 
-    /// Records that are there for certain: those of the load, and inserted ones up to the slowest thread.
+    /// Records that certainly exist: those of the load, and inserted ones up to the slowest thread.
     fn bound(&self) -> u64 {
         let inserted = &self.shared.inserted;
         let slowest = inserted.iter().map(|count| count.load(Ordering::Acquire)).min().unwrap_or(0);

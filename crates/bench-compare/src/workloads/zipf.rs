@@ -2,11 +2,11 @@
 
 use crate::measure::count;
 
-/// How unequal: the benchmark's constant.
+/// The skew: the benchmark's constant.
 const THETA: f64 = 0.99;
 
-/// Ranks by Zipf's law, by the method of Gray and others ("Quickly generating billion-record synthetic
-/// databases"): rank 0 is the most frequent.
+/// Ranks that follow Zipf's law, by the method of Gray and others ("Quickly generating billion-record
+/// synthetic databases"). Rank 0 is the most frequent.
 #[derive(Debug, Clone)]
 pub struct Zipf {
     items: u64,
@@ -17,7 +17,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Over so many ranks.
+    /// Over this many ranks.
     pub fn new(items: u64) -> Self {
         let zeta: f64 = (1..=items).map(|rank| count(rank).powf(-THETA)).sum();
         let two = 1.0 + 0.5f64.powf(THETA);
@@ -49,7 +49,7 @@ fn floor(position: f64) -> u64 {
     position as u64
 }
 
-/// Random numbers from 0 to 1, from 53 of the bits.
+/// Random numbers from 0 to 1, made from 53 bits.
 #[inline]
 pub fn unit(bits: u64) -> f64 {
     count(bits >> 11) / count(1 << 53)
@@ -68,7 +68,7 @@ mod tests {
             let rank = zipf.rank(unit(mix(number)));
             seen[usize::try_from(rank).expect("small")] += 1;
         }
-        // 1/zeta of all, and the first twice as often as the second, nearly.
+        // The first comes at 1/zeta of all, and nearly twice as often as the second.
         let first = f64::from(seen[0]) / 200_000.0;
         assert!((first * zipf.zeta - 1.0).abs() < 0.03, "{first}");
         let ratio = f64::from(seen[0]) / f64::from(seen[1]);

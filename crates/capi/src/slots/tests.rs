@@ -1,4 +1,4 @@
-//! Handles under misuse, by one thread and by several at once.
+//! Misuse of handles, by one thread and by several at once.
 
 use super::*;
 use std::cell::Cell;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long threads meet each other.
+/// How long the threads of a test run against each other.
 const WHILE: Duration = Duration::from_millis(300);
 
-/// A counter that only works if nobody else is at it.
+/// A counter that only works if one thread uses it at a time.
 struct Alone;
 
 impl Handle for Alone {
@@ -22,13 +22,13 @@ impl Handle for Alone {
     }
 }
 
-/// Tests that look at the places of handles take turns.
+/// Tests that look at the slots of handles take turns.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Something for all, which says when it is gone.
+/// Something for all threads, which notes when it is dropped.
 struct Common;
 
 struct Noted(Arc<AtomicBool>);
@@ -52,7 +52,7 @@ fn status<T>(outcome: Outcome<T>) -> azk_status {
     outcome.map_or_else(|failure| failure.status(), |_| azk_status::AZK_OK)
 }
 
-/// A handle may be sent to other threads, as C does.
+/// A handle that is sent to other threads, as in C.
 #[derive(Clone, Copy)]
 struct Sent(usize);
 

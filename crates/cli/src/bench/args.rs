@@ -1,4 +1,4 @@
-//! The arguments of `bench`, and which of them go together.
+//! The arguments of `bench`, and which of them can be combined.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use super::data::{Dataset, KeyShape, ValueShape};
 use crate::failure::{Failure, Outcome};
 use crate::units::{parse_bytes, parse_count, parse_positive, parse_seconds};
 
-/// The sizes of the sequential order when none is asked for, in bytes.
+/// The value sizes of the sequential order if none is given, in bytes.
 const SEQUENTIAL_VALUE_BYTES: [u64; 11] = [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
-/// The largest value: what a pool in memory still serves.
+/// The largest value for which a pool in memory is practical.
 const MAX_VALUE_BYTES: u64 = 1 << 30;
-/// The sequential order's transactions when no number is asked for.
+/// The number of transactions in the sequential order if none is given.
 const DEFAULT_TRANSACTIONS: u64 = 1_000;
-/// The random order's records in one transaction.
+/// The records of one transaction in the random order if no number is given.
 const DEFAULT_BATCH: u64 = 65_536;
 
 /// The order in which records are written, and what is measured.
@@ -134,7 +134,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Refuses what has no meaning in the order asked for, and fills in what depends on it.
+    /// Refuses arguments that have no meaning in this order, and sets defaults that depend on the order.
     pub fn validate(&mut self) -> Outcome {
         let given = [
             ("--transactions", self.transactions.is_some(), &[Order::Sequential][..]),
@@ -185,12 +185,12 @@ impl Args {
         Ok(())
     }
 
-    /// The sizes of value, a row each.
+    /// The value sizes, one for each row.
     pub fn value_sizes(&self) -> &[u64] {
         &self.value_size
     }
 
-    /// The number of transactions of the sequential order: none is empty.
+    /// The number of transactions in the sequential order. None is empty.
     pub fn transactions(&self) -> u64 {
         self.transactions.unwrap_or(DEFAULT_TRANSACTIONS).min(self.records)
     }
@@ -201,17 +201,17 @@ impl Args {
         self.batch.unwrap_or(default)
     }
 
-    /// Random gets of present keys, and as many of absent ones.
+    /// The number of random gets of present keys, and of absent ones.
     pub fn gets(&self) -> u64 {
         self.gets.unwrap_or_else(|| self.records.min(2_000_000)).max(1)
     }
 
-    /// How long each run of the timed orders takes.
+    /// How long each run of a timed order takes.
     pub fn seconds(&self) -> f64 {
         self.seconds.unwrap_or(if self.order == Order::Mixed { 10.0 } else { 5.0 })
     }
 
-    /// Whether background merging is waited for.
+    /// Whether to wait for background merging.
     pub fn settles(&self) -> bool {
         !self.no_settle && (self.settle || self.order == Order::Random)
     }

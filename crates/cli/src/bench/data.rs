@@ -1,26 +1,25 @@
-//! Keys and values, made from a record's index at next to no cost.
+//! Keys and values, made from a record's index at almost no cost.
 //!
-//! A value is a slice of a pool of random bytes, at an offset that the index gives: there is
-//! nothing to compute and nothing to compress. The pool is small enough to stay in the
-//! processor's cache, and neighbours follow one another in it, so that reading it is not what
-//! is measured. A million records later, when the offsets begin again, they are shifted: a
-//! value that belongs to another record is noticed wherever it comes from.
+//! A value is a slice of a pool of random bytes, at an offset that the index gives. So there is nothing to
+//! compute and nothing to compress. The pool fits into the processor's cache, and neighbours follow one
+//! another in it, so the bench does not measure reading it. After a million records the offsets begin again,
+//! shifted. So a value that belongs to another record is noticed, wherever it comes from.
 //!
-//! A binary key is the index, big-endian (`Ascending`), or the index put through the finalizer
-//! of splitmix64 (`Mixed8`; `Mixed16` has a second word), which is invertible: keys are unique
-//! without remembering any, and a scan can tell from a key which record it must be.
+//! A binary key is the index, big-endian (`Ascending`), or the index put through the finalizer of splitmix64
+//! (`Mixed8`; `Mixed16` has a second word). The finalizer is invertible. So keys are unique without a list of
+//! them, and a scan can tell from a key which record it must be.
 
 use super::text_keys::{MAX_KEY_BYTES, TextKeys};
 
-/// The pool's offsets: 1 MiB of them.
+/// The pool has 2^20 offsets: 1 MiB.
 const POOL_OFFSET_BITS: u32 = 20;
-/// 2^64 divided by the golden ratio: multiples of it are spread evenly, in every bit.
+/// 2^64 divided by the golden ratio. Its multiples are spread evenly, in every bit.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Indexes from here on are never inserted, so their keys are absent.
 const ABSENT_FIRST_INDEX: u64 = 1 << 63;
-/// What sets the second word of a 16-byte key apart from the first.
+/// Makes the second word of a 16-byte key differ from the first.
 const SECOND_WORD: u64 = 0x5851_f42d_4c95_7f2d;
-/// Values that vary in length have from `SPREAD_LEAST` to `SPREAD_MOST` bytes.
+/// The least and the most bytes of values of varying length.
 const SPREAD_LEAST: u64 = 20;
 const SPREAD_MOST: u64 = 200;
 
@@ -40,13 +39,13 @@ pub enum KeyShape {
 /// How long values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueShape {
-    /// All of so many bytes.
+    /// This many bytes each.
     Fixed(u64),
     /// From 20 to 200 bytes.
     Spread,
 }
 
-/// The finalizer of splitmix64: invertible, and random to look at.
+/// The finalizer of splitmix64: invertible, and random in appearance.
 pub fn mix(index: u64) -> u64 {
     let x = (index ^ (index >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -60,7 +59,7 @@ pub fn unmix(mixed: u64) -> u64 {
     x ^ (x >> 30) ^ (x >> 60)
 }
 
-/// A stream of random numbers (splitmix64), good and fast enough to choose records by.
+/// A stream of random numbers (splitmix64), good and fast enough for choosing records.
 #[derive(Debug, Clone)]
 pub struct Random {
     state: u64,
@@ -85,7 +84,7 @@ impl Random {
     }
 }
 
-/// A key, made in place.
+/// A key, built in place.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyBuf {
     bytes: [u8; MAX_KEY_BYTES],
@@ -93,7 +92,7 @@ pub struct KeyBuf {
 }
 
 impl KeyBuf {
-    /// An empty key, to be filled.
+    /// An empty key.
     pub fn new() -> KeyBuf {
         KeyBuf { bytes: [0; MAX_KEY_BYTES], len: 0 }
     }
@@ -121,13 +120,13 @@ pub struct Dataset {
     keys: KeyShape,
     values: ValueShape,
     pool: Vec<u8>,
-    /// From one value's offset to the next one's: odd, so that every offset has its turn.
+    /// The distance from one value's offset to the next one's. Odd, so that every offset is used.
     stride: u64,
     text: Option<TextKeys>,
 }
 
 impl Dataset {
-    /// Makes the pool, and whatever the keys need.
+    /// Makes the pool, and what the keys need.
     pub fn new(keys: KeyShape, values: ValueShape, seed: u64) -> Dataset {
         let longest = match values {
             ValueShape::Fixed(bytes) => bytes,
@@ -157,7 +156,7 @@ impl Dataset {
         &key.bytes[..key.len]
     }
 
-    /// A key that no record has, a different one for each `number`.
+    /// A key that no record has. Each `number` gives a different one.
     pub fn absent_key<'k>(&self, number: u64, key: &'k mut KeyBuf) -> &'k [u8] {
         let first = match self.keys {
             KeyShape::Text => super::text_keys::MAX_RECORDS,
@@ -176,7 +175,8 @@ impl Dataset {
         self.cut(index, len)
     }
 
-    /// The value of a record's `version`, in a buffer: the version, then bytes that both give.
+    /// Writes the value of a record's `version` to a buffer: the version, then bytes that depend on record
+    /// and version.
     pub fn write_version(&self, index: u64, version: u64, value: &mut Vec<u8>) {
         let ValueShape::Fixed(len) = self.values else {
             return;
@@ -198,7 +198,7 @@ impl Dataset {
         rest == self.cut(index ^ mix(version), len.saturating_sub(8))
     }
 
-    /// `len` bytes of the pool, where `index` says.
+    /// `len` bytes of the pool, at the place that `index` gives.
     #[inline]
     fn cut(&self, index: u64, len: u64) -> &[u8] {
         let turn = (index >> POOL_OFFSET_BITS).wrapping_mul(GOLDEN);
@@ -207,7 +207,7 @@ impl Dataset {
         &self.pool[offset..offset + index_of(len)]
     }
 
-    /// The record whose key this is.
+    /// The record with this key.
     #[inline]
     pub fn record_of(&self, key: &[u8]) -> Option<u64> {
         let word = |bytes: &[u8; 8]| u64::from_be_bytes(*bytes);

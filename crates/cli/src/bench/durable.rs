@@ -1,9 +1,8 @@
 //! Durable single-record transactions, beside what the disk itself can do.
 //!
-//! The machine's own rate is that of appending 4 KiB to a raw file and syncing it with
-//! `fdatasync`, beside the database file. It is measured in slices, one before each number of
-//! threads, because the rate of a shared disk drifts. Afterwards the file is opened again and
-//! every acknowledged record is verified.
+//! The machine's own rate is that of appending 4 KiB to a raw file beside the database and syncing it with
+//! `fdatasync`. It is measured in slices, one before each number of threads, because the rate of a shared
+//! disk drifts. Afterwards the database is opened again and every acknowledged record is verified.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -28,14 +27,14 @@ use crate::interrupt::Scratch;
 use crate::output::Output;
 use crate::units::as_f64;
 
-/// The numbers of threads, in turn.
+/// The numbers of threads, one run each.
 const THREADS: [u64; 3] = [1, 2, 4];
 /// Bytes of the raw appends.
 const RAW_BYTES: u64 = 4096;
-/// Each thread has its own indexes, this far apart.
+/// The indexes of two threads are this far apart.
 const THREAD_INDEXES: u64 = 1 << 40;
 
-/// One row: what a number of threads reached.
+/// One row: the result of one number of threads.
 #[derive(Debug, Serialize)]
 pub struct Row {
     order: &'static str,
@@ -49,19 +48,19 @@ pub struct Row {
     key_bytes: u64,
     value_bytes: u64,
     seconds: f64,
-    /// Commits in a second, of all threads.
+    /// Commits in a second, by all threads.
     pub commits_per_s: f64,
-    /// The latency that half of the commits stay below, and so on.
+    /// The latency below which half of the commits stay.
     pub commit_p50_us: f64,
-    /// 99 %.
+    /// The same for 99 % of them.
     pub commit_p99_us: f64,
-    /// The longest.
+    /// The longest latency.
     pub commit_max_us: f64,
     /// Appends and syncs of a raw file in a second.
     pub raw_appends_per_s: f64,
-    /// Commits against raw appends.
+    /// Commits divided by raw appends.
     pub ratio_to_raw: f64,
-    /// Commits against those of one thread.
+    /// Commits divided by those of one thread.
     pub ratio_to_one_thread: f64,
     written_bytes: Option<u64>,
     write_calls: Option<u64>,
@@ -69,11 +68,11 @@ pub struct Row {
     verified: u64,
 }
 
-/// A number of operations, the time they took, and each one's latency.
+/// Some operations: the time they took, and the latency of each.
 pub struct Run {
     /// Latencies in nanoseconds.
     pub latency_ns: Histogram<u64>,
-    /// Seconds, from the first to the last.
+    /// Seconds from the first operation to the last.
     pub seconds: f64,
 }
 
@@ -94,7 +93,7 @@ impl Run {
     }
 }
 
-/// Runs the job, rows for each size of value.
+/// Runs the job: some rows for each value size.
 pub fn run(args: &Args) -> Outcome {
     let place = Place::new(args)?;
     let mut output = Output::new();
@@ -119,7 +118,7 @@ pub fn run(args: &Args) -> Outcome {
     output.finish()
 }
 
-/// One number of threads, as it ran.
+/// The run of one number of threads.
 struct Threads {
     threads: u64,
     run: Run,
@@ -173,10 +172,10 @@ fn run_size(args: &Args, place: &Place, value_bytes: u64) -> Outcome<(Run, Vec<R
     Ok((raw, rows))
 }
 
-/// Appends and syncs for some seconds; adds to what the slices before measured.
+/// Appends and syncs for some seconds. Adds to what the earlier slices have measured.
 fn append_raw(path: &Path, seconds: f64, raw: &mut Run) -> Outcome {
     let failed = |error: std::io::Error| Failure::io("writing", path, &error);
-    // A file that is there already is not ours to remove.
+    // A file that exists already is not removed.
     let mut file = OpenOptions::new().create_new(true).append(true).open(path).map_err(failed)?;
     let _scratch = Scratch::new(path);
     let block = vec![0xa5; index_of(RAW_BYTES)];
@@ -198,7 +197,7 @@ fn append_and_sync(file: &mut File, block: &[u8]) -> std::io::Result<()> {
     file.sync_data()
 }
 
-/// Commits in as many threads as `written` has places, which count each thread's records.
+/// Commits in as many threads as `written` has elements. Each thread counts its records there.
 fn commit_in_threads(
     args: &Args,
     db: &Db,
@@ -264,7 +263,7 @@ impl Committer<'_> {
     }
 }
 
-/// Every acknowledged record is there after reopening, and nothing else.
+/// Checks that after reopening every acknowledged record is there, and nothing else.
 fn verify_all(args: &Args, place: &Place, data: &Dataset, written: &[u64]) -> Outcome {
     let db = Db::open(place.path(), args.options().create(false))?;
     let table = db.open_table(TABLE)?;

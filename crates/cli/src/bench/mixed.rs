@@ -1,10 +1,9 @@
-//! Reading beside writing: one thread commits transactions of random updates while another gets
-//! random records, each get seeing the newest commit.
+//! Reading beside writing: one thread commits transactions of random updates while another gets random
+//! records. Each get sees the newest commit.
 //!
-//! A value begins with the version that its writer gave it, and its other bytes follow from the
-//! record and the version, so that the reader can verify every byte of a value that changes
-//! under it. A get's latency is from one get's end to the next one's: making the key and
-//! comparing the value, some tens of nanoseconds, are counted in.
+//! A value begins with its version. Its other bytes follow from the record and the version, so that the
+//! reader can verify every byte of a value that changes meanwhile. A get's latency is from one get's end to
+//! the next one's. It includes making the key and comparing the value, some tens of nanoseconds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -25,11 +24,11 @@ use crate::output::Output;
 use crate::progress::{Progress, Unit};
 use crate::units::as_f64;
 
-/// A value holds at least its version.
+/// A value has at least the bytes of its version.
 pub const LEAST_VALUE_BYTES: u64 = 8;
 /// Records in one transaction of the load.
 const LOAD_BATCH: u64 = 65_536;
-/// The longest latency told apart, in nanoseconds: a minute.
+/// Longer latencies are not told apart: a minute, in nanoseconds.
 pub const MAX_LATENCY_NS: u64 = 60_000_000_000;
 
 /// One row: what was done, and what it took.
@@ -48,23 +47,23 @@ pub struct Row {
     pub key_bytes: u64,
     /// Bytes of a value.
     pub value_bytes: u64,
-    /// How long both ran.
+    /// How long both threads ran.
     pub seconds: f64,
     /// Gets in a second.
     pub gets_per_s: f64,
-    /// Updates in a second, beside them.
+    /// Updates in a second, at the same time.
     pub updates_per_s: f64,
-    /// The latency that half of the gets stay below, and so on.
+    /// The latency below which half of the gets stay.
     pub get_p50_us: f64,
-    /// 99 %.
+    /// The same for 99 % of them.
     pub get_p99_us: f64,
-    /// 99.9 %.
+    /// The same for 99.9 % of them.
     pub get_p99_9_us: f64,
-    /// The longest.
+    /// The longest latency.
     pub get_max_us: f64,
-    /// The longest commit with its updates.
+    /// The longest time of a transaction with its updates.
     pub transaction_max_ms: f64,
-    /// The closed file.
+    /// The size of the closed file.
     pub database_bytes: u64,
     /// Bytes that the process wrote while both ran.
     pub written_bytes: Option<u64>,
@@ -76,7 +75,7 @@ pub struct Row {
     verified: u64,
 }
 
-/// Runs the job, a row for each size of value.
+/// Runs the job: a row for each value size.
 pub fn run(args: &Args) -> Outcome {
     let place = Place::new(args)?;
     let mut output = Output::new();
@@ -138,7 +137,7 @@ fn run_row(args: &Args, place: &Place, value_bytes: u64) -> Outcome<Row> {
     })
 }
 
-/// Version 0 of every record.
+/// Writes version 0 of every record.
 fn load(args: &Args, db: &Db, table: &Table, data: &Dataset) -> Outcome {
     let mut progress = Progress::new("loading", Unit::Records, args.records);
     let (mut key, mut value) = (KeyBuf::new(), Vec::new());
@@ -157,18 +156,18 @@ fn load(args: &Args, db: &Db, table: &Table, data: &Dataset) -> Outcome {
     Ok(db.compact()?)
 }
 
-/// What the writer did.
+/// What the writer has done.
 struct Wrote {
     transactions: u64,
     longest: Duration,
 }
 
-/// What the reader saw.
+/// What the reader has seen.
 struct Saw {
     latency_ns: Histogram<u64>,
 }
 
-/// Runs the writer and the reader until the time is up or one of them fails.
+/// Runs the writer and the reader until the time is over or one of them fails.
 fn race(args: &Args, db: &Db, table: &Table, data: &Dataset) -> Outcome<(Wrote, Saw, f64)> {
     let stop = AtomicBool::new(false);
     let started = Instant::now();
@@ -184,14 +183,14 @@ fn race(args: &Args, db: &Db, table: &Table, data: &Dataset) -> Outcome<(Wrote, 
     Ok((wrote.map_err(died)??, saw.map_err(died)??, seconds))
 }
 
-/// Runs one side; when it ends, for whatever reason, so does the other.
+/// Runs one side. When it ends, for whatever reason, the other side ends too.
 fn stopping<T>(stop: &AtomicBool, side: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     let outcome = side();
     stop.store(true, Ordering::Relaxed);
     outcome
 }
 
-/// Waits until the time is up or a side has ended, and shows the progress.
+/// Waits until the time is over or a side has ended, and shows the progress.
 pub fn wait(seconds: f64, started: Instant, stop: &AtomicBool) {
     let length = Duration::from_secs_f64(seconds);
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(0);
@@ -252,7 +251,7 @@ pub fn latencies() -> Outcome<Histogram<u64>> {
         .map_err(|error| Failure::Usage(format!("histogram: {error}")))
 }
 
-/// Every record is there with one of its versions.
+/// Checks that every record is there, with one of its versions.
 fn verify_all(args: &Args, db: &Db, table: &Table, data: &Dataset) -> Outcome {
     let txn = db.read();
     let mut cursor = txn.cursor(table)?;

@@ -7,9 +7,8 @@
 //! | `mixed`      | one thread updates while another gets                                    |
 //! | `durable`    | single-record durable transactions, beside the disk's own sync rate      |
 //!
-//! [`data`] makes keys and values so cheaply that the engine is what is measured, [`verify`]
-//! compares every byte that is read, [`process`] counts what the process wrote, [`report`] and
-//! [`table`] print it all.
+//! [`data`] makes keys and values so cheaply that the engine is what is measured. [`verify`] compares every
+//! byte that is read. [`process`] counts what the process writes. [`report`] and [`table`] print the results.
 
 mod args;
 mod data;
@@ -46,8 +45,7 @@ pub fn run(mut args: Args) -> Outcome {
     outcome.map_err(|failure| failure.at(&args.path.unwrap_or_else(std::env::temp_dir)))
 }
 
-/// Waits until background merging has nothing left to do, if that is asked for; returns the
-/// seconds.
+/// Waits until background merging has nothing left to do, if `args` asks for that. Returns the seconds.
 fn settle_if_asked(args: &Args, db: &Db) -> Outcome<Option<f64>> {
     if !args.settles() {
         return Ok(None);

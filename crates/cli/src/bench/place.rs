@@ -1,5 +1,5 @@
-//! Where the bench puts its files, and that they are gone afterwards: also when it fails, and
-//! when it is interrupted, because they may have taken gigabytes.
+//! Where the bench puts its files. They may take gigabytes, so they are removed afterwards, also after a
+//! failure or an interrupt.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use super::args::Args;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Scratch;
 
-/// The database file of a bench, removed afterwards unless it is to be kept.
+/// The database file of a bench. It is removed afterwards, unless it is to be kept.
 pub struct Place {
     path: PathBuf,
     scratch: Option<Scratch>,
 }
 
 impl Place {
-    /// The file asked for, which must not exist, or one of our own in the temporary directory.
+    /// The given file, which must not exist, or a file in the temporary directory.
     pub fn new(args: &Args) -> Outcome<Place> {
         let path = args.path.clone().unwrap_or_else(|| {
             std::env::temp_dir().join(format!("azekura-bench-{}.azk", std::process::id()))
@@ -32,12 +32,12 @@ impl Place {
         &self.path
     }
 
-    /// Whether the file stays.
+    /// Whether the file stays afterwards.
     pub fn is_kept(&self) -> bool {
         self.scratch.is_none()
     }
 
-    /// Removes the file of the row before.
+    /// Removes the file of the previous row.
     pub fn clear(&self) -> Outcome {
         match std::fs::remove_file(&self.path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -53,8 +53,7 @@ impl Place {
         Ok(metadata.map_err(|error| Failure::io("reading", &self.path, &error))?.len())
     }
 
-    /// A file beside the database: its name with another extension, and with `mark` in it when
-    /// there are several.
+    /// A file beside the database: its name with another extension, and with `mark` if there are several.
     pub fn beside(&self, mark: Option<u64>, extension: &str) -> PathBuf {
         match mark {
             None => self.path.with_extension(extension),

@@ -1,5 +1,5 @@
-//! What the operating system counts for this process: bytes and calls of writing, and the peak
-//! of its memory. Linux tells; elsewhere these figures are left out.
+//! What the operating system counts for this process: bytes and calls of writing, and the peak of its memory.
+//! Only Linux gives these figures.
 
 use crate::progress;
 
@@ -13,7 +13,7 @@ pub struct Writes {
 }
 
 impl Writes {
-    /// The counts so far, without what the progress bar drew.
+    /// The counts so far, without what the progress bar has written.
     pub fn now() -> Option<Writes> {
         let (drawn_bytes, drawn_calls) = progress::drawn();
         let text = std::fs::read_to_string("/proc/self/io").ok()?;
@@ -22,7 +22,7 @@ impl Writes {
         Some(Writes { bytes, calls })
     }
 
-    /// What has been written since `before`.
+    /// The counts since `before`.
     pub fn since(before: Option<Writes>) -> Option<Writes> {
         let (before, now) = (before?, Writes::now()?);
         let bytes = now.bytes.saturating_sub(before.bytes);
@@ -30,7 +30,7 @@ impl Writes {
     }
 }
 
-/// Begins the peak of memory anew, where the system lets us; else the peak is the process's.
+/// Resets the peak of memory. Where the system refuses, the peak is that of the whole process.
 pub fn reset_peak_memory() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }

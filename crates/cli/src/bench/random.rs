@@ -1,13 +1,13 @@
 //! The lookup-table case: records loaded in random order, then looked up.
 //!
-//! Load: one transaction for each batch of records, timed one by one (`write_s` in all), then
-//! the wait for background merging (`settle_s`), then the close (`flush_s`). `growth` is the
-//! mean time of the last 5 % of batches against the first 5 %: 1 when the cost of an insert
-//! does not depend on how many records are there already.
+//! The load is one transaction for each batch of records, each timed (`write_s` in all), then the wait for
+//! background merging (`settle_s`), then the close (`flush_s`). `growth` is the mean time of the last 5 % of
+//! batches divided by that of the first 5 %. It is 1 if the cost of an insert does not depend on the number
+//! of records.
 //!
-//! Lookups, single-threaded, after reopening (`open_ms`, with a first get): random gets of
-//! present keys, of absent keys, of present keys 100 at a time, then a scan of everything.
-//! `read_s` is the reopening and the gets of present keys.
+//! The lookups are single-threaded, after reopening (`open_ms`, with a first get): random gets of present
+//! keys, of absent keys, of present keys 100 at a time, then a scan of everything. `read_s` is the reopening
+//! and the gets of present keys.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ use crate::units::as_f64;
 
 /// Keys looked up in one call of `get_many`.
 const MANY: usize = 100;
-/// Gets between two looks at the progress bar.
+/// Gets between two updates of the progress bar.
 const PROGRESS_GETS: u64 = 16_384;
 
 /// One row: what was done, and what it took.
@@ -44,21 +44,21 @@ pub struct Row {
     pub records: u64,
     /// Transactions they were written in.
     pub transactions: u64,
-    /// Records in one transaction, but for the last.
+    /// Records in one transaction, except the last.
     pub batch: u64,
-    /// Mean bytes of a key, to the nearest whole.
+    /// Mean bytes of a key, rounded.
     pub key_bytes: u64,
-    /// Mean bytes of a value, to the nearest whole.
+    /// Mean bytes of a value, rounded.
     pub value_bytes: u64,
     /// Bytes of all keys and values.
     pub total_bytes: u64,
-    /// The closed file.
+    /// The size of the closed file.
     pub database_bytes: u64,
-    /// The closed file, for each record.
+    /// Bytes of the closed file for each record.
     pub bytes_per_record: f64,
     /// Seconds until the last commit returned.
     pub write_s: f64,
-    /// Seconds until background merging had nothing left to do, when it was waited for.
+    /// Seconds until background merging had nothing left to do, if that was waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_s: Option<f64>,
     /// Seconds of the close.
@@ -69,21 +69,21 @@ pub struct Row {
     pub open_ms: f64,
     /// Records written in a second, until the last commit returned.
     pub inserts_per_s: f64,
-    /// The same, the settling and the close counted in.
+    /// The same, with settling and close.
     pub inserts_flushed_per_s: f64,
     /// Mean time of a batch.
     pub batch_mean_ms: f64,
-    /// The time that 99 % of batches stay below.
+    /// The time below which 99 % of the batches stay.
     pub batch_p99_ms: f64,
     /// The longest batch.
     pub batch_max_ms: f64,
-    /// Mean of the last 5 % of batches, against the first 5 %.
+    /// The mean time of the last 5 % of batches, divided by that of the first 5 %.
     pub growth: f64,
     /// Random gets of present keys in a second.
     pub present_gets_per_s: f64,
     /// Gets of absent keys in a second.
     pub absent_gets_per_s: f64,
-    /// Present keys got in a second, 100 in each call.
+    /// Present keys looked up in a second, 100 in each call.
     pub get_many_per_s: f64,
     /// Records scanned in a second.
     pub scan_per_s: f64,
@@ -95,15 +95,15 @@ pub struct Row {
     pub peak_rss_bytes: Option<u64>,
     /// Values compared byte for byte.
     verified: u64,
-    /// Where each batch's time is.
+    /// The file with the time of each batch.
     pub csv: PathBuf,
 }
 
-/// Runs the job, a row for each size of value.
+/// Runs the job: a row for each value size.
 pub fn run(args: &Args) -> Outcome {
     let place = Place::new(args)?;
     for &value_bytes in args.value_sizes() {
-        // Before the work, which may take hours.
+        // Checked before the work, which may take hours.
         csv_target(args, &csv_path(args, &place, value_bytes))?;
     }
     let mut output = Output::new();
@@ -231,7 +231,7 @@ fn as_u64(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-/// What the times of the batches say.
+/// What the times of the batches show.
 struct Batches {
     mean_ms: f64,
     p99_ms: f64,
@@ -240,7 +240,7 @@ struct Batches {
 }
 
 impl Batches {
-    /// Of at least one batch.
+    /// From the times of at least one batch.
     fn of(batch_ns: &[u64]) -> Batches {
         let mean = |part: &[u64]| as_f64(part.iter().sum::<u64>()) / as_f64(as_u64(part.len().max(1))) / 1e6;
         let twentieth = batch_ns.len().div_ceil(20);
@@ -314,7 +314,7 @@ fn look_up(args: &Args, place: &Place, data: &Dataset) -> Outcome<Found> {
     Ok(Found { open_s, present_s, absent_s, many_s, many_gets, scan_s })
 }
 
-/// The phases of looking up; each returns its seconds.
+/// The phases of looking up. Each returns its seconds.
 struct Lookups<'a> {
     args: &'a Args,
     txn: &'a ReadTxn,
@@ -354,7 +354,7 @@ impl Lookups<'_> {
         Ok(started.elapsed().as_secs_f64())
     }
 
-    /// Present keys, `MANY` at a time; returns the seconds and the number of keys.
+    /// Gets present keys, `MANY` at a time. Returns the seconds and the number of keys.
     fn many(&self, random: &mut Random) -> Outcome<(f64, u64)> {
         let mut keys = [KeyBuf::new(); MANY];
         let mut indexes = [0; MANY];

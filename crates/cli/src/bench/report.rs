@@ -1,5 +1,5 @@
-//! What people read: the heading, the table of the sequential order, and a card of labelled
-//! figures for each of the others.
+//! Output for people: the heading, the table of the sequential order, and a card of labelled figures for each
+//! of the other orders.
 
 use std::io::IsTerminal;
 
@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::style::Paint;
 use crate::units::{as_f64, bytes, grouped, rate, seconds};
 
-/// Stands for a figure that the operating system does not tell.
+/// Stands for a figure that the operating system does not give.
 const UNKNOWN: &str = "-";
 
 /// Prints what is measured, and where.
@@ -44,7 +44,7 @@ pub fn print_heading(args: &Args, place: &Place, output: &mut Output) -> Outcome
     output.flush()
 }
 
-/// Says where the file is, when it stays.
+/// Prints where the file is, if it stays.
 pub fn print_kept(place: &Place, output: &mut Output) -> Outcome {
     if place.is_kept() {
         output.line("")?;
@@ -53,15 +53,15 @@ pub fn print_kept(place: &Place, output: &mut Output) -> Outcome {
     Ok(())
 }
 
-/// The table of the sequential order, in the classic columns. A terminal too narrow for them
-/// gets two lines for a row, with sizes in short units.
+/// The table of the sequential order, in the classic columns. On a terminal that is too narrow a row has two
+/// lines, with sizes in short units.
 pub struct SequentialTable {
     layout: Layout,
     is_wide: bool,
 }
 
 impl SequentialTable {
-    /// Lays the columns out for the sizes that are to come.
+    /// Lays the columns out for the sizes that will come.
     pub fn new(args: &Args) -> SequentialTable {
         let largest = args.value_sizes().iter().copied().max().unwrap_or(0);
         let total = args.records.saturating_mul(sequential::KEY_BYTES + largest);
@@ -146,7 +146,7 @@ fn costs() -> Vec<Column> {
     ]
 }
 
-/// The columns of the terminal, when standard output is one.
+/// The width of the terminal, if standard output is one.
 fn terminal_columns() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
         return None;
@@ -166,7 +166,7 @@ fn clock(duration_s: f64) -> String {
     if duration_s < 100.0 { format!("{duration_s:.3}") } else { format!("{duration_s:.1}") }
 }
 
-/// A figure to the nearest whole; small ones keep a digit.
+/// A figure, rounded. A small one keeps a digit.
 fn whole(figure: f64) -> String {
     if figure < 9.95 {
         format!("{figure:.1}")
@@ -179,7 +179,7 @@ fn known(figure: Option<u64>, show: impl Fn(u64) -> String) -> String {
     figure.map_or_else(|| UNKNOWN.to_owned(), show)
 }
 
-/// Prints labelled figures, a line each: the label, the figure that matters most, the rest.
+/// Prints labelled figures, one on a line: the label, the main figure, and the rest.
 fn print_card(lines: &[Line], output: &mut Output) -> Outcome {
     let paint = Paint::stdout();
     let label_width = lines.iter().map(|line| line.0.chars().count()).max().unwrap_or(0);
@@ -192,7 +192,7 @@ fn print_card(lines: &[Line], output: &mut Output) -> Outcome {
     output.line("")
 }
 
-/// A line of a card: the label, the figure that matters most, and what belongs to it.
+/// A line of a card: the label, the main figure, and what belongs to it.
 type Line = (&'static str, String, String);
 
 /// The card of the random order.

@@ -1,8 +1,8 @@
-//! The main job: ascending keys in a number of transactions, closed, reopened, and every key
-//! got in sequence and verified.
+//! The main job: ascending keys in a number of transactions, a close, a reopening, and a get of every key in
+//! sequence, verified.
 //!
-//! `write_s` is from opening the new file until the last commit has returned, `flush_s` the
-//! close, with its flush and sync, and `read_s` the reopening and the gets.
+//! `write_s` is from opening the new file to the return of the last commit, `flush_s` the close with its
+//! flush and sync, and `read_s` the reopening and the gets.
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ use crate::units::as_f64;
 pub const TABLE: &str = "bench";
 /// Bytes of a key.
 pub const KEY_BYTES: u64 = 8;
-/// Records between two looks at the progress bar.
+/// Records between two updates of the progress bar.
 const PROGRESS_RECORDS: u64 = 16_384;
 
 /// One row: what was done, and what it took.
@@ -42,9 +42,9 @@ pub struct Row {
     pub value_bytes: u64,
     /// Bytes of all keys and values.
     pub total_bytes: u64,
-    /// The closed file.
+    /// The size of the closed file.
     pub database_bytes: u64,
-    /// What the file has beyond keys and values, for each record.
+    /// Bytes of the file beyond keys and values, for each record.
     pub overhead_bytes_per_record: f64,
     /// Seconds until the last commit returned.
     pub write_s: f64,
@@ -57,9 +57,9 @@ pub struct Row {
     open_ms: f64,
     /// Records written in a second, until the last commit returned.
     pub writes_per_s: f64,
-    /// Records written in a second, the close counted in.
+    /// Records written in a second, with the close.
     pub writes_flushed_per_s: f64,
-    /// Gets in a second, the reopening counted in.
+    /// Gets in a second, with the reopening.
     pub reads_per_s: f64,
     /// Records scanned in a second.
     pub scan_per_s: f64,
@@ -77,7 +77,7 @@ pub struct Row {
     verified: u64,
 }
 
-/// Runs the job, a row for each size of value.
+/// Runs the job: a row for each value size.
 pub fn run(args: &Args) -> Outcome {
     let place = Place::new(args)?;
     let mut output = Output::new();
@@ -160,7 +160,7 @@ fn write(args: &Args, place: &Place, data: &Dataset, value_bytes: u64) -> Outcom
     let mut key = KeyBuf::new();
     let mut next = 0;
     for number in 1..=transactions {
-        // Records are spread evenly when the transactions do not divide them.
+        // The records are spread evenly if the number of transactions does not divide theirs.
         let end = records / transactions * number + records % transactions * number / transactions;
         let mut txn = db.write();
         for index in next..end {

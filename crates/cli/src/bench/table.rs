@@ -1,7 +1,7 @@
 //! A table whose rows are printed as they come: column widths are fixed beforehand.
 //!
-//! Where all columns do not fit side by side, a row takes several lines of one grid, each with
-//! its own heading.
+//! Where the columns do not fit side by side, a row takes several lines of one grid. Each line has its own
+//! heading.
 
 use crate::failure::Outcome;
 use crate::output::Output;
@@ -10,7 +10,7 @@ use crate::style::Paint;
 /// Columns between two cells.
 const GAP: usize = 2;
 
-/// One column: two lines of heading, and the width of the widest cell that is to come.
+/// One column: two lines of heading, and the width of its widest cell.
 #[derive(Debug, Clone)]
 pub struct Column {
     head: [&'static str; 2],
@@ -37,7 +37,7 @@ impl Layout {
         Layout { lines: vec![columns] }
     }
 
-    /// A line for each group of columns, in one grid: a column is as wide in every line.
+    /// A line for each group of columns, in one grid: a column has the same width in every line.
     pub fn stacked(mut groups: Vec<Vec<Column>>) -> Layout {
         let columns = groups.iter().map(Vec::len).max().unwrap_or(0);
         for place in 0..columns {
@@ -68,8 +68,8 @@ impl Layout {
         output.flush()
     }
 
-    /// Prints a row: a cell for each column of each line, in order. Of several lines, the last is
-    /// the one that stands out.
+    /// Prints a row: a cell for each column of each line, in order. If there are several lines, the last one
+    /// stands out.
     pub fn print_row(&self, cells: &[String], output: &mut Output) -> Outcome {
         let paint = Paint::stdout();
         let mut cells = cells.iter().map(String::as_str);

@@ -1,22 +1,22 @@
-//! Text keys: like the addresses of a crawl, 8 to 40 bytes, with prefixes that many share.
+//! Text keys: like the addresses of a crawl, with 8 to 40 bytes and shared prefixes.
 //!
-//! A key is one of 4,096 prefixes of 1 to 33 bytes and then seven characters of base 32 that
-//! spell the record's index, scrambled. The last seven characters alone make every key unique
-//! and tell the record back. Popular prefixes are drawn more often, as on the web.
+//! A key is one of 4,096 prefixes of 1 to 33 bytes, and then seven characters of base 32 that spell the
+//! record's index, scrambled. The last seven characters alone make every key unique and identify its record.
+//! Some prefixes are drawn more often, as on the web.
 
 use super::data::{Random, mix};
 
 /// The longest key.
 pub const MAX_KEY_BYTES: usize = 40;
-/// Indexes below this are records; as many above it are absent keys.
+/// Indexes below this are records. As many indexes above it are absent keys.
 pub const MAX_RECORDS: u64 = 1 << 34;
 
 const ID_BITS: u32 = 35;
 const ID_CHARS: usize = 7;
 const ID_MASK: u64 = (1 << ID_BITS) - 1;
-/// More than half the bits, so that `x ^ (x >> SHIFT)` is its own inverse.
+/// More than half of the bits, so that `x ^ (x >> SHIFT)` is its own inverse.
 const SHIFT: u32 = 18;
-/// Odd, so that multiplying by them is invertible.
+/// Odd, so that multiplication by them is invertible.
 const FACTORS: [u64; 2] = [0x5_b9d3_29a5, 0x3_6a09_e667];
 const INVERSES: [u64; 2] = [inverse(FACTORS[0]), inverse(FACTORS[1])];
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -46,7 +46,7 @@ const WORDS: [&str; 16] = [
     "static", "catalog", "log", "about",
 ];
 
-/// The inverse of an odd number modulo 2^64, by Newton's iteration: each doubles the right bits.
+/// The inverse of an odd number modulo 2^64, by Newton's iteration: each round doubles the correct bits.
 const fn inverse(odd: u64) -> u64 {
     let mut x = odd;
     let mut round = 0;
@@ -57,7 +57,7 @@ const fn inverse(odd: u64) -> u64 {
     x
 }
 
-/// The prefixes, from which keys are put together.
+/// The prefixes of all keys.
 pub struct TextKeys {
     prefixes: Vec<([u8; MAX_KEY_BYTES], usize)>,
 }
@@ -81,7 +81,7 @@ impl TextKeys {
         len + ID_CHARS
     }
 
-    /// The record whose key this may be; the caller compares the whole key.
+    /// The record whose key this may be. The caller compares the whole key.
     pub fn record_of(&self, key: &[u8]) -> Option<u64> {
         let id = key.last_chunk::<ID_CHARS>()?;
         let mut scrambled = 0;
@@ -97,7 +97,7 @@ impl TextKeys {
     }
 }
 
-/// A prefix: a host and a path, cut to a length drawn evenly.
+/// A prefix: a host and a path, cut to a length that is drawn evenly.
 fn prefix(random: &mut Random) -> ([u8; MAX_KEY_BYTES], usize) {
     let len = usize::try_from(1 + random.below(MAX_PREFIX_BYTES)).unwrap_or(1);
     let mut text = pick(&HOSTS, random).to_owned();
@@ -114,7 +114,7 @@ fn pick(words: &[&'static str; 16], random: &mut Random) -> &'static str {
     words[usize::try_from(random.below(16)).unwrap_or(0)]
 }
 
-/// The prefix of a record: the smaller of two draws, so that low ones are popular.
+/// The prefix of a record: the smaller of two draws, so that low numbers are frequent.
 #[inline]
 fn choose(index: u64) -> usize {
     let drawn = mix(index ^ 0x7e57);

@@ -1,7 +1,7 @@
-//! Reading with every byte compared.
+//! Reading, with every byte compared.
 //!
-//! All gets go through [`get`], so that how a value is fetched is decided in one place: where
-//! it stands, without a copy.
+//! All gets go through [`get`], so there is one place that decides how a value is fetched: in place, without
+//! a copy.
 
 use azekura::{ReadTxn, Table};
 
@@ -27,8 +27,8 @@ pub fn get_absent(txn: &ReadTxn, table: &Table, data: &Dataset, number: u64, key
     }
 }
 
-/// Scans the whole table and compares every key and value. That each record is there once is
-/// proved by their number and the sum of their indexes.
+/// Scans the whole table and compares every key and value. The number of records and the sum of their indexes
+/// prove that each record is there once.
 pub fn scan(txn: &ReadTxn, table: &Table, data: &Dataset, records: u64) -> Outcome {
     let mut cursor = txn.cursor(table)?;
     let (mut count, mut sum) = (0u64, 0u64);
@@ -44,7 +44,7 @@ pub fn scan(txn: &ReadTxn, table: &Table, data: &Dataset, records: u64) -> Outco
     check_all_seen(count, sum, records)
 }
 
-/// Fails unless `count` and `sum` are those of the indexes below `records`.
+/// Fails unless `count` and `sum` fit the indexes below `records`.
 pub fn check_all_seen(count: u64, sum: u64, records: u64) -> Outcome {
     let twice = u128::from(records) * u128::from(records.saturating_sub(1));
     let expected = u64::try_from((twice / 2) & u128::from(u64::MAX)).unwrap_or(0);
@@ -54,17 +54,17 @@ pub fn check_all_seen(count: u64, sum: u64, records: u64) -> Outcome {
     Err(Failure::Corrupt(format!("the scan saw {count} records, {records} were written")))
 }
 
-/// The failure of a value that is not what was written.
+/// The failure for a wrong value.
 pub fn wrong_value(index: u64) -> Failure {
     Failure::Corrupt(format!("record {index} has a wrong value"))
 }
 
-/// The failure of a record that is gone.
+/// The failure for a missing record.
 pub fn missing(index: u64) -> Failure {
     Failure::Corrupt(format!("record {index} is missing"))
 }
 
-/// The failure of a key that was never written.
+/// The failure for a key that was never written.
 pub fn unknown_key(key: &[u8]) -> Failure {
     let mut shown = Vec::new();
     crate::bytes::to_hex(key, &mut shown);

@@ -1,9 +1,9 @@
-//! `azekura copy-table`: a table under another name, or in another database.
+//! `azekura copy-table`: copies a table to another name, or to another database.
 //!
-//! The records of one snapshot go, in batches, into a table with a name of its own; when all are there
-//! and durable, it gets the name that was asked for. So there is a whole copy or none under that name.
-//! A copy that fails or is interrupted removes what it has made; one that is killed leaves it, and the
-//! next says so.
+//! The records of one snapshot go, in batches, into a table with a temporary name. When all are there and
+//! durable, the table gets the wanted name. So under that name there is a whole copy or none. A copy that
+//! fails or is interrupted removes what it has made. A copy that is killed leaves it, and the next copy says
+//! so.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::progress::{Progress, Unit};
 use crate::store::{self, FromToArg, JsonArg};
 use crate::units;
 
-/// Records in one transaction: enough that a commit costs nothing beside them.
+/// Records in one transaction: enough that the cost of a commit does not matter.
 const BATCH_RECORDS: u64 = 10_000;
 /// Bytes in one transaction, which is held in memory until it commits.
 const BATCH_BYTES: usize = 16 << 20;
-/// What the name of a table ends with that is not whole yet.
+/// How the name of an unfinished copy ends.
 const UNFINISHED: &str = ".copying";
 
 /// Arguments of `copy-table`.
@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Outcome {
     output::print_line(&format!("copied {records} ({}) from table {from} to {to}", units::bytes(bytes)))
 }
 
-/// The name of a copy that is not whole yet: that of the copy, cut if it would be too long.
+/// The name of an unfinished copy: the wanted name, cut if necessary, with the ending.
 fn unfinished_name(name: &str) -> String {
     let room = NAME_BYTES_MAX - UNFINISHED.len();
     let mut end = name.len().min(room);
@@ -122,7 +122,7 @@ fn must_differ(a: &Path, b: &Path) -> Outcome {
     }
 }
 
-/// Copies a table, all or nothing; gives the numbers of records and of bytes.
+/// Copies a table, all of it or nothing. Returns the numbers of records and of bytes.
 fn copy(from: &Db, source: &Table, to: &Db, unfinished: &str, name: &str) -> Outcome<(u64, u64)> {
     let stop = Arc::new(AtomicBool::new(false));
     let deferred = Deferred::new({

@@ -1,4 +1,4 @@
-//! `azekura create`: a new database with one table, or one more table in a database.
+//! `azekura create`: a new database with one table, or another table in a database.
 
 use std::path::Path;
 
@@ -28,8 +28,8 @@ pub struct Args {
     json: JsonArg,
 }
 
-/// Runs `create`. An existing table is an error, whatever its kind. A new database is made beside its
-/// name, table and all, so that a failure leaves nothing.
+/// Runs `create`. An existing table is an error, whatever its kind. A new database is made under another
+/// name, with its table, so that a failure leaves nothing.
 pub fn run(args: &Args) -> Outcome {
     let kind = if args.hash { TableKind::Hash } else { TableKind::Ordered };
     let (path, name) = (&args.file.path, &args.table.table);
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Outcome {
 /// Makes a new database.
 fn make(path: &Path, name: &str, kind: TableKind) -> Outcome {
     let unfinished = check_target(path, &[], false)?.unfinished()?;
-    // Nobody knows the file by the name that the engine does.
+    // The engine's error has the temporary name of the file, which the user does not know.
     let failed = |error: azekura::Error| match error {
         Error::Open { detail, .. } => Failure::Usage(format!("{}: {detail}", path.display())),
         other => Failure::from(other).at(path),
@@ -66,8 +66,8 @@ fn make(path: &Path, name: &str, kind: TableKind) -> Outcome {
     unfinished.publish()
 }
 
-/// Whether a file is there and waits to become a database: it is empty, or has the room for superblocks
-/// only, as a creation that was cut off leaves it.
+/// Whether a file may become a database: it is empty, or it has only the room for superblocks, as an
+/// interrupted creation leaves it.
 fn is_blank(path: &Path) -> bool {
     const ROOM_BYTES: u64 = 8192;
     match std::fs::metadata(path) {

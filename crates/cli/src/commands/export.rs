@@ -18,10 +18,10 @@ use crate::units;
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 256 << 10;
-/// Records between two looks at the progress bar.
+/// Records between two updates of the progress bar.
 const PROGRESS_RECORDS: u64 = 1024;
 
-/// The names of standard output, which is written where it stands: it may be a file to which is added.
+/// The names of standard output. It is written in place: it may be a file to which output is appended.
 const STDOUT_NAMES: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
 /// Arguments of `export`.
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Outcome {
     output::print_line(&format!("exported {records} records ({})", units::bytes(bytes)))
 }
 
-/// Copies every record to `stream`; returns the numbers of records and of bytes.
+/// Copies every record to `stream`. Returns the numbers of records and of bytes.
 fn copy(
     db: &Db,
     table: &Table,

@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Outcome {
     output.finish()
 }
 
-/// The failure of a key that is not there.
+/// The failure for a key that is absent.
 pub fn not_found(key: &[u8], table: &str, form: Form) -> Failure {
     Failure::NotFound(format!("no key {} in table {}", bytes::shown(key, form), bytes::quoted(table)))
 }

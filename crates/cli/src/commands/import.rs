@@ -1,13 +1,12 @@
 //! `azekura import`: the records of a TSV file or stream. The twin of `export`.
 //!
-//! Rows are committed in batches, eventually durable, and made durable every second and at the end. What
-//! ends an import early, be it a line that cannot be read, a full disk or an interrupt, is reported with
-//! the number of rows that are durable by then, all from the first on, and the line to go on from. A
-//! carriage return before the line feed is taken off: files from Windows have one, and one that belongs
-//! to a value is escaped.
+//! Rows are committed in batches with eventual durability. They are made durable every second and at the end.
+//! An import may end early: a line cannot be read, the disk is full, or there is an interrupt. Then it
+//! reports how many rows are durable, all from the first on, and the line to go on from. A carriage return
+//! before the line feed is removed: files from Windows have one. One that belongs to a value is escaped.
 //!
-//! An interrupt may come while the import waits for input, so it is another thread that then commits and
-//! reports. The import is behind a lock for that, which nobody holds while he waits.
+//! An interrupt may come while the import waits for input. So another thread then commits and reports. For
+//! that the import is behind a lock, which is not held while waiting for input.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -28,11 +27,11 @@ use crate::progress::{Progress, Unit};
 use crate::store::{self, FileArg, TableArg};
 use crate::units;
 
-/// Rows in one transaction: enough that a commit costs nothing beside them.
+/// Rows in one transaction: enough that the cost of a commit does not matter.
 const BATCH_ROWS: u64 = 10_000;
 /// Bytes in one transaction, which is held in memory until it commits.
 const BATCH_BYTES: u64 = 16 << 20;
-/// The time after which rows are made durable: as long as the engine itself lets commits wait.
+/// After this time rows are made durable. The engine itself lets commits wait as long.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -90,9 +89,9 @@ pub fn run(args: &Args) -> Outcome {
     output::print_line(&format!("imported {rows} records ({})", units::bytes(bytes)))
 }
 
-/// Ends the program with what is read so far, unless the import ends by itself.
+/// Commits and reports what was read so far, and ends the program, unless the import ends by itself.
 fn interrupted(import: &Mutex<Import>, stop: &AtomicBool) {
-    // If lines come, their reader ends the import; if none come, nobody holds the lock.
+    // If lines come, the reading thread ends the import. If none come, nobody holds the lock.
     stop.store(true, Ordering::Relaxed);
     let mut import = locked(import);
     if import.has_ended {
@@ -110,16 +109,16 @@ fn stopped() -> Failure {
     Failure::Interrupted("interrupted".to_owned())
 }
 
-/// The import, also when a thread died with it in hand: what is committed is whole.
+/// The import, also if a thread has panicked while it held the lock: what is committed is whole.
 fn locked(import: &Mutex<Import>) -> MutexGuard<'_, Import> {
     import.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Imports the records of a stream into a table, in text form, and gives how many rows there were before
-/// the stream ended or a line was bad, and in the latter case what is wrong with it.
+/// Imports the records of a stream into a table, in text form. Returns how many rows there were before the
+/// stream's end or a bad line, and what is wrong with that line.
 ///
 /// # Errors
-/// What the database meets.
+/// The errors of the database.
 pub fn import_from(
     db: &Db,
     table: &Table,
@@ -140,7 +139,7 @@ pub fn import_from(
     }
 }
 
-/// Reads lines until the input ends, one is bad, or somebody wants it to stop.
+/// Reads lines until the input ends, a line is bad, or `stop` is set.
 fn read_lines(import: &Mutex<Import>, input: &mut dyn BufRead, stop: &AtomicBool) -> Outcome {
     let mut line = Vec::new();
     for number in 1u64.. {
@@ -159,7 +158,7 @@ fn read_lines(import: &Mutex<Import>, input: &mut dyn BufRead, stop: &AtomicBool
     Ok(())
 }
 
-/// The input, and its size in bytes or 0 when nobody knows.
+/// The input, and its size in bytes, or 0 if it is not known.
 fn open_input(path: &Path, database: &Path) -> Outcome<(Box<dyn BufRead>, u64)> {
     if path == Path::new("-") {
         return Ok((Box::new(BufReader::with_capacity(BUFFER_BYTES, io::stdin().lock())), 0));
@@ -180,19 +179,19 @@ fn name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// Rows on their way into the table, in one transaction after the other.
+/// Rows on their way into the table, in one transaction after another.
 struct Import {
     db: Db,
     table: Table,
     form: Form,
-    /// What the input is called, and its first line that counts.
+    /// The input's name. Below, its first line that counts.
     name: String,
     from_line: u64,
     progress: Option<Progress>,
     txn: Option<WriteTxn>,
     batch_rows: u64,
     batch_bytes: u64,
-    /// Rows that are committed, and those of them that are durable.
+    /// Rows that are committed. Below, how many of these are durable.
     rows: u64,
     durable_rows: u64,
     synced: Instant,
@@ -224,7 +223,7 @@ impl Import {
         Failure::Usage(format!("{}: line {number}: {reason}", self.name))
     }
 
-    /// Puts the row of a line into the transaction, and commits that when it is large enough.
+    /// Puts the row of a line into the transaction, and commits the transaction if it is large enough.
     fn take_line(&mut self, line: &[u8], number: u64) -> Outcome {
         let line_bytes = u64::try_from(line.len()).unwrap_or(0);
         self.bytes += line_bytes;
@@ -270,15 +269,15 @@ impl Import {
         Ok(())
     }
 
-    /// Commits what is left and makes everything durable.
+    /// Commits the rest and makes everything durable.
     fn finish(&mut self) -> Outcome {
         let committed = self.commit();
         self.sync()?;
         committed
     }
 
-    /// Ends the import, which went so far without a failure or with one: gives the numbers of rows and of
-    /// bytes, or says how many rows are stored.
+    /// Ends the import, after a failure or without one. Returns the numbers of rows and of bytes, or a
+    /// failure that says how many rows are stored.
     fn end(&mut self, read: Outcome) -> Outcome<(u64, u64)> {
         self.has_ended = true;
         let finished = self.finish();

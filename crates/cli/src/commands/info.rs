@@ -1,4 +1,4 @@
-//! `azekura info`: the size and the state of a database, from its manifest: no data is read.
+//! `azekura info`: the size and the state of a database, from its manifest. It reads no data.
 
 use crate::bytes::{harmless, shown_name};
 use crate::failure::Outcome;

@@ -28,7 +28,7 @@ pub mod verify;
 use crate::failure::{Failure, Outcome};
 use crate::store::FileArg;
 
-/// The failure of a command that has found so much wrong with a file.
+/// The failure of a command that has found `count` problems in a file.
 fn corrupt_unless_none(file: &FileArg, count: u64, [one, many]: [&str; 2]) -> Outcome {
     match count {
         0 => Ok(()),

@@ -33,7 +33,7 @@ pub fn run(args: &Args) -> Outcome {
     let name = &args.table.table;
     let look = |db: &Db| match store::open_table(db, name)?.contains(&key) {
         Ok(false) => Err(not_found(&key, name, form)),
-        // What cannot be read can be removed.
+        // A record that cannot be read can be removed.
         Ok(true) | Err(azekura::Error::Corrupt { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     };

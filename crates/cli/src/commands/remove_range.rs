@@ -9,7 +9,7 @@ use crate::output;
 use crate::progress::{Progress, Unit};
 use crate::store::{self, JsonArg};
 
-/// Records between two looks at the progress bar.
+/// Records between two updates of the progress bar.
 const PROGRESS_RECORDS: u64 = 1024;
 
 /// Arguments of `remove-range`.
@@ -27,10 +27,10 @@ pub struct Args {
     json: JsonArg,
 }
 
-/// Runs `remove-range`. Nobody writes between counting and removing: the file is locked.
+/// Runs `remove-range`. Nobody writes between counting and removing, since the file is locked.
 pub fn run(args: &Args) -> Outcome {
     let keys = Keys::of(&args.of.keys, args.form.form())?;
-    // An empty prefix is more likely a variable that was not set than a wish.
+    // An empty prefix is probably a variable that was not set.
     if keys.are_all() {
         let text =
             "remove-range needs --from, --to or --prefix, and not an empty one (clear removes all records)";
@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Outcome {
         keys.check_table(&store::open_table(db, name)?)
     })?;
     let table = store::open_table(&db, name)?;
-    // Where a page is damaged nobody can count, and the records can be removed all the same.
+    // With a damaged page the records cannot be counted. They can be removed all the same.
     let removed = count(&db, &table, &keys).ok();
     if removed != Some(0) {
         keys.with_bounds(|low, high| table.remove_range((low, high)))?;

@@ -1,4 +1,4 @@
-//! `azekura salvage`: what still verifies in a damaged database, as a new one.
+//! `azekura salvage`: copies what still verifies in a damaged database to a new one.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Outcome {
     let report = azekura::salvage(&args.file.path, &db, |step| progress.set_of(step.done, step.total));
     drop(progress);
     let report = report.map_err(|error| match error {
-        // FILE is only read, and what is wrong with it is no error.
+        // FILE is only read, and damage in it is no error. So these errors are about OUT.
         Error::NoSpace { .. } | Error::Poisoned { .. } | Error::Corrupt { .. } => at_out(error),
         other => other.into(),
     })?;

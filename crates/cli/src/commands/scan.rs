@@ -32,8 +32,8 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs `scan` over one snapshot. Standard input is read before the database is opened: a slow pipe
-/// locks nobody out.
+/// Runs `scan` over one snapshot. Standard input is read before the database is opened: a slow pipe must not
+/// lock others out.
 pub fn run(args: &Args) -> Outcome {
     let keys = Keys::of(&args.of.keys, args.form.form())?;
     let db = store::open_to_read(&args.of.file.path)?;

@@ -33,7 +33,7 @@ pub struct Args {
     form: FormArg,
 }
 
-/// Runs `set`. Standard input is read before the database is opened: a slow pipe locks nobody out.
+/// Runs `set`. Standard input is read before the database is opened: a slow pipe must not lock others out.
 pub fn run(args: &Args) -> Outcome {
     let form = args.form.form();
     arguments::one_from_stdin(("KEY", &args.key), ("VALUE", &args.value))?;

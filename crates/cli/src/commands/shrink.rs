@@ -18,8 +18,7 @@ pub struct Args {
     json: JsonArg,
 }
 
-/// Runs `shrink`. The sizes are those of the file before it was opened and after it was closed,
-/// so that they are what `ls` shows.
+/// Runs `shrink`. The sizes are those of the file before the opening and after the close, as `ls` shows them.
 pub fn run(args: &Args) -> Outcome {
     let path = &args.file.path;
     let size = || std::fs::metadata(path).map_or(0, |metadata| metadata.len());

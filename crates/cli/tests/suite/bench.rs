@@ -1,9 +1,9 @@
-//! The bench command: its rows, for machines and for people, in every order.
+//! The bench command: its rows, for programs and for people, in every order.
 
 use crate::common::Place;
 use serde_json::Value;
 
-/// Runs the bench with `--json`, in its own folder; its file must be gone afterwards.
+/// Runs the bench with `--json` in its own folder. Its file must be gone afterwards.
 fn rows(options: &str) -> Vec<Value> {
     let place = Place::new();
     let arguments = ["bench", "--json", "--path", "b.azk"];
@@ -90,7 +90,7 @@ fn each_batch_has_a_line_of_csv() {
     assert!(lines[11].starts_with("10,1050,"));
 }
 
-/// Neither the times of the batches nor the scratch file of the raw appends goes over what is there.
+/// Neither the times of the batches nor the scratch file of the raw appends overwrites an existing file.
 #[test]
 fn a_bench_leaves_other_files_alone() {
     let place = Place::new();
@@ -140,7 +140,7 @@ fn people_get_a_table() {
     let rows: Vec<&str> = ran.stdout().lines().filter(|line| line.contains("100  ")).collect();
     assert_eq!(rows.len(), 2, "{}", ran.stdout());
     assert_eq!(rows[0].chars().count(), rows[1].chars().count());
-    // The file stays, and is an ordinary database: that of the last size.
+    // The file stays. It is an ordinary database: that of the last size.
     let count = place.run(["count", "b.azk", "--table", "bench"]).succeeds();
     assert_eq!(count.stdout(), "1000\n");
     place.run(["bench", "--path", "b.azk"]).fails(2, "exists already");

@@ -1,4 +1,4 @@
-//! Databases that are damaged, and readers that go away.
+//! Damaged databases, and readers that go away.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -17,7 +17,7 @@ fn filled() -> Place {
 fn damaged_data_gives_3() {
     let place = filled();
     let mut bytes = place.read("db.azk");
-    // The superblocks stay: the damage is in what they lead to.
+    // The superblocks stay whole. The damage is in the data that they lead to.
     let from = bytes.len().min(8192).min(bytes.len() / 2);
     bytes[from..].iter_mut().for_each(|byte| *byte ^= 0x5a);
     place.write("db.azk", bytes);

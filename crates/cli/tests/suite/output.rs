@@ -1,4 +1,4 @@
-//! Files that commands write: what they never write over, and that a file has its name only when it is whole.
+//! Files that commands write: what they never overwrite, and that a file gets its name only when it is whole.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Stdio;
@@ -12,7 +12,7 @@ fn filled() -> Place {
     place
 }
 
-/// The folder's files: none but these, so that nothing temporary was left behind.
+/// Requires that the folder has only these files, so nothing temporary was left behind.
 fn has_only(place: &Place, names: &[&str]) {
     let mut found: Vec<String> = std::fs::read_dir(place.path("."))
         .expect("the folder")
@@ -44,7 +44,7 @@ fn an_export_never_goes_over_another_database() {
     place.run(["create", "other.azk"]).succeeds();
     let mut half = place.read("other.azk");
     for _ in 0..2 {
-        // The second time with the first copy of the superblock damaged.
+        // The second time the first copy of the superblock is damaged.
         let before = place.read("other.azk");
         place.run(["export", "db.azk", "other.azk", "--force"]).fails(2, "other.azk is a database");
         assert!(place.read("other.azk") == before);
@@ -65,19 +65,19 @@ fn an_existing_file_is_replaced_only_with_force() {
     }
     place.run(["export", "db.azk", "link", "--force"]).succeeds();
     assert_eq!(place.read("out.tsv"), place.run(["export", "db.azk"]).succeeds().stdout_bytes());
-    // The file keeps its rights, and the link stays one.
+    // The file keeps its rights, and the link stays a link.
     let metadata = std::fs::metadata(place.path("out.tsv")).expect("the file");
     assert_eq!(metadata.mode() & 0o777, 0o640);
     assert!(place.path("link").is_symlink());
     has_only(&place, &["db.azk", "link", "out.tsv"]);
 }
 
-/// Half of an export is nobody's: what stands under the name stays until the new file is whole.
+/// No half export appears: the old file keeps the name until the new one is whole.
 #[test]
 fn an_export_that_fails_leaves_nothing() {
     let place = filled();
     let mut bytes = place.read("db.azk");
-    // Damage in a page of the data: the export fails after it has begun to write.
+    // A data page is damaged: the export fails after it has begun to write.
     let middle = bytes.len() / 2;
     bytes[middle..middle + 64].iter_mut().for_each(|byte| *byte ^= 0x5a);
     place.write("db.azk", bytes);
@@ -96,7 +96,7 @@ fn what_is_no_regular_file_is_written_as_it_is() {
     place.run(["export", "db.azk", "/dev/null"]).succeeds();
     place.run(["export", "db.azk", "/dev/full"]).fails(2, "/dev/full");
     place.run(["export", "db.azk", "."]).fails(2, ". is a directory");
-    // A pipe, a file and a file that is added to, each as standard output.
+    // Standard output is a pipe, a file, and a file that is appended to.
     assert_eq!(place.run(["export", "db.azk", "/dev/stdout"]).succeeds().stdout_bytes(), whole);
     for _ in 0..2 {
         let file =
@@ -134,7 +134,7 @@ fn an_interrupted_export_leaves_nothing() {
     let place = Place::with_database();
     let lines: String = (0..300_000).map(|n| format!("key{n:06}\tthe value of {n}\n")).collect();
     place.run_with_input(["import", "db.azk"], lines.as_bytes()).succeeds();
-    // One that is over before the signal comes is no fault.
+    // An export that ends before the signal comes is no failure.
     for _ in 0..100 {
         let mut child = place
             .interruptible(["export", "db.azk", "new.tsv"])

@@ -183,7 +183,7 @@ fn a_key_need_not_be_utf8() {
     assert_eq!(place.run(["scan", "db.azk", "--keys-only"]).succeeds().stdout(), "caf\\xe9\n");
 }
 
-/// A database with the keys a, ab, abc, b, c; each value is its key twice.
+/// A database with the keys a, ab, abc, b, c. Each value is its key twice.
 fn alphabet() -> Place {
     let place = Place::with_database();
     for key in ["b", "abc", "a", "c", "ab"] {
@@ -268,7 +268,7 @@ fn a_second_writer_is_told_that_the_file_is_locked() {
     command.stdin(Stdio::piped()).stdout(Stdio::null());
     let mut holder = command.spawn().expect("it runs");
     let mut input = holder.stdin.take().expect("a pipe");
-    // More than a pipe holds: once it is written, import is reading, so the database is open.
+    // More than a pipe holds. Once it is written, import is reading, so the database is open.
     input.write_all(&b"key\tvalue\n".repeat(100_000)).expect("import reads");
     place.run(["set", "db.azk", "k", "v"]).fails(2, "locked");
     drop(input);

@@ -1,5 +1,5 @@
-//! Commands on a disk that is full: what they say of a change is what became of it. The disk is a file system
-//! in memory, in a namespace of its own; where there is no such thing the tests say so and pass.
+//! Commands on a full disk: what they say about a change is what happened to it. The disk is a file system in
+//! memory, in its own namespace. Where this is not available, the tests say so and pass.
 
 #![cfg(target_os = "linux")]
 
@@ -7,8 +7,8 @@ use std::process::Command;
 
 use crate::common::Place;
 
-/// Runs a script of the shell in a file system of so many bytes, with the binary as `$AZ` and the place's
-/// folder as `$OUT`; what it prints, or nothing if there is no such file system here.
+/// Runs a shell script in a file system of this many bytes, with the binary as `$AZ` and the place's folder
+/// as `$OUT`. Returns what it prints, or `None` if there is no such file system here.
 fn on_small_disk(place: &Place, bytes: u64, script: &str) -> Option<String> {
     let mount = format!("mount -t tmpfs -o size={bytes} none \"$DISK\" || exit 77; cd \"$DISK\"; {script}");
     std::fs::create_dir(place.path("disk")).expect("a folder");
@@ -28,7 +28,7 @@ fn on_small_disk(place: &Place, bytes: u64, script: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A change that was stored is a success, whatever closing could not do; one that was not is a failure.
+/// A stored change is a success, even if closing failed. A change that was not stored is a failure.
 #[test]
 fn what_was_stored_is_never_called_a_failure() {
     let place = Place::new();
@@ -45,7 +45,7 @@ fn what_was_stored_is_never_called_a_failure() {
             $AZ get db.azk key$n > /dev/null 2>&1; echo removed $n $before $removed $?
         done
         $AZ check db.azk; cat "$OUT/said""#;
-    // Some of the records find room, and not all.
+    // Some records find room, but not all.
     let Some(said) = on_small_disk(&place, 6_000_000, script) else { return };
     println!("{said}");
     let fields = |word: &str| -> Vec<Vec<String>> {

@@ -103,7 +103,7 @@ fn many_batches_and_large_values_are_copied() {
     assert!(export("main") == export("copy"));
 }
 
-/// A page of the source is damaged: nothing is there under the copy's name, nor under another.
+/// A page of the source is damaged: no table appears, neither under the copy's name nor under another.
 #[test]
 fn a_copy_is_whole_or_not_there() {
     let place = filled();
@@ -124,7 +124,7 @@ fn a_copy_is_whole_or_not_there() {
     assert!(!names.stdout().contains("copy"), "{}", names.stdout());
 }
 
-/// What fails says why, and has changed no byte.
+/// A command that fails says why, and has changed no byte.
 #[test]
 fn commands_that_fail_change_nothing() {
     let place = filled();
@@ -173,14 +173,14 @@ fn commands_that_fail_change_nothing() {
     assert!(!place.path("new.azk").exists() && !place.path("gone.azk").exists());
 }
 
-/// The log of a database that was not closed is read again when it is opened for writing, which changes the
-/// file: not for a command that fails.
+/// Opening a database that was not closed for writing reads its log again, which changes the file. A command
+/// that fails must not do that.
 #[test]
 fn commands_that_fail_change_nothing_in_a_database_that_was_not_closed() {
     let place = Place::with_database();
     let db = azekura::Db::open(place.path("db.azk"), azekura::Options::new()).expect("it opens");
     db.open_table("main").and_then(|table| table.put(b"a", b"1")).expect("a record");
-    // A copy of a file in use is what a crash leaves.
+    // A copy of a file in use is the same as a crash leaves.
     let crashed = place.read("db.azk");
     db.close().expect("it closes");
     place.write("crashed.azk", &crashed);

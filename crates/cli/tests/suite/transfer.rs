@@ -89,7 +89,7 @@ fn a_bad_line_is_numbered_and_nothing_before_it_is_lost() {
     for (line, reason) in bad {
         let place = Place::with_database();
         place.run(["set", "db.azk", "old", "record"]).succeeds();
-        // More than a batch before it, so that one is committed and one is under way.
+        // More than a batch comes before it, so one is committed and one is in progress.
         let good: String = (0..12_345).map(|n| format!("k{n:05}\tv{n}\n")).collect();
         place.write("bad.tsv", format!("{good}{line}\nafter\tit\n"));
         let ran = place.run(["import", "db.azk", "bad.tsv"]).fails(2, reason);
@@ -100,7 +100,7 @@ fn a_bad_line_is_numbered_and_nothing_before_it_is_lost() {
         assert_eq!(place.run(["get", "db.azk", "k12344"]).succeeds().stdout(), "v12344\n");
         assert_eq!(place.run(["get", "db.azk", "old"]).succeeds().stdout(), "record\n");
         place.run(["get", "db.azk", "after"]).fails(1, "no key after");
-        // The line is put right, and the rest follows.
+        // After the line is corrected, the rest follows.
         place.write(
             "bad.tsv",
             format!(
@@ -124,8 +124,8 @@ fn a_key_that_is_too_large_is_a_bad_line() {
     assert_eq!(place.run(["count", "db.azk"]).succeeds().stdout(), "1\n");
 }
 
-/// Interrupted while it reads or waits for more, it says how many rows are stored, which is true, and the
-/// line that it names goes on after them.
+/// If it is interrupted while it reads or waits for more, it says how many rows are stored. The number is
+/// right, and the line that it names comes after these rows.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_import_says_where_to_go_on() {
@@ -137,7 +137,7 @@ fn an_interrupted_import_says_where_to_go_on() {
         let mut command = place.interruptible(["import", "db.azk"]);
         let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
         let mut input = child.stdin.take().expect("a pipe");
-        // More than a pipe holds: once it is written, import is reading, so the handler is set.
+        // More than a pipe holds. Once it is written, import is reading, so the handler is set.
         input.write_all(lines.as_bytes()).expect("import reads");
         crate::common::signal(&child, signal);
         let ended = child.wait_with_output().expect("it ends");

@@ -1,9 +1,9 @@
-//! What commands say of a database that was not closed.
+//! What commands say about a database that was not closed.
 
 use crate::common::Place;
 use azekura::{Db, Options, TableKind};
 
-/// A database with 467 records, copied while it was in use. Making its table was a commit too.
+/// A database with 467 records, copied while it was in use. Creating its table was a commit too.
 fn unclosed() -> Place {
     let place = Place::new();
     let db = Db::open(place.path("used.azk"), Options::new()).expect("it opens");

@@ -1,4 +1,4 @@
-//! Files that are no database: what they seem to be is said, and they stay as they are.
+//! Files that are no database. The command says what they seem to be, and leaves them unchanged.
 
 use crate::common::Place;
 
@@ -53,7 +53,7 @@ fn another_file_gives_2_and_is_named_with_its_kind() {
             assert_eq!(place.run(arguments(command, name)).fails(2, "").stderr(), message, "{command:?}");
             assert!(place.read(name) == bytes, "{name}: {command:?}");
         }
-        // What is empty is waiting to become one.
+        // An empty file may become a database.
         if name != "empty" && name != "room" {
             place.run(["create", name]).fails(2, &format!("it seems to be {kind}"));
             assert!(place.read(name) == bytes, "{name}: create");
@@ -87,7 +87,7 @@ fn a_directory_gives_2_and_is_named_with_its_kind() {
         .fails(2, "/dev/null is no Azekura database: it seems to be a pipe or a device");
 }
 
-/// Of a command that fails, nothing is left: neither a new file nor a changed one.
+/// A command that fails leaves neither a new file nor a changed one.
 #[test]
 fn only_create_makes_a_file() {
     let place = Place::new();
@@ -98,7 +98,7 @@ fn only_create_makes_a_file() {
     assert_eq!(std::fs::read_dir(place.path(".")).expect("the folder").count(), 0);
 }
 
-/// Names of files, tables and keys may hold anything; a terminal sees none of it.
+/// Names of files, tables and keys may hold any bytes. None of them reaches a terminal unescaped.
 #[test]
 fn nothing_that_acts_on_a_terminal_is_printed() {
     let place = Place::new();
@@ -141,7 +141,7 @@ fn nothing_that_acts_on_a_terminal_is_printed() {
     place.run(["get", file, "k", "-t", &"long".repeat(60)]).fails(1, "… (240 bytes)");
 }
 
-/// The last net under every message, for errors with the path of the file.
+/// The last check of every message, for errors with the path of the file.
 #[test]
 fn errors_of_the_system_name_the_file() {
     let place = Place::with_database();

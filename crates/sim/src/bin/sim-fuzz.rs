@@ -1,7 +1,6 @@
-//! The coverage-guided fuzzer: libFuzzer around the targets of `sim fuzz`, on the stable toolchain.
-//! `cargo xtask fuzz` builds and runs it. The target is named by `AZEKURA_TARGET`; into the folder
-//! `AZEKURA_SEEDS` it first writes the inputs to begin with, unless they are there; arguments are
-//! libFuzzer's.
+//! The coverage-guided fuzzer: libFuzzer around the targets of `sim fuzz`, on the stable toolchain. `cargo
+//! xtask fuzz` builds and runs it. `AZEKURA_TARGET` names the target. The first inputs are written to the
+//! folder `AZEKURA_SEEDS`, unless they are there. The arguments are libFuzzer's.
 
 #![no_main]
 
@@ -9,7 +8,7 @@ use sim::fuzz::{TARGETS, Target, seeds};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The largest allocation that an input may cause.
+/// Measures the largest allocation that an input causes.
 #[global_allocator]
 static ALLOCATOR: sim::memory::Measured = sim::memory::Measured;
 

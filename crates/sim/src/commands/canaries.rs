@@ -1,16 +1,17 @@
-//! Canaries: the engine is broken on purpose in one way after the other, and the command that watches the
-//! promise must notice. Without this, a command that finds nothing proves nothing.
+//! Canaries: the engine is broken on purpose, in one way after another, and the command that watches the
+//! promise must notice. A command that finds nothing proves nothing without this.
 //!
-//! The engine has the breaks only in builds with `--cfg azekura_canary`. Unless it is one itself, this
-//! command makes such a build of `sim`, in a folder of its own under `target/`, and runs it once for each
-//! canary, which the environment picks; and once for each command with none, when nothing may be found.
+//! The engine has the faults only in builds with `--cfg azekura_canary`. Unless it is such a build itself,
+//! this command builds `sim` so, in a folder of its own under `target/`. It runs the build once for each
+//! canary, which the environment picks. As a control it also runs each command without a canary, and nothing
+//! may be found.
 
 use crate::report::{Limits, Run, Verdict};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
 
-/// A way to break the engine, and who must notice it.
+/// A way to break the engine, and the command that must notice it.
 struct Canary {
     name: &'static str,
     /// What is broken.
@@ -23,7 +24,7 @@ const CRASH_SMALL: &[&str] = &["crash", "--only", "small", "--count", "150000"];
 const CRASH_LONG: &[&str] = &["crash", "--only", "long", "--count", "20000", "--seconds", "60"];
 const ERRORS: &[&str] = &["errors", "--count", "4000", "--seconds", "60"];
 const FLIPS: &[&str] = &["flips", "--count", "4000"];
-/// Bits of pages, and of large values.
+/// Parts with pages, and with large values.
 const EVERY_BIT: &[&str] = &["flips", "--every-bit", "--part", "12/100", "--count", "2000"];
 const EVERY_BIT_OF_VALUES: &[&str] = &["flips", "--every-bit", "--part", "70/100", "--count", "2000"];
 const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60"];
@@ -65,7 +66,7 @@ const CANARIES: [Canary; 14] = [
     Canary { name: "drop_record", broken: "flushes and merges lose a record", command: METAMORPHIC },
 ];
 
-/// The commands that must find nothing in the same build when no canary is picked.
+/// The commands that must find nothing in the same build without a canary.
 const CONTROLS: [(&[&str], &str); 6] = [
     (&["crash", "--only", "small", "--count", "20000"], "crash, small"),
     (&["crash", "--only", "long", "--count", "500", "--seconds", "20"], "crash, long"),
@@ -85,7 +86,7 @@ pub struct Arguments {
     no_controls: bool,
 }
 
-/// Builds and tries them. A canary that nobody notices is a violation.
+/// Builds and tries the canaries. A canary that its command does not notice is a violation.
 pub fn run(arguments: &Arguments) -> Verdict {
     let run = Run::new(&arguments.limits, "canaries");
     match program() {
@@ -106,7 +107,7 @@ fn root() -> PathBuf {
     package.ancestors().nth(2).unwrap_or(package).to_path_buf()
 }
 
-/// This program, if it has the canaries; else one that is built.
+/// This program if it has the canaries, else one that is built.
 fn program() -> Result<PathBuf, String> {
     if cfg!(azekura_canary) {
         return std::env::current_exe().map_err(|e| e.to_string());
@@ -161,8 +162,9 @@ fn canaries(run: &Run, program: &Path) {
     }
 }
 
-/// Runs a command of the build; how many violations it found, and its last line. A command that ends without
-/// that line (it crashed, or its watchdog ended it) has judged nothing, so it has noticed nothing either.
+/// Runs a command of the build. Returns how many violations it found, and its last line. A command that ends
+/// without that line (it crashed, or its watchdog ended it) has judged nothing, so it has noticed nothing
+/// either.
 fn call(program: &Path, arguments: &[&str], canary: &str, seed: u64) -> Result<(u64, String), String> {
     let mut command = Command::new(program);
     command

@@ -1,9 +1,10 @@
-//! Power cuts: the database opens as the state after some commit, no older than the newest one
-//! acknowledged as durable, with all tables at the same commit; `check` is clean; and it goes on.
+//! Power cuts. Afterwards the database opens in the state after some commit, with all tables at the same
+//! commit. That commit is no older than the newest one acknowledged as durable. `check` is clean, and the
+//! database can be used on.
 //!
-//! First all small workloads, exhaustively (`small`); then long ones at random, without end (`long`).
-//! What is counted is a crash image: one distinct choice of what is kept, at one call to the disk, in
-//! one workload, that was opened again and judged.
+//! First all small workloads are tried, exhaustively (`small`). Then long ones are tried at random, without
+//! end (`long`). The count is of crash images: one distinct choice of what is kept, at one call to the disk,
+//! in one workload, which was opened again and judged.
 
 mod bulk;
 mod long;
@@ -12,7 +13,7 @@ mod small;
 use crate::report::{Limits, Run, Verdict};
 use crate::watchdog::Watchdog;
 
-/// No trial takes so long.
+/// No trial takes this long.
 const HANG_SECONDS: u64 = 120;
 
 /// The limits, and which workloads.
@@ -28,15 +29,15 @@ pub struct Arguments {
 /// Which workloads to try.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
 pub enum Workloads {
-    /// All of up to three transactions.
+    /// All workloads of up to three transactions.
     Small,
-    /// Long ones, at random; one in eight is a bulk.
+    /// Long random ones. One in eight is a bulk.
     Long,
-    /// Long ones with so much waiting for the log that its segments are reserved.
+    /// Long ones in which so much waits for the log that its segments are reserved.
     Bulk,
 }
 
-/// Cuts the power everywhere.
+/// Cuts the power at all places.
 pub fn run(arguments: &Arguments) -> Verdict {
     let run = Run::new(&arguments.limits, "crash images");
     let watchdog = Watchdog::start(HANG_SECONDS);

@@ -1,10 +1,10 @@
-//! Calls that fail: no panic, no hang, no false acknowledgement, no wrong value. When the fault is over
-//! the file is opened anew, after a power cut as well, and nothing acknowledged is missing.
+//! Calls that fail: no panic, no hang, no false acknowledgement, no wrong value. When the fault is over the
+//! file is opened again, also after a power cut, and nothing acknowledged is missing.
 //!
-//! A trial is one script, one kind of call, one effect (EIO, ENOSPC, a short call, an interruption), once
-//! or for good, at the `n`th call of the kind; `n` goes on until the script ends before it. Scripts run
-//! without threads in half of the trials, so that `n` means the same call each time, and with the
-//! engine's threads in the other half. Full disks are tried in `full`.
+//! A trial is one script, one kind of call, and one effect (EIO, ENOSPC, a short call, an interruption), once
+//! or for good, at the `n`th call of that kind. `n` rises until the script ends before it. Half of the trials
+//! run scripts without threads, so that `n` means the same call each time. The other half has the engine's
+//! threads. `full` tries full disks.
 
 mod full;
 
@@ -30,7 +30,7 @@ pub fn run(limits: &Limits) -> Verdict {
     full::real(&run);
     let kinds = kinds();
     run.on_all_processors(|n| {
-        // In strides, so that a short run meets calls of every kind.
+        // In strides, so that a short run has calls of every kind.
         let kind = kinds[usize::try_from(n * 13).unwrap_or(0) % kinds.len()];
         if n.is_multiple_of(16) {
             full::simulated(&run, &watchdog, n);
@@ -58,7 +58,7 @@ fn kinds() -> Vec<Fault> {
     all
 }
 
-/// One script; the fault at every call in turn.
+/// Runs one script, with the fault at each call in turn.
 fn every_call(run: &Run, watchdog: &Watchdog, kind: Fault, n: u64) {
     let mut rng = Rng::of(run.seed, n);
     let script = Script::new(rng.number(), 4 + rng.below(40) as usize, rng.one_in(2));
@@ -82,7 +82,7 @@ fn every_call(run: &Run, watchdog: &Watchdog, kind: Fault, n: u64) {
     }
 }
 
-/// Runs the script with a fault; then without, from whatever state it left. True: the fault came.
+/// Runs the script with a fault. Then runs it without, from whatever state it left. True: the fault came.
 fn trial(script: &Script, fault: Fault, set: Setting, seed: u64) -> Result<bool, String> {
     let disk = Disk::seeded(seed);
     let mut rng = Rng(seed);
@@ -90,7 +90,7 @@ fn trial(script: &Script, fault: Fault, set: Setting, seed: u64) -> Result<bool,
         disk.set_mapping();
     }
     let mut ack = Ack::default();
-    // Half of the trials begin with a database that is there.
+    // Half of the trials begin with an existing database.
     if rng.one_in(2) {
         set.open(&disk).and_then(Db::close).map_err(|e| format!("a good disk: {e}"))?;
     }
@@ -111,7 +111,7 @@ fn trial(script: &Script, fault: Fault, set: Setting, seed: u64) -> Result<bool,
     Ok(came)
 }
 
-/// The script until something fails, and what a handle must do then.
+/// Runs the script until something fails, and checks what the handle does then.
 fn with_fault(script: &Script, disk: &Disk, set: Setting, ack: &mut Ack) -> Result<Option<Error>, String> {
     let db = match set.open(disk) {
         Ok(db) => db,
@@ -131,18 +131,19 @@ fn with_fault(script: &Script, disk: &Disk, set: Setting, ack: &mut Ack) -> Resu
     }
 }
 
-/// What can still be read is right: the state that was reached, or the one that was begun.
+/// Checks that what can still be read is right: the state that was reached, or the one that was begun.
 fn readable(script: &Script, db: &Db, ack: Ack) -> Result<(), String> {
     match digest_of(db) {
         Ok(found) if script.digests[ack.done..=ack.begun].contains(&found) => Ok(()),
         Ok(_) => Err(format!("{ack:?}: what is read after the failure is no state it could be")),
-        // An error is an answer too, but bytes that could not be read are not corrupt.
+        // An error is an answer too. But bytes that could not be read are not corrupt.
         Err(e @ Error::Corrupt { .. }) => Err(format!("a failed call is taken for damage: {e}")),
         Err(_) => Ok(()),
     }
 }
 
-/// Once poisoned, always poisoned; and after a failed sync a handle is. One that is not goes on.
+/// Checks that a poisoned handle stays poisoned, and that a failed sync poisons. A handle that is not
+/// poisoned goes on.
 fn after_failure(db: &Db, disk: &Disk, ack: &Ack) -> Result<(), String> {
     let synced = disk.syncs_failed() == 0;
     let Ok(table) = db.open_table("ordered") else { return Ok(()) };
@@ -154,14 +155,14 @@ fn after_failure(db: &Db, disk: &Disk, ack: &Ack) -> Result<(), String> {
     match (&first, &second) {
         (Err(Error::Poisoned { .. }), Ok(())) => Err("a poisoned handle acknowledged a commit".into()),
         _ => {
-            // Whether or not this was committed, the script must not meet it.
+            // Whether or not this was committed, the script must not find it.
             let _removed = table.remove(b"after");
             Ok(())
         }
     }
 }
 
-/// Opens the database without faults: the right state, `check` clean, and the script goes on.
+/// Opens the database without faults: the state is right, `check` is clean, and the script goes on.
 fn recover(script: &Script, disk: &Disk, ack: Ack, set: Setting) -> Result<(), String> {
     let text = |e: Error| e.to_string();
     let db = set.open(disk).map_err(|e| format!("does not open: {e}"))?;

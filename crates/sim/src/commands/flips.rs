@@ -1,14 +1,14 @@
-//! Damage: a flipped bit, zeroed, random, swapped, misdirected and stale pages, files cut and lengthened.
-//! Opening, reading and checking give the right values or errors; never a panic, a wrong value, a hang,
-//! or an allocation much larger than the file. What a read trips over, `check` reports.
+//! Damage: a flipped bit; zeroed, random, swapped, misdirected and stale pages; files cut and lengthened.
+//! Opening, reading and checking give right values or errors. They never panic, hang, give a wrong value, or
+//! allocate much more than the file's size. Damage that a read finds, `check` reports.
 //!
-//! Databases that were closed must give their last state or an error, and so must one that was left open
-//! after its log had rested, if the damage is within one block: a frame vouches for the last ones then. Wider
-//! damage may take the last frames and what vouches for them; that cannot be told from a torn write, so there
-//! an older state is an answer too. How many such answers there were is printed.
+//! A database that was closed must give its last state or an error. So must one that was left open after its
+//! log had rested, if the damage is within one block: a frame vouches for the last ones. Wider damage may hit
+//! the last frames and the one that vouches for them. That looks like a torn write, so an older state is
+//! allowed there. The number of such answers is printed.
 //!
-//! `--every-bit` flips each bit of a database of 1 MiB, one after the other, or with `--part 3/100` the third
-//! of a hundred parts of them (`every.rs`).
+//! `--every-bit` flips each bit of a database of 1 MiB in turn. `--part 3/100` takes only the third of a
+//! hundred parts (`every.rs`).
 
 mod every;
 mod sample;
@@ -62,10 +62,10 @@ impl Part {
     }
 }
 
-/// Outcomes by sample and kind.
+/// The number of outcomes, by sample and kind.
 type Tally = Mutex<BTreeMap<(&'static str, &'static str), u64>>;
 
-/// Damages databases.
+/// Damages databases and judges them.
 pub fn run(arguments: &Arguments) -> Verdict {
     let run = Run::new(&arguments.limits, "damaged databases");
     let watchdog = Watchdog::start(HANG_SECONDS);
@@ -141,7 +141,7 @@ fn look(
     found(run, tally, sample, looked, || format!("{what}{to_write}"));
 }
 
-/// Counts what was found.
+/// Counts an outcome.
 fn found(
     run: &Run,
     tally: &Tally,
@@ -170,17 +170,17 @@ fn kind(out: &Outcome, sample: &Sample) -> &'static str {
     }
 }
 
-/// An older state, and no error.
+/// An older state without an error.
 const TORN: &str = "taken for a torn end of the log";
 
-/// What was done to a file.
+/// A change of a file.
 struct Damage {
     what: String,
-    /// How many blocks of it differ, the end of one that was cut among them.
+    /// How many of the file's blocks differ, including blocks that were cut off.
     blocks: usize,
 }
 
-/// Damages a disk in some way, and says how.
+/// Damages a disk at random, and says how.
 fn damage(sample: &Sample, disk: &Disk, rng: &mut Rng) -> Damage {
     let before = disk.bytes(PATH);
     let what = change(sample, disk, rng);
@@ -196,7 +196,7 @@ fn flip(disk: &Disk, bit: u64) -> String {
     format!("bit {} of byte {}", bit % 8, bit / 8)
 }
 
-/// Damages a disk in some way, and says how.
+/// Changes a disk at random, and says how.
 fn change(sample: &Sample, disk: &Disk, rng: &mut Rng) -> String {
     let (len, blocks) = disk.used_blocks(PATH);
     let block = |rng: &mut Rng| if rng.one_in(12) { rng.below(2) * BLOCK as u64 } else { *rng.pick(&blocks) };
@@ -239,9 +239,9 @@ fn change(sample: &Sample, disk: &Disk, rng: &mut Rng) -> String {
     }
 }
 
-/// A write that never reached the disk: a place holds what it held at an earlier time. Of the superblocks
-/// one copy does: they are two writes, and both of a file as they were once are an older file, which
-/// nothing in it can tell if it was closed then.
+/// A write that never reached the disk: a place holds what it held earlier. Only one copy of the superblock
+/// becomes stale. The two copies are two writes, and a file with both old copies is an older file: if it was
+/// closed then, nothing in it can tell.
 fn stale(sample: &Sample, disk: &Disk, at: u64, size: usize, rng: &mut Rng) -> String {
     let size = if at < 2 * BLOCK as u64 { BLOCK } else { size };
     let earlier = rng.pick(&sample.earlier);

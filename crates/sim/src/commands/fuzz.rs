@@ -1,8 +1,8 @@
-//! Hostile bytes: the corpus of every fuzz target is replayed, and damaged again and again. No panic, no
-//! hang, no allocation out of proportion, no error of the wrong kind.
+//! Hostile bytes: the corpus of every fuzz target is replayed, and damaged again and again. There must be no
+//! panic, no hang, no allocation out of proportion, and no error of the wrong kind.
 //!
-//! This needs no instrumented build, and finds less than the coverage-guided `sim-fuzz` (see
-//! RELIABILITY.md), whose finds are in the corpus.
+//! This needs no instrumented build. It finds less than the coverage-guided `sim-fuzz` (see RELIABILITY.md),
+//! whose finds are in the corpus.
 
 use crate::fuzz::{TARGETS, Target, mutate, seeds};
 use crate::report::{Limits, Run, Verdict};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The largest input that is tried.
 const INPUT_BYTES_MAX: usize = 256 << 10;
 
-/// What the command is told.
+/// The command's arguments.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Arguments {
     #[command(flatten)]
@@ -64,12 +64,12 @@ pub fn run(arguments: &Arguments) -> Verdict {
     run.verdict()
 }
 
-/// One input. The panic itself is printed where it happens.
+/// Tries one input. A panic is printed where it happens.
 fn trial(target: &Target, input: &[u8]) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(|| target.trial(input))).unwrap_or_else(|_| Err("a panic".into()))
 }
 
-/// Keeps an input for whoever looks into it, and says where.
+/// Keeps an input for later, and says where.
 fn keep(target: &Target, n: u64, input: &[u8]) -> String {
     let path = std::env::temp_dir().join(format!("azekura-fuzz-{}-{n}", target.name));
     match std::fs::write(&path, input) {

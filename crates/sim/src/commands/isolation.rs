@@ -1,5 +1,5 @@
-//! Isolation: histories of concurrent transactions on the real engine, judged by a checker that knows
-//! nothing of it, for the level that the engine claims, in real time.
+//! Isolation: histories of concurrent transactions on the real engine. A checker that knows nothing of the
+//! engine judges them, in real time, by the level that the engine claims.
 
 use crate::isolation::checker::{Kind, Level, check};
 use crate::isolation::workload;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Transactions of one history.
 const TXNS: u64 = 2500;
-/// Anomalies of a history that are printed.
+/// How many anomalies of a history are printed.
 const SHOWN: usize = 3;
 
 #[derive(Default)]
@@ -24,7 +24,7 @@ struct Totals {
     snapshot: AtomicU64,
 }
 
-/// Makes histories and judges them until the run ends.
+/// Makes histories and judges them, until the run ends.
 pub fn run(limits: &Limits) -> Verdict {
     let run = Run::new(limits, "histories");
     let watchdog = Watchdog::start(120);
@@ -54,7 +54,7 @@ fn options(rng: &mut Rng) -> Options {
         .background_merges(!rng.one_in(4))
 }
 
-/// One history, on a file or in memory.
+/// Makes one history, on a file or in memory, and judges it.
 fn trial(n: u64, rng: &mut Rng, totals: &Totals) -> Result<(), String> {
     let (isolation, level) = match n % 2 {
         0 => (Isolation::Serializable, Level::Serializable),
@@ -68,14 +68,14 @@ fn trial(n: u64, rng: &mut Rng, totals: &Totals) -> Result<(), String> {
     let db = opened.map_err(|e| format!("opening: {e}"))?;
     let made = workload::make(&db, isolation, TXNS, rng);
     let closed = db.close();
-    // In memory there is none.
+    // In memory there is no file.
     let _absent = std::fs::remove_file(&path);
     let (history, counts) = made.map_err(|e| format!("a transaction: {e}"))?;
     closed.map_err(|e| format!("closing: {e}"))?;
     totals.committed.fetch_add(counts.committed, Ordering::Relaxed);
     totals.conflicts.fetch_add(counts.conflicts, Ordering::Relaxed);
     if level == Level::Snapshot {
-        // A workload under which nothing is skewed would not tell the levels apart.
+        // A workload without any skew could not tell the two levels apart.
         let skewed = check(&history, Level::Serializable).iter().any(|a| a.kind == Kind::G2);
         totals.skewed.fetch_add(u64::from(skewed), Ordering::Relaxed);
         totals.snapshot.fetch_add(1, Ordering::Relaxed);

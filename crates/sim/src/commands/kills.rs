@@ -1,13 +1,13 @@
-//! Real kills: a child process writes through the real file system with several threads and random
-//! options, and is killed (SIGKILL) at random moments: while it opens, writes, flushes, compacts or closes.
+//! Real kills: a child process writes through the real file system, with several threads and random options.
+//! It is killed (SIGKILL) at a random moment: while it opens, writes, flushes, compacts or closes.
 //!
-//! After each kill the database is opened with other options and compared with an oracle that the kill
-//! does not touch: every commit acknowledged as durable is there, commits are whole over both tables, what
-//! is there was begun, and eventual commits are a prefix in real time; `check` is clean. Sometimes the
-//! child falls silent before it is killed, and then every eventual commit older than its delay is there.
-//! On the way, locks are tried: beside a writer nobody opens the file, readers share it and change nothing.
+//! After each kill the database is opened with other options and compared with an oracle that survives the
+//! kill. Every commit acknowledged as durable is there. Commits are whole over both tables. What is there was
+//! begun. Eventual commits are a prefix in real time. `check` is clean. Sometimes the child falls silent
+//! before it is killed; then every eventual commit older than its delay is there. Locks are tried too: beside
+//! a writer nobody opens the file; readers share it and change nothing.
 //!
-//! A kill leaves the page cache alone, so this tests processes that die, not machines: for power cuts see
+//! A kill leaves the page cache alone, so this tests processes that die, not machines. For power cuts see
 //! `crash`.
 
 use crate::kills::child::{QUIET_DELAY, options};
@@ -24,22 +24,22 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Kills that one database lives through before another takes its place.
+/// How many kills a database lives through before the next one takes its place.
 const LIVES: u64 = 25;
-/// How long a silent child is left alone beyond its delay: the machine may be busy.
+/// How long a silent child is left alone beyond its delay, since the machine may be busy.
 const SILENCE: Duration = Duration::from_millis(400);
-/// How often, and how many times, the disk is timed meanwhile, and how many times the longest write the child
-/// gets besides.
+/// How often, and how many times, the disk is timed meanwhile. Below, how many times the longest write's time
+/// the child gets in addition.
 const PROBE: Duration = Duration::from_millis(20);
 const PROBES: u128 = (QUIET_DELAY.as_millis() + SILENCE.as_millis()).div_ceil(PROBE.as_millis());
 const PROBE_TIMES: u32 = 6;
-/// No disk is that slow: we were stopped during the write.
+/// No disk is this slow: this process was stopped during the write.
 const PROBED_MAX: Duration = Duration::from_secs(10);
-/// An opening that takes longer is a hang: at least half a minute.
+/// An opening that takes more looks than this is a hang. They take at least half a minute.
 const HANG_LOOKS: u32 = 100_000;
 const LOOK: Duration = Duration::from_micros(300);
 
-/// What happened in all, for the notes.
+/// Totals for the notes.
 #[derive(Default)]
 struct Totals {
     commits: AtomicU64,
@@ -73,7 +73,7 @@ pub fn run(limits: &Limits) -> Verdict {
     run.verdict()
 }
 
-/// One database and all that is known of it.
+/// One database, and all that is known about it.
 struct Victim {
     folder: PathBuf,
     path: PathBuf,
@@ -90,14 +90,14 @@ impl Drop for Victim {
     }
 }
 
-/// How a child is to die.
+/// How a child dies.
 #[derive(Clone, Copy, Debug)]
 enum Death {
-    /// So long after its start: perhaps while it opens.
+    /// So long after its start, perhaps while it opens.
     AfterStart(Duration),
     /// So long after it opened the database.
     AfterOpening(Duration),
-    /// Once it has written for so long and then waited for its commits to become durable.
+    /// After it has written for so long, and then waited for its commits to become durable.
     Silent(Duration),
 }
 
@@ -168,14 +168,14 @@ impl Victim {
         if status.code().is_some() { Err(format!("the child ended by itself: {status}")) } else { Ok(()) }
     }
 
-    /// Leaves a silent child alone until its eventual commits must be durable: for its delay, for a while
-    /// because the machine is busy, and for as long as a few writes to the same disk take now.
+    /// Leaves a silent child alone until its eventual commits must be durable: for its delay, for some time
+    /// because the machine may be busy, and for the time of a few writes to the same disk.
     fn silence(&self, child: &mut Child) -> Result<(), String> {
         let text = |e: std::io::Error| format!("timing the disk: {e}");
         let mut probe = std::fs::File::create(self.folder.join("probe")).map_err(text)?;
         let mut longest = Duration::ZERO;
-        // Waits are counted, not the clock's time: while all of us are stopped, the child can do nothing
-        // either.
+        // Waits are counted, and not the clock's time: while all processes are stopped, the child can do
+        // nothing either.
         for _ in 0..PROBES {
             wait(child, PROBE)?;
             let began = Instant::now();
@@ -185,7 +185,7 @@ impl Victim {
         wait(child, (longest * PROBE_TIMES).min(PROBED_MAX))
     }
 
-    /// Beside a child that has the file open nobody else opens it. (One that is not silent may be
+    /// Checks that nobody opens the file while a child has it open. (A child that is not silent may be
     /// between two openings.)
     fn locked(&self) -> Result<(), String> {
         for read_only in [false, true] {
@@ -221,7 +221,7 @@ impl Victim {
             }
             totals.commits.fetch_add(n - self.before[w], Ordering::Relaxed);
             totals.lost.fetch_add(known.acknowledged.saturating_sub(n), Ordering::Relaxed);
-            // What an opening found is durable from then on.
+            // What an opening has found is durable from then on.
             self.oracle.restart(w, n);
         }
         self.before = found;
@@ -232,13 +232,13 @@ impl Victim {
         Ok(())
     }
 
-    /// Readers replay the log in memory, share the file, keep writers out, and change nothing.
+    /// Checks that readers replay the log in memory, share the file, keep writers out, and change nothing.
     fn read_only(&mut self, rng: &mut Rng) -> Result<(), String> {
         let before = std::fs::read(&self.path).map_err(|e| e.to_string())?;
         let open = |rng: &mut Rng| options(rng).read_only(true).open(&self.path);
         let reader: Db = match open(rng) {
             Ok(reader) => reader,
-            // A file without a superblock: the kill came before the first was whole.
+            // A file without a superblock: the kill came before the first one was whole.
             Err(Error::NotADatabase { .. }) if self.before == [0; WRITERS] => return Ok(()),
             Err(e) => return Err(format!("opening to read: {e}")),
         };
@@ -259,7 +259,7 @@ impl Victim {
     }
 }
 
-/// Waits; an error if the child ends meanwhile.
+/// Waits. Fails if the child ends meanwhile.
 fn wait(child: &mut Child, time: Duration) -> Result<(), String> {
     std::thread::sleep(time);
     match child.try_wait() {
@@ -269,9 +269,9 @@ fn wait(child: &mut Child, time: Duration) -> Result<(), String> {
     }
 }
 
-/// Waits until the child has done something; an error if it ends or hangs.
+/// Waits until the child has done something. Fails if it ends or hangs.
 fn wait_for(child: &mut Child, done: impl Fn() -> bool) -> Result<(), String> {
-    // Looks are counted, not the clock's seconds: while both of us are stopped, nobody hangs.
+    // Looks are counted, and not the clock's time: while both processes are stopped, nobody hangs.
     for _ in 0..HANG_LOOKS {
         if done() {
             return Ok(());

@@ -1,12 +1,12 @@
-//! Metamorphic runs: the same random operations under different options, durabilities, thread counts,
-//! reopenings and kinds of table give the same answers, one by one.
+//! Metamorphic runs: the same random operations give the same answers, one by one, under different options,
+//! durabilities, numbers of threads, reopenings and kinds of table.
 //!
 //! A trial is one list of operations. It is run on the reference (small memtables, no threads) and under
-//! other settings; every answer of every call is written down, and the first that differs is a violation.
+//! other settings. Every answer of every call is written down, and the first one that differs is a violation.
 //! No model is needed, so operations may be anything: transactions with savepoints, counters, appends,
 //! compare-and-swap, range deletes, cursors in both directions, snapshots held while others write. Hash
-//! tables have an order of their own, so what is written down of their scans is sorted. (The page size is
-//! fixed at 16 KiB, so it is not among the options.)
+//! tables have an order of their own, so their scans are sorted before they are written down. (The page size
+//! is fixed at 16 KiB, so it is no option.)
 
 mod answers;
 
@@ -19,7 +19,7 @@ use answers::{Variant, answers, operations};
 use azekura::{Durability, TableKind};
 
 const HANG_SECONDS: u64 = 120;
-/// Settings that each list of operations is run under, besides the reference.
+/// Under how many settings each list is run, besides the reference.
 const VARIANTS: u64 = 4;
 
 /// Compares answers.

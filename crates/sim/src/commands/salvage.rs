@@ -1,12 +1,12 @@
-//! Salvage: files damaged at random give back every record of every page that is whole.
+//! Salvage: files damaged at random give back every record of every whole page.
 //!
-//! A trial makes a database of random tables, widths and sizes, with merges, holes, moved tails and large
-//! values, some small enough for the manifest, closed or with its last commits and tables in the log only,
-//! and damages copies of it. What must come back is asked of the engine: it reads a copy in which all is
-//! mended but pages, values and log frames, key by key. A key that it can read must be there with that value;
-//! what it knows to be absent must be, as long as the manifest is whole. Whatever else comes back must have
-//! been written at some time. Of the log each frame has one commit, so that those of damaged frames are
-//! known.
+//! A trial makes a random database: tables, widths and sizes, with merges, holes, moved tails and large
+//! values, and some tables small enough for the manifest. It is closed, or its last commits and tables are in
+//! the log only. Copies of it are damaged. The engine says what must come back: it reads, key by key, a copy
+//! in which all is mended except pages, values and log frames. A key that it can read must be there with that
+//! value. A key that it knows to be absent must be absent, if the manifest is whole. Whatever else comes back
+//! must have been written at some time. Each frame of the log has one commit, so the commits of damaged
+//! frames are known.
 
 mod blocks;
 mod world;
@@ -24,7 +24,7 @@ use world::{World, value_of};
 const HANG_SECONDS: u64 = 300;
 /// Damaged copies of each database.
 const COPIES: u64 = 4;
-/// The name under which the fuzz targets hold a file.
+/// The file name that the fuzz targets use.
 const PATH: &str = "fuzz.azk";
 
 /// Damages databases and salvages them.
@@ -100,11 +100,11 @@ fn flip(bytes: &mut [u8], block: usize, rng: &mut Rng) {
     }
 }
 
-/// What is to be expected of a copy.
+/// What to expect of a copy.
 struct Expected {
-    /// By table and key: what the engine reads where all but pages, values and log is whole.
+    /// For each table and key, what the engine reads where all except pages, values and log is whole.
     readable: BTreeMap<(usize, Vec<u8>), Option<Vec<u8>>>,
-    /// Keys of commits that were in damaged frames.
+    /// Keys of commits in damaged frames.
     in_doubt: BTreeSet<(usize, Vec<u8>)>,
 }
 
@@ -115,7 +115,7 @@ fn trial(world: &World, blocks: &Blocks, damaged: &[u8]) -> Result<(), String> {
     let out = Db::open_on(&fresh, "out", options()).map_err(failed)?;
     let report = match salvage_on(&storage, PATH, &out, |_| {}) {
         Ok(report) => report,
-        // Nothing is left that says whose it is: no page or frame may be there, then.
+        // No page or frame may be whole then.
         Err(azekura::Error::NotADatabase { .. }) if blocks.whole_ones(&world.bytes, damaged) < 2 => {
             return Ok(());
         }
@@ -147,11 +147,11 @@ fn expected(world: &World, blocks: &Blocks, damaged: &[u8]) -> Result<Expected, 
     Ok(Expected { readable, in_doubt })
 }
 
-/// What of a damaged file tells of the rest.
+/// What is left of the parts of a damaged file that describe the rest.
 struct Intact {
-    /// One of the superblocks.
+    /// At least one superblock.
     has_root: bool,
-    /// The label of a run.
+    /// At least one label of a run.
     has_label: bool,
     /// All labels.
     labelled: bool,
@@ -193,7 +193,7 @@ fn compare(
             Ok(table) => Some(table),
             Err(_) => out.open_table(&format!("table-{}", n + 1)).ok(),
         };
-        // Of a table of which only commits are left nobody may be able to tell that its keys are hashes.
+        // If only commits of a table are left, its keys may not show that they are hashes.
         if *is_hash && table.as_ref().is_some_and(|t| t.kind() == TableKind::Ordered) {
             let text = format!("table {}: of which kind", n + 1);
             if !report.losses.iter().any(|loss| loss.starts_with(&text)) {
@@ -214,20 +214,20 @@ fn compare(
                 continue;
             }
             let wanted = expected.readable.get(&id);
-            // Without the seed of hashes nobody can say what a key of eight bytes was.
+            // Without the hash seed a key of eight bytes cannot be recovered.
             let is_unknown = *is_hash && key.len() == 8 && !has_root && !has_label && found.is_none();
-            // What stands in the manifest goes with it, but for what the log has.
+            // Records in the manifest are lost with it, except those that the log has.
             let is_gone = !report.manifest && world.small.contains(&n) && !logged.contains(&id);
             let right = wanted.is_none_or(|wanted| {
-                // With damaged labels nobody knows what is newer, and range deletes may be lost.
+                // With damaged labels it is not known what is newer, and range deletes may be lost.
                 let may_be_older = !labelled && (found.is_some() || world.deleted.contains(&id));
                 match wanted {
                     _ if found == *wanted || is_unknown || is_gone => true,
-                    // What is in free space may come back, and what range deletes hid that are lost.
+                    // Records in free space may come back, and so may records that lost range deletes hid.
                     None => {
                         !report.manifest || report.losses.iter().any(|loss| loss.contains("range deletes"))
                     }
-                    // A value that was moved in parts may be unknown, and is reported.
+                    // A value that was moved in parts may not be found. That is reported.
                     Some(v) => {
                         !report.manifest
                             && (may_be_older || (report.values_lost > 0 && !stands_whole(damaged, v)))
@@ -249,7 +249,7 @@ fn compare(
     Ok(())
 }
 
-/// Whether every key of a table was put once.
+/// Checks that every key of a table was put at some time.
 fn knows_all_keys(world: &World, n: usize, table: &Table) -> Result<(), String> {
     let failed = |e: azekura::Error| e.to_string();
     let known = |key: &[u8]| world.history.contains_key(&(n, key.to_vec()));
@@ -262,7 +262,7 @@ fn knows_all_keys(world: &World, n: usize, table: &Table) -> Result<(), String> 
     Ok(())
 }
 
-/// Whether a large value stands somewhere in one piece.
+/// Whether a large value is somewhere in one piece.
 fn stands_whole(bytes: &[u8], value: &[u8]) -> bool {
     let begins = |window: &&[u8]| **window == value[..value.len().min(32)];
     value.len() < 1024

@@ -1,6 +1,6 @@
-//! A long mixed load (ten minutes unless told otherwise), and the promises that only time can break: no
-//! operation pauses for more than 100 ms, memory stays within the budget and does not creep, the file is
-//! no larger than its data needs and shrinks again, no file descriptor is lost.
+//! A long mixed load (ten minutes by default), for the promises that only time can break. No operation pauses
+//! for more than 100 ms. Memory stays within the budget and does not creep. The file is no larger than its
+//! data needs, and shrinks again. No file descriptor is lost.
 
 use crate::memory;
 use crate::report::{Limits, Run, Verdict};
@@ -18,33 +18,34 @@ const SECONDS: u64 = 600;
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// The budget, in bytes.
 const BUDGET: u64 = 48 << 20;
-/// What the process takes beside the budget: the program, stacks, what the allocator keeps, open
-/// transactions (a batch is a third of a megabyte), the fences of runs.
+/// Memory of the process beside the budget: the program, stacks, what the allocator keeps, open transactions
+/// (a batch is a third of a megabyte), and the fences of runs.
 const BESIDE: u64 = 32 << 20;
-/// Shorter runs are judged for pauses, values and descriptors only: memory and file are still on their way to
-/// where they come to rest, and a slope is not to be told from noise.
+/// Shorter runs are judged only for pauses, values and descriptors: memory and file have not settled yet, and
+/// a slope cannot be told from noise.
 const LONG: Duration = Duration::from_secs(120);
 /// The most that memory may creep, in bytes a second: 36 MiB an hour.
 const SLOPE_MAX: f64 = 10_240.0;
-/// The file while constantly overwritten: what is alive, as much again that is dead, and what merges,
+/// The file while it is overwritten all the time: the live bytes, as many dead ones, and what merges,
 /// memtables and the log need meanwhile.
 const FILE_FACTOR: u64 = 3;
 const FILE_BESIDE: u64 = 96 << 20;
-/// A file that is closed, compacted or left alone: so much of its records' bytes, and this.
+/// A file that is closed, compacted or left alone: at most this percentage of its records' bytes, and a
+/// constant.
 const REST_PERCENT: u64 = 130;
 const REST_BESIDE: u64 = 64 << 10;
-/// A file that is left alone comes to that within so long, also on a machine that has other things to do.
+/// A file that is left alone reaches that within this time, also on a busy machine.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Threads of the load.
 const THREADS: u64 = 3;
 
-/// Soaks.
+/// Runs the load and judges it.
 pub fn run(limits: &Limits) -> Verdict {
     let seconds = limits.seconds.unwrap_or(SECONDS);
     let run = Run::new(&Limits { seconds: Some(seconds), ..*limits }, "operations");
     let path = std::env::temp_dir().join(format!("azekura-soak-{}.azk", std::process::id()));
     let result = soak(&run, &path, Duration::from_secs(seconds));
-    // A failed soak leaves no database that would tell more than its message.
+    // After a failed soak the database tells no more than the message.
     let _gone = std::fs::remove_file(&path);
     if let Err(e) = result {
         run.violation(e);
@@ -61,7 +62,7 @@ fn soak(run: &Run, path: &Path, time: Duration) -> Result<(), String> {
     let load = Load::new(db.clone()).map_err(text)?;
     let files_while = open_files();
     let mut samples: Vec<(f64, f64)> = Vec::new();
-    // The database when its file was longest, and when memory was fullest.
+    // The statistics when the file was longest, and when memory was fullest.
     let mut largest = db.stats();
     let mut fullest = (0, largest.clone(), memory::live());
     let began = Instant::now();
@@ -116,7 +117,7 @@ fn soak(run: &Run, path: &Path, time: Duration) -> Result<(), String> {
     Ok(())
 }
 
-/// Says what memory was made of when it was fullest, and the file when it was longest.
+/// Notes what memory was made of when it was fullest, and the file when it was longest.
 fn note_extremes(run: &Run, fullest: &(u64, Stats, (usize, usize)), largest: &Stats) {
     let (large, small) = fullest.2;
     run.note(format!(
@@ -128,7 +129,7 @@ fn note_extremes(run: &Run, fullest: &(u64, Stats, (usize, usize)), largest: &St
     run.note(format!("the file was longest with {}", parts(largest)));
 }
 
-/// Closes the database, opens it again, puts everything once more, and leaves it alone: the file is short
+/// Closes the database, opens it again, puts everything once more, and leaves it alone. The file is short
 /// each time.
 fn close_and_idle(run: &Run, path: &Path, db: Db, longest_bytes: u64) -> Result<(), String> {
     let text = |e: azekura::Error| e.to_string();
@@ -161,8 +162,8 @@ fn parts(stats: &Stats) -> String {
     )
 }
 
-/// The GNU allocator keeps what each of a dozen threads has freed for that thread, up to as much again as is
-/// in use (measured: 112 MiB in place of 62). What is to be measured is what the engine uses.
+/// Limits the allocator to one arena. The GNU allocator keeps what each of a dozen threads has freed for that
+/// thread, which may be as much as is in use. The soak must measure what the engine uses.
 fn one_arena() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -175,7 +176,7 @@ fn one_arena() {
     }
 }
 
-/// No operation takes longer than promised, but for what the machine took.
+/// Checks that no operation takes longer than promised, without the time that the machine took.
 fn pauses(run: &Run, load: &Load) {
     let slow = load.slowest();
     for s in slow.iter().filter(|s| s.left() > PAUSE_MAX) {
@@ -196,7 +197,7 @@ fn pauses(run: &Run, load: &Load) {
     ));
 }
 
-/// Memory is within the budget, and in the second half of a long run it does not grow.
+/// Checks that memory is within the budget, and does not grow in the second half of a long run.
 fn budget(run: &Run, samples: &[(f64, f64)], before: u64, long: bool) {
     let most = samples.iter().map(|s| s.1).fold(0.0, f64::max) as u64;
     let own = most.saturating_sub(before);
@@ -228,7 +229,7 @@ fn raw_bytes(db: &Db) -> azekura::Result<u64> {
     Ok(bytes)
 }
 
-/// What a closed or idle file may take.
+/// The most bytes that a closed or idle file may have.
 fn length_max(raw_bytes: u64) -> u64 {
     raw_bytes * REST_PERCENT / 100 + REST_BESIDE
 }
@@ -241,7 +242,7 @@ fn judge_length(run: &Run, when: &str, bytes: u64, raw_bytes: u64) {
     run.note(format!("{when}: a file of {} MiB, {part:.2} times its records", bytes >> 20));
 }
 
-/// A file that nobody writes comes down to what its records need.
+/// Checks that a file that nobody writes shrinks to what its records need.
 fn idle(run: &Run, db: &Db) -> Result<(), String> {
     let raw_bytes = raw_bytes(db).map_err(|e| e.to_string())?;
     let began = Instant::now();
@@ -252,7 +253,7 @@ fn idle(run: &Run, db: &Db) -> Result<(), String> {
     Ok(())
 }
 
-/// The file is small when compacted, and sound.
+/// Checks that the file is small when compacted, and sound.
 fn file(run: &Run, db: &Db, file_max: u64) -> Result<(), String> {
     let raw_bytes = raw_bytes(db).map_err(|e| e.to_string())?;
     let report = db.shrink(|_| {}).map_err(|e| e.to_string())?;

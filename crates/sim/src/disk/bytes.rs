@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// A sparse file in memory; copies share what neither has changed since.
+/// A sparse file in memory. Copies share unchanged chunks.
 #[derive(Clone, Default)]
 pub(super) struct Bytes {
     /// The length.
     pub(super) len: u64,
     chunks: BTreeMap<u64, Arc<[u8; CHUNK]>>,
-    /// Where mappings show it.
+    /// Where mappings show the file.
     pub(super) shown: Shown,
 }
 
@@ -32,11 +32,11 @@ impl Bytes {
         })
     }
 
-    /// Writes, and lengthens the file if need be.
+    /// Writes, and lengthens the file if necessary.
     pub(super) fn write(&mut self, at: u64, bytes: &[u8]) {
         for (chunk, place, from, len) in Bytes::parts(at, bytes.len()) {
             let part = &bytes[from..from + len];
-            // Zeros where there is nothing need no memory.
+            // Zeros in an absent chunk need no memory.
             if !self.chunks.contains_key(&chunk) && part.iter().all(|&b| b == 0) {
                 continue;
             }
@@ -47,12 +47,12 @@ impl Bytes {
         self.shown.follow(|file| file.write_all_at(bytes, at));
     }
 
-    /// What is not all zeros, by where it begins.
+    /// The chunks that exist, each with the place where it begins.
     pub(super) fn chunks(&self) -> impl Iterator<Item = (u64, &[u8; CHUNK])> {
         self.chunks.iter().map(|(n, bytes)| (n * CHUNK as u64, &**bytes))
     }
 
-    /// Zeroes a range as far as the file goes.
+    /// Zeroes a range, as far as the file goes.
     pub(super) fn zero(&mut self, at: u64, end: u64) {
         let n = usize::try_from(end.min(self.len).saturating_sub(at)).unwrap_or(usize::MAX);
         for (chunk, place, _, len) in Bytes::parts(at, n) {
@@ -63,7 +63,7 @@ impl Bytes {
         self.shown.follow(|file| file.write_all_at(&vec![0; n], at));
     }
 
-    /// Cuts, or lengthens with zeros.
+    /// Cuts the file, or lengthens it with zeros.
     pub(super) fn set_len(&mut self, len: u64) {
         self.zero(len, self.len);
         self.chunks.split_off(&len.div_ceil(CHUNK as u64));
@@ -71,7 +71,7 @@ impl Bytes {
         self.shown.follow(|file| file.set_len(len));
     }
 
-    /// False: the file ends before that.
+    /// Fills `out`. False if the file ends before that.
     pub(super) fn read(&self, at: u64, out: &mut [u8]) -> bool {
         if at.checked_add(out.len() as u64).is_none_or(|end| end > self.len) {
             return false;
@@ -85,14 +85,14 @@ impl Bytes {
         true
     }
 
-    /// All of it.
+    /// The whole contents.
     pub(super) fn to_vec(&self) -> Vec<u8> {
         let mut out = vec![0; usize::try_from(self.len).unwrap_or(0)];
         self.read(0, &mut out);
         out
     }
 
-    /// Where its blocks of 4 KiB are that are not all zeros.
+    /// The places of its blocks of 4 KiB that are not all zeros.
     pub(super) fn used_blocks(&self) -> Vec<u64> {
         let blocks = self.chunks.iter().flat_map(|(chunk, bytes)| {
             let used = bytes.chunks(4096).zip(0..).filter(|(block, _)| block.iter().any(|&b| b != 0));

@@ -1,34 +1,34 @@
-//! Power cuts: what of the waiting operations is found on the disk afterwards.
+//! Power cuts: what is left of the waiting changes afterwards.
 
 use super::{Disk, Node, Op, Waiting};
 use crate::disk::bytes::Bytes;
 use crate::rng::Rng;
 use std::collections::BTreeSet;
 
-/// The sector that a disk writes whole or not at all, unless it leaves garbage.
+/// The sector, which a disk writes whole or not at all, unless it leaves garbage.
 const SECTOR: u64 = 512;
 
-/// What becomes of one waiting operation.
+/// What is left of one waiting change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kept {
-    /// Nothing of it is there.
+    /// Nothing.
     No,
-    /// All of it is.
+    /// All of it.
     Yes,
-    /// Of a write, the first so many sectors.
+    /// This many first sectors of a write.
     Head(u64),
-    /// Of a write, everything but the first so many sectors.
+    /// A write without this many first sectors.
     Tail(u64),
-    /// Of a write, each block of `bytes` for itself: by chance, which follows from `seed`.
+    /// Each block of a write that is `bytes` long, or not, at random by `seed`.
     Blocks {
         /// The size of a block.
         bytes: u64,
-        /// Where chance begins.
+        /// The seed of the random choice.
         seed: u64,
     },
-    /// Of a write that makes the file longer, only the length: zeros stand there.
+    /// Only the new length, for a write that makes the file longer. Zeros stand there.
     LengthOnly,
-    /// Of a write that makes the file longer, only what fits the old length.
+    /// Only the part within the old length, for a write that makes the file longer.
     DataOnly,
     /// All of it, but one sector holds garbage.
     Garbage(u64),
@@ -37,39 +37,39 @@ pub enum Kept {
 /// What is found after a power cut.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Choice {
-    /// How many of the names' changes.
+    /// How many changes of names are there.
     pub names: usize,
-    /// What of each waiting operation that is not safe already, file by file, oldest first.
+    /// What is left of each waiting change that is not safe already, file by file, oldest first.
     pub ops: Vec<Kept>,
 }
 
-/// A simple way to choose.
+/// A simple way to choose what is left.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keep {
     /// Nothing.
     None,
     /// All of it.
     All,
-    /// The first so many, the next one torn.
+    /// This many first changes, and the next one torn.
     Prefix,
-    /// Each block of this size for itself, by chance.
+    /// Each block of this size, or not, at random.
     Blocks(u64),
-    /// Anything for each operation.
+    /// Anything for each change.
     Wild,
 }
 
-/// How thoroughly [`Disk::choices`] chooses.
+/// How thorough [`Disk::choices`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// All subsets of the waiting operations if there are no more than this; else prefixes, each one
-    /// alone, and all but each one.
+    /// All subsets of the waiting changes, if there are at most this many. Otherwise all prefixes, each
+    /// change alone, and all but each one.
     pub subsets_max: usize,
-    /// Whether the write that was under way is also torn, cut to a length, and garbled.
+    /// Whether the current write is also torn, cut to a length, and garbled.
     pub torn: bool,
 }
 
 impl Kept {
-    /// Anything, by chance.
+    /// Anything, at random.
     fn wild(rng: &mut Rng, sectors: u64) -> Kept {
         match rng.below(10) {
             0..=2 => Kept::No,
@@ -94,10 +94,10 @@ impl Waiting {
         matches!(&self.op, Op::Write(at, bytes) if at + bytes.len() as u64 > self.len_before)
     }
 
-    /// Applies what is kept of it.
+    /// Applies what is left of the change.
     fn apply(&self, kept: Kept, to: &mut Bytes) {
         let Op::Write(at, bytes) = &self.op else {
-            // What is not a write is there or not.
+            // A change that is no write is there or not.
             let there = match kept {
                 Kept::No | Kept::DataOnly => false,
                 Kept::Yes | Kept::LengthOnly | Kept::Garbage(_) | Kept::Tail(_) => true,
@@ -149,7 +149,7 @@ impl Waiting {
 }
 
 impl Node {
-    /// The file with what is kept.
+    /// The file with what is left of its changes.
     fn cut(mut self, kept: &mut impl Iterator<Item = Kept>) -> Node {
         for waiting in std::mem::take(&mut self.ops) {
             let this = if waiting.safe { Kept::Yes } else { kept.next().unwrap_or(Kept::No) };
@@ -178,7 +178,7 @@ impl Disk {
         disk
     }
 
-    /// As [`image`](Disk::image), chosen in a simple way.
+    /// As [`image`](Disk::image), with a simple choice.
     pub fn after_cut(&self, keep: Keep, rng: &mut Rng) -> Disk {
         let choice = self.choice(keep, rng);
         self.image(&choice)
@@ -207,7 +207,7 @@ impl Disk {
         Choice { names, ops }
     }
 
-    /// All choices of a plan, each once.
+    /// All choices of a plan, each of them once.
     pub fn choices(&self, plan: Plan) -> Vec<Choice> {
         let d = self.lock();
         let waiting: Vec<&Waiting> = d.nodes.iter().flat_map(|n| n.ops.iter().filter(|w| !w.safe)).collect();
@@ -230,7 +230,7 @@ impl Disk {
     }
 }
 
-/// Which of `n` operations are there: all subsets if they are few.
+/// The sets of `n` changes that are there: all subsets if `n` is small.
 fn subsets(n: usize, all_up_to: usize) -> Vec<Vec<Kept>> {
     let of =
         |yes: &dyn Fn(usize) -> bool| (0..n).map(|i| if yes(i) { Kept::Yes } else { Kept::No }).collect();
@@ -243,8 +243,8 @@ fn subsets(n: usize, all_up_to: usize) -> Vec<Vec<Kept>> {
     sets
 }
 
-/// The ways in which a write may be torn: at each sector of a block, at some of a long write; length
-/// without data, data without length, garbage at its start and end.
+/// The ways to tear a write: at each sector of a block, or at some sectors of a long write; length without
+/// data, data without length, garbage at its start and end.
 fn tears(waiting: &Waiting) -> Vec<Kept> {
     let sectors = waiting.sectors();
     if sectors < 2 {

@@ -1,9 +1,7 @@
 //! The disk as the engine sees it: names and open files.
-//!
-//! Short and interrupted calls are no matter of the storage trait: whoever implements it goes on after
-//! them. So the calls here, which may be cut short or interrupted by a fault, go through the same loops
-//! that the engine's own storage puts the system's calls into (`azekura::storage::write_fully` and its
-//! kin).
+//! The storage trait has no short or interrupted calls: an implementation must go on after them. So the calls
+//! here, which a fault may cut short or interrupt, go through the loops that the engine's own storage uses
+//! for system calls (`azekura::storage::write_fully` and its kin).
 
 use super::{Call, Disk, Effect, Inner, Node, Op, Waiting, cut};
 use azekura::storage::{
@@ -102,7 +100,7 @@ impl Storage for Disk {
 }
 
 impl Inner {
-    /// An interruption, if the fault is one and hits a call of this kind.
+    /// Fails with an interruption, if the fault is one and hits a call of this kind.
     fn interrupt(&mut self, call: Call) -> io::Result<()> {
         let interrupts = self.fault.is_some_and(|f| f.effect == Effect::Interrupted);
         if !self.dead && interrupts && self.fault_of(call).is_some() {
@@ -111,7 +109,7 @@ impl Inner {
         Ok(())
     }
 
-    /// How much of `len` bytes one call handles.
+    /// How many of `len` bytes one call handles.
     fn part_of(&mut self, call: Call, len: usize) -> io::Result<usize> {
         self.interrupt(call)?;
         let short = self.fault.is_some_and(|f| f.effect == Effect::Short);
@@ -121,7 +119,7 @@ impl Inner {
         Ok(len)
     }
 
-    /// Does an operation, or fails. `durable`: it is safe when that succeeds.
+    /// Makes a change, or fails. `durable`: the change is safe when this succeeds.
     fn change_node(&mut self, node: usize, call: Call, op: Op, durable: bool) -> io::Result<()> {
         let sparse = self.unreserving;
         let end = match &op {
@@ -329,7 +327,7 @@ impl File for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // It cannot fail.
+        // This cannot fail.
         let _given_up = self.unlock();
     }
 }

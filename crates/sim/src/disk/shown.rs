@@ -1,4 +1,4 @@
-//! A file of the disk as those see it who map it: the same bytes in a file of the system.
+//! A file of the disk, for those who map it: the same bytes in a file of the system.
 
 use super::bytes::Bytes;
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The file, once somebody has asked for it. A copy of the disk begins without.
+/// The system's file, once it was asked for. A copy of the disk begins without it.
 #[derive(Default)]
 pub(super) struct Shown(Option<Arc<File>>);
 
@@ -19,8 +19,7 @@ impl Clone for Shown {
 }
 
 impl Shown {
-    /// Does the same to the file as was done to the bytes. Where it cannot, there is nothing to be learnt
-    /// from going on.
+    /// Makes the same change in the system's file. If that fails, going on would show nothing.
     pub(super) fn follow(&self, change: impl FnOnce(&File) -> io::Result<()>) {
         if let Some(file) = &self.0
             && let Err(e) = change(file)
@@ -31,7 +30,7 @@ impl Shown {
 }
 
 impl Bytes {
-    /// The bytes in a file of the system, which changes as they do.
+    /// The bytes in a file of the system, which follows their changes.
     pub(super) fn show(&mut self) -> io::Result<Arc<File>> {
         if let Some(file) = &self.shown.0 {
             return Ok(file.clone());

@@ -1,12 +1,12 @@
-//! Random damage to an input, as fuzzers do it: bits, numbers that are at the ends of something, pieces
-//! moved, doubled, cut off, or taken from another input.
+//! Random damage to an input, as fuzzers do it: flipped bits, extreme numbers, and pieces that are moved,
+//! doubled, cut off, or taken from another input.
 
 use crate::rng::Rng;
 
 const NUMBERS: [u64; 12] =
     [0, 1, 7, 8, 255, 256, 65_535, 65_536, 0x7fff_ffff, 0xffff_ffff, u64::MAX >> 1, u64::MAX];
 
-/// Damages `bytes` in a few places, perhaps with pieces of `other`; the result has at most `max` bytes.
+/// Damages `bytes` in a few places, perhaps with pieces of `other`. The result has at most `max` bytes.
 pub fn mutate(bytes: &mut Vec<u8>, other: &[u8], rng: &mut Rng, max: usize) {
     for _ in 0..1 + rng.below(6) {
         once(bytes, other, rng);
@@ -18,7 +18,7 @@ fn below(rng: &mut Rng, n: usize) -> usize {
     usize::try_from(rng.below(n as u64)).unwrap_or(0)
 }
 
-/// A place, more likely one where something is than one of many zeroes.
+/// A random place. Bytes that are not zero are likelier.
 fn place(bytes: &[u8], rng: &mut Rng) -> usize {
     let mut at = below(rng, bytes.len());
     for _ in 0..40 {

@@ -1,5 +1,5 @@
-//! What fuzzing begins with: inputs that are whole, made by the engine itself, so that they always have
-//! the format of today; and what the coverage-guided fuzzer has found, in `corpus/`.
+//! What fuzzing begins with: valid inputs that the engine itself makes, so that they always have the current
+//! format, and the finds of the coverage-guided fuzzer in `corpus/`.
 
 use super::{contents, options};
 use azekura::storage::MemStorage;
@@ -32,7 +32,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
 const TSV: [&str; 4] =
     ["apple\tred\nbanana\tyellow\r\n", "a\\t\\n\\r\\\\\\0\\x41\t\\xff\n", "no tab\n", "a\tb\tc"];
 
-/// Small databases of different kinds: closed, killed with a log to replay, with ranges and large values.
+/// Small databases of different kinds: closed, or killed with a log to replay; with ranges and large values.
 fn databases() -> Vec<Vec<u8>> {
     let make = |writes: fn(&Db) -> azekura::Result<()>, close: bool| -> Option<Vec<u8>> {
         let storage = MemStorage::default();
@@ -72,7 +72,7 @@ fn many(db: &Db) -> azekura::Result<()> {
     table.put(b"in the log", b"only")
 }
 
-/// Records of all widths, deletes, a range delete, values apart, a transaction over two tables.
+/// Records of all widths, deletes, a range delete, large values, and a transaction over two tables.
 fn mixed(db: &Db) -> azekura::Result<()> {
     let tables = [db.table("ordered", TableKind::Ordered)?, db.table("hash", TableKind::Hash)?];
     for round in 0..3u64 {
@@ -97,7 +97,7 @@ fn mixed(db: &Db) -> azekura::Result<()> {
     Ok(())
 }
 
-/// A database, and what is left of it without its superblocks, without one of them, and without its end.
+/// A database, and the same without both superblocks, without one of them, and without its end.
 fn with_parts_gone(file: Vec<u8>) -> [Vec<u8>; 4] {
     let zeroed = |range: std::ops::Range<usize>| {
         let mut bytes = file.clone();
@@ -116,7 +116,7 @@ fn stream(file: Vec<u8>) -> Option<Vec<u8>> {
     Some(stream)
 }
 
-/// From the first frame of the log in each database.
+/// The log of each database, from its first frame on.
 fn logs() -> Vec<Vec<u8>> {
     let log_of = |file: Vec<u8>| {
         let at = (8192..file.len()).step_by(4096).find(|&at| file[at + 4..].starts_with(b"AZLF"))?;
@@ -126,7 +126,7 @@ fn logs() -> Vec<Vec<u8>> {
     databases().into_iter().filter_map(log_of).collect()
 }
 
-/// What may be pages: a version of one stands in the fifth byte.
+/// Blocks that may be pages: the fifth byte is a page type.
 fn pages() -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     for file in databases() {

@@ -1,12 +1,12 @@
-//! The judge of a history: it builds the graph of dependencies (Adya, *Weak Consistency*, 1999) from what
-//! was read and appended, and looks for what the level forbids.
+//! The judge of a history. It builds the graph of dependencies (Adya, *Weak Consistency*, 1999) from what was
+//! read and appended, and looks for what the level forbids.
 //!
 //! # Versions
 //!
-//! The versions of a list are its prefixes. The longest read of a list is its order; every other read must
-//! be a prefix of it. From that follow the edges: who wrote a version comes before who wrote the next
-//! (`ww`) and before who read it (`wr`), and who read a version comes before who wrote the next (`rw`). To
-//! these come edges in real time, from what had ended to what began later.
+//! The versions of a list are its prefixes. The longest read of a list gives its order, and every other read
+//! must be a prefix of it. The edges follow. The writer of a version comes before the writer of the next one
+//! (`ww`) and before its readers (`wr`). The reader of a version comes before the writer of the next one
+//! (`rw`). There are also edges in real time, from a transaction that has ended to those that begin later.
 //!
 //! # Anomalies
 //!
@@ -20,16 +20,16 @@
 //! | G2 | any other cycle with `rw`: write skew |
 //! | the rest | a list that no order of appends explains, or a transaction that does not see itself |
 //!
-//! Snapshot isolation forbids all but G2. Serializability forbids all. Both are asked for in real time here
-//! (*strong* snapshot isolation, *strict* serializability), for the engine begins each transaction with
-//! all that was committed before.
+//! Snapshot isolation forbids all but G2. Serializability forbids all. Both are judged in real time here
+//! (*strong* snapshot isolation, *strict* serializability), since the engine begins each transaction with all
+//! earlier commits.
 
 use super::graph::{Graph, Order, Reads};
 use super::history::{Element, History, Key, Op, Txn};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-/// What is promised.
+/// The promised level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
     /// Strong snapshot isolation.
@@ -38,7 +38,7 @@ pub enum Level {
     Serializable,
 }
 
-/// What was found; see the table at the top.
+/// The kind of an anomaly; see the table at the top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names are Adya's")]
 pub enum Kind {
@@ -49,22 +49,22 @@ pub enum Kind {
     GSingle,
     GNonadjacent,
     G2,
-    /// As those before, but only by the order in real time: a stale read.
+    /// One of the kinds above, but only by the order in real time: a stale read.
     RealTime,
-    /// A transaction does not see what it did itself.
+    /// A transaction does not see its own writes.
     Internal,
-    /// Two reads of a list of which neither is a prefix of the other.
+    /// Two reads of a list, where neither is a prefix of the other.
     Incompatible,
-    /// An element that stands in a list twice, or that nobody appended.
+    /// An element that is in a list twice, or that nobody has appended.
     Garbage,
-    /// A committed element that is missing in the end.
+    /// A committed element that is missing at the end.
     Lost,
 }
 
-/// An anomaly, and where.
+/// An anomaly, with its evidence.
 #[derive(Clone, Debug)]
 pub struct Anomaly {
-    /// Which.
+    /// Its kind.
     pub kind: Kind,
     /// The evidence.
     pub detail: String,
@@ -76,14 +76,14 @@ impl fmt::Display for Anomaly {
     }
 }
 
-/// Looks for everything that a level forbids. No anomalies: the history has that level.
+/// Looks for everything that a level forbids. Without anomalies the history has that level.
 pub fn check(history: &History, level: Level) -> Vec<Anomaly> {
     let mut check = Check { history, writer: HashMap::new(), order: HashMap::new(), found: Vec::new() };
     check.writers();
     check.internal();
     check.orders();
     check.reads();
-    // Without a common order of versions there is no graph to speak of.
+    // Without one order of versions there is no graph.
     if !check.found.iter().any(|a| matches!(a.kind, Kind::Incompatible | Kind::Garbage)) {
         let graph = check.graph();
         check.cycles(&graph, level);
@@ -96,7 +96,7 @@ type Allowed<'a> = &'a dyn Fn(Order) -> bool;
 
 struct Check<'a> {
     history: &'a History,
-    /// Who appended an element, and whether it was the last to that list.
+    /// Who appended an element, and whether that was the last append to the list.
     writer: HashMap<Element, (usize, bool)>,
     /// The longest version of each list.
     order: HashMap<Key, &'a [Element]>,
@@ -127,7 +127,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Within a transaction a list is what was read before, and what was appended since.
+    /// Checks that within a transaction a list is what was read before, with what was appended since.
     fn internal(&mut self) {
         for txn in self.history.txns.iter().filter(|t| t.committed) {
             let mut seen: HashMap<Key, Vec<Element>> = HashMap::new();
@@ -152,7 +152,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Reads of committed transactions, with their number.
+    /// The reads of committed transactions, with the transactions' indexes.
     fn all_reads(&self) -> impl Iterator<Item = (usize, Key, &'a [Element])> + use<'a> {
         let committed = self.history.txns.iter().enumerate().filter(|(_, t)| t.committed);
         committed.flat_map(|(n, t)| {
@@ -196,7 +196,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Who reads what was rolled back, or what was not yet finished.
+    /// Finds reads of what was rolled back or not finished.
     fn reads(&mut self) {
         for (n, key, list) in self.all_reads() {
             for element in list {
@@ -226,7 +226,7 @@ impl<'a> Check<'a> {
             }
         }
         for (reader, key, list) in self.all_reads() {
-            // What a transaction appended itself before it read is not what it depends on.
+            // A transaction does not depend on what it has appended itself.
             let foreign = list.iter().rposition(|e| writer(e) != Some(reader)).map_or(0, |at| at + 1);
             if let Some(from) = list[..foreign].last().and_then(writer) {
                 graph.add(from, reader, Order::WriteRead);
@@ -241,7 +241,7 @@ impl<'a> Check<'a> {
         graph
     }
 
-    /// Edges from what had ended to what began later; those that follow from others are left out.
+    /// Adds edges from what has ended to what begins later. Edges that follow from others are left out.
     fn real_time(&self, graph: &mut Graph) {
         let txns = &self.history.txns;
         let mut events: Vec<(u64, bool, usize)> = Vec::new();
@@ -249,7 +249,7 @@ impl<'a> Check<'a> {
             events.extend([(txn.begun, true, n), (txn.ended, false, n)]);
         }
         events.sort_unstable();
-        // Those that have ended, and after which nothing that has ended began.
+        // Transactions that have ended, if none that has ended began after their end.
         let mut ended: Vec<usize> = Vec::new();
         for (_, begins, n) in events {
             if begins {
@@ -275,7 +275,7 @@ impl<'a> Check<'a> {
         for (kind, reads, allowed) in searches.into_iter().filter(|s| wanted(s.0)) {
             if let Some(cycle) = graph.cycle(reads, allowed) {
                 self.add(kind, self.told(&cycle));
-                // Worse ones come first, and what is less bad follows from them.
+                // The worst kind comes first, and lesser kinds follow from it.
                 return;
             }
         }

@@ -1,17 +1,17 @@
-//! The graph of who came before whom, and the search for cycles of a given kind.
+//! The graph of the order of transactions, and the search for cycles of a given kind.
 
 use std::collections::VecDeque;
 
 /// Why one transaction came before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// It wrote the version that the other replaced.
+    /// It wrote the version that the other one replaced.
     WriteWrite,
-    /// It wrote the version that the other read.
+    /// It wrote the version that the other one read.
     WriteRead,
-    /// It read the version that the other replaced.
+    /// It read the version that the other one replaced.
     ReadWrite,
-    /// It had ended when the other began.
+    /// It had ended when the other one began.
     RealTime,
 }
 
@@ -22,13 +22,13 @@ pub enum Reads {
     None,
     /// Exactly one.
     One,
-    /// One or more, no two in succession.
+    /// One or more, but no two in a row.
     Apart,
     /// One or more.
     Some,
 }
 
-/// Edges by the transaction they start from.
+/// The edges, by the transaction from which they start.
 pub struct Graph {
     edges: Vec<Vec<(usize, Order)>>,
 }
@@ -39,15 +39,15 @@ impl Graph {
         Graph { edges: vec![Vec::new(); nodes] }
     }
 
-    /// Adds an edge, unless it is there or leads back to where it starts.
+    /// Adds an edge, unless it exists or leads back to its start.
     pub fn add(&mut self, from: usize, to: usize, order: Order) {
         if from != to && !self.edges[from].contains(&(to, order)) {
             self.edges[from].push((to, order));
         }
     }
 
-    /// A cycle over edges that `allowed` takes, with so many `ReadWrite` edges: its nodes, each with the
-    /// order by which it precedes the next.
+    /// A cycle over edges that `allowed` accepts, with `reads` as its number of `ReadWrite` edges. Returns
+    /// its nodes, each with the order by which it precedes the next one.
     pub fn cycle(&self, reads: Reads, allowed: impl Fn(Order) -> bool) -> Option<Vec<(usize, Order)>> {
         let allowed = |order| allowed(order) && (reads != Reads::None || order != Order::ReadWrite);
         let component = self.components(&allowed);
@@ -55,7 +55,7 @@ impl Graph {
             |from: usize, (to, order): (usize, Order)| allowed(order) && component[from] == component[to];
         for from in 0..self.edges.len() {
             for &(to, order) in &self.edges[from] {
-                // A cycle without reads may begin anywhere; others begin at one.
+                // A cycle without reads may begin anywhere. Others begin with a read.
                 let begins = (order == Order::ReadWrite) == (reads != Reads::None);
                 if !begins || !inside(from, (to, order)) {
                     continue;
@@ -69,7 +69,7 @@ impl Graph {
         None
     }
 
-    /// The shortest way, given that an edge of the cycle's kind leads from `goal` to `start`.
+    /// The shortest path. An edge of the cycle's kind leads from `goal` to `start`.
     fn path(
         &self,
         start: usize,
@@ -77,7 +77,7 @@ impl Graph {
         reads: Reads,
         inside: &impl Fn(usize, (usize, Order)) -> bool,
     ) -> Option<Vec<(usize, Order)>> {
-        // A place is a node, and whether the edge that led there was a `ReadWrite`.
+        // A place is a node, and whether a `ReadWrite` edge led to it.
         let place = |node: usize, after_read: bool| 2 * node + usize::from(after_read);
         let mut came: Vec<Option<(usize, Order)>> = vec![None; 2 * self.edges.len()];
         let first = place(start, reads == Reads::Apart);
@@ -88,7 +88,7 @@ impl Graph {
                 let read = order == Order::ReadWrite;
                 let fits = match reads {
                     Reads::None | Reads::One => !read,
-                    // The cycle closes with a read, so it must not end with one.
+                    // The cycle closes with a read, so the path must not end with one.
                     Reads::Apart => !read || (!after_read && to != goal),
                     Reads::Some => true,
                 };
@@ -118,7 +118,7 @@ impl Graph {
         path
     }
 
-    /// The number of each node's strongly connected component (Tarjan's algorithm, without recursion).
+    /// For each node the number of its strongly connected component (Tarjan's algorithm, without recursion).
     fn components(&self, allowed: &impl Fn(Order) -> bool) -> Vec<usize> {
         const NEW: usize = usize::MAX;
         let n = self.edges.len();
@@ -193,7 +193,7 @@ mod tests {
         assert!(fork.cycle(Reads::One, all).is_none());
         assert_eq!(fork.cycle(Reads::Apart, all), Some(vec![(0, RW), (1, WR), (2, RW), (3, WR)]));
         assert!(fork.cycle(Reads::Some, |order| order != WR).is_none());
-        // Three reads, two of them in succession where the cycle closes.
+        // Two reads, one after the other where the cycle closes.
         let closing = graph(&[(0, 1, RW), (1, 2, WR), (2, 0, RW)]);
         assert!(closing.cycle(Reads::Apart, all).is_none() && closing.cycle(Reads::Some, all).is_some());
     }

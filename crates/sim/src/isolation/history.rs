@@ -1,34 +1,34 @@
 //! A history: what each transaction appended to which list, what it read, and when it ran.
 //!
-//! Lists are what makes a history telling (Kingsbury and Alvaro, *Elle*, 2020): whoever reads a list sees
-//! the order of all that was appended to it, so that who came before whom is not guessed but known.
+//! Lists make a history informative (Kingsbury and Alvaro, *Elle*, 2020): a reader of a list sees the order
+//! of all appends to it. So the order of the transactions need not be guessed.
 
 use std::fmt;
 
 /// The name of a list.
 pub type Key = u32;
-/// An element. No two appends of a history have the same.
+/// An element. No two appends of a history have the same one.
 pub type Element = u32;
 
 /// One operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Adds an element to the end of a list.
+    /// Appended an element to a list.
     Append(Key, Element),
-    /// Found a list to be this.
+    /// Read a list, with this result.
     Read(Key, Vec<Element>),
 }
 
 /// One transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Txn {
-    /// When it was begun, by a clock that all share: at the latest.
+    /// A time on the common clock, at or after its beginning.
     pub begun: u64,
-    /// When its end was known: at the earliest.
+    /// A time at or before its end was known.
     pub ended: u64,
-    /// What it did, in order; of one that was rolled back, what it would have done.
+    /// Its operations, in order. After a rollback, those that it would have done.
     pub ops: Vec<Op>,
-    /// Whether it was committed. There is no third: every outcome is known.
+    /// Whether it was committed. Every outcome is known.
     pub committed: bool,
 }
 
@@ -49,10 +49,10 @@ impl fmt::Display for Txn {
     }
 }
 
-/// Transactions in no particular order. For every list that was appended to, somebody must have read all
-/// of it at the end.
+/// Transactions in no particular order. For every list that was appended to, some transaction has read all of
+/// it at the end.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// All of them, those that failed too.
+    /// All transactions, including failed ones.
     pub txns: Vec<Txn>,
 }

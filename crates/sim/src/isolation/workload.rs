@@ -1,9 +1,9 @@
-//! A history made on the real engine: eight threads append to lists and read them, in transactions of
-//! several kinds, while another thread flushes and merges under them.
+//! A history made on the real engine: eight threads append to lists and read them, in transactions of several
+//! kinds. Another thread flushes and merges meanwhile.
 //!
-//! A list is a value, its elements four bytes each. Lists with even names are in an ordered table, where
-//! transactions also read ranges of them; the others are in a hash table. A window over the names moves on,
-//! so that few lists are fought over at a time and none grows without end.
+//! A list is a value with elements of four bytes. Lists with even names are in an ordered table, where
+//! transactions also read ranges of them. The others are in a hash table. A window over the names moves on,
+//! so that only a few lists are contended at a time and none grows without end.
 
 use super::history::{Element, History, Key, Op, Txn};
 use crate::rng::Rng;
@@ -12,17 +12,17 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Threads of transactions.
 pub const THREADS: usize = 8;
-/// Lists that are in use at a time.
+/// How many lists are in use at a time.
 const WINDOW: u64 = 6;
-/// Transactions after which the window has moved by one.
+/// After this many transactions the window moves by one.
 const STRIDE: u64 = 60;
 
-/// What happened beside the history.
+/// Counts beside the history.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Transactions that were committed.
     pub committed: u64,
-    /// Transactions refused for the sake of others.
+    /// Transactions that were refused because of others.
     pub conflicts: u64,
 }
 
@@ -52,7 +52,7 @@ fn list_of(value: Option<&[u8]>) -> Vec<Element> {
     words.iter().map(|&b| Element::from_le_bytes(b)).collect()
 }
 
-/// Runs about `txns` transactions and gives their history.
+/// Runs about `txns` transactions and returns their history.
 pub fn make(db: &Db, isolation: Isolation, txns: u64, rng: &mut Rng) -> Result<(History, Counts), Error> {
     let tables = [db.table("ordered", TableKind::Ordered)?, db.table("hash", TableKind::Hash)?];
     let (clock, next, done) = (AtomicU64::new(1), AtomicU32::new(1), AtomicU64::new(0));
@@ -138,7 +138,7 @@ impl Shared<'_> {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A transaction of the engine's own making around one operation.
+    /// One operation, as a transaction that the engine makes.
     fn single(&self, rng: &mut Rng, ops: &mut Vec<Op>) -> Result<bool, Error> {
         let key = self.key(rng);
         let table = &self.tables[table_of(key)];
@@ -174,7 +174,7 @@ impl Shared<'_> {
         Ok(true)
     }
 
-    /// Gives whether the transaction was committed; it is sometimes rolled back, wholly or in part.
+    /// Returns whether the transaction was committed. Sometimes it is rolled back, wholly or in part.
     fn read_write(&self, rng: &mut Rng, ops: &mut Vec<Op>) -> Result<bool, Error> {
         let durability = if rng.one_in(30) { Durability::Sync } else { Durability::Eventual };
         let options = WriteOptions { durability: Some(durability), isolation: self.isolation };
@@ -185,7 +185,7 @@ impl Shared<'_> {
             match rng.below(10) {
                 0..=3 => self.append(&mut txn, key, rng, ops)?,
                 4 => {
-                    // What is undone must leave no trace; the history does not have it either.
+                    // What is undone must leave no trace. It is not in the history either.
                     let place = txn.savepoint();
                     self.append(&mut txn, key, rng, &mut Vec::new())?;
                     txn.rollback_to(&place)?;
@@ -210,7 +210,7 @@ impl Shared<'_> {
         let element = self.element();
         let table = &self.tables[table_of(key)];
         if rng.one_in(2) {
-            // Noted first: it counts as tried even if it fails.
+            // Noted first: a failed append counts as tried.
             ops.push(Op::Append(key, element));
             return txn.append(table, &name(key), &element.to_le_bytes());
         }
@@ -222,7 +222,7 @@ impl Shared<'_> {
         txn.put(table, &name(key), &value)
     }
 
-    /// Reads a range of the ordered table: those of its lists that are not there are empty.
+    /// Reads a range of the ordered table. Lists that it does not find there are empty.
     fn scan(&self, reader: &mut Reader<'_>, rng: &mut Rng, ops: &mut Vec<Op>) -> Result<(), Error> {
         let first = self.key(rng) & !1;
         let end = first + 2 * (1 + rng.below(4) as Key);
@@ -248,7 +248,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// The last transaction: reads every list that there may be.
+    /// The last transaction: reads every list that may exist.
     fn read_all(&self) -> Result<Txn, Error> {
         let begun = self.now();
         let txn = self.db.read();
@@ -268,7 +268,8 @@ enum Reader<'a> {
     Write(&'a mut WriteTxn),
 }
 
-/// Lets others run in the middle of a transaction: on few processors they would seldom meet otherwise.
+/// Lets other threads run in the middle of a transaction. On few processors transactions would seldom overlap
+/// otherwise.
 fn pause(rng: &mut Rng) {
     match rng.below(8) {
         0..=2 => std::thread::yield_now(),

@@ -1,6 +1,6 @@
-//! The process that is killed: it opens the database with options of its own choice, writes with several
-//! threads, flushes, compacts, makes and drops tables, closes and opens again, until it is killed. All
-//! that it begins and is told it notes in the oracle.
+//! The process that is killed. It opens the database with random options, writes with several threads,
+//! flushes, compacts, makes and drops tables, closes and opens again, until it is killed. It notes in the
+//! oracle all that it begins and all that is acknowledged.
 
 use super::oracle::Oracle;
 use super::plan::{TABLES, WRITERS, Write, account, bytes, commit, counter, key, step};
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What the child is told.
+/// The child's arguments.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Orders {
     /// The database
@@ -27,7 +27,7 @@ pub struct Orders {
     pub quiet_after_ms: Option<u64>,
 }
 
-/// The delay within which eventual commits are durable, in the lives that end quietly.
+/// The eventual delay in lives that end quietly.
 pub const QUIET_DELAY: Duration = Duration::from_millis(20);
 
 /// How long a quiet child waits to be killed: ten minutes.
@@ -46,7 +46,7 @@ pub fn options(rng: &mut Rng) -> Options {
         .background_merges(!rng.one_in(4))
 }
 
-/// Runs until killed. Ends by itself only if something is wrong, and says what.
+/// Runs until it is killed. Ends by itself only if something is wrong, and prints what.
 pub fn run(orders: &Orders) -> ExitCode {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -86,7 +86,7 @@ fn lives(orders: &Orders) -> Result<(), String> {
         child.write_for_a_while(&mut rng, there)?;
         if orders.quiet_after_ms.is_some() {
             oracle.quiet().store(1, Ordering::SeqCst);
-            // Ticks, not one long sleep: while all of us are stopped, the clock goes on.
+            // Many short sleeps, not one long one: the clock goes on while all processes are stopped.
             (0..QUIET_TICKS).for_each(|_| std::thread::sleep(QUIET_TICK));
             return Err("nobody has killed the quiet child".into());
         }
@@ -96,11 +96,11 @@ fn lives(orders: &Orders) -> Result<(), String> {
     Ok(())
 }
 
-/// The newest commit of a writer, by its counters, which must agree.
+/// The newest commit of a writer, by its two counters, which must agree.
 pub fn newest(db: &Db, writer: usize) -> Result<u64, String> {
     let mut found = [0; TABLES.len()];
     for (n, (name, _)) in found.iter_mut().zip(TABLES) {
-        // A kill before the tables were made leaves none.
+        // After a kill before the tables were made there are none.
         let Ok(table) = db.open_table(name) else { continue };
         let value = table.get(&counter(writer)).map_err(|e| format!("reading a counter: {e}"))?;
         *n = match value.map(<[u8; 8]>::try_from) {
@@ -146,7 +146,7 @@ impl Child<'_> {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// Commits one after the other.
+    /// Makes one commit after another.
     fn write(&self, writer: usize, from: u64) -> Result<(), String> {
         let open = |(name, _)| self.db.open_table(name).map_err(|e| format!("table {name}: {e}"));
         let tables = [open(TABLES[0])?, open(TABLES[1])?];
@@ -156,7 +156,7 @@ impl Child<'_> {
             }
             let commit = commit(self.orders.seed, writer, i);
             self.oracle.begin(writer, i);
-            // A transfer may meet another one; then it is tried again.
+            // A transfer may conflict with another one. Then it is tried again.
             loop {
                 match self.commit(&tables, writer, i, &commit) {
                     Ok(()) => break,
@@ -200,7 +200,7 @@ impl Child<'_> {
         txn.commit()
     }
 
-    /// Does what makes everything durable, and says so to the oracle.
+    /// Makes everything durable in several ways, and tells the oracle.
     fn keep(&self, rng: &mut Rng) -> Result<(), String> {
         while !self.stopping() {
             std::thread::sleep(Duration::from_micros(rng.below(12_000)));
@@ -218,7 +218,7 @@ impl Child<'_> {
         Ok(())
     }
 
-    /// Makes a table, or drops the one made last.
+    /// Makes a table, or drops the newest one.
     fn next_step(&self) -> Result<(), Error> {
         let n = self.oracle.steps_done().load(Ordering::SeqCst) + 1;
         let (name, makes) = step(n);

@@ -1,5 +1,5 @@
-//! The witness of a child that is killed: a file that both processes map, in which the child notes what
-//! it begins and what it was told is done. Stores to a shared mapping outlive the process that made them.
+//! The witness of a child that is killed: a file that both processes map. The child notes there what it
+//! begins and what is acknowledged. Stores to a shared mapping survive the process that made them.
 //!
 //! # Layout, in words of eight bytes
 //!
@@ -8,8 +8,8 @@
 //! durable, base, then a ring of (stamp when begun, stamp when acknowledged) for the newest commits
 //! ```
 //!
-//! Stamps come from one clock, so that of any two commits it is known whether one was acknowledged
-//! before the other began.
+//! Stamps come from one clock. So of any two commits it is known whether one was acknowledged before the
+//! other began.
 
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::OpenOptions;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::plan::WRITERS;
 
-/// Commits of one writer whose stamps are kept: more than fit between two syncs.
+/// For how many commits of a writer the stamps are kept: more than fit between two syncs.
 const RING: usize = 1 << 16;
 const HEADER_WORDS: usize = 8;
 const WRITER_WORDS: usize = 4 + 2 * RING;
@@ -28,13 +28,13 @@ const WORDS: usize = HEADER_WORDS + WRITERS * WRITER_WORDS;
 /// What is known of one writer's commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The newest that was begun.
+    /// The newest commit that was begun.
     pub begun: u64,
-    /// The newest that was acknowledged.
+    /// The newest commit that was acknowledged.
     pub acknowledged: u64,
-    /// The newest that was acknowledged as durable.
+    /// The newest commit that was acknowledged as durable.
     pub durable: u64,
-    /// The newest that was there when the process began.
+    /// The newest commit that was there when the process began.
     pub base: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Maps the file, and makes it if it is not there.
+    /// Maps the file, and makes it if necessary.
     pub fn open(path: &Path) -> io::Result<Oracle> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         file.set_len((WORDS * 8) as u64)?;
@@ -53,8 +53,8 @@ impl Oracle {
 
     fn word(&self, i: usize) -> &AtomicU64 {
         assert!(i < WORDS);
-        // SAFETY: the mapping has WORDS words and begins at a page, lives as long as `self`, and is
-        // only accessed by atomics, in this process and in the other.
+        // SAFETY: the mapping has WORDS words, begins at a page and lives as long as `self`. Both processes
+        // access it only by atomics.
         unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().cast::<u64>().add(i)) }
     }
 
@@ -76,28 +76,28 @@ impl Oracle {
         self.word(1)
     }
 
-    /// Not zero: the child has stopped writing and only waits to be killed.
+    /// Not zero if the child has stopped writing and only waits to be killed.
     pub fn quiet(&self) -> &AtomicU64 {
         self.word(2)
     }
 
-    /// Creations and drops of tables begun.
+    /// How many creations and drops of tables have begun.
     pub fn steps_begun(&self) -> &AtomicU64 {
         self.word(3)
     }
 
-    /// Creations and drops of tables acknowledged.
+    /// How many creations and drops of tables were acknowledged.
     pub fn steps_done(&self) -> &AtomicU64 {
         self.word(4)
     }
 
-    /// The child begins a commit.
+    /// Notes that the child begins a commit.
     pub fn begin(&self, writer: usize, commit: u64) {
         self.ring(writer, commit, 0).store(self.tick(), Ordering::SeqCst);
         self.of(writer, 0).store(commit, Ordering::SeqCst);
     }
 
-    /// The child was told that a commit is done, and perhaps durable.
+    /// Notes that a commit was acknowledged, perhaps as durable.
     pub fn acknowledge(&self, writer: usize, commit: u64, durable: bool) {
         self.ring(writer, commit, 1).store(self.tick(), Ordering::SeqCst);
         self.of(writer, 1).store(commit, Ordering::SeqCst);
@@ -111,7 +111,7 @@ impl Oracle {
         std::array::from_fn(|w| self.of(w, 1).load(Ordering::SeqCst))
     }
 
-    /// The child was told that all that was acknowledged then is durable.
+    /// Notes that all commits up to `then` were acknowledged as durable.
     pub fn synced(&self, then: [u64; WRITERS]) {
         for (w, commit) in then.into_iter().enumerate() {
             self.of(w, 2).fetch_max(commit, Ordering::SeqCst);
@@ -124,17 +124,17 @@ impl Oracle {
         Known { begun: get(0), acknowledged: get(1), durable: get(2), base: get(3) }
     }
 
-    /// A process begins with these commits there.
+    /// Notes that a process begins with these commits.
     pub fn restart(&self, writer: usize, commits: u64) {
         (0..4).for_each(|i| self.of(writer, i).store(commits, Ordering::SeqCst));
     }
 
-    /// When a commit of this process was begun; none if its stamp is no longer kept.
+    /// When a commit of this process was begun. None if its stamp is not kept.
     pub fn begun_at(&self, writer: usize, commit: u64) -> Option<u64> {
         self.stamp(writer, commit, 0)
     }
 
-    /// When a commit of this process was acknowledged; none if its stamp is no longer kept.
+    /// When a commit of this process was acknowledged. None if its stamp is not kept.
     pub fn acknowledged_at(&self, writer: usize, commit: u64) -> Option<u64> {
         self.stamp(writer, commit, 1)
     }

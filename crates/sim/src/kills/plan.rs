@@ -1,24 +1,24 @@
-//! What the child writes: commit `i` of writer `w` follows from the database's seed, `w` and `i` alone,
-//! so that whoever knows how many commits of each writer are there knows every record.
+//! What the child writes. Commit `i` of writer `w` follows only from the database's seed, `w` and `i`. So the
+//! numbers of commits of all writers determine every record.
 //!
-//! Each writer has keys of its own in two tables, and a counter in both that tells its newest commit. Some
-//! commits also move money between accounts that all writers share, which the sum must survive.
+//! Each writer has its own keys in two tables, and a counter in both that holds its newest commit. Some
+//! commits also move money between accounts that all writers share; the sum must stay the same.
 
 use crate::rng::Rng;
 use azekura::TableKind;
 use std::collections::BTreeMap;
 
-/// The most writers there are.
+/// How many writers there are at most.
 pub const WRITERS: usize = 4;
 /// The tables of records.
 pub const TABLES: [(&str, TableKind); 2] = [("ordered", TableKind::Ordered), ("hash", TableKind::Hash)];
-/// Slots of each writer in each table; from the first long one on, keys are not of eight bytes.
+/// Slots of each writer in each table. From `SLOTS_SHORT` on, keys do not have eight bytes.
 const SLOTS: u64 = 240;
 const SLOTS_SHORT: u64 = 160;
 /// Accounts in the first table.
 pub const ACCOUNTS: u64 = 6;
 
-/// A value: the seed of its bytes, and how many.
+/// A value: the seed of its bytes, and its length.
 pub type Stamp = (u64, u32);
 
 /// A write of a commit, by table and slot.
@@ -28,7 +28,7 @@ pub enum Write {
     Put(usize, u64, Stamp),
     /// Removes a key.
     Remove(usize, u64),
-    /// Removes the slots from the first on, up to the second; ordered table only.
+    /// Removes the slots from the first to below the second. Ordered table only.
     Range(u64, u64),
 }
 
@@ -36,7 +36,7 @@ pub enum Write {
 pub struct Commit {
     /// Whether it is durable when it returns.
     pub durable: bool,
-    /// From one account to another.
+    /// From one account to another, and the amount.
     pub transfer: Option<(u64, u64, i64)>,
     /// The writes, in order.
     pub writes: Vec<Write>,
@@ -71,7 +71,7 @@ pub fn commit(seed: u64, writer: usize, i: u64) -> Commit {
     let mut rng = Rng::of(seed ^ (writer as u64) << 56, i);
     let durable = rng.one_in(3);
     let transfer = rng.one_in(4).then(|| (rng.below(ACCOUNTS), rng.below(ACCOUNTS), 1 + rng.below(9) as i64));
-    // Mostly a few records; now and then enough for a chunk, or for one that is logged by reference.
+    // Mostly a few records. Sometimes enough for a chunk, or for one that is logged by reference.
     let (writes, large) = match rng.below(200) {
         0 => (30, true),
         1..=5 => (100, false),
@@ -101,17 +101,17 @@ fn write(rng: &mut Rng, large: bool) -> Write {
     }
 }
 
-/// What a writer's commits have left.
+/// The records that a writer's commits have left.
 #[derive(Default)]
 pub struct Model {
-    /// How many commits are in it.
+    /// How many commits it includes.
     pub commits: u64,
-    /// The records by table and slot.
+    /// The records, by table and slot.
     pub records: BTreeMap<(usize, u64), Stamp>,
 }
 
 impl Model {
-    /// Carries the model on to commit `to`.
+    /// Advances the model to commit `to`.
     pub fn advance(&mut self, seed: u64, writer: usize, to: u64) {
         for i in self.commits + 1..=to {
             for write in commit(seed, writer, i).writes {
@@ -136,8 +136,7 @@ impl Model {
     }
 }
 
-/// The name of the table that step `n` of creating and dropping (from 1 on) is about, and whether the
-/// step makes it.
+/// The table of step `n` of making and dropping tables (from 1 on), and whether the step makes it.
 pub fn step(n: u64) -> (String, bool) {
     (format!("extra {}", n.div_ceil(2)), n % 2 == 1)
 }

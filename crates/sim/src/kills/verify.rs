@@ -1,4 +1,4 @@
-//! After a kill: does the database hold what the oracle says it must, and nothing else?
+//! After a kill: whether the database holds what the oracle demands, and nothing else.
 
 use super::child::newest;
 use super::oracle::Oracle;
@@ -7,10 +7,10 @@ use azekura::Db;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-/// How many commits of each writer are there.
+/// The number of each writer's commits that are there.
 pub type Found = [u64; WRITERS];
 
-/// Compares a database with what the oracle knows and the models tell; gives what it found.
+/// Compares a database with the oracle and the models. Returns what it has found.
 pub fn verify(db: &Db, oracle: &Oracle, seed: u64, models: &mut [Model; WRITERS]) -> Result<Found, String> {
     let mut found = [0; WRITERS];
     for (w, n) in found.iter_mut().enumerate() {
@@ -33,7 +33,8 @@ pub fn verify(db: &Db, oracle: &Oracle, seed: u64, models: &mut [Model; WRITERS]
     if report.problems.is_empty() { Ok(found) } else { Err(format!("check says {:?}", report.problems)) }
 }
 
-/// What is there is a prefix: nothing that was begun after a lost commit was acknowledged.
+/// Checks that the commits that are there are a prefix: nothing that was begun after a lost commit was
+/// acknowledged stays.
 fn prefix(oracle: &Oracle, found: Found) -> Result<(), String> {
     for (lost_by, &n) in found.iter().enumerate() {
         if n >= oracle.known(lost_by).acknowledged {
@@ -53,7 +54,7 @@ fn prefix(oracle: &Oracle, found: Found) -> Result<(), String> {
     Ok(())
 }
 
-/// The tables are those after some step that was done or begun.
+/// Checks that the tables are those after some step that was done or begun.
 fn steps(db: &Db, oracle: &Oracle) -> Result<(), String> {
     let names: Vec<String> =
         db.tables().into_iter().map(|t| t.name).filter(|n| n.starts_with("extra")).collect();
@@ -73,7 +74,7 @@ fn steps(db: &Db, oracle: &Oracle) -> Result<(), String> {
     }
 }
 
-/// Every record is what the commits that are there have left, and there is no other.
+/// Checks that the records are exactly what the commits that are there have left.
 fn records(db: &Db, seed: u64, found: Found, models: &mut [Model; WRITERS]) -> Result<(), String> {
     let mut expected = TABLES.map(|_| BTreeMap::new());
     for (w, model) in models.iter_mut().enumerate() {

@@ -1,21 +1,20 @@
-//! What is measured: the memory and files of this process, and the pauses of the machine itself.
+//! What is measured: the memory and the files of this process, and the pauses of the machine itself.
 //!
-//! On a machine that others use too, a thread that wants to run waits for its turn, and a write waits
-//! behind those of others, for longer than the engine ever makes it wait. What of an operation's time the
-//! machine took is told apart like this:
+//! On a machine with other users a thread may wait for a processor, and a write behind the writes of others,
+//! longer than the engine ever makes it wait. So the part that the machine took of an operation's time is
+//! found like this:
 //!
-//! - *Its own thread*: the kernel counts how long each thread was ready to run and did not; exactly that is
+//! - *Its own thread*: the kernel counts how long each thread was ready to run and did not run. This count is
 //!   read before and after each operation ([`Waits`]).
-//! - *Another thread*: it may have waited for somebody who holds a lock, or syncs for it, and did not run. A
-//!   sampler reads the same count of every thread but those that merge (which are meant to wait), and the
-//!   thread that waited longest meanwhile is taken. Not the sum of all: they do not wait for each other one
-//!   by one.
-//! - *Nobody ran*: the process was stopped, or the whole machine. The sampler was late then, and was not even
-//!   ready.
+//! - *Another thread*: the operation may have waited for a thread that held a lock, or that synced for it,
+//!   and did not run. A sampler reads the same count of every thread except those that merge (which are meant
+//!   to wait). The longest wait of one thread counts, and not the sum: the threads do not wait for each other
+//!   one by one.
+//! - *Nobody ran*: the process was stopped, or the whole machine. Then the sampler was late, and was not even
+//!   ready to run.
 //! - *Disk*: a thread writes 4 KiB to a file of its own, durably, again and again, and times it.
 //!
-//! What is left is the engine's. How much was excused is shown: on a machine of one's own it should be
-//! nothing.
+//! The rest is the engine's. The excused time is shown: on an unshared machine it should be nothing.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -25,25 +24,25 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The sampler's interval, and the disk's.
+/// The interval of the sampler, and of the disk gauge.
 const SAMPLE: Duration = Duration::from_millis(5);
-/// Writes of the disk gauge that take less are what writes take.
+/// A write of the disk gauge up to this time is usual.
 const DISK_USUAL: Duration = Duration::from_millis(5);
-/// Samples that are kept, a minute of them: an operation is judged right after it has ended.
+/// How many samples are kept: a minute. An operation is judged right after its end.
 const KEPT: usize = 12_000;
 
-/// How much of each moment the machine kept from this process.
+/// How much of each moment the machine has kept from this process.
 #[derive(Default)]
 pub struct Machine {
     samples: Mutex<VecDeque<Sample>>,
-    /// When a write of the disk gauge began, and how long it took, if that was long.
+    /// Slow writes of the disk gauge: when each began, and how long it took.
     disk: Mutex<VecDeque<(Instant, Duration)>>,
 }
 
-/// What the sampler has seen until a moment.
+/// What the sampler had seen at a moment.
 struct Sample {
     at: Instant,
-    /// By thread: how long it has waited for a processor.
+    /// For each thread, how long it has waited for a processor.
     waited: Vec<(u32, Duration)>,
     /// How long nobody ran.
     stood: Duration,
@@ -58,14 +57,14 @@ pub struct Taken {
     pub other: Duration,
 }
 
-/// The count of a thread: how long it has waited for a processor.
+/// The kernel's count of how long a thread has waited for a processor.
 pub struct Waits(File);
 
 impl Waits {
-    /// Of the calling thread.
+    /// The count of the calling thread.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system does not give it.
     pub fn of_this_thread() -> std::io::Result<Waits> {
         File::open("/proc/thread-self/schedstat").map(Waits)
     }
@@ -88,10 +87,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Machine {
-    /// Samples until told to stop.
+    /// Samples until `stop` is set.
     ///
     /// # Errors
-    /// The system does not tell what is to be sampled.
+    /// The system does not give the counts.
     pub fn watch_processors(&self, stop: &AtomicBool) -> std::io::Result<()> {
         let waits = Waits::of_this_thread()?;
         let mut stood = Duration::ZERO;
@@ -110,10 +109,10 @@ impl Machine {
         Ok(())
     }
 
-    /// Writes to a file of its own until told to stop.
+    /// Writes to a file of its own until `stop` is set.
     ///
     /// # Errors
-    /// What writing meets.
+    /// Errors of writing.
     pub fn watch_disk(&self, path: &Path, stop: &AtomicBool) -> std::io::Result<()> {
         let file = File::create(path)?;
         let removed = std::fs::remove_file(path);
@@ -135,7 +134,7 @@ impl Machine {
     }
 
     /// How much of a span of time the machine took from an operation whose thread waited `own` for a
-    /// processor. Call it a few samples later.
+    /// processor. To be called a few samples later.
     pub fn within(&self, from: Instant, to: Instant, own: Duration) -> Taken {
         let samples = lock(&self.samples);
         let before = samples.partition_point(|s| s.at <= from).checked_sub(1).and_then(|i| samples.get(i));
@@ -159,13 +158,13 @@ impl Machine {
         Taken { own, other: other.min((to - from).saturating_sub(own)) }
     }
 
-    /// The longest write of the disk gauge lately.
+    /// The longest recent write of the disk gauge.
     pub fn slowest_write(&self) -> Duration {
         lock(&self.disk).iter().map(|d| d.1).max().unwrap_or_default()
     }
 }
 
-/// How long each thread of this process, but for those that merge, has waited for a processor.
+/// How long each thread of this process has waited for a processor, without those that merge.
 fn threads_waited() -> Vec<(u32, Duration)> {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let times = tasks.filter_map(|task| {
@@ -179,14 +178,14 @@ fn threads_waited() -> Vec<(u32, Duration)> {
     times.collect()
 }
 
-/// Memory that this process holds of its own, in bytes: resident, without mapped files.
+/// Memory of this process that no file backs, in bytes.
 pub fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// Files that this process has open.
+/// How many files this process has open.
 pub fn open_files() -> Option<usize> {
     Some(std::fs::read_dir("/proc/self/fd").ok()?.count())
 }

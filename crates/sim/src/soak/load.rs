@@ -1,6 +1,6 @@
 //! The load: several threads put, get, scan and delete in ordered and hash tables, one record at a time and
-//! in batches, durably and eventually, with large values; the number of live records stays what it is, so
-//! that memory and file must come to rest.
+//! in batches, durably and eventually, with large values. The number of live records stays about the same, so
+//! memory and file must settle.
 
 use super::gauges::{Machine, Taken, Waits};
 use crate::rng::Rng;
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Keys of each table; a put replaces one or brings one back, a delete takes one away.
+/// Keys of each table. A put replaces a record or brings one back; a delete removes one.
 const KEYS: u64 = 200_000;
 /// Records of a batch.
 const BATCH: u64 = 2_000;
@@ -21,12 +21,12 @@ pub struct Slow {
     pub what: &'static str,
     /// How long it took.
     pub took: Duration,
-    /// What of that the machine took.
+    /// What the machine took of that.
     pub taken: Taken,
 }
 
 impl Slow {
-    /// What no machine excuses.
+    /// The part that the machine does not excuse.
     pub fn left(&self) -> Duration {
         self.took.saturating_sub(self.taken.own + self.taken.other)
     }
@@ -38,7 +38,7 @@ pub struct Load {
     tables: [Table; 2],
     /// Operations done.
     pub done: AtomicU64,
-    /// Bytes of keys and values that are alive at most: every key with the longest of its values.
+    /// The most bytes of live keys and values: every key with its longest value.
     pub raw_bytes_max: u64,
     machine: Machine,
     slowest: Mutex<Vec<Slow>>,
@@ -46,10 +46,10 @@ pub struct Load {
     pub stop: AtomicBool,
 }
 
-/// Operations slower than this are looked at.
+/// Slower operations are recorded.
 const SLOW: Duration = Duration::from_millis(50);
-/// A thread rests after so many operations of all: a load that leaves the processors some air, as a service
-/// does, so that what is measured is not the queue in front of them.
+/// A thread rests after this many operations of all threads. So the load leaves the processors some room, as
+/// a service does, and the queue in front of them is not measured.
 const PACE_EVERY: u64 = 16;
 const PACE: Duration = Duration::from_millis(1);
 /// One key in this many has a large value.
@@ -90,14 +90,14 @@ impl Load {
         &self.machine
     }
 
-    /// The operations that took long, longest first by what the engine has to answer for.
+    /// The slow operations, by the part that the machine does not excuse, longest first.
     pub fn slowest(&self) -> Vec<Slow> {
         let mut slow = self.slowest.lock().unwrap_or_else(|e| e.into_inner()).clone();
         slow.sort_by_key(|s| std::cmp::Reverse(s.left()));
         slow
     }
 
-    /// Works until told to stop.
+    /// Works until `stop` is set.
     pub fn run(&self, mut rng: Rng) -> Result<(), String> {
         let waits = Waits::of_this_thread().map_err(|e| format!("the gauge of a thread: {e}"))?;
         while !self.stop.load(Ordering::Relaxed) {
@@ -109,7 +109,7 @@ impl Load {
                 std::thread::sleep(PACE);
             }
             if ended - began > SLOW {
-                // The gauges note what has happened a little later.
+                // The gauges note events a little later.
                 std::thread::sleep(Duration::from_millis(50));
                 let taken = self.machine.within(began, ended, own);
                 let slow = Slow { what, took: ended - began, taken };
@@ -183,7 +183,7 @@ fn eventual() -> WriteOptions {
     WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() }
 }
 
-/// A value that says whose it is; `salt` makes each one different.
+/// A value that identifies its key. `salt` makes each one different.
 fn value(key: u64, salt: u64) -> Vec<u8> {
     let len = if key.is_multiple_of(LARGE_EVERY) { LARGE_BYTES } else { SMALL_BYTES };
     let mut out = vec![(key % 251) as u8; len];

@@ -1,11 +1,11 @@
-//! The order of a crate's rooms: its folders, and the files beside them. A file imports from its own room and
-//! from those before it, so that whoever reads in this order never meets what was not there before.
+//! The order of a crate's rooms: its folders, and the files beside them. A file imports only from its own
+//! room and from rooms before it. So a reader who follows this order never meets a name from a later room.
 
 use super::source::Source;
 
 /// A crate and its rooms.
 pub struct Order {
-    /// Where its files are, from the project's root.
+    /// Its folder, from the project's root.
     pub folder: &'static str,
     /// From the bottom to the top.
     rooms: &'static [&'static str],
@@ -84,7 +84,7 @@ pub const ORDER: [Order; 4] = [
     },
 ];
 
-/// What imports from a room that comes later, or from none that is known.
+/// Imports from a later room, and files in no known room.
 pub fn upward(order: &Order, files: &[Source]) -> Vec<String> {
     let mut wrong = Vec::new();
     let place = |room: &str| order.rooms.iter().position(|name| *name == room);
@@ -109,7 +109,7 @@ pub fn upward(order: &Order, files: &[Source]) -> Vec<String> {
     wrong
 }
 
-/// The names that a line takes from the crate's root, seen from a module so deep.
+/// The names that a line imports from the crate's root. `depth` is the depth of the line's module.
 fn imported(line: &str, depth: usize) -> Vec<String> {
     let root = "super::".repeat(depth);
     let starts = ["crate::", root.as_str()]
@@ -121,13 +121,13 @@ fn imported(line: &str, depth: usize) -> Vec<String> {
         .collect()
 }
 
-/// Whether a path begins here, and not within another.
+/// Whether a path begins at `at`, and not within another path.
 fn begins_path(line: &str, at: usize) -> bool {
     let before = line[..at].chars().next_back();
     before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':' && c != '$')
 }
 
-/// The first names of a path, or of each path in braces.
+/// The first name of a path, or of each path in braces.
 fn names(path: &str) -> Vec<String> {
     let name = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
     let Some(list) = path.strip_prefix('{') else { return vec![name(path)] };

@@ -1,8 +1,8 @@
-//! Files are short enough to be read at a sitting.
+//! Files are short enough to read at one sitting.
 
 use super::source::Source;
 
-/// So many lines a file may have outside its tests, comments included.
+/// The most lines of a file, without its tests and with its comments.
 const LINES_MAX: usize = 500;
 
 /// The files that are longer.

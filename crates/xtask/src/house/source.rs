@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 /// A file of a crate.
 pub struct Source {
-    /// From the project's root.
+    /// Its path from the project's root.
     pub path: PathBuf,
-    /// The modules from the crate's root to this file: `engine`, `commit`.
+    /// The modules from the crate's root to this file, such as `engine`, `commit`.
     pub modules: Vec<String>,
-    /// Its lines as far as they are no tests; comments are empty.
+    /// Its lines before the tests. Comment lines are empty.
     pub lines: Vec<String>,
 }
 
 /// Where a file's tests begin.
 const TESTS: &str = "#[cfg(test)]";
-/// Files that are tests from end to end.
+/// Files that hold only tests.
 const TEST_FILES: [&str; 2] = ["tests", "models"];
 
-/// All of a folder, but for files that are tests.
+/// The files of a folder, without those that hold only tests.
 pub fn files(root: &Path, folder: &str) -> Result<Vec<Source>, Failure> {
     let mut found = Vec::new();
     gather(root, &root.join(folder), &mut Vec::new(), &mut found)?;
@@ -62,7 +62,7 @@ fn gather(
     Ok(())
 }
 
-/// The lines up to the tests, which stand last.
+/// The lines before the tests, which come last in a file.
 pub fn code_of(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let begins = |at: usize| {

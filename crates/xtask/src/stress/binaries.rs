@@ -1,4 +1,4 @@
-//! The test binaries of the workspace and the tests in them. (Tests in documentation have no binary.)
+//! The test binaries of the workspace, and the tests in them. (Tests in documentation have no binary.)
 
 use crate::promises;
 use crate::runner::{self, Failure};
@@ -9,21 +9,21 @@ use std::process::Command;
 /// One test.
 #[derive(Debug, PartialEq)]
 pub struct Test {
-    /// The package, and the target in it.
+    /// The package, and the target in the package.
     target: String,
     pub name: String,
     pub program: PathBuf,
-    /// Where it runs: the package's folder.
+    /// The folder in which it runs: the package's.
     pub folder: PathBuf,
 }
 
 impl Test {
-    /// As printed.
+    /// The name as printed.
     pub fn label(&self) -> String {
         format!("{} {}", self.target, self.name)
     }
 
-    /// The same, as a part of a file's name.
+    /// The name as a part of a file's name.
     pub fn file_name(&self) -> String {
         self.label().replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "-")
     }
@@ -37,7 +37,7 @@ struct Binary {
     folder: PathBuf,
 }
 
-/// Builds, as the test command does, and lists the tests of each binary.
+/// Builds as the test command does, and lists the tests of each binary.
 pub fn tests(package: Option<&str>) -> Result<Vec<Test>, Failure> {
     let mut command = promises::built(&["test"]);
     command.args(["--no-run", "--message-format", "json-render-diagnostics"]);
@@ -66,7 +66,7 @@ pub fn tests(package: Option<&str>) -> Result<Vec<Test>, Failure> {
     Ok(tests)
 }
 
-/// The test binary that a message of cargo's tells of, if it does.
+/// The test binary in a message of cargo, if there is one.
 fn binary(message: &str) -> Option<Binary> {
     let message: Value = serde_json::from_str(message).ok()?;
     if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {

@@ -1,9 +1,9 @@
-//! The model checkers' locks, atomics and threads in the shape of those that the engine uses.
+//! The model checkers' locks, atomics and threads, in the shape that the engine uses.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic;
 
-/// loom's threads, which have no clock to sleep by.
+/// loom's threads. loom has no clock, so sleeping is a yield.
 #[cfg(loom)]
 pub(crate) mod thread {
     pub(crate) use loom::thread::*;
@@ -19,7 +19,7 @@ pub(crate) use shuttle::{sync::atomic, thread};
 #[cfg(loom)]
 pub(crate) use std::time::Instant;
 
-/// A reference count whose order the checker knows.
+/// A reference count whose memory order the checker knows.
 #[cfg(loom)]
 pub(crate) use loom::sync::Arc as CountedArc;
 #[cfg(shuttle)]
@@ -34,7 +34,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// `parking_lot::Mutex` as far as the engine uses it.
+/// `parking_lot::Mutex`, as far as the engine uses it.
 #[derive(Default)]
 pub(crate) struct Mutex<T>(base::Mutex<T>);
 
@@ -56,7 +56,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Holds a [`Mutex`]. It is empty only while a [`Condvar`] waits, or in `unlocked`.
+/// The guard of a [`Mutex`]. It is empty only while a [`Condvar`] waits, and in `unlocked`.
 pub(crate) struct MutexGuard<'a, T>(Option<base::MutexGuard<'a, T>>, &'a base::Mutex<T>);
 
 impl<T> Deref for MutexGuard<'_, T> {
@@ -74,7 +74,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 }
 
 impl<'a, T> MutexGuard<'a, T> {
-    /// Gives the lock to whoever waits for it, and takes it again.
+    /// Lets a waiting thread have the lock, and takes it again.
     pub(crate) fn bump(guard: &mut MutexGuard<'a, T>) {
         MutexGuard::unlocked(guard, || ());
     }
@@ -88,7 +88,7 @@ impl<'a, T> MutexGuard<'a, T> {
     }
 }
 
-/// `parking_lot::Condvar` as far as the engine uses it.
+/// `parking_lot::Condvar`, as far as the engine uses it.
 pub(crate) struct Condvar(base::Condvar);
 
 impl Default for Condvar {
@@ -108,20 +108,20 @@ impl Condvar {
         }
     }
 
-    /// Waits for a while. In loom, which has no clock, the time never comes.
+    /// Waits for a while. loom has no clock, so the time never comes.
     #[cfg(loom)]
     pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _time: Duration) {
         self.wait(guard);
     }
 
-    /// Waits for a while: others have a turn, and then it may be over. Whoever waits with a limit looks
-    /// again in any case, so waking too early shows all that waking in time would.
+    /// Waits for a while: other threads have a turn, then the wait may be over. A thread that waits with a
+    /// limit looks again in any case, so waking too early shows all that waking in time would.
     #[cfg(shuttle)]
     pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _time: Duration) {
         MutexGuard::unlocked(guard, thread::yield_now);
     }
 
-    /// As `wait_for`, and says whether the time has come.
+    /// As `wait_for`. Also says whether the time has come.
     pub(crate) fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) -> Waited {
         self.wait_for(guard, Duration::ZERO);
         Waited { over: cfg!(shuttle) && Instant::now() >= until }
@@ -147,17 +147,16 @@ impl Waited {
     }
 }
 
-/// Time as shuttle's threads have it: it goes on by their steps, so that a schedule that is run again
-/// runs through the same.
+/// shuttle's time. It advances with the threads' steps, so that a repeated schedule takes the same course.
 #[cfg(shuttle)]
 mod clock {
     use std::ops::Add;
     use std::time::Duration;
 
-    /// What a step takes: few, so that the delays of the engine's threads fall into a schedule.
+    /// What a step takes. Large enough that the delays of the engine's threads pass within a schedule.
     const STEP: Duration = Duration::from_micros(200);
 
-    /// `std::time::Instant` as far as the engine uses it.
+    /// `std::time::Instant`, as far as the engine uses it.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) struct Instant(Duration);
 
@@ -180,7 +179,7 @@ mod clock {
     }
 }
 
-/// `parking_lot::RwLock` as far as the engine uses it.
+/// `parking_lot::RwLock`, as far as the engine uses it.
 #[derive(Default)]
 pub(crate) struct RwLock<T>(base::RwLock<T>);
 
@@ -194,7 +193,7 @@ impl<T> RwLock<T> {
     }
 }
 
-/// Setting an atomic that nobody shares, which is a plain store.
+/// Sets an atomic that no other thread shares.
 pub(crate) trait SetAlone<T> {
     fn set_alone(&mut self, value: T);
 }
@@ -211,10 +210,10 @@ impl SetAlone<usize> for atomic::AtomicUsize {
     }
 }
 
-/// `arc_swap::ArcSwap` as far as the engine uses it: a pointer that is swapped with `Release` and read
-/// with `Acquire`, and no other order between its users. Between the read of the pointer and the new
-/// reference to what it points to no other thread runs, so that what is swapped out may go at once:
-/// reclaiming is `arc_swap`'s own affair.
+/// `arc_swap::ArcSwap`, as far as the engine uses it: a pointer that is swapped with `Release` and read with
+/// `Acquire`. Its users have no other order between them. No other thread runs between the read of the
+/// pointer and the new reference, so what is swapped out may be freed at once. (`arc_swap` has its own way to
+/// reclaim.)
 pub(crate) struct ArcSwap<T>(atomic::AtomicPtr<T>);
 
 impl<T> ArcSwap<T> {
@@ -224,11 +223,11 @@ impl<T> ArcSwap<T> {
 
     pub(crate) fn load_full(&self) -> Arc<T> {
         let null = std::ptr::null_mut();
-        // An exchange that fails reads the newest pointer, which a load need not: an older one is gone.
+        // An exchange that fails reads the newest pointer. A load might read an older one, which is freed.
         let (Ok(now) | Err(now)) =
             self.0.compare_exchange(null, null, atomic::Ordering::Relaxed, atomic::Ordering::Acquire);
-        // SAFETY: the pointer came from `Arc::into_raw`, and the cell's own reference to it goes only when
-        // another thread runs, which none does before the next operation of the checker.
+        // SAFETY: the pointer came from `Arc::into_raw`. The cell's own reference to it goes only when
+        // another thread runs, and none runs before the next operation of the checker.
         unsafe {
             Arc::increment_strong_count(now);
             Arc::from_raw(now)
@@ -241,14 +240,14 @@ impl<T> ArcSwap<T> {
 
     pub(crate) fn store(&self, value: Arc<T>) {
         let old = self.0.swap(Arc::into_raw(value).cast_mut(), atomic::Ordering::AcqRel);
-        // SAFETY: the pointer came from `Arc::into_raw`, and nobody else takes the cell's reference.
+        // SAFETY: the pointer came from `Arc::into_raw`, and only this call takes the cell's reference.
         drop(unsafe { Arc::from_raw(old) });
     }
 }
 
 impl<T> Drop for ArcSwap<T> {
     fn drop(&mut self) {
-        // SAFETY: as in `store`; the cell is going, so nobody else uses it.
+        // SAFETY: as in `store`. The cell is being dropped, so nobody else uses it.
         drop(unsafe { Arc::from_raw(self.0.load(atomic::Ordering::Acquire)) });
     }
 }
@@ -264,7 +263,7 @@ mod watched {
     use std::ops::Range;
     use std::ptr::NonNull;
 
-    /// Bytes that are watched together.
+    /// Bytes that are watched as one.
     const GRAIN_BYTES: usize = 8;
 
     /// See `sync.rs`.

@@ -1,7 +1,7 @@
 //! Locks that know their place in the order in which a thread may take them.
 //!
-//! In builds with debug assertions each thread has a list of the ranks that it holds, and taking a lock of a
-//! rank that is not above all of them panics. In all others a rank is nothing, and these are `parking_lot`'s
+//! In builds with debug assertions each thread has a list of the ranks that it holds. Taking a lock panics
+//! unless its rank is above all of these. In other builds a rank is nothing, and these are `parking_lot`'s
 //! locks.
 
 use super::Rank;
@@ -44,7 +44,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Holds a [`Mutex`]. The guard goes before the rank.
+/// The guard of a [`Mutex`]. Its fields are dropped in order: first the lock, then the rank.
 pub(crate) struct MutexGuard<'a, T> {
     guard: base::MutexGuard<'a, T>,
     rank: Holding,
@@ -67,7 +67,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 }
 
 impl<'a, T> MutexGuard<'a, T> {
-    /// Gives the lock to whoever waits for it, and takes it again.
+    /// Lets a waiting thread have the lock, and takes it again.
     pub(crate) fn bump(held: &mut MutexGuard<'a, T>) {
         base::MutexGuard::bump(&mut held.guard);
     }
@@ -122,7 +122,7 @@ impl Condvar {
     }
 }
 
-/// Takes the rank from the list of those that the thread holds.
+/// On drop, takes the rank from the thread's list.
 struct Holding(Held);
 
 impl Drop for Holding {
@@ -158,7 +158,7 @@ mod held {
     use std::cell::Cell;
 
     thread_local! {
-        /// A bit for each rank that is held.
+        /// A bit for each rank that the thread holds.
         static HELD: Cell<u32> = const { Cell::new(0) };
     }
 
@@ -177,7 +177,7 @@ mod held {
         /// REQUIRES: nothing of this rank or above is held.
         #[track_caller]
         pub(super) fn take(self) {
-            // A thread that ends has no list any more.
+            // A thread that is ending has no list.
             let _ = HELD.try_with(|held| {
                 let above = held.get() >> (self.0 as u32);
                 assert!(above == 0, "a lock of rank {:?} is taken while {:#b} are held", self.0, held.get());

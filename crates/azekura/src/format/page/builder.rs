@@ -1,4 +1,4 @@
-//! The writing side of the page, twin of the reading side: which records go into it, and its columns.
+//! The writing side of the page, the twin of the reading side: which records go into it, and its columns.
 
 use super::{HEADER_BYTES, RECORDS_MAX, TAGS_DIFFER, TAIL_BYTES, room_bytes};
 use crate::base::codec::{u32_of, usize_of};
@@ -6,8 +6,8 @@ use crate::base::key::{common_prefix, head_after};
 use crate::format::block::{Block, Fixed};
 use crate::format::packed::Packed;
 
-/// How many records of `heads` go into the next fixed page. `hint` is the answer for the page
-/// before; the guess that starts from it is nearly always right.
+/// How many records of `heads` go into the next fixed page. `hint` is the answer for the page before; the
+/// search starts from it and is nearly always right at once.
 fn fixed_count(heads: &[u64], stride: usize, hint: usize, room_bytes: usize) -> (usize, Packed) {
     let room_for = |width: u32| {
         let bits = width as usize + stride * 8;
@@ -39,7 +39,7 @@ fn fixed_count(heads: &[u64], stride: usize, hint: usize, room_bytes: usize) -> 
     })
 }
 
-/// Fills a zeroed page of one unit from fixed records; gives how many went in and how many bytes are used.
+/// Fills a zeroed page of one unit from fixed records. Returns how many records and bytes it uses.
 pub(crate) fn build_fixed(
     heads: &[u64],
     values: &[u8],
@@ -70,7 +70,7 @@ fn write_header(page: &mut [u8], n: usize, used: usize, heads: Packed, units: us
     page[51] = units as u8;
 }
 
-/// The columns of a general page, fitted to the first `n` records after `from`.
+/// The columns of a general page, fitted to `n` records.
 struct GeneralFit {
     n: usize,
     prefix_len: usize,
@@ -82,7 +82,7 @@ struct GeneralFit {
     columns: Columns,
 }
 
-/// Scratch of the fit, kept between pages.
+/// Buffers for the columns, reused from page to page.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     heads: Vec<u64>,
@@ -112,7 +112,7 @@ impl GeneralFit {
         for i in from..from + n {
             let (key, record) = (block.general_key(i), block.general_bytes(i));
             if key.len() < prefix_len {
-                // Only records of a forged page can be out of order; they have no prefix in common then.
+                // Only a forged page has records out of order. They have no common prefix then.
                 return GeneralFit::with_prefix(block, from, n, columns, 0);
             }
             columns.heads.push(head_after(key, prefix_len));
@@ -149,7 +149,7 @@ impl GeneralFit {
     }
 }
 
-/// Builds general pages from a general block, remembering what the last page was like.
+/// Builds general pages from a general block. Remembers how many records the last page had.
 #[derive(Debug)]
 pub(crate) struct GeneralBuilder {
     columns: Columns,
@@ -163,8 +163,9 @@ impl GeneralBuilder {
         GeneralBuilder { columns: Columns::default(), hint: 0, unit_bytes }
     }
 
-    /// Appends the next page to `out`, from the records of `block` from `from` on; gives how many
-    /// went in. A record too large for one unit gets a page of several units to itself.
+    /// Appends the next page to `out`, with records of `block` from `from` on. Returns how many records went
+    /// in, and how many bytes of the page are used. A record too large for one unit gets a page of several
+    /// units to itself.
     pub(crate) fn build(&mut self, block: &Block, from: usize, out: &mut Vec<u8>) -> (usize, usize) {
         let fit = self.fit(block, from);
         self.hint = fit.n;
@@ -177,8 +178,8 @@ impl GeneralBuilder {
         (n, used)
     }
 
-    /// The longest prefix of the records that fits a page, near enough: the search stops when less
-    /// than an average record's room is left.
+    /// The columns of about as many records as fit into a page. The search stops when there is room for less
+    /// than an average record.
     fn fit(&mut self, block: &Block, from: usize) -> GeneralFit {
         let most = (block.len() - from).min(RECORDS_MAX);
         let room = room_bytes(self.unit_bytes);
@@ -202,7 +203,7 @@ impl GeneralBuilder {
                 n = n.saturating_sub(less).max(low).max(1);
             }
             if n == low && low > 0 {
-                // The larger one did not fit; the fit for `low` must be made again.
+                // `n` records do not fit, but `low` did: make their fit again.
                 self.columns = fit.columns;
                 return GeneralFit::new(block, from, low, std::mem::take(&mut self.columns));
             }

@@ -1,5 +1,5 @@
 //! The chain of segments in which the log is written: how it begins, grows, moves and ends, and what a
-//! checkpoint names of it.
+//! checkpoint says of it.
 
 use super::frames::FrameWriter;
 use super::{
@@ -14,8 +14,8 @@ use crate::format::manifest::LogChain;
 use crate::space::Extent;
 
 impl Log {
-    /// Gives the chain its first segment, to be named by the checkpoint that the caller writes
-    /// next. REQUIRES: the checkpoint lock.
+    /// Gives the chain its first segment. The caller writes the checkpoint that names it next. REQUIRES: the
+    /// checkpoint lock.
     pub(crate) fn begin_chain(&self, chain: u64) -> Result<()> {
         let mut io = self.io.lock();
         if io.segments.is_empty() {
@@ -35,8 +35,8 @@ impl Log {
         self.published.store(!io.segments.is_empty(), Ordering::Release);
     }
 
-    /// The chain as a manifest has it in which every commit up to `seq` is in runs. REQUIRES: the
-    /// checkpoint lock.
+    /// The chain as a manifest names it, if every commit up to `seq` is in runs. REQUIRES: the checkpoint
+    /// lock.
     pub(crate) fn chain_after(&self, seq: u64) -> Option<LogChain> {
         let io = self.io.lock();
         let needless = io.segments.iter().take_while(|s| s.last_seq <= seq).count();
@@ -49,7 +49,7 @@ impl Log {
         })
     }
 
-    /// The chain up to the last frame that is durable, for `check`. REQUIRES: as `chain_after`.
+    /// The chain up to its last durable frame, for `check`. REQUIRES: as `chain_after`.
     pub(crate) fn written_chain(&self) -> Option<LogChain> {
         let io = self.io.lock();
         let first = io.segments.front().filter(|s| s.first_frame < io.durable_below)?;
@@ -67,22 +67,22 @@ impl Log {
         self.checkpoint.store(number, Ordering::Release);
     }
 
-    /// Extents of all segments, for `check`.
+    /// The extents of all segments, for `check`.
     pub(crate) fn extents(&self) -> Vec<Extent> {
         let io = self.io.lock();
         io.segments.iter().map(|s| s.extent).chain(io.spare).collect()
     }
 
-    /// Where the segment begins to which frames are written, or the one that is ready to follow it, if that
-    /// is higher. None while no checkpoint names the chain.
+    /// The offset of the segment to which frames are written, or of the spare one if that is higher. None
+    /// while no checkpoint names the chain.
     pub(crate) fn tail(&self) -> Option<u64> {
         let io = self.io.lock();
         let last = io.segments.back().filter(|_| self.published.load(Ordering::Acquire))?;
         Some(last.extent.offset.max(io.spare.map_or(0, |s| s.offset)))
     }
 
-    /// Goes on in a short segment in a hole below, no longer than the one it is in, and gives back the one
-    /// that was ready. The others go like all of a chain, when a checkpoint has made them needless. False if
+    /// Goes on in a short segment in a lower hole, no longer than the last segment, and frees the spare one.
+    /// The segments before it are freed like all others, once a checkpoint has made them needless. False if
     /// nothing has changed.
     pub(crate) fn move_down(&self) -> Result<bool> {
         self.go_on_elsewhere(|last| {
@@ -90,8 +90,8 @@ impl Log {
         })
     }
 
-    /// Goes on in a short segment, and gives back the one that was ready. If nobody is expected to write soon
-    /// (`idle`), it has just room for the jump to the next. False if nothing has changed.
+    /// Goes on in a short segment, and frees the spare one. If nobody is expected to write soon (`idle`), the
+    /// segment has room only for the jump to the next. False if nothing has changed.
     pub(crate) fn rest(&self, idle: bool) -> Result<bool> {
         let bytes = if idle { JUMP_BYTES } else { SHORT_SEGMENT_BYTES };
         let place = || self.room.take(bytes, bytes, NEW_SEGMENT).ok();
@@ -125,8 +125,8 @@ impl Log {
         Ok(true)
     }
 
-    /// Takes the segments before frame `first` out of the chain; the caller frees them when the
-    /// checkpoint without them is durable. REQUIRES: the checkpoint lock.
+    /// Takes the segments before frame `first` out of the chain. The caller frees them once the checkpoint
+    /// without them is durable. REQUIRES: the checkpoint lock.
     pub(crate) fn release(&self, first: u64) -> Vec<Extent> {
         let mut io = self.io.lock();
         let mut released = Vec::new();
@@ -137,7 +137,7 @@ impl Log {
         released
     }
 
-    /// Ends the chain, if nothing after `seq` is in it: for a clean close. REQUIRES: as `release`.
+    /// Ends the chain for a clean close, if it has no commit after `seq`. REQUIRES: as `release`.
     pub(crate) fn end_chain(&self, seq: u64) -> Vec<Extent> {
         let mut io = self.io.lock();
         if io.segments.iter().any(|s| s.last_seq > seq) {
@@ -148,12 +148,13 @@ impl Log {
         io.segments.drain(..).map(|s| s.extent).chain(spare).collect()
     }
 
-    /// Room for a segment; what stood there before may still stand there.
+    /// An extent for a segment. A reserved one may still hold old bytes.
     pub(super) fn new_extent(&self, len: u64, blank: Blank) -> Result<Extent> {
         let extent = self.room.take(len, len, NEW_SEGMENT)?;
         let made = match blank {
             Blank::Written => self.write_zeroes(extent),
-            // A write to what is not reserved may find the disk full when frames before it are written.
+            // An extent without blocks would not do: a write to it may find the disk full after earlier
+            // frames were written.
             Blank::Reserved => match self.file.allocate(extent.offset, extent.len) {
                 Ok(false) => self.write_zeroes(extent),
                 done => done.map(drop),
@@ -183,13 +184,13 @@ impl Log {
         Ok(())
     }
 
-    /// Nobody flushes for the log's sake until it has another segment.
+    /// Stops flushes for the log's sake until the log has another segment.
     pub(crate) fn let_be(&self) {
         self.bytes_max.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// The length of the segment after one: so that the log stays a part of what room there is, though every
-    /// small durable commit takes a block of it.
+    /// The length of the segment that follows one of `last` bytes. It keeps the log a part of the room that
+    /// is left, though every small durable commit takes a block.
     pub(super) fn next_segment_bytes(&self, last: u64) -> u64 {
         self.room.look();
         let most = self.room.bytes() / SEGMENT_ROOM_PART / ALIGN_BYTES * ALIGN_BYTES;

@@ -1,4 +1,4 @@
-//! Frames, as they are written to the last segment of a chain, and the jump from one segment to the next.
+//! Frames, as they are written to the last segment of a chain, and jumps from one segment to the next.
 
 use super::{BULK_BYTES, Blank, Io, JUMP_BYTES, Log, LogSegment, PAYLOAD_BYTES_MAX, no_segment};
 use crate::base::codec::{u32_of, usize_of64};
@@ -8,7 +8,7 @@ use crate::base::sync::atomic::Ordering;
 use crate::format::frame::{Frame, HEADER_BYTES, NO_RECORD};
 use crate::space::Extent;
 
-/// A jump that was written: the place of its second copy, its number, and where it leads.
+/// A jump that was written: the offset of its second copy, its number, and the segment to which it leads.
 pub(super) struct Jump {
     twin_at: u64,
     number: u64,
@@ -21,7 +21,7 @@ pub(super) struct FrameWriter<'a> {
     io: &'a mut Io,
     frame: Vec<u8>,
     first_record: u32,
-    /// Something was written that the next durable write does not cover.
+    /// Whether something was written that the next durable write does not cover.
     unsynced: bool,
 }
 
@@ -30,7 +30,7 @@ impl<'a> FrameWriter<'a> {
         FrameWriter { log, io, frame: vec![0; HEADER_BYTES], first_record: NO_RECORD, unsynced: false }
     }
 
-    /// Appends whole records, the last of commit `seq`.
+    /// Appends whole records. The last one is of commit `seq`.
     pub(super) fn add_records(&mut self, mut bytes: &[u8], seq: u64) -> Result<()> {
         if self.first_record == NO_RECORD {
             self.first_record = u32_of(self.frame.len() - HEADER_BYTES);
@@ -64,7 +64,8 @@ impl<'a> FrameWriter<'a> {
         Ok(())
     }
 
-    /// Writes the frame at hand; durably if it is the last and nothing else waits for a sync.
+    /// Writes the current frame. The write is durable if the frame is the last and nothing else waits for a
+    /// sync.
     fn write_frame(&mut self, last: bool) -> Result<()> {
         let need = align_up(self.frame.len() as u64);
         self.make_room(need)?;
@@ -96,7 +97,7 @@ impl<'a> FrameWriter<'a> {
         Ok(())
     }
 
-    /// Sees to it that a frame of `need` bytes, and a jump behind it, fit the last segment.
+    /// Makes sure that a frame of `need` bytes, and a jump behind it, fit into the last segment.
     fn make_room(&mut self, need: u64) -> Result<()> {
         let Some(last) = self.io.segments.back() else { return Err(no_segment()) };
         if self.io.at + need + JUMP_BYTES <= last.extent.len {
@@ -115,12 +116,13 @@ impl<'a> FrameWriter<'a> {
         self.jump_to(extent)
     }
 
-    /// Ends the last segment with a jump, for which there is always room, and goes on in another.
+    /// Ends the last segment with a jump, for which there is always room, and goes on in `extent`.
     pub(super) fn jump_to(&mut self, extent: Extent) -> Result<()> {
         let Some(last) = self.io.segments.back() else { return Err(no_segment()) };
         let (old, touched) = (last.extent, last.last_seq);
         let number = self.io.next_frame;
-        // Twice, for all that follows hangs on it and nothing behind it in the segment could tell.
+        // Twice: all that follows depends on the jump, and no frame behind it in the segment could vouch for
+        // it.
         let twins = self.log.jump_block(self.io, number, extent).repeat(2);
         let at = old.offset + self.io.at;
         self.log.file.write_at(&twins, at).map_err(|e| Error::io("writing the log", e))?;
@@ -134,7 +136,7 @@ impl<'a> FrameWriter<'a> {
     }
 }
 
-/// What a frame's header says of what follows it.
+/// What a frame's header says of its payload.
 struct Payload {
     len: u32,
     first_record: u32,
@@ -142,7 +144,7 @@ struct Payload {
 }
 
 impl Log {
-    /// Completes a frame whose payload stands in place.
+    /// Completes a frame whose payload is in place.
     fn seal(&self, io: &Io, number: u64, block: &mut [u8], Payload { len, first_record, jump }: Payload) {
         let frame = Frame {
             file_id: self.file_id,
@@ -165,10 +167,10 @@ impl Log {
         block
     }
 
-    /// Writes a frame without records, unsynced, where the next one goes, whose number it has: it says that
-    /// those before it are durable. There is always room for it, where a jump would go. It is not counted,
-    /// for a later frame is made durable by itself, and could be reached no more if this one were lost before
-    /// it.
+    /// Writes a frame without records, unsynced, which says that the frames before it are durable. It has the
+    /// number and the place of the next frame, which will overwrite it. A jump would fit there, so there is
+    /// always room. It is not counted as a frame: it may be lost, and then frames behind it could not be
+    /// reached.
     pub(super) fn vouch_by_frame(&self, io: &mut Io) -> Result<()> {
         let Some(segment) = io.segments.back() else { return Err(no_segment()) };
         let mut block = vec![0; usize_of64(ALIGN_BYTES)];
@@ -179,8 +181,8 @@ impl Log {
         Ok(())
     }
 
-    /// Writes the second copy of a jump once more, unsynced: it says now that what follows it is durable, up
-    /// to all that is. The first copy stays as it is, so a write that is torn does no harm.
+    /// Writes the second copy of a jump again, unsynced. It says that the frames after the jump are durable,
+    /// up to `durable_below`. The first copy stays, so a torn write does no harm.
     pub(super) fn vouch_in_jump(&self, io: &mut Io, jump: &Jump) -> Result<()> {
         let block = self.jump_block(io, jump.number, jump.goal);
         self.file.write_at(&block, jump.twin_at).map_err(|e| Error::io("writing the log", e))?;

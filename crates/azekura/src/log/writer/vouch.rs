@@ -1,23 +1,24 @@
 //! Frames that vouch for others.
 //!
-//! A frame that is damaged looks like one that was never finished, unless a later one says that it was
-//! durable. The last group of a log that rests has none behind it, and the first ones of a new segment stand
-//! where a reader comes only by what is before them. So
+//! A damaged frame looks like one whose write was never finished, unless a later frame says that it was
+//! durable. Two kinds of frames have no such witness: the last group of a resting log, and the first frames
+//! of a new segment, which a reader reaches only through the frames before them. So:
 //!
-//! - when nothing has followed for a while, a frame without records is written, once, which the next one
-//!   replaces;
-//! - when what follows a jump has become durable, the jump's second copy is written again and says so.
+//! - When nothing has followed for a while, the log writes one frame without records. The next frame replaces
+//!   it.
+//! - When the frames after a jump have become durable, the log writes the jump's second copy again, which
+//!   says so.
 //!
-//! Neither is synced. One that is lost or torn leaves things as they were; one that is there claims no more
-//! than what a sync had made durable before it was written. What such a write meets is nobody's loss: a full
-//! disk is passed over, any other error poisons the handle like that of every write to the log.
+//! Neither write is synced. If it is lost or torn, nothing has changed. If it is there, it claims no more
+//! than a sync has made durable. A full disk is no failure of such a write. Any other error poisons the
+//! handle, as for every write to the log.
 
 use super::{Io, Log};
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::Ordering;
 
 impl Log {
-    /// All frames so far are durable.
+    /// Notes that all frames so far are durable.
     pub(super) fn group_is_durable(&self, io: &mut Io) {
         io.durable_below = io.next_frame;
         for jump in std::mem::take(&mut io.jumps) {
@@ -26,8 +27,8 @@ impl Log {
         self.unvouched.store(io.vouched_below < io.durable_below, Ordering::Release);
     }
 
-    /// Vouches for the last frames if none came since the next one was number `before`; gives the next one's
-    /// number.
+    /// Vouches for the last frames if none came since the next frame had number `before`. Returns the next
+    /// frame's number.
     pub(crate) fn vouch_at_rest(&self, before: u64) -> u64 {
         if !self.unvouched.load(Ordering::Acquire) {
             return before;
@@ -39,7 +40,7 @@ impl Log {
         io.next_frame
     }
 
-    /// Vouches for the last frames, if nothing does.
+    /// Vouches for the last frames, if no frame does.
     pub(crate) fn vouch(&self) {
         if self.unvouched.load(Ordering::Acquire) {
             self.vouch_for_last(&mut self.io.lock());
@@ -56,7 +57,7 @@ impl Log {
 
     fn note(&self, written: Result<()>) {
         if !matches!(written, Err(Error::NoSpace { .. })) {
-            // Whoever commits next is told.
+            // The next commit gets the error.
             let _reported_by_poison = self.poison.guard(written);
         }
     }

@@ -3,8 +3,8 @@
 use super::{Active, Entry, HEAD, NIL, SearchKey};
 use crate::base::sync::atomic::Ordering;
 
-/// A position among the versions, in the list's order. Entries inserted meanwhile may or may not
-/// be met; those there before are met once. It holds no lock.
+/// A position in the list's order. It meets each entry that was there before exactly once. It may or may not
+/// meet entries that are inserted meanwhile. It holds no lock.
 #[derive(Clone)]
 pub(crate) struct ActiveCursor<'a> {
     pub(super) list: &'a Active,
@@ -12,7 +12,7 @@ pub(crate) struct ActiveCursor<'a> {
 }
 
 impl<'a> ActiveCursor<'a> {
-    /// The entry here, or nothing before the first seek and beyond either end.
+    /// The current entry. None before the first seek and beyond either end.
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'a>> {
         self.list.entry(self.node)
@@ -38,7 +38,7 @@ impl<'a> ActiveCursor<'a> {
         self.stand_on(self.list.last());
     }
 
-    /// Goes to the next entry; from nowhere, it stays there.
+    /// Goes to the next entry. Without a current entry it stays.
     #[inline]
     pub(crate) fn next(&mut self) {
         if self.node != NIL {
@@ -46,7 +46,7 @@ impl<'a> ActiveCursor<'a> {
         }
     }
 
-    /// Goes to the entry before, by a search; from nowhere, it stays there.
+    /// Goes to the previous entry, by a search. Without a current entry it stays.
     pub(crate) fn prev(&mut self) {
         if let Some(entry) = self.entry() {
             let here = SearchKey { offset: self.node, ..SearchKey::new(entry.key, entry.seq) };
@@ -54,7 +54,7 @@ impl<'a> ActiveCursor<'a> {
         }
     }
 
-    /// Takes the end of a backward search, where `HEAD` means that there is nothing before.
+    /// Takes the result of a backward search. `HEAD` means that nothing comes before.
     fn stand_on(&mut self, node: u32) {
         self.node = if node == HEAD { NIL } else { node };
     }

@@ -1,6 +1,6 @@
-//! The active buffer under loom: its own code, every order of the threads' steps and every value that
-//! the memory model lets a load see (with a bound on preemptions), and every touch of a node's bytes
-//! watched for races.
+//! The active buffer under loom. loom runs the buffer's own code in every order of the threads' steps (with a
+//! bound on preemptions), with every value that the memory model lets a load see. It watches every access to
+//! a node's bytes for races.
 
 use super::*;
 use crate::base::sync::atomic::AtomicU64;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Room for a handful of entries.
 const ARENA_BYTES: usize = 640;
 
-/// Runs a model in every order of its threads with up to `preemptions` preemptions.
+/// Runs a model in every order of its threads, with up to `preemptions` preemptions.
 fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -18,7 +18,7 @@ fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
-/// The buffer and the number up to which its commits are visible, as in `engine/state.rs`.
+/// The buffer, and the number up to which its commits are visible, as in `engine/state.rs`.
 struct Shared {
     list: Active,
     visible: AtomicU64,
@@ -26,18 +26,18 @@ struct Shared {
 
 /// Inserts and publishes, as a commit does.
 fn commit(shared: &Shared, seq: u64, key: &[u8]) {
-    // SAFETY: each model commits from one thread at a time, joined before the next begins.
+    // SAFETY: each model commits from one thread at a time, joined before the next one begins.
     assert!(unsafe { shared.list.insert(key, seq, 0, &seq.to_be_bytes()) });
     shared.visible.store(seq, Ordering::Release);
 }
 
-/// The commits of the models: keys that begin, end and split the list, share heads, and come twice.
+/// The commits of the models: keys that begin, end and split the list, that share heads, and that come twice.
 const COMMITS: [&[u8]; 4] = [b"middle", b"a", b"middle", b"middle and more"];
-/// Stand there before the first commit: the heights of the next entries are then 1, 2, 3 and 1, so that
-/// there are levels to get wrong.
+/// Inserted before the first commit. The heights of the next entries are then 1, 2, 3 and 1, so that several
+/// levels are in play.
 const FILLERS: [&[u8]; 2] = [b"filler", b"the last"];
 
-/// What a snapshot must see of a key: the newest commit that wrote it.
+/// What a snapshot must see of a key: the newest commit up to `seq` that wrote it.
 fn expected(key: &[u8], seq: u64) -> Option<u64> {
     (1..=seq).rev().find(|&s| COMMITS[usize_of64(s - 1)] == key)
 }

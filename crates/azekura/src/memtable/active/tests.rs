@@ -1,4 +1,4 @@
-//! The buffer against a model, with hard keys, when full, and while it is read and written.
+//! The buffer compared with a model, with hard keys, when it is full, and while it is read and written.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ impl Rng {
     }
 }
 
-/// The seed of a test's random choices: `AZEKURA_SEED` if set, else the time; it is printed.
+/// The seed of a test's random choices: `AZEKURA_SEED` if set, else the time. It is printed.
 fn seed(test: &str) -> u64 {
     let seed = match std::env::var("AZEKURA_SEED") {
         Ok(text) => text.parse().expect("AZEKURA_SEED is a number"),
@@ -116,7 +116,7 @@ fn it_agrees_with_a_model_on_hard_keys() {
         let mut seq = 0;
         for _ in 0..1 + rng.below(1_500) {
             seq += u64::from(rng.below(4) == 0);
-            // Mostly rising, as commits are; sometimes any, which the order has to bear as well.
+            // Mostly rising, as in commits. Sometimes any number, which the order must bear too.
             let seq = if rng.below(10) == 0 { rng.next() } else { seq };
             let key = match rng.below(4) {
                 0 if !model.is_empty() => list.get_some(&mut rng),
@@ -145,7 +145,7 @@ fn it_agrees_with_a_model_on_hard_keys() {
 }
 
 impl Active {
-    /// The key of an entry near a random key, or that key.
+    /// The key of an entry near a random key, or that random key.
     fn get_some(&self, rng: &mut Rng) -> Vec<u8> {
         let key = hard_key(rng);
         let mut cursor = self.cursor();
@@ -269,7 +269,7 @@ fn a_reset_buffer_is_as_new() {
             n += 1;
         }
         list.reset();
-        // Its padding has to be zeros again.
+        // The padding has to be zeros again.
         assert!(put(&list, b"b", 1, b"1") && put(&list, b"b\0", 1, b"2") && put(&list, b"a\0\0", 1, b"0"));
         let mut cursor = list.cursor();
         cursor.seek_first();
@@ -295,7 +295,7 @@ fn absent_keys_seldom_pass_the_filter() {
     assert!(usize_of64(n) > 15_000 && passed * 200 < usize_of64(n), "{passed} of {n}");
 }
 
-/// The writer's n-th commit is two entries: a key of its own and a counter that all of them write.
+/// The writer's n-th commit has two entries: a key of its own, and a counter that all commits write.
 fn shuffled_key(n: u64) -> [u8; 8] {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }

@@ -1,12 +1,13 @@
-//! What the writer of the list keeps from one insert to the next: where it was, and how tall nodes are.
+//! What the list's writer keeps from one insert to the next: where the last insert was, and how tall nodes
+//! may be.
 
 use super::{HEAD, HEIGHT_MAX, LINK_CREDIT_MAX, NIL};
 use crate::base::codec::usize_of;
 
-/// The writer's memory from one insert to the next.
+/// The writer's state between two inserts.
 pub(super) struct Writer {
-    /// The neighbours of the last insert, level by level. `after[l]` is always the link of
-    /// `before[l]` at level l, and each level's pair lies within that of the level above.
+    /// The neighbours of the last insert, level by level. `after[l]` is always the link of `before[l]` at
+    /// level l. Each level's pair lies within that of the level above.
     pub(super) before: [u32; HEIGHT_MAX],
     pub(super) after: [u32; HEIGHT_MAX],
     /// State of the xorshift; never zero.
@@ -25,7 +26,7 @@ impl Writer {
         }
     }
 
-    /// Draws a height: level l + 1 with one fourth of the chance of level l, within the budget.
+    /// Draws a height, within the budget: each further level has a quarter of the chance.
     #[inline(always)]
     pub(super) fn draw_height(&mut self) -> usize {
         self.random ^= self.random << 13;

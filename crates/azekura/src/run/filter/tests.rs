@@ -10,7 +10,7 @@ fn contains(pages: &[[u8; PAGE_BYTES]], blocks: u64, hash: u64) -> bool {
     block_contains(pages[usize_of64(page)][at..].first_chunk().unwrap(), hash)
 }
 
-/// Adds `hash(0 … keys)`, and counts who passes of `hash(keys … 2 keys)`, in percent.
+/// Adds `hash(0 … keys)`, and returns how many percent of `hash(keys … 2 keys)` pass.
 fn false_positive_percent(keys: u64, hash: impl Fn(u64) -> u64) -> f64 {
     let mut builder = FilterBuilder::new(keys);
     let hashes: Vec<u64> = (0..keys).map(&hash).collect();
@@ -103,5 +103,5 @@ fn the_bytes_are_those_of_the_format() {
     assert_eq!(bits, GOLDEN);
 }
 
-/// The bits of hash 0x0123456789abcdef; a change of this is a change of the file's format.
+/// The bits of hash 0x0123456789abcdef. Changing them changes the file's format.
 const GOLDEN: [usize; 6] = [98, 220, 288, 298, 328, 370];

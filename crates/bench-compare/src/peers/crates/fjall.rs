@@ -12,7 +12,7 @@ use fjall::{
 use std::ops::Bound;
 
 const MEMTABLE_BYTES: u64 = 16 << 20;
-/// Values of this many bytes are kept apart from their keys.
+/// Values of this many bytes or more are stored apart from their keys.
 const SEPARATED_BYTES: u64 = 1024;
 
 pub struct FjallPeer {
@@ -97,7 +97,7 @@ impl Store for FjallStore {
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        // It has no call to close: dropping the last handle ends its threads.
+        // There is no call to close it: dropping the last handle ends its threads.
         Ok(())
     }
 }
@@ -134,7 +134,7 @@ impl Writer for FjallWriter<'_> {
 
 struct FjallReader<'store> {
     store: &'store FjallStore,
-    /// Keeps the value that was got last where it is.
+    /// Keeps the last value that was returned in place.
     value: Option<UserValue>,
 }
 

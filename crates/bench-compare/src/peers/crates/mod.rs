@@ -1,4 +1,4 @@
-//! Peers that are Rust crates, each behind a feature of this program, so that it builds without them.
+//! Peers that are Rust crates. Each is behind a feature of this program, so that it builds without them.
 
 #[cfg(feature = "fjall")]
 mod fjall;

@@ -87,7 +87,7 @@ impl Store for RedbStore {
     }
 
     fn settle(&self) -> Result<bool> {
-        // `compact` needs the database alone, and there is no background work.
+        // `compact` needs the database to itself, and there is no background work.
         Ok(false)
     }
 
@@ -97,14 +97,14 @@ impl Store for RedbStore {
     }
 }
 
-/// A change of the transaction: where its key and value lie in the bytes kept.
+/// A change in a transaction: where its key and value lie in the kept bytes.
 struct Change {
     key: std::ops::Range<usize>,
-    /// Absent if the key is removed.
+    /// `None` if the key is removed.
     value: Option<std::ops::Range<usize>>,
 }
 
-/// An open table borrows its transaction, so that one cannot keep both: changes are made at the commit.
+/// An open table borrows its transaction, so one cannot keep both. The changes are made at the commit.
 struct RedbWriter<'store> {
     store: &'store RedbStore,
     bytes: Vec<u8>,
@@ -166,7 +166,7 @@ impl Writer for RedbWriter<'_> {
 struct RedbReader<'store> {
     store: &'store RedbStore,
     table: ReadOnlyTable<&'static [u8], &'static [u8]>,
-    /// Keeps the value that was got last where it is.
+    /// Keeps the last value that was returned in place.
     value: Option<AccessGuard<'static, &'static [u8]>>,
 }
 

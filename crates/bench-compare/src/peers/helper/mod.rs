@@ -1,7 +1,7 @@
-//! Peers that are not written in a language this program can call: each store runs in a helper process.
+//! Peers in languages that this program cannot call. Each store runs in a helper process.
 //!
-//! A transaction is gathered here and sent with its commit, many gets are sent together, and the helper
-//! measures the peer's own calls, so that what the connection costs is not the peer's: [`Store::clock`].
+//! A transaction is gathered here and sent with its commit. Many gets are sent together. The helper measures
+//! the peer's own calls, so that the cost of the connection does not count as the peer's: [`Store::clock`].
 
 pub mod process;
 mod programs;
@@ -56,11 +56,11 @@ struct HelperPeer {
 }
 
 impl HelperPeer {
-    /// The command that runs the helper, without its last argument: the name of its socket.
+    /// The command that runs the helper. Its last argument, the name of the socket, is missing.
     fn command(&self) -> Option<Command> {
         if self.about.name == "codernitydb" {
             let mut command = Command::new(programs::python()?);
-            // The index's buckets are by Python's hash, which otherwise differs from process to process.
+            // The buckets of the index use Python's hash, which otherwise differs between processes.
             command.arg(programs::python_script()).env("PYTHONHASHSEED", "0");
             return Some(command);
         }
@@ -129,7 +129,7 @@ impl Peer for HelperPeer {
     }
 }
 
-/// A version between two releases has the commit at its end, after a second hyphen.
+/// A version between two releases ends in a second hyphen and the commit.
 fn without_commit(version: &str) -> &str {
     match version.rsplit_once('-') {
         Some((dated, _)) if dated.contains('-') => dated,
@@ -144,7 +144,7 @@ struct HelperStore {
     /// Nanoseconds that the peer's calls took.
     clock: AtomicU64,
     control: Mutex<Wire>,
-    /// Ends with the store.
+    /// Ends together with the store.
     _process: Process,
 }
 
@@ -167,7 +167,7 @@ impl Store for HelperStore {
 
     fn reader(&self) -> Result<Box<dyn Reader + '_>> {
         let mut wire = Wire::connect(self.name, &self.socket)?;
-        // The helper opens its reader at the first request, and a snapshot is of now.
+        // The helper opens its reader at the first request. A snapshot must show the present state.
         wire.ask(wire::REFRESH, "refresh", &self.clock)?;
         Ok(Box::new(HelperReader { store: self, wire, value: Vec::new() }))
     }
@@ -234,7 +234,7 @@ impl Drop for HelperWriter<'_> {
     fn drop(&mut self) {
         if self.open {
             self.wire.forget();
-            // The helper abandons it too when the connection goes, but only some time later.
+            // The helper also abandons it when the connection is gone, but only some time later.
             let _ = self.wire.ask(wire::ABANDON, "abandon", &self.store.clock);
         }
     }

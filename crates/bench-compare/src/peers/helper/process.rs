@@ -1,4 +1,4 @@
-//! A process started for a store, which ends with it, and with this process whatever happens.
+//! A process started for a store. It ends with the store, and with this process, whatever happens.
 
 use crate::counters;
 use crate::failure::{Failure, Result};
@@ -7,10 +7,10 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
-/// How much of what a process says of its failure is told.
+/// At most this much of what a process says about its failure is shown.
 const SAID_BYTES_MAX: u64 = 2000;
 
-/// A running process whose counters are those of the peer.
+/// A running process whose counters count as the peer's.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -46,7 +46,7 @@ impl Process {
         Err(failed(&said.trim().lines().last().unwrap_or("it ended without a word")))
     }
 
-    /// Keeps how much memory it took so far, before it is told to end.
+    /// Notes how much memory it has taken, before it is told to end.
     pub fn note_memory(&self) {
         counters::process_peaks(self.child.id());
     }
@@ -56,7 +56,7 @@ impl Process {
         Ok(self.child.try_wait()?.is_some())
     }
 
-    /// Waits until the process ends by itself; what it did until then counts.
+    /// Waits until the process ends by itself. Its work until then counts.
     pub fn wait(&mut self) -> std::io::Result<()> {
         let pid = rustix::process::Pid::from_child(&self.child);
         let exited = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
@@ -72,7 +72,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Ended by `wait` if it is gone already: then both of these do nothing.
+        // If `wait` has already ended it, both of these do nothing.
         if matches!(self.child.try_wait(), Ok(None)) {
             counters::process_ends(self.child.id());
             let _ = self.child.kill();

@@ -1,5 +1,5 @@
-//! The helper programs, made when they are first asked for: built by the Go toolchain, or a Python with the
-//! package in an environment of its own. Where that cannot be done, the peers are skipped.
+//! The helper programs, made when they are first needed. They are built by the Go toolchain, or run by a
+//! Python with the package in an environment of its own. Where that is not possible, their peers are skipped.
 
 use std::env;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Where the helpers' sources are, and where programs are made of them.
+/// Where the helpers' sources are, and where the programs made from them go.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/helpers");
 const MADE: &str = env!("BENCH_HELPERS");
 
@@ -26,13 +26,13 @@ const GO_SOURCES: [&str; 8] = [
 const GO_MODULES: &str = include_str!("../../../helpers/go/go.mod");
 const PYTHON_REQUIREMENTS: &str = include_str!("../../../helpers/python/requirements.txt");
 
-/// The program of the peers in Go, if it can be had.
+/// The program of the peers in Go, if it can be made.
 pub fn go() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     PROGRAM.get_or_init(|| made("go", &GO_SOURCES, build_go)).as_deref()
 }
 
-/// The Python interpreter that has CodernityDB, if it can be had.
+/// The Python interpreter that has CodernityDB, if it can be made.
 pub fn python() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let environment = PROGRAM.get_or_init(|| made("python", &[PYTHON_REQUIREMENTS], make_environment));
@@ -45,7 +45,7 @@ pub fn python_script() -> PathBuf {
     Path::new(SOURCES).join("python/helper.py")
 }
 
-/// The version of a Go module that the helper is built with.
+/// The version of a Go module in the helper.
 pub fn go_version(module: &str) -> &'static str {
     GO_MODULES
         .lines()
@@ -54,7 +54,7 @@ pub fn go_version(module: &str) -> &'static str {
         .unwrap_or_default()
 }
 
-/// The version of a Python package that the helper is run with.
+/// The version of a Python package in the helper's environment.
 pub fn python_version(package: &str) -> &'static str {
     PYTHON_REQUIREMENTS
         .lines()
@@ -63,7 +63,7 @@ pub fn python_version(package: &str) -> &'static str {
         .map_or("", str::trim)
 }
 
-/// What is made of some sources: there from an earlier time, or made now.
+/// What is made from some sources. It exists from an earlier time, or is made now.
 fn made(name: &str, sources: &[&str], make: fn(&Path) -> io::Result<()>) -> Option<PathBuf> {
     let mut hasher = std::hash::DefaultHasher::new();
     sources.hash(&mut hasher);
@@ -83,7 +83,7 @@ fn made(name: &str, sources: &[&str], make: fn(&Path) -> io::Result<()>) -> Opti
     }
 }
 
-/// Renames what was made; another process may have been faster.
+/// Renames what was made. Another process may have been faster.
 fn put(made: &Path, path: &Path) -> io::Result<()> {
     match fs::rename(made, path) {
         Err(_) if path.exists() => {
@@ -112,7 +112,7 @@ fn make_environment(path: &Path) -> io::Result<()> {
         .arg(Path::new(SOURCES).join("python/requirements.txt")))
 }
 
-/// Runs a tool to its end; its last words are the error if it fails.
+/// Runs a tool to its end. If it fails, its last words are the error.
 fn run(command: &mut Command) -> io::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command

@@ -1,9 +1,9 @@
-//! What is said on a connection to a helper process; helpers/go/wire.go and helpers/python/helper.py are
-//! the other side.
+//! The protocol of a connection to a helper process. The other side is in helpers/go/wire.go and
+//! helpers/python/helper.py.
 //!
-//! A request is a length of four bytes, which counts what follows it, a kind of one, and a body. An answer
-//! is a length, a status of one byte (0: done, 1: failed, and the body is a message), nanoseconds of eight
-//! bytes that the peer's own calls took, and a body. All integers are little-endian.
+//! A request has a length of four bytes (of all that follows), a kind of one byte, and a body. An answer has
+//! a length, a status byte (0: done, 1: failed, and the body is a message), eight bytes of nanoseconds that
+//! the peer's own calls took, and a body. All integers are little-endian.
 
 use crate::failure::{Failure, Result};
 use std::io::{Read, Write as _};
@@ -13,36 +13,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Opens the store: create, durable (a byte each), budget, records, raw bytes, the directory.
 pub const OPEN: u8 = 1;
-/// Makes changes of the open transaction, begun by the first: each a byte (1: removes), the lengths of key
-/// and value, key, value.
+/// Makes changes in the open transaction, which the first of them begins. Each is a byte (1: removes), the
+/// lengths of key and value, the key, the value.
 pub const APPLY: u8 = 2;
-/// The same, and commits.
+/// The same, and then commits.
 pub const COMMIT: u8 = 3;
-/// Forgets the open transaction.
+/// Drops the open transaction.
 pub const ABANDON: u8 = 4;
-/// Gets keys: each a length and the key; answered by each value's length + 1, or 0, and the value.
+/// Gets keys. Each is a length and the key. The answer has, for each, the value's length + 1 and the value,
+/// or 0.
 pub const GET: u8 = 5;
-/// Visits all records; answered by their number and sum.
+/// Visits all records. The answer is their number and sum.
 pub const SCAN: u8 = 6;
-/// Visits some: the limit, a byte (1: down), a byte (1: from a key), the key. Answered as a scan; by
-/// nothing if the peer keeps no order.
+/// Visits some records: the limit, a byte (1: down), a byte (1: from a key), the key. The answer is as for a
+/// scan, or empty if the peer keeps no order.
 pub const RANGE: u8 = 7;
-/// Sees what is committed by now.
+/// Sees everything committed by now.
 pub const REFRESH: u8 = 8;
-/// Makes all that is committed durable.
+/// Makes everything committed durable.
 pub const SYNC: u8 = 9;
-/// Finishes background work; answered by a byte (1: there is such work).
+/// Finishes background work. The answer is a byte (1: there is such work).
 pub const SETTLE: u8 = 10;
 /// Closes the store.
 pub const CLOSE: u8 = 11;
 
-/// A body is sent when it is this long, so that neither side keeps a large transaction twice.
+/// A body of this length is sent at once, so that neither side keeps a large transaction twice.
 pub const BODY_BYTES_MAX: usize = 4 << 20;
 
 const HEAD_BYTES: usize = 5;
 const ANSWER_HEAD_BYTES: usize = 9;
 
-/// One connection. A request is put together in its buffer, then [`ask`](Wire::ask)ed.
+/// One connection. A request is put together in its buffer, and then sent by [`ask`](Wire::ask).
 #[derive(Debug)]
 pub struct Wire {
     peer: &'static str,
@@ -80,7 +81,7 @@ impl Wire {
         self.bytes(&length.to_le_bytes())
     }
 
-    /// Adds a byte that is 1 if something is so.
+    /// Adds a byte: 1 if true.
     #[inline]
     pub fn flag(&mut self, set: bool) -> &mut Self {
         self.bytes(&[u8::from(set)])
@@ -92,12 +93,12 @@ impl Wire {
         self.request.len() - HEAD_BYTES
     }
 
-    /// Forgets the request so far.
+    /// Drops the request so far.
     pub fn forget(&mut self) {
         self.request.truncate(HEAD_BYTES);
     }
 
-    /// Sends the request, adds the time that the peer took to a clock, and gives the answer's body.
+    /// Sends the request and returns the answer's body. Adds the time that the peer took to a clock.
     pub fn ask(&mut self, kind: u8, call: &str, clock: &AtomicU64) -> Result<&[u8]> {
         let length = u32::try_from(self.request.len() - 4).expect("bodies are bounded");
         self.request[..4].copy_from_slice(&length.to_le_bytes());

@@ -1,23 +1,23 @@
 //! The published figures of the CEDA comparison, as a reference.
 //!
-//! They were measured on another machine, so they are scaled: by Kyoto Cabinet's HashDB, which that
-//! comparison measured beside them and this one measures in the same run.
+//! They were measured on another machine, so they are scaled by Kyoto Cabinet's HashDB. That comparison
+//! measured it beside them, and this one measures it in the same run.
 
 use crate::case::Workload;
 use crate::report::summary::Figure;
 use crate::results::CaseResult;
 
-/// Length of the values that the published figures are about.
+/// The length of the values in the published figures.
 const VALUE_BYTES: usize = 4;
-/// The peer by which they are scaled.
+/// The peer used for scaling.
 const SCALE: &str = "kyoto-hash";
 
-/// A published series: thousands of operations a second.
+/// A published series, in thousands of operations a second.
 #[derive(Debug, Clone, Copy)]
 pub struct Published {
-    /// Name for looks.
+    /// The name for its look.
     pub name: &'static str,
-    /// Name for legends.
+    /// The name in legends.
     pub title: &'static str,
     written: f64,
     read: f64,
@@ -32,8 +32,8 @@ pub const SERIES: [Published; 2] = [
 ];
 
 impl Published {
-    /// The figure of this name as it might be on this machine, where it was published and the scale was
-    /// measured.
+    /// The figure of this name as it might be on this machine. `None` if it was not published, or the scale
+    /// was not measured.
     pub fn scaled(&self, result: &CaseResult, figure: &str) -> Option<f64> {
         if result.case.workload != Workload::Sequential || result.case.value_bytes != VALUE_BYTES {
             return None;
@@ -47,7 +47,7 @@ impl Published {
         Some(kyoto * ratio)
     }
 
-    /// What is said of a figure that was scaled.
+    /// The explanation of a scaled figure.
     pub fn told(&self, figure: &str) -> String {
         let (ours, theirs) =
             if figure == "read_per_s" { (self.read, KYOTO.read) } else { (self.written, KYOTO.written) };

@@ -1,4 +1,4 @@
-//! All workloads at a glance: how many times better or worse than the best peer Azekura is.
+//! All workloads at a glance: how many times better or worse Azekura is than the best peer.
 
 use crate::case::Workload;
 use crate::report::format::{digits, figure};
@@ -7,10 +7,10 @@ use crate::report::summary::{Duel, End};
 use crate::results::CaseResult;
 use std::fmt::Write as _;
 
-/// The bars reach as far as this many times better, or worse.
+/// The bars end at this many times better, or worse.
 const REACH: f64 = 30.0;
 
-/// A list for each workload, of a bar for each headline figure.
+/// A list for each case, with a bar for each headline figure.
 pub fn of(workload: Workload, cases: &[&CaseResult]) -> String {
     let mut html = String::new();
     for result in cases {
@@ -37,7 +37,7 @@ pub fn tally(cases: &[CaseResult]) -> [usize; 3] {
 
 fn line(html: &mut String, duel: &Duel<'_>) {
     let won = duel.factor >= 1.0;
-    // Half of the track for each side, by the logarithm.
+    // Half of the track for each side, on a logarithmic scale.
     let share = 50.0 * (duel.factor.ln().abs() / REACH.ln()).min(1.0);
     let left = if won { 50.0 } else { 50.0 - share };
     let (class, times, than) = match duel.end() {

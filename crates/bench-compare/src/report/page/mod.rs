@@ -1,7 +1,7 @@
-//! One page of all results: plots as inline SVG, tables, configurations. It needs nothing but itself:
-//! no network, no script; light and dark follow the reader's setting.
+//! One page with all results: plots as inline SVG, tables, configurations. It needs nothing else, neither a
+//! network nor scripts. Light and dark follow the reader's setting.
 //!
-//! It is well-formed XML as well as HTML, which is how the tests check it.
+//! It is well-formed XML as well as HTML. The tests use that.
 
 mod ceda;
 mod glance;
@@ -23,7 +23,7 @@ use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
 
-/// A storehouse of logs on its posts.
+/// The drawing of a log storehouse on its posts.
 const SEAL: &str = "<svg class=\"seal\" viewBox=\"0 0 100 92\" aria-hidden=\"true\"><path d=\"M50 4L98 34H2Z\"/>\
     <path d=\"M14 38h72v7H14zM14 48h72v7H14zM14 58h72v7H14zM8 68h84v6H8z\"/>\
     <path d=\"M18 76h8v14h-8zM46 76h8v14h-8zM74 76h8v14h-8z\"/></svg>";
@@ -62,7 +62,7 @@ fn cases_of(results: &Results, workload: Workload) -> Vec<&CaseResult> {
     results.cases.iter().filter(|result| result.case.workload == workload).collect()
 }
 
-/// Everybody who takes part, in order of first appearance.
+/// Everyone who takes part, in order of first appearance.
 fn entrants(cases: &[CaseResult]) -> Vec<&Entrant> {
     let mut entrants: Vec<&Entrant> = Vec::new();
     for row in cases.iter().flat_map(|result| &result.rows) {
@@ -73,7 +73,7 @@ fn entrants(cases: &[CaseResult]) -> Vec<&Entrant> {
     entrants
 }
 
-/// The version of each peer that was measured.
+/// The version of each measured peer.
 pub fn versions(cases: &[CaseResult]) -> Vec<(&Entrant, &str)> {
     let version = |entrant: &Entrant| {
         let mut rows = cases.iter().filter_map(|result| result.row(&entrant.name));

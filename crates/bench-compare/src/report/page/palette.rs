@@ -1,8 +1,8 @@
-//! How each peer looks on every plot: a colour for its family, a mark and a dash within it.
+//! How each peer looks on every plot: a colour for its family, and a mark and a dash within it.
 //!
-//! The hues are Paul Tol's "muted" scheme, which stays apart under the common kinds of colour
-//! blindness; vermilion is kept for Azekura. There are more peers than hues that can be told apart,
-//! so mark and dash carry the difference as well.
+//! The hues are Paul Tol's "muted" scheme, which can be told apart with the common kinds of colour blindness.
+//! Vermilion is kept for Azekura. There are more peers than hues that can be told apart, so mark and dash
+//! show the difference as well.
 
 use crate::report::plot::Mark;
 use std::fmt::Write as _;
@@ -10,9 +10,9 @@ use std::fmt::Write as _;
 /// How a peer looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
-    /// Classes of the style sheet: the family's, and the peer's own.
+    /// Classes of the style sheet: the family's and the peer's own.
     pub class: String,
-    /// Class of its lines: solid, dash, or dots.
+    /// The class of its lines: solid, dash or dots.
     pub dash: &'static str,
     /// Its mark.
     pub mark: Mark,
@@ -20,11 +20,11 @@ pub struct Look {
 
 /// Peers that share a colour.
 struct Family {
-    /// What the names of its peers begin with.
+    /// The prefix of the names of its peers.
     prefix: &'static str,
-    /// Colour on a light ground.
+    /// Its colour on a light ground.
     light: &'static str,
-    /// Colour on a dark ground.
+    /// Its colour on a dark ground.
     dark: &'static str,
     mark: Mark,
 }
@@ -33,7 +33,7 @@ const fn family(prefix: &'static str, light: &'static str, dark: &'static str, m
     Family { prefix, light, dark, mark }
 }
 
-/// The family of names that no other has is the last.
+/// The last one is for names that fit no other.
 const FAMILIES: [Family; 17] = [
     family("azekura", "#d1410c", "#ff7a3d", Mark::Disc),
     family("ceda", "#1d2126", "#e8e6e1", Mark::Star),
@@ -55,7 +55,7 @@ const FAMILIES: [Family; 17] = [
 ];
 
 impl Look {
-    /// The name of its shape for legends.
+    /// The name of its shape in legends.
     pub fn swatch(&self) -> String {
         let own = self.class.rsplit(' ').next().unwrap_or_default();
         format!("key-{own}")
@@ -70,7 +70,7 @@ impl Look {
 /// The class that Azekura's kinds share.
 const OURS: &str = " us ";
 
-/// The look of the peer of this name.
+/// The look of the peer with this name.
 pub fn look(name: &str) -> Look {
     let (number, family) = FAMILIES
         .iter()
@@ -96,13 +96,13 @@ pub fn look(name: &str) -> Look {
     Look { class: format!("f{number}{ours}{}", own_class(name)), dash, mark }
 }
 
-/// The class of a peer alone, from letters, digits and hyphens.
+/// The class of this one peer, made of letters, digits and hyphens.
 pub fn own_class(name: &str) -> String {
     let safe = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
     std::iter::once('p').chain(std::iter::once('-')).chain(safe).collect()
 }
 
-/// The rules that colour families, in light and dark, and that let a legend single out a peer.
+/// The rules that colour the families, in light and dark, and that let a legend single out a peer.
 pub fn style<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let rules = |pick: fn(&Family) -> &'static str| {
         FAMILIES.iter().enumerate().fold(String::new(), |mut rules, (number, family)| {

@@ -13,10 +13,10 @@ use crate::report::plot::{Axis, Bar, Bars, Dot, LinePlot, Scale, Series};
 use crate::report::summary::{Better, Figure};
 use crate::results::{CaseResult, Entrant, Row};
 
-/// Figures of which less is better are shown by their logarithm from this factor between them on.
+/// If less is better and the figures differ by at least this factor, they are shown on a logarithmic scale.
 const FAR_APART: f64 = 20.0;
 
-/// A plot as it stands on the page.
+/// A plot on the page.
 #[derive(Debug)]
 pub struct Plot {
     /// The heading.
@@ -25,7 +25,7 @@ pub struct Plot {
     pub note: String,
     /// The drawing.
     pub svg: String,
-    /// The legend: a look and a title each; empty where the drawing names its peers.
+    /// The legend: a look and a title for each peer. Empty if the drawing names its peers.
     pub keys: Vec<(Look, String)>,
 }
 
@@ -157,8 +157,8 @@ fn durable(cases: &[&CaseResult]) -> Vec<Plot> {
     plots
 }
 
-/// One case for each value of a parameter: where there are several, that with as many records as most
-/// others have, or the most records.
+/// One case for each value of a parameter. Among several it takes the one whose number of records most others
+/// have, or else the one with the most records.
 fn alike<'a>(cases: &[&'a CaseResult], key: impl Fn(&Case) -> usize) -> Vec<&'a CaseResult> {
     let common = |records: u64| cases.iter().filter(|other| other.case.records == records).count();
     let mut chosen: Vec<&CaseResult> = Vec::new();
@@ -177,7 +177,7 @@ fn alike<'a>(cases: &[&'a CaseResult], key: impl Fn(&Case) -> usize) -> Vec<&'a 
 struct Over {
     label: &'static str,
     of: fn(&Case) -> f64,
-    /// Published figures are about one of its values.
+    /// Published figures exist for one of its values.
     published: bool,
 }
 
@@ -198,7 +198,7 @@ impl Over {
     }
 }
 
-/// The entrants of cases in the order in which to draw them, Azekura last and so on top.
+/// The entrants of cases in the order in which to draw them. Azekura comes last, and so on top.
 fn entrants<'a>(cases: &[&'a CaseResult]) -> Vec<&'a Entrant> {
     let mut entrants: Vec<&Entrant> = Vec::new();
     for row in cases.iter().flat_map(|result| &result.rows) {
@@ -234,7 +234,7 @@ fn axis_of(column: &Column, scale: Scale) -> Axis {
     Axis::new(format!("{what}{better}"), column.unit, scale)
 }
 
-/// A figure over a parameter; nothing if there is only one value of it.
+/// A figure over a parameter. `None` if the parameter has only one value.
 fn over(title: &str, note: &str, cases: &[&CaseResult], name: &str, parameter: &Over) -> Option<Plot> {
     let column = column(cases.first()?.case.workload, name)?;
     let x = parameter.axis(cases);
@@ -279,7 +279,7 @@ fn dot(result: &CaseResult, entrant: &Entrant, column: &Column, x: f64) -> Optio
     Some(Dot { x, y: value.median, range: value.range(), told: told(row, column, value) })
 }
 
-/// What a point or a bar tells when pointed at.
+/// The text that a point or a bar shows when the pointer is on it.
 fn told(row: &Row, column: &Column, value: Figure) -> String {
     let range = value.range().map_or_else(String::new, |(low, high)| {
         format!(" ({} to {})", figure(low, column.unit), figure(high, column.unit))
@@ -293,7 +293,7 @@ fn told(row: &Row, column: &Column, value: Figure) -> String {
     )
 }
 
-/// Lines become a plot; those that are ours come first in the legend.
+/// Makes a plot from lines. Our own come first in the legend.
 fn drawn(title: &str, note: &str, plot: LinePlot, mut keys: Vec<(Look, String)>) -> Option<Plot> {
     keys.sort_by_key(|(look, _)| !look.ours());
     Some(Plot { title: title.to_owned(), note: note.to_owned(), svg: plot.draw()?, keys })
@@ -429,7 +429,7 @@ fn bars(result: &CaseResult, name: &str) -> Option<Plot> {
         Better::Lower => a.value.total_cmp(&b.value),
         _ => b.value.total_cmp(&a.value),
     });
-    // Times, and some sizes, differ by factors of thousands; rates are always shown from zero.
+    // Times and some sizes differ by factors of thousands. Rates always start at zero.
     let far_apart =
         bars.first().zip(bars.last()).is_some_and(|(first, last)| last.value > FAR_APART * first.value);
     let scale = if column.better == Better::Lower && far_apart { Scale::Log } else { Scale::Linear };

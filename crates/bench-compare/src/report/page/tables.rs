@@ -1,4 +1,4 @@
-//! A case's table, the best of each column marked, and what must be said of its rows.
+//! A case's table with the best of each column marked, and notes about its rows.
 
 use crate::report::columns::{self, Column};
 use crate::report::format::{digits, figure};
@@ -64,7 +64,7 @@ fn line(html: &mut String, result: &CaseResult, row: &Row, columns: &[&Column]) 
     html.push_str("</tr>");
 }
 
-/// Whether no other row but a reference has a better figure.
+/// Whether no other row has a better figure, references aside.
 fn is_best(result: &CaseResult, column: &Column, value: Figure) -> bool {
     let others = result.rows.iter().filter(|row| !row.entrant.reference);
     let mut others = others.filter_map(|row| Figure::in_row(row, column.name));
@@ -75,7 +75,7 @@ fn is_best(result: &CaseResult, column: &Column, value: Figure) -> bool {
     }
 }
 
-/// Azekura's ratio to the best peer, a line for each kind.
+/// Azekura's ratio to the best peer, with a line for each kind.
 fn ratios(html: &mut String, result: &CaseResult, columns: &[&Column]) {
     for row in result.rows.iter().filter(|row| row.entrant.ours && !row.outcomes.is_empty()) {
         let _ = write!(

@@ -1,4 +1,4 @@
-//! The page from stored results: well-formed, complete, and alone.
+//! The page made from stored results is well-formed, complete and self-contained.
 
 use super::render;
 use crate::case::Workload;
@@ -43,7 +43,7 @@ fn the_page_is_well_formed_and_needs_nothing_else() {
             assert!(!value.contains("NaN") && !value.contains("inf "), "{name}={value}");
         }
     }
-    // Names of namespaces are not fetched; nothing else looks like an address.
+    // Names of namespaces are not fetched. Nothing else may look like an address.
     let rest = page.replace("http://www.w3.org/2000/svg", "").replace("http://www.w3.org/1999/xhtml", "");
     for foreign in ["http://", "https://", "url(", "@import", "NaN"] {
         assert!(!rest.contains(foreign), "{foreign}");

@@ -1,20 +1,20 @@
-//! A bar for each peer, the best first.
+//! A bar for each peer, with the best first.
 
 use super::scale::{Axis, Fitted, Scale};
 use super::svg::Svg;
 use super::{WIDTH, begin, spread};
 use crate::report::page::palette::Look;
 
-/// Room for the figures behind the longest bar.
+/// The room for figures after the longest bar.
 const RIGHT: f64 = 84.0;
-/// Room for names in front of the bars: at least and at most, and a letter's.
+/// The room for names before the bars: the least, the most, and that of a letter.
 const NAME_MIN: f64 = 90.0;
 const NAME_MAX: f64 = 190.0;
 const LETTER: f64 = 7.6;
 const STEP: f64 = 21.0;
 const BAR: f64 = 14.0;
 const BOTTOM: f64 = 24.0;
-/// On a logarithmic axis bars begin here, so that the least has one too.
+/// Bars begin here on a logarithmic axis, so that the smallest has one too.
 const LOG_STUB: f64 = 0.03;
 
 /// A peer's figure.
@@ -30,16 +30,16 @@ pub struct Bar {
     pub range: Option<(f64, f64)>,
     /// The figure as text.
     pub shown: String,
-    /// What it tells when pointed at.
+    /// The text shown when the pointer is on it.
     pub told: String,
-    /// Azekura.
+    /// It is Azekura's.
     pub ours: bool,
 }
 
 /// The bars, in the order in which to draw them.
 #[derive(Debug)]
 pub struct Bars {
-    /// What they show, for those who cannot see it.
+    /// What they show, for readers who cannot see it.
     pub label: String,
     /// The figure.
     pub axis: Axis,
@@ -48,7 +48,7 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// The drawing; nothing if no figure has a place on the axis.
+    /// The drawing. `None` if no figure has a place on the axis.
     pub fn draw(&self) -> Option<String> {
         let shown: Vec<&Bar> = self.bars.iter().filter(|bar| self.axis.has(bar.value)).collect();
         shown.first()?;

@@ -10,7 +10,7 @@ const LEFT: f64 = 66.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 46.0;
-/// Names of ticks nearer to each other than this are left out.
+/// Names of ticks that are closer together than this are left out.
 const TICK_APART: f64 = 26.0;
 
 /// A point.
@@ -22,7 +22,7 @@ pub struct Dot {
     pub y: f64,
     /// Its range over the repetitions.
     pub range: Option<(f64, f64)>,
-    /// What it tells when pointed at.
+    /// The text shown when the pointer is on it.
     pub told: String,
 }
 
@@ -33,25 +33,25 @@ pub struct Series {
     pub look: Look,
     /// The points.
     pub dots: Vec<Dot>,
-    /// Dots are drawn as marks; otherwise only the line.
+    /// Dots are drawn as marks. Otherwise there is only the line.
     pub marked: bool,
 }
 
 /// The plot.
 #[derive(Debug)]
 pub struct LinePlot {
-    /// What it shows, for those who cannot see it.
+    /// What it shows, for readers who cannot see it.
     pub label: String,
     /// The parameter.
     pub x: Axis,
     /// The figure.
     pub y: Axis,
-    /// The peers; later ones are drawn above earlier ones.
+    /// The peers. Later ones are drawn above earlier ones.
     pub series: Vec<Series>,
 }
 
 impl LinePlot {
-    /// The drawing; nothing if no point has a place on both axes.
+    /// The drawing. `None` if no point has a place on both axes.
     pub fn draw(&self) -> Option<String> {
         let shown = |dot: &&Dot| self.x.has(dot.x) && self.y.has(dot.y);
         let dots = || self.series.iter().flat_map(|series| &series.dots).filter(shown);
@@ -110,12 +110,12 @@ impl LinePlot {
     }
 }
 
-/// About how wide a tick's name is.
+/// The approximate width of a tick's name.
 fn text_width(text: &str) -> f64 {
     7.6 * f64::from(u32::try_from(text.chars().count()).unwrap_or(u32::MAX))
 }
 
-/// Marks at the very ends stay inside.
+/// Keeps marks at the very ends inside.
 const INSET: f64 = 10.0;
 
 fn across(x: &Fitted, value: f64) -> f64 {
@@ -126,7 +126,7 @@ fn up(y: &Fitted, value: f64) -> f64 {
     HEIGHT - BOTTOM - y.at(value) * (HEIGHT - TOP - BOTTOM)
 }
 
-/// The shape of a look, for legends to use by its name.
+/// The shape of a look. Legends use it by its name.
 pub fn swatch(look: &Look, id: &str) -> String {
     let mut svg = Svg::fragment();
     svg.open_named_group(id, &format!("s {}", look.class));

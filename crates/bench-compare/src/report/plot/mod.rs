@@ -1,5 +1,5 @@
-//! Plots as inline SVG: lines over a parameter, and bars. They take their colours from the page's
-//! style sheet, by a class a peer, so that one drawing serves light and dark.
+//! Plots as inline SVG: lines over a parameter, and bars. Each peer has a class, and the page's style sheet
+//! has the colours. So one drawing serves light and dark.
 
 mod bars;
 mod lines;
@@ -11,11 +11,11 @@ pub use lines::{Dot, LinePlot, Series, swatch};
 pub use scale::{Axis, Scale};
 pub use svg::{Mark, definitions, escape};
 
-/// How wide plots are drawn; the page makes them as wide as there is room.
+/// The width in which plots are drawn. The page makes them as wide as there is room.
 const WIDTH: f64 = 460.0;
 
-/// Begins a plot: what `axes` draws in a group of its own, and the name of the axis at the foot, between
-/// `left` and `right`.
+/// Begins a plot. `axes` draws into a group of its own. The name of the foot's axis stands between `left` and
+/// `right`.
 fn begin(
     height: f64,
     label: &str,

@@ -1,28 +1,28 @@
-//! From numbers to places along an axis, and the ticks that are named.
+//! From numbers to positions along an axis, and the ticks that have names.
 
 use crate::report::format::{Unit, tick};
 
 /// How numbers are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly, from zero (or less, if there is less).
+    /// Evenly from zero, or from less if there is less.
     Linear,
-    /// Evenly by factor; what is not above zero is left out.
+    /// Evenly by factor. Values that are not above zero are left out.
     Log,
-    /// Evenly by factor on both sides of a zero, around which it is linear.
+    /// Evenly by factor on both sides of zero, and linear around it.
     SymLog,
 }
 
 /// An axis.
 #[derive(Debug, Clone)]
 pub struct Axis {
-    /// What it shows, with the unit and which way is better.
+    /// What it shows, with the unit and which direction is better.
     pub label: String,
-    /// For naming ticks.
+    /// The unit in the names of ticks.
     pub unit: Unit,
     /// How it is laid out.
     pub scale: Scale,
-    /// The places to name, if not chosen by their range.
+    /// The named places, if they are not chosen by the range.
     pub ticks: Option<Vec<(f64, String)>>,
 }
 
@@ -42,7 +42,7 @@ impl Axis {
         value.is_finite() && (self.scale != Scale::Log || value > 0.0)
     }
 
-    /// Lays the axis out for numbers that it has.
+    /// Lays out the axis for those numbers that have a place on it.
     pub fn fit(&self, values: impl Iterator<Item = f64>) -> Fitted {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values.filter(|value| self.has(*value)) {
@@ -85,7 +85,7 @@ impl Axis {
     }
 }
 
-/// An axis laid out.
+/// An axis that is laid out.
 #[derive(Debug)]
 pub struct Fitted {
     low: f64,
@@ -96,14 +96,14 @@ pub struct Fitted {
 }
 
 impl Fitted {
-    /// The place of a number, from 0 at the start to 1 at the end.
+    /// The position of a number, from 0 at the start to 1 at the end.
     pub fn at(&self, value: f64) -> f64 {
         let span = self.high - self.low;
         if span > 0.0 { ((warp(self.scale, value) - self.low) / span).clamp(0.0, 1.0) } else { 0.5 }
     }
 }
 
-/// Room at both ends of a logarithmic axis, as a part of what is between them.
+/// Room at both ends of a logarithmic axis, as a share of the range.
 const LOG_ROOM: f64 = 0.06;
 /// Where the linear part of [`Scale::SymLog`] ends.
 const SYMLOG_LINEAR: f64 = 10.0;
@@ -116,7 +116,7 @@ fn warp(scale: Scale, value: f64) -> f64 {
     }
 }
 
-/// Round numbers, four to seven of them, from at most the low end to at least the high one.
+/// Round numbers, four to seven of them. They reach from at most the low end to at least the high end.
 fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     let span = (high - low).max(1e-9);
     let power = 10f64.powf((span / 5.0).log10().floor());
@@ -126,8 +126,8 @@ fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     whole_numbers(first, last).map(|number| number * step).collect()
 }
 
-/// Powers of ten within the range, with more between if there are few, or every other one if there are
-/// many.
+/// Powers of ten within the range. If there are few, there are more ticks between them. If there are many,
+/// some are left out.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor(), high.log10().ceil());
     let every = ((last - first) / 7.0).ceil().max(1.0);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Text for the inside of an element or of a quoted attribute.
+/// Escapes text for use inside an element or a quoted attribute.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -20,7 +20,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// A place in a drawing, to a tenth and no longer than it must be.
+/// A coordinate to a tenth, written as short as possible.
 struct At(f64);
 
 impl std::fmt::Display for At {
@@ -29,12 +29,12 @@ impl std::fmt::Display for At {
     }
 }
 
-/// A drawing under way.
+/// A drawing in progress.
 #[derive(Debug)]
 pub struct Svg(String);
 
 impl Svg {
-    /// Begins a drawing of this size, with what it shows for those who cannot see it.
+    /// Begins a drawing of this size. The label says what it shows, for readers who cannot see it.
     pub fn new(width: f64, height: f64, label: &str) -> Self {
         Self(format!("<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">", escape(label)))
     }
@@ -49,12 +49,12 @@ impl Svg {
         self.0
     }
 
-    /// Begins a group of a class that is used elsewhere by its name.
+    /// Begins a group with a class. Other places use it by its name.
     pub fn open_named_group(&mut self, id: &str, class: &str) {
         self.add(format_args!("<g id=\"{id}\" class=\"{class}\">"));
     }
 
-    /// Ends it.
+    /// Ends the drawing.
     pub fn finish(mut self) -> String {
         self.0.push_str("</svg>");
         self.0
@@ -65,7 +65,7 @@ impl Svg {
         let _ = self.0.write_fmt(arguments);
     }
 
-    /// Begins a group of a class.
+    /// Begins a group with a class.
     pub fn open_group(&mut self, class: &str) {
         self.add(format_args!("<g class=\"{class}\">"));
     }
@@ -91,7 +91,7 @@ impl Svg {
         ));
     }
 
-    /// Text that is read from below, at the left edge.
+    /// Text at the left edge, which runs upwards.
     pub fn text_upwards(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
         self.add(format_args!(
             "<text class=\"{class}\" text-anchor=\"middle\" transform=\"translate({x:.1} {y:.1}) rotate(-90)\">{}</text>",
@@ -108,7 +108,7 @@ impl Svg {
         self.0.push_str("\"/>");
     }
 
-    /// A rectangle with what it tells when pointed at.
+    /// A rectangle, with the text shown when the pointer is on it.
     pub fn bar(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64), told: &str) {
         self.add(format_args!(
             "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"2\">\
@@ -121,7 +121,7 @@ impl Svg {
         ));
     }
 
-    /// A mark at a point with what it tells when pointed at; [`definitions`] has its shape.
+    /// A mark at a point, with the text shown when the pointer is on it. [`definitions`] has its shape.
     pub fn mark(&mut self, mark: Mark, (x, y): (f64, f64), told: &str) {
         self.add(format_args!("<use href=\"#{}\" x=\"{}\" y=\"{}\">", mark.id(), At(x), At(y)));
         if !told.is_empty() {
@@ -131,8 +131,8 @@ impl Svg {
     }
 }
 
-/// The shapes of all marks, for a page to have once, with other shapes that use them; an invisible disc
-/// makes each easy to hit.
+/// The shapes of all marks, and other shapes that use them. A page has these once. An invisible disc makes
+/// each easy to hit.
 pub fn definitions(others: &str) -> String {
     let shape = |mark: &Mark| {
         format!(
@@ -147,7 +147,7 @@ pub fn definitions(others: &str) -> String {
     )
 }
 
-/// The shape of a mark: the second way, beside colour, to tell peers apart.
+/// The shape of a mark: besides colour, the second way to tell peers apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// A disc.

@@ -1,4 +1,4 @@
-//! Driving the built binary: a folder of its own for each test, and what a command printed.
+//! Runs the built binary: each test has its own folder, and sees what a command printed.
 
 #![allow(dead_code, reason = "each subject uses its own part")]
 
@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// A folder with a database in it, removed afterwards.
+/// A folder with a database. It is removed afterwards.
 pub struct Place {
     folder: TempDir,
 }
@@ -49,7 +49,7 @@ impl Place {
         command
     }
 
-    /// The same, with signals as on a terminal, whatever the tests were started by has done to them.
+    /// The same, with signals as on a terminal, even if whatever started the tests has changed them.
     pub fn interruptible<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new("env");
         command.arg("--default-signal=INT,HUP,TERM").arg(env!("CARGO_BIN_EXE_azekura"));
@@ -63,7 +63,7 @@ impl Place {
         Ran(command.stdin(Stdio::null()).output().expect("the binary runs"))
     }
 
-    /// Runs the binary with so much input.
+    /// Runs the binary with this input.
     pub fn run_with_input<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
@@ -73,7 +73,7 @@ impl Place {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary runs");
         let mut stdin = child.stdin.take().expect("a pipe");
-        // A command that fails early need not read everything.
+        // A command that fails early does not read everything.
         let _ = stdin.write_all(input);
         drop(stdin);
         Ran(child.wait_with_output().expect("the binary ends"))
@@ -90,7 +90,7 @@ pub fn signal(child: &std::process::Child, name: &str) {
     kill.expect("kill runs");
 }
 
-/// What a command did.
+/// The result of a command.
 pub struct Ran(Output);
 
 impl Ran {
@@ -127,7 +127,7 @@ impl Ran {
         self
     }
 
-    /// Requires a status, no output, and an error in the house form that says `part`.
+    /// Requires a status, no output, and an error in the house form that contains `part`.
     pub fn fails(self, status: i32, part: &str) -> Ran {
         assert_eq!(self.status(), status, "{}", self.stderr());
         assert!(self.stderr().starts_with("azekura: "), "{}", self.stderr());

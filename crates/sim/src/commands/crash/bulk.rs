@@ -1,19 +1,20 @@
-//! Workloads whose log is a bulk: so much waits for it at once that its next segment is reserved rather than
-//! filled with zeroes, several such segments follow each other, and small commits come behind the large ones
-//! in the same segment. Where memtables are small a flush takes such commits before the log does, so here
-//! they are large.
+//! Workloads whose log is a bulk: so much waits for it at once that its next segment is reserved and not
+//! filled with zeros. Several such segments follow each other, and small commits come after the large ones in
+//! the same segment. With small memtables a flush would take such commits before the log does, so the
+//! memtables are large here.
 
 use crate::judge::Setting;
 use crate::rng::Rng;
 use crate::script::{Script, Step, TABLES, Write};
 use azekura::Durability;
 
-/// Keys of a table: states stay small however much is written.
+/// Keys of a table. Few, so that states stay small however much is written.
 const KEYS: u64 = 2500;
-/// Values, which stand with their keys.
+/// The largest value. Values stay with their keys.
 const VALUE_BYTES_MAX: u64 = 900;
 
-/// A random workload of a few rounds: what is large and not durable, then something that makes it durable.
+/// A random workload of a few rounds: large commits that are not durable, then something that makes them
+/// durable.
 pub(super) fn script(rng: &mut Rng) -> Script {
     let mut steps: Vec<Step> = TABLES[..2].iter().map(|(name, kind)| Step::Create(name, *kind)).collect();
     let mut stamp = 0;
@@ -38,7 +39,7 @@ pub(super) fn script(rng: &mut Rng) -> Script {
     Script::of(steps)
 }
 
-/// Every commit changes every table, so that no two states are alike.
+/// A commit. It changes every table, so that no two states are alike.
 fn commit(rng: &mut Rng, stamp: &mut u32, records: u64, durable: bool) -> Step {
     let mut write = |rng: &mut Rng, table: usize, len: u64| {
         *stamp += 1;
@@ -52,7 +53,7 @@ fn commit(rng: &mut Rng, stamp: &mut u32, records: u64, durable: bool) -> Step {
     Step::Commit(if durable { Durability::Sync } else { Durability::Eventual }, writes)
 }
 
-/// Memtables that hold all of it, or most.
+/// Memtables that hold all records, or most.
 pub(super) fn setting(rng: &mut Rng) -> Setting {
     Setting {
         threads: !rng.one_in(3),

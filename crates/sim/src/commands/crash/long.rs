@@ -1,9 +1,9 @@
-//! Long random workloads, with flushes, merges, large values, tables dropped, compaction, range deletes
-//! and transactions given up, under random options and with the engine's threads.
+//! Long random workloads, with flushes, merges, large values, dropped tables, compaction, range deletes and
+//! abandoned transactions, under random options and with the engine's threads.
 //!
-//! One run, in which the disk keeps copies of itself at random calls, gives many places for the cut. Half
-//! of the images are only opened and judged; the others carry the workload on to its end, or are cut
-//! again in doing so, twice.
+//! The disk keeps copies of itself at random calls of one run, which gives many places for the cut. Half of
+//! the images are only opened and judged. The others run the workload to its end, or are cut again meanwhile,
+//! twice.
 
 use super::bulk;
 use crate::disk::{Disk, Keep, Moment};
@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const KEEPS: [Keep; 6] =
     [Keep::None, Keep::All, Keep::Prefix, Keep::Blocks(512), Keep::Blocks(4096), Keep::Wild];
 
-/// Images of one workload, about.
+/// About how many images of one workload are tried.
 const MOMENTS: u64 = 24;
-/// One workload in so many is a bulk (`bulk.rs`).
+/// One of this many workloads is a bulk (`bulk.rs`).
 const BULK_ONE_IN: u64 = 8;
 
-/// Tries them until the run ends; `bulk`: only those.
+/// Tries workloads until the run ends. `bulk`: only bulks.
 pub(super) fn run(run: &Run, watchdog: &Watchdog, bulk: bool) {
     let reserved = AtomicU64::new(0);
     run.on_all_processors(|n| {
@@ -99,7 +99,7 @@ impl Long<'_> {
         }
     }
 
-    /// Recovers and goes on while the disk keeps copies of itself; then tries some of them.
+    /// Recovers and goes on while the disk keeps copies of itself. Then tries some of the copies.
     fn again(
         &self,
         set: Setting,

@@ -1,15 +1,15 @@
 //! All workloads of up to three transactions over two tables, with a cut at every call to the disk.
 //!
-//! A workload makes two tables, one of each kind, commits up to three transactions out of [`kinds`] (or
-//! flushes or compacts in the place of one) and closes. One run without threads, in which the disk keeps a
-//! copy of itself at every call, gives all places for the cut. Those before the last transaction belong to
-//! shorter workloads, which are tried for themselves, so each place is tried once.
+//! A workload makes two tables, one of each kind. It commits up to three transactions of the [`kinds`], or
+//! flushes or compacts in place of one, and closes. The disk keeps a copy of itself at every call of one run
+//! without threads, which gives all places for the cut. Places before the last transaction belong to shorter
+//! workloads, so each place is tried once.
 //!
-//! At each place every subset of the waiting operations is tried (if they are five or fewer; else all
-//! prefixes, each one alone, all but each), and the write under way torn at every sector, as a length without
-//! data, data without a length, and with a sector of garbage. Then recovery itself is cut: every call that
-//! opening makes, and that going on makes; and once more in the recovery from that. ([`Odds`] says after how
-//! many of the images.)
+//! At each place every subset of the waiting operations is tried, if they are five or fewer. Otherwise all
+//! prefixes, each one alone, and all but each are tried. The current write is torn at every sector, kept as a
+//! length without data, as data without a length, and with a sector of garbage. Then recovery itself is cut:
+//! at every call that opening makes and that going on makes, and once more in the recovery from that.
+//! ([`Odds`] says after how many of the images.)
 
 use crate::disk::{Disk, Moment, Plan};
 use crate::judge::{Setting, go, recovered};
@@ -23,30 +23,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The longest workload.
 const LENGTH_MAX: usize = 3;
 
-/// What is chosen at the first cut, and inside recovery.
+/// The choices at the first cut. Below, those within recovery.
 const FIRST: Plan = Plan { subsets_max: 5, torn: true };
 const INNER: Plan = Plan { subsets_max: 2, torn: true };
 
-/// How often recovery is cut too: after one image in so many, by the number of transactions; and how often
-/// the recovery after that is cut again.
+/// How often recovery is cut too: after one image of this many, by the number of transactions. `again`: how
+/// often the recovery after that is cut again.
 struct Odds {
     first: [u64; LENGTH_MAX + 1],
     again: [u64; LENGTH_MAX + 1],
 }
 
-/// In a run with limits.
+/// For a run with limits.
 const SHORT: Odds = Odds { first: [1, 2, 60, 600], again: [20, 60, 60, 60] };
-/// In a run without.
+/// For a run without limits.
 const THOROUGH: Odds = Odds { first: [1, 1, 10, 100], again: [1, 8, 10, 40] };
 
-/// What one transaction does, with a stamp that no other has.
+/// The kinds of transactions. Each has a stamp that no other has.
 fn kinds() -> Vec<fn(u32) -> Vec<Write>> {
     fn put(table: usize, stamp: u32, bytes: u32) -> Write {
         Write::Put(table, b"key".to_vec(), (stamp, bytes))
     }
     vec![
         |i| vec![put(0, i, 20)],
-        // A record of the log that spans sectors.
+        // A log record that spans sectors.
         |i| vec![put(0, i, 900), put(1, i, 700)],
         |i| vec![put(0, i, 8), put(1, i, 8)],
         |i| vec![Write::Remove(0, b"key".to_vec()), put(1, i, 8)],
@@ -61,14 +61,14 @@ fn kinds() -> Vec<fn(u32) -> Vec<Write>> {
     ]
 }
 
-/// A transaction whose record of the log takes more than a frame, and a small one after it: their frames
-/// are written at once.
+/// A transaction whose log record needs more than one frame, and a small one after it. Their frames are
+/// written together.
 fn large(i: u32) -> Vec<Step> {
     let record = |n: u32| Write::Put(0, u64::from(n).to_be_bytes().to_vec(), (i * 5000 + n, 900));
     vec![Step::Commit(Durability::Eventual, (0..1300).map(record).collect()), step(0, i + 1).remove(0)]
 }
 
-/// Transactions of each kind, durable and not; and what else may happen in the place of one.
+/// Transactions of each kind, durable and not, and what else may happen in place of one.
 fn step(choice: usize, i: u32) -> Vec<Step> {
     let kinds = kinds();
     match choice.checked_sub(kinds.len() * 2) {
@@ -81,11 +81,11 @@ fn step(choice: usize, i: u32) -> Vec<Step> {
     vec![Step::Commit(durability, kinds[choice / 2](i))]
 }
 
-/// Tries all of them.
+/// Tries all workloads.
 pub(super) fn run(run: &Run, watchdog: &Watchdog) {
     let odds = if run.is_endless() { THOROUGH } else { SHORT };
     for length in 0..=LENGTH_MAX {
-        // The large one takes so long to judge that it is tried only alone.
+        // The large transaction takes so long to judge that it is tried only alone.
         let choices = kinds().len() * 2 + if length == 1 { 3 } else { 2 };
         let workloads = u64::try_from(choices.pow(u32::try_from(length).unwrap_or(0))).unwrap_or(0);
         let before = run.tried_so_far();
@@ -107,7 +107,7 @@ pub(super) fn run(run: &Run, watchdog: &Watchdog) {
     }
 }
 
-/// The tables, the transactions, and one more so that a recovered database has something to do.
+/// A script of the tables and the transactions.
 fn script(digits: impl Iterator<Item = usize>) -> Script {
     let tables = [Step::Create("ordered", TableKind::Ordered), Step::Create("hash", TableKind::Hash)];
     let middle = digits.zip(1..).flat_map(|(choice, i)| step(choice, i));
@@ -142,7 +142,7 @@ impl Small<'_> {
         if let Err(e) = go(Setting::QUIET, &disk, &self.script, 0, &mut ack) {
             return self.fail(&e);
         }
-        // What comes before the last transaction is a shorter workload's.
+        // Moments before the last transaction belong to a shorter workload.
         let new = |m: &&Moment| self.length == 0 || Ack::known(&m.mark).steps == self.script.steps.len();
         let moments = disk.moments();
         for moment in moments.iter().filter(new) {
@@ -151,7 +151,7 @@ impl Small<'_> {
         self.same_again(disk.trace());
     }
 
-    /// A run of the same workload makes the same calls with the same bytes.
+    /// Checks that a second run of the workload makes the same calls with the same bytes.
     fn same_again(&self, trace: u64) {
         if self.n.is_multiple_of(16) {
             let disk = Disk::seeded(self.n);
@@ -162,7 +162,7 @@ impl Small<'_> {
         }
     }
 
-    /// Tries all choices at a moment; `depth`: how many more cuts may follow in its recovery.
+    /// Tries all choices at a moment. `depth`: how many more cuts may follow in its recovery.
     fn cut(&self, moment: &Moment, plan: Plan, before: &str, depth: usize) {
         let known = Ack::known(&moment.mark);
         let mut rng = Rng::of(self.run.seed, self.n ^ moment.mark.calls << 32);
@@ -203,7 +203,7 @@ impl Small<'_> {
                     self.cut(&inner, INNER, &format!("{}; then ", name()), depth - 1);
                 }
             }
-            // What is left in memory needs no home.
+            // What is left in memory must not be written.
             image.stop();
         }
     }

@@ -1,5 +1,5 @@
-//! Full disks: a simulated one with random room, and a real one, small and mounted for it, where that can be
-//! had.
+//! Full disks: a simulated one with random room, and a small real one that is mounted for this, where that is
+//! possible.
 
 use super::{HANG_SECONDS, recover};
 use crate::disk::{Disk, Keep};
@@ -14,10 +14,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// With room again, everything works after this at the latest.
+/// With room again everything works after this time at the latest.
 const GOES_ON: Duration = Duration::from_secs(20);
 
-/// A script on a simulated disk with room for so much and no more.
+/// Runs a script on a simulated disk with limited room.
 pub(super) fn simulated(run: &Run, watchdog: &Watchdog, n: u64) {
     let mut rng = Rng::of(run.seed, n);
     let script = Script::new(rng.number(), 80, rng.one_in(2));
@@ -54,7 +54,7 @@ fn with_room(script: &Script, disk: Disk, set: Setting, rng: &mut Rng) -> Result
     Ok(())
 }
 
-/// Runs a script; true if the disk was full before its end.
+/// Runs a script. True if the disk was full before its end.
 fn met_the_end(script: &Script, db: &Db, ack: &mut Ack) -> Result<bool, String> {
     let Err(e) = script.run(db, 0, ack, &|_| {}) else { return Ok(false) };
     only_full(&e)?;
@@ -63,7 +63,8 @@ fn met_the_end(script: &Script, db: &Db, ack: &mut Ack) -> Result<bool, String> 
     Ok(true)
 }
 
-/// Closing makes everything durable, or says that it cannot; then nothing is lost while the handle lives.
+/// Checks that closing makes everything durable, or says that it cannot. Then nothing is lost while the
+/// handle lives.
 fn closes(script: &Script, db: Db, disk: &Disk, ack: &mut Ack) -> Result<(), String> {
     if let Err(e) = db.try_close() {
         let Error::NotDurable { .. } = e else { return only_full(&e) };
@@ -75,8 +76,8 @@ fn closes(script: &Script, db: Db, disk: &Disk, ack: &mut Ack) -> Result<(), Str
     Ok(())
 }
 
-/// There is room again: the same handle carries the script on to its end, at the latest when the background
-/// has tried again, and closes.
+/// With room again, checks that the same handle runs the script to its end and closes. It may need the
+/// background's next try.
 fn goes_on(script: &Script, db: Db, ack: &mut Ack) -> Result<(), String> {
     let until = Instant::now() + GOES_ON;
     loop {
@@ -110,7 +111,7 @@ fn only_full(e: &Error) -> Result<(), String> {
 
 const IMAGE_BYTES: u64 = 24 << 20;
 
-/// Scripts on a real file system that is nearly full.
+/// Runs scripts on a real file system that is nearly full.
 pub(super) fn real(run: &Run) {
     let small = match Mounted::new(IMAGE_BYTES) {
         Ok(small) => small,
@@ -138,7 +139,7 @@ pub(super) fn real(run: &Run) {
     ));
 }
 
-/// Fills the file system but for a little; true if the script met its end.
+/// Fills the file system except for a little. True if the disk was full before the script's end.
 fn on_small(mount: &Path, rng: &mut Rng) -> Result<bool, String> {
     let (path, ballast) = (mount.join("full.azk"), mount.join("ballast"));
     let text = |e: std::io::Error| e.to_string();
@@ -178,7 +179,7 @@ fn on_small(mount: &Path, rng: &mut Rng) -> Result<bool, String> {
     Ok(met)
 }
 
-/// Writes a file until only so much room is left.
+/// Writes a file until only this much room is left.
 fn fill(ballast: &Path, room: u64) -> std::io::Result<()> {
     use std::io::Write;
     let mut file = fs::File::create(ballast)?;

@@ -1,16 +1,16 @@
-//! Every bit of a closed database of about 1 MiB, one after the other, judged as fast as it can be.
+//! Every bit of a closed database of about 1 MiB, one after the other, judged as fast as possible.
 //!
-//! A handle that only reads, without threads of the engine, computes its answers from the bytes that it reads
-//! and from nothing else. So each way of looking (opening, `check`, the scan of a table, the lookup of a key)
-//! is first taken on the whole file, by a handle of its own, with a list of what it reads. If a flipped bit
-//! is not on that list, then step by step all that is read is as it was, and so is the answer: such a look
-//! need not be taken again. All others are, one after the other on one handle, from an empty cache. What
-//! opening reads decides about everything, so after a flip there all looks are taken. Where more than eight
-//! lookups are concerned, one in eight is made, other ones for the next bit of the byte, so that all of them
-//! have met the byte damaged.
+//! A handle that only reads, without threads of the engine, computes its answers only from the bytes that it
+//! reads. There are several looks: opening, `check`, the scan of a table, the lookup of a key. Each is first
+//! taken on the whole file, by a handle of its own, with a list of what it reads. If a flipped bit is not on
+//! that list, then all that the look reads is unchanged, and so is its answer: the look need not be repeated.
+//! All other looks are repeated, one after the other on one handle, from an empty cache. Opening decides
+//! about everything, so after a flip in what it reads all looks are taken. If more than eight lookups are
+//! affected, one in eight is made, and others for the next bit of the byte. So all of them have met the
+//! damaged byte.
 //!
-//! As a control of this argument, once in [`CONTROL_EVERY`] flips every look is taken by the judge of damage
-//! at random, and must find the same.
+//! To control this argument, one in [`CONTROL_EVERY`] flips is judged by all looks, as for random damage, and
+//! must give the same.
 
 use super::sample::{Outcome, Sample, guarded, is_refusal};
 use super::view::{Reads, View};
@@ -21,13 +21,13 @@ use azekura::{Db, Error, LazyValue, Table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Lookups are made in turns of so many bits.
+/// Lookups are spread over this many bits.
 const TURNS: u64 = 8;
-/// A prime, so that controls meet every bit of bytes.
+/// A prime, so that the controls cover every bit of a byte.
 const CONTROL_EVERY: u64 = 4999;
-/// Keys of each table that are not there, between those that are.
+/// Absent keys of each table, between those that are present.
 const ABSENT: usize = 200;
-/// The grain of the index of lookups.
+/// The block size of the index of lookups.
 const BLOCK: u64 = 4096;
 
 /// The database, and what each look at it reads.
@@ -38,11 +38,11 @@ pub(super) struct Every {
     check: Reads,
     tables: Vec<Whole>,
     lookups: Vec<Lookup>,
-    /// Which of them read something in a block of the file.
+    /// For each block of the file, which lookups read something of it.
     lookups_of: BTreeMap<u64, Vec<usize>>,
 }
 
-/// A table as it is.
+/// An undamaged table.
 struct Whole {
     name: String,
     scan: Reads,
@@ -50,7 +50,7 @@ struct Whole {
     records: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// A key and what is there.
+/// A key, and its value.
 struct Lookup {
     table: usize,
     key: Vec<u8>,
@@ -59,7 +59,7 @@ struct Lookup {
 }
 
 impl Every {
-    /// Takes each look at the whole database, and notes what it reads.
+    /// Takes each look at the undamaged database, and notes what it reads.
     pub(super) fn new() -> Result<Every, String> {
         let sample = Sample::of_a_mebibyte();
         let bytes: Arc<[u8]> = sample.disk.bytes(PATH).into();
@@ -84,12 +84,12 @@ impl Every {
         Ok(Every { sample, bytes, opening, check, tables, lookups, lookups_of })
     }
 
-    /// How many bits there are.
+    /// How many bits the database has.
     pub(super) fn bits(&self) -> u64 {
         self.bytes.len() as u64 * 8
     }
 
-    /// Flips a bit, and looks. `Err`: something wrong was given.
+    /// Flips a bit, and takes the looks. `Err`: a look gave something wrong.
     pub(super) fn flip(&self, bit: u64) -> Result<Outcome, String> {
         let out = guarded(self.bytes.len() as u64, || self.look(bit))?;
         if bit.is_multiple_of(CONTROL_EVERY) {
@@ -141,7 +141,7 @@ impl Every {
         Ok(out)
     }
 
-    /// The lookups that read a byte of the file, or all.
+    /// The lookups that read a byte of the file, or all lookups.
     fn lookups_at(&self, at: u64, everything: bool) -> Vec<usize> {
         if everything {
             return (0..self.lookups.len()).collect();
@@ -150,7 +150,7 @@ impl Every {
         near.copied().filter(|&n| self.lookups[n].reads.include(at)).collect()
     }
 
-    /// Every look is taken, and leads to what the few have led to.
+    /// Takes every look, and checks that the few looks gave the same result.
     fn control(&self, bit: u64, out: &Outcome) -> Result<(), String> {
         let disk = Disk::with_file(PATH, &self.bytes);
         super::flip(&disk, bit);
@@ -163,7 +163,7 @@ impl Every {
     }
 }
 
-/// A cursor's record with the bytes of its value.
+/// A cursor's record, with the bytes of its value.
 fn read<'a>((key, value): (&'a [u8], LazyValue<'a>)) -> Result<(&'a [u8], &'a [u8]), Error> {
     Ok((key, value.bytes()?))
 }
@@ -208,7 +208,7 @@ impl Lookup {
     }
 }
 
-/// What is wrong without any damage.
+/// The error of a failure without any damage.
 fn before(error: impl std::fmt::Display) -> String {
     format!("before any damage: {error}")
 }
@@ -217,7 +217,7 @@ fn open(view: &View) -> Result<Db, Error> {
     Db::open_on(view, PATH, Setting::QUIET.options().read_only(true))
 }
 
-/// Takes a look by a handle of its own, and notes what it reads beyond what opening does.
+/// Takes a look by a handle of its own, and notes what it reads beyond what opening reads.
 fn watch<T>(bytes: &Arc<[u8]>, look: impl FnOnce(&Db) -> Result<T, Error>) -> Result<(Reads, T), String> {
     let view = View::watched(bytes);
     let db = open(&view).map_err(before)?;
@@ -226,7 +226,7 @@ fn watch<T>(bytes: &Arc<[u8]>, look: impl FnOnce(&Db) -> Result<T, Error>) -> Re
     Ok((view.reads(), found))
 }
 
-/// All keys of a table, and some that are not there.
+/// Lookups of all keys of a table, and of some absent ones.
 fn watch_lookups(
     bytes: &Arc<[u8]>,
     table: usize,

@@ -1,4 +1,4 @@
-//! Databases to be damaged, and the judge of what can be read of them.
+//! Databases to damage, and the judge of what can be read from them.
 
 use crate::disk::{Disk, Moment};
 use crate::judge::{PATH, Setting};
@@ -8,7 +8,7 @@ use crate::script::{Ack, Script, Stamp, Step, Write, bytes_of, problems};
 use azekura::{Durability, Error, Table, TableKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// No allocation may be larger than the file and this.
+/// How much larger than the file an allocation may be.
 const ALLOCATION_SLACK: usize = 8 << 20;
 
 /// A database and what it holds.
@@ -16,35 +16,34 @@ pub(super) struct Sample {
     pub(super) name: &'static str,
     pub(super) disk: Disk,
     script: Script,
-    /// Its state when it was whole, and the oldest one that damage at the log's end may lead to.
+    /// Its state when it was undamaged. Below, the oldest state that damage at the log's end may lead to.
     pub(super) last: usize,
     oldest: usize,
-    /// The bytes of every value, which are looked at again and again.
+    /// The bytes of every value, since they are compared again and again.
     values: BTreeMap<Stamp, Vec<u8>>,
     /// The disk at earlier times, for stale pages.
     pub(super) earlier: Vec<Moment>,
 }
 
-/// What became of a damaged database.
+/// The result of looking at a damaged database.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) refused: bool,
     pub(super) errors: usize,
     pub(super) problems: usize,
     pub(super) state: Option<usize>,
-    /// Nobody reads what is damaged.
+    /// Whether nobody reads the damaged bytes.
     pub(super) unread: bool,
 }
 
 impl Outcome {
-    /// Nothing is wrong.
+    /// Whether nothing is wrong.
     pub(super) fn is_whole(&self) -> bool {
         !self.refused && self.errors == 0 && self.problems == 0 && self.state.is_some()
     }
 }
 
-/// Looks at a damaged file of `len` bytes. A panic is something wrong, and so is an allocation out of
-/// proportion.
+/// Looks at a damaged file of `len` bytes. A panic is an error, and so is an allocation that is too large.
 pub(super) fn guarded<T>(len: u64, look: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     memory::forget_largest();
     let looked = report::catch(look)?;
@@ -55,13 +54,13 @@ pub(super) fn guarded<T>(len: u64, look: impl FnOnce() -> Result<T, String>) -> 
     looked
 }
 
-/// Whether opening may say this of a damaged file.
+/// Whether opening may give this error for a damaged file.
 pub(super) fn is_refusal(error: &Error) -> bool {
     use Error::{Corrupt, NewerVersion, NotADatabase, Truncated};
     matches!(error, Corrupt { .. } | NotADatabase { .. } | NewerVersion { .. } | Truncated { .. })
 }
 
-/// Closed ones and ones left open, with small records only and with large values and batches.
+/// Databases that were closed or left open, with small records only, or with large values and batches.
 pub(super) fn all() -> Vec<Sample> {
     let script = |seed, rich| Script::new(seed, 60, rich);
     vec![
@@ -77,7 +76,7 @@ impl Sample {
         let disk = Disk::seeded(1);
         disk.record(5, 1);
         let last = script.last();
-        // A good disk: whatever fails here fails the comparison before any damage.
+        // The disk is good. A failure here shows in the comparison before any damage.
         let ran = Setting::QUIET.open(&disk).and_then(|db| {
             script.run(&db, 0, &mut Ack::default(), &|_| {})?;
             if closed { db.close() } else { db.sync().map(|()| disk.stop()) }
@@ -92,7 +91,7 @@ impl Sample {
         Sample { name, disk: disk.after_kill(), script, last, oldest, values, earlier }
     }
 
-    /// A database of about 1 MiB with everything in it, closed.
+    /// A closed database of about 1 MiB with everything in it.
     pub(super) fn of_a_mebibyte() -> Sample {
         const MANY: u32 = 1500;
         let tables = [Step::Create("ordered", TableKind::Ordered), Step::Create("hash", TableKind::Hash)];
@@ -109,13 +108,14 @@ impl Sample {
             };
             Step::Commit(Durability::Eventual, (i * 600..i * 600 + records).map(write).collect())
         };
-        // Compacted, so that little is free, and some small records flushed once more: two runs a table.
+        // Compacted, so that little is free. Then some small records are flushed, so that each table has two
+        // runs.
         let steps = (0..9).flat_map(|i| [put(i, MANY), if i == 8 { Step::Compact } else { Step::Flush }]);
         let steps = tables.into_iter().chain(steps).chain([put(9, 400), Step::Flush]);
         Sample::new("1 MiB", Script::of(steps), true)
     }
 
-    /// Whether these are a table's records in its last state, in the order of their keys unless it is a hash
+    /// Whether these are a table's records in its last state. They must be in key order, unless it is a hash
     /// table.
     pub(super) fn holds(&self, table: &str, records: &[(Vec<u8>, Vec<u8>)]) -> bool {
         let Some((hash, model)) = self.script.models[self.last].get(table) else { return false };
@@ -126,7 +126,7 @@ impl Sample {
                 || *hash && records.iter().map(|r| &r.0).collect::<BTreeSet<_>>().len() == model.len())
     }
 
-    /// Looks at a damaged copy in every way, by a handle that only reads or not. `Err`: it gave something
+    /// Looks at a damaged copy in every way, with a read-only handle or another. `Err`: it gave something
     /// wrong.
     pub(super) fn look(&self, disk: &Disk, read_only: bool) -> Result<Outcome, String> {
         let (len, _) = disk.used_blocks(PATH);
@@ -165,12 +165,12 @@ impl Sample {
             return Err(format!("check is silent, but {} reads failed", out.errors));
         }
         out.state = states.last().copied();
-        // What is left in memory needs no home.
+        // What is left in memory must not be written.
         disk.stop();
         if out.state.is_none() { Err(format!("the tables {names:?} were never together")) } else { Ok(out) }
     }
 
-    /// Reads a table to its end or the first error.
+    /// Reads a table to its end or to the first error.
     fn scan(
         &self,
         table: &Table,
@@ -195,7 +195,7 @@ impl Sample {
             && let [k] = states[..]
             && found.len() == self.script.models[k].get(name).map_or(0, |t| t.1.len())
         {
-            // Nearly always: the one state that may be there.
+            // The usual case: only one state is possible.
             let records = self.script.models[k].get(name).into_iter().flat_map(|t| t.1.iter());
             let same =
                 found.iter().zip(records).all(|(f, r)| f.0 == r.0 && self.values.get(r.1) == Some(f.1));
@@ -207,7 +207,7 @@ impl Sample {
         let ordered = table.kind() == TableKind::Ordered;
         states.retain(|&k| {
             let Some((_, records)) = self.script.models[k].get(name) else { return false };
-            // An ordered scan that broke off has given all records up to there.
+            // An ordered scan that ended early has given all records up to that place.
             let expected = if ordered { found.len() } else { records.len() };
             let expected = if whole { records.len() } else { expected.min(records.len()) };
             (!whole && !ordered || expected == found.len())

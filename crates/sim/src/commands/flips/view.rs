@@ -1,5 +1,5 @@
-//! One file in memory that nobody writes, seen with one bit flipped. All views share its bytes, so that a
-//! flip costs nothing; and a view can keep a list of what was read of it.
+//! A file in memory that nobody writes, seen with one bit flipped. All views share its bytes, so a flip costs
+//! nothing. A view can keep a list of what was read from it.
 
 use azekura::storage::{File, OpenMode, Storage};
 use std::io;
@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// A storage whose only file has these bytes, whatever it is asked for.
+/// A storage that has only this file, under every name.
 #[derive(Clone)]
 pub(super) struct View {
     bytes: Arc<[u8]>,
-    /// The place of a byte, and what is flipped in it.
+    /// The flipped byte's place, and the bit as a mask.
     flip: Option<(u64, u8)>,
     reads: Option<Arc<Mutex<Reads>>>,
 }
@@ -21,12 +21,12 @@ pub(super) struct View {
 pub(super) struct Reads(Vec<Range<u64>>);
 
 impl Reads {
-    /// Whether a byte was among them.
+    /// Whether a byte is in the ranges.
     pub(super) fn include(&self, at: u64) -> bool {
         self.0.iter().any(|range| range.contains(&at))
     }
 
-    /// The blocks of this size in which they lie.
+    /// The blocks of this size that the ranges touch.
     pub(super) fn blocks(&self, size: u64) -> impl Iterator<Item = u64> + '_ {
         self.0.iter().flat_map(move |range| range.start / size..range.end.div_ceil(size))
     }
@@ -40,17 +40,17 @@ impl Reads {
 }
 
 impl View {
-    /// With a bit flipped.
+    /// A view with one bit flipped.
     pub(super) fn flipped(bytes: &Arc<[u8]>, bit: u64) -> View {
         View { bytes: bytes.clone(), flip: Some((bit / 8, 1 << (bit % 8))), reads: None }
     }
 
-    /// As it is; what is read is noted.
+    /// An unchanged view that notes what is read.
     pub(super) fn watched(bytes: &Arc<[u8]>) -> View {
         View { bytes: bytes.clone(), flip: None, reads: Some(Arc::default()) }
     }
 
-    /// What was read since it was last asked.
+    /// What was read since the last call.
     pub(super) fn reads(&self) -> Reads {
         let reads = self.reads.as_ref();
         reads.map_or_else(Reads::default, |reads| {
@@ -59,7 +59,7 @@ impl View {
     }
 }
 
-/// What a file says that is open for reading only.
+/// The error of a file that is open for reading only.
 fn refused<T>() -> io::Result<T> {
     Err(io::ErrorKind::PermissionDenied.into())
 }

@@ -1,4 +1,4 @@
-//! Operations, and the answers that a database gives to them under some setting.
+//! Operations, and a database's answers to them under some setting.
 
 use crate::disk::Disk;
 use crate::judge::{PATH, Setting};
@@ -11,15 +11,15 @@ pub(super) struct Variant {
     pub(super) setting: Setting,
     pub(super) memory_bytes: u64,
     pub(super) durability: Durability,
-    /// Of the two tables; the first is always ordered.
+    /// The kinds of the two tables. The first one is always ordered.
     pub(super) kinds: [TableKind; 2],
-    /// Closed and opened again once in so many operations; 0: never.
+    /// The database is closed and opened again once per this many operations. 0: never.
     pub(super) reopen_odds: u64,
-    /// Flushed, settled or compacted once in so many operations; 0: never.
+    /// The database is flushed, settled or compacted once per this many operations. 0: never.
     pub(super) tidy_odds: u64,
 }
 
-/// One operation. Tables are 0 and 1; keys and values are small numbers from which bytes are made.
+/// One operation. Tables are 0 and 1. Keys and values are small numbers from which bytes are made.
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
     Put(usize, u64, u64),
@@ -39,7 +39,7 @@ pub(super) enum Operation {
     Scan(usize),
     Range(u64, u64, bool),
     Wander(u64, u64),
-    /// A transaction with these, of which the part behind a savepoint is taken back, or all.
+    /// A transaction of these operations. The part after a savepoint is undone, or all of it.
     Transaction(Vec<Operation>, usize, bool),
     Snapshot,
     AskSnapshot(usize, u64),
@@ -86,7 +86,7 @@ fn operation(rng: &mut Rng, outside: bool) -> Operation {
     }
 }
 
-/// The bytes of a key: fixed-width numbers, short and long text.
+/// The bytes of a key: numbers of fixed width, short and long text.
 fn key_of(n: u64) -> Vec<u8> {
     match n % 3 {
         0 => (n << 16).to_be_bytes().to_vec(),
@@ -106,7 +106,7 @@ fn value_of(n: u64) -> Vec<u8> {
     rng.bytes(len as usize)
 }
 
-/// An answer, as short as can be: long bytes by their hash.
+/// A short form of an answer: long bytes are given by their hash.
 fn shown(bytes: Option<&[u8]>) -> String {
     match bytes {
         None => "none".into(),
@@ -121,7 +121,7 @@ fn shown(bytes: Option<&[u8]>) -> String {
 
 type Answer = Result<String, Error>;
 
-/// A handle and what is held beside it.
+/// A handle, and what is held with it.
 struct Session {
     db: Db,
     tables: [Table; 2],
@@ -138,7 +138,7 @@ impl Variant {
     }
 }
 
-/// Runs the operations and gives every answer.
+/// Runs the operations. Returns every answer.
 pub(super) fn answers(
     variant: &Variant,
     operations: &[Operation],
@@ -160,7 +160,7 @@ pub(super) fn answers(
             }
             .map_err(text)?;
         }
-        // A snapshot does not outlive its handle, so the file stays open as long as there is one.
+        // A snapshot does not outlive its handle, so the file stays open while there is one.
         if variant.reopen_odds > 0 && rng.one_in(variant.reopen_odds) && session.snapshot.is_none() {
             let Session { db, tables, .. } = session;
             drop(tables);
@@ -175,7 +175,7 @@ pub(super) fn answers(
     if wrong.is_empty() { Ok(out) } else { Err(format!("check says {wrong:?}")) }
 }
 
-/// All records of a cursor, in the order of their keys whatever the table's own is.
+/// All records of a cursor, in key order whatever the table's order is.
 fn all(cursor: Cursor) -> Answer {
     let mut records = cursor.owned().collect::<Result<Vec<_>, _>>()?;
     records.sort();
@@ -230,7 +230,7 @@ impl Session {
         }
     }
 
-    /// A single operation as a transaction of its own, through the table's handle.
+    /// Runs a single operation as a transaction of its own, through the table's handle.
     fn alone(&self, operation: &Operation) -> Answer {
         let said = |done: bool| Ok(done.to_string());
         match operation {
@@ -319,7 +319,7 @@ impl Session {
         Ok(out.join(", "))
     }
 
-    /// A cursor that goes to and fro.
+    /// Moves a cursor to and fro.
     fn wander(&self, from: u64, way: u64) -> Answer {
         let mut cursor = self.tables[0].cursor()?;
         cursor.seek(&key_of(from))?;
@@ -335,7 +335,7 @@ impl Session {
     }
 }
 
-/// Two keys in order.
+/// Two keys, in order.
 fn bounds(from: u64, length: u64) -> (Vec<u8>, Vec<u8>) {
     let (a, b) = (key_of(from), key_of((from + length) % KEYS));
     (a.clone().min(b.clone()), a.max(b))

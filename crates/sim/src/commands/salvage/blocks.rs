@@ -1,12 +1,12 @@
-//! What stands in each block of a file that is whole, as its first bytes say and checksums agree.
+//! What is in each block of an undamaged file, by its first bytes and checksums.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The grain of everything in a file.
+/// The unit of everything in a file.
 pub(super) const BLOCK: usize = 4096;
 /// The size of filter pages.
 const FILTER_PAGE: usize = 16 << 10;
-/// Numbers of filter pages and of meta blocks in their checksums.
+/// The numbers of filter pages, and of meta blocks, in their checksums.
 const FILTER_NUMBER: u32 = 0x8000_0000;
 const META_NUMBER: u32 = u32::MAX;
 /// No run here has more filter pages.
@@ -17,21 +17,21 @@ const FILTER_PAGES_MAX: u32 = 16;
 pub(super) enum What {
     Superblock,
     Manifest,
-    /// The first block of a meta block, which says whose it is.
+    /// The first block of a meta block, which has the label.
     Label,
     /// Any block of a meta block.
     Meta,
     Filter,
     Frame,
-    /// Pages, values, and what is free.
+    /// Pages, values, and free space.
     Other,
 }
 
-/// See the file's head.
+/// The kinds of all blocks of a file.
 pub(super) struct Blocks {
     what: Vec<What>,
-    /// The record frames of the newest log chain that no checkpoint has made needless, by number: where they
-    /// stand.
+    /// The record frames of the newest log chain that no checkpoint has made needless: the place of each, by
+    /// number.
     frames: BTreeMap<u64, (usize, usize)>,
 }
 
@@ -53,7 +53,7 @@ fn is_part(bytes: &[u8], file_id: u64, run: u64, number: u32) -> bool {
 }
 
 impl Blocks {
-    /// Looks at a file that is whole.
+    /// Looks at an undamaged file.
     pub(super) fn of(bytes: &[u8]) -> Blocks {
         let mut blocks =
             Blocks { what: vec![What::Other; bytes.len().div_ceil(BLOCK)], frames: BTreeMap::new() };
@@ -63,12 +63,12 @@ impl Blocks {
         let places = || (2 * BLOCK..bytes.len()).step_by(BLOCK);
         for at in places().filter(|&at| bytes[at + 4..].starts_with(b"AZRM")) {
             let (len, run) = (u32_at(bytes, at + 8), u64_at(bytes, at + 32));
-            // Free space has the remains of others.
+            // Free space has the remains of other runs.
             if bytes.get(at..at + len).is_some_and(|b| is_part(b, file_id, run, META_NUMBER)) {
                 blocks.mark(at, len, What::Meta);
                 runs.push(run);
             }
-            // The rest of one that was moved in parts may stand elsewhere.
+            // The rest of a meta block that was moved in parts may be elsewhere.
             if u64_at(bytes, at + 16) == file_id {
                 blocks.mark(at, 1, What::Label);
             }
@@ -89,7 +89,7 @@ impl Blocks {
     }
 
     fn find_frames(&mut self, bytes: &[u8]) {
-        // The manifest stands in the superblock, or where that says.
+        // The manifest is in the superblock, or where the superblock says.
         let manifest = if u64_at(bytes, 40) > 0 { u64_at(bytes, 40) as usize } else { 64 };
         let flushed = u64_at(bytes, manifest + 12);
         let mut chain = 0;
@@ -105,7 +105,7 @@ impl Blocks {
                 self.frames.clear();
             }
             let has_records = u32_at(bytes, at + 40) == 0 && u32_at(bytes, at + 36) != u32::MAX as usize;
-            // One commit a frame: behind its length stands its number.
+            // One commit in a frame: after its length comes its number.
             let is_young = has_records && u64_at(bytes, at + 64 + u32_at(bytes, at + 36) + 8) > flushed;
             if u64_at(bytes, at + 16) == chain && is_young {
                 self.frames.insert(u64_at(bytes, at + 24), (at, len));
@@ -118,13 +118,13 @@ impl Blocks {
         self.what[at / BLOCK..end].fill(what);
     }
 
-    /// The blocks of a kind. A label is part of a meta block, too.
+    /// The blocks of a kind. A label is part of a meta block too.
     pub(super) fn all(&self, kind: What) -> Vec<usize> {
         let is = |what: What| what == kind || (kind == What::Meta && what == What::Label);
         (0..self.what.len()).filter(|&i| is(self.what[i])).collect()
     }
 
-    /// The damaged file with everything mended but pages and values.
+    /// The damaged file with everything mended except pages and values.
     pub(super) fn mended(&self, whole: &[u8], damaged: &[u8]) -> Vec<u8> {
         let mut bytes = damaged.to_vec();
         bytes.resize(whole.len(), 0);
@@ -135,7 +135,7 @@ impl Blocks {
         bytes
     }
 
-    /// For each record frame of the newest chain whether it is not what it was.
+    /// For each record frame of the newest chain, whether it has changed.
     pub(super) fn frames_lost(&self, whole: &[u8], damaged: &[u8]) -> Vec<bool> {
         self.frames
             .values()
@@ -143,8 +143,7 @@ impl Blocks {
             .collect()
     }
 
-    /// How many blocks that may tell of the file are what they were: of one page that stands in two places
-    /// one counts.
+    /// How many blocks that identify the file are unchanged. A page that is in two places counts once.
     pub(super) fn whole_ones(&self, whole: &[u8], damaged: &[u8]) -> usize {
         let same = |i: usize| {
             let range = i * BLOCK..whole.len().min((i + 1) * BLOCK);

@@ -1,4 +1,4 @@
-//! A random database, as the bytes of its file, and everything that was ever written to it.
+//! A random database: the bytes of its file, and everything that was ever written to it.
 
 use crate::fuzz::{contents, options};
 use crate::rng::Rng;
@@ -10,26 +10,26 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A table's number, and a key.
 pub(super) type Id = (usize, Vec<u8>);
 
-/// See the file's head.
+/// A random database.
 pub(super) struct World {
     pub(super) bytes: Vec<u8>,
-    /// Name, and whether it is a hash table.
+    /// The name of each table, and whether it is a hash table.
     pub(super) tables: Vec<(String, bool)>,
     /// All values that a key ever had.
     pub(super) history: BTreeMap<Id, Vec<Stamp>>,
     /// Keys that were deleted at some time.
     pub(super) deleted: BTreeSet<Id>,
-    /// The keys of each commit that is in the log only. (Those that make tables have none.)
+    /// The keys of each commit that is only in the log. (Commits that make tables have none.)
     pub(super) logged: Vec<Vec<Id>>,
-    /// Tables whose records stand in the manifest.
+    /// Tables whose records are in the manifest.
     pub(super) small: BTreeSet<usize>,
 }
 
-/// How the records of a table are.
+/// The form of a table's records.
 struct Shape {
     keys: u64,
     fixed_keys: bool,
-    /// Of values: the shortest, and how many lengths there are.
+    /// The least length of values, and how many lengths there are.
     value_min: u64,
     value_span: u64,
 }
@@ -38,7 +38,7 @@ const NAME: &str = "fuzz.azk";
 
 /// The bytes of a value.
 pub(super) fn value_of(stamp: Stamp) -> Vec<u8> {
-    // No value begins as a page, a frame or a meta block does.
+    // No value begins like a page, a frame or a meta block.
     let mut bytes = bytes_of(stamp);
     bytes.iter_mut().for_each(|b| *b |= 2);
     bytes
@@ -103,7 +103,7 @@ impl World {
         Ok(world)
     }
 
-    /// A new table.
+    /// Makes a table.
     fn table(&mut self, db: &Db, rng: &mut Rng) -> Result<(Table, Shape)> {
         let is_hash = rng.one_in(2);
         let kind = if is_hash { TableKind::Hash } else { TableKind::Ordered };
@@ -121,7 +121,7 @@ impl World {
         Ok((table, Shape { keys, fixed_keys, value_min, value_span }))
     }
 
-    /// A transaction over all tables: many records, and some deletes.
+    /// Commits a transaction over all tables: many records, and some deletes.
     fn round(
         &mut self,
         db: &Db,
@@ -134,7 +134,7 @@ impl World {
             if rng.one_in(4) && !all {
                 continue;
             }
-            // The log has none of it: a flush makes that needless.
+            // The log does not get this commit: a flush makes that needless.
             let mut w = db.write_with(WriteOptions {
                 durability: Some(Durability::Eventual),
                 ..WriteOptions::default()

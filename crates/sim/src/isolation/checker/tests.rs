@@ -1,5 +1,6 @@
-//! One history for each anomaly, written by hand, and a second judge: the crate `adya`, an independent
-//! implementation of Elle's method, must agree on each, and on random histories of a store that cheats.
+//! A history for each anomaly, written by hand. A second judge, the crate `adya`, is an independent
+//! implementation of Elle's method. It must agree on each of them, and on random histories of a store that
+//! cheats.
 
 use super::*;
 use crate::rng::Rng;
@@ -13,13 +14,13 @@ fn r(key: Key, list: &[Element]) -> Op {
     Op::Read(key, list.to_vec())
 }
 
-/// Transactions that all ran at the same time, and one afterwards that reads all lists.
+/// Transactions that all ran at the same time, and a later one that reads all lists.
 fn concurrent(txns: &[&[Op]], last: &[Op]) -> History {
     let mut history = History::default();
     for ops in txns {
         history.txns.push(Txn { begun: 1, ended: 100, ops: ops.to_vec(), committed: true });
     }
-    // Times must differ; all of these lie in one another.
+    // Times must differ. All these transactions overlap.
     for (n, txn) in (0..).zip(&mut history.txns) {
         (txn.begun, txn.ended) = (1 + n, 100 + n);
     }
@@ -34,7 +35,7 @@ fn kinds(history: &History, level: Level) -> Vec<Kind> {
     kinds
 }
 
-/// The history must show `kind` on both levels, and `adya` must refuse it on both.
+/// Checks that the history shows `kind` at both levels, and that `adya` refuses it at both.
 fn shows(history: &History, kind: Kind) {
     for level in [Level::Snapshot, Level::Serializable] {
         assert_eq!(kinds(history, level), [kind], "{level:?}");
@@ -42,7 +43,7 @@ fn shows(history: &History, kind: Kind) {
     }
 }
 
-/// The history as `adya` reads it: an invocation and a completion for each transaction.
+/// Converts the history for `adya`: an invocation and a completion for each transaction.
 fn adya_accepts(history: &History, level: Level) -> bool {
     let mut events: Vec<(u64, Value)> = Vec::new();
     for (process, txn) in history.txns.iter().enumerate() {
@@ -98,7 +99,7 @@ fn g1a_what_was_rolled_back_is_read() {
 #[test]
 fn g1b_what_was_not_finished_is_read() {
     let history = concurrent(&[&[a(1, 1), a(1, 2)], &[r(1, &[1])]], &[r(1, &[1, 2])]);
-    // The reader also precedes, by what it did not see, whom it follows, by what it saw.
+    // The reader follows the writer by what it saw, and precedes it by what it did not see.
     assert_eq!(kinds(&history, Level::Snapshot), [Kind::G1b, Kind::GSingle]);
     assert!(!adya_accepts(&history, Level::Snapshot));
 }
@@ -170,8 +171,8 @@ fn lists_that_no_order_explains_are_found() {
     assert_eq!(kinds(&lost, Level::Snapshot), [Kind::Lost]);
 }
 
-/// A history of a store that keeps versions and lets transactions read `stale` commits behind, and commit
-/// without a look at what others have written or (unless `blind`) read.
+/// A history of a store that cheats. Its transactions may read `stale` commits behind, and commit without a
+/// check of what others have written or (unless `blind`) read.
 fn of_a_store_that_cheats(rng: &mut Rng, stale: u64, blind: bool) -> History {
     let mut states: Vec<HashMap<Key, Vec<Element>>> = vec![HashMap::new()];
     let mut history = History::default();
@@ -197,7 +198,7 @@ fn of_a_store_that_cheats(rng: &mut Rng, stale: u64, blind: bool) -> History {
         if committed {
             states.push(newest);
         }
-        // It ran beside all whose commits it did not see.
+        // It ran at the same time as all transactions whose commits it did not see.
         let now = 1000 * u64::from(n);
         history.txns.push(Txn { begun: now - 1000 * behind - 500, ended: now, ops, committed });
     }
