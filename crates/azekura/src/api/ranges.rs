@@ -1,6 +1,6 @@
 //! What a table does with ranges, ends, and all of its records.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::cursor::{Cursor, KeyRange, Records, Way};
 use crate::engine::Table;
 use crate::txn::{Isolation, WriteOptions};
@@ -191,7 +191,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `WrongType` for a part of a hash table; as [`get`](Table::get) and [`put`](Table::put).
+    /// `WrongType` for a part of a hash table; `Conflict` if what is to be removed was changed each time, by
+    /// others or by `f` itself; as [`get`](Table::get) and [`put`](Table::put).
     pub fn retain(&self, range: impl KeyRange, mut f: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
         self.try_retain(range, |key, value| Ok(f(key, value)))
     }
@@ -205,14 +206,7 @@ impl Table {
         // Under snapshot isolation only the records that are removed have to be as they were.
         let options = WriteOptions { isolation: Isolation::Snapshot, ..WriteOptions::default() };
         let range = (range.start(), range.end());
-        loop {
-            let mut w = self.db.write_with(options);
-            let gone = w.try_retain(self, range, &mut f)?;
-            match w.commit() {
-                Err(Error::Conflict { .. }) => {}
-                done => return done.map(|()| gone),
-            }
-        }
+        self.db.transact_with(options, |w| w.try_retain(self, range, &mut f))
     }
 
     /// Removes a range and gives what was in it: an iterator that reads when it is asked, from the table as

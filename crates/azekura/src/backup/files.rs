@@ -26,11 +26,18 @@ pub(super) fn inside(path: &Path) -> impl Fn(Error) -> Error {
     }
 }
 
-/// All bytes of a file.
+/// Heads have some bytes, and points 45 for each 8 MiB of a database: no file is longer than this.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// All bytes of a head or a point.
 pub(super) fn read(storage: &dyn Storage, path: &Path, during: &'static str) -> Result<Vec<u8>> {
     let at = failed(path, during);
     let file = storage.open(path, OpenMode::ReadOnly).map_err(&at)?;
-    let mut bytes = vec![0; usize_of64(file.len().map_err(&at)?)];
+    let len = file.len().map_err(&at)?;
+    if len > BYTES_MAX {
+        return Err(inside(path)(Error::corrupt("repository", 0, format!("it has {len} bytes"))));
+    }
+    let mut bytes = vec![0; usize_of64(len)];
     file.read_at(&mut bytes, 0).map_err(&at)?;
     Ok(bytes)
 }

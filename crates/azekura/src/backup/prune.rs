@@ -4,7 +4,7 @@
 
 use super::files::failed;
 use super::keep::Keep;
-use super::repository::{PointInfo, Repository};
+use super::repository::{HEAD, PointInfo, Repository};
 use crate::base::error::Result;
 use crate::engine::Progress;
 use crate::storage::OpenMode;
@@ -57,7 +57,7 @@ impl Repository<'_> {
         let names = self.names_in(&self.chunks())?;
         let mut step = Progress { done: 0, total: names.len() as u64 };
         for name in names {
-            if !named.contains(&name) {
+            if is_chunk(&name) && !named.contains(&name) {
                 self.remove(&self.chunks().join(name), &mut report)?;
             }
             step.done += 1;
@@ -77,12 +77,24 @@ impl Repository<'_> {
     }
 }
 
+/// Whether a chunk may have this name, whole or not.
+fn is_chunk(name: &str) -> bool {
+    let lineage = name.split_once('-').map(|(lineage, _)| lineage);
+    lineage.is_some_and(|l| l.len() == 16 && l.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// Whether that is a point's name, or the head's, before it is whole.
+fn unfinished(name: &str) -> bool {
+    let ours = |name: &str| name == HEAD || name.bytes().all(|b| b.is_ascii_digit());
+    name.split_once(".new-").is_some_and(|(name, _)| ours(name))
+}
+
 /// Removes points, and heads, that never came to their names, and makes durable that points are gone.
 fn drop_unfinished(repository: &Repository<'_>, report: &mut PruneReport) -> Result<()> {
     let any = repository.point(0);
     for dir in any.ancestors().skip(1).take(2) {
         for name in repository.names_in(dir)? {
-            if name.contains(".new-") {
+            if unfinished(&name) {
                 repository.remove(&dir.join(name), report)?;
             }
         }

@@ -2,17 +2,20 @@
 
 use super::files::{failed, inside, publish, read};
 use crate::base::error::{Error, Result};
+use crate::base::limits::COUNT_END;
 use crate::format::point::{Identity, Piece, Point, decode_head, encode_head};
 use crate::storage::{File, OpenMode, OsStorage, Storage};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-const HEAD: &str = "repository";
+pub(super) const HEAD: &str = "repository";
 const CHUNKS: &str = "chunks";
 const POINTS: &str = "points";
 const MAKING: &str = "making the repository";
 const READING: &str = "reading the repository";
+/// Points have smaller numbers, so that the one that follows can be written.
+const NUMBER_END: u64 = COUNT_END - 1;
 
 /// A directory of backups of one database, which [`Db::backup`](crate::Db::backup) has made.
 ///
@@ -123,14 +126,17 @@ impl<'s> Repository<'s> {
     }
 
     /// Takes the repository's lock: shared, or alone for whoever removes something. Where there are no locks
-    /// nobody holds one.
+    /// nobody holds one, and nothing is removed.
     pub(super) fn lock(&self, alone: bool) -> Result<Arc<dyn File>> {
         let head = self.path.join(HEAD);
         let mode = if alone { OpenMode::ReadWrite } else { OpenMode::ReadOnly };
         let file = self.storage.open(&head, mode).map_err(failed(&head, "locking the repository"))?;
         match file.try_lock(alone) {
+            Ok(true) => Ok(file),
             Ok(false) => Err(Error::Locked { path: self.path.display().to_string(), exclusive: alone }),
-            _ => Ok(file),
+            // What others use must not be removed.
+            Err(e) if alone => Err(failed(&head, "locking the repository")(e)),
+            Err(_) => Ok(file),
         }
     }
 
@@ -151,10 +157,11 @@ impl<'s> Repository<'s> {
         self.storage.names_in(dir).map_err(failed(dir, READING))
     }
 
-    /// The numbers of all points, in order.
+    /// The numbers of all points, in order. What has a greater one is no point of ours.
     pub(super) fn numbers(&self) -> Result<Vec<u64>> {
         let names = self.names_in(&self.path.join(POINTS))?;
-        let number = |name: &String| name.parse().ok().filter(|n: &u64| n.to_string() == *name);
+        let number =
+            |name: &String| name.parse().ok().filter(|n: &u64| *n < NUMBER_END && n.to_string() == *name);
         let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
         numbers.sort_unstable();
         Ok(numbers)

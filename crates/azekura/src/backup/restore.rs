@@ -89,8 +89,16 @@ impl Repository<'_> {
             Which::Point(number) => self.read_point(number),
             Which::Newest => newest_first().next().unwrap_or_else(|| Err(none("it has no point".into()))),
             Which::Commit(commit) => {
-                let found = newest_first().flatten().find(|point| point.commit() == commit);
-                found.ok_or_else(|| none(format!("no point has exactly the commits up to {commit}")))
+                let mut damage = None;
+                for point in newest_first() {
+                    match point {
+                        Ok(point) if point.commit() == commit => return Ok(point),
+                        Ok(_) => {}
+                        Err(e) => damage = damage.or(Some(e)),
+                    }
+                }
+                let text = || format!("no point has exactly the commits up to {commit}");
+                Err(damage.unwrap_or_else(|| none(text())))
             }
             Which::Time(time) => {
                 for point in newest_first() {

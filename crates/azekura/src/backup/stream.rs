@@ -131,10 +131,9 @@ impl Input<'_> {
             Error::Corrupt { detail, .. } => Error::corrupt(WHAT, at, detail),
             other => other,
         })?;
-        match self.from.read(&mut [0]).map_err(|e| Error::io(READING, e))? {
-            0 => Ok(point),
-            _ => Err(self.bad("something follows its end")),
-        }
+        let mut more = Vec::new();
+        self.from.take(1).read_to_end(&mut more).map_err(|e| Error::io(READING, e))?;
+        if more.is_empty() { Ok(point) } else { Err(self.bad("something follows its end")) }
     }
 }
 

@@ -3,7 +3,7 @@
 //! `crew.rs` says which threads there are, `threads/` what each of them does. Lock order: the lock of the
 //! work comes after the commit lock.
 
-use super::compaction::turns::{Look, Paused, Turns};
+use super::compaction::turns::{Look, Paused, Turn, Turns};
 use super::crew::Crew;
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -122,10 +122,10 @@ impl Background {
         self.holding_back.load(Ordering::Relaxed) > 0
     }
 
-    /// The merge of a class has ended.
-    pub(super) fn end_merge(&self, class: usize) {
-        self.lock().turns.end(class);
-        self.notify();
+    /// Does a merge whose inputs are taken. Others may pick them again when it has ended, also by a panic.
+    pub(super) fn in_turn<T>(&self, class: usize, merge: impl FnOnce() -> T) -> T {
+        let _turn = Turn { background: self, class };
+        merge()
     }
 
     /// A flush begins. Gives its number.

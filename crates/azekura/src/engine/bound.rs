@@ -72,7 +72,7 @@ impl Bound {
         self.seen.store(in_place, Ordering::Relaxed);
         self.alive.store(alive, Ordering::Relaxed);
         let margin = self.memtable_bytes / MEMTABLE_MARGIN_PART + alive / ALIVE_MARGIN_PART;
-        self.limit.store(self.most() - margin, Ordering::Relaxed);
+        self.limit.store(self.most().saturating_sub(margin), Ordering::Relaxed);
     }
 
     /// So much is in place after a flush. True if it has grown by so much that it is to be looked at.

@@ -259,15 +259,21 @@ impl Engine {
 
     /// As `drop_dead`, once, beside other merges.
     fn drop_dead_aside(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
-        let look = self.background.look_at_runs(|may_look| self.excess_while(&|| may_look() && go_on()));
+        let look = self.background.look_at_runs(|may_look| {
+            let may_look = || may_look() && go_on();
+            (self.excess_while(&may_look), may_look())
+        });
+        // What a look has found that was ended early says little.
+        let Some((excess, true)) = look else { return Ok(()) };
+        if excess.is_empty() {
+            return Ok(());
+        }
         let go_on = || go_on() && !self.background.are_merges_paused();
-        let Some(excess) = look.filter(|excess| !excess.is_empty() && go_on()) else { return Ok(()) };
         let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
         let mut told = Ok(());
         for id in ids.into_iter().take_while(|_| go_on()) {
             if let Some(job) = self.take_excess(class, &excess, id) {
-                let done = self.run_job(job);
-                self.background.end_merge(class);
+                let done = self.background.in_turn(class, || self.run_job(job));
                 match done {
                     Err(e @ Error::Corrupt { .. }) => told = told.and(Err(e)),
                     done => drop(done?),

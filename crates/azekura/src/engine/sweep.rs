@@ -184,12 +184,9 @@ impl Engine {
                 busy = true;
                 continue;
             };
-            let done = self.run_job(MergeJob {
-                together: true,
-                copies_max: self.bound.copies_max(self.space.taken_bytes()),
-                ..job
-            });
-            self.background.end_merge(CLASS);
+            let copies_max = self.bound.copies_max(self.space.taken_bytes());
+            let job = MergeJob { together: true, copies_max, ..job };
+            let done = self.background.in_turn(CLASS, || self.run_job(job));
             self.note_levels();
             told = told.and(done.map(drop));
         }

@@ -334,7 +334,8 @@ fn looked_up(table: &TableState, go_on: &dyn Fn() -> bool) -> Result<u64> {
     for (n, level) in table.levels[..table.levels.len() - 1].iter().enumerate() {
         let mut reader = RunReader::new(level.runs.clone());
         while go_on() && reader.next_block(&mut block)? {
-            for i in 0..block.len() {
+            // Each key may cost a read of the disk.
+            for i in (0..block.len()).take_while(|_| go_on()) {
                 let key = block.key(i, &mut tmp);
                 if block.tag(i) == Tag::Tombstone {
                     dead += key.len() as u64;

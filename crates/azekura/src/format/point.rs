@@ -17,7 +17,7 @@
 use super::superblock::VERSION;
 use crate::base::codec::{Reader, Writer, u32_of, usize_of64};
 use crate::base::error::{Error, Result};
-use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
+use crate::base::limits::{SUPERBLOCKS_BYTES, align_up};
 use crate::format::manifest::Manifest;
 use std::fmt;
 use xxhash_rust::xxh3::xxh3_128;
@@ -209,29 +209,41 @@ impl Point {
         Ok(point)
     }
 
-    /// Whether the pieces stand one behind the other, and every extent of the manifest begins with one.
-    fn is_filled(&self) -> bool {
-        let mut end = SUPERBLOCKS_BYTES;
+    /// Each part, where its pieces begin and where they end, if they stand one behind the other.
+    fn parts(&self) -> Option<Vec<(PartId, u64, u64)>> {
+        let mut parts: Vec<(PartId, u64, u64)> = Vec::new();
+        let (mut end, mut next) = (SUPERBLOCKS_BYTES, None);
         for piece in &self.pieces {
-            let follows = piece.offset == end || piece.offset == align_up(end);
-            if !follows || (piece.index == 0 && piece.offset % ALIGN_BYTES != 0) {
-                return false;
+            let goes_on = next == Some((piece.part, u64::from(piece.index))) && piece.offset == end;
+            match parts.last_mut() {
+                Some(last) if goes_on => last.2 = piece.end(),
+                _ if piece.index == 0 && piece.offset == align_up(end) => {
+                    parts.push((piece.part, piece.offset, piece.end()));
+                }
+                _ => return None,
             }
             end = piece.end();
+            next = Some((piece.part, u64::from(piece.index) + 1));
         }
+        Some(parts)
+    }
+
+    /// Whether the pieces are what the manifest names: each run and each segment has one extent, filled by
+    /// its pieces, in the order of the manifest.
+    fn is_filled(&self) -> bool {
+        let Some(parts) = self.parts() else { return false };
         let runs = self.manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
-        let ids = runs.map(|r| (PartId::Run(r.id), &r.extents));
-        let mut named = ids.chain(self.manifest.values.iter().map(|v| (PartId::Values(v.id), &v.extents)));
-        let mut firsts = self.pieces.iter().filter(|p| p.index == 0);
-        let matches = |(id, extents): (PartId, &Vec<_>), piece: &Piece| {
-            let [extent]: [crate::space::Extent; 1] = match extents.as_slice().try_into() {
-                Ok(one) => one,
-                Err(_) => return false,
-            };
-            id == piece.part && extent.offset == piece.offset
+        let runs = runs.map(|r| (PartId::Run(r.id), r.extents.as_slice()));
+        let values = self.manifest.values.iter().map(|v| (PartId::Values(v.id), v.extents.as_slice()));
+        let named: Vec<_> = runs.chain(values).collect();
+        let fills = |(part, extents): &(PartId, &[crate::space::Extent]), found: &(PartId, u64, u64)| {
+            let &(id, from, to) = found;
+            let [extent] = extents else { return false };
+            *part == id && extent.offset == from && extent.len == align_up(to - from)
         };
-        let agree = named.by_ref().all(|part| firsts.next().is_some_and(|piece| matches(part, piece)));
-        agree && firsts.next().is_none() && self.manifest.logs.is_empty()
+        named.len() == parts.len()
+            && named.iter().zip(&parts).all(|(named, found)| fills(named, found))
+            && self.manifest.logs.is_empty()
     }
 }
 

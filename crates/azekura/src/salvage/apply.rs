@@ -13,7 +13,6 @@ use crate::engine::{Db, Durability, Table};
 use crate::format::block::{Block, Tag};
 use crate::format::ranges::Ranges;
 use crate::txn::{WriteOptions, WriteTxn};
-use std::ops::Bound;
 
 /// The size at which a transaction of the new database is committed.
 const BATCH_BYTES: usize = 4 << 20;
@@ -169,10 +168,8 @@ impl Target<'_> {
             let txn = self.txn();
             match &range.end {
                 None if range.start.is_empty() => txn.clear(&table)?,
-                end if table.kind() == TableKind::Ordered => {
-                    let end = end.as_ref().map_or(Bound::Unbounded, |end| Bound::Excluded(end.as_slice()));
-                    txn.remove_range(&table, (Bound::Included(range.start.as_slice()), end))?;
-                }
+                // Behind the longest key stands one that is longer, and may be the end of a range.
+                _ if table.kind() == TableKind::Ordered => txn.remove_keys(&table, range.clone())?,
                 // Hash tables are only cleared as a whole.
                 _ => {}
             }

@@ -543,3 +543,23 @@ fn what_is_no_database_is_told_apart_from_one_of_which_nothing_is_left() {
     assert!(matches!(salvage_on(&storage, PATH, &out, |_| {}), Err(Error::NotADatabase { .. })));
     assert!(matches!(salvage_on(&storage, "absent", &out, |_| {}), Err(Error::Open { .. })));
 }
+
+/// What was popped, many at a time, does not come back.
+#[test]
+fn what_was_popped_is_not_salvaged() {
+    for kind in [TableKind::Ordered, TableKind::Hash] {
+        let mut world = World::new();
+        let key = |i: u64| (i.to_be_bytes().to_vec(), Some(vec![7; 20]));
+        world.commit("t", kind, (0..3000).map(key));
+        world.db().flush().unwrap();
+        let table = world.db().open_table("t").unwrap();
+        for _ in 0..700 {
+            let (first, _) = table.pop_first().unwrap().unwrap();
+            world.model.get_mut("t").unwrap().remove(&first).unwrap();
+        }
+        drop(table);
+        world.close();
+        let (_, found) = world.salvage();
+        assert!(found == world.model, "{kind:?}");
+    }
+}

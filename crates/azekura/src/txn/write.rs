@@ -297,7 +297,7 @@ impl WriteTxn {
     }
 
     /// Removes all sort keys of a range.
-    pub(super) fn remove_keys(&mut self, table: &Table, range: ranges::Range) -> Result<()> {
+    pub(crate) fn remove_keys(&mut self, table: &Table, range: ranges::Range) -> Result<()> {
         let buffer = self.buffer(table)?;
         if !range.is_empty() {
             buffer.remove_range(range);

@@ -40,5 +40,5 @@ pub use records::{TypedCursor, TypedRecords};
 pub use table::{TableDefinition, TypedTable};
 pub use views::{TypedRead, TypedWrite};
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

@@ -410,7 +410,10 @@ impl ValueStore {
                 continue;
             };
             queue.busy = Some(job.number);
-            let written = MutexGuard::unlocked(queue, || self.write(&job, &mut unsettled));
+            // A panic poisons the handle, and whoever waits for the job is told.
+            let write =
+                || self.poison.catch(WRITING, || Ok(self.write(&job, &mut unsettled))).unwrap_or(true);
+            let written = MutexGuard::unlocked(queue, write);
             self.end_job(queue, job, written);
             if !written {
                 if queue.stop {

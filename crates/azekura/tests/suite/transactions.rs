@@ -207,6 +207,19 @@ fn retain_removes_what_it_was_shown() {
     });
 }
 
+/// Whose closure changes what it says is to go, each time, is told so.
+#[test]
+fn retain_ends_if_its_closure_is_in_its_own_way() {
+    everywhere(|_, t| {
+        let kept = t.retain(.., |key, _| {
+            t.put(key, "changed").unwrap();
+            key != b"a"
+        });
+        assert!(matches!(kept, Err(Error::Conflict { .. })), "{kept:?}");
+        assert_eq!(t.count().unwrap(), 3);
+    });
+}
+
 /// Longer than it takes until a pop removes the range of what is gone, with others who put beyond the ends.
 #[test]
 fn a_queue_is_emptied_from_both_ends() {

@@ -52,7 +52,7 @@ impl Turns {
     }
 
     /// The merge of a class has ended, well or not. Its inputs may be picked again.
-    pub(in crate::engine) fn end(&mut self, class: usize) {
+    fn end(&mut self, class: usize) {
         self.running -= 1;
         self.busy.retain(|(c, _)| *c != class);
     }
@@ -64,6 +64,19 @@ impl Turns {
             Some(new) => self.busy[at].1 = new.clone(),
             None => drop(self.busy.swap_remove(at)),
         }
+    }
+}
+
+/// The turn of a merge that has begun.
+pub(in crate::engine) struct Turn<'a> {
+    pub(in crate::engine) background: &'a Background,
+    pub(in crate::engine) class: usize,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.background.lock().turns.end(self.class);
+        self.background.notify();
     }
 }
 

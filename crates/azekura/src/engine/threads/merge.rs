@@ -33,8 +33,7 @@ impl Engine {
             let idle = class == CLASSES - 1 && quiet.1.elapsed() >= IDLE;
             let failed = match self.take_job(class, idle) {
                 Some(job) => {
-                    let done = self.run_job(job);
-                    self.background.end_merge(class);
+                    let done = self.background.in_turn(class, || self.run_job(job));
                     self.note_levels();
                     Some(done.is_err())
                 }
