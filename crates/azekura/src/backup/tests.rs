@@ -263,7 +263,9 @@ fn what_is_not_kept_goes_and_the_rest_stays_whole() {
     assert!(matches!(repository.prune(&keep, |_| {}), Err(Error::Locked { .. })));
     drop(busy);
     // One that was cut off has left this.
-    for left in ["saved/chunks/0-r1-0-00.new-77", "saved/points/5.new-77", "saved/repository.new-77"] {
+    for left in
+        ["saved/chunks/0000000000000000-r1-0-00.new-77", "saved/points/5.new-77", "saved/repository.new-77"]
+    {
         disk.open(Path::new(left), OpenMode::CreateNew).unwrap();
     }
     let path = repository.point(1);

@@ -59,11 +59,16 @@ fn where_no_thread_can_be_started_flushes_and_large_values_are_the_callers() {
 
 #[test]
 fn a_flush_whose_thread_was_refused_is_not_forgotten() {
-    let disk = MemStorage::default();
-    let db = database(&disk);
-    let table = db.create_table("t", TableKind::Ordered).unwrap();
-    assert!(db.engine.background.crew.has(Role::Log));
-    db.engine.background.crew.refused.store(true, Ordering::Relaxed);
+    // The log's thread may start the one for flushes before it is refused: then with another database.
+    let (db, table) = (0..1000)
+        .find_map(|_| {
+            let db = database(&MemStorage::default());
+            let table = db.create_table("t", TableKind::Ordered).unwrap();
+            assert!(db.engine.background.crew.has(Role::Log));
+            db.engine.background.crew.refused.store(true, Ordering::Relaxed);
+            db.engine.background.crew.need(Role::Flush).is_err().then_some((db, table))
+        })
+        .expect("the log's thread is not always the first");
     table.put(b"key", b"value").unwrap();
     assert!(db.engine.rotate(&mut db.engine.committer.lock()).unwrap());
     assert!(db.engine.background.crew.need(Role::Flush).is_err() && db.engine.has_frozen());
