@@ -173,10 +173,7 @@ impl FilterPages {
 
 #[inline(always)]
 fn add_to(lines: &mut [[u8; BLOCK_BYTES]], blocks: u64, hash: u64) {
-    let block = &mut lines[usize_of64(line_of(block_of(hash, blocks)))];
-    for at in positions(hash) {
-        block[at / 8] |= 1 << (at % 8);
-    }
+    block_add(&mut lines[usize_of64(line_of(block_of(hash, blocks)))], hash);
 }
 
 #[cfg(test)]

@@ -217,14 +217,7 @@ impl Run {
     /// Where byte `at` of the run is in the file, and how many of the run's bytes follow it there.
     #[inline(always)]
     fn stretch(&self, at: u64) -> Option<(u64, u64)> {
-        let mut before = 0;
-        for e in &self.info.extents {
-            if at < before + e.len {
-                return Some((e.offset + (at - before), before + e.len - at));
-            }
-            before += e.len;
-        }
-        None
+        scattered::stretch(&self.info.extents, at)
     }
 
     /// Where a unit begins in the run.

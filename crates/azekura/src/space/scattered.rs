@@ -7,6 +7,7 @@ use crate::base::error::Result;
 use crate::storage::{File, read_error};
 
 /// Where byte `at` is in the file, and how many bytes follow it there. None behind the end.
+#[inline(always)]
 pub(crate) fn stretch(extents: &[Extent], at: u64) -> Option<(u64, u64)> {
     let mut before = 0;
     for e in extents {
