@@ -12,6 +12,7 @@ mod opening;
 mod pages;
 mod panics;
 mod refused;
+mod segments;
 mod waste;
 
 use super::Engine;

@@ -1,5 +1,6 @@
 //! The writing side of the log: the queue, the segments, and what makes frames durable.
 
+mod ahead;
 mod chain;
 mod frames;
 mod vouch;
@@ -94,6 +95,8 @@ struct Io {
     segments: VecDeque<LogSegment>,
     /// The next segment. It is allocated before frames that might need it are written.
     spare: Option<Extent>,
+    /// What the log's thread makes the spare of.
+    in_making: Option<Extent>,
     /// Where the next frame goes, in bytes from the start of the last segment.
     at: u64,
     next_frame: u64,
@@ -157,6 +160,7 @@ impl Log {
             chain: 0,
             segments: VecDeque::new(),
             spare: None,
+            in_making: None,
             at: 0,
             next_frame: 1,
             durable_below: 0,

