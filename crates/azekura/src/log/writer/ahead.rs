@@ -5,12 +5,15 @@
 //! times a second how fast the last segment fills. If it will soon be full, the thread makes the next one.
 
 use super::{Blank, Log, NEW_SEGMENT};
+use crate::base::error::Result;
 use crate::base::limits::ALIGN_BYTES;
 use crate::base::sync::atomic::Ordering;
 use crate::space::Extent;
 
 /// A segment that would be full within so many looks is soon full.
 const LOOKS: u64 = 8;
+/// A commit that syncs meanwhile waits for no more than this.
+const STEP_BYTES: u64 = 128 << 10;
 
 impl Log {
     /// Makes the next segment if the last one will soon be full, judged by how many frames came since the
@@ -18,19 +21,29 @@ impl Log {
     /// segment.
     pub(crate) fn prepare_segment(&self, before: u64) {
         let Some(extent) = self.take_ahead(before) else { return };
-        let made = self.prepare(extent, Blank::Written);
-        if made.is_ok() {
-            self.file.write_back(extent.offset, extent.len);
-            self.file.wait_written(extent.offset, extent.len);
-        }
+        let made = self.prepare_in_steps(extent);
         let mut io = self.io.lock();
         io.in_making = None;
         // A commit may have been quicker, or the log may have ended.
         if made.is_ok() && io.spare.is_none() && self.published.load(Ordering::Acquire) {
             io.spare = Some(extent);
+            self.adjust_bytes_max(extent.len);
         } else {
             self.room.space.free(extent);
         }
+    }
+
+    /// Fills an extent with zeros, and has each step on the disk before the next one is written.
+    fn prepare_in_steps(&self, extent: Extent) -> Result<()> {
+        let mut at = 0;
+        while at < extent.len {
+            let step = Extent { offset: extent.offset + at, len: STEP_BYTES.min(extent.len - at) };
+            self.prepare(step, Blank::Written)?;
+            self.file.write_back(step.offset, step.len);
+            self.file.wait_written(step.offset, step.len);
+            at += step.len;
+        }
+        Ok(())
     }
 
     /// Takes room for the next segment, if it is wanted soon. Each frame counts as one block, so a bulk does

@@ -152,7 +152,10 @@ impl Log {
     pub(super) fn new_extent(&self, len: u64, blank: Blank) -> Result<Extent> {
         let extent = self.room.take(len, len, NEW_SEGMENT)?;
         match self.prepare(extent, blank) {
-            Ok(()) => Ok(extent),
+            Ok(()) => {
+                self.adjust_bytes_max(len);
+                Ok(extent)
+            }
             Err(e) => {
                 self.room.space.free(extent);
                 Err(e)
@@ -160,7 +163,7 @@ impl Log {
         }
     }
 
-    /// Prepares an extent that was taken for a segment.
+    /// Prepares an extent, or a part of it, for frames.
     pub(super) fn prepare(&self, extent: Extent, blank: Blank) -> Result<()> {
         let made = match blank {
             Blank::Written => self.write_zeroes(extent),
@@ -171,10 +174,13 @@ impl Log {
                 done => done.map(drop),
             },
         };
-        made.map_err(|e| Error::io(NEW_SEGMENT, e))?;
+        made.map_err(|e| Error::io(NEW_SEGMENT, e))
+    }
+
+    /// A segment of `len` bytes was made: the log may take as much as there is room for now.
+    pub(super) fn adjust_bytes_max(&self, len: u64) {
         let part = self.room.bytes() / LOG_ROOM_PART;
-        self.bytes_max.store(part.max(LOG_BYTES_LONG).max(4 * extent.len), Ordering::Relaxed);
-        Ok(())
+        self.bytes_max.store(part.max(LOG_BYTES_LONG).max(4 * len), Ordering::Relaxed);
     }
 
     fn write_zeroes(&self, extent: Extent) -> std::io::Result<()> {
