@@ -189,9 +189,9 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         user_bytes: get(&counters.user_bytes),
         commits: get(&counters.commits),
         flushes: get(&counters.flushes),
-        merges: get(&counters.merges),
-        merged_records: get(&counters.merged_records),
-        merge_ns: get(&counters.merge_ns),
+        merges: get(&engine.compactor.merges),
+        merged_records: get(&engine.compactor.records),
+        merge_ns: get(&engine.compactor.ns),
         stalls: get(&counters.stalls),
         stall_ns: get(&counters.stall_ns),
     }

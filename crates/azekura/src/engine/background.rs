@@ -3,8 +3,9 @@
 //! `crew.rs` says which threads there are, `threads/` what each of them does. Lock order: the lock of the
 //! work comes after the commit lock.
 
+use super::compaction::run::Compactor;
 use super::compaction::turns::{Look, Paused, Turn, Turns};
-use super::crew::Crew;
+use super::crew::{Crew, Role};
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{Condvar, Instant, Mutex, MutexGuard, Rank};
@@ -13,6 +14,9 @@ use std::time::Duration;
 /// Who waits for something without a signal looks this often. So often is looked at the disk's room, too, for
 /// others take it.
 pub(super) const LOOK: Duration = Duration::from_millis(200);
+
+/// Waits for merges end at a signal. This is for those that are missed.
+const WAIT: Duration = Duration::from_millis(20);
 
 /// The threads of an engine, and their work.
 pub(super) struct Background {
@@ -126,6 +130,35 @@ impl Background {
     pub(super) fn in_turn<T>(&self, class: usize, merge: impl FnOnce() -> T) -> T {
         let _turn = Turn { background: self, class };
         merge()
+    }
+
+    /// Waits until a merge under way has ended. False if merges are held back: somebody else reorders the
+    /// runs.
+    pub(super) fn wait_for_a_merge(&self, compactor: &Compactor) -> bool {
+        let merges = || compactor.merges.load(Ordering::Relaxed);
+        let before = merges();
+        let mut work = self.lock();
+        while work.turns.is_any_running()
+            && merges() == before
+            && !work.turns.are_paused()
+            && !self.stopping()
+        {
+            self.wait(&mut work, WAIT);
+        }
+        !work.turns.are_paused()
+    }
+
+    /// Asks the sweep for `what`.
+    ///
+    /// # Errors
+    /// What the system says if it starts no thread.
+    pub(super) fn ask_for_sweep(&self, what: &AtomicBool) -> Result<()> {
+        // First, for a thread that the sweep starts would have its low priority.
+        self.crew.need(Role::Flush)?;
+        self.crew.need(Role::Sweep)?;
+        what.store(true, Ordering::Relaxed);
+        self.wake();
+        Ok(())
     }
 
     /// A flush begins. Gives its number.

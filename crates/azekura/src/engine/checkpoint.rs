@@ -69,6 +69,25 @@ pub(super) enum Purpose {
     Close,
 }
 
+/// Who writes checkpoints: the engine, for parts of it that know no more of it than this.
+pub(super) trait Checkpoints {
+    /// Writes a checkpoint of the state as it is now.
+    fn write(&self) -> Result<()>;
+
+    /// As `Engine::checkpoint_move`.
+    fn write_move(&self, step: &ValueMove) -> Result<()>;
+}
+
+impl Checkpoints for Engine {
+    fn write(&self) -> Result<()> {
+        self.checkpoint(Purpose::Plain)
+    }
+
+    fn write_move(&self, step: &ValueMove) -> Result<()> {
+        self.checkpoint_move(step)
+    }
+}
+
 impl Engine {
     /// Writes a checkpoint of the state as it is now.
     pub(super) fn checkpoint(&self, purpose: Purpose) -> Result<()> {
@@ -152,7 +171,7 @@ impl Engine {
         armed.disarm();
         let old = self.poison.guard(done)?;
         // Flushes come first.
-        let others = || self.flush_need() + self.reserve_bytes() / SPARED_PART;
+        let others = || self.flush_need() + self.relief.reserve_bytes() / SPARED_PART;
         self.checkpointer.keep_spare(guard, old, bytes, purpose, others);
         freed.extend(chain.into_iter().flat_map(|c| self.log.release(c.first_frame)));
         let (needless, kept): (Vec<_>, _) =

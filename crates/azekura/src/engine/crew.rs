@@ -14,7 +14,8 @@
 
 use super::Engine;
 use super::background::LOOK;
-use super::compaction::pick::CLASSES;
+use super::compaction::pick::{CLASSES, is_due};
+use super::relocate::is_loose_for_idle_time;
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::thread::{self, JoinHandle};
@@ -183,10 +184,14 @@ impl Engine {
         }
         let several = self.state.load().tables.with_runs().any(|t| t.levels.len() > 1);
         // Of tables with one level each, all that is looked at here is in memory.
-        if several || self.log_is_long() || self.is_loose_for_idle_time() || !self.excess().is_empty() {
+        if several || is_loose_for_idle_time(&self.space) {
             return Ok(true);
         }
-        if (0..CLASSES).any(|class| self.has_job(class, true)) {
+        let survey = self.survey();
+        if survey.log_is_long(self.log.file_bytes()) || !survey.excess().is_empty() {
+            return Ok(true);
+        }
+        if (0..CLASSES).any(|class| is_due(&self.state.load(), class, &self.sizes(), true)) {
             return Ok(true);
         }
         let bytes = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
@@ -213,7 +218,10 @@ impl Engine {
     /// Starts those that have a merge to do.
     pub(super) fn start_merges(&self) {
         for class in 0..CLASSES {
-            if !self.background.crew.has(Role::Merge(class)) && self.has_job(class, false) {
+            let has_job = |_: &dyn Fn() -> bool| is_due(&self.state.load(), class, &self.sizes(), false);
+            if !self.background.crew.has(Role::Merge(class))
+                && self.background.look_at_runs(has_job) == Some(true)
+            {
                 let _later = self.background.crew.need(Role::Merge(class));
             }
         }

@@ -71,6 +71,8 @@ impl Engine {
         self.checkpoint(Purpose::Plain)?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         self.pace.note_flush(frozen_bytes, started.elapsed());
+        // Here, where it is waited for: both look at the state.
+        self.note_levels();
         self.note_growth();
         self.background.wake();
         Ok(())

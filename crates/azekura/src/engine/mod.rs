@@ -74,6 +74,7 @@ use background::Background;
 use bound::Bound;
 use checkpoint::Checkpointer;
 use commit::Committer;
+use compaction::run::Compactor;
 use flusher::Flusher;
 use ids::Ids;
 use memory::MemoryBudget;
@@ -120,6 +121,7 @@ pub(crate) struct Engine {
     pub(crate) pace: Pace,
     flusher: Flusher,
     checkpointer: Checkpointer,
+    pub(crate) compactor: Compactor,
     ids: Ids,
     /// How much the file may take.
     bound: Bound,
@@ -134,10 +136,6 @@ pub(crate) struct Counters {
     /// Bytes of keys and values that commits brought.
     pub(crate) user_bytes: Count,
     pub(crate) flushes: Count,
-    pub(crate) merges: Count,
-    /// Records that merges have read.
-    pub(crate) merged_records: Count,
-    pub(crate) merge_ns: Count,
     pub(crate) stalls: Count,
     pub(crate) stall_ns: Count,
     /// What opening found in the log: commits, and the records in them.

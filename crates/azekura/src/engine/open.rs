@@ -16,6 +16,7 @@ use super::batch::{Batch, BatchPart};
 use super::bound::Bound;
 use super::checkpoint::Checkpointer;
 use super::commit::Committer;
+use super::compaction::run::Compactor;
 use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
 use super::crew::Crew;
 use super::flusher::Flusher;
@@ -214,6 +215,7 @@ impl Engine {
         let division = divide(Load::of(&config));
         let Parts { poison, values, log, store } =
             Parts::new(&file, &config, &division, &room, found, recovered)?;
+        let relief = Relief::new(room.clone(), config.memtable_bytes);
         let checkpointer = Checkpointer::new(file.clone(), room.clone(), found);
         let crew = Crew::new(config.threads && !config.read_only, config.background_merges);
         Ok(Engine {
@@ -225,7 +227,7 @@ impl Engine {
             io,
             space,
             room,
-            relief: Relief::default(),
+            relief,
             hash_seed: found.block.hash_seed,
             values,
             log,
@@ -237,6 +239,7 @@ impl Engine {
             pace: Pace::new(division.freeze_bytes),
             flusher: Flusher::new(),
             checkpointer,
+            compactor: Compactor::default(),
             ids: Ids::from(0),
             bound: Bound::new(config.memtable_bytes),
             background: Background::new(crew),
@@ -292,7 +295,7 @@ impl Engine {
             let mut table = TableState::new(info.id, info.kind, info.name.clone());
             let mut levels = Vec::new();
             for level in &info.levels {
-                let open = |r: &RunInfo| Ok(Arc::new(self.open_run(r.clone())?.found_in(file_len)));
+                let open = |r: &RunInfo| Ok(Arc::new(self.outlet().open_run(r.clone())?.found_in(file_len)));
                 let runs: Vec<Arc<Run>> = level.runs.iter().map(open).collect::<Result<_>>()?;
                 if runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
                     return Err(Error::corrupt(

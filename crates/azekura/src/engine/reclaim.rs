@@ -3,8 +3,9 @@
 use super::Engine;
 use super::checkpoint::Purpose;
 use super::compaction::pick::{MergeJob, pick_idle};
+use super::compaction::turns::Taken;
 use super::relief::no_matter;
-use super::relocate::{Allowance, PARTS_BYTES_MIN};
+use super::relocate::{is_loose, is_loose_for_idle_time};
 use crate::base::error::{Error, Result};
 use std::sync::atomic::Ordering;
 
@@ -17,12 +18,6 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Holes may be this part of the rest of the file, and so many bytes.
-const LOOSE_PART: u64 = 32;
-const LOOSE_BYTES_MIN: u64 = 24 << 10;
-/// Idle time also fills fewer holes: from so many bytes on, if they are a larger part than this.
-const IDLE_LOOSE_PART: u64 = 1024;
-const IDLE_LOOSE_BYTES: u64 = 8 << 20;
 /// What is written anew may make more due: a merge may let go of values.
 const ROUNDS_MAX: usize = 4;
 /// On a disk that is nearly full, where only a part finds room at a time.
@@ -93,8 +88,8 @@ impl Engine {
         no_matter(self.checkpoint(Purpose::Plain))?;
         self.checkpointer.lower_spare();
         let total = self.space.end();
-        no_matter(self.move_down(total, |done| {
-            paused.step_aside(|| progress(Progress { done, total }));
+        no_matter(self.relocator(total).move_down(|end| {
+            paused.step_aside(|| progress(Progress { done: total.saturating_sub(end), total }));
             // It may have closed the database, or waited for somebody who did.
             self.committer.check_open()
         }))?;
@@ -114,35 +109,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Moves the tail of a file that ends at `total` as far down as it goes. REQUIRES: merges are held back.
-    fn move_down(&self, total: u64, mut say: impl FnMut(u64) -> Result<()>) -> Result<()> {
-        say(0)?;
-        let mut left = Allowance::new(total);
-        for part_min in PARTS_BYTES_MIN {
-            left.part_min = part_min;
-            while self.move_tail(&mut left)? {
-                say(total - self.space.end().min(total))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether holes are more than they may be of a file that nobody writes.
-    fn is_loose(&self) -> bool {
-        let (taken, free) = self.space.taken_and_free();
-        free > taken / LOOSE_PART + LOOSE_BYTES_MIN
-    }
-
-    /// Whether moving the tail into holes is worth while where there is time for it.
-    pub(super) fn is_loose_for_idle_time(&self) -> bool {
-        let free = self.space.free_bytes();
-        self.is_loose() || free > IDLE_LOOSE_BYTES && free > self.space.end() / IDLE_LOOSE_PART
-    }
-
     /// Moves the file's tail into its holes as long as these are many and `go_on` says so, and cuts it.
     /// REQUIRES: merges are held back.
     pub(super) fn shrink_file(&self, go_on: impl Fn() -> bool) -> Result<()> {
-        let go_on = || self.is_loose_for_idle_time() && go_on();
+        let go_on = || is_loose_for_idle_time(&self.space) && go_on();
         if go_on() && self.values.close_at(self.space.end())? {
             self.values.sync()?;
         }
@@ -151,12 +121,7 @@ impl Engine {
     }
 
     fn fill_holes(&self, go_on: impl Fn() -> bool) -> Result<()> {
-        let mut left = Allowance::new(self.space.end());
-        for part_min in PARTS_BYTES_MIN {
-            left.part_min = part_min;
-            while go_on() && self.move_tail(&mut left)? {}
-        }
-        self.name_moved(&mut left)?;
+        self.relocator(self.space.end()).move_while(&go_on)?;
         // A manifest that ends the file goes lower with the next checkpoint.
         for _ in 0..2 {
             if go_on() && self.checkpointer.manifest_ends_the_file() {
@@ -176,7 +141,7 @@ impl Engine {
         }
         self.values.close_open()?;
         self.values.sync()?;
-        self.fill_holes(|| self.is_loose())?;
+        self.fill_holes(|| is_loose(&self.space))?;
         dropped
     }
 
@@ -188,7 +153,7 @@ impl Engine {
         let rounds = if self.room.is_tight() { TIGHT_ROUNDS_MAX } else { ROUNDS_MAX };
         for _ in 0..rounds {
             self.values.close_open()?;
-            let excess = self.excess();
+            let excess = self.survey().excess();
             let mut ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
             ids.retain(|id| !damaged.contains(id));
             if excess.is_empty() {
@@ -226,16 +191,19 @@ impl Engine {
     }
 
     /// What idle time does when everything is merged, as long as `go_on` says so: it lets go of the log and
-    /// of what is dead, and moves the tail.
-    pub(super) fn tidy(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
+    /// of what is dead, and moves the tail. False if somebody else holds merges back: he does it, or there
+    /// will be more to do.
+    pub(super) fn tidy(&self, class: usize, go_on: impl Fn() -> bool) -> Result<bool> {
         let go_on = || go_on() && !self.background.stopping();
         for _ in 0..ROUNDS_MAX {
             let before = self.file_mark();
-            if self.log_is_long() {
+            let log_is_long = |_: &dyn Fn() -> bool| self.survey().log_is_long(self.log.file_bytes());
+            let Some(log_is_long) = self.background.look_at_runs(log_is_long) else { return Ok(false) };
+            if log_is_long {
                 self.rest(go_on)?;
             }
             self.drop_dead_aside(class, go_on)?;
-            if go_on() && self.is_loose_for_idle_time() {
+            if go_on() && is_loose_for_idle_time(&self.space) {
                 let _paused = self.background.pause_merges();
                 self.shrink_file(go_on)?;
             }
@@ -244,7 +212,7 @@ impl Engine {
                 break;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Flushes what is in memory, and leaves the log no more than it needs.
@@ -261,20 +229,20 @@ impl Engine {
     fn drop_dead_aside(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
         let look = self.background.look_at_runs(|may_look| {
             let may_look = || may_look() && go_on();
-            (self.excess_while(&may_look), may_look())
+            let survey = self.survey();
+            let excess = survey.excess_while(&may_look);
+            (survey.due(&excess), excess, may_look())
         });
         // What a look has found that was ended early says little.
-        let Some((excess, true)) = look else { return Ok(()) };
+        let Some((due, excess, true)) = look else { return Ok(()) };
         if excess.is_empty() {
             return Ok(());
         }
         let go_on = || go_on() && !self.background.are_merges_paused();
-        let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
         let mut told = Ok(());
-        for id in ids.into_iter().take_while(|_| go_on()) {
-            if let Some(job) = self.take_excess(class, &excess, id) {
-                let done = self.background.in_turn(class, || self.run_job(job));
-                match done {
+        for id in due.into_iter().take_while(|_| go_on()) {
+            if let Taken::Job(job) = self.take_excess(class, &excess, id) {
+                match self.merge_in_turn(class, job) {
                     Err(e @ Error::Corrupt { .. }) => told = told.and(Err(e)),
                     done => drop(done?),
                 }

@@ -6,48 +6,55 @@
 //! chain go when their commits are in runs.
 
 use super::Engine;
-use super::checkpoint::{PendingFree, Purpose, ValueMove};
+use super::checkpoint::{Checkpoints, PendingFree, ValueMove};
+use super::compaction::install::Installer;
+use super::compaction::output::Outlet;
 use super::state::{Level, State};
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::limits::{PAGE_BYTES, SEGMENT_BYTES};
+use crate::base::poison::Poison;
 use crate::format::manifest::RunInfo;
+use crate::log::Log;
 use crate::run::Run;
-use crate::space::Extent;
+use crate::space::{Extent, Space};
 use crate::values::Segment;
 use std::sync::Arc;
 
 /// Smaller parts are not worth a place of their own. The second size is for where the first has left too many
 /// holes.
-pub(super) const PARTS_BYTES_MIN: [u64; 2] = [4 * PAGE_BYTES as u64, PAGE_BYTES as u64];
+const PARTS_BYTES_MIN: [u64; 2] = [4 * PAGE_BYTES as u64, PAGE_BYTES as u64];
+/// Holes may be this part of the rest of the file, and so many bytes.
+const LOOSE_PART: u64 = 32;
+const LOOSE_BYTES_MIN: u64 = 24 << 10;
+/// Idle time also fills fewer holes: from so many bytes on, if they are a larger part than this.
+const IDLE_LOOSE_PART: u64 = 1024;
+const IDLE_LOOSE_BYTES: u64 = 8 << 20;
 /// So much is moved by one checkpoint, or less.
 const STEP_BYTES_MAX: u64 = 64 << 20;
 
-/// How much may be moved. So moving ends, however fast others write and whatever readers still hold.
-pub(super) struct Allowance {
+/// The log is written to meanwhile, and may stand at the end again at once: it is moved so often at most.
+const LOG_MOVES_MAX: u32 = 3;
+
+/// Moves the file's tail. It has an allowance of bytes, so moving ends, however fast others write and whatever
+/// readers still hold. REQUIRES: merges are held back while it lives.
+pub(super) struct Relocator<'a> {
+    installer: Installer<'a>,
+    /// The runs and the value segments.
+    outlet: Outlet<'a>,
+    log: &'a Log,
+    space: &'a Space,
+    poison: &'a Poison,
+    checkpoints: &'a dyn Checkpoints,
     /// One of `PARTS_BYTES_MIN`.
-    pub(super) part_min: u64,
+    part_min: u64,
+    /// How many bytes may still be moved.
     bytes: u64,
     /// How much of that may be moved by the next checkpoint.
     step: u64,
     logs: u32,
     /// Bytes of runs that were moved since the last checkpoint.
     unnamed: u64,
-}
-
-/// The log is written to meanwhile, and may stand at the end again at once: it is moved so often at most.
-const LOG_MOVES_MAX: u32 = 3;
-
-impl Allowance {
-    pub(super) fn new(bytes: u64) -> Allowance {
-        Allowance {
-            part_min: PARTS_BYTES_MIN[0],
-            bytes,
-            step: STEP_BYTES_MAX,
-            logs: LOG_MOVES_MAX,
-            unnamed: 0,
-        }
-    }
 }
 
 /// A run of the state and the highest of its extents.
@@ -68,42 +75,82 @@ struct LastValues {
 }
 
 impl Engine {
+    /// Who moves up to so many bytes of the tail. REQUIRES: merges are held back.
+    pub(super) fn relocator(&self, bytes: u64) -> Relocator<'_> {
+        Relocator {
+            installer: self.installer(),
+            outlet: self.outlet(),
+            log: &self.log,
+            space: &self.space,
+            poison: &self.poison,
+            checkpoints: self,
+            part_min: PARTS_BYTES_MIN[0],
+            bytes,
+            step: STEP_BYTES_MAX,
+            logs: LOG_MOVES_MAX,
+            unnamed: 0,
+        }
+    }
+}
+
+impl Relocator<'_> {
+    /// Moves the tail as far down as it goes. `say` is told where the file ends, first and after each step.
+    pub(super) fn move_down(&mut self, mut say: impl FnMut(u64) -> Result<()>) -> Result<()> {
+        say(self.space.end())?;
+        for part_min in PARTS_BYTES_MIN {
+            self.part_min = part_min;
+            while self.move_tail()? {
+                say(self.space.end())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the tail as long as `go_on` says so, and names what was moved.
+    pub(super) fn move_while(&mut self, go_on: impl Fn() -> bool) -> Result<()> {
+        for part_min in PARTS_BYTES_MIN {
+            self.part_min = part_min;
+            while go_on() && self.move_tail()? {}
+        }
+        self.name_moved()
+    }
+
     /// Moves what ends the file, or a part of it, into a hole. False if there is no such hole, or no more
-    /// may be moved. REQUIRES: merges are held back.
-    pub(super) fn move_tail(&self, left: &mut Allowance) -> Result<bool> {
-        let moved = self.move_last(left)?;
-        if moved || left.unnamed == 0 {
+    /// may be moved.
+    pub(super) fn move_tail(&mut self) -> Result<bool> {
+        let moved = self.move_last()?;
+        if moved || self.unnamed == 0 {
             return Ok(moved);
         }
         // There may be a hole where they stood.
-        self.name_moved(left)?;
+        self.name_moved()?;
         Ok(true)
     }
 
     /// Names the runs that were moved, by a checkpoint. Then the places that they have left are free.
-    pub(super) fn name_moved(&self, left: &mut Allowance) -> Result<()> {
-        let is_due = std::mem::take(&mut left.unnamed) > 0;
-        if is_due { self.checkpoint(Purpose::Plain) } else { Ok(()) }
+    fn name_moved(&mut self) -> Result<()> {
+        let is_due = std::mem::take(&mut self.unnamed) > 0;
+        if is_due { self.checkpoints.write() } else { Ok(()) }
     }
 
-    fn move_last(&self, left: &mut Allowance) -> Result<bool> {
-        let state = self.state.load_full();
+    fn move_last(&mut self) -> Result<bool> {
+        let state = self.installer.state.load_full();
         let run = last_run(&state);
         let values = self.last_values();
         let log = self.log.tail();
         let run_at = run.as_ref().map(|r| r.extent.offset);
         let values_at = values.as_ref().map(|v| v.extents[v.n].offset);
         match (run, values) {
-            _ if log > run_at.max(values_at) => self.move_log(left),
-            (_, Some(values)) if values_at > run_at => self.move_values(values, left),
-            (Some(run), _) => self.move_run(&run, left),
+            _ if log > run_at.max(values_at) => self.move_log(),
+            (_, Some(values)) if values_at > run_at => self.move_values(values),
+            (Some(run), _) => self.move_run(&run),
             (None, _) => Ok(false),
         }
     }
 
     fn last_values(&self) -> Option<LastValues> {
         // What the file was cut of is damaged, and may be as long as a forged manifest says.
-        let whole = self.values.whole_segments().into_iter().filter(|s| !s.is_cut());
+        let whole = self.outlet.values.whole_segments().into_iter().filter(|s| !s.is_cut());
         let all = whole.map(|segment| {
             let extents = segment.place().extents().to_vec();
             let n = highest(&extents);
@@ -112,29 +159,29 @@ impl Engine {
         all.max_by_key(|v| v.extents[v.n].offset)
     }
 
-    fn move_log(&self, left: &mut Allowance) -> Result<bool> {
-        let Some(logs) = left.logs.checked_sub(1) else { return Ok(false) };
-        left.logs = logs;
+    fn move_log(&mut self) -> Result<bool> {
+        let Some(logs) = self.logs.checked_sub(1) else { return Ok(false) };
+        self.logs = logs;
         let moved = self.log.move_down()?;
         if moved {
-            self.checkpoint(Purpose::Plain)?;
+            self.checkpoints.write()?;
         }
         Ok(moved)
     }
 
-    fn move_run(&self, last: &LastRun<'_>, left: &mut Allowance) -> Result<bool> {
+    fn move_run(&mut self, last: &LastRun<'_>) -> Result<bool> {
         let &LastRun { table, level, place, run, n, extent } = last;
-        let copied = self.copy_parts(extent, left)?;
+        let copied = self.copy_parts(extent)?;
         if copied.is_empty() {
             return Ok(false);
         }
         let mut parts = level.runs.clone();
         let info = RunInfo { extents: relocated(&run.info.extents, n, &copied), ..run.info.clone() };
-        let replaced = self.open_run(info).and_then(|next| {
+        let replaced = self.outlet.open_run(info).and_then(|next| {
             parts[place] = Arc::new(next);
             let fresh =
                 Arc::new(Level::new(parts.clone(), level.updates, level.newest)?.joined_by(level.joined));
-            self.replace_levels(table, std::slice::from_ref(level), &[Some(fresh)], Vec::new())
+            self.installer.replace(table, std::slice::from_ref(level), &[Some(fresh)], Vec::new())
         });
         if !matches!(replaced, Ok(true)) {
             // Somebody was faster, or the copy cannot be read. Nobody has seen it.
@@ -143,24 +190,24 @@ impl Engine {
         }
         run.succeeded_by(parts.swap_remove(place));
         let left_behind = copied.iter().map(|p| p.0).collect();
-        self.checkpointer.free_later([PendingFree::parts(run.clone(), left_behind)]);
-        left.unnamed += copied.iter().map(|p| p.0.len).sum::<u64>();
+        self.installer.checkpointer.free_later([PendingFree::parts(run.clone(), left_behind)]);
+        self.unnamed += copied.iter().map(|p| p.0.len).sum::<u64>();
         // Many small runs are named together: a manifest may be longer than all of them.
-        if left.unnamed >= self.checkpointer.manifest_bytes() {
-            self.name_moved(left)?;
+        if self.unnamed >= self.installer.checkpointer.manifest_bytes() {
+            self.name_moved()?;
         }
         Ok(true)
     }
 
-    fn move_values(&self, last: LastValues, left: &mut Allowance) -> Result<bool> {
+    fn move_values(&mut self, last: LastValues) -> Result<bool> {
         let LastValues { segment, extents, n } = last;
-        let copied = self.copy_parts(extents[n], left)?;
+        let copied = self.copy_parts(extents[n])?;
         if copied.is_empty() {
             return Ok(false);
         }
         let from = copied.iter().map(|p| p.0).collect();
         let step = ValueMove { segment, extents: relocated(&extents, n, &copied), left: from };
-        let done = self.checkpoint_move(&step);
+        let done = self.checkpoints.write_move(&step);
         // Unless it is known that no checkpoint names the copy, the handle is poisoned.
         if done.is_err() && self.poison.check().is_ok() {
             self.free_copies(&copied);
@@ -174,12 +221,12 @@ impl Engine {
 
     /// Copies the end of an extent, or all of it, to as many holes as it takes. Gives what was copied and
     /// where to, from the end on.
-    fn copy_parts(&self, extent: Extent, left: &mut Allowance) -> Result<Vec<(Extent, Extent)>> {
+    fn copy_parts(&mut self, extent: Extent) -> Result<Vec<(Extent, Extent)>> {
         let mut copied = Vec::new();
         let mut rest = extent;
         while rest.len > 0 && extent.len - rest.len < STEP_BYTES_MAX {
-            left.step = STEP_BYTES_MAX - (extent.len - rest.len);
-            match self.copy_part(rest, left) {
+            self.step = STEP_BYTES_MAX - (extent.len - rest.len);
+            match self.copy_part(rest) {
                 Ok(Some(part)) => {
                     rest.len -= part.0.len;
                     copied.push(part);
@@ -195,9 +242,9 @@ impl Engine {
     }
 
     /// Copies the end of an extent to a lower place. Gives what was copied, and where to.
-    fn copy_part(&self, extent: Extent, left: &mut Allowance) -> Result<Option<(Extent, Extent)>> {
+    fn copy_part(&mut self, extent: Extent) -> Result<Option<(Extent, Extent)>> {
         let at_most = |bytes| part_of(extent.len, bytes);
-        let mut len = at_most(left.bytes.min(left.step));
+        let mut len = at_most(self.bytes.min(self.step));
         while len > 0 {
             if let Some(to) = self.space.alloc_below(len, extent.offset) {
                 let from = Extent { offset: extent.offset + extent.len - len, len };
@@ -205,32 +252,41 @@ impl Engine {
                 if copied.is_err() {
                     self.space.free(to);
                 }
-                left.bytes -= len;
+                self.bytes -= len;
                 return copied.map(|()| Some((from, to)));
             }
-            len = if len > left.part_min { at_most(len / 2) } else { 0 };
+            len = if len > self.part_min { at_most(len / 2) } else { 0 };
         }
         Ok(None)
     }
 
     fn copy(&self, from: Extent, to: Extent) -> Result<()> {
+        let store = self.outlet.store;
         let mut buf = vec![0; SEGMENT_BYTES.min(usize_of64(from.len))];
         let mut at = 0;
         while at < from.len {
             let n = usize_of64((from.len - at).min(buf.len() as u64));
             let part = &mut buf[..n];
-            self.file
-                .read_at(part, from.offset + at)
-                .map_err(|e| crate::storage::read_error(e, from.offset + at))?;
-            self.store
-                .bulk
-                .write_at(part, to.offset + at)
-                .map_err(|e| Error::io("moving the end of the file", e))?;
-            self.file.write_back(to.offset + at, n as u64);
+            let (source, goal) = (from.offset + at, to.offset + at);
+            store.file.read_at(part, source).map_err(|e| crate::storage::read_error(e, source))?;
+            store.bulk.write_at(part, goal).map_err(|e| Error::io("moving the end of the file", e))?;
+            store.file.write_back(goal, n as u64);
             at += n as u64;
         }
         Ok(())
     }
+}
+
+/// Whether holes are more than they may be of a file that nobody writes.
+pub(super) fn is_loose(space: &Space) -> bool {
+    let (taken, free) = space.taken_and_free();
+    free > taken / LOOSE_PART + LOOSE_BYTES_MIN
+}
+
+/// Whether moving the tail into holes is worth while where there is time for it.
+pub(super) fn is_loose_for_idle_time(space: &Space) -> bool {
+    let free = space.free_bytes();
+    is_loose(space) || free > IDLE_LOOSE_BYTES && free > space.end() / IDLE_LOOSE_PART
 }
 
 /// How much of an extent's end may be moved, no more than `bytes`. What is left of it is whole pages: what

@@ -20,12 +20,12 @@
 use super::Engine;
 use super::checkpoint::Purpose;
 use super::compaction::pick::{CLASSES, MergeJob};
-use super::crew::Role;
+use super::compaction::turns::Taken;
 use super::threads::lower_priority;
 use super::waste::Excess;
 use crate::base::error::Result;
 use crate::base::sync::Instant;
-use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The sweep's merges among those of the others.
@@ -53,7 +53,7 @@ enum Swept {
 impl Engine {
     /// All that is found when a file is opened counts as alive.
     pub(super) fn begin_bound(&self) {
-        self.bound.note_all_alive(self.in_place());
+        self.bound.note_all_alive(self.survey().in_place());
     }
 
     /// Whether a thread may sweep.
@@ -66,19 +66,10 @@ impl Engine {
         if !self.sweeps() || self.bound.is_due() {
             return;
         }
-        if self.bound.has_grown(self.in_place()) {
+        if self.bound.has_grown(self.survey().in_place()) {
             // If there is no thread, the next flush or the next writer that waits asks again.
-            let _later = self.ask_for(&self.bound.look);
+            let _later = self.background.ask_for_sweep(&self.bound.look);
         }
-    }
-
-    fn ask_for(&self, what: &AtomicBool) -> Result<()> {
-        // First, for a thread that the sweep starts would have its low priority.
-        self.background.crew.need(Role::Flush)?;
-        self.background.crew.need(Role::Sweep)?;
-        what.store(true, Ordering::Relaxed);
-        self.background.wake();
-        Ok(())
     }
 
     /// Waits for room, if the file is at its limit and some can be made.
@@ -96,7 +87,7 @@ impl Engine {
 
     #[cold]
     fn wait_for_sweep(&self, most: Duration) {
-        if !self.sweeps() || self.ask_for(&self.bound.room).is_err() {
+        if !self.sweeps() || self.background.ask_for_sweep(&self.bound.room).is_err() {
             return;
         }
         let started = Instant::now();
@@ -135,7 +126,7 @@ impl Engine {
     }
 
     /// Lets go of what is dead, if that is much.
-    fn sweep(&self, for_room: bool) -> Result<()> {
+    pub(super) fn sweep(&self, for_room: bool) -> Result<()> {
         if for_room {
             self.flush_while(|| !self.background.stopping())?;
             self.flusher.wait();
@@ -143,10 +134,14 @@ impl Engine {
         }
         let (mut told, mut before, mut swept) = (Ok(()), None, false);
         for round in 0..ROUNDS_MAX {
-            let look = |go_on: &dyn Fn() -> bool| (self.look_beside_writers(go_on), go_on());
+            let look = |go_on: &dyn Fn() -> bool| {
+                let survey = self.survey();
+                let found = survey.look_beside_writers(go_on);
+                (survey.due(&found.excess), found, go_on())
+            };
             // What a look has found that was ended early says nothing.
-            let Some((found, true)) = self.background.look_at_runs(look) else { break };
-            self.bound.note_look(self.in_place(), found.alive);
+            let Some((due, found, true)) = self.background.look_at_runs(look) else { break };
+            self.bound.note_look(found.in_place, found.alive);
             let dead_max = self.bound.dead_max();
             let enough = if for_room || round > 0 { dead_max / 2 } else { dead_max };
             // What was merged in vain would be again.
@@ -156,7 +151,7 @@ impl Engine {
                 break;
             }
             swept = true;
-            match self.sweep_tables(&found.excess) {
+            match self.sweep_tables(&due, &found.excess) {
                 Ok(Swept::HeldBack) => break,
                 Ok(done) => before = (done == Swept::All).then_some(found.excess),
                 Err(e) => told = Err(e),
@@ -171,52 +166,35 @@ impl Engine {
         told
     }
 
-    /// Merges what an excess says. A table that others are at work on is left to them. Then this was not all,
-    /// and it returns when one of them has ended.
-    fn sweep_tables(&self, excess: &Excess) -> Result<Swept> {
-        let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
+    /// Merges what an excess says, of the tables that are due. A table that others are at work on is left to
+    /// them. Then this was not all, and it returns when one of them has ended.
+    fn sweep_tables(&self, due: &[u32], excess: &Excess) -> Result<Swept> {
         let (mut told, mut busy) = (Ok(()), false);
-        for id in ids {
-            if self.state.load().table(id).is_ok_and(|t| excess.job(t).is_none()) {
-                continue;
-            }
-            let Some(job) = self.take_excess(CLASS, excess, id) else {
-                busy = true;
-                continue;
+        for &id in due {
+            let job = match self.take_excess(CLASS, excess, id) {
+                Taken::Job(job) => job,
+                Taken::NotDue => continue,
+                Taken::Busy => {
+                    busy = true;
+                    continue;
+                }
             };
             let copies_max = self.bound.copies_max(self.space.taken_bytes());
-            let job = MergeJob { together: true, copies_max, ..job };
-            let done = self.background.in_turn(CLASS, || self.run_job(job));
-            self.note_levels();
+            let done = self.merge_in_turn(CLASS, MergeJob { together: true, copies_max, ..job });
             told = told.and(done.map(drop));
         }
         told.map(|()| match busy {
             false => Swept::All,
-            true if self.wait_for_a_merge() => Swept::Some,
+            true if self.background.wait_for_a_merge(&self.compactor) => Swept::Some,
             true => Swept::HeldBack,
         })
     }
 
-    /// Waits until a merge under way has ended. False if merges are held back: somebody else reorders the
-    /// runs.
-    fn wait_for_a_merge(&self) -> bool {
-        let merges = || self.counters.merges.load(Ordering::Relaxed);
-        let before = merges();
-        let mut work = self.background.lock();
-        while work.turns.is_any_running()
-            && merges() == before
-            && !work.turns.are_paused()
-            && !self.background.stopping()
-        {
-            self.background.wait(&mut work, WAIT);
-        }
-        !work.turns.are_paused()
-    }
-
     /// Lets those go on who wait for room. If there was none at any time, the limit is raised.
     fn end_sweep(&self, for_room: bool, done: bool) {
-        if !done {
-            self.bound.note_all_alive(self.in_place());
+        // Where merges are held back, the next look finds more.
+        if !done && let Some(in_place) = self.background.look_at_runs(|_| self.survey().in_place()) {
+            self.bound.note_all_alive(in_place);
         }
         self.bound.look.store(false, Ordering::Relaxed);
         if for_room {

@@ -9,6 +9,10 @@
 //!
 //! So much is chosen that no more than a part of the whole is left dead: first the tables with the most dead
 //! bytes, then the emptiest segments.
+//!
+//! A `Survey` is such a look. It holds a state, and with it the runs and segments that the state names. So a
+//! thread of the background makes one only where it is counted (`Background::look_at_runs`), or where it
+//! holds merges back itself.
 
 use super::Engine;
 use super::compaction::output::partition_bytes;
@@ -17,10 +21,11 @@ use super::state::{Level, State, TableState, look};
 use crate::base::codec::usize_of64;
 use crate::base::error::Result;
 use crate::base::key::SortKey;
+use crate::base::sync::ArcSwap;
 use crate::format::block::{Block, Tag};
 use crate::run::Run;
 use crate::run::reader::RunReader;
-use crate::values::{Segment, ValuePointer};
+use crate::values::{Segment, ValuePointer, ValueStore};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -68,6 +73,8 @@ pub(super) struct Excess {
 
 /// What a look at a file that is written to has found.
 pub(super) struct Found {
+    /// See `Survey::in_place`.
+    pub(super) in_place: u64,
     /// What of runs, and of the values to which they refer, is alive.
     pub(super) alive: u64,
     /// What of them, and of their segments, is not.
@@ -87,12 +94,17 @@ impl Excess {
         self.tables.is_empty() && self.sparse.is_empty()
     }
 
+    /// Whether a table has something to do with it.
+    pub(super) fn concerns(&self, table: &TableState) -> bool {
+        let listed = self.tables.binary_search(&table.id).is_ok();
+        !table.levels.is_empty() && (listed || self.sparse.iter().any(|&id| table.refers_to(id)))
+    }
+
     /// What a table has to do with it.
     pub(super) fn job(&self, table: &TableState) -> Option<MergeJob> {
-        let drain: Vec<u32> = self.sparse.iter().copied().filter(|&id| table.refers_to(id)).collect();
-        let due = self.tables.binary_search(&table.id).is_ok() || !drain.is_empty();
+        let drain = self.sparse.iter().copied().filter(|&id| table.refers_to(id)).collect();
         let inputs = table.levels.to_vec();
-        (due && !inputs.is_empty()).then(|| MergeJob { drain, ..MergeJob::new(table.id, inputs, true) })
+        self.concerns(table).then(|| MergeJob { drain, ..MergeJob::new(table.id, inputs, true) })
     }
 }
 
@@ -175,10 +187,39 @@ struct Sample {
     large: u32,
 }
 
+/// A look at the runs of a state, and at the value segments, for what is dead.
+pub(super) struct Survey<'a> {
+    state: Arc<State>,
+    values: &'a ValueStore,
+    /// See `Division::flush_bytes`.
+    flush_bytes: u64,
+}
+
 impl Engine {
+    /// Looks at the runs of the newest state. It keeps all that the state names until it is dropped.
+    pub(super) fn survey(&self) -> Survey<'_> {
+        Survey::of(&self.state, &self.values, self.flush_bytes())
+    }
+}
+
+impl<'a> Survey<'a> {
+    /// Looks at the newest state.
+    pub(super) fn of(state: &ArcSwap<State>, values: &'a ValueStore, flush_bytes: u64) -> Survey<'a> {
+        Survey { state: state.load_full(), values, flush_bytes }
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The tables that have something to do with an excess.
+    pub(super) fn due(&self, excess: &Excess) -> Vec<u32> {
+        self.state.tables.with_runs().filter(|t| excess.concerns(t)).map(|t| t.id).collect()
+    }
+
     /// Segments to which runs refer and nothing is added any more, with what of them is dead.
     pub(super) fn sparse_segments(&self) -> Vec<Sparse> {
-        let live = referred(&self.state.load());
+        let live = referred(&self.state);
         let segments = self.values.closed_segments();
         let sparse = segments.iter().filter_map(|s| {
             let bytes = s.bytes();
@@ -195,19 +236,19 @@ impl Engine {
 
     /// As `excess`, looked for only as long as `go_on` says so. Afterwards some may be missing.
     pub(super) fn excess_while(&self, go_on: &dyn Fn() -> bool) -> Excess {
-        let state = self.state.load_full();
+        let state = &self.state;
         let sparse = self.sparse_segments();
         let in_values: u64 = sparse.iter().map(|s| s.dead_bytes).sum();
         let runs: u64 = state.tables.iter().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();
         let allowed =
-            runs.saturating_add(large_bytes(&state)).saturating_add(in_values) / DEAD_PART + DEAD_BYTES_MIN;
-        let flush_bytes = self.flush_bytes();
+            runs.saturating_add(large_bytes(state)).saturating_add(in_values) / DEAD_PART + DEAD_BYTES_MIN;
+        let flush_bytes = self.flush_bytes;
         let at_most = |t: &Arc<TableState>| (t.id, dead_at_most(&t.levels, flush_bytes));
         let mut tables: Vec<(u32, u64)> = state.tables.iter().map(at_most).filter(|t| t.1 > 0).collect();
         if sum(tables.iter().map(|t| t.1)) > allowed_in_tables(allowed, &sparse) {
             for (id, dead) in &mut tables {
                 if let Ok(table) = state.table(*id) {
-                    *dead = self.dead_bytes(table, *dead, allowed, go_on);
+                    *dead = dead_bytes(table, *dead, allowed, go_on);
                 }
             }
         }
@@ -216,101 +257,100 @@ impl Engine {
 
     /// What levels take, and closed value segments to which they refer.
     pub(super) fn in_place(&self) -> u64 {
-        let state = self.state.load_full();
-        let live = referred(&state);
+        let live = referred(&self.state);
         let segments = self.values.closed_segments();
         let values = sum(segments.iter().filter(|s| live.contains_key(&s.id)).map(|s| s.bytes()));
-        sum(state.tables.with_runs().flat_map(|t| t.levels.iter()).map(|l| l.bytes())).saturating_add(values)
+        sum(self.state.tables.with_runs().flat_map(|t| t.levels.iter()).map(|l| l.bytes()))
+            .saturating_add(values)
     }
 
     /// How much is dead while others write, by a few pages of each table that counts, looked for as long as
     /// `go_on` says so. Segments to which memtables refer are left alone: a flush may find all of them dead.
     pub(super) fn look_beside_writers(&self, go_on: &dyn Fn() -> bool) -> Found {
-        let state = self.state.load_full();
+        let state = &self.state;
         let mut sparse = self.sparse_segments();
         let in_segments = sum(sparse.iter().map(|s| s.dead_bytes));
         let kept = |t: &TableState| sum(t.levels.iter().map(|l| l.kept_bytes()));
         let all = sum(state.tables.with_runs().map(|t| kept(t)));
-        let flush_bytes = self.flush_bytes();
         let (mut in_tables, mut tables) = (0u64, Vec::new());
         for table in state.tables.with_runs() {
-            let (at_most, bytes) = (dead_at_most(&table.levels, flush_bytes), kept(table));
+            let (at_most, bytes) = (dead_at_most(&table.levels, self.flush_bytes), kept(table));
             if at_most <= all / TABLE_PART {
                 continue;
             }
             let pages = (PAGES_SOON as f64 * bytes as f64 / all as f64) as u64;
             // What cannot be read cannot be merged either.
-            let dead =
-                self.sampled(table, pages.max(PAGES_OF_TABLE), u64::MAX, go_on).unwrap_or(0).min(at_most);
+            let dead = sampled(table, pages.max(PAGES_OF_TABLE), u64::MAX, go_on).unwrap_or(0).min(at_most);
             in_tables = in_tables.saturating_add(dead);
             if dead >= bytes / WORTH_PART {
                 tables.push(table.id);
             }
         }
-        let young = segments_in_memory(&state);
+        let young = segments_in_memory(state);
         sparse.retain(|s| s.dead_bytes >= s.bytes / WORTH_PART && !young.contains(&s.id));
         let excess = Excess { tables, sparse: sparse.iter().map(|s| s.id).collect() };
-        Found { alive: all.saturating_sub(in_tables), dead: in_tables.saturating_add(in_segments), excess }
-    }
-
-    /// How much of a table is dead, of which `at_most` may be.
-    fn dead_bytes(&self, table: &TableState, at_most: u64, allowed: u64, go_on: &dyn Fn() -> bool) -> u64 {
-        let levels = &table.levels;
-        let bytes: u64 = levels.iter().map(|l| l.bytes()).sum();
-        if levels.len() < 2 || bytes <= CHEAP_BYTES || at_most <= allowed / 64 {
-            return at_most;
-        }
-        let above = &levels[..levels.len() - 1];
-        let few = above.iter().map(|l| l.records()).sum::<u64>() <= KEYS_MAX;
-        let found = if few && levels.iter().all(|l| l.ranges.is_empty()) {
-            looked_up(table, go_on)
-        } else {
-            self.sampled(table, PAGES, allowed, go_on)
-        };
-        // What cannot be read cannot be merged either.
-        found.unwrap_or(0).min(at_most)
-    }
-
-    /// By some records of `pages` pages of all levels: those of which a newer one says something are dead.
-    fn sampled(&self, table: &TableState, pages: u64, allowed: u64, go_on: &dyn Fn() -> bool) -> Result<u64> {
-        let levels = &table.levels;
-        let runs: Vec<(usize, &Arc<Run>)> =
-            levels.iter().enumerate().flat_map(|(n, l)| l.runs.iter().map(move |r| (n, r))).collect();
-        let total: u64 = runs.iter().map(|(_, r)| r.info.data_bytes).sum();
-        let step = (total / pages).max(1);
-        let (mut before, mut at) = (0, step / 2);
-        let mut sample = Sample::default();
-        let mut block = Block::new(None);
-        for (n, run) in runs {
-            while at < before + run.info.data_bytes && go_on() {
-                let pages = run.meta()?.pages() as u64;
-                let page = (at - before) / (run.info.data_bytes / pages.max(1)).max(1);
-                run.decode_page(usize_of64(page.min(pages.saturating_sub(1))), &mut block)?;
-                look_at(table, n, &block, &mut sample)?;
-                at += step;
-            }
-            before += run.info.data_bytes;
-        }
-        let kept = sum(levels.iter().map(|l| l.kept_bytes()));
-        let dead = (kept as f64 * sample.dead / sample.bytes.max(1.0)) as u64;
-        let large = sum(levels.iter().skip(1).map(|l| l.large_bytes()));
-        // Values that the sample has hardly met may all be dead.
-        let unseen = if sample.large < LARGE_MIN && large > allowed / 2 { large } else { 0 };
-        Ok(dead.max(unseen))
+        let (alive, dead) = (all.saturating_sub(in_tables), in_tables.saturating_add(in_segments));
+        Found { in_place: self.in_place(), alive, dead, excess }
     }
 
     /// Whether the log, the segment that is being filled, and values to which no run refers take more than
     /// they may of an idle file.
-    pub(super) fn log_is_long(&self) -> bool {
-        let state = self.state.load_full();
+    pub(super) fn log_is_long(&self, log_bytes: u64) -> bool {
+        let state = &self.state;
         let bytes = |segments: Vec<Arc<Segment>>| segments.iter().map(|s| s.bytes()).sum::<u64>();
         let (all, closed) = (bytes(self.values.segments()), bytes(self.values.closed_segments()));
-        let large = large_bytes(&state);
+        let large = large_bytes(state);
         let in_memory = state.tables.iter().any(|t| !t.memtable_is_empty());
         let unreferred = if in_memory { closed.saturating_sub(large) } else { 0 };
         let kept = sum(state.tables.iter().flat_map(|t| t.levels.iter()).map(|l| l.kept_bytes()));
-        self.log.file_bytes() + all.saturating_sub(closed) + unreferred > kept / LOG_PART + LOG_BYTES_MIN
+        log_bytes + all.saturating_sub(closed) + unreferred > kept / LOG_PART + LOG_BYTES_MIN
     }
+}
+
+/// How much of a table is dead, of which `at_most` may be.
+fn dead_bytes(table: &TableState, at_most: u64, allowed: u64, go_on: &dyn Fn() -> bool) -> u64 {
+    let levels = &table.levels;
+    let bytes: u64 = levels.iter().map(|l| l.bytes()).sum();
+    if levels.len() < 2 || bytes <= CHEAP_BYTES || at_most <= allowed / 64 {
+        return at_most;
+    }
+    let above = &levels[..levels.len() - 1];
+    let few = above.iter().map(|l| l.records()).sum::<u64>() <= KEYS_MAX;
+    let found = if few && levels.iter().all(|l| l.ranges.is_empty()) {
+        looked_up(table, go_on)
+    } else {
+        sampled(table, PAGES, allowed, go_on)
+    };
+    // What cannot be read cannot be merged either.
+    found.unwrap_or(0).min(at_most)
+}
+
+/// By some records of `pages` pages of all levels: those of which a newer one says something are dead.
+fn sampled(table: &TableState, pages: u64, allowed: u64, go_on: &dyn Fn() -> bool) -> Result<u64> {
+    let levels = &table.levels;
+    let runs: Vec<(usize, &Arc<Run>)> =
+        levels.iter().enumerate().flat_map(|(n, l)| l.runs.iter().map(move |r| (n, r))).collect();
+    let total: u64 = runs.iter().map(|(_, r)| r.info.data_bytes).sum();
+    let step = (total / pages).max(1);
+    let (mut before, mut at) = (0, step / 2);
+    let mut sample = Sample::default();
+    let mut block = Block::new(None);
+    for (n, run) in runs {
+        while at < before + run.info.data_bytes && go_on() {
+            let pages = run.meta()?.pages() as u64;
+            let page = (at - before) / (run.info.data_bytes / pages.max(1)).max(1);
+            run.decode_page(usize_of64(page.min(pages.saturating_sub(1))), &mut block)?;
+            look_at(table, n, &block, &mut sample)?;
+            at += step;
+        }
+        before += run.info.data_bytes;
+    }
+    let kept = sum(levels.iter().map(|l| l.kept_bytes()));
+    let dead = (kept as f64 * sample.dead / sample.bytes.max(1.0)) as u64;
+    let large = sum(levels.iter().skip(1).map(|l| l.large_bytes()));
+    // Values that the sample has hardly met may all be dead.
+    let unseen = if sample.large < LARGE_MIN && large > allowed / 2 { large } else { 0 };
+    Ok(dead.max(unseen))
 }
 
 /// Bytes of a table's levels that may be dead: all but what the newest one puts, and what partitions have

@@ -1,6 +1,7 @@
 //! Merges of levels: which are due (`pick`), whose turn it is (`turns`), how one goes (`run`), what of its
-//! inputs goes meanwhile (`prefix`), and what it writes (`output`).
+//! inputs goes meanwhile (`prefix`), what it writes (`output`), and how that is put in place (`install`).
 
+pub(super) mod install;
 pub(super) mod output;
 pub(super) mod pick;
 pub(super) mod prefix;

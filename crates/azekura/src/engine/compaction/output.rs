@@ -74,11 +74,11 @@ pub(in crate::engine) fn partition_bytes(memtable_bytes: u64, bytes: u64, passes
 /// Where runs are written.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct Outlet<'a> {
-    store: &'a Store,
-    values: &'a ValueStore,
+    pub(in crate::engine) store: &'a Store,
+    pub(in crate::engine) values: &'a ValueStore,
     ids: &'a Ids,
     /// See `Division::flush_bytes`.
-    flush_bytes: u64,
+    pub(in crate::engine) flush_bytes: u64,
 }
 
 /// The writing end of a merge.
@@ -225,7 +225,7 @@ impl<'a> OutputWriter<'a> {
 
     fn keep(&mut self, info: RunInfo) -> Result<()> {
         let extents = info.extents.clone();
-        match open_run(self.to.store, self.to.values, info) {
+        match self.to.open_run(info) {
             Ok(run) => self.done.0.push(Arc::new(run)),
             Err(e) => {
                 extents.into_iter().for_each(|extent| self.to.store.room.space.free(extent));
@@ -276,19 +276,16 @@ fn missing_segment(id: u32) -> Error {
     Error::corrupt("value reference", 0, format!("there is no value segment {id}"))
 }
 
-/// An open run, holding the value segments that it refers to.
-fn open_run(store: &Store, values: &ValueStore, info: RunInfo) -> Result<Run> {
-    let find = |&(id, _): &(u32, u64)| values.segment(id).ok_or_else(|| missing_segment(id));
-    let segments = info.large.iter().map(find).collect::<Result<Vec<_>>>()?;
-    Ok(Run::new(info, store, segments))
+impl Outlet<'_> {
+    /// An open run, holding the value segments that it refers to.
+    pub(in crate::engine) fn open_run(&self, info: RunInfo) -> Result<Run> {
+        let find = |&(id, _): &(u32, u64)| self.values.segment(id).ok_or_else(|| missing_segment(id));
+        let segments = info.large.iter().map(find).collect::<Result<Vec<_>>>()?;
+        Ok(Run::new(info, self.store, segments))
+    }
 }
 
 impl Engine {
-    /// An open run, holding the value segments that it refers to.
-    pub(in crate::engine) fn open_run(&self, info: RunInfo) -> Result<Run> {
-        open_run(&self.store, &self.values, info)
-    }
-
     /// Where flushes and merges write runs.
     pub(in crate::engine) fn outlet(&self) -> Outlet<'_> {
         Outlet { store: &self.store, values: &self.values, ids: &self.ids, flush_bytes: self.flush_bytes() }

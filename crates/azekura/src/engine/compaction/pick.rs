@@ -8,7 +8,7 @@
 
 use super::output::partition_bytes;
 use crate::engine::dials::{Dials, FAN_IN};
-use crate::engine::state::{Level, TableState};
+use crate::engine::state::{Level, State, TableState};
 use std::sync::Arc;
 
 /// The bottom takes in the rest when this part of it is estimated to be hidden.
@@ -137,6 +137,14 @@ pub(in crate::engine) fn pick_idle(
     let worth = force || levels.len() > FAN_IN || above * 16 >= bottom.bytes() || bottom.bytes() < 1 << 30;
     let due = levels.len() > 1 && worth || purge;
     (due && !levels.iter().any(busy)).then(|| MergeJob::new(table.id, levels.to_vec(), true))
+}
+
+/// Whether a class has a merge to do, or idle time has one, whatever others are at.
+pub(in crate::engine) fn is_due(state: &State, class: usize, sizes: &Sizes, idle: bool) -> bool {
+    let due = |t: &Arc<TableState>| {
+        pick(t, class, sizes, |_| false).is_some() || idle && pick_idle(t, false, |_| false).is_some()
+    };
+    state.tables.with_runs().any(due)
 }
 
 /// Where `fan_in` or more contiguous runs of one tier stand, the lowest tier first. Smaller ones among them

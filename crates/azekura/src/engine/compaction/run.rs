@@ -1,4 +1,4 @@
-//! Carrying out merges in the background, and putting their results in place.
+//! The compactor: it carries merges out, and puts their results in place.
 //!
 //! A merge installs its output partition by partition, as part of its oldest input. Partitions of all
 //! inputs that have been read up go as their replacements come, so the file grows by little meanwhile. What
@@ -6,20 +6,21 @@
 //! (`ReplaceablePrefix`). So readers cannot tell. (A merge that carries range deletes on installs all at
 //! its end, for only there are these written. So is what lies above all keys of the oldest input.)
 
-use super::output::{OutputWriter, UninstalledRuns};
+use super::install::Installer;
+use super::output::{Outlet, OutputWriter, UninstalledRuns};
 use super::pick::MergeJob;
-use super::prefix::{ReplaceablePrefix, Successor};
+use super::prefix::ReplaceablePrefix;
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
+use crate::base::poison::Poison;
 use crate::engine::Engine;
-use crate::engine::checkpoint::PendingFree;
-use crate::engine::checkpoint::Purpose;
-use crate::engine::state::{Level, TableState};
-use crate::engine::waste::Sparse;
+use crate::engine::checkpoint::Checkpoints;
+use crate::engine::relief::Relief;
+use crate::engine::state::Level;
+use crate::engine::waste::{Sparse, Survey};
 use crate::merge::{MergeSource, Merger};
-use crate::run::Run;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64 as Count, Ordering};
 use std::time::Instant;
 
 /// A merge of no more than this, large values included, is done in milliseconds. It goes on to its end when
@@ -32,6 +33,44 @@ const SPARSE_BYTES_MIN: u64 = 64 << 10;
 
 const MERGING: &str = "merging";
 
+/// Merges levels, and counts what it has merged.
+#[derive(Default)]
+pub(crate) struct Compactor {
+    pub(crate) merges: Count,
+    /// Records that merges have read.
+    pub(crate) records: Count,
+    pub(crate) ns: Count,
+}
+
+/// What a merge works with, and whom it asks. Of log and memtables it knows nothing.
+pub(in crate::engine) struct Means<'a> {
+    pub(in crate::engine) installer: Installer<'a>,
+    pub(in crate::engine) outlet: Outlet<'a>,
+    pub(in crate::engine) relief: &'a Relief,
+    pub(in crate::engine) poison: &'a Poison,
+    /// What a flush of all in memory may need now.
+    pub(in crate::engine) flush_need: &'a dyn Fn() -> u64,
+    /// A checkpoint makes durable what was put in place. What it took the place of is free then.
+    pub(in crate::engine) checkpoints: &'a dyn Checkpoints,
+}
+
+impl Means<'_> {
+    fn is_tight(&self) -> bool {
+        self.outlet.store.room.is_tight()
+    }
+
+    /// Whether somebody waits for merges to end on a nearly full disk: a commit that needs room, for one.
+    fn is_held_up(&self) -> bool {
+        self.installer.background.are_merges_paused() && self.is_tight()
+    }
+
+    /// No record refers to values that were moved in vain. Once their segment is closed, nobody waits for
+    /// them.
+    fn forget_moved(&self) {
+        let _forgotten = self.outlet.values.close_open();
+    }
+}
+
 impl Engine {
     /// Does a merge. False if the table is gone, the engine is stopping, or somebody needs room sooner.
     pub(in crate::engine) fn run_job(&self, job: MergeJob) -> Result<bool> {
@@ -41,17 +80,40 @@ impl Engine {
 
     /// As `run_job`, whether or not it seems that there is room.
     pub(in crate::engine) fn try_job(&self, job: MergeJob) -> Result<bool> {
-        let done = self.poison.catch(MERGING, || self.merge(job));
+        let means = Means {
+            installer: self.installer(),
+            outlet: self.outlet(),
+            relief: &self.relief,
+            poison: &self.poison,
+            flush_need: &|| self.flush_need(),
+            checkpoints: self,
+        };
+        self.compactor.run(job, &means)
+    }
+
+    /// Who changes the levels that the state has.
+    pub(in crate::engine) fn installer(&self) -> Installer<'_> {
+        Installer {
+            state: &self.state,
+            committer: &self.committer,
+            background: &self.background,
+            checkpointer: &self.checkpointer,
+        }
+    }
+}
+
+impl Compactor {
+    /// Does a merge. False if the table is gone, the engine is stopping, or somebody needs room sooner.
+    fn run(&self, job: MergeJob, means: &Means<'_>) -> Result<bool> {
+        let done = means.poison.catch(MERGING, || self.merge(job, means));
         if matches!(done, Err(Error::NoSpace { .. })) {
-            // No record refers to values that were moved. Once their segment is closed, nobody waits for
-            // them.
-            let _forgotten = self.values.close_open();
+            means.forget_moved();
         }
         done
     }
 
     /// The job is consumed, since what holds its inputs keeps their place in the file.
-    fn merge(&self, job: MergeJob) -> Result<bool> {
+    fn merge(&self, job: MergeJob, means: &Means<'_>) -> Result<bool> {
         let stepwise = job.is_stepwise();
         // A sweep's, of which the copies are limited, gives way too.
         let is_background = job.is_background() || job.copies_max < u64::MAX;
@@ -64,14 +126,14 @@ impl Engine {
         let sources = inputs.iter().map(|l| MergeSource::runs(l.runs.clone())).collect::<Result<Vec<_>>>()?;
         let mut merger = Merger::new(sources, bottom)?;
         let newest = inputs.first().map_or(0, |l| l.newest);
-        let Ok(origin) = self.state.load().table(table).map(|t| t.origin(newest, bottom)) else {
+        let Ok(origin) = means.installer.state.load().table(table).map(|t| t.origin(newest, bottom)) else {
             return Ok(false);
         };
         // What is merged for want of room is merged again soon, and is to go in small parts then.
         let fine = !bottom || copies_max < u64::MAX;
         let mut output =
-            OutputWriter::new(self.outlet(), origin, filtered || !merger.is_chain(), fine, records, bytes);
-        output.drain(self.draining_segments(&inputs, bottom, &drain, copies_max));
+            OutputWriter::new(means.outlet, origin, filtered || !merger.is_chain(), fine, records, bytes);
+        output.drain(means.draining_segments(&inputs, bottom, &drain, copies_max));
         if stepwise {
             merger.stop_at_partitions();
             output.ends_with_inputs();
@@ -80,10 +142,10 @@ impl Engine {
         let mut steps = Steps { levels: inputs, updates, newest, written: 0, passed: 0 };
         let mut before = merger.partitions_done();
         while !output.step(&mut merger)? {
-            if self.background.stopping() && !short && !closing {
+            if means.installer.background.stopping() && !short && !closing {
                 return Ok(false);
             }
-            if !self.leaves_room(urgent) {
+            if !means.relief.leaves_room(urgent, means.flush_need) {
                 return Err(Error::NoSpace { during: MERGING });
             }
             // Only where the step has just come to the end of a partition does the output end there.
@@ -92,28 +154,29 @@ impl Engine {
             before = done;
             if stepwise && at_end && output.may_end() {
                 output.cut()?;
-                if !self.install_step(table, &mut steps, done, output.take_done())? {
+                if !means.install_step(table, &mut steps, done, output.take_done())? {
                     return Ok(false);
                 }
             }
-            if is_background && self.is_held_up() {
-                // Values that were moved in vain are to go, as after `NoSpace`.
+            if is_background && means.is_held_up() {
                 drop(output);
-                let _forgotten = self.values.close_open();
+                means.forget_moved();
                 return Ok(false);
             }
         }
         let done = output.finish(&merger.ranges())?;
         // On a tight disk the next one may need what this one frees.
-        let waits = short && together && !self.room.is_tight();
-        let installed = self.install_job(table, steps, done.runs, !waits)?;
-        self.counters.merges.fetch_add(1, Ordering::Relaxed);
-        self.counters.merged_records.fetch_add(records, Ordering::Relaxed);
+        let waits = short && together && !means.is_tight();
+        let installed = means.install_job(table, steps, done.runs, !waits)?;
+        self.merges.fetch_add(1, Ordering::Relaxed);
+        self.records.fetch_add(records, Ordering::Relaxed);
         let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.counters.merge_ns.fetch_add(ns, Ordering::Relaxed);
+        self.ns.fetch_add(ns, Ordering::Relaxed);
         Ok(installed)
     }
+}
 
+impl Means<'_> {
     /// The value segments to be emptied: those of `drain`, and those that are mostly dead and to which the
     /// inputs' records refer. On a tight disk less dead ones are emptied too, but only as many as there is
     /// room for until they are free, and none if the table's other runs may refer to them.
@@ -124,16 +187,17 @@ impl Engine {
         drain: &[u32],
         copies_max: u64,
     ) -> Vec<u32> {
-        let tight = self.room.is_tight();
+        let tight = self.is_tight();
         if tight && !bottom {
             return Vec::new();
         }
         let half_dead = |s: &Sparse| s.dead_bytes * 2 > s.bytes && s.dead_bytes >= SPARSE_BYTES_MIN;
-        let due = |s: &Sparse| if tight { self.is_sparse(s) } else { half_dead(s) };
-        let mut sparse = self.sparse_segments();
+        let due = |s: &Sparse| if tight { self.relief.is_sparse(s) } else { half_dead(s) };
+        let Outlet { values, flush_bytes, .. } = self.outlet;
+        let mut sparse = Survey::of(self.installer.state, values, flush_bytes).sparse_segments();
         sparse.retain(|s| drain.contains(&s.id) || due(s) && inputs.iter().any(|l| l.refers_to(s.id)));
         sparse.sort_by_key(Sparse::live_bytes);
-        let mut room = self.draining_room().min(copies_max);
+        let mut room = self.relief.draining_room(self.flush_need).min(copies_max);
         sparse.retain(|s| {
             let fits = s.live_bytes() <= room;
             room -= if fits { s.live_bytes() } else { 0 };
@@ -165,12 +229,12 @@ impl Engine {
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
-        let installed = self.replace_levels(table, &steps.levels, &next, gone)?;
+        let installed = self.installer.replace(table, &steps.levels, &next, gone)?;
         if installed {
             fresh.installed();
             let (updates, newest) = (steps.updates, steps.newest);
             *steps = Steps { levels: next.into_iter().flatten().collect(), updates, newest, written, passed };
-            self.checkpoint(Purpose::Plain)?;
+            self.checkpoints.write()?;
         }
         Ok(installed)
     }
@@ -198,7 +262,7 @@ impl Engine {
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
-        let installed = self.replace_levels(table, &steps.levels, &next, gone)?;
+        let installed = self.installer.replace(table, &steps.levels, &next, gone)?;
         drop(steps);
         if fault!("reuse_early") {
             return Ok(installed);
@@ -207,46 +271,9 @@ impl Engine {
             fresh.installed();
         }
         if installed && checkpoint {
-            self.checkpoint(Purpose::Plain)?;
+            self.checkpoints.write()?;
         }
         Ok(installed)
-    }
-
-    /// Swaps contiguous levels of a table, each for another or none. The next checkpoint frees the runs in
-    /// `gone`. A level in the place of another is as busy as that was. False if the table was dropped
-    /// meanwhile, or the levels are not there any more.
-    pub(in crate::engine) fn replace_levels(
-        &self,
-        table: u32,
-        old: &[Arc<Level>],
-        new: &[Successor],
-        gone: Vec<Arc<Run>>,
-    ) -> Result<bool> {
-        let commit = self.committer.lock();
-        let state = self.state.load_full();
-        let Ok(current) = state.table(table) else { return Ok(false) };
-        let mut t = TableState::clone(current);
-        let Some(from) = t.levels.iter().position(|l| Arc::ptr_eq(l, &old[0])) else { return Ok(false) };
-        let mut levels = t.levels.to_vec();
-        let same = |i: usize, o: &Arc<Level>| levels.get(from + i).is_some_and(|l| Arc::ptr_eq(o, l));
-        if !old.iter().enumerate().all(|(i, o)| same(i, o)) {
-            return Ok(false);
-        }
-        // Held until both say the same: no flush joins, and no merge takes, a level that is being read.
-        let mut work = self.background.lock();
-        for (old, new) in old.iter().zip(new) {
-            work.turns.replace_busy(old, new.as_ref());
-        }
-        levels.splice(from..from + old.len(), new.iter().flatten().cloned());
-        t.levels = Arc::new(levels);
-        self.state.store(Arc::new(state.with_table(t)));
-        drop((work, commit));
-        if fault!("reuse_early") {
-            gone.iter().for_each(|r| r.free_on_drop());
-            return Ok(true);
-        }
-        self.checkpointer.free_later(gone.into_iter().map(PendingFree::whole));
-        Ok(true)
     }
 }
 

@@ -1,15 +1,25 @@
 //! Whose turn it is to reorder runs: which levels are being merged, and who holds merges back.
 
-use super::pick::MergeJob;
+use super::pick::{MergeJob, Sizes, pick, pick_idle};
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::engine::background::Background;
-use crate::engine::state::Level;
+use crate::engine::state::{Level, State};
+use crate::engine::waste::Excess;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Waits end at a signal. This is for those that are missed.
 const WAIT: Duration = Duration::from_millis(50);
+
+/// What of an excess a thread has taken on.
+pub(in crate::engine) enum Taken {
+    Job(MergeJob),
+    /// The table has nothing to do with it any more.
+    NotDue,
+    /// Others are at work on the table, or merges are held back.
+    Busy,
+}
 
 /// The merges under way. Guarded by the lock of the background's work.
 #[derive(Default)]
@@ -43,6 +53,42 @@ impl Turns {
     /// Whether nobody reads the oldest of a table's levels to replace it, so that others may.
     pub(in crate::engine) fn bottom_is_free(&self, levels: &[Arc<Level>]) -> bool {
         self.paused == 0 && levels.last().is_none_or(|bottom| !self.is_busy(bottom))
+    }
+
+    /// Takes on the next merge of a class, or what idle time merges, that reads no busy level. REQUIRES: the
+    /// state is the newest, looked at under the lock. Else what is picked may be replaced before it is busy.
+    pub(in crate::engine) fn take(
+        &mut self,
+        state: &State,
+        class: usize,
+        sizes: &Sizes,
+        idle: bool,
+    ) -> Option<MergeJob> {
+        if self.are_paused() {
+            return None;
+        }
+        let busy = |l: &Arc<Level>| self.is_busy(l);
+        let due = state.tables.with_runs().find_map(|t| pick(t, class, sizes, busy));
+        let in_idle_time = || state.tables.with_runs().find_map(|t| pick_idle(t, false, busy));
+        let job = due.or_else(|| if idle { in_idle_time() } else { None })?;
+        self.begin(class, &job);
+        Some(job)
+    }
+
+    /// Takes on what a table has to do with an excess. REQUIRES: as `take`.
+    pub(in crate::engine) fn take_excess(
+        &mut self,
+        state: &State,
+        class: usize,
+        excess: &Excess,
+        table: u32,
+    ) -> Taken {
+        let Some(job) = state.table(table).ok().and_then(|t| excess.job(t)) else { return Taken::NotDue };
+        if self.are_paused() || job.inputs.iter().any(|l| self.is_busy(l)) {
+            return Taken::Busy;
+        }
+        self.begin(class, &job);
+        Taken::Job(job)
     }
 
     /// A merge of a class begins. Nobody else picks its inputs until `end`.
@@ -98,8 +144,15 @@ impl<'a> Look<'a> {
 
 impl Drop for Look<'_> {
     fn drop(&mut self) {
-        self.0.lock().turns.looks -= 1;
-        self.0.notify();
+        let is_awaited = {
+            let turns = &mut self.0.lock().turns;
+            turns.looks -= 1;
+            turns.are_paused()
+        };
+        // Looks are many and short. Nobody else waits for their end.
+        if is_awaited {
+            self.0.notify();
+        }
     }
 }
 

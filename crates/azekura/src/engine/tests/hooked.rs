@@ -31,9 +31,16 @@ pub(super) struct Hooked {
     files: MemStorage,
     hook: Arc<Mutex<Option<Hook>>>,
     drawn: Arc<Mutex<Vec<u64>>>,
+    /// How many bytes the disk has for a file, if it is not plenty.
+    bytes_max: Arc<Mutex<Option<u64>>>,
 }
 
 impl Hooked {
+    /// A file may come to take so many bytes, as far as the disk says. Writes pass all the same.
+    pub(super) fn limit(&self, bytes_max: u64) {
+        *self.bytes_max.lock() = Some(bytes_max);
+    }
+
     /// The random numbers that were drawn since the last time that somebody asked.
     pub(super) fn drawn(&self) -> Vec<u64> {
         std::mem::take(&mut self.drawn.lock())
@@ -78,7 +85,7 @@ fn eio() -> io::Error {
 impl Storage for Hooked {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let file = self.files.open(path, mode)?;
-        Ok(Arc::new(HookedFile { file, hook: self.hook.clone() }))
+        Ok(Arc::new(HookedFile { file, hook: self.hook.clone(), bytes_max: self.bytes_max.clone() }))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -107,6 +114,7 @@ impl Storage for Hooked {
 struct HookedFile {
     file: Arc<dyn File>,
     hook: Arc<Mutex<Option<Hook>>>,
+    bytes_max: Arc<Mutex<Option<u64>>>,
 }
 
 impl HookedFile {
@@ -147,7 +155,9 @@ impl File for HookedFile {
 
     fn disk_room(&self) -> io::Result<Option<DiskRoom>> {
         self.ask(Call::Room)?;
-        self.file.disk_room()
+        let len = self.file.len()?;
+        let room = |max: u64| DiskRoom { len, taken_bytes: len, free_bytes: max.saturating_sub(len) };
+        Ok(self.bytes_max.lock().map(room))
     }
 
     fn sync_data(&self) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! Merges of chunks and of levels, beside readers and flushes.
 
 use super::*;
+use crate::engine::compaction::pick::MergeJob;
 
 /// A merge that goes on after one of its steps still holds what it has put in place: whoever looks
 /// at what is busy, as a flush and other merges do, never finds the new run without its mark.
@@ -16,7 +17,7 @@ fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
     let work = engine.background.lock();
     let step = {
         let (engine, old, new) = (engine.clone(), old.clone(), new.clone());
-        std::thread::spawn(move || engine.replace_levels(id, &[old], &[Some(new)], Vec::new()).unwrap())
+        std::thread::spawn(move || engine.installer().replace(id, &[old], &[Some(new)], Vec::new()).unwrap())
     };
     std::thread::sleep(Duration::from_millis(100));
     assert!(!work.turns.bottom_is_free(&engine.state.load().tables[0].levels), "the new run may be taken");
@@ -157,9 +158,7 @@ fn a_merge_under_way_shows_the_newest_of_each_key() {
     });
     let engine = db.engine.clone();
     let levels = engine.state.load().tables[0].levels.to_vec();
-    let job = |inputs, bottom| {
-        crate::engine::compaction::pick::MergeJob::new(engine.state.load().tables[0].id, inputs, bottom)
-    };
+    let job = |inputs, bottom| MergeJob::new(engine.state.load().tables[0].id, inputs, bottom);
     // Three in the middle, then all.
     assert!(engine.run_job(job(levels[2..5].to_vec(), false)).unwrap());
     let in_the_middle = steps.load(Ordering::SeqCst);
@@ -233,4 +232,95 @@ fn a_look_at_the_runs_ends_before_merges_are_held_back() {
     drop(paused);
     assert!(engine.background.look_at_runs(|go_on| go_on()).unwrap());
     looking.join().unwrap().unwrap();
+}
+
+/// Nobody of the background looks at the runs uncounted: who holds merges back is alone with the state. Else
+/// a thread that has to wait for a processor would keep what is to be moved, and `shrink` would leave it.
+#[test]
+fn who_holds_merges_back_is_alone_with_the_runs() {
+    let db = database();
+    // Of many tables each look takes a while.
+    let names: Vec<String> = (0..2000).map(|n| format!("t{n}")).collect();
+    let tables: Vec<_> = names.iter().map(|name| (name.as_str(), TableKind::Ordered)).collect();
+    let mut txn = db.write();
+    for table in db.create_tables(&tables).unwrap() {
+        txn.put(&table, b"key", &[7; 600]).unwrap();
+    }
+    txn.commit().unwrap();
+    db.flush().unwrap();
+    let (engine, ended) = (db.engine.clone(), Arc::new(AtomicBool::new(false)));
+    let background = {
+        let (engine, ended) = (engine.clone(), ended.clone());
+        std::thread::spawn(move || {
+            while !ended.load(Ordering::Acquire) {
+                engine.sweep(false).unwrap();
+                engine.tidy(0, || true).unwrap();
+            }
+        })
+    };
+    for _ in 0..100 {
+        let paused = engine.background.pause_merges();
+        // A checkpoint has its own lock, and ends soon.
+        drop(engine.hold_checkpoints());
+        let state = engine.state.load_full();
+        assert_eq!(Arc::strong_count(&state), 2, "the engine's and this one");
+        drop((state, paused));
+        std::thread::sleep(Duration::from_micros(300));
+    }
+    ended.store(true, Ordering::Release);
+    background.join().unwrap();
+}
+
+/// On a nearly full disk a commit that needs room has merges held back. One of the background ends at its next
+/// step, and what it has put in place stays.
+#[test]
+fn a_commit_that_needs_room_does_not_wait_for_a_merge() {
+    let disk = Hooked::default();
+    let options = Options::new().memory_bytes(16 << 20).memtable_bytes(1 << 20).background_merges(false);
+    let db = Db::open_on(&disk, "engine.azk", options.durability(Durability::Eventual)).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    for generation in 0..6u64 {
+        let key = |i: u64| (i * 6 + generation).to_be_bytes();
+        table.put_many((0..3000u64).map(|i| (key(i), [i as u8 ^ 7; 300]))).unwrap();
+        db.flush().unwrap();
+    }
+    let engine = db.engine.clone();
+    let job = || {
+        let state = engine.state.load_full();
+        MergeJob::new(state.tables[0].id, state.tables[0].levels.to_vec(), true)
+    };
+    // Room for a merge, and no more than that is tight.
+    disk.limit(64 << 20);
+    engine.room.look();
+    assert!(engine.room.is_tight());
+    let (begun, writes) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let (seen, counted, background) = (begun.clone(), writes.clone(), engine.clone());
+    disk.hook(move |call| {
+        if call == Call::Write && std::thread::current().name() == Some("merge") {
+            counted.fetch_add(1, Ordering::AcqRel);
+            seen.store(true, Ordering::Release);
+            wait_until(|| background.background.are_merges_paused());
+        }
+        Ok(())
+    });
+    let merge = {
+        let (engine, job) = (engine.clone(), job());
+        engine.background.lock().turns.begin(0, &job);
+        let merge = move || engine.merge_in_turn(0, job);
+        std::thread::Builder::new().name("merge".into()).spawn(merge).unwrap()
+    };
+    wait_until(|| begun.load(Ordering::Acquire));
+    // Others take the disk's room, but for what a merge may take and a commit may not.
+    let left = engine.flush_need() + engine.relief.reserve_bytes() * 3 / 4;
+    disk.limit(engine.room.taken_bytes() + left);
+    engine.room.look();
+    let _refused_or_not = table.put(b"key", &[7; 100]);
+    assert!(!merge.join().unwrap().unwrap(), "it has ended before its end");
+    let until_then = writes.load(Ordering::Acquire);
+    disk.heal();
+    disk.limit(64 << 20);
+    engine.room.look();
+    assert!(engine.run_job(job()).unwrap());
+    assert!(until_then <= 2, "{until_then} writes");
+    assert!(table.count().unwrap() >= 18_000);
 }

@@ -42,7 +42,6 @@ impl Engine {
                 done = self.flush_frozen();
             }
             let failed = done.is_err();
-            self.note_levels();
             self.start_merges();
             self.background.end_flush(number, done);
             if failed {

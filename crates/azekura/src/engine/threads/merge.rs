@@ -1,12 +1,12 @@
 //! The threads that merge, one for each class of lengths. The last one does what idle time does, too.
 
 use super::{RETRY, lower_priority};
+use crate::base::error::Result;
 use crate::base::sync::Instant;
 use crate::engine::Engine;
-use crate::engine::compaction::pick::{CLASSES, MergeJob, Sizes, pick, pick_idle};
-use crate::engine::state::{Level, TableState};
+use crate::engine::compaction::pick::{CLASSES, MergeJob, Sizes};
+use crate::engine::compaction::turns::Taken;
 use crate::engine::waste::Excess;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -32,19 +32,16 @@ impl Engine {
             }
             let idle = class == CLASSES - 1 && quiet.1.elapsed() >= IDLE;
             let failed = match self.take_job(class, idle) {
-                Some(job) => {
-                    let done = self.background.in_turn(class, || self.run_job(job));
-                    self.note_levels();
-                    Some(done.is_err())
-                }
+                Some(job) => Some(self.merge_in_turn(class, job).is_err()),
                 None => {
                     let mut failed = None;
                     let due = idle && quiet.1.elapsed() >= TIDY && tidied != self.file_mark();
                     if due && self.poison.check().is_ok() {
                         let is_quiet = || self.counters.commits.load(Ordering::Relaxed) == quiet.0;
                         // What fails here is tried again, and is nobody's loss.
-                        failed = Some(self.tidy(class, is_quiet).is_err());
-                        if failed == Some(false) && is_quiet() {
+                        let done = self.tidy(class, is_quiet);
+                        failed = Some(done.is_err());
+                        if matches!(done, Ok(true)) && is_quiet() {
                             tidied = self.file_mark();
                         }
                     }
@@ -73,46 +70,31 @@ impl Engine {
         let mut work = self.background.lock();
         // Looked at under the lock, so that what is picked is not replaced before it is busy.
         let state = self.state.load_full();
-        if work.turns.are_paused() || self.poison.check().is_err() {
+        if self.poison.check().is_err() {
             return None;
         }
-        let sizes = self.sizes();
-        let busy = |l: &Arc<Level>| work.turns.is_busy(l);
-        let job = state.tables.with_runs().find_map(|t| pick(t, class, &sizes, busy)).or_else(|| {
-            state.tables.with_runs().find_map(|t| if idle { pick_idle(t, false, busy) } else { None })
-        })?;
-        work.turns.begin(class, &job);
-        Some(job)
+        work.turns.take(&state, class, &self.sizes(), idle)
     }
 
     /// By what merges are picked here.
-    fn sizes(&self) -> Sizes {
+    pub(in crate::engine) fn sizes(&self) -> Sizes {
         Sizes { flush_bytes: self.flush_bytes(), few_runs: self.room.is_tight() }
     }
 
-    /// Whether a class has a merge to do, or idle time has one, whatever others are at.
-    pub(in crate::engine) fn has_job(&self, class: usize, idle: bool) -> bool {
-        let (sizes, state) = (self.sizes(), self.state.load());
-        let due = |t: &Arc<TableState>| {
-            pick(t, class, &sizes, |_| false).is_some() || idle && pick_idle(t, false, |_| false).is_some()
-        };
-        state.tables.with_runs().any(due)
+    /// What a table has to do with an excess, unless others are at work on it.
+    pub(in crate::engine) fn take_excess(&self, class: usize, excess: &Excess, table: u32) -> Taken {
+        let mut work = self.background.lock();
+        let state = self.state.load_full();
+        work.turns.take_excess(&state, class, excess, table)
     }
 
-    /// What a table has to do with an excess, unless others are at work on it.
-    pub(in crate::engine) fn take_excess(
-        &self,
-        class: usize,
-        excess: &Excess,
-        table: u32,
-    ) -> Option<MergeJob> {
-        let mut work = self.background.lock();
-        let job = excess.job(self.state.load().table(table).ok()?)?;
-        if work.turns.are_paused() || job.inputs.iter().any(|l| work.turns.is_busy(l)) {
-            return None;
-        }
-        work.turns.begin(class, &job);
-        Some(job)
+    /// Does a merge that was taken. What follows a merge is a part of its turn, for it looks at the state.
+    pub(in crate::engine) fn merge_in_turn(&self, class: usize, job: MergeJob) -> Result<bool> {
+        self.background.in_turn(class, || {
+            let done = self.run_job(job);
+            self.note_levels();
+            done
+        })
     }
 
     pub(in crate::engine) fn note_levels(&self) {

@@ -1,0 +1,63 @@
+//! Putting levels in the place of others: what merges have written, and runs that were moved.
+//!
+//! Lock order: the commit lock, then the lock of the background's work.
+
+use super::prefix::Successor;
+use crate::base::error::Result;
+use crate::base::fault::fault;
+use crate::base::sync::ArcSwap;
+use crate::engine::background::Background;
+use crate::engine::checkpoint::{Checkpointer, PendingFree};
+use crate::engine::commit::Committer;
+use crate::engine::state::{Level, State, TableState};
+use crate::run::Run;
+use std::sync::Arc;
+
+/// Changes the levels that the state has. It cannot make the change durable: whoever has it done writes a
+/// checkpoint.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct Installer<'a> {
+    pub(in crate::engine) state: &'a ArcSwap<State>,
+    pub(in crate::engine) committer: &'a Committer,
+    pub(in crate::engine) background: &'a Background,
+    pub(in crate::engine) checkpointer: &'a Checkpointer,
+}
+
+impl Installer<'_> {
+    /// Swaps contiguous levels of a table, each for another or none. The next checkpoint frees the runs in
+    /// `gone`. A level in the place of another is as busy as that was. False if the table was dropped
+    /// meanwhile, or the levels are not there any more.
+    pub(in crate::engine) fn replace(
+        &self,
+        table: u32,
+        old: &[Arc<Level>],
+        new: &[Successor],
+        gone: Vec<Arc<Run>>,
+    ) -> Result<bool> {
+        let commit = self.committer.lock();
+        let state = self.state.load_full();
+        let Ok(current) = state.table(table) else { return Ok(false) };
+        let mut t = TableState::clone(current);
+        let Some(from) = t.levels.iter().position(|l| Arc::ptr_eq(l, &old[0])) else { return Ok(false) };
+        let mut levels = t.levels.to_vec();
+        let same = |i: usize, o: &Arc<Level>| levels.get(from + i).is_some_and(|l| Arc::ptr_eq(o, l));
+        if !old.iter().enumerate().all(|(i, o)| same(i, o)) {
+            return Ok(false);
+        }
+        // Held until both say the same: no flush joins, and no merge takes, a level that is being read.
+        let mut work = self.background.lock();
+        for (old, new) in old.iter().zip(new) {
+            work.turns.replace_busy(old, new.as_ref());
+        }
+        levels.splice(from..from + old.len(), new.iter().flatten().cloned());
+        t.levels = Arc::new(levels);
+        self.state.store(Arc::new(state.with_table(t)));
+        drop((work, commit));
+        if fault!("reuse_early") {
+            gone.iter().for_each(|r| r.free_on_drop());
+            return Ok(true);
+        }
+        self.checkpointer.free_later(gone.into_iter().map(PendingFree::whole));
+        Ok(true)
+    }
+}
