@@ -9,6 +9,7 @@ use crate::format::frame::{Frame, HEADER_BYTES, begin_record, end_record, write_
 use crate::format::page::PageIdentity;
 use crate::format::ranges::Ranges;
 use crate::storage::{File, MemStorage, OpenMode};
+use crate::values::ValuePointer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -378,6 +379,29 @@ fn values_are_found_behind_any_number_of_lost_ones() {
     assert_eq!((report.values, report.values_lost), (101, 500));
     assert_eq!(found["t"].len(), 101);
     assert!(found["t"].iter().all(|(k, v)| world.model["t"].get(k) == Some(v)), "what nobody has written");
+}
+
+/// Each time that a segment is emptied, its values may come to stand in the next one as they stood there. What
+/// is left of older runs refers to the older segments.
+#[test]
+fn a_value_is_found_for_each_segment_that_has_had_it() {
+    let values: Vec<Vec<u8>> = (0..14).map(|i| value(i, 3000 + i as usize)).collect();
+    let storage = MemStorage::default();
+    let file = storage.open(Path::new(PATH), OpenMode::CreateNew).unwrap();
+    file.write_at(&values.concat(), 5 << 12).unwrap();
+    let mut offset = 0;
+    let mut references = Vec::new();
+    for value in &values {
+        let (len, crc) = (u32_of(value.len()), crate::base::checksum::crc(0, value));
+        references.extend((1..9).map(|segment| ValuePointer { segment, offset, len, crc }.encode()));
+        offset += len;
+    }
+    let input = Input::open(&storage, Path::new(PATH)).unwrap();
+    let mut found = Values::new(&input);
+    references.iter().for_each(|reference| found.want(reference));
+    found.find_wanted();
+    let lost = references.iter().filter(|r| found.read(&r[..]).is_none()).count();
+    assert_eq!(lost, 0, "of {} references", references.len());
 }
 
 #[test]

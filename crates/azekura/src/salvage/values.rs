@@ -180,13 +180,14 @@ impl<'a> Values<'a> {
         let mut contents: Vec<(Content, ValuePointer)> =
             some.iter().map(|at| (content_of(at), *at)).collect();
         contents.sort_by_key(|c| c.0);
-        contents.dedup_by_key(|c| c.0);
-        let wanted: Vec<Content> = contents.iter().map(|c| c.0).collect();
+        let mut wanted: Vec<Content> = contents.iter().map(|c| c.0).collect();
+        wanted.dedup();
         let mut places: Vec<(ValuePointer, u64)> = Vec::new();
         self.search.places(&wanted, |content, offset| {
-            if let Ok(i) = contents.binary_search_by_key(&content, |c| c.0) {
-                places.push((contents[i].1, offset));
-            }
+            // Several segments may have had the value: it was moved from one to the next, with its neighbours.
+            let from = contents.partition_point(|c| c.0 < content);
+            let same = contents[from..].iter().take_while(|c| c.0 == content);
+            places.extend(same.map(|c| (c.1, offset)));
         });
         let base =
             |(at, offset): &(ValuePointer, u64)| Some(i64::try_from(*offset).ok()? - i64::from(at.offset));
