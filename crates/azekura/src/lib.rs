@@ -64,7 +64,7 @@
 //! through an inherited handle, transaction or cursor is [`Error::Forked`], and dropping them does nothing:
 //! the parent goes on, and loses nothing. Until it ends or calls exec the child shares the parent's lock of
 //! the file: when the parent closes the database others can open the file, when it is killed they must wait
-//! for the child.
+//! for the child. So it does with the pins of a [follower](Options::follow).
 //!
 //! The child may open databases of its own if no other thread was at work in this library at the fork, as
 //! before the parent has opened its first database. Else it should call exec, as after every fork of a
@@ -94,7 +94,8 @@ mod typed;
 mod values;
 
 pub use api::{
-    CheckReport, Db, Durability, LevelStats, Options, ShrinkReport, Stats, Table, TableInfo, TableStats,
+    CheckReport, Db, Durability, Freshness, LevelStats, Options, PinStats, ShrinkReport, Stats, Table,
+    TableInfo, TableStats,
 };
 pub use backup::{
     BackupReport, Keep, PointInfo, PointList, PruneReport, Repository, RestoreReport, VerifyReport, Which,

@@ -137,9 +137,10 @@ impl Db {
     /// # Errors
     /// `NoSuchTable`, `Closed`, `Forked`.
     pub fn open_table(&self, name: &str) -> Result<Table> {
+        self.engine.follow()?;
         self.engine.life.check()?;
         let state = self.engine.state.load();
-        let t = self.engine.table_named(&state, name)?;
+        let t = self.engine.behind(&state).table_named(&state, name)?;
         Ok(Table { db: self.clone(), id: t.id, kind: t.kind, name: t.name.clone() })
     }
 
@@ -177,6 +178,8 @@ impl Db {
 
     /// All tables, by name.
     pub fn tables(&self) -> Vec<TableInfo> {
+        // A follower that cannot look shows those that it has seen. Whoever reads one gets the error.
+        let _told_by_reads = self.engine.follow();
         let state = self.engine.state.load();
         let mut tables: Vec<TableInfo> =
             state.tables.iter().map(|t| TableInfo { name: t.name.to_string(), kind: t.kind }).collect();

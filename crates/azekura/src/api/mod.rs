@@ -9,8 +9,8 @@ mod stats;
 mod table;
 mod transact;
 
-pub use crate::engine::{Db, Durability, Table};
+pub use crate::engine::{Db, Durability, Freshness, Table};
 pub use check::CheckReport;
 pub use db::{ShrinkReport, TableInfo};
 pub use options::Options;
-pub use stats::{LevelStats, Stats, TableStats};
+pub use stats::{LevelStats, PinStats, Stats, TableStats};

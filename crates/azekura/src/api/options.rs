@@ -2,7 +2,7 @@
 
 use super::Db;
 use crate::base::error::{Error, Result};
-use crate::engine::config::{Config, Durability};
+use crate::engine::config::{Config, Durability, Freshness};
 use crate::engine::default_memtable_bytes;
 use std::path::Path;
 use std::time::Duration;
@@ -41,6 +41,7 @@ impl Options {
                 create: true,
                 exclusive: false,
                 read_only: false,
+                follow: None,
                 memory_bytes: 256 << 20,
                 memtable_bytes: 0,
                 durability: Durability::Sync,
@@ -70,6 +71,41 @@ impl Options {
     /// only so. Default: false.
     pub fn read_only(mut self, yes: bool) -> Options {
         self.config.read_only = yes;
+        self
+    }
+
+    /// Whether to follow a file that another process writes: to read it while that goes on, which neither
+    /// waits for the other. What is seen is one commit's state at a time, and never an older one later. Each
+    /// call that reads, and each transaction when it begins, looks whether there is a newer one; what
+    /// [`freshness`](Options::freshness) says. Nothing is written to the file, and nothing has to be closed
+    /// first: the writer may crash, and come back. A follower holds no lock, only a pin of what it reads (a
+    /// lock on a byte far behind the file's end), which the system drops when the process ends in whatever
+    /// way. Default: false.
+    ///
+    /// As long as a transaction, cursor or [`ValueRef`](crate::ValueRef) of a follower lives, and otherwise
+    /// until the next call, the writer keeps the space of what it sees, no more
+    /// ([`Stats::pins`](crate::Stats::pins)).
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-follow-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Freshness, Options, TableKind};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// // In another process.
+    /// let follower = Options::new().follow(true).freshness(Freshness::Log).open(&path)?;
+    /// t.put("ada", "1815")?;
+    /// assert_eq!(follower.open_table("t")?.get("ada")?.as_deref(), Some(&b"1815"[..]));
+    /// # drop((follower, t)); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    pub fn follow(mut self, yes: bool) -> Options {
+        self.config.follow = yes.then(|| self.config.follow.unwrap_or_default());
+        self
+    }
+
+    /// What a follower sees ([`follow`](Options::follow), which this implies). Default: the newest checkpoint.
+    pub fn freshness(mut self, freshness: Freshness) -> Options {
+        self.config.follow = Some(freshness);
         self
     }
 
@@ -176,6 +212,7 @@ impl Options {
                 c.large_value_bytes
             ));
         }
+        c.read_only |= c.follow.is_some();
         if c.read_only && c.exclusive {
             return refuse("read_only and exclusive contradict each other".into());
         }

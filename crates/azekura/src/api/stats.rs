@@ -4,7 +4,9 @@ use crate::base::error::Result;
 use crate::engine::state::Level;
 use crate::engine::{Engine, Table};
 use crate::format::few::Few;
+use crate::space::PinView;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// One level of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +83,27 @@ pub struct Stats {
     pub stalls: u64,
     /// See `stalls`.
     pub stall_ns: u64,
+    /// The number of the newest checkpoint; in a follower, of the one that it shows.
+    pub checkpoint: u64,
+    /// Checkpoints that followers of other handles read ([`Options::follow`](crate::Options::follow)), the
+    /// oldest first.
+    pub pins: Vec<PinStats>,
+    /// Bytes of the file that are only kept for these.
+    pub pinned_bytes: u64,
+}
+
+/// A checkpoint that a follower reads, or several in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PinStats {
+    /// Its number, the lowest of several.
+    pub checkpoint: u64,
+    /// For how long there has been a newer one, as far as this handle knows: it asks at each checkpoint. A
+    /// handle that does not write knows nothing of that, and has none.
+    pub age: Duration,
+    /// Bytes of the file that cannot be used again because of it. What other pins keep too counts for each.
+    /// None in a handle that does not write.
+    pub bytes: u64,
 }
 
 /// One table in figures, as [`Table::stats`] gives them. Sizes are in bytes.
@@ -124,6 +147,7 @@ impl Table {
     /// # Errors
     /// `NoSuchTable` if the table was dropped, `Closed`, `Forked`.
     pub fn stats(&self) -> Result<TableStats> {
+        self.db.engine.follow()?;
         let state = self.db.engine.state.load();
         self.db.engine.life.check()?;
         let t = self.of(&state)?;
@@ -148,7 +172,12 @@ impl Table {
 }
 
 pub(super) fn stats(engine: &Engine) -> Stats {
+    // The figures of a follower that cannot look are those of what it has seen.
+    let _told_by_reads = engine.follow();
     let state = engine.state.load();
+    let whole = engine;
+    let engine = whole.behind(&state);
+    let (checkpoint, pins) = whole.pins(&state);
     let levels: Vec<LevelStats> = state
         .tables
         .with_runs()
@@ -194,5 +223,11 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         merge_ns: get(&engine.compactor.ns),
         stalls: get(&counters.stalls),
         stall_ns: get(&counters.stall_ns),
+        checkpoint,
+        pins: pins
+            .into_iter()
+            .map(|PinView { checkpoint, age, bytes }| PinStats { checkpoint, age, bytes })
+            .collect(),
+        pinned_bytes: engine.space.kept_bytes(),
     }
 }

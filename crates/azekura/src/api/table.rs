@@ -42,6 +42,7 @@ impl Table {
     pub fn get_with<T>(&self, key: impl AsRef<[u8]>, f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         let key = key.as_ref();
         let engine = &self.db.engine;
+        engine.follow()?;
         let state = engine.state.load();
         // After the state is at hand: what it reads stays its own though somebody closes the database
         // meanwhile.
@@ -50,7 +51,7 @@ impl Table {
         let t = self.of(&state)?;
         let mut buf = KeyBuf::new();
         lookup(t, seq, t.kind.sort_key(key, engine.hash_seed, &mut buf), |tag, slot| {
-            resolve(tag, slot.bytes(), |reference| engine.read_large(reference), f)
+            resolve(tag, slot.bytes(), |reference| engine.read_large(&state, reference), f)
         })?
         .transpose()
     }
@@ -94,12 +95,13 @@ impl Table {
     pub fn get_ref(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueRef<'static>>> {
         let key = key.as_ref();
         let engine = &self.db.engine;
+        engine.follow()?;
         let state = engine.state.load_full();
         engine.life.check()?;
         let mut buf = KeyBuf::new();
         let t = self.of(&state)?;
         let sort = t.kind.sort_key(key, engine.hash_seed, &mut buf);
-        let large = |reference: &[u8]| ReadAhead::default().read(&engine.values, reference);
+        let large = |reference: &[u8]| ReadAhead::default().read(&engine.behind(&state).values, reference);
         lookup(t, state.visible(), sort, |tag, slot| {
             // SAFETY: the state goes with the reference.
             unsafe { ValueRef::resolve(tag, slot, Some(state.clone()), large) }

@@ -47,6 +47,8 @@ mod plain {
 /// stands below all that it holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Rank {
+    /// A follower that catches up.
+    Following,
     /// Making, renaming and dropping tables.
     ChangingTables,
     /// Making room on a full disk.

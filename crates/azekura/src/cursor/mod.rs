@@ -140,7 +140,7 @@ const HIDDEN_MAX: usize = 16;
 #[derive(Clone)]
 struct View {
     /// The sources borrow from it.
-    _state: Arc<State>,
+    state: Arc<State>,
     table: Arc<TableState>,
     seq: u64,
     /// The writes of the transaction whose cursor it is.
@@ -156,7 +156,7 @@ impl Cursor {
         own: Option<Arc<Chunk>>,
         limits: Limits,
     ) -> Result<Cursor> {
-        Cursor::over(db, View { _state: state, table, seq, own }, limits)
+        Cursor::over(db, View { state, table, seq, own }, limits)
     }
 
     fn over(db: Db, view: View, limits: Limits) -> Result<Cursor> {
@@ -276,7 +276,8 @@ impl Cursor {
         let value = match source.tag() {
             Tag::Large => {
                 let sources = Sources { all: &self.sources, front: self.front };
-                LazyValue::apart(sources, &mut self.reader, &self.db)?
+                let engine = self.db.engine.behind(&self.view.state);
+                LazyValue::apart(sources, &mut self.reader, engine)?
             }
             _ => LazyValue::here(source.value()),
         };

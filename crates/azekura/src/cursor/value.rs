@@ -3,7 +3,7 @@
 use super::source::CursorSource;
 use crate::base::codec::usize_of;
 use crate::base::error::Result;
-use crate::engine::Db;
+use crate::engine::Engine;
 use crate::values::ahead::ReadAhead;
 use crate::values::{LargeValue, ValuePointer};
 use std::fmt;
@@ -40,7 +40,7 @@ enum Inner<'a> {
     /// Beside its key.
     Here(&'a [u8]),
     /// In a value segment; the first source has the reference.
-    Apart { sources: Sources<'a>, len: usize, reader: &'a mut Reader, db: &'a Db },
+    Apart { sources: Sources<'a>, len: usize, reader: &'a mut Reader, engine: &'a Engine },
 }
 
 /// The sources of a cursor, and which of them is first.
@@ -66,9 +66,14 @@ impl<'a> LazyValue<'a> {
         LazyValue(Inner::Here(bytes))
     }
 
-    pub(super) fn apart(sources: Sources<'a>, reader: &'a mut Reader, db: &'a Db) -> Result<LazyValue<'a>> {
+    /// `engine` is the one behind the cursor's state.
+    pub(super) fn apart(
+        sources: Sources<'a>,
+        reader: &'a mut Reader,
+        engine: &'a Engine,
+    ) -> Result<LazyValue<'a>> {
         let len = usize_of(ValuePointer::decode(sources.reference())?.len);
-        Ok(LazyValue(Inner::Apart { sources, len, reader, db }))
+        Ok(LazyValue(Inner::Apart { sources, len, reader, engine }))
     }
 
     /// The bytes of the value. They stay until the cursor moves.
@@ -79,7 +84,7 @@ impl<'a> LazyValue<'a> {
     pub fn bytes(self) -> Result<&'a [u8]> {
         match self.0 {
             Inner::Here(bytes) => Ok(bytes),
-            Inner::Apart { sources, reader, db, .. } => reader.read(sources, db),
+            Inner::Apart { sources, reader, engine, .. } => reader.read(sources, engine),
         }
     }
 
@@ -106,18 +111,18 @@ impl Reader {
     }
 
     #[cold]
-    fn read(&mut self, sources: Sources<'_>, db: &Db) -> Result<&[u8]> {
-        db.engine.life.check()?;
+    fn read(&mut self, sources: Sources<'_>, engine: &Engine) -> Result<&[u8]> {
+        engine.life.check()?;
         // What was read ahead is filled anew only if nobody holds it.
         self.value = None;
         let began = Instant::now();
-        let value = self.ahead.read(&db.engine.values, sources.reference())?;
+        let value = self.ahead.read(&engine.values, sources.reference())?;
         if self.asked > 0 {
             self.asked -= 1;
         } else if began.elapsed() > WAITED {
             // Where one value comes from the disk, those after it do.
             let next = sources.all.iter().flat_map(CursorSource::next_references);
-            self.asked = db.engine.values.will_read(next);
+            self.asked = engine.values.will_read(next);
         }
         Ok(self.value.insert(value))
     }

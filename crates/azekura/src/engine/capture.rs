@@ -41,7 +41,7 @@ pub(crate) struct Capture {
     pub(crate) checkpoint: u64,
     file: Arc<dyn File>,
     /// What keeps the extents: runs hold their segments, but a segment may be moved.
-    _held: (Vec<Arc<Run>>, Vec<Arc<dyn Send + Sync>>),
+    held: (Vec<Arc<Run>>, Vec<Arc<dyn Send + Sync>>),
 }
 
 impl Capture {
@@ -98,6 +98,9 @@ impl Engine {
     /// The state after the newest commit or a later one, which is durable then. Tables are not made, renamed
     /// or dropped meanwhile, so that tables and records are of one commit.
     pub(crate) fn capture(&self) -> Result<Capture> {
+        if self.follower.is_some() {
+            return self.capture_followed();
+        }
         let _changing = self.catalog.changing.lock();
         if !self.config.read_only {
             self.flush()?;
@@ -106,28 +109,41 @@ impl Engine {
         if self.config.read_only && state.flushed_seq < state.visible() {
             return Err(Error::ReadOnly);
         }
-        let runs: Vec<Arc<Run>> = runs_of(&state).cloned().collect();
+        let mut capture = self.captured(&state, 0)?;
+        if !self.config.read_only {
+            // What was captured must not be lost by a crash that the copy survives: ids would be given anew.
+            // And values that are still in memory are written by this.
+            self.checkpoint(Purpose::Plain)?;
+        }
+        capture.checkpoint = self.checkpointer.lock().number;
+        Ok(capture)
+    }
+
+    /// The newest checkpoint of a file that another process writes. What its log has besides is not in it.
+    fn capture_followed(&self) -> Result<Capture> {
+        self.follow()?;
+        let state = self.state.load_full();
+        let Some((number, at_checkpoint)) = self.checkpoint_of(&state) else { return Err(Error::Closed) };
+        let mut capture = self.behind(&state).captured(at_checkpoint, number)?;
+        // The pin goes with the state.
+        capture.held.1.push(state);
+        Ok(capture)
+    }
+
+    /// What a state is made of. A checkpoint has it, or will.
+    fn captured(&self, state: &State, checkpoint: u64) -> Result<Capture> {
+        let runs: Vec<Arc<Run>> = runs_of(state).cloned().collect();
         let segments = self.segments_of(&runs)?;
         let mut packing = Packing { parts: Vec::new(), end: SUPERBLOCKS_BYTES };
-        let mut manifest = self.packed_manifest(&state, &mut packing);
+        let mut manifest = self.packed_manifest(state, &mut packing);
         let mut places: Vec<Arc<dyn Send + Sync>> = Vec::new();
         for segment in &segments {
             let (used, place) = (segment.used(), segment.place());
             manifest.values.push(packing.segment(segment, used, place.extents()));
             places.push(place);
         }
-        if !self.config.read_only {
-            // What was captured must not be lost by a crash that the copy survives: ids would be given anew.
-            // And values that are still in memory are written by this.
-            self.checkpoint(Purpose::Plain)?;
-        }
-        Ok(Capture {
-            manifest,
-            parts: packing.parts,
-            checkpoint: self.checkpointer.lock().number,
-            file: self.file.clone(),
-            _held: (runs, places),
-        })
+        let file = self.file.clone();
+        Ok(Capture { manifest, parts: packing.parts, checkpoint, file, held: (runs, places) })
     }
 
     /// The value segments to which runs refer.

@@ -22,12 +22,12 @@ impl Engine {
 
     /// Gives the file's lock up: at once, or with the last reader of the mapping.
     fn let_go(&self) -> Result<()> {
-        if !self.is_mapped() {
+        if !self.is_mapped() && self.follower.is_none() {
             return self.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
         }
         drop(self.checkpointer.take_pending());
         let _commit = self.committer.lock();
-        self.state.store(Arc::new(State { lease: None, ..self.state.load().copy() }));
+        self.state.store(Arc::new(State { lease: None, followed: None, ..self.state.load().copy() }));
         Ok(())
     }
 

@@ -13,12 +13,26 @@ pub enum Durability {
     Eventual,
 }
 
+/// What a follower sees of what another process commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Freshness {
+    /// The newest checkpoint: what the writer has flushed. It makes one when its memtables are full, when it
+    /// rests, and at [`Db::flush`](crate::Db::flush).
+    #[default]
+    Checkpoint,
+    /// The commits in the log besides: all that are durable. (The newest may be seen a moment before the call
+    /// that commits it returns.) The follower keeps them in memory until they are in a checkpoint.
+    Log,
+}
+
 /// The options once they are fixed.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) create: bool,
     pub(crate) exclusive: bool,
     pub(crate) read_only: bool,
+    /// Whether another process may write meanwhile, and what is seen of that. It is read-only then.
+    pub(crate) follow: Option<Freshness>,
     pub(crate) memory_bytes: u64,
     pub(crate) memtable_bytes: u64,
     pub(crate) durability: Durability,

@@ -202,6 +202,7 @@ impl Engine {
     pub(super) fn keep_watch(&self, looked: &mut Instant) {
         if looked.elapsed() >= LOOK {
             self.room.look();
+            self.look_at_pins();
             *looked = Instant::now();
         }
         // What the system refuses is asked for again the next time. The thread that flushes comes first, for
@@ -213,6 +214,13 @@ impl Engine {
             let _later = self.background.crew.need(Role::Values);
         }
         self.start_merges();
+    }
+
+    /// Frees what only pins kept that are gone. Without a checkpoint nobody else looks.
+    fn look_at_pins(&self) {
+        if self.space.kept_bytes() > 0 {
+            self.checkpointer.find_pins(&self.checkpointer.lock());
+        }
     }
 
     /// Starts those that have a merge to do.

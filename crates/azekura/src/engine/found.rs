@@ -9,7 +9,7 @@ use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::format::frame::RecordPart;
 use crate::format::manifest::{LogChain, Manifest, ValueInfo};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
-use crate::log::recovery::replay;
+use crate::log::recovery::{ChainReader, replay};
 use crate::space::Extent;
 use crate::storage::File;
 use crate::storage::read_error;
@@ -34,9 +34,27 @@ pub(super) enum Logs {
     Copy,
     /// They are written again where they stand.
     Rewrite,
+    /// Nothing, and the last chain is read while its writer goes on.
+    Follow,
 }
 
 pub(super) fn read_superblocks(file: &dyn File, length: &Length<'_>) -> Result<Found> {
+    let Newest { block, stale_copy } = read_newest(file, length)?;
+    let (manifest, extent) = read_manifest(file, &block.manifest, length)?;
+    Ok(Found { block, stale_copy, manifest, extent })
+}
+
+/// The newest superblock.
+#[derive(PartialEq)]
+pub(super) struct Newest {
+    pub(super) block: Superblock,
+    /// See `Found::stale_copy`.
+    pub(super) stale_copy: Option<u64>,
+}
+
+/// Reads copy A first. While a checkpoint is written A is, and then B. So what is found here is the newest
+/// one whose copy A was whole before this, or a newer one.
+pub(super) fn read_newest(file: &dyn File, length: &Length<'_>) -> Result<Newest> {
     let len = length.file_bytes;
     let mut best: Option<Superblock> = None;
     let mut copies = 0;
@@ -78,9 +96,8 @@ pub(super) fn read_superblocks(file: &dyn File, length: &Length<'_>) -> Result<F
             Error::NotADatabase { path, reason: "no superblock at its start".into() }
         });
     };
-    let (manifest, extent) = read_manifest(file, &block.manifest, length)?;
     let stale_copy = (copies < 2).then_some(ALIGN_BYTES - best_at);
-    Ok(Found { block, stale_copy, manifest, extent })
+    Ok(Newest { block, stale_copy })
 }
 
 /// Whether what there is of a first superblock begins as one.
@@ -90,7 +107,7 @@ fn begins_as_superblock(file: &dyn File, len: u64) -> Result<bool> {
     Ok(bytes == superblock::MAGIC)
 }
 
-fn read_manifest(
+pub(super) fn read_manifest(
     file: &dyn File,
     at: &ManifestAt,
     length: &Length<'_>,
@@ -134,6 +151,8 @@ pub(super) struct Replayed {
     pub(super) logs: Vec<OldLog>,
     /// Segments that commits refer to.
     pub(super) segments: BTreeMap<u32, ValueInfo>,
+    /// Where a follower goes on to read.
+    pub(super) tail: Option<LogTail>,
 }
 
 impl Replayed {
@@ -143,40 +162,99 @@ impl Replayed {
     }
 }
 
+/// Which commits of a log count, and what of them.
+pub(super) struct Admission {
+    /// The number of the last one that does.
+    last: u64,
+    tables: BTreeSet<u32>,
+    next_table: u32,
+}
+
+impl Admission {
+    fn after(manifest: &Manifest) -> Admission {
+        Admission {
+            last: manifest.flushed_seq,
+            tables: manifest.tables.iter().map(|t| t.id).collect(),
+            next_table: manifest.next_table,
+        }
+    }
+
+    /// Leaves out what does not count. False if nothing of the commit does.
+    fn admit(&mut self, seq: u64, parts: &mut Vec<RecordPart>) -> bool {
+        if seq <= self.last {
+            return false;
+        }
+        self.last = seq;
+        let Admission { tables, next_table, .. } = self;
+        // A table that the manifest does not know was dropped after the commit. The values that the commit
+        // stored for it may have made room for others. So was a table that a commit has made and whose id
+        // the manifest counts.
+        parts.retain(|p| match p.created {
+            Some(_) if p.table >= *next_table => {
+                *next_table = p.table + 1;
+                tables.insert(p.table)
+            }
+            Some(_) => false,
+            None => tables.contains(&p.table),
+        });
+        true
+    }
+}
+
+/// The end of the log, for who follows it.
+pub(super) struct LogTail {
+    reader: ChainReader,
+    admission: Admission,
+}
+
+impl LogTail {
+    /// Reads the commits that have come since.
+    pub(super) fn read_on(&mut self, file: &dyn File) -> Result<Vec<Replay>> {
+        let LogTail { reader, admission } = self;
+        let mut commits = Vec::new();
+        reader.read_on(file, &mut |_, seq, mut parts| {
+            if admission.admit(seq, &mut parts) {
+                commits.push(Replay { seq, parts, in_doubt: false });
+            }
+            Ok(())
+        })?;
+        Ok(commits)
+    }
+
+    /// See `ChainReader::tail`.
+    pub(super) fn place(&self, file: &dyn File) -> Result<Option<(u64, u64)>> {
+        self.reader.tail(file)
+    }
+}
+
 pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> Result<Replayed> {
     let mut out = Replayed::default();
-    let flushed = found.manifest.flushed_seq;
-    let mut tables: BTreeSet<u32> = found.manifest.tables.iter().map(|t| t.id).collect();
-    let mut next_table = found.manifest.next_table;
-    let mut last = flushed;
+    let mut admission = Admission::after(&found.manifest);
+    let mut open = None;
     for log in &found.manifest.logs {
         let mut ends = Vec::new();
         let (commits, segments) = (&mut out.commits, &mut out.segments);
         let first = commits.len();
-        let done = replay(file, found.block.file_id, found.block.number, log, |frame, seq, mut parts| {
+        let mut apply = |frame, seq, mut parts: Vec<RecordPart>| {
             ends.push((frame, seq));
-            if seq <= last {
-                return Ok(());
-            }
-            last = seq;
-            // A table that the manifest does not know was dropped after the commit. The values that the
-            // commit stored for it may have made room for others. So was a table that a commit has made and
-            // whose id the manifest counts.
-            parts.retain(|p| match p.created {
-                Some(_) if p.table >= next_table => {
-                    next_table = p.table + 1;
-                    tables.insert(p.table)
+            if admission.admit(seq, &mut parts) {
+                for part in &parts {
+                    note_segments(segments, part)?;
                 }
-                Some(_) => false,
-                None => tables.contains(&p.table),
-            });
-            for part in &parts {
-                note_segments(segments, part)?;
+                commits.push(Replay { seq, parts, in_doubt: false });
             }
-            commits.push(Replay { seq, parts, in_doubt: false });
             Ok(())
-        });
-        let done = done.map_err(|e| length.or_cut(e))?;
+        };
+        let (id, number) = (found.block.file_id, found.block.number);
+        if logs == Logs::Follow {
+            let mut reader = ChainReader::new(id, number, log);
+            reader.read_beside_writer(file, &mut apply)?;
+            let (chain, segments) = (log.clone(), reader.segments().to_vec());
+            out.logs.push(OldLog { chain, segments, last_seq: ends.last().map_or(0, |e| e.1) });
+            open = (log.end_frame == u64::MAX).then_some(reader);
+            continue;
+        }
+        let done = replay(file, id, number, log, apply).map_err(|e| length.or_cut(e))?;
         let end_frame = if logs == Logs::Copy { done.safe_below } else { done.end_frame };
         if logs == Logs::Rewrite {
             done.rewrite(file)?;
@@ -188,6 +266,7 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
         let chain = LogChain { end_frame, ..log.clone() };
         out.logs.push(OldLog { chain, segments: done.segments, last_seq });
     }
+    out.tail = open.map(|reader| LogTail { reader, admission });
     Ok(out)
 }
 

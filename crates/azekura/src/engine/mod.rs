@@ -23,6 +23,7 @@ mod dials;
 mod few;
 mod flush;
 mod flusher;
+pub(crate) mod follow;
 mod found;
 mod freeze;
 mod handle;
@@ -51,7 +52,7 @@ pub(crate) mod within;
 
 pub(crate) use batch::{Batch, BatchPart};
 pub(crate) use capture::{Capture, Part};
-pub use config::Durability;
+pub use config::{Durability, Freshness};
 pub use handle::{Db, Table};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, key_mark};
 pub(crate) use memory::default_memtable_bytes;
@@ -127,6 +128,10 @@ pub(crate) struct Engine {
     bound: Bound,
     relief: relief::Relief,
     background: Background,
+
+    // Where another process may write.
+    follower: Option<follow::Follower>,
+    looked: Option<follow::Looked>,
 }
 
 /// Running totals, for `Stats`.
@@ -164,13 +169,17 @@ impl Engine {
         if self.config.read_only { Err(crate::Error::ReadOnly) } else { self.poison.check() }
     }
 
-    /// The value that a reference of `VALUE_POINTER_BYTES` stands for.
-    pub(crate) fn read_large(&self, reference: &[u8]) -> Result<LargeValue> {
-        self.values.read(reference)
+    /// The value that a reference of `VALUE_POINTER_BYTES` in a state stands for.
+    #[inline(always)]
+    pub(crate) fn read_large(&self, state: &State, reference: &[u8]) -> Result<LargeValue> {
+        self.behind(state).values.read(reference)
     }
 
     /// Stores a large value for a commit to come.
     pub(crate) fn store_large(&self, value: &[u8]) -> Result<(ValuePointer, Arc<Segment>)> {
+        if self.config.read_only {
+            return Err(crate::Error::ReadOnly);
+        }
         // If not, the commit that refers to the value writes it.
         let _looked_after = self.look_after();
         let _admitted = self.admit_value(value.len())?;

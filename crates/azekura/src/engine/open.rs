@@ -20,6 +20,7 @@ use super::compaction::run::Compactor;
 use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
 use super::crew::Crew;
 use super::flusher::Flusher;
+use super::follow::{Follower, Looked, newest_block};
 use super::found::{Found, Logs, Replay, Replayed, read_logs, read_superblocks};
 use super::ids::Ids;
 use super::length::{Length, named_bytes, value_end};
@@ -35,17 +36,17 @@ use crate::base::error::{Error, Result};
 use crate::base::life::Life;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::base::poison::Poison;
-use crate::base::sync::ArcSwap;
 use crate::base::sync::atomic::AtomicBool;
+use crate::base::sync::{ArcSwap, Mutex};
 use crate::cache::Cache;
-use crate::engine::config::Config;
+use crate::engine::config::{Config, Freshness};
 use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
 use crate::log::Log;
 use crate::run::{Guides, PageSource, Run, Store};
 use crate::space::{Extent, Room, Space};
 use crate::storage::{BulkWrites, File, FileMapping, Gate, IoCounters, Lease, Metered, Storage};
 use crate::values::{Segment, ValueStore};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,6 +57,9 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     let life = Arc::new(Life::new());
     let metered = Arc::new(Metered::new(raw, io.clone()));
     let file: Arc<dyn File> = Arc::new(Gate::new(metered, life.clone()));
+    if let Some(freshness) = config.follow {
+        return follow(path, config, freshness, Disk::new(file, life, io));
+    }
     let name = || path.display().to_string();
     let lock = file.try_lock(!config.read_only).map_err(|e| named(path, "locking the database file", e))?;
     if !lock {
@@ -76,7 +80,7 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         sync_name(storage, path)?;
     }
     let found = Arc::new(found);
-    let disk = || Disk { file: file.clone(), life: life.clone(), io: io.clone() };
+    let disk = || Disk::new(file.clone(), life.clone(), io.clone());
     let build = |logs| {
         // Each engine has ids of its own: what one wrote before it failed must not pass for another's.
         let gap = if config.read_only { 0 } else { ID_GAP + (random(storage)? >> 32) };
@@ -99,6 +103,23 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     engine.background.crew.belong_to(&engine);
     engine.look_after_what_waits()?;
     Ok(engine)
+}
+
+/// Opens a database that another process may be writing to: an engine without tables, in which the states of
+/// the file's checkpoints take their turns.
+fn follow(path: &Path, config: Config, freshness: Freshness, disk: Disk) -> Result<Arc<Engine>> {
+    if is_empty(disk.file.as_ref())? {
+        let (path, reason) = (path.display().to_string(), "the file is empty".into());
+        return Err(Error::NotADatabase { path, reason });
+    }
+    let file_bytes = disk.file.len().map_err(|e| Error::io("reading the file's length", e))?;
+    let length = Length { path, file_bytes, read_only: true };
+    let block = newest_block(disk.file.as_ref(), &length)?;
+    let found = Found { block, stale_copy: None, manifest: Manifest::default(), extent: None };
+    let mut engine = build(&length, config, disk, &found, Logs::Leave, 0)?;
+    engine.follower = Some(Follower::new(freshness, &found.block));
+    engine.catch_up()?;
+    Ok(Arc::new(engine))
 }
 
 /// What the file says, once its logs were read. Nothing is written yet.
@@ -130,42 +151,75 @@ fn recover(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> R
         values.values().map(value_end).fold(named_bytes(&found.manifest, found.extent), u64::max);
     length.expect(least_bytes)?;
     let space = Arc::new(claim(found, &replayed, &values)?);
+    if !length.read_only {
+        // Where the system does not tell of pins nobody can have any.
+        let pins = file.pins().unwrap_or_default();
+        space.pins_found_at_open(found.block.number, &pins, length.file_bytes);
+    }
     Ok(Recovered { replayed, values, space, least_bytes })
 }
 
 /// The file as the engine has it, and who looks after it.
-struct Disk {
-    file: Arc<dyn File>,
-    life: Arc<Life>,
-    io: Arc<IoCounters>,
+pub(super) struct Disk {
+    pub(super) file: Arc<dyn File>,
+    pub(super) life: Arc<Life>,
+    pub(super) io: Arc<IoCounters>,
+    /// What a follower has of the file already.
+    pub(super) seen: Option<Seen>,
+}
+
+/// What a follower knows of the file before it looks at a newer checkpoint.
+pub(super) struct Seen {
+    pub(super) pages: PageSource,
+    /// The runs of the newest state, by their ids.
+    pub(super) runs: HashMap<u64, Arc<Run>>,
+    /// The pin of the checkpoint that it looks at.
+    pub(super) pin: Arc<Lease>,
+}
+
+impl Disk {
+    fn new(file: Arc<dyn File>, life: Arc<Life>, io: Arc<IoCounters>) -> Disk {
+        Disk { file, life, io, seen: None }
+    }
 }
 
 /// The engine in the state that was recovered.
-fn build(
+pub(super) fn build(
     length: &Length<'_>,
     config: Config,
-    disk: Disk,
+    mut disk: Disk,
     found: &Found,
     logs: Logs,
     id_gap: u64,
 ) -> Result<Engine> {
     // Before anything is written behind what the manifest names.
-    let recovered = recover(disk.file.as_ref(), length, found, logs)?;
-    let mut engine = Engine::new(disk, config, found, &recovered)?;
+    let mut recovered = recover(disk.file.as_ref(), length, found, logs)?;
+    let seen = disk.seen.take();
+    let pages = seen.as_ref().map(|seen| seen.pages.clone());
+    let mut engine = Engine::new(disk, config, found, &recovered, pages)?;
     engine.path = length.path.to_path_buf();
     engine.ids = Ids::from(found.manifest.next_id.saturating_add(id_gap));
     let adopt = |v: &ValueInfo| {
         let segment = engine.values.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()));
         segment.found_in(length.file_bytes);
+        if let Some(seen) = &seen {
+            segment.place().read_under(seen.pin.clone());
+        }
         segment
     };
     let held: Vec<Arc<Segment>> = recovered.values.values().map(adopt).collect();
-    engine.load_tables(&found.manifest, length.file_bytes)?;
+    let known = seen.map_or_else(HashMap::new, |seen| seen.runs);
+    engine.load_tables(&found.manifest, length.file_bytes, &known)?;
     engine.checkpointer.found_logs(recovered.replayed.logs);
+    let at_checkpoint = engine.state.load_full();
     engine.apply_replayed(recovered.replayed.commits)?;
     engine.room.look();
     engine.begin_bound();
-    drop(held);
+    if engine.config.follow.is_some() {
+        // Its runs are those of other checkpoints too, so they do not hold the segments.
+        let tail = Mutex::new(recovered.replayed.tail.take());
+        engine.looked = Some(Looked { _segments: held, at_checkpoint, tail });
+    }
     Ok(engine)
 }
 
@@ -185,12 +239,13 @@ impl Parts {
         room: &Arc<Room>,
         found: &Found,
         recovered: &Recovered,
+        pages: Option<PageSource>,
     ) -> Result<Parts> {
         let (file_id, lineage, hash_seed) = (found.block.file_id, found.block.lineage, found.block.hash_seed);
         let poison = Arc::new(Poison::default());
         let bulk = BulkWrites::new(file.clone(), config.threads);
         let mapping = if config.mapped { file.mapping() } else { None };
-        let pages = page_source(mapping.clone(), division)?;
+        let pages = pages.map_or_else(|| page_source(mapping.clone(), division), Ok)?;
         let shared = || (file.clone(), bulk.clone(), room.clone(), poison.clone());
         let next = recovered.values.keys().next_back().map_or(1, |id| id + 1);
         let (f, b, r, p) = shared();
@@ -207,14 +262,20 @@ impl Parts {
 
 impl Engine {
     /// An engine without tables.
-    fn new(disk: Disk, config: Config, found: &Found, recovered: &Recovered) -> Result<Engine> {
-        let Disk { file, life, io } = disk;
+    fn new(
+        disk: Disk,
+        config: Config,
+        found: &Found,
+        recovered: &Recovered,
+        pages: Option<PageSource>,
+    ) -> Result<Engine> {
+        let Disk { file, life, io, .. } = disk;
         let flushed = found.manifest.flushed_seq;
         let space = recovered.space.clone();
         let room = Room::new(file.clone(), space.clone(), tight_below(&config));
         let division = divide(Load::of(&config));
         let Parts { poison, values, log, store } =
-            Parts::new(&file, &config, &division, &room, found, recovered)?;
+            Parts::new(&file, &config, &division, &room, found, recovered, pages)?;
         let relief = Relief::new(room.clone(), config.memtable_bytes);
         let checkpointer = Checkpointer::new(file.clone(), room.clone(), found);
         let crew = Crew::new(config.threads && !config.read_only, config.background_merges);
@@ -245,6 +306,8 @@ impl Engine {
             background: Background::new(crew),
             reads_wait: AtomicBool::new(false),
             counters: Counters::of(&recovered.replayed),
+            follower: None,
+            looked: None,
             config,
         })
     }
@@ -288,14 +351,17 @@ fn claim(found: &Found, replayed: &Replayed, values: &BTreeMap<u32, ValueInfo>) 
 }
 
 impl Engine {
-    fn load_tables(&self, manifest: &Manifest, file_len: u64) -> Result<()> {
+    fn load_tables(&self, manifest: &Manifest, file_len: u64, known: &HashMap<u64, Arc<Run>>) -> Result<()> {
         let mut next = self.state.load().copy();
         next.next_table = manifest.next_table.max(1);
         for info in &manifest.tables {
             let mut table = TableState::new(info.id, info.kind, info.name.clone());
             let mut levels = Vec::new();
             for level in &info.levels {
-                let open = |r: &RunInfo| Ok(Arc::new(self.outlet().open_run(r.clone())?.found_in(file_len)));
+                let open = |r: &RunInfo| match known.get(&r.id) {
+                    Some(run) if run.info == *r => Ok(run.clone()),
+                    _ => Ok(Arc::new(self.open_run(r.clone())?.found_in(file_len))),
+                };
                 let runs: Vec<Arc<Run>> = level.runs.iter().map(open).collect::<Result<_>>()?;
                 if runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
                     return Err(Error::corrupt(
@@ -334,7 +400,7 @@ impl Engine {
         Ok(())
     }
 
-    fn apply_replayed(&self, commits: Vec<Replay>) -> Result<()> {
+    pub(super) fn apply_replayed(&self, commits: Vec<Replay>) -> Result<()> {
         for Replay { seq, parts, in_doubt } in commits {
             let mut batch = Batch { durable: true, ..Batch::default() };
             for part in parts {

@@ -6,6 +6,7 @@
 //! the snapshot that its readers took, and no chunk and no run needs sequence numbers.
 
 use super::dials::Dials;
+use super::follow::Followed;
 use super::tableset::Tables;
 use crate::base::error::{Error, Result};
 use crate::base::key::{SortKey, TableKind};
@@ -329,6 +330,10 @@ pub(crate) struct State {
     pub(crate) next_table: u32,
     /// Where runs are read in the file's mapping, who has the state may read them. None once it is closed.
     pub(crate) lease: Option<Arc<Lease>>,
+    /// In a follower, what it has found in the file. The state is that of an engine of its own.
+    pub(crate) followed: Option<Arc<Followed>>,
+    /// Why a follower could not find what is newest. Such a state has no tables.
+    pub(crate) failure: Option<Arc<Error>>,
 }
 
 impl State {
@@ -342,6 +347,8 @@ impl State {
             frozen: None,
             next_table: 1,
             lease: None,
+            followed: None,
+            failure: None,
         }
     }
 
@@ -352,7 +359,12 @@ impl State {
     /// The table of an id, unless it was dropped.
     #[inline(always)]
     pub(crate) fn table(&self, id: u32) -> Result<&Arc<TableState>> {
-        self.tables.get(id).ok_or_else(|| dropped(id))
+        self.tables.get(id).ok_or_else(|| self.missing(id))
+    }
+
+    #[cold]
+    fn missing(&self, id: u32) -> Error {
+        self.failure.as_deref().cloned().unwrap_or_else(|| dropped(id))
     }
 
     /// Whether memtables wait for a flush, or are being flushed.
@@ -402,11 +414,12 @@ impl State {
             frozen: self.frozen.clone(),
             next_table: self.next_table,
             lease: self.lease.clone(),
+            followed: self.followed.clone(),
+            failure: self.failure.clone(),
         }
     }
 }
 
-#[cold]
 fn dropped(id: u32) -> Error {
     Error::NoSuchTable { name: format!("(dropped table {id})") }
 }

@@ -28,6 +28,8 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const MAGIC: &[u8; 8] = b"AZEKURA\0";
 /// Bytes of one copy.
 pub(crate) const BYTES: usize = ALIGN_BYTES as usize;
+/// Where its number stands in copy A.
+pub(crate) const NUMBER_AT: u64 = 24;
 /// Where an inline manifest begins.
 const INLINE_AT: usize = 64;
 /// A manifest up to this size is stored in the superblock.

@@ -50,9 +50,9 @@ impl Recovered {
     }
 }
 
-/// The state of reading one chain.
-struct Walk<'a> {
-    file: &'a dyn File,
+/// Where the reading of one chain has come to.
+#[derive(Clone)]
+struct Walk {
     file_len: u64,
     file_id: u64,
     /// The number of the superblock in force.
@@ -79,79 +79,180 @@ pub(crate) fn replay(
     log: &LogChain,
     mut apply: impl FnMut(u64, u64, Vec<RecordPart>) -> Result<()>,
 ) -> Result<Recovered> {
-    let file_len = file.len().map_err(|e| Error::io("reading the database file", e))?;
-    let mut walk = Walk {
-        file,
-        file_len,
-        file_id,
-        checkpoint,
-        chain: log.chain,
-        segment: log.first,
-        at: 0,
-        number: log.first_frame,
-        end: log.end_frame,
-        durable_below: log.durable_below,
-        bytes: 0,
-        past_end: false,
-    };
-    let mut segments = vec![log.first];
-    let mut stream = Stream::default();
-    let mut expected = log.first_frame;
-    let mut segment_begins = log.first_frame;
-    while let Some((frame, bytes)) = walk.next_frame()? {
-        let follows = frame.number == std::mem::replace(&mut expected, frame.number + 1);
-        if fault!("ignore_gap") && !follows {
-            stream = Stream::default();
-        }
-        if frame.jump {
-            let next = walk.jump(&bytes, &segments)?;
-            segments.push(next);
-            segment_begins = walk.number;
-            continue;
-        }
-        let mut apply = |seq, parts| apply(frame.number, seq, parts);
-        stream.add(&frame, &bytes[HEADER_BYTES..], walk.segment.offset + walk.at, &mut apply)?;
-    }
-    if walk.end != u64::MAX && walk.number < walk.end {
-        let at = walk.segment.offset + walk.at;
-        let detail = format!("chain {}: frame {} is damaged; it was whole before", walk.chain, walk.number);
-        return Err(Error::corrupt("log", at, detail));
-    }
-    if walk.end == u64::MAX {
-        // The manifest's segment is in the file, and so is one with a durable frame.
-        let is_whole = segments.len() == 1 || walk.durable_below > segment_begins;
-        if walk.past_end && is_whole {
-            let at = walk.segment.offset + walk.at;
-            return Err(Error::corrupt(
-                "log",
-                at,
-                format!("chain {}: the file was cut within a segment", walk.chain),
-            ));
-        }
-        walk.check_end()?;
-    }
-    let known = if walk.end == u64::MAX { walk.durable_below } else { walk.end };
-    let safe_below = known.clamp(log.first_frame, walk.number);
-    Ok(Recovered { segments, end_frame: walk.number, safe_below, bytes: walk.bytes, end_at: walk.at })
+    let mut reader = ChainReader::new(file_id, checkpoint, log);
+    reader.read_on(file, &mut apply)?;
+    reader.check(file)?;
+    Ok(reader.end())
 }
 
-impl Walk<'_> {
+/// The reading of one chain. A follower goes on with it when there are more frames.
+pub(crate) struct ChainReader {
+    walk: Walk,
+    segments: Vec<Extent>,
+    stream: Stream,
+    first_frame: u64,
+    /// The number of the next frame, if none is missing.
+    expected: u64,
+    /// The number of the first frame of the last segment.
+    segment_begins: u64,
+}
+
+impl ChainReader {
+    pub(crate) fn new(file_id: u64, checkpoint: u64, log: &LogChain) -> ChainReader {
+        let walk = Walk {
+            file_len: 0,
+            file_id,
+            checkpoint,
+            chain: log.chain,
+            segment: log.first,
+            at: 0,
+            number: log.first_frame,
+            end: log.end_frame,
+            durable_below: log.durable_below,
+            bytes: 0,
+            past_end: false,
+        };
+        ChainReader {
+            walk,
+            segments: vec![log.first],
+            stream: Stream::default(),
+            first_frame: log.first_frame,
+            expected: log.first_frame,
+            segment_begins: log.first_frame,
+        }
+    }
+
+    /// Reads all frames that there are in the file, as long as it is now.
+    pub(crate) fn read_on(
+        &mut self,
+        file: &dyn File,
+        apply: &mut impl FnMut(u64, u64, Vec<RecordPart>) -> Result<()>,
+    ) -> Result<()> {
+        self.walk.file_len = len_of(file)?;
+        while let Some((frame, bytes)) = self.walk.next_frame(file)? {
+            let follows = frame.number == std::mem::replace(&mut self.expected, frame.number + 1);
+            if fault!("ignore_gap") && !follows {
+                self.stream = Stream::default();
+            }
+            if frame.jump {
+                let next = self.walk.jump(&bytes, &self.segments)?;
+                self.segments.push(next);
+                self.segment_begins = self.walk.number;
+                continue;
+            }
+            let offset = self.walk.segment.offset + self.walk.at;
+            let mut apply = |seq, parts| apply(frame.number, seq, parts);
+            self.stream.add(&frame, &bytes[HEADER_BYTES..], offset, &mut apply)?;
+        }
+        Ok(())
+    }
+
+    /// As `read_on`, while a writer goes on. What is missing may have come, and then it is no damage that
+    /// frames behind it were there already.
+    pub(crate) fn read_beside_writer(
+        &mut self,
+        file: &dyn File,
+        apply: &mut impl FnMut(u64, u64, Vec<RecordPart>) -> Result<()>,
+    ) -> Result<()> {
+        loop {
+            self.read_on(file, apply)?;
+            let Err(e) = self.check(file) else { return Ok(()) };
+            self.walk.file_len = len_of(file)?;
+            if !self.walk.has_next(file)? {
+                return Err(e);
+            }
+        }
+    }
+
+    /// Checks the place where the chain ends.
+    ///
+    /// # Errors
+    /// `Corrupt` if frames are missing there that were whole once.
+    pub(crate) fn check(&self, file: &dyn File) -> Result<()> {
+        let walk = &self.walk;
+        let at = walk.segment.offset + walk.at;
+        if walk.end != u64::MAX && walk.number < walk.end {
+            let detail =
+                format!("chain {}: frame {} is damaged; it was whole before", walk.chain, walk.number);
+            return Err(Error::corrupt("log", at, detail));
+        }
+        if walk.end == u64::MAX {
+            // The manifest's segment is in the file, and so is one with a durable frame.
+            let is_whole = self.segments.len() == 1 || walk.durable_below > self.segment_begins;
+            if walk.past_end && is_whole {
+                let detail = format!("chain {}: the file was cut within a segment", walk.chain);
+                return Err(Error::corrupt("log", at, detail));
+            }
+            walk.check_end(file)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn end(self) -> Recovered {
+        let walk = self.walk;
+        let known = if walk.end == u64::MAX { walk.durable_below } else { walk.end };
+        let safe_below = known.clamp(self.first_frame, walk.number);
+        Recovered {
+            segments: self.segments,
+            end_frame: walk.number,
+            safe_below,
+            bytes: walk.bytes,
+            end_at: walk.at,
+        }
+    }
+
+    /// Where the next frame will stand, and the mark of what stands there, which is another when it comes.
+    /// None if it is coming at this moment: then whoever waits for it looks again.
+    pub(crate) fn tail(&self, file: &dyn File) -> Result<Option<(u64, u64)>> {
+        let walk = &self.walk;
+        let offset = walk.segment.offset + walk.at;
+        if walk.at + ALIGN_BYTES > walk.segment.len || offset.saturating_add(ALIGN_BYTES) > len_of(file)? {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; usize_of64(ALIGN_BYTES)];
+        file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
+        let is_coming = Frame::parse(&bytes).is_some_and(|frame| {
+            let is_next =
+                (frame.file_id, frame.chain, frame.number) == (walk.file_id, walk.chain, walk.number);
+            is_next && (frame.len > 0 || frame.jump || !frame.verify(&bytes))
+        });
+        let mark = || mark_of(std::array::from_fn(|word| u64_at(&bytes, word * 8)));
+        Ok((!is_coming).then(|| (offset, mark())))
+    }
+
+    /// The segments so far.
+    pub(crate) fn segments(&self) -> &[Extent] {
+        &self.segments
+    }
+}
+
+/// What tells one header of a frame from another, by its words: all of them, since a header may be seen while
+/// it is written.
+pub(crate) fn mark_of(header: [u64; HEADER_BYTES / 8]) -> u64 {
+    header.iter().fold(0, |mark: u64, word| (mark.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+fn len_of(file: &dyn File) -> Result<u64> {
+    file.len().map_err(|e| Error::io("reading the database file", e))
+}
+
+impl Walk {
     /// The next frame and its bytes. None where the chain ends. A jump stands twice: if the first copy is
     /// damaged, the second one counts.
-    fn next_frame(&mut self) -> Result<Option<(Frame, Vec<u8>)>> {
+    fn next_frame(&mut self, file: &dyn File) -> Result<Option<(Frame, Vec<u8>)>> {
         let (at, number, bytes) = (self.at, self.number, self.bytes);
-        if let Some(found) = self.frame_here()? {
-            self.hear_twin(&found.0)?;
+        if let Some(found) = self.frame_here(file)? {
+            self.hear_twin(file, &found.0)?;
             return Ok(Some(found));
         }
         let past_end = self.past_end;
         if fault!("ignore_gap")
-            && let Some(found) = self.behind_gap()?
+            && let Some(found) = self.behind_gap(file)?
         {
             return Ok(Some(found));
         }
         self.at = at + ALIGN_BYTES;
-        match self.frame_here()? {
+        match self.frame_here(file)? {
             Some(found) if found.0.jump => Ok(Some(found)),
             other => {
                 self.past_end = past_end;
@@ -166,13 +267,13 @@ impl Walk<'_> {
 
     /// Reads the second copy of a jump. It may have been written again later, and then it knows of frames in
     /// the next segment that were durable.
-    fn hear_twin(&mut self, jump: &Frame) -> Result<()> {
+    fn hear_twin(&mut self, file: &dyn File, jump: &Frame) -> Result<()> {
         let offset = self.segment.offset + self.at;
         if !jump.jump || self.at + ALIGN_BYTES > self.segment.len || offset + ALIGN_BYTES > self.file_len {
             return Ok(());
         }
         let mut bytes = vec![0; usize_of64(ALIGN_BYTES)];
-        self.file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
+        file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
         let Some(twin) = Frame::parse(&bytes) else { return Ok(()) };
         let is_twin =
             Frame { checkpoint: jump.checkpoint, durable_below: jump.durable_below, ..twin } == *jump;
@@ -183,13 +284,13 @@ impl Walk<'_> {
     }
 
     /// The next whole frame of the segment, whatever is missing before it. This is a fault.
-    fn behind_gap(&mut self) -> Result<Option<(Frame, Vec<u8>)>> {
+    fn behind_gap(&mut self, file: &dyn File) -> Result<Option<(Frame, Vec<u8>)>> {
         let (at, number) = (self.at, self.number);
         while self.at + ALIGN_BYTES < self.segment.len {
             self.at += ALIGN_BYTES;
             for ahead in 1..4 {
                 self.number = number + ahead;
-                if let Some(found) = self.frame_here()? {
+                if let Some(found) = self.frame_here(file)? {
                     return Ok(Some(found));
                 }
             }
@@ -198,7 +299,12 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    fn frame_here(&mut self) -> Result<Option<(Frame, Vec<u8>)>> {
+    /// Whether the next frame is there, as far as `next_frame` could tell.
+    fn has_next(&self, file: &dyn File) -> Result<bool> {
+        self.clone().next_frame(file).map(|found| found.is_some())
+    }
+
+    fn frame_here(&mut self, file: &dyn File) -> Result<Option<(Frame, Vec<u8>)>> {
         if self.number == self.end || self.at + ALIGN_BYTES > self.segment.len {
             return Ok(None);
         }
@@ -208,7 +314,7 @@ impl Walk<'_> {
             return Ok(None);
         }
         let mut bytes = vec![0; usize_of64(ALIGN_BYTES)];
-        self.file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
+        file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
         let Some(frame) = Frame::parse(&bytes) else { return Ok(None) };
         if frame.file_id != self.file_id || frame.chain != self.chain || frame.number != self.number {
             return Ok(None);
@@ -219,7 +325,7 @@ impl Walk<'_> {
             return Ok(None);
         }
         bytes.resize(usize_of64(size), 0);
-        self.file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
+        file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
         if !frame.verify(&bytes) {
             return Ok(None);
         }
@@ -247,7 +353,7 @@ impl Walk<'_> {
     /// Checks a place where the chain seems to end. A later frame of the segment, or the jump to it, may know
     /// that the missing frame was durable. Then that frame is damaged, which is an error: its commits must
     /// not be lost in silence.
-    fn check_end(&self) -> Result<()> {
+    fn check_end(&self, file: &dyn File) -> Result<()> {
         let (at, number) = (self.at, self.number);
         let damaged = || {
             let detail = format!("chain {}: frame {number} is damaged; it was durable", self.chain);
@@ -260,7 +366,7 @@ impl Walk<'_> {
         while later + ALIGN_BYTES <= self.segment.len
             && self.segment.offset + later + ALIGN_BYTES <= self.file_len
         {
-            if self.knows_of(later, number)? {
+            if self.knows_of(file, later, number)? {
                 return damaged();
             }
             later += ALIGN_BYTES;
@@ -269,10 +375,10 @@ impl Walk<'_> {
     }
 
     /// Whether there is a whole frame at `at` that knows frame `number` to be durable.
-    fn knows_of(&self, at: u64, number: u64) -> Result<bool> {
+    fn knows_of(&self, file: &dyn File, at: u64, number: u64) -> Result<bool> {
         let offset = self.segment.offset + at;
         let mut bytes = vec![0; usize_of64(ALIGN_BYTES)];
-        self.file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
+        file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
         let Some(frame) = Frame::parse(&bytes) else { return Ok(false) };
         let ours = frame.file_id == self.file_id && frame.chain == self.chain;
         let size = align_up(HEADER_BYTES as u64 + u64::from(frame.len));
@@ -281,7 +387,7 @@ impl Walk<'_> {
             return Ok(false);
         }
         bytes.resize(usize_of64(size), 0);
-        self.file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
+        file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
         Ok(frame.verify(&bytes))
     }
 

@@ -8,8 +8,8 @@
 //! 2. No hole touches `end`: free space at the tail is dropped at once, and `end` moves down.
 //!
 //! Nothing here is durable. Free space is what the manifest does not name; [`Space::from_live`] computes it
-//! when the file is opened. `free` makes an extent available at once, so the caller must know that nobody
-//! needs it.
+//! when the file is opened. `free` makes an extent available at once, so the caller must know that nobody of
+//! this process needs it. What readers in other processes may need is kept (`pinned.rs`).
 //!
 //! Lock order: the one mutex is a leaf. No method calls out while it holds the mutex.
 
@@ -18,14 +18,19 @@ use crate::base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::base::limits::{ALIGN_BYTES, align_up};
 use crate::base::process::Process;
+use crate::base::sync::Instant;
+use std::ops::RangeInclusive;
 
 mod holes;
+mod pinned;
 mod room;
 pub(crate) mod scattered;
 #[cfg(test)]
 mod tests;
 
 use holes::Holes;
+pub(crate) use pinned::PinView;
+use pinned::Pinned;
 pub(crate) use room::Room;
 
 /// The largest offset at which an extent of a valid file may end: file offsets are signed.
@@ -71,6 +76,7 @@ struct Map {
     start: u64,
     end: u64,
     holes: Holes,
+    pinned: Pinned,
 }
 
 impl Space {
@@ -103,7 +109,7 @@ impl Space {
             before = Some(extent);
         }
         let taken = AtomicU64::new(end - holes.bytes());
-        let map = Mutex::new(Map { start, end, holes });
+        let map = Mutex::new(Map { start, end, holes, pinned: Pinned::default() });
         Ok(Space { map, taken, least: AtomicU64::new(u64::MAX), process: Process::current() })
     }
 
@@ -133,6 +139,7 @@ impl Space {
                 Extent { offset, len: len_max }
             }
         };
+        map.pinned.took(taken);
         self.note_taken(&map);
         taken
     }
@@ -149,6 +156,7 @@ impl Space {
             return None;
         }
         map.holes.remove(taken);
+        map.pinned.took(taken);
         self.note_taken(&map);
         Some(taken)
     }
@@ -170,7 +178,7 @@ impl Space {
         kept
     }
 
-    /// Frees an allocated extent. A part of it that is free already stays free; that is an error of the
+    /// Frees an allocated extent, once no pin means it. A part of it that is free already stays free; that is an error of the
     /// caller, and debug builds panic.
     pub(crate) fn free(&self, extent: Extent) {
         if !self.process.is_current() {
@@ -178,37 +186,57 @@ impl Space {
             // it.
             return;
         }
-        let was_allocated = self.free_allocated_part(extent);
-        debug_assert!(was_allocated, "{extent:?} was not wholly allocated");
+        let mut map = self.map.lock();
+        if map.pinned.is_idle() {
+            let was_allocated = map.free_allocated_part(extent);
+            debug_assert!(was_allocated, "{extent:?} was not wholly allocated");
+        } else {
+            for part in map.pinned.give_back(extent) {
+                let was_allocated = map.free_allocated_part(part);
+                debug_assert!(was_allocated, "{part:?} was not wholly allocated");
+            }
+        }
+        self.note_taken(&map);
     }
 
-    /// Frees the allocated parts of `extent`. Returns whether all of it was allocated.
-    fn free_allocated_part(&self, extent: Extent) -> bool {
+    /// Checkpoint `newest` is durable, and these are pinned, as was found after that. (None: that is not
+    /// known, and is as it was.) What no pin means any more is free.
+    pub(crate) fn pins_found(&self, newest: u64, pins: Option<&[RangeInclusive<u64>]>, now: Instant) {
+        let mut map = self.map.lock();
+        for extent in map.pinned.found(newest, pins, now) {
+            let was_allocated = map.free_allocated_part(extent);
+            debug_assert!(was_allocated, "{extent:?} was kept, and not wholly allocated");
+        }
+        self.note_taken(&map);
+    }
+
+    /// As `pins_found`, when the file was just opened. It has `file_bytes`. A pin of an older checkpoint may
+    /// mean anything that the newest one does not name: all of it is kept until that pin is gone.
+    pub(crate) fn pins_found_at_open(&self, newest: u64, pins: &[RangeInclusive<u64>], file_bytes: u64) {
         let mut map = self.map.lock();
         let map = &mut *map;
-        if !extent.is_valid(map.start) {
-            return false;
-        }
-        let mut freed_bytes = 0;
-        let limit = extent.end().min(map.end);
-        let mut at = extent.offset;
-        while at < limit {
-            let hole = map.holes.first_ending_after(at);
-            let allocated_end = hole.map_or(limit, |hole| hole.offset.clamp(at, limit));
-            if at < allocated_end {
-                map.holes.insert(between(at, allocated_end));
-                freed_bytes += allocated_end - at;
+        map.pinned.found(newest, Some(pins), Instant::now());
+        if map.pinned.has_older() {
+            let mut free: Vec<Extent> = map.holes.iter().collect();
+            let end = align_up(file_bytes.min(END_MAX / 2));
+            if map.end < end {
+                free.push(between(map.end, end));
+                map.end = end;
             }
-            at = hole.map_or(limit, |hole| hole.end().max(allocated_end));
+            map.holes = Holes::default();
+            map.pinned.keep_unknown(free);
+            self.note_taken(map);
         }
-        if let Some(last) = map.holes.last()
-            && last.end() == map.end
-        {
-            map.holes.remove(last);
-            map.end = last.offset;
-        }
-        self.note_taken(map);
-        freed_bytes == extent.len
+    }
+
+    /// The pins that were found last, and what they keep.
+    pub(crate) fn pins(&self) -> Vec<PinView> {
+        self.map.lock().pinned.view(Instant::now())
+    }
+
+    /// Bytes that only pins keep.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.map.lock().pinned.kept_bytes()
     }
 
     /// The offset after the last allocated byte, or `start` if there is none.
@@ -265,6 +293,35 @@ impl Space {
     /// The holes, by offset.
     pub(crate) fn free_extents(&self) -> Vec<Extent> {
         self.map.lock().holes.iter().collect()
+    }
+}
+
+impl Map {
+    /// Frees the allocated parts of `extent`. Returns whether all of it was allocated. The caller notes what is
+    /// taken then.
+    fn free_allocated_part(&mut self, extent: Extent) -> bool {
+        if !extent.is_valid(self.start) {
+            return false;
+        }
+        let mut freed_bytes = 0;
+        let limit = extent.end().min(self.end);
+        let mut at = extent.offset;
+        while at < limit {
+            let hole = self.holes.first_ending_after(at);
+            let allocated_end = hole.map_or(limit, |hole| hole.offset.clamp(at, limit));
+            if at < allocated_end {
+                self.holes.insert(between(at, allocated_end));
+                freed_bytes += allocated_end - at;
+            }
+            at = hole.map_or(limit, |hole| hole.end().max(allocated_end));
+        }
+        if let Some(last) = self.holes.last()
+            && last.end() == self.end
+        {
+            self.holes.remove(last);
+            self.end = last.offset;
+        }
+        freed_bytes == extent.len
     }
 }
 

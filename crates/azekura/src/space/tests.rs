@@ -215,21 +215,21 @@ fn freeing_what_is_free_changes_nothing_else() {
     let taken: Vec<Extent> = (0..8).map(|_| space.alloc(UNIT)).collect();
     space.free(taken[2]);
     space.free(taken[4]);
-    assert!(!space.free_allocated_part(taken[2]));
+    assert!(!space.map.lock().free_allocated_part(taken[2]));
     assert_eq!(space.free_extents(), vec![taken[2], taken[4]]);
     // Over both holes and the taken extents around them.
-    assert!(!space.free_allocated_part(units(3, 5)));
+    assert!(!space.map.lock().free_allocated_part(units(3, 5)));
     assert_eq!(space.free_extents(), vec![units(3, 5)]);
     // Past the end, below the start, misaligned, empty.
-    assert!(!space.free_allocated_part(units(100, 5)));
-    assert!(!space.free_allocated_part(units(0, 3)));
+    assert!(!space.map.lock().free_allocated_part(units(100, 5)));
+    assert!(!space.map.lock().free_allocated_part(units(0, 3)));
     for (offset, len) in [(START + 1, UNIT), (START, 5), (START, 0), (START, u64::MAX)] {
-        assert!(!space.free_allocated_part(Extent { offset, len }));
+        assert!(!space.map.lock().free_allocated_part(Extent { offset, len }));
     }
     assert_eq!(space.free_extents(), vec![units(3, 5)]);
     assert_eq!(space.end(), 10 * UNIT);
     // Over the tail: the taken part of it is freed.
-    assert!(!space.free_allocated_part(units(9, 50)));
+    assert!(!space.map.lock().free_allocated_part(units(9, 50)));
     assert_eq!(space.end(), 9 * UNIT);
 }
 

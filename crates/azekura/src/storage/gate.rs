@@ -13,6 +13,7 @@ use super::{DiskRoom, File, FileMapping};
 use crate::base::error::Error;
 use crate::base::life::Life;
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -115,6 +116,22 @@ impl File for Gate {
 
     fn unlock(&self) -> io::Result<()> {
         self.file.unlock()
+    }
+
+    fn pin(&self, number: u64) -> io::Result<()> {
+        self.check()?;
+        self.file.pin(number)
+    }
+
+    fn unpin(&self, number: u64) {
+        // A forked child shares its parent's pins.
+        if !self.life.is_forked() {
+            self.file.unpin(number);
+        }
+    }
+
+    fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
+        self.file.pins()
     }
 
     /// A lease keeps the file's lock for those who read in the mapping (`storage/lease.rs`).

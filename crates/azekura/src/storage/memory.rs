@@ -3,10 +3,11 @@
 //! sparse file of any length costs only what was written. No directory is ever made: a path is just a
 //! name, and says which directory it is in. Syncs do nothing, since nothing can be lost.
 //!
-//! Lock order: the name table, then a node's contents or a node's lock holders.
+//! Lock order: the name table, then a node's contents, lock holders or pins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -91,6 +92,8 @@ impl Storage for MemStorage {
 struct Node {
     contents: RwLock<Contents>,
     holders: Mutex<Holders>,
+    /// Which handle has pinned which checkpoint, and how many times.
+    pins: Mutex<BTreeMap<(u64, u64), u32>>,
     /// How many handles were ever opened. Each handle takes its number from here.
     handles: AtomicU64,
 }
@@ -292,10 +295,31 @@ impl File for MemFile {
         self.node.holders.lock().release(self.handle);
         Ok(())
     }
+
+    fn pin(&self, number: u64) -> io::Result<()> {
+        *self.node.pins.lock().entry((number, self.handle)).or_insert(0) += 1;
+        Ok(())
+    }
+
+    fn unpin(&self, number: u64) {
+        let mut pins = self.node.pins.lock();
+        if let Some(count) = pins.get_mut(&(number, self.handle)) {
+            *count -= 1;
+            if *count == 0 {
+                pins.remove(&(number, self.handle));
+            }
+        }
+    }
+
+    fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
+        let pins = self.node.pins.lock();
+        Ok(pins.keys().filter(|pin| pin.1 != self.handle).map(|pin| pin.0..=pin.0).collect())
+    }
 }
 
 impl Drop for MemFile {
     fn drop(&mut self) {
+        self.node.pins.lock().retain(|pin, _| pin.1 != self.handle);
         self.node.holders.lock().release(self.handle);
     }
 }

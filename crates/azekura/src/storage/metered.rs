@@ -5,6 +5,7 @@
 //! Lock order: none. The counters are independent atomics.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -129,6 +130,18 @@ impl File for Metered {
 
     fn unlock(&self) -> io::Result<()> {
         self.file.unlock()
+    }
+
+    fn pin(&self, number: u64) -> io::Result<()> {
+        self.file.pin(number)
+    }
+
+    fn unpin(&self, number: u64) {
+        self.file.unpin(number);
+    }
+
+    fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
+        self.file.pins()
     }
 
     fn mapping(&self) -> Option<Arc<FileMapping>> {

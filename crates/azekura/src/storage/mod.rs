@@ -20,6 +20,7 @@
 
 use crate::base::error::Error;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ mod mapping;
 mod memory;
 mod metered;
 mod os;
+mod pins;
 mod retry;
 #[cfg(test)]
 mod tests;
@@ -152,6 +154,29 @@ pub trait File: Send + Sync {
     /// The system's error.
     fn unlock(&self) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Pins checkpoint `number` for this handle: until [`unpin`](File::unpin), or until the handle is dropped,
+    /// other handles find it among [`pins`](File::pins). A handle may pin one several times. When this
+    /// returns, nothing that is read afterwards is older than what others had written before they last asked
+    /// for pins and did not find this one.
+    ///
+    /// # Errors
+    /// `Unsupported` where there is no such thing, which is the default; the system's error.
+    fn pin(&self, _number: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Gives up one pin of checkpoint `number`.
+    fn unpin(&self, _number: u64) {}
+
+    /// The checkpoints that other handles, of any process, have pinned, in ascending order. Where nobody can
+    /// pin there are none.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
+        Ok(Vec::new())
     }
 
     /// The file's bytes where the system keeps them, if it can map them.

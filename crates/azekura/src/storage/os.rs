@@ -15,6 +15,7 @@
 
 use std::fs;
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -25,6 +26,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use super::direct::Direct;
+use super::pins::Pins;
 use super::{
     DiskRoom, File, FileMapping, OpenMode, Storage, end_of, len_of, read_fully, uninterrupted, write_fully,
 };
@@ -140,6 +142,7 @@ struct OsFile {
     growth: Mutex<()>,
     /// The process that has locked the file. 0: none has.
     locked_by: AtomicU32,
+    pins: Pins,
 }
 
 /// Releases the lock. A lock belongs to the open file description, which forked processes share until they
@@ -162,6 +165,7 @@ impl OsFile {
             no_durable_write: AtomicBool::new(false),
             growth: Mutex::new(()),
             locked_by: AtomicU32::new(0),
+            pins: Pins::default(),
         }
     }
 
@@ -332,6 +336,18 @@ impl File for OsFile {
             rustix::fs::flock(&self.file, FlockOperation::Unlock)?;
         }
         Ok(())
+    }
+
+    fn pin(&self, number: u64) -> io::Result<()> {
+        self.pins.pin(&self.file, number)
+    }
+
+    fn unpin(&self, number: u64) {
+        self.pins.unpin(&self.file, number);
+    }
+
+    fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
+        Pins::of_others(&self.file)
     }
 
     fn mapping(&self) -> Option<Arc<FileMapping>> {

@@ -11,7 +11,7 @@ use crate::base::codec::u32_of;
 use crate::base::error::Result;
 use crate::base::key::{KeyBuf, SortKey};
 use crate::engine::Engine;
-use crate::engine::state::{Level, TableState};
+use crate::engine::state::{Level, State, TableState};
 use crate::format::block::Tag;
 use crate::run::{Run, find_held};
 use crate::values::{VALUE_POINTER_BYTES, ValuePointer};
@@ -30,6 +30,7 @@ const WAITED: Duration = Duration::from_micros(10);
 /// Calls `f` with the place and value of each key.
 pub(crate) fn get_many<K: AsRef<[u8]>>(
     engine: &Engine,
+    state: &State,
     t: &TableState,
     seq: u64,
     keys: &[K],
@@ -49,14 +50,14 @@ pub(crate) fn get_many<K: AsRef<[u8]>>(
                     None | Some((Tag::Tombstone, _)) => f(base + i, None),
                     Some((Tag::Large, reference)) if waits => apart.push(base + i, reference)?,
                     Some((tag, stored)) => {
-                        let large = |reference: &[u8]| engine.read_large(reference);
+                        let large = |reference: &[u8]| engine.read_large(state, reference);
                         resolve(tag, stored, large, |value| f(base + i, Some(value)))?;
                     }
                 }
                 Ok(())
             })?;
         }
-        apart.give(engine, &mut f)?;
+        apart.give(engine, state, &mut f)?;
         let waited = began.elapsed() > WAITED * u32_of(wave.len());
         if waited != waits {
             engine.reads_wait.store(waited, Ordering::Relaxed);
@@ -100,10 +101,10 @@ impl Apart {
     }
 
     /// Asks for all, then reads them one by one.
-    fn give(&self, engine: &Engine, f: &mut impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
-        engine.values.will_read(self.0.iter().map(|(_, reference)| reference.as_slice()));
+    fn give(&self, engine: &Engine, state: &State, f: &mut impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        engine.behind(state).values.will_read(self.0.iter().map(|(_, reference)| reference.as_slice()));
         for (i, reference) in &self.0 {
-            f(*i, Some(&engine.read_large(reference)?));
+            f(*i, Some(&engine.read_large(state, reference)?));
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ struct Hint {
 
 impl ReadTxn {
     pub(crate) fn new(db: Db) -> ReadTxn {
-        let state = db.engine.state.load_full();
+        let state = db.engine.newest_state();
         let seq = state.visible();
         ReadTxn::from_state(db, state, seq)
     }
@@ -171,7 +171,8 @@ impl ReadTxn {
     /// Reads a large value, and ahead of it if they are read in order.
     #[cold]
     fn large(&self, reference: &[u8]) -> Result<LargeValue> {
-        self.ahead.borrow_mut().read(&self.engine().values, reference)
+        let engine = self.engine().behind(self.snapshot.state());
+        self.ahead.borrow_mut().read(&engine.values, reference)
     }
 
     /// If the key stands where the hint expects it, its page and place; the hint moves on.
@@ -269,7 +270,7 @@ impl ReadTxn {
         f: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         let t = self.snapshot.newer(self.state_of(table)?, self.engine())?;
-        super::many::get_many(self.engine(), t, self.snapshot.seq(), keys, f)
+        super::many::get_many(self.engine(), self.snapshot.state(), t, self.snapshot.seq(), keys, f)
     }
 
     /// A cursor over the whole table, before its first record.

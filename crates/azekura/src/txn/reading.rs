@@ -49,7 +49,7 @@ impl WriteTxn {
         match self.own_write(table, sort) {
             LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => Ok(None),
             LocalWrite::Written(tag, stored) => {
-                resolve(tag, stored, |reference| self.db.engine.read_large(reference), f).map(Some)
+                resolve(tag, stored, |reference| self.db.engine.values.read(reference), f).map(Some)
             }
             LocalWrite::Untouched => {
                 self.track(table, sort);
@@ -84,7 +84,7 @@ impl WriteTxn {
         match self.own_write(table, sort) {
             LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => Ok(None),
             LocalWrite::Written(tag, stored) => {
-                let large = |reference: &[u8]| self.db.engine.read_large(reference);
+                let large = |reference: &[u8]| self.db.engine.values.read(reference);
                 // SAFETY: the bytes are in a buffer of `self`, from which the result borrows: no write can
                 // change or move them as long as it lives.
                 unsafe { ValueRef::resolve(tag, FoundValue::Memory(stored), None, large) }.map(Some)
@@ -259,6 +259,10 @@ pub(super) struct Seen<T> {
 
 /// A snapshot of what there is; later commits leave a trace until `WriteTxn::end`.
 pub(super) fn begin_snapshot(db: &Db) -> ReadTxn {
+    if db.engine.config.follow.is_some() {
+        // It can commit nothing, so nothing can conflict with it.
+        return ReadTxn::new(db.clone());
+    }
     let (state, seq) = db.engine.track_snapshot();
     ReadTxn::from_state(db.clone(), state, seq)
 }

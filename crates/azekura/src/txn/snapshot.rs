@@ -70,6 +70,10 @@ impl Snapshot {
     #[cold]
     fn look(&self, engine: &Engine, id: u32) -> Result<&Arc<TableState>> {
         let (mine, now) = (self.state(), engine.state.load_full());
+        if mine.followed.is_some() {
+            // Each has value segments of its own, and what was found in one state is resolved in it.
+            return mine.table(id);
+        }
         let better = now.table(id).is_ok_and(|t| 2 * places(t) <= mine.table(id).map_or(0, |m| places(m)));
         if better && now.visible() == self.seq && same_tables(mine, &now) {
             let taken = self.taken.get();

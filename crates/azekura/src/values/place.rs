@@ -9,7 +9,7 @@ use crate::base::error::{Error, Result};
 use crate::base::poison::Poison;
 use crate::base::sync::Mutex;
 use crate::space::{Extent, Space, scattered};
-use crate::storage::File;
+use crate::storage::{File, Lease};
 use std::sync::{Arc, OnceLock};
 
 /// One place of a segment.
@@ -21,6 +21,8 @@ pub(crate) struct SegmentPlace {
     next: OnceLock<Arc<SegmentPlace>>,
     /// Extents that are freed when nobody holds this place any more.
     left: Mutex<Vec<Extent>>,
+    /// In a follower, the pin under which the bytes are read.
+    lease: OnceLock<Arc<Lease>>,
     /// What was touched at this place, where the file is mapped.
     pub(super) touched: Touched,
 }
@@ -44,7 +46,13 @@ impl SegmentPlace {
     pub(super) fn new(extents: Vec<Extent>, space: Arc<Space>, poison: Arc<Poison>) -> SegmentPlace {
         debug_assert!(!extents.is_empty());
         let (next, left, touched) = (OnceLock::new(), Mutex::new(Vec::new()), Touched::default());
-        SegmentPlace { extents, space, poison, next, left, touched }
+        SegmentPlace { extents, space, poison, next, left, lease: OnceLock::new(), touched }
+    }
+
+    /// Whoever holds the place holds the lease.
+    pub(crate) fn read_under(&self, lease: Arc<Lease>) {
+        let is_first = self.lease.set(lease).is_ok();
+        debug_assert!(is_first, "a follower adopts a segment once for each view");
     }
 
     pub(crate) fn extents(&self) -> &[Extent] {

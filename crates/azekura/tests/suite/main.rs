@@ -12,6 +12,7 @@ mod concurrent;
 mod corruption;
 mod cut;
 mod faults;
+mod follow;
 mod format;
 mod full_disk;
 mod handles;

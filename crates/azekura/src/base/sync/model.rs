@@ -168,6 +168,10 @@ mod clock {
         pub(crate) fn elapsed(self) -> Duration {
             Instant::now().0.saturating_sub(self.0)
         }
+
+        pub(crate) fn saturating_duration_since(self, earlier: Instant) -> Duration {
+            self.0.saturating_sub(earlier.0)
+        }
     }
 
     impl Add<Duration> for Instant {

@@ -8,7 +8,7 @@ use crate::base::codec::{u32_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::base::limits::{ALIGN_BYTES, align_up};
-use crate::base::sync::{Mutex, MutexGuard, Rank};
+use crate::base::sync::{Instant, Mutex, MutexGuard, Rank};
 use crate::engine::checkpoint::OldLog;
 use crate::engine::found::Found;
 use crate::engine::state::State;
@@ -244,6 +244,14 @@ impl Checkpointer {
         Ok((ManifestAt::Extent { offset: extent.offset, len: n, crc: sum }, Some(extent)))
     }
 
+    /// Asks which checkpoints others have pinned. What no pin means is free. REQUIRES: a follower finds the
+    /// newest superblock by now.
+    pub(in crate::engine) fn find_pins(&self, guard: &Checkpoint) {
+        // What the system does not tell is as it was.
+        let pins = self.file.pins().ok();
+        self.room.space.pins_found(guard.number, pins.as_deref(), Instant::now());
+    }
+
     /// Makes a manifest that stands in its place the newest. Gives the extent of the one before, which is
     /// needless then.
     pub(super) fn publish(
@@ -259,6 +267,7 @@ impl Checkpointer {
         let block = Superblock { file_id, lineage, number, hash_seed, manifest: at }.encode();
         self.file.write_durable_at(&block, 0).map_err(|e| Error::io("writing the superblock", e))?;
         guard.number = number;
+        self.find_pins(guard);
         self.file.write_at(&block, ALIGN_BYTES).map_err(|e| Error::io("writing the superblock", e))?;
         Ok(old)
     }

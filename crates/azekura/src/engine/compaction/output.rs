@@ -286,6 +286,15 @@ impl Outlet<'_> {
 }
 
 impl Engine {
+    /// An open run, holding the value segments that it refers to.
+    pub(in crate::engine) fn open_run(&self, info: RunInfo) -> Result<Run> {
+        if self.config.follow.is_some() {
+            // A follower's states hold them (`follow.rs`).
+            return Ok(Run::new(info, &self.store, Vec::new()));
+        }
+        self.outlet().open_run(info)
+    }
+
     /// Where flushes and merges write runs.
     pub(in crate::engine) fn outlet(&self) -> Outlet<'_> {
         Outlet { store: &self.store, values: &self.values, ids: &self.ids, flush_bytes: self.flush_bytes() }

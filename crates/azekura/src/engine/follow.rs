@@ -1,0 +1,347 @@
+//! Following: reading a file while another process writes it.
+//!
+//! A follower's engine writes nothing and has no thread. Each call that reads looks first whether the file has
+//! a newer checkpoint, or a further frame of the log, than the newest state shows (`Followed::is_newest`:
+//! two loads from the mapping). Then it **catches up**:
+//!
+//! 1. It reads the newest superblock, pins its number (`storage/pins.rs`), and reads the superblocks again.
+//!    If there is a newer one, it begins anew.
+//! 2. It reads manifest and log as recovery does, into an engine of its own (`open.rs`), and takes over the
+//!    runs that it knows already, with all that is known of their pages.
+//! 3. If it has read the log, it reads the superblocks once more. If there is a newer one, the log may have
+//!    led to what only a newer pin keeps, and it begins anew.
+//!
+//! A state of the follower holds that engine, and with it the pin. So do the places of its value segments. So
+//! the pin goes with the last one who has bytes of what it keeps: when a newer state has come and the last
+//! transaction, cursor and value of this one is gone.
+//!
+//! More frames of the same checkpoint's log are added to the same engine. A new state shows them, as after a
+//! commit.
+//!
+//! Why a pin is enough: the writer asks for pins after it has written a superblock, and before it uses what
+//! that one does not name (`space/pinned.rs`). A pin that it has not seen is of that superblock or a newer
+//! one. What bytes a checkpoint names never change as long as they are not freed, but for the end of the log,
+//! whose frames are believed by their numbers and checksums. The file is never cut before what is kept, so
+//! reading in the mapping is as safe as in the writer's process.
+//!
+//! Lock order: `turn` comes before all others.
+
+use super::Engine;
+use super::found::{Found, LogTail, Logs, Replay, read_manifest, read_newest};
+use super::length::Length;
+use super::open::{Disk, Seen, build};
+use super::state::State;
+use crate::base::codec::u64_at;
+use crate::base::error::{Error, Result};
+use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::sync::thread::sleep;
+use crate::base::sync::{Mutex, Rank};
+use crate::engine::config::Freshness;
+use crate::format::superblock::{NUMBER_AT, Superblock};
+use crate::log::recovery::mark_of;
+use crate::run::{PageSource, Run};
+use crate::space::PinView;
+use crate::storage::{File, FileMapping, Lease};
+use crate::values::Segment;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Whoever is overtaken by so many checkpoints has not met them by chance.
+const TRIES: u32 = 1000;
+/// After so many tries it waits before each of the next.
+const TRIES_AT_ONCE: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The log has no end that could grow.
+const NO_TAIL: u64 = 0;
+/// A frame is being written at the log's end.
+const TAIL_COMES: u64 = u64::MAX;
+
+/// What a follower's engine has that no other has.
+pub(super) struct Follower {
+    freshness: Freshness,
+    file_id: u64,
+    lineage: u64,
+    /// Held by who catches up.
+    turn: Mutex<()>,
+}
+
+impl Follower {
+    pub(super) fn new(freshness: Freshness, block: &Superblock) -> Follower {
+        let Superblock { file_id, lineage, .. } = *block;
+        Follower { freshness, file_id, lineage, turn: Mutex::ranked(Rank::Following, ()) }
+    }
+}
+
+/// What an engine that was made for one checkpoint keeps for its follower.
+pub(super) struct Looked {
+    /// The value segments to which it refers.
+    pub(super) _segments: Vec<Arc<Segment>>,
+    /// The state without the log.
+    pub(super) at_checkpoint: Arc<State>,
+    /// None if it is not known how far it was read.
+    pub(super) tail: Mutex<Option<LogTail>>,
+}
+
+/// What a follower has found in the file: a checkpoint, and what the log says beyond it.
+pub(crate) struct Followed {
+    /// An engine of which only its tables, memtables and values are used.
+    engine: Engine,
+    /// The number of the superblock.
+    number: u64,
+    /// Where the next frame of the log will come, and the mark of what stands there until then.
+    tail_at: AtomicU64,
+    tail_mark: AtomicU64,
+    mapping: Option<Arc<FileMapping>>,
+}
+
+impl Followed {
+    fn new(engine: Engine, number: u64) -> Followed {
+        let mapping = match &engine.store.pages {
+            PageSource::Mapped { mapping, .. } => Some(mapping.clone()),
+            PageSource::Cached(_) => None,
+        };
+        let (tail_at, tail_mark) = (AtomicU64::new(NO_TAIL), AtomicU64::new(0));
+        Followed { engine, number, tail_at, tail_mark, mapping }
+    }
+
+    /// Whether the file has nothing newer. In doubt, or after an error, it has.
+    #[inline(always)]
+    fn is_newest(&self) -> bool {
+        let is_newest = self.words::<1>(NUMBER_AT).is_some_and(|number| number == [self.number]);
+        is_newest && (self.tail_at.load(Ordering::Acquire) == NO_TAIL || self.is_log_at_its_end())
+    }
+
+    fn is_log_at_its_end(&self) -> bool {
+        let at = self.tail_at.load(Ordering::Acquire);
+        let mark = || self.words(at).map(mark_of);
+        at != TAIL_COMES && mark() == Some(self.tail_mark.load(Ordering::Acquire))
+    }
+
+    /// Some numbers of the file. REQUIRES: they stand in a part of it that is never cut off: the superblocks,
+    /// or what the pin keeps.
+    #[inline(always)]
+    fn words<const N: usize>(&self, at: u64) -> Option<[u64; N]> {
+        let Some(first) = self.mapping.as_ref().and_then(|mapping| mapping.at(at, N * size_of::<u64>()))
+        else {
+            return self.read_words(at);
+        };
+        let first = first.cast::<u64>().as_ptr();
+        let word = |n| {
+            // SAFETY: the mapping has these bytes, at a multiple of eight as `at` is one. Other processes
+            // change them through the system only, and this one never does.
+            unsafe { std::sync::atomic::AtomicU64::from_ptr(first.add(n)) }.load(Ordering::Acquire)
+        };
+        Some(std::array::from_fn(|n| u64::from_le(word(n))))
+    }
+
+    #[cold]
+    fn read_words<const N: usize>(&self, at: u64) -> Option<[u64; N]> {
+        let mut bytes = vec![0; N * size_of::<u64>()];
+        self.engine.file.read_at(&mut bytes, at).ok()?;
+        Some(std::array::from_fn(|n| u64_at(&bytes, n * size_of::<u64>())))
+    }
+
+    /// Notes where the log ends, as far as it was read.
+    fn note_tail(&self, tail: Option<&LogTail>) -> Result<()> {
+        let (at, mark) = match tail {
+            None => (NO_TAIL, 0),
+            Some(tail) => tail.place(self.engine.file.as_ref())?.unwrap_or((TAIL_COMES, 0)),
+        };
+        self.tail_mark.store(mark, Ordering::Release);
+        self.tail_at.store(at, Ordering::Release);
+        Ok(())
+    }
+
+    /// The state that its engine has now.
+    fn state(self: Arc<Self>, pin: Option<Arc<Lease>>) -> State {
+        let state = self.engine.state.load().copy();
+        State { lease: pin, followed: Some(self), ..state }
+    }
+}
+
+/// The newest superblock. Each copy may be seen while it is written, and seldom both are.
+pub(super) fn newest_block(file: &dyn File, length: &Length<'_>) -> Result<Superblock> {
+    let mut tries = 0;
+    loop {
+        match read_newest(file, length) {
+            Err(Error::Corrupt { .. }) if tries < TRIES_AT_ONCE => sleep(PAUSE),
+            newest => return newest.map(|newest| newest.block),
+        }
+        tries += 1;
+    }
+}
+
+impl Engine {
+    /// Called before a read begins: in a follower, the newest state is what the file has from now on.
+    #[inline(always)]
+    pub(crate) fn follow(&self) -> Result<()> {
+        if self.follower.is_none() { Ok(()) } else { self.follow_file() }
+    }
+
+    fn follow_file(&self) -> Result<()> {
+        let is_newest = self.state.load().followed.as_ref().is_some_and(|followed| followed.is_newest());
+        if is_newest { Ok(()) } else { self.catch_up() }
+    }
+
+    /// The newest state, for a transaction. If the file cannot be read, it is a state that says so of each
+    /// table.
+    pub(crate) fn newest_state(&self) -> Arc<State> {
+        match self.follow() {
+            Ok(()) => self.state.load_full(),
+            Err(e) => Arc::new(State { failure: Some(Arc::new(e)), ..State::new(0) }),
+        }
+    }
+
+    /// The engine that made a state: another one in a follower, with its own value segments and names.
+    #[inline(always)]
+    pub(crate) fn behind<'a>(&'a self, state: &'a State) -> &'a Engine {
+        state.followed.as_ref().map_or(self, |followed| &followed.engine)
+    }
+
+    /// The checkpoint that a follower's state shows, and the state without the log.
+    pub(super) fn checkpoint_of<'a>(&self, state: &'a State) -> Option<(u64, &'a Arc<State>)> {
+        let followed = state.followed.as_ref()?;
+        Some((followed.number, &followed.engine.looked.as_ref()?.at_checkpoint))
+    }
+
+    /// The number of the newest checkpoint, or of that which a follower's state shows, and the pins of others.
+    pub(crate) fn pins(&self, state: &State) -> (u64, Vec<PinView>) {
+        let followed = self.checkpoint_of(state).map(|(number, _)| number);
+        if !self.config.read_only {
+            let newest = self.checkpointer.lock();
+            self.checkpointer.find_pins(&newest);
+            return (newest.number, self.space.pins());
+        }
+        let number = followed.unwrap_or_else(|| self.checkpointer.lock().number);
+        let (age, bytes) = (Duration::ZERO, 0);
+        let pins = self.file.pins().unwrap_or_default().into_iter();
+        (number, pins.map(|range| PinView { checkpoint: *range.start(), age, bytes }).collect())
+    }
+
+    /// Looks what the file has, and makes it the newest state.
+    #[cold]
+    pub(super) fn catch_up(&self) -> Result<()> {
+        // In a forked child nobody may be there to release a lock.
+        self.life.check()?;
+        let Some(follower) = &self.follower else { return Ok(()) };
+        let _turn = follower.turn.lock();
+        let before = self.state.load_full();
+        if before.followed.as_ref().is_some_and(|followed| followed.is_newest()) {
+            return Ok(());
+        }
+        let next = match self.read_on(&before)? {
+            Some(next) => next,
+            None => self.look_anew(follower, &before)?,
+        };
+        let _commit = self.committer.lock();
+        self.life.check()?;
+        self.state.store(Arc::new(next));
+        Ok(())
+    }
+
+    /// The state with further commits of the same log. None if it is not as simple as that.
+    fn read_on(&self, before: &State) -> Result<Option<State>> {
+        let Some(followed) = &before.followed else { return Ok(None) };
+        let engine = &followed.engine;
+        let Some(looked) = &engine.looked else { return Ok(None) };
+        // Put back only if all that was read is in the state.
+        let Some(mut tail) = looked.tail.lock().take() else { return Ok(None) };
+        let read = tail.read_on(engine.file.as_ref());
+        if self.newest_block()?.number != followed.number {
+            return Ok(None);
+        }
+        let commits = read?;
+        let has_large = |commit: &Replay| commit.parts.iter().any(|part| !part.segments.is_empty());
+        if commits.iter().any(has_large) {
+            return Ok(None);
+        }
+        engine.apply_replayed(commits)?;
+        followed.note_tail(Some(&tail))?;
+        *looked.tail.lock() = Some(tail);
+        Ok(Some(followed.clone().state(before.lease.clone())))
+    }
+
+    fn newest_block(&self) -> Result<Superblock> {
+        let file_bytes = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
+        newest_block(self.file.as_ref(), &Length { path: &self.path, file_bytes, read_only: true })
+    }
+
+    /// The state of the newest checkpoint.
+    fn look_anew(&self, follower: &Follower, before: &State) -> Result<State> {
+        let mut block = self.newest_block()?;
+        for tries in 0..TRIES {
+            if (block.file_id, block.lineage) != (follower.file_id, follower.lineage) {
+                let detail = "the file holds another database than when it was opened".into();
+                return Err(Error::Open { path: self.path.display().to_string(), detail });
+            }
+            let same = before.followed.as_ref().filter(|_| follower.freshness == Freshness::Checkpoint);
+            if let Some(same) = same.filter(|followed| followed.number == block.number) {
+                // Copy A is not whole, and says nothing.
+                return Ok(same.clone().state(before.lease.clone()));
+            }
+            let number = block.number;
+            let pin = Lease::pin(self.file.clone(), number).map_err(|e| self.no_pin(e))?;
+            let mut newest = self.newest_block()?;
+            if newest.number == number {
+                let found = self.look_at(follower, block, &pin, before);
+                if found.is_ok() && follower.freshness == Freshness::Checkpoint {
+                    return found;
+                }
+                newest = self.newest_block()?;
+                if newest.number == number {
+                    return found;
+                }
+            }
+            // The writer was faster.
+            block = newest;
+            if tries >= TRIES_AT_ONCE {
+                sleep(PAUSE);
+            }
+        }
+        Err(Error::io("looking for the newest checkpoint", std::io::ErrorKind::ResourceBusy.into()))
+    }
+
+    fn no_pin(&self, e: std::io::Error) -> Error {
+        match Error::io("pinning a checkpoint", e) {
+            Error::Io { source, .. } => {
+                let detail = format!("the file cannot be followed: {source}");
+                Error::Open { path: self.path.display().to_string(), detail }
+            }
+            other => other,
+        }
+    }
+
+    /// The state of a checkpoint that is pinned.
+    fn look_at(
+        &self,
+        follower: &Follower,
+        block: Superblock,
+        pin: &Arc<Lease>,
+        before: &State,
+    ) -> Result<State> {
+        // After the superblock: the file has all that it names.
+        let file_bytes = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
+        let length = Length { path: &self.path, file_bytes, read_only: true };
+        let (mut manifest, extent) = read_manifest(self.file.as_ref(), &block.manifest, &length)?;
+        if follower.freshness == Freshness::Checkpoint {
+            manifest.logs.clear();
+        }
+        let found = Found { block, stale_copy: None, manifest, extent };
+        let runs = before.tables.with_runs().flat_map(|t| t.levels.iter()).flat_map(|level| &level.runs);
+        let runs: HashMap<u64, Arc<Run>> = runs.map(|run| (run.info.id, run.clone())).collect();
+        let disk = Disk {
+            file: self.file.clone(),
+            life: self.life.clone(),
+            io: self.io.clone(),
+            seen: Some(Seen { pages: self.store.pages.clone(), runs, pin: pin.clone() }),
+        };
+        let engine = build(&length, self.config.clone(), disk, &found, Logs::Follow, 0)?;
+        let followed = Arc::new(Followed::new(engine, found.block.number));
+        if let Some(looked) = &followed.engine.looked {
+            followed.note_tail(looked.tail.lock().as_ref())?;
+        }
+        Ok(followed.state(Some(pin.clone())))
+    }
+}

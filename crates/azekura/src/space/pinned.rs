@@ -1,0 +1,261 @@
+//! What pins keep from being used again.
+//!
+//! A reader in another process, a **follower**, has pinned a checkpoint (`storage/pins.rs`), and reads what
+//! that checkpoint names, and what the log behind it leads to. The engine knows nothing of such readers. It
+//! frees an extent when the newest checkpoint does not name it and nobody in this process reads it. So that
+//! is not enough where checkpoints are pinned: the extent is **kept** then, as taken as before, until the
+//! pins are gone that may mean it.
+//!
+//! Which ones are these? An extent that was taken while `born` was the newest checkpoint, and given back
+//! while `died` was, is named by checkpoints from `born` (by its log) up to the one before `died`. A pin of
+//! another checkpoint does not keep it. So a reader that sleeps for hours keeps what there was when it fell
+//! asleep, and not what came and went meanwhile.
+//!
+//! Pins are asked for at each checkpoint, after the superblock was written. A pin that is found later is of
+//! that checkpoint or a newer one, and keeps nothing that was freed before. So as long as none is found
+//! nothing is counted here, and extents are freed at once. When one is found, all that is taken at that
+//! moment counts as born before it.
+
+use super::Extent;
+use super::between;
+use crate::base::sync::Instant;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// An extent that waits for pins.
+struct Kept {
+    extent: Extent,
+    born: u64,
+    died: u64,
+}
+
+/// Pinned checkpoints that follow each other, and since when they have not been the newest, as far as this
+/// handle knows.
+struct Pin {
+    checkpoints: RangeInclusive<u64>,
+    since: Option<Instant>,
+}
+
+/// What is known of a pin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PinView {
+    /// The lowest checkpoint.
+    pub(crate) checkpoint: u64,
+    /// How long it has not been the newest.
+    pub(crate) age: Duration,
+    /// Bytes that it keeps from being used again.
+    pub(crate) bytes: u64,
+}
+
+/// The pins of one file, and what they keep.
+#[derive(Default)]
+pub(super) struct Pinned {
+    /// The newest checkpoint.
+    newest: u64,
+    pins: Vec<Pin>,
+    kept: Vec<Kept>,
+    kept_bytes: u64,
+    /// What was taken since the first pin was found, by offset: its end, and the newest checkpoint then.
+    young: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Pinned {
+    /// Whether there is nothing to be counted.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pins.is_empty()
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.kept_bytes
+    }
+
+    /// Notes that an extent was taken.
+    pub(super) fn took(&mut self, extent: Extent) {
+        if !self.is_idle() {
+            self.young.insert(extent.offset, (extent.end(), self.newest));
+        }
+    }
+
+    /// Keeps the parts of an extent that a pin may mean. Returns the others, which are free.
+    pub(super) fn give_back(&mut self, extent: Extent) -> Vec<Extent> {
+        if self.is_idle() {
+            return vec![extent];
+        }
+        let died = self.newest;
+        let mut free = Vec::new();
+        for (part, born) in self.take_young(extent) {
+            self.keep_or(part, born, died, &mut free);
+        }
+        free
+    }
+
+    fn keep_or(&mut self, extent: Extent, born: u64, died: u64, free: &mut Vec<Extent>) {
+        if self.pins.iter().any(|pin| means(pin, born, died)) {
+            self.kept_bytes += extent.len;
+            self.kept.push(Kept { extent, born, died });
+        } else {
+            free.push(extent);
+        }
+    }
+
+    /// The parts of an extent, and when each was taken. They are not young any more.
+    fn take_young(&mut self, extent: Extent) -> Vec<(Extent, u64)> {
+        let mut parts = Vec::new();
+        let mut at = extent.offset;
+        while at < extent.end() {
+            let before = self.young.range(..=at).next_back().map(|(&from, &(end, born))| (from, end, born));
+            if let Some((from, end, born)) = before.filter(|young| young.1 > at) {
+                let until = end.min(extent.end());
+                parts.push((between(at, until), born));
+                self.young.remove(&from);
+                if from < at {
+                    self.young.insert(from, (at, born));
+                }
+                if until < end {
+                    self.young.insert(until, (end, born));
+                }
+                at = until;
+            } else {
+                let next = self.young.range(at..).next().map_or(extent.end(), |young| *young.0);
+                let until = next.min(extent.end());
+                parts.push((between(at, until), 0));
+                at = until;
+            }
+        }
+        parts
+    }
+
+    /// The newest checkpoint is `newest` now, and these are pinned. (None: the same as before.) Returns what
+    /// has become free.
+    pub(super) fn found(
+        &mut self,
+        newest: u64,
+        pins: Option<&[RangeInclusive<u64>]>,
+        now: Instant,
+    ) -> Vec<Extent> {
+        self.newest = newest;
+        if pins.is_some_and(|pins| pins.is_empty()) && self.is_idle() && self.kept.is_empty() {
+            return Vec::new();
+        }
+        let old = std::mem::take(&mut self.pins);
+        let since = |checkpoints: &RangeInclusive<u64>| {
+            let same = old.iter().find(|pin| pin.checkpoints.contains(checkpoints.start()));
+            let outdated = || (*checkpoints.start() < newest).then_some(now);
+            same.and_then(|pin| pin.since).or_else(outdated)
+        };
+        let pin = |range: &RangeInclusive<u64>| Pin { checkpoints: range.clone(), since: since(range) };
+        self.pins = match pins {
+            Some(pins) => pins.iter().map(pin).collect(),
+            None => old.iter().map(|old| pin(&old.checkpoints)).collect(),
+        };
+        if self.is_idle() {
+            self.young.clear();
+        }
+        let mut free = Vec::new();
+        self.kept_bytes = 0;
+        for Kept { extent, born, died } in std::mem::take(&mut self.kept) {
+            self.keep_or(extent, born, died, &mut free);
+        }
+        free
+    }
+
+    /// Keeps extents of which it is not known which older checkpoint names them.
+    pub(super) fn keep_unknown(&mut self, extents: impl IntoIterator<Item = Extent>) {
+        for extent in extents {
+            self.kept_bytes += extent.len;
+            self.kept.push(Kept { extent, born: 0, died: self.newest });
+        }
+    }
+
+    /// Whether a pin is of an older checkpoint than the newest.
+    pub(super) fn has_older(&self) -> bool {
+        self.pins.iter().any(|pin| *pin.checkpoints.start() < self.newest)
+    }
+
+    /// The pins, and what each keeps. What several keep counts for each.
+    pub(super) fn view(&self, now: Instant) -> Vec<PinView> {
+        let bytes = |pin: &Pin| {
+            self.kept.iter().filter(|kept| means(pin, kept.born, kept.died)).map(|kept| kept.extent.len).sum()
+        };
+        let view = |pin: &Pin| PinView {
+            checkpoint: *pin.checkpoints.start(),
+            age: pin.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since)),
+            bytes: bytes(pin),
+        };
+        self.pins.iter().map(view).collect()
+    }
+}
+
+/// Whether a pinned checkpoint may mean an extent.
+fn means(pin: &Pin, born: u64, died: u64) -> bool {
+    born < died && *pin.checkpoints.end() >= born && *pin.checkpoints.start() < died
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(from: u64, to: u64) -> Extent {
+        Extent { offset: from * 4096, len: (to - from) * 4096 }
+    }
+
+    fn pinned(newest: u64, pins: &[u64]) -> Pinned {
+        let mut pinned = Pinned::default();
+        find(&mut pinned, newest, pins);
+        pinned
+    }
+
+    fn find(pinned: &mut Pinned, newest: u64, pins: &[u64]) -> Vec<Extent> {
+        let pins: Vec<_> = pins.iter().map(|&pin| pin..=pin).collect();
+        pinned.found(newest, Some(&pins), Instant::now())
+    }
+
+    #[test]
+    fn without_pins_everything_is_free_at_once() {
+        let mut p = pinned(7, &[]);
+        p.took(extent(2, 9));
+        assert_eq!(p.give_back(extent(2, 9)), [extent(2, 9)]);
+        assert!(p.young.is_empty(), "nothing is counted");
+    }
+
+    #[test]
+    fn what_a_pinned_checkpoint_may_name_is_kept_until_the_pin_is_gone() {
+        let mut p = pinned(7, &[7]);
+        assert_eq!(p.give_back(extent(2, 4)), [extent(2, 4)], "checkpoint 7 does not name it any more");
+        find(&mut p, 8, &[7]);
+        assert_eq!(p.give_back(extent(4, 6)), []);
+        assert_eq!(p.view(Instant::now())[0].bytes, 2 * 4096);
+        assert_eq!(find(&mut p, 9, &[7, 8]), []);
+        assert_eq!(find(&mut p, 9, &[8]), [extent(4, 6)], "it was not in checkpoint 8");
+        assert_eq!(p.kept_bytes(), 0);
+    }
+
+    #[test]
+    fn what_came_and_went_since_the_pin_is_free() {
+        let mut p = pinned(7, &[7]);
+        find(&mut p, 8, &[7]);
+        p.took(extent(10, 20));
+        find(&mut p, 9, &[7]);
+        assert_eq!(p.give_back(extent(8, 22)), [extent(10, 20)], "its neighbours were there before");
+        assert_eq!(p.kept_bytes(), 4 * 4096);
+        // The log behind a checkpoint leads to what was taken while it was the newest.
+        p.took(extent(30, 40));
+        find(&mut p, 10, &[9]);
+        assert_eq!(p.give_back(extent(32, 34)), []);
+        assert_eq!(p.young.len(), 2, "its rest is still young");
+    }
+
+    #[test]
+    fn a_pin_is_as_old_as_the_checkpoint_after_it() {
+        let (mut p, began) = (Pinned::default(), Instant::now());
+        let later = |s| began + Duration::from_secs(s);
+        p.found(3, Some(&[3..=3]), began);
+        p.found(4, Some(&[3..=3]), later(5));
+        p.found(5, None, later(9));
+        p.found(6, Some(&[3..=4]), later(9));
+        let ages: Vec<_> = p.view(later(10)).iter().map(|view| view.age.as_secs()).collect();
+        assert_eq!(ages, [5]);
+        assert_eq!(Pinned::default().view(began), []);
+    }
+}

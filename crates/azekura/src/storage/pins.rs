@@ -1,0 +1,229 @@
+//! Pins: how a reader says, without writing to the file, which checkpoint it reads.
+//!
+//! A pin of checkpoint N is a shared lock of the system on the single byte `PINS_AT + N`, far behind the end
+//! of any file. It is a lock of the open file description (`F_OFD_SETLK`). So the system drops it when the
+//! last descriptor goes, however its process ends, and whoever asks for locks finds it in every container
+//! that has the file. (A forked child shares the description. Its parent's pins stay until both are gone, or
+//! have called exec.) Nobody waits for such a lock: shared ones do not exclude each other, and no other kind
+//! is ever taken.
+//!
+//! These locks and those of `flock` do not see each other. A second lock of one description on the same byte
+//! is the same lock. So the pins of one handle are counted, and the last one gives the lock up.
+//!
+//! The order of things, with the fences that the kernel's own locks do not promise: a reader pins, and then
+//! reads the superblock once more. A writer writes the superblock, and then asks for pins. So either the
+//! writer finds the pin, or the reader finds the newer superblock.
+
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::ops::RangeInclusive;
+use std::sync::OnceLock;
+use std::sync::atomic::{Ordering, fence};
+
+/// Where the lock of checkpoint 0 would be. Numbers of superblocks are smaller than this, so that every lock
+/// lies below the largest offset.
+const PINS_AT: u64 = 1 << 62;
+
+/// The pins of one open file.
+#[derive(Default)]
+pub(super) struct Pins {
+    /// How many times each checkpoint is pinned by this handle.
+    counts: Mutex<BTreeMap<u64, u32>>,
+    /// Whether the file's locks are those of this machine's kernel, which sees all who have them.
+    are_local: OnceLock<bool>,
+}
+
+impl Pins {
+    /// Pins a checkpoint for this handle.
+    pub(super) fn pin(&self, file: &fs::File, number: u64) -> io::Result<()> {
+        if number >= PINS_AT {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        if !self.are_local.get_or_init(|| platform::has_local_locks(file)) {
+            let text = "the file system keeps no locks that every reader and writer would see";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
+        let mut counts = self.counts.lock();
+        let count = counts.entry(number).or_insert(0);
+        if *count == 0
+            && let Err(e) = platform::lock(file, PINS_AT + number, true)
+        {
+            counts.remove(&number);
+            return Err(e);
+        }
+        *count += 1;
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Gives one pin of a checkpoint up.
+    pub(super) fn unpin(&self, file: &fs::File, number: u64) {
+        let mut counts = self.counts.lock();
+        if let Some(count) = counts.get_mut(&number) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&number);
+                // If the system refuses, the lock goes with the descriptor.
+                let _kept_longer = platform::lock(file, PINS_AT + number, false);
+            }
+        }
+    }
+
+    /// The checkpoints that other handles have pinned, in ascending order.
+    pub(super) fn of_others(file: &fs::File) -> io::Result<Vec<RangeInclusive<u64>>> {
+        fence(Ordering::SeqCst);
+        let mut found = Vec::new();
+        let mut gaps = vec![(0, PINS_AT - 1)];
+        // The system names one lock at a time, and none is the first in any order. What is beside it is asked
+        // for next. Without pins this is one call.
+        while let Some((first, last)) = gaps.pop() {
+            let Some((from, to)) = platform::lock_between(file, PINS_AT + first, PINS_AT + last)? else {
+                continue;
+            };
+            let (from, to) = (from.saturating_sub(PINS_AT).max(first), to.saturating_sub(PINS_AT).min(last));
+            if from > to {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            found.push(from..=to);
+            if from > first {
+                gaps.push((first, from - 1));
+            }
+            if to < last {
+                gaps.push((to + 1, last));
+            }
+        }
+        found.sort_unstable_by_key(|range| *range.start());
+        Ok(found)
+    }
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod platform {
+    use std::fs;
+    use std::io;
+    use std::os::fd::AsRawFd;
+
+    /// File systems whose locks are kept by a server, or by whoever has mounted them: `linux/magic.h` and the
+    /// systems' own headers have these numbers.
+    const REMOTE: [u64; 14] = [
+        0x6969,      // NFS
+        0x517b,      // SMB
+        0xff53_4d42, // CIFS
+        0xfe53_4d42, // SMB2
+        0x5346_414f, // AFS, and below
+        0x6b41_4653,
+        0x7375_7245, // Coda
+        0x00c3_6400, // Ceph
+        0x0102_1997, // 9P
+        0x564c,      // NCP
+        0x7461_636f, // OCFS2
+        0x0116_1970, // GFS2
+        0x0bd0_0bd0, // Lustre
+        0x6573_5546, // FUSE
+    ];
+
+    pub(super) fn has_local_locks(file: &fs::File) -> bool {
+        rustix::fs::fstatfs(file)
+            .is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| !REMOTE.contains(&kind)))
+    }
+
+    fn request(kind: i32, first: u64, bytes: u64) -> io::Result<libc::flock> {
+        let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
+        // SAFETY: all of its fields are numbers, for which zero is a value.
+        let mut request: libc::flock = unsafe { std::mem::zeroed() };
+        request.l_type = i16::try_from(kind).map_err(invalid)?;
+        request.l_whence = i16::try_from(libc::SEEK_SET).map_err(invalid)?;
+        request.l_start = i64::try_from(first).map_err(invalid)?;
+        request.l_len = i64::try_from(bytes).map_err(invalid)?;
+        Ok(request)
+    }
+
+    pub(super) fn lock(file: &fs::File, at: u64, shared: bool) -> io::Result<()> {
+        let request = request(if shared { libc::F_RDLCK } else { libc::F_UNLCK }, at, 1)?;
+        // SAFETY: `file` keeps the descriptor open, and the request lives throughout the call, which reads it.
+        let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const request) };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// The first and the last byte of some lock of others on bytes `first` to `last`.
+    pub(super) fn lock_between(file: &fs::File, first: u64, last: u64) -> io::Result<Option<(u64, u64)>> {
+        let mut request = request(libc::F_WRLCK, first, last - first + 1)?;
+        // SAFETY: as above. The call writes the lock that it has found to the request, which nobody else has.
+        let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut request) };
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if i32::from(request.l_type) == libc::F_UNLCK {
+            return Ok(None);
+        }
+        let (start, len) = (request.l_start.unsigned_abs(), request.l_len.unsigned_abs());
+        // A length of zero reaches to the largest offset.
+        let end = if len == 0 { i64::MAX.unsigned_abs() } else { start.saturating_add(len - 1) };
+        Ok(Some((start, end)))
+    }
+}
+
+/// Elsewhere nobody can pin, and so nobody has.
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+mod platform {
+    use std::fs;
+    use std::io;
+
+    pub(super) fn has_local_locks(_: &fs::File) -> bool {
+        false
+    }
+
+    pub(super) fn lock(_: &fs::File, _: u64, _: bool) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn lock_between(_: &fs::File, _: u64, _: u64) -> io::Result<Option<(u64, u64)>> {
+        Ok(None)
+    }
+}
+
+#[cfg(all(test, target_os = "linux", target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    fn ranges(file: &fs::File) -> Vec<(u64, u64)> {
+        Pins::of_others(file).unwrap().into_iter().map(|range| range.into_inner()).collect()
+    }
+
+    #[test]
+    fn pins_are_counted_for_each_handle_and_go_with_it() {
+        let path = std::env::temp_dir().join(format!("azekura-pins-{}", std::process::id()));
+        let options = fs::File::options().read(true).write(true).create(true).truncate(true).clone();
+        let open = || options.open(&path).unwrap();
+        let (reader, other, writer) = (open(), fs::File::open(&path).unwrap(), open());
+        let (pins, others) = (Pins::default(), Pins::default());
+        for number in [5, 5, 6, 9, PINS_AT - 1] {
+            pins.pin(&reader, number).unwrap();
+        }
+        others.pin(&other, 5).unwrap();
+        others.pin(&other, 0).unwrap();
+        assert!(pins.pin(&reader, PINS_AT).is_err());
+        assert_eq!(ranges(&reader), [(0, 0), (5, 5)], "its own are not among them");
+        let last = (PINS_AT - 1, PINS_AT - 1);
+        let found = ranges(&writer);
+        let has = |number: u64| found.iter().any(|range| (range.0..=range.1).contains(&number));
+        assert!(
+            [0, 5, 6, 9, PINS_AT - 1].into_iter().all(has) && ![1, 4, 7, 8, 10].into_iter().any(has),
+            "{found:?}"
+        );
+        others.unpin(&other, 5);
+        pins.unpin(&reader, 5);
+        assert_eq!(ranges(&writer), [(0, 0), (5, 6), (9, 9), last]);
+        pins.unpin(&reader, 5);
+        assert_eq!(ranges(&writer), [(0, 0), (6, 6), (9, 9), last]);
+        drop(other);
+        let copy = reader.try_clone().unwrap();
+        drop(reader);
+        assert_eq!(ranges(&writer), [(6, 6), (9, 9), last], "a forked child has the same description");
+        drop(copy);
+        assert_eq!(ranges(&writer), []);
+        fs::remove_file(&path).unwrap();
+    }
+}
