@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use azekura::{Db, Durability, Error, NAME_BYTES_MAX, Options, Table, TableKind};
+use azekura::{Db, Durability, Error, Freshness, NAME_BYTES_MAX, Options, Table, TableKind};
 
 use crate::bytes::quoted;
 use crate::failure::{self, Failure, Outcome};
@@ -32,6 +32,21 @@ pub struct JsonArg {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// The `--follow` option of commands that only read.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct FollowArg {
+    /// Read beside a program that has the database open, up to its newest durable commit
+    #[arg(long)]
+    pub follow: bool,
+}
+
+impl FollowArg {
+    /// Opens an existing database for reading.
+    pub fn open(self, path: &Path) -> Outcome<Db> {
+        if self.follow { open_to_follow(path) } else { open_to_read(path) }
+    }
 }
 
 /// A whole table. It must always be named, so that no table is changed by accident.
@@ -63,6 +78,12 @@ pub struct FromToArg {
 pub fn open_to_read(path: &Path) -> Outcome<Db> {
     must_exist(path)?;
     Ok(Db::open(path, Options::new().create(false).read_only(true))?)
+}
+
+/// Opens an existing database that another program may be writing to.
+pub fn open_to_follow(path: &Path) -> Outcome<Db> {
+    must_exist(path)?;
+    Ok(Db::open(path, Options::new().create(false).freshness(Freshness::Log))?)
 }
 
 /// Opens an existing database for writing, after `look` has checked it through a reading handle. Opening for

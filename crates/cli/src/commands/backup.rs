@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use azekura::{BackupReport, Db, Durability, Error};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{self, Failure, Outcome};
 use crate::output;
 use crate::progress::{Progress, Unit};
 use crate::store::{self, FileArg, JsonArg};
@@ -14,8 +14,8 @@ use crate::units;
 /// Arguments of `backup`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A second backup copies only what REPO does not have. A program that has the database open makes\n\
-                  backups by itself, while it writes: Db::backup.\n\n\
+    after_help = "A second backup copies only what REPO does not have. Of a database that a program has open it is\n\
+                  the newest checkpoint; the program itself can back up every commit: Db::backup.\n\n\
                   Example:\n  azekura backup fruit.azk saved\n  \
                   azekura backup fruit.azk - | ssh host azekura restore - fruit.azk"
 )]
@@ -53,13 +53,31 @@ pub fn run(args: &Args) -> Outcome {
 
 /// Does something with a database all of which is in runs: one that was not closed is opened for writing.
 pub fn of_whole<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result<T>) -> Outcome<T> {
-    let db = store::open_to_read(&file.path)?;
+    let db = match store::open_to_read(&file.path) {
+        Err(Failure::Engine(Error::Locked { .. })) => return beside_writer(file, work),
+        db => db?,
+    };
     let done = work(&db);
     drop(db);
     let Err(Error::ReadOnly) = done else { return Ok(done?) };
     let db = store::open_to_write(&file.path, Durability::Sync, |_| Ok(()))?;
     let done = work(&db)?;
     store::close(db);
+    Ok(done)
+}
+
+/// Does something with a database that another program has open: what that has brought to a checkpoint.
+fn beside_writer<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result<T>) -> Outcome<T> {
+    let db = store::open_to_follow(&file.path)?;
+    let later = db.stats().log_commits;
+    let done = work(&db)?;
+    if later > 0 {
+        failure::warn(&format!(
+            "{}: another program has it open; its last {} are in the log alone, and perhaps not in this copy",
+            file.path.display(),
+            units::counted(later, "commit"),
+        ));
+    }
     Ok(done)
 }
 

@@ -6,7 +6,7 @@ use crate::bytes;
 use crate::failure::Outcome;
 use crate::output::Output;
 use crate::progress::{Progress, Unit};
-use crate::store::{self, FileArg, JsonArg};
+use crate::store::{FileArg, FollowArg, JsonArg};
 use crate::style::Paint;
 use crate::units;
 
@@ -20,11 +20,13 @@ pub struct Args {
     pub file: FileArg,
     #[command(flatten)]
     json: JsonArg,
+    #[command(flatten)]
+    follow: FollowArg,
 }
 
 /// Runs `check`.
 pub fn run(args: &Args) -> Outcome {
-    let db = store::open_to_read(&args.file.path)?;
+    let db = args.follow.open(&args.file.path)?;
     let mut progress = Progress::new("checking", Unit::Bytes, 0);
     let report = db.check(|step| progress.set_of(step.done, step.total))?;
     drop(progress);

@@ -2,7 +2,7 @@
 
 use crate::failure::Outcome;
 use crate::output;
-use crate::store::{self, FileArg, JsonArg, TableArg};
+use crate::store::{self, FileArg, FollowArg, JsonArg, TableArg};
 
 /// Arguments of `count`.
 #[derive(Debug, clap::Args)]
@@ -14,11 +14,13 @@ pub struct Args {
     table: TableArg,
     #[command(flatten)]
     json: JsonArg,
+    #[command(flatten)]
+    follow: FollowArg,
 }
 
 /// Runs `count`.
 pub fn run(args: &Args) -> Outcome {
-    let db = store::open_to_read(&args.file.path)?;
+    let db = args.follow.open(&args.file.path)?;
     let records = store::open_table(&db, &args.table.table)?.count()?;
     if args.json.json {
         let report = serde_json::json!({ "table": args.table.table, "records": records });

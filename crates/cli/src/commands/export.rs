@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::output_file::check_target;
 use crate::progress::{Progress, Unit};
-use crate::store::{self, FileArg, TableArg};
+use crate::store::{self, FileArg, FollowArg, TableArg};
 use crate::units;
 
 /// Bytes gathered before they are written.
@@ -46,6 +46,8 @@ pub struct Args {
     /// Print a summary as JSON (with a file as OUTPUT)
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    follow: FollowArg,
 }
 
 /// Runs `export`.
@@ -56,7 +58,7 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Failure::Usage(text.to_owned()));
     }
     let database = &args.file.path;
-    let db = store::open_to_read(database)?;
+    let db = args.follow.open(database)?;
     let table = store::open_table(&db, &args.table.table)?;
     let form = args.form.form();
     if to_stdout {

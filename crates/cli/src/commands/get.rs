@@ -6,7 +6,7 @@ use crate::arguments;
 use crate::bytes::{self, Form, FormArg, JsonRecord};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Output};
-use crate::store::{self, FileArg, JsonArg, TableArg};
+use crate::store::{self, FileArg, FollowArg, JsonArg, TableArg};
 
 /// Arguments of `get`.
 #[derive(Debug, clap::Args)]
@@ -32,13 +32,15 @@ pub struct Args {
     raw: bool,
     #[command(flatten)]
     json: JsonArg,
+    #[command(flatten)]
+    follow: FollowArg,
 }
 
 /// Runs `get`.
 pub fn run(args: &Args) -> Outcome {
     let form = args.form.form();
     let key = arguments::argument(&args.key, form)?;
-    let db = store::open_to_read(&args.file.path)?;
+    let db = args.follow.open(&args.file.path)?;
     let table = store::open_table(&db, &args.table.table)?;
     let Some(value) = table.get(&key)? else {
         return Err(not_found(&key, &args.table.table, form));

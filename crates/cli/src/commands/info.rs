@@ -3,7 +3,7 @@
 use crate::bytes::{harmless, shown_name};
 use crate::failure::Outcome;
 use crate::output;
-use crate::store::{self, FileArg, JsonArg, kind_name};
+use crate::store::{FileArg, FollowArg, JsonArg, kind_name};
 use crate::units;
 
 /// Arguments of `info`.
@@ -14,11 +14,13 @@ pub struct Args {
     pub file: FileArg,
     #[command(flatten)]
     json: JsonArg,
+    #[command(flatten)]
+    follow: FollowArg,
 }
 
 /// Runs `info`.
 pub fn run(args: &Args) -> Outcome {
-    let db = store::open_to_read(&args.file.path)?;
+    let db = args.follow.open(&args.file.path)?;
     let tables = db.tables();
     let stats = db.stats();
     if args.json.json {
@@ -33,6 +35,8 @@ pub fn run(args: &Args) -> Outcome {
             "log_records": stats.log_records,
             "runs": stats.runs,
             "levels": stats.levels.len(),
+            "checkpoint": stats.checkpoint,
+            "pins": stats.pins.iter().map(|pin| pin.checkpoint).collect::<Vec<_>>(),
             "tables": tables.iter().map(named).collect::<Vec<_>>(),
         }));
     }
@@ -51,6 +55,20 @@ pub fn run(args: &Args) -> Outcome {
         ("free", size(stats.free_bytes)),
         ("log", format!("{}: {}", size(stats.log_bytes), units::log(stats.log_commits, stats.log_records))),
         ("runs", format!("{} in {} levels", stats.runs, stats.levels.len())),
+        ("followers", followers(&stats)),
         ("tables", if names.is_empty() { "none".to_owned() } else { names.join(", ") }),
     ])
+}
+
+/// Which checkpoints other followers read. Their age and bytes are known to the program that writes.
+fn followers(stats: &azekura::Stats) -> String {
+    if stats.pins.is_empty() {
+        return "none".to_owned();
+    }
+    let behind = |pin: &azekura::PinStats| match stats.checkpoint.saturating_sub(pin.checkpoint) {
+        0 => "the newest".to_owned(),
+        behind => format!("{behind} before it"),
+    };
+    let pins: Vec<String> = stats.pins.iter().map(behind).collect();
+    format!("at checkpoint {}: {}", units::grouped(stats.checkpoint), pins.join(", "))
 }

@@ -6,7 +6,7 @@ use crate::bytes::{self, Form, FormArg, JsonRecord};
 use crate::failure::Outcome;
 use crate::keys::{Keys, RecordsArg};
 use crate::output::Output;
-use crate::store;
+use crate::store::{self, FollowArg};
 
 /// Arguments of `scan`.
 #[derive(Debug, clap::Args)]
@@ -30,13 +30,15 @@ pub struct Args {
     /// Print one JSON object a record
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    follow: FollowArg,
 }
 
 /// Runs `scan` over one snapshot. Standard input is read before the database is opened: a slow pipe must not
 /// lock others out.
 pub fn run(args: &Args) -> Outcome {
     let keys = Keys::of(&args.of.keys, args.form.form())?;
-    let db = store::open_to_read(&args.of.file.path)?;
+    let db = args.follow.open(&args.of.file.path)?;
     let table = store::open_table(&db, &args.of.table.table)?;
     let txn = db.read();
     let mut cursor = keys.cursor(&txn, &table)?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::bytes::shown_name;
 use crate::failure::Outcome;
 use crate::output::Output;
-use crate::store::{self, FileArg, kind_name};
+use crate::store::{self, FileArg, FollowArg, kind_name};
 use crate::style::Paint;
 use crate::units;
 
@@ -22,6 +22,8 @@ pub struct Args {
     /// Print one JSON object a table
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    follow: FollowArg,
 }
 
 /// One table, as JSON.
@@ -35,7 +37,7 @@ struct Row<'a> {
 
 /// Runs `tables`.
 pub fn run(args: &Args) -> Outcome {
-    let db = store::open_to_read(&args.file.path)?;
+    let db = args.follow.open(&args.file.path)?;
     let tables = db.tables();
     let mut output = Output::new();
     if args.json {

@@ -261,17 +261,43 @@ fn what_people_read_says_what_matters() {
     assert!(tables.stdout().lines().any(|line| line.starts_with("main") && line.ends_with(" 5")));
 }
 
-#[test]
-fn a_second_writer_is_told_that_the_file_is_locked() {
-    let place = Place::with_database();
+/// Import has the database open meanwhile.
+fn while_open(place: &Place, work: impl FnOnce()) {
     let mut command = place.command(["import", "db.azk", "-"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null());
     let mut holder = command.spawn().expect("it runs");
     let mut input = holder.stdin.take().expect("a pipe");
     // More than a pipe holds. Once it is written, import is reading, so the database is open.
     input.write_all(&b"key\tvalue\n".repeat(100_000)).expect("import reads");
-    place.run(["set", "db.azk", "k", "v"]).fails(2, "locked");
+    work();
     drop(input);
     assert!(holder.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_second_writer_is_told_that_the_file_is_locked() {
+    let place = Place::with_database();
+    while_open(&place, || drop(place.run(["set", "db.azk", "k", "v"]).fails(2, "locked")));
     place.run(["set", "db.azk", "k", "v"]).succeeds();
+}
+
+#[test]
+fn a_database_that_a_program_has_open_is_followed() {
+    let place = alphabet();
+    while_open(&place, || {
+        place.run(["get", "db.azk", "abc"]).fails(2, "locked");
+        assert_eq!(place.run(["get", "db.azk", "abc", "--follow"]).succeeds().stdout(), "abcabc\n");
+        for command in ["count", "scan", "tables", "export", "check"] {
+            place.run([command, "db.azk", "--follow"]).succeeds();
+        }
+        let info = place.run(["info", "db.azk", "--follow"]).succeeds();
+        assert!(info.stdout().contains("followers"), "{}", info.stdout());
+        place.run(["backup", "db.azk", "saved"]).succeeds();
+        place.run(["copy", "db.azk", "copied.azk"]).succeeds();
+    });
+    place.run(["restore", "saved", "restored.azk"]).succeeds();
+    for file in ["copied.azk", "restored.azk", "db.azk"] {
+        assert_eq!(place.run(["get", file, "abc"]).succeeds().stdout(), "abcabc\n", "{file}");
+        place.run(["check", file]).succeeds();
+    }
 }
