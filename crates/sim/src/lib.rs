@@ -7,6 +7,7 @@
 //! - [`fuzz`] has the targets for hostile bytes.
 //! - [`isolation`] makes histories of transactions and judges them.
 //! - [`kills`] is the child that is killed, and the oracle that survives it.
+//! - [`followers`] is the plan, the writer and the readers of a file that is followed.
 //! - [`mounted`] is a small mounted file system.
 //! - [`soak`] is a load, and the gauges beside it.
 //! - [`commands`] has one file for each command of the binary.
@@ -17,6 +18,7 @@
 
 pub mod commands;
 pub mod disk;
+pub mod followers;
 pub mod fuzz;
 pub mod isolation;
 pub mod judge;

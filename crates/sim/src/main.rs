@@ -38,11 +38,19 @@ enum Command {
     Isolation(Limits),
     /// Kills a process that writes, reopens, and compares with an oracle outside it
     Kills(Limits),
+    /// Follows a file from several processes while another writes it, and kills and stops all of them
+    Followers(Limits),
     /// A long mixed load: pauses, memory, file size, open files
     Soak(Limits),
     /// The process that `kills` kills
     #[command(hide = true)]
     KilledChild(sim::kills::child::Orders),
+    /// The process that writes for `followers`
+    #[command(hide = true)]
+    FollowingWriter(sim::followers::writer::Orders),
+    /// A process that follows for `followers`
+    #[command(hide = true)]
+    FollowingReader(sim::followers::reader::Orders),
 }
 
 /// Remembers the largest allocation, for commands that watch it.
@@ -62,6 +70,9 @@ fn main() -> ExitCode {
         Command::Isolation(limits) => commands::isolation::run(&limits),
         Command::Soak(limits) => commands::soak::run(&limits),
         Command::Kills(limits) => commands::kills::run(&limits),
+        Command::Followers(limits) => commands::followers::run(&limits),
+        Command::FollowingWriter(orders) => return sim::followers::writer::run(&orders),
+        Command::FollowingReader(orders) => return sim::followers::reader::run(&orders),
         Command::KilledChild(orders) => return sim::kills::child::run(&orders),
     };
     verdict.exit()

@@ -5,6 +5,7 @@ pub mod canaries;
 pub mod crash;
 pub mod errors;
 pub mod flips;
+pub mod followers;
 pub mod fuzz;
 pub mod isolation;
 pub mod kills;

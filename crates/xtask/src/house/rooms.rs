@@ -56,6 +56,7 @@ pub const ORDER: [Order; 4] = [
             "fuzz",
             "isolation",
             "kills",
+            "followers",
             "soak",
             "commands",
             "bin",

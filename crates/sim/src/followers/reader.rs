@@ -1,0 +1,217 @@
+//! A process that follows: it takes snapshots, holds some of them for long, forks, and compares all that it
+//! reads with the plan.
+
+use super::plan::{COUNTER, KEYS, TABLES, check_alone, key_bytes, table_of, value};
+use crate::rng::Rng;
+use azekura::{Db, Error, Freshness, Options, ReadTxn, Table};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The reader's arguments.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Orders {
+    /// The database
+    pub path: PathBuf,
+    /// What the commits follow from
+    pub seed: u64,
+    /// What the reader's own decisions follow from
+    pub own: u64,
+    /// For how many milliseconds it reads
+    pub ms: u64,
+}
+
+/// How many snapshots it holds at most.
+const HELD_MAX: usize = 4;
+/// How many forks it makes at once.
+const FORKS_MAX: u64 = 5;
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
+    fn _exit(status: i32) -> !;
+}
+
+/// Children that were forked, and not waited for yet.
+#[derive(Default)]
+struct Forks(Vec<i32>);
+
+/// Reads until its time is over. Prints what was wrong.
+pub fn run(orders: &Orders) -> ExitCode {
+    let mut rng = Rng::of(orders.own, 1);
+    let until = Instant::now() + Duration::from_millis(orders.ms);
+    let mut newest = 0;
+    while Instant::now() < until {
+        if let Err(e) = follow(orders, &mut rng, until, &mut newest) {
+            eprintln!("a follower (own seed {}) of {}: {e}", orders.own, orders.path.display());
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// One opening of the database. None while it is being made.
+fn open(orders: &Orders, rng: &mut Rng) -> Result<Option<(Db, Vec<Table>)>, String> {
+    let options = Options::new()
+        .memory_bytes(8 << 20)
+        .freshness(*rng.pick(&[Freshness::Checkpoint, Freshness::Log]))
+        .mapped(!rng.one_in(3));
+    let db = match options.open(&orders.path) {
+        Err(Error::Open { .. }) if !orders.path.exists() => return Ok(None),
+        db => db.map_err(|e| format!("opening: {e}"))?,
+    };
+    let mut tables = Vec::new();
+    for (name, _) in TABLES {
+        match db.open_table(name) {
+            Err(Error::NoSuchTable { .. }) => return Ok(None),
+            table => tables.push(table.map_err(|e| format!("table {name}: {e}"))?),
+        }
+    }
+    Ok(Some((db, tables)))
+}
+
+/// A snapshot, and the newest commit in it.
+struct Held {
+    txn: ReadTxn,
+    n: u64,
+}
+
+fn follow(orders: &Orders, rng: &mut Rng, until: Instant, newest: &mut u64) -> Result<(), String> {
+    let Some((db, tables)) = open(orders, rng)? else {
+        std::thread::sleep(Duration::from_millis(1));
+        return Ok(());
+    };
+    // A handle that shows checkpoints may be behind one that showed the log.
+    let (mut seen, mut held, mut forks) = (0, Vec::new(), Forks::default());
+    let seed = orders.seed;
+    while Instant::now() < until && !rng.one_in(300) {
+        let snapshot = begin(&db, &tables)?;
+        if snapshot.n < seen {
+            return Err(format!("commit {} after commit {seen} was seen", snapshot.n));
+        }
+        seen = snapshot.n;
+        *newest = seen.max(*newest);
+        check(&snapshot, &tables, seed, rng)?;
+        for _ in 0..8 {
+            let key = rng.below(KEYS);
+            let alone = tables[table_of(key)].get(key_bytes(key)).map_err(|e| format!("key {key}: {e}"))?;
+            check_alone(seed, key, seen, alone.as_deref())?;
+        }
+        if rng.one_in(6) {
+            held.push(snapshot);
+        }
+        if held.len() > HELD_MAX || rng.one_in(20) && !held.is_empty() {
+            let old: Held = held.swap_remove(usize::try_from(rng.below(held.len() as u64)).unwrap_or(0));
+            check_all(&old, &tables, seed).map_err(|e| format!("held until commit {seen}: {e}"))?;
+        }
+        match rng.below(200) {
+            0 => {
+                forks.wait()?;
+                forks.start(rng, &db, &tables);
+            }
+            1..8 => std::thread::sleep(Duration::from_millis(rng.below(40))),
+            _ => {}
+        }
+    }
+    for old in &held {
+        check_all(old, &tables, seed).map_err(|e| format!("held until commit {seen}: {e}"))?;
+    }
+    forks.wait()
+}
+
+/// A snapshot, with both tables at the same commit.
+fn begin(db: &Db, tables: &[Table]) -> Result<Held, String> {
+    let txn = db.read();
+    let mut counters = [0; TABLES.len()];
+    for (counter, table) in counters.iter_mut().zip(tables) {
+        let found = txn.get(table, COUNTER).map_err(|e| format!("the counter: {e}"))?;
+        let bytes = found.unwrap_or_else(|| vec![0; 8]);
+        let bytes = bytes.try_into().map_err(|b: Vec<u8>| format!("a counter has {} bytes", b.len()))?;
+        *counter = u64::from_le_bytes(bytes);
+    }
+    if counters[0] != counters[1] {
+        return Err(format!("a torn commit: {counters:?}"));
+    }
+    Ok(Held { txn, n: counters[0] })
+}
+
+fn check(held: &Held, tables: &[Table], seed: u64, rng: &mut Rng) -> Result<(), String> {
+    if rng.one_in(12) {
+        return check_all(held, tables, seed);
+    }
+    for _ in 0..8 {
+        let key = rng.below(KEYS);
+        let found = held.txn.get(&tables[table_of(key)], key_bytes(key));
+        let found = found.map_err(|e| format!("key {key} at commit {}: {e}", held.n))?;
+        compare(key, held.n, found.as_deref(), value(seed, key, held.n).as_deref())?;
+    }
+    Ok(())
+}
+
+/// Compares the whole snapshot, by its cursors.
+fn check_all(held: &Held, tables: &[Table], seed: u64) -> Result<(), String> {
+    let text = |e: Error| format!("a walk at commit {}: {e}", held.n);
+    let mut found = vec![None; usize::try_from(KEYS).unwrap_or(0)];
+    for table in tables {
+        let mut cursor = held.txn.cursor(table).map_err(text)?;
+        while let Some((key, value)) = cursor.next().map_err(text)? {
+            if key == COUNTER {
+                continue;
+            }
+            let number = <[u8; 8]>::try_from(key).map_err(|_| format!("a key of {} bytes", key.len()))?;
+            let slot = usize::try_from(u64::from_be_bytes(number)).ok().and_then(|i| found.get_mut(i));
+            let slot = slot.ok_or_else(|| format!("the key {number:?}"))?;
+            *slot = Some(value.bytes().map_err(text)?.to_vec());
+        }
+    }
+    for (key, found) in (0..).zip(&found) {
+        compare(key, held.n, found.as_deref(), value(seed, key, held.n).as_deref())?;
+    }
+    Ok(())
+}
+
+fn compare(key: u64, n: u64, found: Option<&[u8]>, expected: Option<&[u8]>) -> Result<(), String> {
+    if found == expected {
+        return Ok(());
+    }
+    let of = |value: Option<&[u8]>| match value {
+        None => "nothing".to_owned(),
+        Some(bytes) => match bytes.first_chunk() {
+            Some(number) => format!("{} bytes of commit {}", bytes.len(), u64::from_le_bytes(*number)),
+            None => format!("{} bytes", bytes.len()),
+        },
+    };
+    Err(format!("key {key} at commit {n}: {}, and not {}", of(found), of(expected)))
+}
+
+impl Forks {
+    /// Starts children that have the descriptors, and the locks, for a while. What they inherit tells them so.
+    fn start(&mut self, rng: &mut Rng, db: &Db, tables: &[Table]) {
+        for _ in 0..1 + rng.below(FORKS_MAX) {
+            let time = Duration::from_millis(rng.below(20));
+            // SAFETY: this process has one thread, and the child calls nothing that needs another.
+            let pid = unsafe { fork() };
+            if pid == 0 {
+                let refused = matches!(tables[0].get(COUNTER), Err(Error::Forked));
+                drop((db.clone(), db.read()));
+                std::thread::sleep(time);
+                // SAFETY: it ends the child at once, as a fork should.
+                unsafe { _exit(i32::from(!refused)) };
+            }
+            self.0.push(pid);
+        }
+    }
+
+    /// Waits for all, and for what they have found.
+    fn wait(&mut self) -> Result<(), String> {
+        for pid in self.0.drain(..).filter(|&pid| pid > 0) {
+            let mut status = 0;
+            // SAFETY: the status is this function's own, and lives throughout the call.
+            let ended = unsafe { waitpid(pid, &raw mut status, 0) };
+            if ended == pid && status != 0 {
+                return Err(format!("a forked child has used what it inherited: status {status}"));
+            }
+        }
+        Ok(())
+    }
+}
