@@ -262,6 +262,39 @@ typedef int32_t azk_isolation;
 #endif // __cplusplus
 
 /**
+ * Which point of a repository.
+ */
+enum azk_which
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * The newest.
+   */
+  AZK_NEWEST = 0,
+  /**
+   * The one of a number.
+   */
+  AZK_POINT = 1,
+  /**
+   * One with exactly the commits up to a number.
+   */
+  AZK_COMMIT = 2,
+  /**
+   * The newest that began at a time or before, in milliseconds since 1970.
+   */
+  AZK_TIME = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum azk_which azk_which;
+#else
+typedef int32_t azk_which;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * A moving place in a table, as one snapshot has it.
  */
 typedef struct azk_cursor azk_cursor;
@@ -403,6 +436,96 @@ typedef struct {
 } azk_check_report;
 
 /**
+ * What a backup has done. Set `size` to sizeof(azk_backup_report) before the call.
+ */
+typedef struct {
+  /**
+   * The size of this structure, as the caller knows it. Later versions may have more fields.
+   */
+  size_t size;
+  /**
+   * The number of the point.
+   */
+  uint64_t point;
+  /**
+   * The number of the newest commit in it.
+   */
+  uint64_t commit;
+  /**
+   * Chunks of the point.
+   */
+  uint64_t chunks;
+  /**
+   * Their bytes.
+   */
+  uint64_t bytes;
+  /**
+   * Chunks that the repository did not have.
+   */
+  uint64_t new_chunks;
+  /**
+   * Their bytes.
+   */
+  uint64_t new_bytes;
+} azk_backup_report;
+
+/**
+ * One point of a repository: the database after one commit.
+ */
+typedef struct {
+  /**
+   * Its number, from 1 on.
+   */
+  uint64_t number;
+  /**
+   * The number of the newest commit in it.
+   */
+  uint64_t commit;
+  /**
+   * When the backup began, in milliseconds since 1970.
+   */
+  uint64_t time_ms;
+  /**
+   * Its tables.
+   */
+  uint64_t tables;
+  /**
+   * Bytes of its chunks, which other points may share.
+   */
+  uint64_t bytes;
+} azk_point;
+
+/**
+ * What looking through a repository has found. Set `size` to sizeof(azk_verify_report) before the call.
+ */
+typedef struct {
+  /**
+   * The size of this structure, as the caller knows it. Later versions may have more fields.
+   */
+  size_t size;
+  /**
+   * Points that can be read.
+   */
+  uint64_t points;
+  /**
+   * Different chunks that they name.
+   */
+  uint64_t chunks;
+  /**
+   * Their bytes.
+   */
+  uint64_t bytes;
+  /**
+   * Files that no point names. azk_repository_prune removes them.
+   */
+  uint64_t unused;
+  /**
+   * How many problems there are; 0 if all is well.
+   */
+  uint64_t problems;
+} azk_verify_report;
+
+/**
  * What the engine counts. Set `size` to sizeof(azk_stats) before the call. Sizes are in bytes. Counts begin
  * at the opening.
  */
@@ -512,6 +635,41 @@ typedef struct {
    */
   uint64_t stall_ns;
 } azk_stats;
+
+/**
+ * One table in figures. Set `size` to sizeof(azk_table_figures) before the call. Sizes are in bytes.
+ */
+typedef struct {
+  /**
+   * The size of this structure, as the caller knows it. Later versions may have more fields.
+   */
+  size_t size;
+  /**
+   * About how many records there are. Those that were put again or removed since levels were merged last
+   * count too. azk_table_count counts exactly.
+   */
+  uint64_t records_estimate;
+  /**
+   * Levels in the file.
+   */
+  uint64_t levels;
+  /**
+   * Their partitions.
+   */
+  uint64_t runs;
+  /**
+   * Bytes of the file in runs.
+   */
+  uint64_t run_bytes;
+  /**
+   * Bytes of large values to which runs refer.
+   */
+  uint64_t value_bytes;
+  /**
+   * Memory of what is in no run yet.
+   */
+  uint64_t memory_bytes;
+} azk_table_figures;
 
 #ifdef __cplusplus
 extern "C" {
@@ -917,6 +1075,140 @@ azk_status azk_table_scan(const azk_table *table,
                           const azk_bytes *to,
                           azk_scan_fn callback,
                           void *user_data);
+
+/**
+ * The first record of a table; of a hash table any. Both are copies in one block: free it with
+ * azk_free(key->data). Errors: AZK_NOT_FOUND if the table has no records, AZK_NO_MEMORY, and as azk_table_get.
+ */
+azk_status azk_table_first(const azk_table *table,
+                           azk_bytes *key,
+                           azk_bytes *value);
+
+/**
+ * The last record of a table; of a hash table any. Else as azk_table_first.
+ */
+azk_status azk_table_last(const azk_table *table,
+                          azk_bytes *key,
+                          azk_bytes *value);
+
+/**
+ * Removes the first record of a table; of a hash table any. Gives it as azk_table_first. Threads that do so at
+ * the same time get a record each. If there is no memory for the copy, the record is gone. Errors: as
+ * azk_table_first and azk_table_put.
+ */
+azk_status azk_table_pop_first(const azk_table *table,
+                               azk_bytes *key,
+                               azk_bytes *value);
+
+/**
+ * Removes the last record of a table; of a hash table any. Else as azk_table_pop_first.
+ */
+azk_status azk_table_pop_last(const azk_table *table,
+                              azk_bytes *key,
+                              azk_bytes *value);
+
+/**
+ * As azk_table_first, as the snapshot has the table.
+ */
+azk_status azk_read_first(azk_read *read,
+                          const azk_table *table,
+                          azk_bytes *key,
+                          azk_bytes *value);
+
+/**
+ * As azk_table_last, as the snapshot has the table.
+ */
+azk_status azk_read_last(azk_read *read,
+                         const azk_table *table,
+                         azk_bytes *key,
+                         azk_bytes *value);
+
+/**
+ * As azk_table_first, as this transaction sees the table.
+ */
+azk_status azk_write_first(azk_write *write,
+                           const azk_table *table,
+                           azk_bytes *key,
+                           azk_bytes *value);
+
+/**
+ * As azk_table_last, as this transaction sees the table.
+ */
+azk_status azk_write_last(azk_write *write,
+                          const azk_table *table,
+                          azk_bytes *key,
+                          azk_bytes *value);
+
+/**
+ * As azk_table_pop_first, within this transaction. For conflicts only the keys up to the record count as read.
+ */
+azk_status azk_write_pop_first(azk_write *write,
+                               const azk_table *table,
+                               azk_bytes *key,
+                               azk_bytes *value);
+
+/**
+ * As azk_table_pop_last, within this transaction. For conflicts only the keys from the record on count as read.
+ */
+azk_status azk_write_pop_last(azk_write *write,
+                              const azk_table *table,
+                              azk_bytes *key,
+                              azk_bytes *value);
+
+/**
+ * Removes a key. *done says whether it was there. It costs a get more than azk_table_remove. Errors: as
+ * azk_table_put and azk_table_get.
+ */
+azk_status azk_table_remove_existing(const azk_table *table,
+                                     const void *key,
+                                     size_t key_len,
+                                     bool *done);
+
+/**
+ * As azk_table_remove_existing, within this transaction. The key counts as read.
+ */
+azk_status azk_write_remove_existing(azk_write *write,
+                                     const azk_table *table,
+                                     const void *key,
+                                     size_t key_len,
+                                     bool *done);
+
+/**
+ * Removes the records from `from` on and below `to` for which `callback` returns 0. NULL is no bound, and a hash
+ * table has no bounds. All go at once, and each is one that the callback has refused: if another commit changes
+ * one of them meanwhile, all is done again, so the callback may be called again. *removed says how many have
+ * gone; `removed` may be NULL. Errors: AZK_WRONG_TYPE for a part of a hash table, AZK_CONFLICT if they were
+ * changed each time, AZK_INVALID if the callback is NULL, and as azk_table_put and azk_table_get.
+ */
+azk_status azk_table_retain(const azk_table *table,
+                            const azk_bytes *from,
+                            const azk_bytes *to,
+                            azk_scan_fn callback,
+                            void *user_data,
+                            uint64_t *removed);
+
+/**
+ * Removes the records from `from` on and below `to`, and then calls `callback` with each of them. NULL is no
+ * bound, and a hash table has no bounds. Removing them is one step, and as durable as a put before the first
+ * call, so no two threads get the same record; what the callback does not come to is gone. Errors: AZK_STOPPED
+ * if it has ended the walk, AZK_WRONG_TYPE for a part of a hash table, AZK_INVALID if it is NULL (nothing is
+ * removed then), and as azk_table_put and azk_cursor_next.
+ */
+azk_status azk_table_drain(const azk_table *table,
+                           const azk_bytes *from,
+                           const azk_bytes *to,
+                           azk_scan_fn callback,
+                           void *user_data);
+
+/**
+ * As azk_table_drain, within this transaction: others see it when that is committed.
+ */
+azk_status azk_write_drain(azk_write *write,
+                           const azk_table *table,
+                           const azk_bytes *from,
+                           const azk_bytes *to,
+                           azk_scan_fn callback,
+                           void *user_data);
 
 /**
  * Begins to read a snapshot of all tables: later commits are not seen. A reader waits for nobody, and nobody
@@ -1337,10 +1629,90 @@ azk_status azk_db_check(azk_db *db,
                         char **problems);
 
 /**
+ * Copies what is committed to the new file `path`, while others read and write. The copy has its name when it is
+ * whole and durable. It is a database of its own: its backups go to another repository. `progress` may be NULL.
+ * Errors: AZK_OPEN if there is such a file, AZK_NO_SPACE, AZK_IO, AZK_CORRUPT, AZK_READ_ONLY if the database is
+ * open to read only and was not closed, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+ */
+azk_status azk_db_copy(azk_db *db,
+                       const char *path,
+                       azk_progress_fn progress,
+                       void *user_data);
+
+/**
+ * Adds a point, the database after its newest commit, to the repository in the directory `repository`, which is
+ * made if there is none. Others read and write meanwhile. It costs what has changed since the point before. The
+ * point is durable when this returns. `progress` and `report` may be NULL. Errors: AZK_INVALID if the repository
+ * is another database's, AZK_LOCKED while it is pruned, and as azk_db_copy.
+ */
+azk_status azk_db_backup(azk_db *db,
+                         const char *repository,
+                         azk_progress_fn progress,
+                         void *user_data,
+                         azk_backup_report *report);
+
+/**
+ * The points of a repository, by their numbers, in an array of *count elements. Free the array with azk_free. If
+ * a point cannot be read, the call gives AZK_CORRUPT and still gives the others. On any other failure *out is
+ * NULL. Errors: AZK_OPEN if there is no repository, AZK_CORRUPT, AZK_NEWER_VERSION, AZK_IO, AZK_NO_MEMORY.
+ */
+azk_status azk_repository_points(const char *repository,
+                                 azk_point **out,
+                                 size_t *count);
+
+/**
+ * Makes the database `path`, which must not be there, of a point of a repository. `which` is an azk_which, and
+ * `number` what it needs. Every byte is verified on the way, and the file has its name when it is whole and
+ * durable. `progress` and `point`, the place for the point that it was, may be NULL. Errors: AZK_INVALID if there
+ * is no such point, AZK_OPEN if there is such a file or no repository, AZK_CORRUPT, AZK_LOCKED while it is pruned,
+ * AZK_NO_SPACE, AZK_IO.
+ */
+azk_status azk_repository_restore(const char *repository,
+                                  int32_t which,
+                                  uint64_t number,
+                                  const char *path,
+                                  azk_progress_fn progress,
+                                  void *user_data,
+                                  azk_point *point);
+
+/**
+ * Reads and verifies every byte of a repository. If something is wrong, the call gives AZK_CORRUPT and still
+ * fills the report. *problems is then a text with a line for each problem. Free it with azk_free. Otherwise
+ * *problems is NULL. `progress`, `report` and `problems` may be NULL. Errors: AZK_CORRUPT, AZK_OPEN if there is no
+ * repository, AZK_LOCKED while it is pruned, AZK_IO, AZK_NO_MEMORY.
+ */
+azk_status azk_repository_verify(const char *repository,
+                                 azk_progress_fn progress,
+                                 void *user_data,
+                                 azk_verify_report *report,
+                                 char **problems);
+
+/**
+ * Removes the points that are not to be kept, and what only they have named. `keep` says which are, as in
+ * "7d,4w,12m": the newest of each of the last 7 days, 4 weeks and 12 months on which there are some; h and y are
+ * hours and years, and a number alone is so many points. The newest is kept in any case. `progress`, and the places for how many are kept and
+ * removed, may be NULL. Errors: AZK_INVALID for another `keep`, AZK_CORRUPT if a point is damaged (nothing is
+ * removed then), AZK_LOCKED while a backup or a restore is at work, AZK_OPEN if there is no repository, AZK_IO.
+ */
+azk_status azk_repository_prune(const char *repository,
+                                const char *keep,
+                                azk_progress_fn progress,
+                                void *user_data,
+                                uint64_t *kept,
+                                uint64_t *removed);
+
+/**
  * The database's figures. Zeros in a forked child. Errors: AZK_INVALID if `size` was not set.
  */
 azk_status azk_db_stats(const azk_db *db,
                         azk_stats *stats);
+
+/**
+ * A table in figures. Nothing is read from the file. Errors: AZK_INVALID if `size` was not set,
+ * AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
+ */
+azk_status azk_table_stats(const azk_table *table,
+                           azk_table_figures *stats);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -132,6 +133,52 @@ template <class Take> std::optional<std::string> taken(Take take)
     memory<void> owner(value);
     return std::string(static_cast<const char *>(value), len);
 }
+
+/* A key and a value. */
+using record = std::pair<std::string, std::string>;
+
+/* A record in one block of the library's, which begins with the key. */
+template <class Take> std::optional<record> taken_record(Take take)
+{
+    azk_bytes key, value;
+    if (!found(take(&key, &value)))
+        return std::nullopt;
+    memory<void> owner(const_cast<void *>(key.data));
+    return record(view(key), view(value));
+}
+
+/* A function of the caller's for records, as a callback for C. What it throws waits until the call is over. */
+template <class F> class callback {
+public:
+    explicit callback(F &f) : f_(f) {}
+
+    /* As azk_scan_fn. After an exception it answers 1. */
+    static int32_t call(void *self, const void *key, size_t key_len, const void *value, size_t value_len)
+    {
+        auto *own = static_cast<callback *>(self);
+        if (own->thrown_)
+            return 1;
+        try {
+            return own->f_(view({key, key_len}), view({value, value_len})) ? 1 : 0;
+        } catch (...) {
+            own->thrown_ = std::current_exception();
+            return 1;
+        }
+    }
+
+    /* The status of the call. That the walk was ended is none. */
+    void check(int32_t status) const
+    {
+        if (thrown_)
+            std::rethrow_exception(thrown_);
+        if (status != AZK_STOPPED)
+            detail::check(status);
+    }
+
+private:
+    F &f_;
+    std::exception_ptr thrown_;
+};
 
 /* Whether what an iterator gives is still there when it has gone on. */
 template <class Item> constexpr bool stays = std::is_reference_v<Item> || std::is_same_v<Item, std::string_view>;
@@ -363,6 +410,62 @@ public:
         });
     }
 
+    /* Whether it was there. */
+    bool remove_existing(std::string_view key)
+    {
+        return detail::answer([&](bool *done) { return azk_table_remove_existing(get(), key.data(), key.size(), done); });
+    }
+
+    std::optional<detail::record> first() const
+    {
+        return detail::taken_record([&](azk_bytes *key, azk_bytes *value) { return azk_table_first(get(), key, value); });
+    }
+
+    std::optional<detail::record> last() const
+    {
+        return detail::taken_record([&](azk_bytes *key, azk_bytes *value) { return azk_table_last(get(), key, value); });
+    }
+
+    /* Removes the first record, or the last one, and gives it. */
+    std::optional<detail::record> pop_first()
+    {
+        return detail::taken_record([&](azk_bytes *key, azk_bytes *value) { return azk_table_pop_first(get(), key, value); });
+    }
+
+    std::optional<detail::record> pop_last()
+    {
+        return detail::taken_record([&](azk_bytes *key, azk_bytes *value) { return azk_table_pop_last(get(), key, value); });
+    }
+
+    /*
+     * Removes the records of a range for which f(key, value) is false, and tells how many. f may be called again for
+     * a record. If it throws, what it has refused before is removed all the same.
+     */
+    template <class F> uint64_t retain(optional_view from, optional_view to, F f)
+    {
+        detail::optional_bytes start(from), end(to);
+        detail::callback<F> calls(f);
+        uint64_t removed = 0;
+        calls.check(azk_table_retain(get(), start.get(), end.get(), detail::callback<F>::call, &calls, &removed));
+        return removed;
+    }
+
+    /* Removes a range, and then calls f(key, value) with its records, until it is true. */
+    template <class F> void drain(optional_view from, optional_view to, F f)
+    {
+        detail::optional_bytes start(from), end(to);
+        detail::callback<F> calls(f);
+        calls.check(azk_table_drain(get(), start.get(), end.get(), detail::callback<F>::call, &calls));
+    }
+
+    azk_table_figures stats() const
+    {
+        azk_table_figures stats;
+        stats.size = sizeof stats;
+        detail::check(azk_table_stats(get(), &stats));
+        return stats;
+    }
+
     /* From a key on, and below another. */
     void remove_range(optional_view from, optional_view to)
     {
@@ -409,5 +512,7 @@ private:
 } // namespace azekura
 
 #include "azekura_txn.hpp"
+
+#include "azekura_backup.hpp"
 
 #endif

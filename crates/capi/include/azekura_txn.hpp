@@ -51,6 +51,20 @@ public:
         return detail::number([&](uint64_t *n) { return azk_read_count(handle_.get(), table.get(), n); });
     }
 
+    std::optional<detail::record> first(const table &table) const
+    {
+        return detail::taken_record([&](azk_bytes *key, azk_bytes *value) {
+            return azk_read_first(handle_.get(), table.get(), key, value);
+        });
+    }
+
+    std::optional<detail::record> last(const table &table) const
+    {
+        return detail::taken_record([&](azk_bytes *key, azk_bytes *value) {
+            return azk_read_last(handle_.get(), table.get(), key, value);
+        });
+    }
+
     azekura::cursor cursor(const table &table, optional_view from = {}, optional_view to = {}) const
     {
         detail::optional_bytes start(from), end(to);
@@ -167,6 +181,50 @@ public:
         return detail::taken([&](void **value, size_t *len) {
             return azk_write_take(handle_.get(), table.get(), key.data(), key.size(), value, len);
         });
+    }
+
+    /* Whether it was there. */
+    bool remove_existing(const table &table, std::string_view key)
+    {
+        return detail::answer([&](bool *done) {
+            return azk_write_remove_existing(handle_.get(), table.get(), key.data(), key.size(), done);
+        });
+    }
+
+    std::optional<detail::record> first(const table &table)
+    {
+        return detail::taken_record([&](azk_bytes *key, azk_bytes *value) {
+            return azk_write_first(handle_.get(), table.get(), key, value);
+        });
+    }
+
+    std::optional<detail::record> last(const table &table)
+    {
+        return detail::taken_record([&](azk_bytes *key, azk_bytes *value) {
+            return azk_write_last(handle_.get(), table.get(), key, value);
+        });
+    }
+
+    std::optional<detail::record> pop_first(const table &table)
+    {
+        return detail::taken_record([&](azk_bytes *key, azk_bytes *value) {
+            return azk_write_pop_first(handle_.get(), table.get(), key, value);
+        });
+    }
+
+    std::optional<detail::record> pop_last(const table &table)
+    {
+        return detail::taken_record([&](azk_bytes *key, azk_bytes *value) {
+            return azk_write_pop_last(handle_.get(), table.get(), key, value);
+        });
+    }
+
+    /* Removes a range, and then calls f(key, value) with its records, until it is true. */
+    template <class F> void drain(const table &table, optional_view from, optional_view to, F f)
+    {
+        detail::optional_bytes start(from), end(to);
+        detail::callback<F> calls(f);
+        calls.check(azk_write_drain(handle_.get(), table.get(), start.get(), end.get(), detail::callback<F>::call, &calls));
     }
 
     void remove_range(const table &table, optional_view from, optional_view to)
@@ -365,6 +423,18 @@ public:
 
     /* Throws if anything is wrong; the message has the first of it. */
     void check() { detail::check(azk_db_check(get(), nullptr, nullptr, nullptr, nullptr)); }
+
+    /* Copies what is committed to a new file. */
+    void copy(const std::string &path) { detail::check(azk_db_copy(get(), path.c_str(), nullptr, nullptr)); }
+
+    /* Adds a point to the repository in a directory, which is made if there is none. */
+    azk_backup_report backup(const std::string &repository)
+    {
+        azk_backup_report report;
+        report.size = sizeof report;
+        detail::check(azk_db_backup(get(), repository.c_str(), nullptr, nullptr, &report));
+        return report;
+    }
 
     azk_stats stats() const
     {

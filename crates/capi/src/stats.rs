@@ -1,7 +1,7 @@
 //! The database's figures, and structures that may get more fields.
 
 use crate::call::Caller;
-use crate::handles::azk_db;
+use crate::handles::{azk_db, azk_table};
 use crate::slots::shared;
 use crate::status::{Outcome, azk_status, invalid};
 use azekura::Stats;
@@ -135,6 +135,51 @@ pub unsafe extern "C" fn azk_db_stats(db: *const azk_db, stats: *mut azk_stats) 
     unsafe { Caller::trusted() }.run(|c| {
         let mut out = Growing::new(c, stats, "stats")?;
         out.fill(figures_of(&shared(db)?.stats()));
+        Ok(())
+    })
+}
+
+/// One table in figures. Set `size` to sizeof(azk_table_figures) before the call. Sizes are in bytes.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct azk_table_figures {
+    /// The size of this structure, as the caller knows it. Later versions may have more fields.
+    pub size: usize,
+    /// About how many records there are. Those that were put again or removed since levels were merged last
+    /// count too. azk_table_count counts exactly.
+    pub records_estimate: u64,
+    /// Levels in the file.
+    pub levels: u64,
+    /// Their partitions.
+    pub runs: u64,
+    /// Bytes of the file in runs.
+    pub run_bytes: u64,
+    /// Bytes of large values to which runs refer.
+    pub value_bytes: u64,
+    /// Memory of what is in no run yet.
+    pub memory_bytes: u64,
+}
+
+/// A table in figures. Nothing is read from the file. Errors: AZK_INVALID if `size` was not set,
+/// AZK_NO_SUCH_TABLE, AZK_CLOSED, AZK_FORKED.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_table_stats(
+    table: *const azk_table,
+    stats: *mut azk_table_figures,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(|c| {
+        let mut out = Growing::new(c, stats, "stats")?;
+        let stats = shared(table)?.stats()?;
+        out.fill(azk_table_figures {
+            size: size_of::<azk_table_figures>(),
+            records_estimate: stats.records_estimate,
+            levels: stats.levels,
+            runs: stats.runs,
+            run_bytes: stats.run_bytes,
+            value_bytes: stats.value_bytes,
+            memory_bytes: stats.memory_bytes,
+        });
         Ok(())
     })
 }

@@ -7,9 +7,8 @@ use crate::handles::azk_db;
 use crate::memory::Block;
 use crate::slots::shared;
 use crate::stats::Growing;
-use crate::status::azk_status;
 use crate::status::azk_status::{AZK_CORRUPT, AZK_OK};
-use crate::status::failure;
+use crate::status::{Outcome, azk_status, failure};
 use azekura::{CheckReport, Progress};
 use std::ffi::{c_char, c_void};
 
@@ -45,7 +44,7 @@ pub extern "C" fn azk_db_compact(db: *mut azk_db) -> azk_status {
 }
 
 /// Calls the caller's callback, if there is one.
-fn teller(progress: azk_progress_fn, user_data: *mut c_void) -> impl FnMut(Progress) {
+pub(crate) fn teller(progress: azk_progress_fn, user_data: *mut c_void) -> impl FnMut(Progress) {
     move |come| {
         if let Some(progress) = progress {
             // SAFETY: the caller answers for what the callback does.
@@ -152,12 +151,17 @@ pub unsafe extern "C" fn azk_db_check(
         let db = shared(db)?.clone();
         let found = db.check(teller(progress, user_data))?;
         report.iter_mut().for_each(|place| place.fill(report_of(&found)));
-        let Some(first) = found.problems.first() else { return Ok(()) };
-        let mut lines = found.problems.join("\n").replace('\0', "?").into_bytes();
-        lines.push(0);
-        if let Some(mut place) = problems {
-            place.set(Block::copy(&lines)?.release());
-        }
-        Err(failure(AZK_CORRUPT, format!("{} problems, the first: {first}", found.problems.len())))
+        give_lines(&found.problems, problems)
     })
+}
+
+/// The status of a call that has looked for problems. If there are some, their text goes to its place.
+pub(crate) fn give_lines(found: &[String], place: Option<Place<*mut c_char>>) -> Outcome<()> {
+    let Some(first) = found.first() else { return Ok(()) };
+    let mut lines = found.join("\n").replace('\0', "?").into_bytes();
+    lines.push(0);
+    if let Some(mut place) = place {
+        place.set(Block::copy(&lines)?.release());
+    }
+    Err(failure(AZK_CORRUPT, format!("{} problems, the first: {first}", found.len())))
 }

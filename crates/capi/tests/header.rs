@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// In the order in which the header is read.
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 23] = [
     "status",
     "call",
     "memory",
@@ -16,6 +16,8 @@ const SOURCES: [&str; 20] = [
     "put",
     "many",
     "scan",
+    "edges",
+    "removing",
     "read",
     "write",
     "write_get",
@@ -23,6 +25,7 @@ const SOURCES: [&str; 20] = [
     "cursors",
     "cursor",
     "upkeep",
+    "backup",
     "stats",
 ];
 

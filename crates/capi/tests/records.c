@@ -253,6 +253,68 @@ static void damage(const char *dir)
     OK(azk_options_free(options));
 }
 
+/* Copies, and a repository of backups, one file of which is damaged in the end. */
+static void backups(const char *dir)
+{
+    char saved[4200], path[4300];
+    azk_db *db = open_new(dir, "source.azk"), *again = NULL;
+    azk_table *table = table_of(db, "t", AZK_ORDERED);
+    azk_backup_report report;
+    azk_verify_report verified;
+    azk_point *points = NULL, point;
+    uint64_t kept = 0, removed = 0;
+    size_t count = 7;
+    char *problems = NULL;
+    azk_status status;
+
+    snprintf(saved, sizeof saved, "%s", path_of(dir, "saved"));
+    snprintf(path, sizeof path, "%s", path_of(dir, "restored.azk"));
+    report.size = sizeof report;
+    verified.size = sizeof verified;
+    IS(AZK_OPEN, azk_repository_points(saved, &points, &count));
+    CHECK(points == NULL && count == 0);
+    OK(azk_table_put(table, TEXT("ada"), TEXT("1815")));
+    OK(azk_db_backup(db, saved, NULL, NULL, &report));
+    CHECK(report.point == 1 && report.commit > 0 && report.new_bytes == report.bytes);
+    OK(azk_table_put(table, TEXT("ada"), TEXT("1816")));
+    OK(azk_db_backup(db, saved, NULL, NULL, NULL));
+    OK(azk_db_copy(db, path_of(dir, "copied.azk"), NULL, NULL));
+    IS(AZK_OPEN, azk_db_copy(db, path_of(dir, "copied.azk"), NULL, NULL));
+    OK(azk_repository_points(saved, &points, &count));
+    CHECK(count == 2 && points[0].number == 1 && points[1].commit > points[0].commit && points[1].tables == 1);
+    azk_free(points);
+    OK(azk_repository_verify(saved, NULL, NULL, &verified, &problems));
+    CHECK(verified.points == 2 && verified.problems == 0 && problems == NULL);
+
+    OK(azk_repository_restore(saved, AZK_POINT, 1, path, NULL, NULL, &point));
+    CHECK(point.number == 1 && point.time_ms > 0);
+    IS(AZK_OPEN, azk_repository_restore(saved, AZK_NEWEST, 0, path, NULL, NULL, NULL));
+    IS(AZK_INVALID, azk_repository_restore(saved, AZK_POINT, 9, path_of(dir, "other.azk"), NULL, NULL, NULL));
+    IS(AZK_INVALID, azk_repository_restore(saved, 9, 0, path_of(dir, "other.azk"), NULL, NULL, NULL));
+    OK(azk_table_free(table));
+    OK(azk_db_open(path, NULL, &again));
+    OK(azk_db_open_table(again, "t", &table));
+    CHECK(has(table, "ada", "1815"));
+    /* It has a lineage of its own. */
+    IS(AZK_INVALID, azk_db_backup(again, saved, NULL, NULL, NULL));
+    OK(azk_table_free(table));
+    OK(azk_db_close(again));
+
+    IS(AZK_INVALID, azk_repository_prune(saved, "some", NULL, NULL, NULL, NULL));
+    OK(azk_repository_prune(saved, "1", NULL, NULL, &kept, &removed));
+    CHECK(kept == 1 && removed == 1);
+    OK(azk_db_close(db));
+    snprintf(path, sizeof path, "%s/points/2", saved);
+    flip(path, 40);
+    status = azk_repository_verify(saved, NULL, NULL, &verified, &problems);
+    IS(AZK_CORRUPT, status);
+    CHECK(verified.problems > 0 && problems != NULL && strlen(problems) > 10);
+    azk_free(problems);
+    IS(AZK_CORRUPT, azk_repository_points(saved, &points, &count));
+    CHECK(points != NULL && count == 0);
+    azk_free(points);
+}
+
 static void options(const char *dir)
 {
     azk_options *options = NULL;
@@ -316,5 +378,6 @@ int main(int argc, char **argv)
     OK(azk_db_close(db));
     options(argv[1]);
     damage(argv[1]);
+    backups(argv[1]);
     return 0;
 }

@@ -42,6 +42,92 @@ static void snapshots(azk_db *db, azk_table *table)
     OK(azk_table_clear(table));
 }
 
+/* A record as it was given: frees it. */
+static int gave(azk_status status, azk_bytes key, azk_bytes value, const char *expected_key, const char *expected_value)
+{
+    int as_expected;
+    if (expected_key == NULL)
+        return status == AZK_NOT_FOUND && key.data == NULL && value.data == NULL;
+    as_expected = status == AZK_OK && same(key, expected_key) && same(value, expected_value);
+    azk_free((void *)(size_t)key.data);
+    return as_expected;
+}
+
+/* Keeps what is below "m"; counts. */
+static int32_t low(void *calls, const void *key, size_t key_len, const void *value, size_t value_len)
+{
+    (void)value;
+    CHECK(key_len > 0 && value_len > 0);
+    ++*(int *)calls;
+    return *(const char *)key < 'm';
+}
+
+/* Ends the walk at the second record. */
+static int32_t two(void *calls, const void *key, size_t key_len, const void *value, size_t value_len)
+{
+    (void)key;
+    (void)value;
+    CHECK(key_len > 0 && value_len > 0);
+    return ++*(int *)calls == 2;
+}
+
+/* Both ends of a table, what a callback refuses, and ranges that are removed with their records. */
+static void edges(azk_db *db, azk_table *table)
+{
+    azk_bytes key, value, from = bytes("b"), to = bytes("d");
+    azk_read *read = NULL;
+    azk_write *write = NULL;
+    const char *keys[5] = {"a", "b", "c", "x", "z"};
+    int i, calls = 0;
+    uint64_t removed = 9;
+    bool done = true;
+    azk_table_figures figures;
+    OK(azk_table_clear(table));
+    CHECK(gave(azk_table_first(table, &key, &value), key, value, NULL, NULL));
+    CHECK(gave(azk_table_pop_last(table, &key, &value), key, value, NULL, NULL));
+    for (i = 0; i < 5; i++)
+        OK(azk_table_put(table, TEXT(keys[i]), TEXT("v")));
+    OK(azk_read_begin(db, &read));
+    CHECK(gave(azk_table_first(table, &key, &value), key, value, "a", "v"));
+    CHECK(gave(azk_table_last(table, &key, &value), key, value, "z", "v"));
+    CHECK(gave(azk_table_pop_first(table, &key, &value), key, value, "a", "v"));
+    CHECK(gave(azk_table_pop_last(table, &key, &value), key, value, "z", "v"));
+    CHECK(gave(azk_read_first(read, table, &key, &value), key, value, "a", "v"));
+    CHECK(gave(azk_read_last(read, table, &key, &value), key, value, "z", "v"));
+    OK(azk_read_end(read));
+    IS(AZK_INVALID, azk_table_first(table, NULL, &value));
+    OK(azk_write_begin(db, 0, 0, &write));
+    OK(azk_write_put(write, table, TEXT("aa"), TEXT("w")));
+    CHECK(gave(azk_write_first(write, table, &key, &value), key, value, "aa", "w"));
+    CHECK(gave(azk_write_pop_first(write, table, &key, &value), key, value, "aa", "w"));
+    CHECK(gave(azk_write_last(write, table, &key, &value), key, value, "x", "v"));
+    CHECK(gave(azk_write_pop_last(write, table, &key, &value), key, value, "x", "v"));
+    OK(azk_write_remove_existing(write, table, TEXT("x"), &done));
+    CHECK(!done);
+    IS(AZK_STOPPED, azk_write_drain(write, table, &from, &to, two, &calls));
+    CHECK(calls == 2 && gave(azk_write_first(write, table, &key, &value), key, value, NULL, NULL));
+    OK(azk_write_rollback(write));
+    OK(azk_table_remove_existing(table, TEXT("none"), &done));
+    CHECK(!done);
+    OK(azk_table_put(table, TEXT("y"), TEXT("v")));
+    calls = 0;
+    OK(azk_table_retain(table, &to, NULL, low, &calls, &removed));
+    CHECK(calls == 2 && removed == 2 && has(table, "b", "v") && has(table, "x", NULL) && has(table, "y", NULL));
+    IS(AZK_INVALID, azk_table_retain(table, NULL, NULL, NULL, NULL, NULL));
+    IS(AZK_INVALID, azk_table_drain(table, NULL, NULL, NULL, NULL));
+    figures.size = sizeof figures;
+    OK(azk_table_stats(table, &figures));
+    CHECK(figures.memory_bytes > 0);
+    figures.size = 0;
+    IS(AZK_INVALID, azk_table_stats(table, &figures));
+    calls = 0;
+    IS(AZK_STOPPED, azk_table_drain(table, NULL, NULL, two, &calls));
+    CHECK(calls == 2 && gave(azk_table_first(table, &key, &value), key, value, NULL, NULL));
+    OK(azk_table_put(table, TEXT("k"), TEXT("v")));
+    OK(azk_table_remove_existing(table, TEXT("k"), &done));
+    CHECK(done && has(table, "k", NULL));
+}
+
 /* Many references at once, to small values and large ones, of which some are read while others are given out. */
 static void references(azk_db *db, azk_table *table)
 {
@@ -269,6 +355,7 @@ int main(int argc, char **argv)
     conflicts(db, table);
     walks(db, table);
     scans(table, hash);
+    edges(db, table);
     OK(azk_table_free(hash));
     OK(azk_table_free(table));
     OK(azk_db_close(db));

@@ -78,6 +78,54 @@ static void loops(azekura::database &db, azekura::table &t)
     CHECK(!cursor.prev() && thrown([&] { cursor.value(); }) == AZK_NOT_FOUND);
 }
 
+static void edges(azekura::database &db, azekura::table &t)
+{
+    using record = std::pair<std::string, std::string>;
+    t.clear();
+    CHECK(!t.first() && !t.pop_last() && !t.remove_existing("a"));
+    t.put_many(std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}, {"e", "5"}});
+    auto read = db.read();
+    CHECK(t.first() == record("a", "1") && t.last() == record("e", "5"));
+    CHECK(t.pop_first() == record("a", "1") && t.pop_last() == record("e", "5") && t.remove_existing("b"));
+    CHECK(read.first(t) == record("a", "1") && read.last(t) == record("e", "5") && joined(t) == "c3 d4 ");
+    {
+        auto txn = db.write();
+        std::string seen;
+        CHECK(txn.pop_last(t) == record("d", "4") && txn.first(t) == txn.last(t) && !txn.remove_existing(t, "d"));
+        txn.drain(t, std::nullopt, std::nullopt, [&](auto key, auto) { return seen += key, false; });
+        CHECK(seen == "c" && !txn.pop_first(t));
+    }
+    CHECK(t.retain("a", std::nullopt, [](auto, auto value) { return value != "3"; }) == 1 && joined(t) == "d4 ");
+    bool caught = false;
+    try {
+        t.retain(std::nullopt, std::nullopt, [](auto, auto) -> bool { throw std::runtime_error("no"); });
+    } catch (const std::runtime_error &e) {
+        caught = std::string(e.what()) == "no";
+    }
+    CHECK(caught && joined(t) == "d4 ");
+    CHECK(t.stats().memory_bytes > 0);
+    t.drain(std::nullopt, std::nullopt, [](auto, auto) { return true; });
+    CHECK(joined(t).empty());
+}
+
+static void backups(azekura::database &db, azekura::table &t, const std::string &dir)
+{
+    t.put("ada", "1815");
+    auto report = db.backup(dir + "/saved");
+    t.put("ada", "1816");
+    db.backup(dir + "/saved");
+    azekura::repository saved(dir + "/saved");
+    CHECK(report.point == 1 && saved.points().size() == 2);
+    saved.verify();
+    CHECK(saved.restore(azekura::which::point(1), dir + "/old.azk").number == 1);
+    CHECK(saved.restore(azekura::which::time(std::chrono::system_clock::now()), dir + "/new.azk").number == 2);
+    CHECK(thrown([&] { saved.restore(azekura::which::newest(), dir + "/new.azk"); }) == AZK_OPEN);
+    CHECK(saved.prune("1") == 1 && saved.points().size() == 1);
+    db.copy(dir + "/copy.azk");
+    CHECK(azekura::database(dir + "/old.azk").open_table(t.name()).get("ada") == "1815");
+    CHECK(azekura::database(dir + "/copy.azk").open_table(t.name()).get("ada") == "1816");
+}
+
 static void transactions(azekura::database &db, azekura::table &t)
 {
     t.clear();
@@ -158,6 +206,8 @@ int main(int argc, char **argv)
     records(hash);
     records(t);
     loops(db, t);
+    edges(db, t);
+    backups(db, t, argv[1]);
     transactions(db, t);
     again_and_again(db, t);
     db.rename_table("hash", "other");

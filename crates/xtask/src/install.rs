@@ -100,6 +100,7 @@ fn install(built: &Path, places: &Places) -> Result<Vec<PathBuf>, Failure> {
         (capi.join("include/azekura.h"), "include/azekura.h".to_owned()),
         (capi.join("include/azekura.hpp"), "include/azekura.hpp".to_owned()),
         (capi.join("include/azekura_txn.hpp"), "include/azekura_txn.hpp".to_owned()),
+        (capi.join("include/azekura_backup.hpp"), "include/azekura_backup.hpp".to_owned()),
         (built.join("libazekura_capi.a"), "lib/libazekura.a".to_owned()),
         (built.join("libazekura_capi.so"), format!("lib/{real}")),
         (built.join("azekura"), "bin/azekura".to_owned()),

@@ -1,0 +1,158 @@
+//! Removing what is looked at: a key that may be there, records that a callback refuses, a range with its
+//! records.
+
+use crate::arguments::{Span, azk_bytes};
+use crate::call::Caller;
+use crate::handles::{azk_table, azk_write};
+use crate::scan::azk_scan_fn;
+use crate::slots::{owned, shared};
+use crate::status::azk_status::{AZK_OK, AZK_STOPPED};
+use crate::status::{Outcome, azk_status, invalid};
+use azekura::{Records, Table};
+use std::ffi::c_void;
+use std::ops::Bound;
+
+/// Removes a key. *done says whether it was there. It costs a get more than azk_table_remove. Errors: as
+/// azk_table_put and azk_table_get.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_table_remove_existing(
+    table: *const azk_table,
+    key: *const c_void,
+    key_len: usize,
+    done: *mut bool,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(|c| {
+        let key = c.bytes(key, key_len, "key")?;
+        let mut done = c.place(done, "done")?;
+        done.set(shared(table)?.remove_existing(key)?);
+        Ok(())
+    })
+}
+
+/// As azk_table_remove_existing, within this transaction. The key counts as read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_write_remove_existing(
+    write: *mut azk_write,
+    table: *const azk_table,
+    key: *const c_void,
+    key_len: usize,
+    done: *mut bool,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(|c| {
+        let key = c.bytes(key, key_len, "key")?;
+        let mut done = c.place(done, "done")?;
+        let (mut write, table) = (owned(write)?, shared(table)?);
+        done.set(write.txn.remove_existing(&table, key)?);
+        Ok(())
+    })
+}
+
+/// A callback for records, with what it is given.
+#[derive(Clone, Copy)]
+struct Callback {
+    call: unsafe extern "C" fn(*mut c_void, *const c_void, usize, *const c_void, usize) -> i32,
+    user_data: *mut c_void,
+}
+
+impl Callback {
+    fn new(call: azk_scan_fn, user_data: *mut c_void) -> Outcome<Callback> {
+        let call = call.ok_or_else(|| invalid("callback is NULL"))?;
+        Ok(Callback { call, user_data })
+    }
+
+    /// What it answers.
+    fn call(self, key: &[u8], value: &[u8]) -> i32 {
+        let (key, key_len) = (key.as_ptr().cast(), key.len());
+        // SAFETY: the bytes stay until the callback returns. The caller answers for what it does.
+        unsafe { (self.call)(self.user_data, key, key_len, value.as_ptr().cast(), value.len()) }
+    }
+}
+
+/// A range for the engine. That of a hash table is the whole table.
+fn bounds<'a>(span: &Span<'a>) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
+    (span.start(), span.end())
+}
+
+/// Removes the records from `from` on and below `to` for which `callback` returns 0. NULL is no bound, and a hash
+/// table has no bounds. All go at once, and each is one that the callback has refused: if another commit changes
+/// one of them meanwhile, all is done again, so the callback may be called again. *removed says how many have
+/// gone; `removed` may be NULL. Errors: AZK_WRONG_TYPE for a part of a hash table, AZK_CONFLICT if they were
+/// changed each time, AZK_INVALID if the callback is NULL, and as azk_table_put and azk_table_get.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_table_retain(
+    table: *const azk_table,
+    from: *const azk_bytes,
+    to: *const azk_bytes,
+    callback: azk_scan_fn,
+    user_data: *mut c_void,
+    removed: *mut u64,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(|c| {
+        let callback = Callback::new(callback, user_data)?;
+        let span = c.span(from, to)?;
+        let removed = c.optional_place(removed, "removed")?;
+        // No handle is held while the callback is called.
+        let table: Table = shared(table)?.clone();
+        let count = table.retain(bounds(&span), |key, value| callback.call(key, value) != 0)?;
+        removed.into_iter().for_each(|mut place| place.set(count));
+        Ok(())
+    })
+}
+
+/// Removes the records from `from` on and below `to`, and then calls `callback` with each of them. NULL is no
+/// bound, and a hash table has no bounds. Removing them is one step, and as durable as a put before the first
+/// call, so no two threads get the same record; what the callback does not come to is gone. Errors: AZK_STOPPED
+/// if it has ended the walk, AZK_WRONG_TYPE for a part of a hash table, AZK_INVALID if it is NULL (nothing is
+/// removed then), and as azk_table_put and azk_cursor_next.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_table_drain(
+    table: *const azk_table,
+    from: *const azk_bytes,
+    to: *const azk_bytes,
+    callback: azk_scan_fn,
+    user_data: *mut c_void,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.call(|c| {
+        let callback = Callback::new(callback, user_data)?;
+        let span = c.span(from, to)?;
+        let records = shared(table)?.drain(bounds(&span))?;
+        hand_out(records, callback)
+    })
+}
+
+/// As azk_table_drain, within this transaction: others see it when that is committed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_write_drain(
+    write: *mut azk_write,
+    table: *const azk_table,
+    from: *const azk_bytes,
+    to: *const azk_bytes,
+    callback: azk_scan_fn,
+    user_data: *mut c_void,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.call(|c| {
+        let callback = Callback::new(callback, user_data)?;
+        let span = c.span(from, to)?;
+        let records = {
+            let (mut write, table) = (owned(write)?, shared(table)?);
+            write.txn.drain(&table, bounds(&span))?
+        };
+        hand_out(records, callback)
+    })
+}
+
+/// Calls the callback with each record.
+fn hand_out(records: Records, callback: Callback) -> Outcome<azk_status> {
+    for record in records {
+        let (key, value) = record?;
+        if callback.call(&key, &value) != 0 {
+            return Ok(AZK_STOPPED);
+        }
+    }
+    Ok(AZK_OK)
+}
