@@ -1,5 +1,5 @@
 //! `cargo xtask install`: installs the library for C and C++, its headers and the command line where a system
-//! looks for them. `cargo xtask header`: generates the header from its source.
+//! looks for them. `cargo xtask header`: generates the headers from their source.
 
 use crate::runner::{self, Failure, cargo, root};
 use std::path::{Path, PathBuf};
@@ -7,8 +7,9 @@ use std::process::ExitCode;
 
 /// The usage, for `cargo xtask`.
 pub const USAGE: &str = "install --prefix DIR [--destdir DIR]";
-/// The shared library's soname, with the version of its interface.
-const SONAME: &str = "libazekura.so.0";
+/// The shared libraries, as linkers know them, and what cargo calls them. The soname of each ends with the version
+/// of its interface, which is 0.
+const LIBRARIES: [(&str, &str); 2] = [("azekura", "azekura_capi"), ("azekura_dropin", "azekura_dropin")];
 
 /// Where to install.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,10 +38,11 @@ pub fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Writes the header.
+/// Writes the headers.
 pub fn header() -> ExitCode {
     let mut command = cargo();
-    command.args(["test", "--package", "azekura-capi", "--test", "header"]).env("AZEKURA_WRITE_HEADER", "1");
+    command.args(["test", "--package", "azekura-capi", "--package", "azekura-dropin", "--test", "header"]);
+    command.env("AZEKURA_WRITE_HEADER", "1");
     match runner::run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
@@ -68,17 +70,11 @@ fn parse(arguments: &[String]) -> Option<Places> {
 fn build() -> Result<PathBuf, Failure> {
     // The crate type `lib` is left out, which only the tests need: then the library is optimised together
     // with the engine.
-    let mut library = cargo();
-    library.args([
-        "rustc",
-        "--release",
-        "--package",
-        "azekura-capi",
-        "--lib",
-        "--crate-type",
-        "cdylib,staticlib",
-    ]);
-    runner::run(library)?;
+    for (package, types) in [("azekura-capi", "cdylib,staticlib"), ("azekura-dropin", "cdylib")] {
+        let mut library = cargo();
+        library.args(["rustc", "--release", "--package", package, "--lib", "--crate-type", types]);
+        runner::run(library)?;
+    }
     let mut binary = cargo();
     binary.args(["build", "--release", "--package", "azekura-cli", "--bin", "azekura"]);
     runner::run(binary)?;
@@ -94,36 +90,52 @@ fn build() -> Result<PathBuf, Failure> {
 fn install(built: &Path, places: &Places) -> Result<Vec<PathBuf>, Failure> {
     let capi = root().join("crates/capi");
     let to = places.destdir.join(places.prefix.strip_prefix("/").unwrap_or(&places.prefix));
-    let real = format!("libazekura.so.{}", env!("CARGO_PKG_VERSION"));
+    let dropin = root().join("crates/dropin");
     let mut files = Vec::new();
-    let copies = [
+    let mut copies = vec![
         (capi.join("include/azekura.h"), "include/azekura.h".to_owned()),
         (capi.join("include/azekura.hpp"), "include/azekura.hpp".to_owned()),
         (capi.join("include/azekura_txn.hpp"), "include/azekura_txn.hpp".to_owned()),
         (capi.join("include/azekura_backup.hpp"), "include/azekura_backup.hpp".to_owned()),
+        // In a folder of their own, for others' headers have these names too.
+        (dropin.join("include/kclangc.h"), "include/azekura-dropin/kclangc.h".to_owned()),
+        (dropin.join("include/ndbm.h"), "include/azekura-dropin/ndbm.h".to_owned()),
         (built.join("libazekura_capi.a"), "lib/libazekura.a".to_owned()),
-        (built.join("libazekura_capi.so"), format!("lib/{real}")),
         (built.join("azekura"), "bin/azekura".to_owned()),
     ];
+    for (name, made) in LIBRARIES {
+        copies.push((built.join(format!("lib{made}.so")), format!("lib/{}", real_name(name))));
+    }
     for (from, name) in copies {
         let file = fresh(&to.join(name))?;
         std::fs::copy(&from, &file).map_err(|e| format!("{} to {}: {e}", from.display(), file.display()))?;
         files.push(file);
     }
-    for (name, leads_to) in [(SONAME, real.as_str()), ("libazekura.so", SONAME)] {
-        let link = fresh(&to.join("lib").join(name))?;
-        std::os::unix::fs::symlink(leads_to, &link).map_err(|e| format!("{}: {e}", link.display()))?;
-        files.push(link);
+    for (name, _) in LIBRARIES {
+        let soname = format!("lib{name}.so.0");
+        for (name, leads_to) in [(&soname, &real_name(name)), (&format!("lib{name}.so"), &soname)] {
+            let link = fresh(&to.join("lib").join(name))?;
+            std::os::unix::fs::symlink(leads_to, &link).map_err(|e| format!("{}: {e}", link.display()))?;
+            files.push(link);
+        }
     }
-    let template = capi.join("azekura.pc.in");
-    let text = std::fs::read_to_string(&template).map_err(|e| format!("{}: {e}", template.display()))?;
-    let text = text
-        .replace("@PREFIX@", &places.prefix.to_string_lossy())
-        .replace("@VERSION@", env!("CARGO_PKG_VERSION"));
-    let file = fresh(&to.join("lib/pkgconfig/azekura.pc"))?;
-    std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
-    files.push(file);
+    for (template, name) in
+        [(capi.join("azekura.pc.in"), "azekura"), (dropin.join("azekura-dropin.pc.in"), "azekura-dropin")]
+    {
+        let text = std::fs::read_to_string(&template).map_err(|e| format!("{}: {e}", template.display()))?;
+        let text = text
+            .replace("@PREFIX@", &places.prefix.to_string_lossy())
+            .replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+        let file = fresh(&to.join(format!("lib/pkgconfig/{name}.pc")))?;
+        std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+        files.push(file);
+    }
     Ok(files)
+}
+
+/// The file of a shared library.
+fn real_name(name: &str) -> String {
+    format!("lib{name}.so.{}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Removes the file at a path, and returns the path. An old library is not written over: programs that run
@@ -158,7 +170,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("azekura-install-{}", std::process::id()));
         let built = dir.join("built");
         std::fs::create_dir_all(&built).expect("a directory");
-        for name in ["libazekura_capi.a", "libazekura_capi.so", "azekura"] {
+        for name in ["libazekura_capi.a", "libazekura_capi.so", "libazekura_dropin.so", "azekura"] {
             std::fs::write(built.join(name), name).expect("a file");
         }
         let places = Places { prefix: "/opt/azekura".into(), destdir: dir.join("root") };
@@ -170,7 +182,9 @@ mod tests {
         let lib = dir.join("root/opt/azekura/lib");
         let read = |path: PathBuf| std::fs::read_to_string(path).expect("it is there");
         assert_eq!(read(lib.join("libazekura.so")), "libazekura_capi.so");
-        assert_eq!(std::fs::read_link(lib.join("libazekura.so")).expect("a link"), Path::new(SONAME));
+        assert_eq!(read(lib.join("libazekura_dropin.so")), "libazekura_dropin.so");
+        let link = std::fs::read_link(lib.join("libazekura.so")).expect("a link");
+        assert_eq!(link, Path::new("libazekura.so.0"));
         assert_eq!(read(lib.join("libazekura.a")), "libazekura_capi.a");
         let pc = read(lib.join("pkgconfig/azekura.pc"));
         assert!(
@@ -178,7 +192,10 @@ mod tests {
                 && pc.contains(env!("CARGO_PKG_VERSION"))
                 && !pc.contains('@')
         );
-        assert!(read(dir.join("root/opt/azekura/include/azekura.h")).contains("azk_db_open"));
+        assert!(read(lib.join("pkgconfig/azekura-dropin.pc")).contains("-lazekura_dropin"));
+        let include = dir.join("root/opt/azekura/include");
+        assert!(read(include.join("azekura.h")).contains("azk_db_open"));
+        assert!(read(include.join("azekura-dropin/kclangc.h")).contains("kcdbopen"));
         std::fs::remove_dir_all(&dir).expect("it goes");
     }
 }

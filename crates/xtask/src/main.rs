@@ -32,7 +32,7 @@ Tasks:
   fuzz          TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, salvage, log, page, manifest, parts, import)
   sanitize      address | thread [TEST...]: the engine's tests under a sanitizer
   install       --prefix DIR [--destdir DIR]: the library for C and C++, its headers, and the command line
-  header        writes crates/capi/include/azekura.h anew from its source
+  header        writes azekura.h and kclangc.h anew from their source
   targets       whether engine, command line and C library build for aarch64 Linux, FreeBSD and macOS
   python        builds the Python package's module and runs the package's tests (python3 >= 3.11)
 ";

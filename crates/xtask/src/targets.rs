@@ -23,6 +23,8 @@ pub fn run() -> ExitCode {
             "azekura-cli",
             "--package",
             "azekura-capi",
+            "--package",
+            "azekura-dropin",
         ]);
         command.args(["--target", target, "-Zbuild-std"]);
         command.args(["--target-dir", "target/targets"]);

@@ -15,6 +15,7 @@
 mod limits;
 mod range;
 mod records;
+mod seek;
 mod source;
 mod value;
 
@@ -194,38 +195,6 @@ impl Cursor {
     /// Another one over the same records, before the first of them.
     fn twin(&self) -> Result<Cursor> {
         Cursor::over(self.db.clone(), self.view.clone(), self.limits.clone())
-    }
-
-    /// Goes before the first record.
-    pub fn seek_first(&mut self) {
-        self.send(CursorPosition::Start);
-    }
-
-    /// Goes after the last record.
-    pub fn seek_last(&mut self) {
-        self.send(CursorPosition::End);
-    }
-
-    /// Goes to a key: `next` then gives the first record at or above it, `prev` the last below.
-    /// Ordered tables only.
-    ///
-    /// # Errors
-    /// `WrongType` for a hash table.
-    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        if self.kind != TableKind::Ordered {
-            return Err(Error::WrongType { detail: "a hash table has no order to seek in".into() });
-        }
-        self.at.clear();
-        self.at.extend_from_slice(key.as_ref());
-        self.send(CursorPosition::Before);
-        Ok(())
-    }
-
-    fn send(&mut self, place: CursorPosition) {
-        self.place = place;
-        self.open = 0;
-        self.failed = None;
-        self.reader.turn_away();
     }
 
     /// The next record, as key and value; none after the last one (and again from then on).

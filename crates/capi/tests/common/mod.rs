@@ -18,6 +18,17 @@ pub enum Linking {
     Shared,
     /// It has all of it.
     Archive,
+    /// Not at all: at one of the system by this name, with the headers of this package.
+    #[allow(dead_code, reason = "only the drop-in takes the place of another library")]
+    System(&'static str),
+}
+
+/// The library of the package whose tests these are: its name for linkers. Its file has the package's name.
+const LIBRARY: &str = if is_capi() { "azekura" } else { "azekura_dropin" };
+
+const fn is_capi() -> bool {
+    // The drop-in's tests share this file.
+    matches!(env!("CARGO_PKG_NAME").as_bytes(), b"azekura-capi")
 }
 
 /// What runs a program.
@@ -42,7 +53,7 @@ pub struct Program {
 }
 
 /// A line for whoever reads what the tests say: what they print themselves is only shown of those that fail.
-fn skipped(what: &str) {
+pub fn skipped(what: &str) {
     let _nobody_reads = writeln!(std::io::stderr(), "skipped: {what}");
 }
 
@@ -52,6 +63,11 @@ fn answers(command: &OsString) -> bool {
 
 fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// How cargo names this package's libraries.
+fn file_name() -> String {
+    format!("lib{}", env!("CARGO_PKG_NAME").replace('-', "_"))
 }
 
 /// A file that was built for these tests: it stands beside them, whatever the target directory is.
@@ -151,15 +167,20 @@ impl Compiler {
         command.args(flags).arg(source).arg("-o").arg(&path);
         match linking {
             Linking::Shared => {
-                let library = built("libazekura_capi.so");
-                for name in ["libazekura.so", "libazekura.so.0"] {
-                    std::os::unix::fs::symlink(&library, dir.path().join(name)).expect("a link");
+                let library = built(&format!("{}.so", file_name()));
+                for ending in ["so", "so.0"] {
+                    let link = dir.path().join(format!("lib{LIBRARY}.{ending}"));
+                    std::os::unix::fs::symlink(&library, link).expect("a link");
                 }
                 let rpath = format!("-Wl,-rpath,{}", dir.path().display());
-                command.arg("-L").arg(dir.path()).args(["-lazekura", "-lpthread", &rpath]);
+                let name = format!("-l{LIBRARY}");
+                command.arg("-L").arg(dir.path()).args([&name, "-lpthread", &rpath]);
             }
             Linking::Archive => {
-                command.arg(built("libazekura_capi.a")).args(SYSTEM);
+                command.arg(built(&format!("{}.a", file_name()))).args(SYSTEM);
+            }
+            Linking::System(name) => {
+                command.args([&format!("-l{name}"), "-lpthread"]);
             }
         }
         succeed(&mut command);
@@ -199,7 +220,7 @@ impl Program {
     /// As `run`, with something to read.
     pub fn run_with(&self, input: &str, runner: &Runner) -> String {
         let data = self.dir.path().join("data");
-        std::fs::create_dir(&data).expect("a directory");
+        std::fs::create_dir_all(&data).expect("a directory");
         let file = self.dir.path().join("input");
         std::fs::write(&file, input).expect("a file");
         let input = std::fs::File::open(&file).expect("the file");
