@@ -1,13 +1,16 @@
 """Azekura: an embedded, transactional key-value store in one file.
 
 - `open(path, flag)`: a mapping of bytes, as `dbm` has it.
-- `Database(path)`: ordered and hash tables, typed keys and values, transactions, snapshots.
+- `Database(path)`: ordered and hash tables, typed keys and values, transactions, snapshots, backups.
+- `Repository(path)`: the backups.
+- `types`: numbers of other widths.
 
 Every call releases the interpreter's lock while the engine works. A handle belongs to the process that has
 made it: in a forked child it is `Forked`.
 """
 
-from ._azekura import Records, Snapshot, Table, Transaction
+from . import types
+from ._azekura import RecordBatches, Records, Repository, Savepoint, Snapshot, Table, Transaction, restore_stream
 from ._database import Database
 from ._errors import (
     CannotOpen,
@@ -33,13 +36,15 @@ from ._errors import (
     WrongType,
 )
 from ._mapping import Mapping, open
+from ._reports import BackupReport, Point, PruneReport, RestoreReport, VerifyReport
 
 # As `dbm` modules have it.
 error = Error
 
 __all__ = [
-    "CannotOpen", "Closed", "Conflict", "Corrupt", "Database", "Error", "Forked", "Invalid", "Io", "Locked",
-    "Mapping", "NewerVersion", "NoSpace", "NoSuchTable", "NotADatabase", "NotDurable", "Poisoned", "ReadOnly",
-    "Records", "Snapshot", "Table", "TableExists", "TooLarge", "Transaction", "TransactionOver", "Truncated",
-    "WrongType", "error", "open",
+    "BackupReport", "CannotOpen", "Closed", "Conflict", "Corrupt", "Database", "Error", "Forked", "Invalid",
+    "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchTable", "NotADatabase", "NotDurable",
+    "Point", "Poisoned", "PruneReport", "ReadOnly", "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint",
+    "Snapshot", "Table", "TableExists", "TooLarge", "Transaction", "TransactionOver", "Truncated",
+    "VerifyReport", "WrongType", "error", "open", "restore_stream", "types",
 ]

@@ -8,10 +8,20 @@ from typing import Literal, TypeVar
 from typing_extensions import Buffer, Self
 
 from . import _azekura
+from . import types as types
+from ._azekura import RecordBatches as RecordBatches
 from ._azekura import Records as Records
+from ._azekura import Repository as Repository
+from ._azekura import Savepoint as Savepoint
 from ._azekura import Snapshot as Snapshot
 from ._azekura import Table as Table
 from ._azekura import Transaction as Transaction
+from ._azekura import restore_stream as restore_stream
+from ._reports import BackupReport as BackupReport
+from ._reports import Point as Point
+from ._reports import PruneReport as PruneReport
+from ._reports import RestoreReport as RestoreReport
+from ._reports import VerifyReport as VerifyReport
 
 _R = TypeVar("_R")
 _D = TypeVar("_D")

@@ -1,59 +1,26 @@
-//! Many records in one call: from pairs, from two sequences, or from two buffers of fixed width.
+//! Many records in one call: from pairs, from two sequences, or from columns in memory.
+//!
+//! Records are handled some thousand at a time. Between two such pieces the interpreter's signals are looked
+//! at, so that Ctrl-C ends a long call.
 
-use crate::codec::{Codec, float_key, int_key};
-use crate::errors::{Failure, wrong_argument};
+use crate::arrow::{ArrowColumn, Pairs};
+use crate::codec::Codec;
+use crate::errors::Failure;
+use crate::rows::{Buffer, Packed, Rows};
 use azekura::Result;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyAnyMethods, PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString};
+use pyo3::types::{PyDict, PyList};
+use std::ops::Range;
 
 /// How many records are taken from Python before they are put.
 const PUT_AT_ONCE: usize = 4096;
 /// How many bytes are taken at most.
 const PUT_BYTES: usize = 4 << 20;
-
-/// Byte strings, one after the other.
-#[derive(Default)]
-pub struct Packed {
-    bytes: Vec<u8>,
-    /// Where each of them ends.
-    ends: Vec<usize>,
-}
-
-impl Packed {
-    /// Adds a byte string.
-    pub fn push(&mut self, part: &[u8]) {
-        self.bytes.extend_from_slice(part);
-        self.ends.push(self.bytes.len());
-    }
-
-    /// Byte string `i`. REQUIRES: `i < len()`.
-    pub fn get(&self, i: usize) -> &[u8] {
-        let start = if i == 0 { 0 } else { self.ends[i - 1] };
-        &self.bytes[start..self.ends[i]]
-    }
-
-    /// How many byte strings there are.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// The bytes of all of them.
-    pub fn bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Removes all.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-    }
-
-    /// All of them, in order.
-    pub fn parts(&self) -> Vec<&[u8]> {
-        (0..self.len()).map(|i| self.get(i)).collect()
-    }
-}
+/// How many records of columns are encoded before they are put: few enough for the second-level cache.
+const COLUMNS_AT_ONCE: usize = 16 << 10;
+/// How many keys are looked up before their values become objects.
+const GET_AT_ONCE: usize = 4096;
 
 /// The values of several keys: the bytes of all, and the place of each.
 #[derive(Default)]
@@ -63,9 +30,11 @@ pub struct Found {
 }
 
 impl Found {
-    /// Room for the values of this many keys.
-    pub fn of(keys: usize) -> Found {
-        Found { bytes: Vec::new(), places: vec![None; keys] }
+    /// Forgets all, and makes room for the values of this many keys.
+    fn reset(&mut self, keys: usize) {
+        self.bytes.clear();
+        self.places.clear();
+        self.places.resize(keys, None);
     }
 
     /// Keeps the value of key `i`.
@@ -76,141 +45,149 @@ impl Found {
         self.places[i] = Some((start, self.bytes.len()));
     }
 
-    /// The values as a list, with None for absent keys.
-    pub fn list<'py>(&self, py: Python<'py>, values: &Codec) -> PyResult<Bound<'py, PyList>> {
-        let object = |place: &Option<(usize, usize)>| match *place {
-            Some((start, end)) => values.value_object(py, &self.bytes[start..end]),
-            None => Ok(py.None().into_bound(py)),
-        };
-        PyList::new(py, self.places.iter().map(object).collect::<PyResult<Vec<_>>>()?)
-    }
-}
-
-/// Numbers or byte strings of fixed width, copied from a buffer.
-pub struct Fixed {
-    bytes: Vec<u8>,
-    width: usize,
-}
-
-impl Fixed {
-    /// Copies a buffer with a record in each row. None if the object is no such buffer.
-    ///
-    /// If the table's type is a number, the elements must have that type. Otherwise a row is taken as raw
-    /// bytes.
-    fn of(object: &Bound<'_, PyAny>, codec: &Codec, is_key: bool) -> PyResult<Option<Fixed>> {
-        // Each of these is one key or value, not many.
-        let is_one = object.is_instance_of::<PyBytes>()
-            || object.is_instance_of::<PyString>()
-            || object.is_instance_of::<PyByteArray>();
-        if is_one {
-            return Err(wrong_argument("a sequence or a buffer of rows", object));
-        }
-        let Ok(view) = PyMemoryView::from(object) else { return Ok(None) };
-        let rows = *view.getattr("shape")?.extract::<Vec<usize>>()?.first().unwrap_or(&0);
-        let bytes = view.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes().to_vec();
-        if rows == 0 || bytes.len() % rows != 0 {
-            return Ok(Some(Fixed { bytes: Vec::new(), width: 1 }));
-        }
-        let mut fixed = Fixed { width: bytes.len() / rows, bytes };
-        if matches!(codec, Codec::Int | Codec::Float) {
-            fixed.expect_numbers(codec, &view.getattr("format")?.extract::<String>()?)?;
-            fixed.number(codec, is_key)?;
-        } else if !matches!(codec, Codec::Bytes) {
-            return Err(PyValueError::new_err("buffers are for tables of bytes, int or float"));
-        }
-        Ok(Some(fixed))
-    }
-
-    fn expect_numbers(&self, codec: &Codec, format: &str) -> PyResult<()> {
-        let native =
-            format.trim_start_matches(['@', '=', if cfg!(target_endian = "little") { '<' } else { '>' }]);
-        let fits = match codec {
-            Codec::Int => ["q", "l"].contains(&native),
-            _ => native == "d",
-        };
-        if fits && self.width == 8 {
-            return Ok(());
-        }
-        let due = if *codec == Codec::Int { "signed integers" } else { "floats" };
-        Err(PyValueError::new_err(format!(
-            "the buffer has rows of {} bytes of format {format:?}, {due} of 64 bits are due",
-            self.width
-        )))
-    }
-
-    /// Converts native numbers to the table's form.
-    fn number(&mut self, codec: &Codec, is_key: bool) -> PyResult<()> {
-        let (numbers, _) = self.bytes.as_chunks_mut::<8>();
-        for bytes in numbers {
-            *bytes = match (codec, is_key) {
-                (Codec::Int, true) => int_key(i64::from_ne_bytes(*bytes)),
-                (_, true) => float_key(f64::from_ne_bytes(*bytes))?,
-                (_, false) => u64::from_ne_bytes(*bytes).to_le_bytes(),
-            };
+    /// Adds the values to a list, with None for absent keys.
+    fn add_to(&self, list: &Bound<'_, PyList>, values: &Codec) -> PyResult<()> {
+        let py = list.py();
+        for place in &self.places {
+            match *place {
+                Some((start, end)) => list.append(values.value_object(py, &self.bytes[start..end])?)?,
+                None => list.append(py.None())?,
+            }
         }
         Ok(())
     }
-
-    /// The rows.
-    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.bytes.chunks_exact(self.width)
-    }
 }
 
-/// Keys to look up.
-pub enum Keys {
-    /// From a buffer.
-    Fixed(Fixed),
-    /// From an iterable.
-    Packed(Packed),
+/// Keys or values in memory: a buffer, or Arrow data.
+enum Column {
+    Buffer(Buffer),
+    Arrow(ArrowColumn),
 }
 
-impl Keys {
-    /// The keys of a buffer, or of any iterable.
-    pub fn of(object: &Bound<'_, PyAny>, codec: &Codec) -> PyResult<Keys> {
-        if let Some(fixed) = Fixed::of(object, codec, true)? {
-            return Ok(Keys::Fixed(fixed));
+impl Column {
+    /// None if the object is neither.
+    fn of(object: &Bound<'_, PyAny>, codec: &Codec) -> PyResult<Option<Column>> {
+        if let Some(buffer) = Buffer::of(object, codec)? {
+            return Ok(Some(Column::Buffer(buffer)));
         }
-        let mut packed = Packed::default();
-        for key in object.try_iter()? {
-            packed.push(codec.key(&key?)?.as_ref());
-        }
-        Ok(Keys::Packed(packed))
+        Ok(ArrowColumn::of(object, codec)?.map(Column::Arrow))
     }
 
-    /// All keys, in order.
-    pub fn parts(&self) -> Vec<&[u8]> {
+    fn len(&self) -> usize {
         match self {
-            Keys::Fixed(fixed) => fixed.rows().collect(),
-            Keys::Packed(packed) => packed.parts(),
+            Column::Buffer(buffer) => buffer.len(),
+            Column::Arrow(column) => column.len(),
+        }
+    }
+
+    /// Rows from `rows.start` on, encoded, and how many they are: all of `rows`, or fewer. REQUIRES: there are
+    /// such rows.
+    fn piece(&self, py: Python<'_>, rows: Range<usize>, is_key: bool) -> PyResult<(Rows, usize)> {
+        let count = rows.len();
+        match self {
+            Column::Buffer(buffer) => Ok((buffer.piece(py, rows, is_key)?, count)),
+            Column::Arrow(column) => column.piece(py, rows, is_key),
         }
     }
 }
 
-/// Passes records to `put`, which runs while the thread is detached.
+/// Looks up all keys by `find`, which runs while the thread is detached.
+pub fn get_all<'py>(
+    keys: &Bound<'py, PyAny>,
+    (key_codec, value_codec): (&Codec, &Codec),
+    find: impl Fn(&[&[u8]], &mut Found) -> std::result::Result<(), Failure> + Sync,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = keys.py();
+    let (list, mut found) = (PyList::empty(py), Found::default());
+    let mut look_up = |rows: &Rows, count: usize| -> PyResult<()> {
+        py.detach(|| {
+            found.reset(count);
+            find(&rows.first(count), &mut found)
+        })?;
+        found.add_to(&list, value_codec)?;
+        py.check_signals()
+    };
+    if let Some(column) = Column::of(keys, key_codec)? {
+        let mut from = 0;
+        while from < column.len() {
+            let (rows, count) = column.piece(py, from..(from + GET_AT_ONCE).min(column.len()), true)?;
+            look_up(&rows, count)?;
+            from += count;
+        }
+        return Ok(list);
+    }
+    let mut some = Packed::default();
+    let mut keys = keys.try_iter()?;
+    loop {
+        let key = keys.next().transpose()?;
+        if let Some(key) = &key {
+            some.push(key_codec.key(key)?.as_ref());
+        }
+        let count = some.len();
+        if count == GET_AT_ONCE || key.is_none() {
+            look_up(&Rows::Packed(std::mem::take(&mut some)), count)?;
+        }
+        if key.is_none() {
+            return Ok(list);
+        }
+    }
+}
+
+/// Puts records in pieces; runs while the thread is detached.
+pub trait Put:
+    Fn(&mut dyn Iterator<Item = (&[u8], &[u8])>) -> std::result::Result<(), Failure> + Sync
+{
+}
+
+impl<F> Put for F where
+    F: Fn(&mut dyn Iterator<Item = (&[u8], &[u8])>) -> std::result::Result<(), Failure> + Sync
+{
+}
+
+/// Passes records to `put`.
 pub fn put_all(
     records: &Bound<'_, PyAny>,
     values: Option<&Bound<'_, PyAny>>,
     (key_codec, value_codec): (&Codec, &Codec),
-    put: impl Fn(&mut dyn Iterator<Item = (&[u8], &[u8])>) -> std::result::Result<(), Failure> + Sync,
+    put: impl Put,
 ) -> PyResult<()> {
     let py = records.py();
     let Some(values) = values else {
+        if let Some(pairs) = Pairs::of(records)? {
+            return pairs.each(py, (key_codec, value_codec), COLUMNS_AT_ONCE, |keys, values, count| {
+                py.detach(|| put(&mut (0..count).map(|i| (keys.get(i), values.get(i)))))?;
+                py.check_signals()
+            });
+        }
         let pairs = if records.hasattr("items")? { records.call_method0("items")? } else { records.clone() };
         return put_pairs(&pairs, (key_codec, value_codec), put);
     };
-    let fixed = (Fixed::of(records, key_codec, true)?, Fixed::of(values, value_codec, false)?);
-    if let (Some(keys), Some(values)) = fixed {
-        let (due, found) = (keys.rows().len(), values.rows().len());
-        if due != found {
-            return Err(PyValueError::new_err(format!("{due} keys have {found} values")));
-        }
-        return Ok(py.detach(|| put(&mut keys.rows().zip(values.rows())))?);
+    let columns = (Column::of(records, key_codec)?, Column::of(values, value_codec)?);
+    if let (Some(keys), Some(values)) = columns {
+        return put_columns(py, &keys, &values, put);
     }
     let strict = PyDict::new(py);
     strict.set_item("strict", true)?;
     let pairs = py.import("builtins")?.call_method("zip", (records, values), Some(&strict))?;
     put_pairs(&pairs, (key_codec, value_codec), put)
+}
+
+fn put_columns(py: Python<'_>, keys: &Column, values: &Column, put: impl Put) -> PyResult<()> {
+    let (due, found) = (keys.len(), values.len());
+    if due != found {
+        return Err(PyValueError::new_err(format!("{due} keys have {found} values")));
+    }
+    let mut from = 0;
+    while from < due {
+        let rows = from..(from + COLUMNS_AT_ONCE).min(due);
+        let (keys, some) = keys.piece(py, rows.clone(), true)?;
+        let (values, others) = values.piece(py, rows, false)?;
+        let count = some.min(others);
+        py.detach(|| put(&mut (0..count).map(|i| (keys.get(i), values.get(i)))))?;
+        from += count;
+        py.check_signals()?;
+    }
+    Ok(())
 }
 
 fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
@@ -226,15 +203,14 @@ fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<
 fn put_pairs(
     pairs: &Bound<'_, PyAny>,
     (key_codec, value_codec): (&Codec, &Codec),
-    put: impl Fn(&mut dyn Iterator<Item = (&[u8], &[u8])>) -> std::result::Result<(), Failure> + Sync,
+    put: impl Put,
 ) -> PyResult<()> {
     let py = pairs.py();
     let mut packed = Packed::default();
-    let send = |packed: &mut Packed| {
-        let done =
-            py.detach(|| put(&mut (0..packed.len()).step_by(2).map(|i| (packed.get(i), packed.get(i + 1)))));
+    let send = |packed: &mut Packed| -> PyResult<()> {
+        py.detach(|| put(&mut (0..packed.len()).step_by(2).map(|i| (packed.get(i), packed.get(i + 1)))))?;
         packed.clear();
-        done
+        py.check_signals()
     };
     for pair in pairs.try_iter()? {
         let (key, value) = pair_of(&pair?)?;
@@ -246,7 +222,7 @@ fn put_pairs(
             send(&mut packed)?;
         }
     }
-    Ok(send(&mut packed)?)
+    send(&mut packed)
 }
 
 /// Puts records into a transaction.

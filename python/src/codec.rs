@@ -6,18 +6,25 @@
 //! bytes, str     as they are (str as UTF-8)
 //! int            eight bytes, big-endian, the sign flipped: -2^63 to 2^63 - 1
 //! float          eight bytes, big-endian; the sign flipped, or all bits if negative. 0.0 and -0.0 are one key
+//! bool           one byte, 00 or 01
 //! tuple[a, b…]   one after the other; in bytes and str a 00 becomes 00 FF, and 00 01 ends them
 //! ```
 //!
 //! Values need no order. int and float have eight bytes, little-endian, as for `increment`. `'json'` is JSON
-//! text.
+//! text, `'pickle'` what pickle makes of an object. A bool or a tuple has the form of a key. The numbers of
+//! `azekura.types` are as int and float, with fewer bytes or without a sign. The engine's typed tables have the
+//! same forms: `tests/forms.txt` is a list that both compare with.
 
 use crate::errors::{wrong_argument, wrong_form};
+use crate::numbers::{Number, Short};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyMemoryView, PyString, PyTuple, PyType};
+use pyo3::types::{
+    PyBool, PyBytes, PyDict, PyFloat, PyInt, PyMemoryView, PyString, PyTuple, PyType, PyTypeMethods,
+};
 
-const SIGN: u64 = 1 << 63;
+/// Every Python that this package is for can read it.
+const PICKLE_PROTOCOL: u8 = 5;
 const ESCAPED: [u8; 2] = [0, 0xFF];
 const END: [u8; 2] = [0, 1];
 
@@ -28,13 +35,15 @@ pub enum Codec {
     Bytes,
     /// Text.
     Str,
-    /// A signed integer of 64 bits.
-    Int,
-    /// A floating-point number of 64 bits.
-    Float,
+    /// A number.
+    Number(Number),
+    /// True or False.
+    Bool,
     /// JSON text. Values only.
     Json,
-    /// Several of these. Keys only.
+    /// Any object, by Python's pickle. Values only.
+    Pickle,
+    /// Several of these, but not of those that are for values only.
     Tuple(Vec<Codec>),
 }
 
@@ -42,8 +51,8 @@ pub enum Codec {
 pub enum Encoded<'a> {
     /// Bytes of a Python object.
     Given(&'a [u8]),
-    /// Eight bytes.
-    Short([u8; 8]),
+    /// A few bytes.
+    Short(Short),
     /// Any number of bytes.
     Made(Vec<u8>),
 }
@@ -52,7 +61,7 @@ impl AsRef<[u8]> for Encoded<'_> {
     fn as_ref(&self) -> &[u8] {
         match self {
             Encoded::Given(bytes) => bytes,
-            Encoded::Short(bytes) => bytes,
+            Encoded::Short(short) => short.as_ref(),
             Encoded::Made(bytes) => bytes,
         }
     }
@@ -65,17 +74,14 @@ impl Codec {
         if let Some(codec) = plain(spec)? {
             return Ok(codec);
         }
-        let is_tuple =
-            spec.getattr("__origin__").is_ok_and(|origin| origin.is(spec.py().get_type::<PyTuple>()));
-        let parts =
-            if is_tuple { spec.getattr("__args__")?.extract::<Vec<Bound<'_, PyAny>>>()? } else { Vec::new() };
-        if parts.is_empty() {
-            let text = spec.repr()?;
-            return Err(PyTypeError::new_err(format!(
-                "keys are bytes, str, int, float or a tuple of these as tuple[int, str], not {text}"
-            )));
+        match tuple_of(spec)? {
+            Some(codec) => Ok(codec),
+            None => Err(PyTypeError::new_err(format!(
+                "keys are bytes, str, int, float, bool, a type of azekura.types, or a tuple of these as \
+                 tuple[int, str], not {}",
+                spec.repr()?
+            ))),
         }
-        parts.iter().map(|part| Codec::of_key(Some(part))).collect::<PyResult<_>>().map(Codec::Tuple)
     }
 
     /// The codec for the argument `value` of a table.
@@ -84,11 +90,17 @@ impl Codec {
         if let Some(codec) = plain(spec)? {
             return Ok(codec);
         }
-        if spec.cast::<PyString>().is_ok_and(|text| text == "json") {
-            return Ok(Codec::Json);
+        let named = spec.cast::<PyString>().ok().map(|name| name.to_str()).transpose()?;
+        match (named, tuple_of(spec)?) {
+            (Some("json"), _) => Ok(Codec::Json),
+            (Some("pickle"), _) => Ok(Codec::Pickle),
+            (_, Some(codec)) => Ok(codec),
+            _ => Err(PyTypeError::new_err(format!(
+                "values are bytes, str, int, float, bool, a type of azekura.types, a tuple of these, 'json' or \
+                 'pickle', not {}",
+                spec.repr()?
+            ))),
         }
-        let text = spec.repr()?;
-        Err(PyTypeError::new_err(format!("values are bytes, str, int, float or 'json', not {text}")))
     }
 
     /// Encodes a key.
@@ -96,10 +108,10 @@ impl Codec {
         match self {
             Codec::Bytes => bytes_of(object),
             Codec::Str => text_of(object).map(Encoded::Given),
-            Codec::Int => int_of(object).map(int_key).map(Encoded::Short),
-            Codec::Float => float_of(object).and_then(float_key).map(Encoded::Short),
+            Codec::Number(number) => number.key(number.bits_of(object)?).map(Encoded::Short),
+            Codec::Bool => bool_of(object).map(Encoded::Given),
             Codec::Tuple(parts) => tuple_key(parts, object, true).map(Encoded::Made),
-            Codec::Json => Err(PyTypeError::new_err("JSON has no order: keys cannot be JSON")),
+            Codec::Json | Codec::Pickle => Err(PyTypeError::new_err("JSON and pickles have no order")),
         }
     }
 
@@ -114,7 +126,7 @@ impl Codec {
     /// Encodes a prefix of keys: bytes, text, or the first parts of a tuple.
     pub fn prefix<'a>(&self, object: &'a Bound<'_, PyAny>) -> PyResult<Encoded<'a>> {
         match self {
-            Codec::Int | Codec::Float => {
+            Codec::Number(_) | Codec::Bool => {
                 Err(PyTypeError::new_err("numbers have no prefix: range(lo, hi) is for them"))
             }
             other => other.bound(object),
@@ -124,9 +136,9 @@ impl Codec {
     /// Encodes a value.
     pub fn value<'a>(&self, object: &'a Bound<'_, PyAny>) -> PyResult<Encoded<'a>> {
         match self {
-            Codec::Int => Ok(Encoded::Short(int_of(object)?.to_le_bytes())),
-            Codec::Float => Ok(Encoded::Short(float_of(object)?.to_le_bytes())),
+            Codec::Number(number) => Ok(Encoded::Short(number.value(number.bits_of(object)?))),
             Codec::Json => json_text(object).map(Encoded::Made),
+            Codec::Pickle => pickled(object).map(Encoded::Made),
             other => other.key(object),
         }
     }
@@ -135,47 +147,48 @@ impl Codec {
     pub fn key_object<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         let mut rest = bytes;
         let object = match self {
-            Codec::Tuple(_) => self.part_object(py, &mut rest)?,
-            Codec::Int | Codec::Float => self.part_object(py, &mut rest)?,
+            Codec::Tuple(_) | Codec::Number(_) | Codec::Bool => self.part_object(py, &mut rest)?,
             Codec::Str => return text_object(py, bytes),
-            Codec::Bytes | Codec::Json => return Ok(PyBytes::new(py, bytes).into_any()),
+            Codec::Bytes | Codec::Json | Codec::Pickle => return Ok(PyBytes::new(py, bytes).into_any()),
         };
-        if rest.is_empty() { Ok(object) } else { Err(not_a("key", bytes, self)) }
+        if rest.is_empty() { Ok(object) } else { Err(self.refused("key", bytes)) }
     }
 
     /// Decodes a value.
     pub fn value_object<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        let eight = || <[u8; 8]>::try_from(bytes).map_err(|_| not_a("value", bytes, self));
         match self {
-            Codec::Int => Ok(PyInt::new(py, i64::from_le_bytes(eight()?)).into_any()),
-            Codec::Float => Ok(PyFloat::new(py, f64::from_le_bytes(eight()?)).into_any()),
-            Codec::Str => text_object(py, bytes),
+            Codec::Bytes => Ok(PyBytes::new(py, bytes).into_any()),
+            Codec::Number(number) => {
+                let bits = number.value_bits(bytes).ok_or_else(|| self.refused("value", bytes))?;
+                Ok(number.object(py, bits))
+            }
             Codec::Json => py.import("json")?.call_method1("loads", (PyBytes::new(py, bytes),)),
-            Codec::Bytes | Codec::Tuple(_) => Ok(PyBytes::new(py, bytes).into_any()),
+            Codec::Pickle => py.import("pickle")?.call_method1("loads", (PyBytes::new(py, bytes),)),
+            other => other.key_object(py, bytes),
         }
     }
 
-    /// Decodes the next part of a tuple, or a number. `rest` becomes what follows it.
+    /// Decodes the next part of a tuple, a number or a bool. `rest` becomes what follows it.
     fn part_object<'py>(&self, py: Python<'py>, rest: &mut &[u8]) -> PyResult<Bound<'py, PyAny>> {
         let all = *rest;
-        let bad = || not_a("key", all, self);
+        let bad = || self.refused("key", all);
         match self {
-            Codec::Int | Codec::Float => {
-                let (eight, after) = all.split_first_chunk::<8>().ok_or_else(bad)?;
+            Codec::Number(number) => {
+                let (bits, after) = number.take_key(all).ok_or_else(bad)?;
                 *rest = after;
-                let bits = u64::from_be_bytes(*eight);
-                Ok(match self {
-                    Codec::Int => PyInt::new(py, (bits ^ SIGN).cast_signed()).into_any(),
-                    _ => PyFloat::new(py, float_of_bits(bits)).into_any(),
-                })
+                Ok(number.object(py, bits))
             }
-            Codec::Bytes | Codec::Str | Codec::Json => {
+            Codec::Bool => {
+                let (&byte, after) = all.split_first().filter(|(byte, _)| **byte <= 1).ok_or_else(bad)?;
+                *rest = after;
+                Ok(PyBool::new(py, byte == 1).to_owned().into_any())
+            }
+            Codec::Bytes | Codec::Str | Codec::Json | Codec::Pickle => {
                 let (bytes, after) = unescaped(all).ok_or_else(bad)?;
                 *rest = after;
-                if *self == Codec::Str {
-                    text_object(py, &bytes)
-                } else {
-                    Ok(PyBytes::new(py, &bytes).into_any())
+                match self {
+                    Codec::Str => text_object(py, &bytes),
+                    _ => Ok(PyBytes::new(py, &bytes).into_any()),
                 }
             }
             Codec::Tuple(parts) => {
@@ -186,32 +199,60 @@ impl Codec {
         }
     }
 
-    fn name(&self) -> &'static str {
+    /// The error for stored bytes that are not of this form.
+    pub fn refused(&self, what: &str, bytes: &[u8]) -> PyErr {
+        wrong_form(&format!("a {what} in the table, of {} bytes, is no {}", bytes.len(), self.name()))
+    }
+
+    /// The form's name, for people.
+    pub fn name(&self) -> String {
         match self {
-            Codec::Bytes => "bytes",
-            Codec::Str => "str",
-            Codec::Int => "int",
-            Codec::Float => "float",
-            Codec::Json => "JSON",
-            Codec::Tuple(_) => "tuple of this form",
+            Codec::Bytes => "bytes".to_owned(),
+            Codec::Str => "str".to_owned(),
+            Codec::Number(number) => number.name(),
+            Codec::Bool => "bool".to_owned(),
+            Codec::Json => "JSON".to_owned(),
+            Codec::Pickle => "pickle".to_owned(),
+            Codec::Tuple(parts) => {
+                let parts: Vec<String> = parts.iter().map(Codec::name).collect();
+                format!("tuple[{}]", parts.join(", "))
+            }
         }
     }
 }
 
-fn not_a(what: &str, bytes: &[u8], codec: &Codec) -> PyErr {
-    wrong_form(&format!("a {what} in the table, of {} bytes, is no {}", bytes.len(), codec.name()))
-}
-
-/// The codec of one of Python's own types.
+/// The codec of one of Python's own types, or of one of `azekura.types`.
 fn plain(spec: &Bound<'_, PyAny>) -> PyResult<Option<Codec>> {
     let py = spec.py();
-    let named: [(Bound<'_, PyType>, Codec); 4] = [
+    let named: [(Bound<'_, PyType>, Codec); 5] = [
         (py.get_type::<PyBytes>(), Codec::Bytes),
         (py.get_type::<PyString>(), Codec::Str),
-        (py.get_type::<PyInt>(), Codec::Int),
-        (py.get_type::<PyFloat>(), Codec::Float),
+        (py.get_type::<PyInt>(), Codec::Number(Number::INT)),
+        (py.get_type::<PyFloat>(), Codec::Number(Number::FLOAT)),
+        (py.get_type::<PyBool>(), Codec::Bool),
     ];
-    Ok(named.into_iter().find(|(of, _)| spec.is(of)).map(|(_, codec)| codec))
+    if let Some((_, codec)) = named.into_iter().find(|(of, _)| spec.is(of)) {
+        return Ok(Some(codec));
+    }
+    match spec.cast::<PyType>() {
+        Ok(class) if class.module()? == "azekura.types" => {
+            Ok(Number::named(class.name()?.to_str()?).map(Codec::Number))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The codec for a type such as `tuple[int, str]`. None if it is none, or has no parts.
+fn tuple_of(spec: &Bound<'_, PyAny>) -> PyResult<Option<Codec>> {
+    let is_tuple = spec.getattr("__origin__").is_ok_and(|origin| origin.is(spec.py().get_type::<PyTuple>()));
+    if !is_tuple {
+        return Ok(None);
+    }
+    let parts = spec.getattr("__args__")?.extract::<Vec<Bound<'_, PyAny>>>()?;
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    parts.iter().map(|part| Codec::of_key(Some(part))).collect::<PyResult<_>>().map(|v| Some(Codec::Tuple(v)))
 }
 
 /// The bytes of a bytes object, of text, or of anything with a buffer.
@@ -239,37 +280,9 @@ fn text_object<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>
     Ok(PyString::new(py, text).into_any())
 }
 
-fn int_of(object: &Bound<'_, PyAny>) -> PyResult<i64> {
-    // Integers only: a float is refused, as Python's own indices refuse it.
-    object.extract::<i64>().map_err(|error| {
-        if error.is_instance_of::<PyTypeError>(object.py()) { wrong_argument("int", object) } else { error }
-    })
-}
-
-fn float_of(object: &Bound<'_, PyAny>) -> PyResult<f64> {
-    object.extract::<f64>().map_err(|error| {
-        if error.is_instance_of::<PyTypeError>(object.py()) { wrong_argument("float", object) } else { error }
-    })
-}
-
-/// The key of an integer.
-pub fn int_key(number: i64) -> [u8; 8] {
-    (number.cast_unsigned() ^ SIGN).to_be_bytes()
-}
-
-/// The key of a float.
-pub fn float_key(number: f64) -> PyResult<[u8; 8]> {
-    if number.is_nan() {
-        return Err(PyValueError::new_err("nan has no place in any order: it cannot be a key"));
-    }
-    // The sum turns -0.0 into 0.0.
-    let bits = (number + 0.0).to_bits();
-    let ordered = if bits & SIGN == 0 { bits ^ SIGN } else { !bits };
-    Ok(ordered.to_be_bytes())
-}
-
-fn float_of_bits(ordered: u64) -> f64 {
-    f64::from_bits(if ordered & SIGN == 0 { !ordered } else { ordered ^ SIGN })
+fn bool_of(object: &Bound<'_, PyAny>) -> PyResult<&'static [u8]> {
+    let given = object.cast::<PyBool>().map_err(|_| wrong_argument("bool", object))?;
+    Ok(if given.is_true() { &[1] } else { &[0] })
 }
 
 fn tuple_key(parts: &[Codec], object: &Bound<'_, PyAny>, whole: bool) -> PyResult<Vec<u8>> {
@@ -294,7 +307,8 @@ fn add_tuple(parts: &[Codec], object: &Bound<'_, PyAny>, whole: bool, out: &mut 
     Ok(())
 }
 
-fn add_escaped(bytes: &[u8], out: &mut Vec<u8>) {
+/// Adds bytes as a part of a tuple.
+pub fn add_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     for &byte in bytes {
         if byte == 0 { out.extend_from_slice(&ESCAPED) } else { out.push(byte) }
     }
@@ -302,7 +316,7 @@ fn add_escaped(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The bytes up to their end mark, and what follows it.
-fn unescaped(from: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+pub fn unescaped(from: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut bytes = Vec::new();
     let mut rest = from;
     loop {
@@ -325,4 +339,9 @@ fn json_text(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     options.set_item("separators", (",", ":"))?;
     let text = py.import("json")?.call_method("dumps", (object,), Some(&options))?;
     Ok(text.cast::<PyString>()?.to_str()?.as_bytes().to_vec())
+}
+
+fn pickled(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let made = object.py().import("pickle")?.call_method1("dumps", (object, PICKLE_PROTOCOL))?;
+    Ok(made.cast::<PyBytes>()?.as_bytes().to_vec())
 }

@@ -1,26 +1,26 @@
 //! The class `Database`.
 
 use crate::codec::Codec;
-use crate::errors::{of_engine, wrong_argument};
+use crate::errors::of_engine;
+use crate::long;
 use crate::shared::Shared;
 use crate::table::{Table, View, kind_name};
 use crate::transaction::{Snapshot, Transaction};
-use azekura::{Db, Durability, Error, Isolation, Options, Progress, TableKind, WriteOptions};
+use azekura::{Db, Durability, Error, Isolation, Options, TableKind, WriteOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const MEMORY_BYTES: u64 = 256 << 20;
-/// How often a caller's callback is told the progress of a long call.
-const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 
 /// A database: one file with any number of tables.
 #[pyclass(module = "azekura", frozen, subclass, weakref)]
 pub struct Database {
-    db: Db,
+    /// The engine's handle.
+    pub db: Db,
 }
 
 fn durability_of(name: &str) -> PyResult<Durability> {
@@ -44,35 +44,6 @@ fn isolation_of(name: &str) -> PyResult<Isolation> {
         "serializable" => Ok(Isolation::Serializable),
         "snapshot" => Ok(Isolation::Snapshot),
         _ => Err(PyValueError::new_err(format!("isolation is 'serializable' or 'snapshot', not {name:?}"))),
-    }
-}
-
-/// Calls Python now and then with the progress of a call. The first exception is kept, and ends the
-/// callbacks.
-struct Teller {
-    callback: Option<Py<PyAny>>,
-    told: Option<Instant>,
-    failed: Option<PyErr>,
-}
-
-impl Teller {
-    fn new(callback: Option<Py<PyAny>>) -> Teller {
-        Teller { callback, told: None, failed: None }
-    }
-
-    fn tell(&mut self, progress: Progress) {
-        let Some(callback) = &self.callback else { return };
-        let is_due =
-            self.told.is_none_or(|told| told.elapsed() >= PROGRESS_EVERY) || progress.done == progress.total;
-        if self.failed.is_none() && is_due {
-            let called = Python::attach(|py| callback.call1(py, (progress.done, progress.total)));
-            self.failed = called.err();
-            self.told = Some(Instant::now());
-        }
-    }
-
-    fn end(self) -> PyResult<()> {
-        self.failed.map_or(Ok(()), Err)
     }
 }
 
@@ -183,19 +154,20 @@ impl Database {
         self.call(py, Db::flush)
     }
 
-    /// Merges until every table is one level, which makes reads fastest.
+    /// Merges until every table is one level, which makes reads fastest. Ctrl-C ends the call, and the merges
+    /// go on by themselves; so it is with all calls that may take long.
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
-        self.call(py, Db::compact)
+        let db = self.db.clone();
+        long::run(py, None, move |_| db.compact())
     }
 
     /// Gives free space back to the file system. Returns the file's length before and after. `progress` is
-    /// called with how many bytes are done, and of how many. An exception that it raises is raised at the
-    /// end.
+    /// called with how many bytes are done, and of how many; True shows a bar. An exception that it raises
+    /// ends the call.
     #[pyo3(signature = (progress = None))]
     fn shrink(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<(u64, u64)> {
-        let mut teller = Teller::new(callable(progress)?);
-        let report = self.call(py, |db| db.shrink(|progress| teller.tell(progress)))?;
-        teller.end()?;
+        let db = self.db.clone();
+        let report = long::run(py, progress, move |tell| db.shrink(tell))?;
         Ok((report.before_bytes, report.after_bytes))
     }
 
@@ -206,9 +178,8 @@ impl Database {
         py: Python<'py>,
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let mut teller = Teller::new(callable(progress)?);
-        let report = self.call(py, |db| db.check(|progress| teller.tell(progress)))?;
-        teller.end()?;
+        let db = self.db.clone();
+        let report = long::run(py, progress, move |tell| db.check(tell))?;
         PyList::new(py, report.problems)
     }
 
@@ -272,12 +243,5 @@ impl Database {
 
     fn __repr__(&self) -> String {
         format!("<azekura.Database {:?}>", self.db.path())
-    }
-}
-
-fn callable(object: Option<Bound<'_, PyAny>>) -> PyResult<Option<Py<PyAny>>> {
-    match object {
-        Some(callback) if !callback.is_callable() => Err(wrong_argument("a callable", &callback)),
-        other => Ok(other.map(Bound::unbind)),
     }
 }

@@ -3,9 +3,9 @@
 //! Records are fetched some hundred at a time, while the thread is detached. The first fetch is small, so
 //! that a caller who wants one record does not wait for many.
 
-use crate::batch::Packed;
 use crate::codec::Codec;
 use crate::errors::of_engine;
+use crate::rows::Packed;
 use azekura::Cursor;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -26,14 +26,39 @@ pub enum What {
     Items,
 }
 
+/// Where the records come from.
+pub enum Source {
+    /// A cursor, and whether it goes backward.
+    Cursor(Cursor, bool),
+    /// Records that are in the table no more.
+    Drained(azekura::Records),
+}
+
+impl Source {
+    /// Passes the next record to `take`. False at the end.
+    fn next(&mut self, take: impl FnOnce(&[u8], &[u8]), values: bool) -> azekura::Result<bool> {
+        match self {
+            Source::Cursor(cursor, reverse) => {
+                let record = if *reverse { cursor.prev()? } else { cursor.next()? };
+                let Some((key, value)) = record else { return Ok(false) };
+                take(key, if values { value.bytes()? } else { &[] });
+            }
+            Source::Drained(records) => {
+                let Some((key, value)) = records.next().transpose()? else { return Ok(false) };
+                take(&key, &value);
+            }
+        }
+        Ok(true)
+    }
+}
+
 /// An iterator over keys, values or items of a table.
 #[pyclass(module = "azekura")]
 pub struct Records {
     /// None after the end. The lock makes the type `Sync`. It is never waited for, since callers have `&mut
     /// self`.
-    cursor: Mutex<Option<Cursor>>,
+    source: Mutex<Option<Source>>,
     what: What,
-    reverse: bool,
     keys: Codec,
     values: Codec,
     fetched: Packed,
@@ -43,45 +68,60 @@ pub struct Records {
 }
 
 impl Records {
-    /// An iterator over the records of a cursor.
-    pub fn new(cursor: Cursor, what: What, reverse: bool, keys: Codec, values: Codec) -> Records {
-        let cursor = Mutex::new(Some(cursor));
-        Records {
-            cursor,
-            what,
-            reverse,
-            keys,
-            values,
-            fetched: Packed::default(),
-            given: 0,
-            fetch: FETCH_FIRST,
-        }
+    /// An iterator over the records of a source.
+    pub fn new(source: Source, what: What, keys: Codec, values: Codec) -> Records {
+        let source = Mutex::new(Some(source));
+        Records { source, what, keys, values, fetched: Packed::default(), given: 0, fetch: FETCH_FIRST }
     }
 
     /// Fetches the next records. `fetched` stays empty at the end.
     fn fill(&mut self) -> azekura::Result<()> {
         self.fetched.clear();
         self.given = 0;
-        let held = self.cursor.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Some(cursor) = held else { return Ok(()) };
+        let held = self.source.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(source) = held else { return Ok(()) };
         let mut records = 0;
         while records < self.fetch && self.fetched.bytes() < FETCH_BYTES {
-            let record = if self.reverse { cursor.prev()? } else { cursor.next()? };
-            let Some((key, value)) = record else {
-                // Frees what the cursor holds of the file.
+            let take = |key: &[u8], value: &[u8]| {
+                if self.what != What::Values {
+                    self.fetched.push(key);
+                }
+                if self.what != What::Keys {
+                    self.fetched.push(value);
+                }
+            };
+            if !source.next(take, self.what != What::Keys)? {
+                // Frees what it holds of the file.
                 *held = None;
                 break;
-            };
-            if self.what != What::Values {
-                self.fetched.push(key);
-            }
-            if self.what != What::Keys {
-                self.fetched.push(value.bytes()?);
             }
             records += 1;
         }
         self.fetch = (self.fetch * 2).min(FETCH_MAX);
         Ok(())
+    }
+
+    /// Fetches the next records. An error ends the iterator, as it ends a generator.
+    fn fetch(&mut self, py: Python<'_>) -> PyResult<()> {
+        if let Err(error) = py.detach(|| self.fill()) {
+            *self.source.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+            self.fetched.clear();
+            return Err(of_engine(&error));
+        }
+        py.check_signals()
+    }
+
+    /// Calls `f` with the bytes of each key and value. REQUIRES: it yields items, and has yielded none.
+    pub fn each(mut self, py: Python<'_>, mut f: impl FnMut(&[u8], &[u8]) -> PyResult<()>) -> PyResult<()> {
+        loop {
+            self.fetch(py)?;
+            if self.fetched.len() == 0 {
+                return Ok(());
+            }
+            for i in (0..self.fetched.len()).step_by(2) {
+                f(self.fetched.get(i), self.fetched.get(i + 1))?;
+            }
+        }
     }
 }
 
@@ -93,12 +133,7 @@ impl Records {
 
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if self.given == self.fetched.len() {
-            if let Err(error) = py.detach(|| self.fill()) {
-                // An error ends the iterator, as it ends a generator.
-                *self.cursor.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
-                self.fetched.clear();
-                return Err(of_engine(&error));
-            }
+            self.fetch(py)?;
             if self.fetched.len() == 0 {
                 return Ok(None);
             }

@@ -1,15 +1,14 @@
 //! A table, at this moment or as a transaction sees it.
 
-use crate::batch::{Found, Keys, put_all, put_into};
 use crate::codec::Codec;
 use crate::errors::{Failure, missing, of_engine};
+use crate::numbers::Number;
 use crate::records::{Records, What};
 use crate::shared::Shared;
-use azekura::{Cursor, Db, Error, ReadTxn, Result, TableKind, WriteTxn};
+use azekura::{Db, Error, ReadTxn, Result, TableKind, WriteTxn};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyType};
-use std::ops::Bound::{Excluded, Included, Unbounded};
+use pyo3::types::PyType;
 use std::sync::Arc;
 
 /// How a table is read and written.
@@ -57,11 +56,9 @@ pub struct Table {
     pub values: Codec,
 }
 
-/// One end of a range, in bytes.
-type End<'a> = std::ops::Bound<&'a [u8]>;
-
 impl Table {
-    fn reads<R: Send>(
+    /// Reads in whatever way the table is read.
+    pub fn reads<R: Send>(
         &self,
         py: Python<'_>,
         direct: impl FnOnce(&azekura::Table) -> Result<R> + Send,
@@ -77,7 +74,8 @@ impl Table {
         Ok(done?)
     }
 
-    fn writes<R: Send>(
+    /// Writes in whatever way the table is written.
+    pub fn writes<R: Send>(
         &self,
         py: Python<'_>,
         direct: impl FnOnce(&azekura::Table) -> Result<R> + Send,
@@ -100,20 +98,12 @@ impl Table {
         self.reads(key.py(), |t| t.contains(k), |txn, t| txn.contains(t, k), |txn, t| txn.contains(t, k))
     }
 
-    fn records(&self, cursor: Cursor, what: What, reverse: bool) -> Records {
-        Records::new(cursor, what, reverse, self.keys.clone(), self.values.clone())
-    }
-
-    fn walk(&self, py: Python<'_>, what: What, reverse: bool) -> PyResult<Records> {
-        let walk = |mut cursor: Cursor| {
-            if reverse {
-                cursor.seek_last();
-            }
-            cursor
-        };
-        let cursor =
-            self.reads(py, |t| t.cursor(), |txn, t| txn.cursor(t), |txn, t| txn.cursor(t)).map(walk)?;
-        Ok(self.records(cursor, what, reverse))
+    /// Fails if nothing can be written.
+    pub fn expect_writable(&self) -> PyResult<()> {
+        match self.view {
+            View::Read(_) => Err(of_engine(&Error::ReadOnly)),
+            View::Direct | View::Write(_) => Ok(()),
+        }
     }
 
     /// Fails if the values of this table do not allow the operation.
@@ -122,14 +112,10 @@ impl Table {
             return Ok(());
         }
         Err(PyTypeError::new_err(format!(
-            "{operation} is not for values of this table's type, {:?}",
-            self.values
+            "{operation} is not for values of this table's type, {}",
+            self.values.name()
         )))
     }
-}
-
-fn ends<'a>(lo: Option<&'a [u8]>, hi: Option<&'a [u8]>) -> (End<'a>, End<'a>) {
-    (lo.map_or(Unbounded, Included), hi.map_or(Unbounded, Excluded))
 }
 
 #[pymethods]
@@ -171,11 +157,7 @@ impl Table {
     fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let bytes = self.keys.key(key)?;
         let k = bytes.as_ref();
-        let remove = |txn: &mut WriteTxn, t: &azekura::Table| {
-            let there = txn.contains(t, k)?;
-            if there { txn.remove(t, k).map(|()| true) } else { Ok(false) }
-        };
-        match self.writes(key.py(), |t| self.db.transact(|txn| remove(txn, t)), remove)? {
+        match self.writes(key.py(), |t| t.remove_existing(k), |txn, t| txn.remove_existing(t, k))? {
             true => Ok(()),
             false => Err(missing(key)),
         }
@@ -225,7 +207,7 @@ impl Table {
     /// one is 0. Sums wrap.
     #[pyo3(signature = (key, delta = 1))]
     fn increment(&self, key: &Bound<'_, PyAny>, delta: i64) -> PyResult<i64> {
-        self.expect_value("increment", &[Codec::Bytes, Codec::Int])?;
+        self.expect_value("increment", &[Codec::Bytes, Codec::Number(Number::INT)])?;
         let bytes = self.keys.key(key)?;
         let k = bytes.as_ref();
         self.writes(key.py(), |t| t.increment(k, delta), |txn, t| txn.increment(t, k, delta))
@@ -247,6 +229,33 @@ impl Table {
         self.writes(key.py(), |t| t.compare_and_swap(k, e, n), |txn, t| txn.compare_and_swap(t, k, e, n))
     }
 
+    /// Replaces the value of a key by what `fn` returns for it, and returns that. None means an absent key,
+    /// before and after. If another thread changes the value meanwhile, `fn` is called again.
+    #[pyo3(signature = (key, r#fn))]
+    fn update<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        r#fn: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = key.py();
+        self.expect_writable()?;
+        let bytes = self.keys.key(key)?;
+        let k = bytes.as_ref();
+        loop {
+            let old = self.reads(py, |t| t.get(k), |txn, t| txn.get(t, k), |txn, t| txn.get(t, k))?;
+            let object = old.as_deref().map(|value| self.values.value_object(py, value)).transpose()?;
+            let new = r#fn.call1((object,))?;
+            let new = if new.is_none() { None } else { Some(new) };
+            let encoded = new.as_ref().map(|value| self.values.value(value)).transpose()?;
+            let (e, n) = (old.as_deref(), encoded.as_ref().map(AsRef::as_ref));
+            let swapped =
+                self.writes(py, |t| t.compare_and_swap(k, e, n), |txn, t| txn.compare_and_swap(t, k, e, n))?;
+            if swapped {
+                return Ok(new.clone());
+            }
+        }
+    }
+
     /// Removes a key and returns its value, or `default` if the key was absent.
     #[pyo3(signature = (key, default = None))]
     fn take<'py>(
@@ -258,129 +267,6 @@ impl Table {
         let k = bytes.as_ref();
         let found = self.writes(key.py(), |t| t.take(k), |txn, t| txn.take(t, k))?;
         Ok(found.map(|value| self.values.value_object(key.py(), &value)).transpose()?.or(default))
-    }
-
-    /// The records from `lo` on and below `hi`, as pairs. Ordered tables only.
-    #[pyo3(signature = (lo = None, hi = None, reverse = false))]
-    fn range(
-        &self,
-        py: Python<'_>,
-        lo: Option<&Bound<'_, PyAny>>,
-        hi: Option<&Bound<'_, PyAny>>,
-        reverse: bool,
-    ) -> PyResult<Records> {
-        let lo = lo.map(|key| self.keys.bound(key)).transpose()?;
-        let hi = hi.map(|key| self.keys.bound(key)).transpose()?;
-        let (from, to) = ends(lo.as_ref().map(AsRef::as_ref), hi.as_ref().map(AsRef::as_ref));
-        let mut cursor = self.reads(
-            py,
-            |t| t.range((from, to)),
-            |txn, t| txn.range(t, (from, to)),
-            |txn, t| txn.range(t, (from, to)),
-        )?;
-        if reverse {
-            cursor.seek_last();
-        }
-        Ok(self.records(cursor, What::Items, reverse))
-    }
-
-    /// The records whose keys begin with `prefix`, as pairs. Ordered tables only.
-    #[pyo3(signature = (prefix, reverse = false))]
-    fn prefix(&self, prefix: &Bound<'_, PyAny>, reverse: bool) -> PyResult<Records> {
-        let bytes = self.keys.prefix(prefix)?;
-        let p = bytes.as_ref();
-        let py = prefix.py();
-        let mut cursor =
-            self.reads(py, |t| t.prefix(p), |txn, t| txn.prefix(t, p), |txn, t| txn.prefix(t, p))?;
-        if reverse {
-            cursor.seek_last();
-        }
-        Ok(self.records(cursor, What::Items, reverse))
-    }
-
-    /// All records, as pairs.
-    #[pyo3(signature = (reverse = false))]
-    fn items(&self, py: Python<'_>, reverse: bool) -> PyResult<Records> {
-        self.walk(py, What::Items, reverse)
-    }
-
-    /// All keys.
-    #[pyo3(signature = (reverse = false))]
-    fn keys(&self, py: Python<'_>, reverse: bool) -> PyResult<Records> {
-        self.walk(py, What::Keys, reverse)
-    }
-
-    /// All values, in the order of their keys.
-    #[pyo3(signature = (reverse = false))]
-    fn values(&self, py: Python<'_>, reverse: bool) -> PyResult<Records> {
-        self.walk(py, What::Values, reverse)
-    }
-
-    /// How many records there are. Fast if the table has settled, else a scan.
-    fn count(&self, py: Python<'_>) -> PyResult<u64> {
-        self.reads(py, |t| t.count(), |txn, t| txn.count(t), |txn, t| txn.count(t))
-    }
-
-    /// Removes all records.
-    fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        self.writes(py, |t| t.clear(), |txn, t| txn.clear(t))
-    }
-
-    /// Removes the records from `lo` on and below `hi`. Ordered tables only.
-    #[pyo3(signature = (lo = None, hi = None))]
-    fn remove_range(
-        &self,
-        py: Python<'_>,
-        lo: Option<&Bound<'_, PyAny>>,
-        hi: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let lo = lo.map(|key| self.keys.bound(key)).transpose()?;
-        let hi = hi.map(|key| self.keys.bound(key)).transpose()?;
-        let (from, to) = ends(lo.as_ref().map(AsRef::as_ref), hi.as_ref().map(AsRef::as_ref));
-        self.writes(py, |t| t.remove_range((from, to)), |txn, t| txn.remove_range(t, (from, to)))
-    }
-
-    /// Sets the values of many keys in one transaction. Takes a dict, pairs, two sequences, or two buffers
-    /// with a record in each row.
-    #[pyo3(signature = (records, values = None))]
-    fn put_many(
-        &self,
-        py: Python<'_>,
-        records: &Bound<'_, PyAny>,
-        values: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let codecs = (&self.keys, &self.values);
-        match &self.view {
-            View::Read(_) => Err(of_engine(&Error::ReadOnly)),
-            View::Write(txn) => {
-                put_all(records, values, codecs, |some| txn.with(|txn| put_into(txn, &self.table, some)))
-            }
-            View::Direct => {
-                let txn = Shared::new(self.db.write());
-                put_all(records, values, codecs, |some| txn.with(|txn| put_into(txn, &self.table, some)))?;
-                Ok(py.detach(|| -> std::result::Result<(), Failure> { Ok(txn.take()?.commit()?) })?)
-            }
-        }
-    }
-
-    /// The values of many keys, in their order, with None for absent keys. Much faster than one by one.
-    fn get_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        let py = keys.py();
-        let keys = Keys::of(keys, &self.keys)?;
-        let gather = |read: &ReadTxn, t: &azekura::Table| {
-            let parts = keys.parts();
-            let mut found = Found::of(parts.len());
-            read.get_many_with(t, &parts, |i, value| found.set(i, value))?;
-            Ok(found)
-        };
-        let written = |txn: &mut WriteTxn, t: &azekura::Table| {
-            let values = txn.get_many(t, &keys.parts())?;
-            let mut found = Found::of(values.len());
-            values.iter().enumerate().for_each(|(i, value)| found.set(i, value.as_deref()));
-            Ok(found)
-        };
-        let found = self.reads(py, |t| gather(&self.db.read(), t), gather, written)?;
-        found.list(py, &self.values)
     }
 
     /// For annotations such as `Table[str, int]`.

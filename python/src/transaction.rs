@@ -69,6 +69,13 @@ impl Transaction {
         within(&self.db, table, key, value, View::Write(self.txn.clone()))
     }
 
+    /// Remembers the writes so far. `rollback()` of the savepoint returns to them; so does the end of its
+    /// `with` block if an exception leaves the block.
+    fn savepoint(&self, py: Python<'_>) -> PyResult<Savepoint> {
+        let savepoint = py.detach(|| self.txn.with(|txn| Ok(txn.savepoint())))?;
+        Ok(Savepoint { savepoint, txn: self.txn.clone() })
+    }
+
     /// Makes all writes visible at once, and durable. Raises Conflict and writes nothing if another
     /// transaction has changed what this one has read.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
@@ -97,6 +104,58 @@ impl Transaction {
         };
         match ended {
             // It is fine if the block has ended the transaction itself.
+            Ok(()) | Err(Failure::Over) => Ok(false),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// A place in a write transaction to which it can return, as often as it likes.
+///
+/// >>> import azekura, os, tempfile
+/// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+/// >>> table = db.table("t", key=str, value=int)
+/// >>> with db.begin() as tx:
+/// ...     view = tx.table(table)
+/// ...     view["a"] = 1
+/// ...     try:
+/// ...         with tx.savepoint():
+/// ...             view["b"] = 2
+/// ...             view["c"] = 1 // 0
+/// ...     except ZeroDivisionError:
+/// ...         pass                     # "a" stays
+/// >>> list(table)
+/// ['a']
+/// >>> db.close()
+#[pyclass(module = "azekura", frozen)]
+pub struct Savepoint {
+    savepoint: azekura::Savepoint,
+    txn: Arc<Shared<WriteTxn>>,
+}
+
+#[pymethods]
+impl Savepoint {
+    /// Undoes the transaction's writes since this savepoint. Savepoints that were set after it are gone.
+    fn rollback(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| self.txn.with(|txn| txn.rollback_to(&self.savepoint)))?)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        if kind.is_none() {
+            return Ok(false);
+        }
+        match py.detach(|| self.txn.with(|txn| txn.rollback_to(&self.savepoint))) {
+            // There is nothing to undo if the block has ended the transaction.
             Ok(()) | Err(Failure::Over) => Ok(false),
             Err(failure) => Err(failure.into()),
         }

@@ -1,9 +1,15 @@
 """Databases: tables, transactions, upkeep, errors, threads, forks."""
 
+import array
+import itertools
+import multiprocessing
 import os
+import pickle
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import azekura
 from tests.common import TestCase
@@ -178,6 +184,34 @@ class Transactions(TestCase):
         with self.assertRaises(azekura.Invalid):
             db.begin().table(other).put("a", "b")
 
+    def test_savepoints(self):
+        db = self.database()
+        table = db.table("t", key=str, value=int)
+        with db.begin() as tx:
+            view = tx.table(table)
+            view["a"] = 1
+            first = tx.savepoint()
+            view["b"] = 2
+            second = tx.savepoint()
+            view["c"] = 3
+            second.rollback()
+            self.assertEqual(list(view), ["a", "b"])
+            first.rollback()
+            view["d"] = 4
+            first.rollback()
+            self.assertEqual(list(view), ["a"])
+            with self.assertRaises(azekura.Invalid):
+                second.rollback()
+            with tx.savepoint():
+                view["e"] = 5
+            with self.assertRaises(ZeroDivisionError), tx.savepoint():
+                view["f"] = 1 // 0
+        self.assertEqual(list(table), ["a", "e"])
+        with self.assertRaises(azekura.TransactionOver):
+            first.rollback()
+        with self.assertRaises(azekura.TransactionOver):
+            tx.savepoint()
+
     def test_snapshots(self):
         db = self.database()
         table = db.table("t", key=int, value=int)
@@ -230,6 +264,40 @@ class Transactions(TestCase):
         self.assertEqual(table["n"], 80)
         with self.assertRaises(ZeroDivisionError):
             db.transact(lambda tx: 1 // 0)
+
+
+class Interrupts(TestCase):
+    """Ctrl-C in a call that takes long ends it, and the database is as it was."""
+
+    def interrupted(self, work, after=0.15):
+        """Calls `work` with a signal on its way; returns how long it took."""
+        before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, after)
+        begun = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            work()
+        return time.monotonic() - begun
+
+    def test_puts_and_walks(self):
+        db = self.database()
+        table = db.table("t", key=int, value=int)
+        table[0] = 1
+        # No code of Python runs while these are taken.
+        self.interrupted(lambda: table.put_many(itertools.repeat((1, 1))))
+        self.interrupted(lambda: table.get_many(itertools.repeat(1)))
+        self.assertEqual(list(table.items()), [(0, 1)])
+        table.put_many(array.array("q", range(200_000)), array.array("q", range(200_000)))
+        self.interrupted(lambda: [list(table) for _ in range(1000)])
+        self.assertEqual(db.check(), [])
+
+    def test_calls_of_the_engine(self):
+        db = self.database()
+        db.table("t", key=int).put_many((n, b"x" * 50) for n in range(50_000))
+        for call in (db.check, db.compact, lambda: db.backup(f"{self.path}.saved")):
+            self.interrupted(lambda: [call() for _ in range(100_000)], after=0.1)
+        # What was begun goes on by itself.
+        self.assertEqual(db.check(), [])
 
 
 class Threads(TestCase):
@@ -298,7 +366,25 @@ class Threads(TestCase):
         self.run_all(work)
 
 
+def count_there(path):
+    """How many records there are, counted by another process."""
+    with azekura.Database(path, read_only=True) as db:
+        return os.getpid(), db.table("t", key=int).count()
+
+
 class Forks(TestCase):
+    def test_other_processes_open_the_file_themselves(self):
+        with azekura.Database(self.path) as db:
+            table = db.table("t", key=int)
+            table.put_many((n, "") for n in range(1000))
+            for handle in (db, table, db.snapshot(), db.begin(), iter(table)):
+                with self.assertRaises(TypeError):
+                    pickle.dumps(handle)
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            counted = pool.map(count_there, [self.path] * 4, chunksize=1)
+        self.assertEqual({count for _, count in counted}, {1000})
+        self.assertNotIn(os.getpid(), {process for process, _ in counted})
+
     def test_a_child_is_refused(self):
         db = self.database()
         table = db.table("t")

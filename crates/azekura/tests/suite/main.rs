@@ -27,3 +27,4 @@ mod reading;
 mod recovery;
 mod savepoints;
 mod transactions;
+mod typed_exchange;

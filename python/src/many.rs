@@ -1,0 +1,59 @@
+//! Tables: many records in one call.
+
+use crate::batch::{Found, get_all, put_all, put_into};
+use crate::errors::Failure;
+use crate::shared::Shared;
+use crate::table::{Table, View};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+#[pymethods]
+impl Table {
+    /// Sets the values of many keys in one transaction. Takes a dict, pairs, two sequences, two buffers with
+    /// a record in each row, or Arrow data: two columns, or a table with the columns `key` and `value`.
+    #[pyo3(signature = (records, values = None))]
+    fn put_many(
+        &self,
+        py: Python<'_>,
+        records: &Bound<'_, PyAny>,
+        values: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let codecs = (&self.keys, &self.values);
+        self.expect_writable()?;
+        if let View::Write(txn) = &self.view {
+            return put_all(records, values, codecs, |some| txn.with(|txn| put_into(txn, &self.table, some)));
+        }
+        let txn = Shared::new(self.db.write());
+        put_all(records, values, codecs, |some| txn.with(|txn| put_into(txn, &self.table, some)))?;
+        Ok(py.detach(|| -> Result<(), Failure> { Ok(txn.take()?.commit()?) })?)
+    }
+
+    /// The values of many keys, in their order, with None for absent keys. Much faster than one by one.
+    fn get_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let codecs = (&self.keys, &self.values);
+        match &self.view {
+            View::Write(txn) => get_all(keys, codecs, |parts, found| {
+                let values = txn.with(|txn| txn.get_many(&self.table, parts))?;
+                values.iter().enumerate().for_each(|(i, value)| found.set(i, value.as_deref()));
+                Ok(())
+            }),
+            View::Read(txn) => self.get_many_in(txn, keys),
+            View::Direct => {
+                let txn = Shared::new(keys.py().detach(|| self.db.read()));
+                self.get_many_in(&txn, keys)
+            }
+        }
+    }
+}
+
+impl Table {
+    fn get_many_in<'py>(
+        &self,
+        txn: &Shared<azekura::ReadTxn>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        get_all(keys, (&self.keys, &self.values), |parts, found: &mut Found| {
+            txn.with(|txn| txn.get_many_with(&self.table, parts, |i, value| found.set(i, value)))
+        })
+    }
+}

@@ -1,0 +1,245 @@
+//! Tables: ranges, both ends, and what is done to many records at once.
+
+use crate::codec::Codec;
+use crate::errors::{Failure, of_engine};
+use crate::records::{Records, Source, What};
+use crate::rows::Packed;
+use crate::shared::Shared;
+use crate::table::{Table, View};
+use azekura::{Cursor, Error, Isolation, WriteOptions, WriteTxn};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+/// How often `retain` begins again if others change what it removes.
+const RETRIES: usize = 100;
+
+/// One end of a range, in bytes.
+pub type End<'a> = std::ops::Bound<&'a [u8]>;
+
+/// The two ends of a range, encoded.
+pub struct Ends {
+    lo: Option<Vec<u8>>,
+    hi: Option<Vec<u8>>,
+}
+
+impl Ends {
+    /// Encodes the arguments `lo` and `hi`.
+    pub fn of(keys: &Codec, lo: Option<&Bound<'_, PyAny>>, hi: Option<&Bound<'_, PyAny>>) -> PyResult<Ends> {
+        let bytes = |key| keys.bound(key).map(|bytes| bytes.as_ref().to_vec());
+        Ok(Ends { lo: lo.map(bytes).transpose()?, hi: hi.map(bytes).transpose()? })
+    }
+
+    /// As a range.
+    pub fn range(&self) -> (End<'_>, End<'_>) {
+        let lo = self.lo.as_deref().map_or(Unbounded, Included);
+        (lo, self.hi.as_deref().map_or(Unbounded, Excluded))
+    }
+
+    /// Whether all keys are between them.
+    pub fn are_all(&self) -> bool {
+        self.lo.is_none() && self.hi.is_none()
+    }
+}
+
+impl Table {
+    fn records(&self, mut cursor: Cursor, what: What, reverse: bool) -> Records {
+        if reverse {
+            cursor.seek_last();
+        }
+        Records::new(Source::Cursor(cursor, reverse), what, self.keys.clone(), self.values.clone())
+    }
+
+    /// An iterator over all records.
+    pub fn walk(&self, py: Python<'_>, what: What, reverse: bool) -> PyResult<Records> {
+        let cursor = self.reads(py, |t| t.cursor(), |txn, t| txn.cursor(t), |txn, t| txn.cursor(t))?;
+        Ok(self.records(cursor, what, reverse))
+    }
+
+    /// A record as a pair.
+    fn pair<'py>(
+        &self,
+        py: Python<'py>,
+        record: Option<(Vec<u8>, Vec<u8>)>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some((key, value)) = record else { return Ok(None) };
+        let (key, value) = (self.keys.key_object(py, &key)?, self.values.value_object(py, &value)?);
+        PyTuple::new(py, [key, value]).map(Some)
+    }
+
+    /// Removes the records of a range for which `keep` returns something false. No lock is held while it runs.
+    fn retain_in(&self, txn: &Shared<WriteTxn>, keep: &Bound<'_, PyAny>, ends: &Ends) -> PyResult<u64> {
+        let py = keep.py();
+        let cursor = py.detach(|| {
+            txn.with(|txn| match ends.are_all() {
+                true => txn.cursor(&self.table),
+                false => txn.range(&self.table, ends.range()),
+            })
+        })?;
+        let mut gone = Packed::default();
+        self.records(cursor, What::Items, false).each(py, |key, value| {
+            let record = (self.keys.key_object(py, key)?, self.values.value_object(py, value)?);
+            if !keep.call1(record)?.is_truthy()? {
+                gone.push(key);
+            }
+            Ok(())
+        })?;
+        let remove =
+            |txn: &mut WriteTxn| (0..gone.len()).try_for_each(|i| txn.remove(&self.table, gone.get(i)));
+        py.detach(|| txn.with(remove))?;
+        Ok(gone.len() as u64)
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// The records from `lo` on and below `hi`, as pairs. Ordered tables only.
+    #[pyo3(signature = (lo = None, hi = None, reverse = false))]
+    fn range(
+        &self,
+        py: Python<'_>,
+        lo: Option<&Bound<'_, PyAny>>,
+        hi: Option<&Bound<'_, PyAny>>,
+        reverse: bool,
+    ) -> PyResult<Records> {
+        let ends = Ends::of(&self.keys, lo, hi)?;
+        let cursor = self.reads(
+            py,
+            |t| t.range(ends.range()),
+            |txn, t| txn.range(t, ends.range()),
+            |txn, t| txn.range(t, ends.range()),
+        )?;
+        Ok(self.records(cursor, What::Items, reverse))
+    }
+
+    /// The records whose keys begin with `prefix`, as pairs. Ordered tables only.
+    #[pyo3(signature = (prefix, reverse = false))]
+    fn prefix(&self, prefix: &Bound<'_, PyAny>, reverse: bool) -> PyResult<Records> {
+        let bytes = self.keys.prefix(prefix)?;
+        let p = bytes.as_ref();
+        let py = prefix.py();
+        let cursor = self.reads(py, |t| t.prefix(p), |txn, t| txn.prefix(t, p), |txn, t| txn.prefix(t, p))?;
+        Ok(self.records(cursor, What::Items, reverse))
+    }
+
+    /// All records, as pairs.
+    #[pyo3(signature = (reverse = false))]
+    fn items(&self, py: Python<'_>, reverse: bool) -> PyResult<Records> {
+        self.walk(py, What::Items, reverse)
+    }
+
+    /// All keys.
+    #[pyo3(signature = (reverse = false))]
+    fn keys(&self, py: Python<'_>, reverse: bool) -> PyResult<Records> {
+        self.walk(py, What::Keys, reverse)
+    }
+
+    /// All values, in the order of their keys.
+    #[pyo3(signature = (reverse = false))]
+    fn values(&self, py: Python<'_>, reverse: bool) -> PyResult<Records> {
+        self.walk(py, What::Values, reverse)
+    }
+
+    /// How many records there are. Fast if the table has settled, else a scan.
+    fn count(&self, py: Python<'_>) -> PyResult<u64> {
+        self.reads(py, |t| t.count(), |txn, t| txn.count(t), |txn, t| txn.count(t))
+    }
+
+    /// Removes all records.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        self.writes(py, |t| t.clear(), |txn, t| txn.clear(t))
+    }
+
+    /// Removes the records from `lo` on and below `hi`. Ordered tables only.
+    #[pyo3(signature = (lo = None, hi = None))]
+    fn remove_range(
+        &self,
+        py: Python<'_>,
+        lo: Option<&Bound<'_, PyAny>>,
+        hi: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let ends = Ends::of(&self.keys, lo, hi)?;
+        self.writes(py, |t| t.remove_range(ends.range()), |txn, t| txn.remove_range(t, ends.range()))
+    }
+
+    /// The first record as a pair, or None. Of a hash table any.
+    fn first<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let record = self.reads(py, |t| t.first(), |txn, t| txn.first(t), |txn, t| txn.first(t))?;
+        self.pair(py, record)
+    }
+
+    /// The last record as a pair, or None.
+    fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let record = self.reads(py, |t| t.last(), |txn, t| txn.last(t), |txn, t| txn.last(t))?;
+        self.pair(py, record)
+    }
+
+    /// Removes the first record and returns it as a pair, or None.
+    fn pop_first<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let record = self.writes(py, |t| t.pop_first(), |txn, t| txn.pop_first(t))?;
+        self.pair(py, record)
+    }
+
+    /// Removes the last record and returns it as a pair, or None.
+    fn pop_last<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let record = self.writes(py, |t| t.pop_last(), |txn, t| txn.pop_last(t))?;
+        self.pair(py, record)
+    }
+
+    /// Removes the records from `lo` on and below `hi` for which `keep(key, value)` is false. Returns how many
+    /// they were. If another thread changes one of them meanwhile, all is done again. A hash table has no ends.
+    #[pyo3(signature = (keep, lo = None, hi = None))]
+    fn retain(
+        &self,
+        keep: &Bound<'_, PyAny>,
+        lo: Option<&Bound<'_, PyAny>>,
+        hi: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<u64> {
+        self.expect_writable()?;
+        let (py, ends) = (keep.py(), Ends::of(&self.keys, lo, hi)?);
+        if let View::Write(txn) = &self.view {
+            return self.retain_in(txn, keep, &ends);
+        }
+        // Only the records that are removed have to be as they were.
+        let options = WriteOptions { isolation: Isolation::Snapshot, ..WriteOptions::default() };
+        let mut tries = 0;
+        loop {
+            let txn = Shared::new(py.detach(|| self.db.write_with(options)));
+            let removed = self.retain_in(&txn, keep, &ends)?;
+            match py.detach(|| -> Result<(), Failure> { Ok(txn.take()?.commit()?) }) {
+                Err(Failure::Engine(Error::Conflict { .. })) if tries < RETRIES => tries += 1,
+                done => return Ok(done.map(|()| removed)?),
+            }
+        }
+    }
+
+    /// Removes the records from `lo` on and below `hi`, in one step, and returns an iterator over them, as
+    /// pairs. They are gone at once, whether the iterator comes to them or not. A hash table has no ends.
+    #[pyo3(signature = (lo = None, hi = None))]
+    fn drain(
+        &self,
+        py: Python<'_>,
+        lo: Option<&Bound<'_, PyAny>>,
+        hi: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Records> {
+        let ends = Ends::of(&self.keys, lo, hi)?;
+        let records = self.writes(py, |t| t.drain(ends.range()), |txn, t| txn.drain(t, ends.range()))?;
+        Ok(Records::new(Source::Drained(records), What::Items, self.keys.clone(), self.values.clone()))
+    }
+
+    /// The table's figures. `records_estimate` counts some records more than once until levels are merged.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = py.detach(|| self.table.stats()).map_err(|error| of_engine(&error))?;
+        let figures = [
+            ("records_estimate", stats.records_estimate),
+            ("levels", stats.levels),
+            ("runs", stats.runs),
+            ("run_bytes", stats.run_bytes),
+            ("value_bytes", stats.value_bytes),
+            ("memory_bytes", stats.memory_bytes),
+        ];
+        let dict = PyDict::new(py);
+        figures.into_iter().try_for_each(|(name, figure)| dict.set_item(name, figure))?;
+        Ok(dict)
+    }
+}
