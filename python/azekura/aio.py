@@ -1,0 +1,231 @@
+"""Databases for asyncio: each call is awaited, and is done by one of a few threads.
+
+    async with await azekura.aio.open("people.azk") as db:
+        born = await db.table("born", key=str, value=int)
+        await born.put("ada", 1815)
+        async with db.begin() as tx:
+            await tx.table(born).put("grace", 1906)
+        async for name, year in born.prefix("a"):
+            print(name, year)
+
+The engine's calls let other threads run, so the event loop goes on meanwhile. A call costs some 50 µs more than
+without asyncio: many records are better put, read and walked over by one call. If a task is cancelled while it
+waits, what the engine has begun goes on to its end.
+"""
+
+import asyncio
+import functools
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+
+from . import _azekura
+from ._database import Database as _Database
+
+_FETCH_FIRST = 16
+_FETCH_MAX = 512
+
+# The methods that are as those of the plain classes, but awaited.
+_OF_TABLES = (
+    "get", "put", "remove", "add", "replace", "append", "increment", "compare_and_swap", "update", "take", "first",
+    "last", "pop_first", "pop_last", "count", "stats", "clear", "remove_range", "retain", "put_many", "get_many",
+    "to_arrow",
+)
+_WALKS = ("range", "prefix", "items", "keys", "values", "drain")
+_OF_DATABASES = (
+    "drop_table", "rename_table", "sync", "flush", "compact", "shrink", "check", "stats", "backup", "backup_to",
+    "copy_to", "transact",
+)
+
+
+def _awaited(of, name):
+    """A method that runs the plain one in a thread."""
+    plain = getattr(of, name)
+
+    @functools.wraps(plain, assigned=("__name__", "__doc__"))
+    async def method(self, *arguments, **options):
+        return await self._run(getattr(self._plain, name), *arguments, **options)
+
+    return method
+
+
+def _walk(name):
+    """A method that gives an asynchronous iterator over what the plain one gives."""
+    plain = getattr(_azekura.Table, name)
+
+    @functools.wraps(plain, assigned=("__name__", "__doc__"))
+    def method(self, *arguments, **options):
+        return Records(self._run, functools.partial(getattr(self._plain, name), *arguments, **options))
+
+    return method
+
+
+class Records:
+    """An asynchronous iterator over keys, values or items of a table, as it was at the first step."""
+
+    def __init__(self, run, begin):
+        self._run, self._begin = run, begin
+        self._plain, self._fetched, self._fetch = None, iter(()), _FETCH_FIRST
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        for record in self._fetched:
+            return record
+        some = await self._run(self._more)
+        if not some:
+            raise StopAsyncIteration
+        self._fetched = iter(some)
+        return next(self._fetched)
+
+    def _more(self):
+        if self._plain is None:
+            self._plain = self._begin()
+        some = list(itertools.islice(self._plain, self._fetch))
+        self._fetch = min(self._fetch * 2, _FETCH_MAX)
+        return some
+
+
+class Table:
+    """A table whose methods are those of `azekura.Table`, awaited; walks are asynchronous iterators."""
+
+    def __init__(self, run, plain):
+        self._run, self._plain = run, plain
+
+    @property
+    def name(self):
+        """The table's name; empty if it was dropped."""
+        return self._plain.name
+
+    @property
+    def kind(self):
+        """'ordered' or 'hash'."""
+        return self._plain.kind
+
+    async def contains(self, key):
+        """Whether a key is there."""
+        return await self._run(self._plain.__contains__, key)
+
+    def __aiter__(self):
+        return self.keys()
+
+    def __repr__(self):
+        return f"<azekura.aio.Table {self._plain.name!r} ({self._plain.kind})>"
+
+
+for _name in _OF_TABLES:
+    setattr(Table, _name, _awaited(_azekura.Table, _name))
+for _name in _WALKS:
+    setattr(Table, _name, _walk(_name))
+
+
+class _Moment:
+    """A transaction or a snapshot: it begins with its `async with` block, and ends with it."""
+
+    def __init__(self, run, begin):
+        self._run, self._begin, self._plain = run, begin, None
+
+    async def __aenter__(self):
+        self._plain = await self._run(self._begin)
+        return self
+
+    async def __aexit__(self, kind, value, traceback):
+        await self._run(self._plain.__exit__, kind, value, traceback)
+        return False
+
+    def table(self, table, **types):
+        """The table of a name or of a Table, as it is seen here."""
+        plain = table._plain if isinstance(table, Table) else table
+        return Table(self._run, self._plain.table(plain, **types))
+
+
+class Transaction(_Moment):
+    """A write transaction. It commits at the end of its block; if an exception leaves that, it rolls back."""
+
+    async def commit(self):
+        """Makes all writes visible at once, and durable."""
+        await self._run(self._plain.commit)
+
+    async def rollback(self):
+        """Drops all writes."""
+        await self._run(self._plain.rollback)
+
+    async def savepoint(self):
+        """Remembers the writes so far. `await` its `rollback` to return to them."""
+        return Savepoint(self._run, await self._run(self._plain.savepoint))
+
+
+class Savepoint:
+    """A place in a write transaction to which it can return, as often as it likes."""
+
+    def __init__(self, run, plain):
+        self._run, self._plain = run, plain
+
+    async def rollback(self):
+        """Undoes the transaction's writes since this savepoint."""
+        await self._run(self._plain.rollback)
+
+
+class Snapshot(_Moment):
+    """The database at one moment."""
+
+
+class Database:
+    """A database for asyncio. `await azekura.aio.open(path)` gives one."""
+
+    def __init__(self, plain, threads):
+        self._plain = plain
+        self._threads = threads
+
+    async def _run(self, call, *arguments, **options):
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, functools.partial(call, *arguments, **options))
+
+    @property
+    def path(self):
+        """The path of the file."""
+        return self._plain.path
+
+    async def table(self, name, kind=None, *, key=None, value=None):
+        """The table of a name, made if there is none, as of `azekura.Database`."""
+        return Table(self._run, await self._run(self._plain.table, name, kind, key=key, value=value))
+
+    async def tables(self):
+        """The names of all tables, each with its kind."""
+        return await self._run(self._plain.tables)
+
+    def begin(self, **options):
+        """A write transaction, for `async with`."""
+        return Transaction(self._run, functools.partial(self._plain.begin, **options))
+
+    def snapshot(self):
+        """The database at the beginning of an `async with` block."""
+        return Snapshot(self._run, self._plain.snapshot)
+
+    async def close(self):
+        """Makes everything durable and closes the file. A second time is no error."""
+        # Not by one of its threads, which may be gone already.
+        await asyncio.to_thread(self._plain.close)
+        self._threads.shutdown(wait=False)
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        await self.close()
+
+
+for _name in _OF_DATABASES:
+    setattr(Database, _name, _awaited(_Database, _name))
+
+
+async def open(path, *, threads=4, **options):
+    """Opens a database with the options of `azekura.Database`. So many calls are done at once as there are
+    `threads`."""
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="azekura")
+    try:
+        opened = functools.partial(_Database, path, **options)
+        return Database(await asyncio.get_running_loop().run_in_executor(pool, opened), pool)
+    except BaseException:
+        pool.shutdown(wait=False)
+        raise

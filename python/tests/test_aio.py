@@ -1,0 +1,108 @@
+"""Databases for asyncio."""
+
+import asyncio
+import inspect
+import os
+import re
+import threading
+import unittest
+
+import azekura
+from azekura import aio
+from tests.common import TestCase
+
+
+class Asyncio(TestCase, unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        self.db = await self.enterAsyncContext(await aio.open(self.path, durability="eventual"))
+
+    async def test_tables(self):
+        table = await self.db.table("t", key=str, value=int)
+        await table.put("a", 1)
+        await table.put_many({f"{n:05}": n for n in range(3000)})
+        self.assertEqual((await table.get("a"), await table.get("b", 7)), (1, 7))
+        self.assertTrue(await table.contains("a"))
+        self.assertEqual(await table.increment("n"), 1)
+        self.assertEqual(await table.update("n", lambda old: old + 4), 5)
+        self.assertEqual(await table.get_many(["n", "x"]), [5, None])
+        self.assertEqual([key async for key in table][:2], ["00000", "00001"])
+        self.assertEqual([record async for record in table.range("00005", "00007")], [("00005", 5), ("00006", 6)])
+        self.assertEqual(len([value async for value in table.values(reverse=True)]), 3002)
+        self.assertEqual([key async for key, _ in table.drain("02998")], ["02998", "02999", "a", "n"])
+        self.assertEqual(await table.count(), 2998)
+        with self.assertRaises(TypeError):
+            await table.put(1, 1)
+        self.assertEqual(await self.db.tables(), {"t": "ordered"})
+        self.assertIn("'t'", repr(table))
+
+    async def test_transactions(self):
+        table = await self.db.table("t", key=str, value=int)
+        async with self.db.begin() as tx:
+            view = tx.table(table)
+            await view.put("a", 1)
+            savepoint = await tx.savepoint()
+            await view.put("b", 2)
+            await savepoint.rollback()
+            self.assertIsNone(await table.get("a"))
+        async with self.db.snapshot() as before:
+            await table.put("c", 3)
+            self.assertEqual([key async for key in before.table(table)], ["a"])
+            self.assertEqual(await before.table("t", key=str, value=int).count(), 1)
+        with self.assertRaises(ZeroDivisionError):
+            async with self.db.begin() as tx:
+                await tx.table(table).put("a", 1 // 0)
+
+        def add(tx):
+            tx.table(table._plain)["a"] += 10
+            return "done"
+
+        self.assertEqual(await asyncio.gather(*(self.db.transact(add) for _ in range(20))), ["done"] * 20)
+        self.assertEqual(await table.get("a"), 201)
+
+    async def test_the_loop_goes_on(self):
+        table = await self.db.table("t")
+        begun, go_on = threading.Event(), threading.Event()
+
+        def slow(old):
+            begun.set()
+            go_on.wait(20)
+            return b"slow"
+
+        waiting = asyncio.create_task(table.update("a", slow))
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        await table.put("b", "quick")
+        cancelled = asyncio.create_task(table.update("c", slow))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        go_on.set()
+        self.assertEqual(await waiting, b"slow")
+        with self.assertRaises(asyncio.CancelledError):
+            await cancelled
+
+    async def test_upkeep(self):
+        table = await self.db.table("t", key=int)
+        await table.put_many((n, "x") for n in range(1000))
+        self.assertEqual(await self.db.check(), [])
+        self.assertEqual((await self.db.backup(os.path.join(self.folder, "saved"))).point, 1)
+        await self.db.close()
+        await self.db.close()
+        with self.assertRaises((azekura.Closed, RuntimeError)):
+            await table.get(1)
+        with self.assertRaises(azekura.CannotOpen):
+            await aio.open(os.path.join(self.folder, "none"), create=False)
+
+    def test_nothing_is_left_out(self):
+        """What the plain classes have is here too, and the stubs name it."""
+        plain = {name for name in dir(azekura.Table) if not name.startswith("_")}
+        self.assertEqual(plain - set(dir(aio.Table)), set())
+        plain = {name for name in dir(azekura.Database) if not name.startswith("_")}
+        self.assertEqual(plain - set(dir(aio.Database)), set())
+        with open(os.path.join(os.path.dirname(azekura.__file__), "aio.pyi"), encoding="utf-8") as file:
+            stubs = file.read()
+        for name, thing in vars(aio).items():
+            if not inspect.isclass(thing) or thing.__module__ != "azekura.aio" or name.startswith("_"):
+                continue
+            stub = re.search(rf"^class {name}\b.*?(?=^class |^async def|\Z)", stubs, re.MULTILINE | re.DOTALL)
+            named = set(re.findall(r"^    (?:async )?def ([a-z]\w*)", stub[0], re.MULTILINE))
+            self.assertEqual(named, {member for member in dir(thing) if not member.startswith("_")}, name)
