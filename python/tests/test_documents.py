@@ -8,6 +8,7 @@ import re
 
 import azekura
 from azekura import _database, _mapping
+from tests import typed
 from tests.common import TestCase
 
 ROOT = os.environ.get("AZEKURA_ROOT", os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -42,7 +43,7 @@ class Documents(TestCase):
             self.assertGreater(tried, 3)
 
         finder = doctest.DocTestFinder(recurse=False)
-        for thing in (azekura.Table, azekura.Transaction, azekura.Snapshot):
+        for thing in (azekura.Table, azekura.Transaction, azekura.Savepoint, azekura.Snapshot, azekura.Repository):
             (test,) = finder.find(thing, globs={})
             said = []
             results = doctest.DocTestRunner().run(test, out=said.append)
@@ -68,6 +69,9 @@ class Documents(TestCase):
             here = {member for member in vars(thing) if not member.startswith("_")}
             self.assertEqual({member for member in named if not member.startswith("_")}, here, name)
             self.assertTrue(all(hasattr(thing, member) for member in named), name)
+
+    def test_the_typed_program(self):
+        typed.program(self.path)
 
     def test_everything_public_says_what_it_is(self):
         for name in azekura.__all__:

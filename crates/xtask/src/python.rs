@@ -10,6 +10,16 @@ use std::process::{Command, ExitCode, Stdio};
 
 /// Whether the interpreter is new enough: the module uses the stable ABI of 3.11.
 const NEW_ENOUGH: &str = "import sys; sys.exit(sys.version_info < (3, 11))";
+/// Checkers of types, in their strict modes, and what they read.
+const CHECKERS: [(&str, &[&str]); 2] = [
+    (
+        "mypy",
+        &["--strict", "azekura/__init__.pyi", "azekura/_azekura.pyi", "azekura/aio.pyi", "tests/typed.py"],
+    ),
+    ("pyright", &["--project", "tests/pyright.json"]),
+];
+/// What the engine's test says when it has read Python's file.
+const HAS_READ: &str = "read what Python has written";
 const LEFT_OUT: &str = "no python3 of version 3.11 or later: the tests of the Python package are left out";
 
 /// `cargo xtask python`.
@@ -35,18 +45,23 @@ pub fn gate() -> Result<String, Failure> {
     }
     let library = build()?;
     let folder = std::env::temp_dir().join(format!("azekura-python-{}", std::process::id()));
-    let outcome = lay_out(&library, &folder).and_then(|()| test(&folder));
+    let exchange = folder.join("exchange");
+    let outcome = lay_out(&library, &folder)
+        .and_then(|()| engine_exchanges(&exchange, false))
+        .and_then(|()| test(&folder, &exchange))
+        .and_then(|()| engine_exchanges(&exchange, true))
+        .and_then(|()| types(&folder));
     // A folder that stays behind is no failure.
     let _ = fs::remove_dir_all(&folder);
-    outcome.map(|()| "python: the tests of the package passed".to_owned())
+    outcome.map(|types| format!("python: the tests of the package passed; {types}"))
 }
 
 /// Builds the module. Returns its file, as cargo names it.
 fn build() -> Result<PathBuf, Failure> {
     let mut command = promises::built(&["build"]);
-    // All libraries, as the tests build them. For the module alone the engine's dependencies would have other
-    // features, and the engine would be built again.
-    command.args(["--workspace", "--lib", "--message-format", "json-render-diagnostics"]);
+    // All libraries, as the tests build them. For the module alone the engine and its dependencies would have
+    // other features, and would be built again; without any test they would not have those of the tests.
+    command.args(["--workspace", "--lib", "--test", "suite", "--message-format", "json-render-diagnostics"]);
     let messages = runner::capture(command)?;
     messages.lines().find_map(library_in).ok_or_else(|| "cargo has named no extension module".to_owned())
 }
@@ -86,11 +101,42 @@ fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn test(folder: &Path) -> Result<(), Failure> {
+/// Has the engine's typed tables write a file into a folder, and read Python's file if it is there, which is
+/// due the second time.
+fn engine_exchanges(folder: &Path, due: bool) -> Result<(), Failure> {
+    let mut command = promises::built(&["test"]);
+    // Of the workspace, so that features are those of the tests.
+    command.args(["--quiet", "--workspace", "--test", "suite", "typed_exchange", "--", "--nocapture"]);
+    command.env("AZEKURA_CANARY", "").env("AZEKURA_EXCHANGE", folder);
+    let (seen, outcome) = runner::run_keeping(command, |line| line.ends_with(HAS_READ));
+    outcome?;
+    if due && seen.is_empty() { Err("the engine has not read Python's file".to_owned()) } else { Ok(()) }
+}
+
+/// Has the checkers of types that are there read the stubs, and a program that uses them. Returns what is to be
+/// said of it.
+fn types(folder: &Path) -> Result<String, Failure> {
+    let mut said = Vec::new();
+    for (checker, arguments) in CHECKERS {
+        let mut asked = Command::new(checker);
+        asked.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        if asked.status().is_ok_and(|status| status.success()) {
+            let mut command = Command::new(checker);
+            command.args(arguments).current_dir(folder);
+            runner::run(command)?;
+            said.push(format!("{checker} has nothing to say"));
+        } else {
+            said.push(format!("no {checker} to check the types"));
+        }
+    }
+    Ok(said.join(", "))
+}
+
+fn test(folder: &Path, exchange: &Path) -> Result<(), Failure> {
     let mut command = Command::new("python3");
     // The tests find documents from the root. No canary is active.
     command.args(["-B", "-W", "error", "-m", "unittest"]).current_dir(folder);
-    command.env("AZEKURA_ROOT", runner::root()).env("AZEKURA_CANARY", "");
+    command.env("AZEKURA_ROOT", runner::root()).env("AZEKURA_CANARY", "").env("AZEKURA_EXCHANGE", exchange);
     runner::run(command)
 }
 
