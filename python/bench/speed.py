@@ -1,4 +1,7 @@
-"""How many records of 8 + 8 bytes go in and come out per second: `python3 speed.py [RECORDS]`."""
+"""How many records of 8 + 8 bytes go in and come out per second: `python3 speed.py [RECORDS]`.
+
+With PyArrow installed also those of Arrow data.
+"""
 
 import os
 import random
@@ -8,6 +11,11 @@ import time
 from array import array
 
 import azekura
+
+try:
+    import pyarrow
+except ImportError:
+    pyarrow = None
 
 
 def measured(name, records, work):
@@ -33,6 +41,9 @@ def main():
             raw, typed = db.table("raw"), db.table("typed", key=int, value=int)
             measured("put_many, list of pairs of bytes", records, lambda: raw.put_many(zip(keys, keys)))
             measured("put_many, two buffers of int", records, lambda: typed.put_many(numbers, numbers))
+            if pyarrow:
+                given = pyarrow.table({"key": numbers, "value": numbers})
+                measured("put_many, Arrow table of int", records, lambda: typed.put_many(given))
             measured("put, one by one", len(some), lambda: [raw.put(key, key) for key in some])
             db.compact()
             measured("get, one by one", len(some), lambda: [raw.get(key) for key in some])
@@ -41,6 +52,11 @@ def main():
                 measured("get, in a snapshot", len(some), lambda: [view.get(key) for key in some])
             measured("get_many, list of bytes", records, lambda: raw.get_many(keys))
             measured("get_many, buffer of int", records, lambda: typed.get_many(numbers))
+            if pyarrow:
+                column = given.column("key")
+                measured("get_many, Arrow column of int", records, lambda: typed.get_many(column))
+                measured("to_arrow of int, into PyArrow", records, lambda: pyarrow.table(typed.to_arrow()))
+                measured("to_arrow of bytes, into PyArrow", records, lambda: pyarrow.table(raw.to_arrow()))
             measured("items of bytes", records, lambda: [None for _ in raw.items()])
             measured("items of int", records, lambda: [None for _ in typed.items()])
             measured("keys of bytes", records, lambda: [None for _ in raw.keys()])
