@@ -44,7 +44,7 @@ error = Error
 __all__ = [
     "BackupReport", "CannotOpen", "Closed", "Conflict", "Corrupt", "Database", "Error", "Forked", "Invalid",
     "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchTable", "NotADatabase", "NotDurable",
-    "Point", "Poisoned", "PruneReport", "ReadOnly", "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint",
-    "Snapshot", "Table", "TableExists", "TooLarge", "Transaction", "TransactionOver", "Truncated",
-    "VerifyReport", "WrongType", "error", "open", "restore_stream", "types",
+    "Point", "Poisoned", "PruneReport", "ReadOnly", "RecordBatches", "Records", "Repository",
+    "RestoreReport", "Savepoint", "Snapshot", "Table", "TableExists", "TooLarge", "Transaction",
+    "TransactionOver", "Truncated", "VerifyReport", "WrongType", "error", "open", "restore_stream", "types",
 ]

@@ -380,6 +380,8 @@ class Forks(TestCase):
             for handle in (db, table, db.snapshot(), db.begin(), iter(table)):
                 with self.assertRaises(TypeError):
                     pickle.dumps(handle)
+            # Whoever reads keeps the file's lock.
+            del handle
         with multiprocessing.get_context("spawn").Pool(2) as pool:
             counted = pool.map(count_there, [self.path] * 4, chunksize=1)
         self.assertEqual({count for _, count in counted}, {1000})
