@@ -15,7 +15,7 @@ use std::path::PathBuf;
         bench-compare --quick --json results.jsonl --html benchmarks.html\n  \
         bench-compare sequential --value-size 4 --peers azekura-ordered,kyoto-hash,lmdb\n  \
         bench-compare lookup --records 100M --settle --runs 1 --json results.jsonl\n  \
-        bench-compare page --json results.jsonl --html benchmarks.html --markdown summary.md"
+        bench-compare page --json results.jsonl --html benchmarks.html --fill README.md BENCHMARKS.md"
 )]
 pub struct Args {
     /// Makes a page of what was measured before, instead of measuring.
@@ -94,7 +94,7 @@ pub struct Args {
 /// What else there is to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Makes a page or a summary of what was measured before.
+    /// Makes a page or a summary of what was measured before, or fills its figures into documents.
     Page {
         /// Files of measurements; of those with the same case and peer the last counts.
         #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
@@ -105,6 +105,9 @@ pub enum Command {
         /// The summary.
         #[arg(long, value_name = "FILE")]
         markdown: Option<PathBuf>,
+        /// Documents whose blocks of figures are written anew: `<!-- figures -->` and the like.
+        #[arg(long, value_name = "FILE", num_args = 1..)]
+        fill: Vec<PathBuf>,
     },
 }
 

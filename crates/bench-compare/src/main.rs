@@ -33,7 +33,7 @@ mod workloads;
 use args::{Args, Command};
 use clap::Parser as _;
 use failure::{Failure, Result};
-use report::{gates, machine, markdown, page, table};
+use report::{documents, gates, machine, markdown, page, table};
 use results::{Lines, Results};
 use runner::Runner;
 use std::fs;
@@ -48,8 +48,8 @@ fn main() -> ExitCode {
     }
     let args = Args::parse();
     let outcome = match &args.command {
-        Some(Command::Page { json, html, markdown }) => {
-            page_of(json, html.as_deref(), markdown.as_deref()).map(|()| true)
+        Some(Command::Page { json, html, markdown, fill }) => {
+            page_of(json, html.as_deref(), markdown.as_deref(), fill).map(|()| true)
         }
         None if args.list => {
             list();
@@ -108,20 +108,29 @@ fn compare(args: &Args) -> Result<bool> {
     Ok(sound)
 }
 
-/// Makes a page from files.
-fn page_of(json: &[PathBuf], html: Option<&Path>, markdown: Option<&Path>) -> Result<()> {
+/// Makes a page and a summary from files, and fills figures into documents.
+fn page_of(json: &[PathBuf], html: Option<&Path>, markdown: Option<&Path>, fill: &[PathBuf]) -> Result<()> {
     let mut results = Results::default();
     for path in json {
         results.read(path)?;
     }
-    write_reports(&results, html, markdown)
+    write_reports(&results, html, markdown)?;
+    for path in fill {
+        let shown = path.display();
+        let document = fs::read_to_string(path).map_err(Failure::io(format!("reading {shown}")))?;
+        let filled = documents::filled(&document, &results)
+            .map_err(|failure| Failure::Usage(format!("{shown}: {failure}")))?;
+        write(path, filled)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: String) -> Result<()> {
+    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+    made.and_then(|()| fs::write(path, text)).map_err(Failure::io(format!("writing {}", path.display())))
 }
 
 fn write_reports(results: &Results, html: Option<&Path>, summary: Option<&Path>) -> Result<()> {
-    let write = |path: &Path, text: String| {
-        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-        made.and_then(|()| fs::write(path, text)).map_err(Failure::io(format!("writing {}", path.display())))
-    };
     html.map(|path| write(path, page::render(results))).transpose()?;
     summary.map(|path| write(path, markdown::render(results))).transpose()?;
     Ok(())

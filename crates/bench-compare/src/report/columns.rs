@@ -194,6 +194,11 @@ pub fn headlines(case: &Case) -> impl Iterator<Item = &'static Column> {
         .filter(move |column| if fixed_rate { of_fixed_rate(column) } else { column.headline })
 }
 
+/// The column of a figure, if the workload has it.
+pub fn named(workload: Workload, name: &str) -> Option<&'static Column> {
+    of(workload).iter().find(|column| column.name == name)
+}
+
 /// The columns of a workload.
 pub fn of(workload: Workload) -> &'static [Column] {
     match workload {

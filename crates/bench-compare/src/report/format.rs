@@ -39,6 +39,15 @@ pub fn figure(value: f64, unit: Unit) -> String {
     }
 }
 
+/// A number in the least room: `33.1M`.
+pub fn compact(value: f64) -> String {
+    match value {
+        large if large >= 1e6 => format!("{}M", digits(large / 1e6)),
+        middle if middle >= 1e3 => format!("{}K", digits(middle / 1e3)),
+        small => digits(small),
+    }
+}
+
 /// Three significant digits, or all digits before the point if there are more.
 pub fn digits(value: f64) -> String {
     match value.abs() {
@@ -88,6 +97,11 @@ mod tests {
         assert_eq!(figure(17_500.0, Unit::Rate), "17.5 K/s");
         assert_eq!(figure(123.4, Unit::Microseconds), "123 µs");
         assert_eq!(figure(8192.0, Unit::Count), "8,192");
+    }
+
+    #[test]
+    fn compact_numbers_have_no_unit() {
+        assert_eq!([4_782_345.0, 999_400.0, 4.102].map(compact), ["4.78M", "999K", "4.10"]);
     }
 
     #[test]

@@ -145,6 +145,55 @@ const GATES: [Gate; 44] = [
     most(open, BOTH, "open_cold_ms", 50.0),
 ];
 
+/// How many times better than the best peer the better of Azekura's kinds must be.
+struct Asked {
+    about: fn(&Case) -> bool,
+    figures: &'static [&'static str],
+    factor: f64,
+}
+
+fn any_scan(case: &Case) -> bool {
+    case.workload == Workload::Scan
+}
+fn huge(case: &Case) -> bool {
+    case.workload == Workload::Huge
+}
+fn ycsb_closed(case: &Case) -> bool {
+    case.workload == Workload::Ycsb && case.rate_per_s.is_none()
+}
+fn ycsb_at_a_rate(case: &Case) -> bool {
+    case.workload == Workload::Ycsb && case.rate_per_s.is_some()
+}
+
+const ASKED: [Asked; 11] = [
+    Asked { about: large, figures: &["read_per_s"], factor: 1.5 },
+    Asked { about: lookup_10m, figures: &["present_gets_per_s"], factor: 1.5 },
+    Asked { about: huge, figures: &["present_gets_per_s"], factor: 1.4 },
+    Asked { about: text, figures: &["present_gets_per_s"], factor: 1.2 },
+    Asked { about: any_scan, figures: &["scan_per_s"], factor: 1.2 },
+    Asked { about: any_scan, figures: &["ranges_per_s"], factor: 1.5 },
+    Asked { about: mixed, figures: &["gets_per_s"], factor: 1.3 },
+    Asked { about: mixed, figures: &["get_p999_us"], factor: 1.0 },
+    Asked {
+        about: ycsb_closed,
+        figures: &["a_ops_per_s", "b_ops_per_s", "c_ops_per_s", "d_ops_per_s", "f_ops_per_s"],
+        factor: 1.0,
+    },
+    // No more than one and a half times the best peer's latency.
+    Asked {
+        about: ycsb_at_a_rate,
+        figures: &["a_read_p99_us", "a_update_p99_us", "c_read_p99_us"],
+        factor: 0.67,
+    },
+    Asked { about: durable_1, figures: &["commits_per_s"], factor: 1.1 },
+];
+
+/// How many times better than the best peer a figure must be, if that is asked.
+pub fn asked(case: &Case, figure: &str) -> Option<f64> {
+    let concerns = |asked: &&Asked| (asked.about)(case) && asked.figures.contains(&figure);
+    ASKED.iter().find(concerns).map(|asked| asked.factor)
+}
+
 /// A line for each figure that concerns a case and was measured.
 pub fn lines(results: &[CaseResult], case: &Case) -> Vec<String> {
     let Some(result) = results.iter().find(|result| result.case == *case) else {

@@ -2,10 +2,9 @@
 //! alike.
 
 use super::format::{digits, figure};
-use super::machine;
 use super::page::{tally, versions};
-use super::summary::End;
-use crate::results::Results;
+use super::{gates, machine};
+use crate::results::{CaseResult, Entrant, Results};
 use std::fmt::Write as _;
 
 /// The summary of all results.
@@ -25,34 +24,46 @@ pub fn render(results: &Results) -> String {
     let [won, even, lost] = tally(&results.cases);
     let _ = writeln!(text, "- Azekura is better in {won} figures, even in {even}, worse in {lost}.\n");
     text.push_str(
-        "The better of Azekura's two kinds of table against the best of all peers that took part; × says how many \
-         times better Azekura is, so below 1 it is worse (**loss**). † The peer's load was stopped when its time was \
-         over, so its figure is of fewer records.\n\n\
-         | workload | figure | Azekura | | best peer | | × | |\n|---|---|---|---|---|---|---|---|\n",
+        "The better of Azekura's two kinds of table against the best of all peers that took part. × says how many \
+         times better Azekura is, so below 1 it is worse. † The peer's load was stopped when its time was over, so \
+         its figure is of fewer records.\n\n",
     );
-    for result in &results.cases {
+    text.push_str(&table(&results.cases));
+    failures(&mut text, results);
+    text
+}
+
+/// A line for each headline figure: Azekura's, the best peer's, how many times better it is, and how many times
+/// better it must be.
+pub fn table(cases: &[CaseResult]) -> String {
+    let mut text =
+        "| workload | figure | Azekura | best peer | × | asked |\n|---|---|---|---|---|---|\n".to_owned();
+    for result in cases {
+        let mut title = cell(&result.case.title());
         for duel in result.duels() {
             let unit = duel.column.unit;
-            let mark = match duel.end() {
-                End::Won => "",
-                End::Even => "even",
-                End::Lost => "**loss**",
-            };
+            let asked = gates::asked(&result.case, duel.column.name).map_or_else(String::new, |asked| {
+                format!("{asked} {}", if duel.factor >= asked { '✓' } else { '✗' })
+            });
             let _ = writeln!(
                 text,
-                "| {} | {} | {} | {} | {} | {} | {} | {mark} |",
-                cell(&result.case.title()),
+                "| {title} | {} | {} {} | {} {} | {} | {asked} |",
                 cell(&duel.column.heading()),
-                cell(&duel.ours.title),
+                cell(kind(duel.ours)),
                 figure(duel.our_figure, unit),
                 cell(&duel.peer_title()),
                 figure(duel.peer_figure, unit),
                 digits(duel.factor),
             );
+            "〃".clone_into(&mut title);
         }
     }
-    failures(&mut text, results);
     text
+}
+
+/// Which kind of Azekura's tables it is.
+pub fn kind(ours: &Entrant) -> &str {
+    ours.title.strip_prefix("Azekura ").unwrap_or(&ours.title)
 }
 
 fn failures(text: &mut String, results: &Results) {
@@ -70,6 +81,6 @@ fn failures(text: &mut String, results: &Results) {
 }
 
 /// Text inside a cell.
-fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

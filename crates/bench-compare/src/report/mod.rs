@@ -1,6 +1,7 @@
 //! How the measurements are printed, stored and drawn.
 
 pub mod columns;
+pub mod documents;
 mod format;
 pub mod gates;
 pub mod machine;

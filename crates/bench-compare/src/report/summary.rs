@@ -81,6 +81,11 @@ impl CaseResult {
         self.best(name, better, |entrant| !entrant.ours && !entrant.reference)
     }
 
+    /// The better of Azekura's kinds in a figure.
+    pub fn best_of_ours(&self, name: &str, better: Better) -> Option<(&Entrant, f64)> {
+        self.best(name, better, |entrant| entrant.ours)
+    }
+
     /// The best in a figure among the chosen entrants.
     fn best(&self, name: &str, better: Better, chosen: impl Fn(&Entrant) -> bool) -> Option<(&Entrant, f64)> {
         let rows = self.rows.iter().filter(|row| chosen(&row.entrant));
@@ -99,7 +104,7 @@ impl CaseResult {
     }
 
     fn duel(&self, column: &'static Column) -> Option<Duel<'_>> {
-        let (ours, our_figure) = self.best(column.name, column.better, |entrant| entrant.ours)?;
+        let (ours, our_figure) = self.best_of_ours(column.name, column.better)?;
         let (peer, peer_figure) = self.best_peer(column.name, column.better)?;
         let factor = match column.better {
             Better::Lower => peer_figure / our_figure,

@@ -210,10 +210,6 @@ fn entrants<'a>(cases: &[&'a CaseResult]) -> Vec<&'a Entrant> {
     entrants
 }
 
-fn column(workload: Workload, name: &str) -> Option<&'static Column> {
-    columns::of(workload).iter().find(|column| column.name == name)
-}
-
 /// The axis of a figure.
 fn axis_of(column: &Column, scale: Scale) -> Axis {
     let what = match (column.unit, column.name) {
@@ -236,7 +232,7 @@ fn axis_of(column: &Column, scale: Scale) -> Axis {
 
 /// A figure over a parameter. `None` if the parameter has only one value.
 fn over(title: &str, note: &str, cases: &[&CaseResult], name: &str, parameter: &Over) -> Option<Plot> {
-    let column = column(cases.first()?.case.workload, name)?;
+    let column = columns::named(cases.first()?.case.workload, name)?;
     let x = parameter.axis(cases);
     if x.ticks.as_ref().is_none_or(|ticks| ticks.len() < 2) {
         return None;
@@ -407,7 +403,7 @@ fn headlines(result: &CaseResult) -> Vec<Plot> {
 
 /// Bars for a figure.
 fn bars(result: &CaseResult, name: &str) -> Option<Plot> {
-    let column = column(result.case.workload, name)?;
+    let column = columns::named(result.case.workload, name)?;
     let mut bars: Vec<Bar> = result
         .rows
         .iter()
