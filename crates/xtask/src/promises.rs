@@ -2,6 +2,7 @@
 //! `tried N violations M seed X`. A command fails if M is not 0 or if N is too small.
 
 use crate::runner::{self, Failure, cargo};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -16,6 +17,37 @@ pub fn built(words: &[&str]) -> Command {
     let mut command = cargo();
     command.args(words).args(["--profile", "test"]).env("RUSTFLAGS", FLAGS).env("CARGO_INCREMENTAL", "0");
     command
+}
+
+/// What the test command builds, all at once: the tests, and the libraries and programs that later steps run.
+/// If tests are among what is built, cargo enables the features that they want of the crates they use. A build
+/// of one package alone has other features, and would compile the engine again.
+const EVERYTHING: [&str; 7] = ["--workspace", "--lib", "--tests", "--bin", "azekura", "--bin", "sim"];
+
+/// Builds everything, and shows how it goes.
+pub fn build() -> Result<(), Failure> {
+    let mut command = built(&["build"]);
+    command.args(EVERYTHING);
+    runner::run(command)
+}
+
+/// The file of a program, as cargo names it. It is built if it is not there.
+pub fn program(name: &str) -> Result<PathBuf, Failure> {
+    let mut command = built(&["build"]);
+    command.args(EVERYTHING).args(["--quiet", "--message-format", "json-render-diagnostics"]);
+    let messages = runner::capture(command)?;
+    let found = messages.lines().find_map(|message| program_in(message, name));
+    found.ok_or_else(|| format!("cargo has named no program {name}"))
+}
+
+/// The file of a program in a message of cargo, if it is this one, and not its tests.
+fn program_in(message: &str, name: &str) -> Option<PathBuf> {
+    let message: serde_json::Value = serde_json::from_str(message).ok()?;
+    let is_it = message["reason"] == "compiler-artifact"
+        && message["target"]["name"] == name
+        && message["target"]["kind"][0] == "bin"
+        && message["profile"]["test"] == false;
+    is_it.then(|| message["executable"].as_str().map(PathBuf::from))?
 }
 
 /// One command, and how much it must have tried.
@@ -49,7 +81,8 @@ const GATES: [Gate; 13] = [
 
 /// Runs all commands. Returns their last lines.
 pub fn run() -> Result<Vec<String>, Failure> {
-    GATES.iter().map(hold).collect()
+    let program = program("sim")?;
+    GATES.iter().map(|gate| hold(gate, &program)).collect()
 }
 
 /// Runs the models of the lock-free parts, in a build of the engine alone with loom's atomics.
@@ -74,9 +107,9 @@ pub fn models() -> Result<(), Failure> {
     }
 }
 
-fn hold(gate: &Gate) -> Result<String, Failure> {
-    let mut command = built(&["run"]);
-    command.args(["--quiet", "--package", "sim", "--"]).env("AZEKURA_CANARY", gate.canary);
+fn hold(gate: &Gate, program: &Path) -> Result<String, Failure> {
+    let mut command = Command::new(program);
+    command.current_dir(runner::root()).env("AZEKURA_CANARY", gate.canary);
     command.args(gate.arguments.split(' '));
     println!("sim {}", gate.arguments);
     let started = Instant::now();
@@ -101,6 +134,18 @@ fn tried(line: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn programs_are_found_among_messages() {
+        let message = r#"{"reason":"compiler-artifact","target":{"name":"sim","kind":["bin"]},
+            "profile":{"test":false},"executable":"/p/target/debug/sim"}"#;
+        assert_eq!(super::program_in(message, "sim"), Some("/p/target/debug/sim".into()));
+        assert_eq!(super::program_in(message, "azekura"), None);
+        for (word, other) in [("bin", "lib"), ("false", "true"), ("\"/p/target/debug/sim\"", "null")] {
+            assert_eq!(super::program_in(&message.replace(word, other), "sim"), None, "{other}");
+        }
+        assert_eq!(super::program_in("not JSON", "sim"), None);
+    }
+
     #[test]
     fn verdicts_are_read() {
         assert_eq!(super::tried("tried 28 violations 0 seed 1"), Some(28));

@@ -21,11 +21,12 @@ struct Step {
     run: fn(&mut Vec<String>) -> Result<(), Failure>,
 }
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     Step { name: "formatting", run: formatting },
     Step { name: "house", run: |_| house::check() },
     Step { name: "clippy", run: clippy },
     Step { name: "documentation", run: documentation },
+    Step { name: "build", run: |_| promises::build() },
     Step { name: "tests", run: tests },
     Step { name: "python", run: python },
     Step { name: "models", run: |_| promises::models() },
