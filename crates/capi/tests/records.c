@@ -190,7 +190,7 @@ static void upkeep(azk_db *db)
     OK(azk_db_check(db, NULL, NULL, NULL, NULL));
     stats.size = sizeof stats;
     OK(azk_db_stats(db, &stats));
-    CHECK(stats.size == sizeof stats && stats.file_bytes == after && stats.flushes > 0 && stats.user_bytes > 3u << 20);
+    CHECK(stats.size == sizeof stats && stats.file_bytes > 0 && stats.file_bytes <= before && stats.flushes > 0 && stats.user_bytes > 3u << 20);
     /* A caller with an older header gets what it knows of. */
     OK(azk_db_stats(db, (azk_stats *)(void *)&small));
     CHECK(small.file_bytes == stats.file_bytes && small.after == 77);
