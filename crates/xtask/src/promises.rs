@@ -58,8 +58,9 @@ struct Gate {
     canary: &'static str,
 }
 
-const GATES: [Gate; 13] = [
+const GATES: [Gate; 15] = [
     Gate { arguments: "crash --count 90000 --seconds 200 --seed 1", tried_min: 80_000, canary: "" },
+    Gate { arguments: "crash --only long --count 3000 --seconds 15 --seed 1", tried_min: 200, canary: "" },
     Gate { arguments: "crash --only bulk --count 400 --seconds 10 --seed 1", tried_min: 40, canary: "" },
     Gate { arguments: "backup --count 300 --seconds 8 --seed 1", tried_min: 60, canary: "" },
     Gate { arguments: "errors --count 3000 --seconds 20 --seed 1", tried_min: 200, canary: "" },
@@ -74,6 +75,7 @@ const GATES: [Gate; 13] = [
     // The commands above serve as controls.
     Gate { arguments: "canaries --no-controls --seed 1", tried_min: 14, canary: "" },
     Gate { arguments: "kills --count 100 --seconds 60", tried_min: 100, canary: "" },
+    Gate { arguments: "followers --count 12 --seconds 8", tried_min: 4, canary: "" },
     Gate { arguments: "isolation --count 100 --seconds 20", tried_min: 40, canary: "" },
     Gate { arguments: "soak --seconds 12", tried_min: 10_000, canary: "" },
     Gate { arguments: "fuzz --count 60000 --seconds 20", tried_min: 10_000, canary: "fuzzing" },

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::checkpoint::Purpose;
-use super::state::State;
+use super::state::{State, TableState};
 use crate::base::error::{Error, Result};
 use std::sync::Arc;
 
@@ -27,7 +27,11 @@ impl Engine {
         }
         drop(self.checkpointer.take_pending());
         let _commit = self.committer.lock();
-        self.state.store(Arc::new(State { lease: None, followed: None, ..self.state.load().copy() }));
+        let mut last = State { lease: None, followed: None, ..self.state.load().copy() };
+        if self.follower.is_some() {
+            drop_memtables(&mut last);
+        }
+        self.state.store(Arc::new(last));
         Ok(())
     }
 
@@ -75,5 +79,15 @@ impl Engine {
             let _shrunk = self.shrink_for_closing();
         }
         self.trim()
+    }
+}
+
+/// Nobody reads a closed follower's memtables, and their large values would keep its pin.
+fn drop_memtables(state: &mut State) {
+    let has_some = |t: &TableState| t.active.is_some() || !t.chunks.is_empty() || !t.frozen.is_empty();
+    let tables: Vec<TableState> =
+        state.tables.iter().filter(|t| has_some(t)).map(|t| (**t).clone()).collect();
+    for table in tables {
+        state.tables.set(TableState { active: None, chunks: Vec::new(), frozen: Arc::default(), ..table });
     }
 }

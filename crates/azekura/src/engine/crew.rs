@@ -216,10 +216,13 @@ impl Engine {
         self.start_merges();
     }
 
-    /// Frees what only pins kept that are gone. Without a checkpoint nobody else looks.
+    /// Frees what only pins kept that are gone. Without a checkpoint nobody else looks. It waits for none: that
+    /// looks itself, and the log's thread has commits that are due.
     fn look_at_pins(&self) {
-        if self.space.kept_bytes() > 0 {
-            self.checkpointer.find_pins(&self.checkpointer.lock());
+        if self.space.kept_bytes() > 0
+            && let Some(newest) = self.checkpointer.try_lock()
+        {
+            self.checkpointer.find_pins(&newest);
         }
     }
 

@@ -210,9 +210,11 @@ impl Engine {
     pub(crate) fn pins(&self, state: &State) -> (u64, Vec<PinView>) {
         let followed = self.checkpoint_of(state).map(|(number, _)| number);
         if !self.config.read_only {
-            let newest = self.checkpointer.lock();
-            self.checkpointer.find_pins(&newest);
-            return (newest.number, self.space.pins());
+            // A checkpoint that is being written asks for the pins itself. Nobody waits for it here.
+            if let Some(newest) = self.checkpointer.try_lock() {
+                self.checkpointer.find_pins(&newest);
+            }
+            return (self.log.checkpoint(), self.space.pins());
         }
         let number = followed.unwrap_or_else(|| self.checkpointer.lock().number);
         let (age, bytes) = (Duration::ZERO, 0);

@@ -82,7 +82,7 @@ impl Engine {
 
     #[inline(always)]
     fn is_at_limit(&self) -> bool {
-        self.bound.is_reached(self.space.taken_bytes())
+        self.bound.is_reached(self.space.used_bytes())
     }
 
     #[cold]
@@ -179,7 +179,7 @@ impl Engine {
                     continue;
                 }
             };
-            let copies_max = self.bound.copies_max(self.space.taken_bytes());
+            let copies_max = self.bound.copies_max(self.space.used_bytes());
             let done = self.merge_in_turn(CLASS, MergeJob { together: true, copies_max, ..job });
             told = told.and(done.map(drop));
         }
@@ -198,7 +198,7 @@ impl Engine {
         }
         self.bound.look.store(false, Ordering::Relaxed);
         if for_room {
-            self.bound.end_wait_for_room(self.space.take_least(), self.space.taken_bytes());
+            self.bound.end_wait_for_room(self.space.take_least(), self.space.used_bytes());
         }
         self.background.wake();
     }

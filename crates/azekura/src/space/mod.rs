@@ -66,7 +66,9 @@ pub(crate) struct Space {
     map: Mutex<Map>,
     /// The taken bytes after the last change of the map.
     taken: AtomicU64,
-    /// The least value of `taken` since the last `take_least`.
+    /// Those of them that no pin of a follower alone keeps.
+    used: AtomicU64,
+    /// The least value of `used` since the last `take_least`.
     least: AtomicU64,
     process: Process,
 }
@@ -109,8 +111,9 @@ impl Space {
             before = Some(extent);
         }
         let taken = AtomicU64::new(end - holes.bytes());
+        let used = AtomicU64::new(end - holes.bytes());
         let map = Mutex::new(Map { start, end, holes, pinned: Pinned::default() });
-        Ok(Space { map, taken, least: AtomicU64::new(u64::MAX), process: Process::current() })
+        Ok(Space { map, taken, used, least: AtomicU64::new(u64::MAX), process: Process::current() })
     }
 
     /// Takes `len` bytes of the lowest hole that fits, else at the end of the file.
@@ -269,18 +272,26 @@ impl Space {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// The least that was taken since the last call. For one watcher only: the call starts a new watch.
+    /// The taken bytes without those that only pins keep: what the database itself has made of its file.
+    #[inline(always)]
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The least that was used since the last call. For one watcher only: the call starts a new watch.
     pub(crate) fn take_least(&self) -> u64 {
-        let map = self.map.lock();
-        self.least.swap(map.end.saturating_sub(map.holes.bytes()), Ordering::Relaxed)
+        let _map = self.map.lock();
+        self.least.swap(self.used_bytes(), Ordering::Relaxed)
     }
 
     /// REQUIRES: the map's lock.
     fn note_taken(&self, map: &Map) {
         let bytes = map.end.saturating_sub(map.holes.bytes());
         self.taken.store(bytes, Ordering::Relaxed);
-        if bytes < self.least.load(Ordering::Relaxed) {
-            self.least.store(bytes, Ordering::Relaxed);
+        let used = bytes.saturating_sub(map.pinned.kept_bytes());
+        self.used.store(used, Ordering::Relaxed);
+        if used < self.least.load(Ordering::Relaxed) {
+            self.least.store(used, Ordering::Relaxed);
         }
     }
 

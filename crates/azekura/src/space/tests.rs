@@ -290,3 +290,23 @@ fn cost_of_many_holes() {
     println!("{ns} ns per operation with {HOLES} holes");
     assert_eq!(space.free_extents().len(), usize::try_from(HOLES - 1).unwrap());
 }
+
+#[test]
+fn what_only_pins_keep_is_taken_but_not_used() {
+    let space = Space::from_live(START, Vec::new()).unwrap();
+    let (first, now) = (space.taken_bytes(), Instant::now());
+    let (old, other) = (space.alloc(4 * UNIT), space.alloc(UNIT));
+    space.pins_found(7, Some(&[7..=7]), now);
+    space.pins_found(8, Some(&[7..=7]), now);
+    space.take_least();
+    space.free(old);
+    assert_eq!((space.kept_bytes(), space.taken_bytes()), (4 * UNIT, first + 5 * UNIT));
+    assert_eq!(space.used_bytes(), first + UNIT, "writers need not wait for it");
+    assert_eq!(space.take_least(), first + UNIT);
+    space.pins_found(8, Some(&[]), now);
+    assert_eq!(
+        (space.kept_bytes(), space.taken_bytes(), space.used_bytes()),
+        (0, first + UNIT, first + UNIT)
+    );
+    space.free(other);
+}

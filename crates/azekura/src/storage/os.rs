@@ -34,7 +34,7 @@ use super::{
 /// The unit in which the system counts the disk space of a file.
 const STAT_BLOCK_BYTES: u64 = 512;
 
-/// The most bytes that one call writes. For a megabyte or more at once, a file system with large folios (ext4,
+/// The most bytes that one call writes, unless they are to be durable when it returns. For a megabyte or more at once, a file system with large folios (ext4,
 /// XFS) must mostly put free memory together first, on a machine that has been up for a while: beside calls of
 /// 4 MiB, loads are 1.6 times (text) to twice (values of 4 KiB) as fast. A call also keeps its processor until
 /// it ends: readers beside updates at a fixed rate have a fifth of the p99.

@@ -33,6 +33,14 @@ impl<T> Mutex<T> {
         MutexGuard { guard: self.inner.lock(), rank: Holding(self.rank) }
     }
 
+    /// The lock, if nobody has it.
+    #[track_caller]
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        let guard = self.inner.try_lock()?;
+        self.rank.take();
+        Some(MutexGuard { guard, rank: Holding(self.rank) })
+    }
+
     #[cfg(test)]
     pub(crate) fn is_locked(&self) -> bool {
         self.inner.is_locked()

@@ -112,6 +112,11 @@ impl Checkpointer {
         self.newest.lock()
     }
 
+    /// The same, if no checkpoint is being written.
+    pub(in crate::engine) fn try_lock(&self) -> Option<MutexGuard<'_, Checkpoint>> {
+        self.newest.try_lock()
+    }
+
     /// The chains of logs that opening has found.
     pub(in crate::engine) fn found_logs(&mut self, logs: Vec<OldLog>) {
         self.newest.get_mut().old_logs = logs;

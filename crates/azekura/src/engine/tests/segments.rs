@@ -4,6 +4,8 @@ use super::hooked::{Call, Hooked};
 use super::{copy_of, leaked};
 use crate::api::{Db, Options};
 use crate::base::key::TableKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Small durable commits, each a frame of one block.
 fn commit(db: &Db, from: u64, n: u64) {
@@ -62,5 +64,27 @@ fn a_log_that_fills_slowly_has_no_segment_in_reserve() {
     let log = &db.engine.log;
     log.prepare_segment(log.vouch_at_rest(0));
     assert_eq!(log.extents().len(), 1);
+    db.close().unwrap();
+}
+
+#[test]
+fn a_segment_for_a_log_that_has_gone_on_elsewhere_is_given_back() {
+    let disk = Hooked::default();
+    let db = database(&disk);
+    commit(&db, 0, 8);
+    let (other, moved) = (db.clone(), Arc::new(AtomicBool::new(false)));
+    let once = moved.clone();
+    disk.hook(move |call| {
+        // The first write fills the new segment with zeros.
+        if call == Call::Write && !once.swap(true, Ordering::Relaxed) {
+            assert!(other.engine.log.rest(true).unwrap());
+        }
+        Ok(())
+    });
+    db.engine.log.prepare_segment(0);
+    disk.heal();
+    assert!(moved.load(Ordering::Relaxed));
+    assert_eq!(db.engine.log.extents().len(), 2, "the first, and the short one");
+    assert_eq!(leaked(&db.engine), 0);
     db.close().unwrap();
 }

@@ -20,12 +20,15 @@ impl Log {
     /// last look: the next one had number `before` then. What fails is left to the commit that needs the
     /// segment.
     pub(crate) fn prepare_segment(&self, before: u64) {
-        let Some(extent) = self.take_ahead(before) else { return };
+        let Some((last, extent)) = self.take_ahead(before) else { return };
         let made = self.prepare_in_steps(extent);
         let mut io = self.io.lock();
         io.in_making = None;
-        // A commit may have been quicker, or the log may have ended.
-        if made.is_ok() && io.spare.is_none() && self.published.load(Ordering::Acquire) {
+        // A commit may have been quicker, or the log may have ended, or gone on elsewhere.
+        let is_wanted = io.spare.is_none()
+            && io.segments.back().is_some_and(|s| s.extent == last)
+            && self.published.load(Ordering::Acquire);
+        if made.is_ok() && is_wanted {
             io.spare = Some(extent);
             self.adjust_bytes_max(extent.len);
         } else {
@@ -46,9 +49,9 @@ impl Log {
         Ok(())
     }
 
-    /// Takes room for the next segment, if it is wanted soon. Each frame counts as one block, so a bulk does
+    /// Takes room for the segment that follows the last one, if it is wanted soon. Gives both. Each frame counts as one block, so a bulk does
     /// not count: its segments need no zeros.
-    fn take_ahead(&self, before: u64) -> Option<Extent> {
+    fn take_ahead(&self, before: u64) -> Option<(Extent, Extent)> {
         let mut io = self.io.lock();
         let last = io.segments.back()?.extent;
         let filled = io.next_frame.saturating_sub(before) * ALIGN_BYTES;
@@ -59,6 +62,6 @@ impl Log {
         self.poison.check().ok()?;
         let len = self.next_segment_bytes(last.len);
         io.in_making = self.room.take(len, len, NEW_SEGMENT).ok();
-        io.in_making
+        io.in_making.map(|extent| (last, extent))
     }
 }

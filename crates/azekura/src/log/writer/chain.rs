@@ -63,6 +63,11 @@ impl Log {
         })
     }
 
+    /// The newest checkpoint's number.
+    pub(crate) fn checkpoint(&self) -> u64 {
+        self.checkpoint.load(Ordering::Acquire)
+    }
+
     pub(crate) fn set_checkpoint(&self, number: u64) {
         self.checkpoint.store(number, Ordering::Release);
     }
