@@ -292,7 +292,8 @@ extern "C" {
 KCDB *kcdbnew(void);
 
 /**
- * Frees a database object, and closes its database if that is open. NULL is allowed.
+ * Frees a database object, and closes its database if that is open. NULL is allowed. In a callback of the
+ * database this fails with KCELOGIC, and the object stays.
  */
 void kcdbdel(KCDB *db);
 
@@ -658,7 +659,7 @@ size_t kclevdist(const void *a,
 KCCUR *kcdbcursor(KCDB *db);
 
 /**
- * Frees a cursor. NULL is allowed.
+ * Frees a cursor. NULL is allowed. In a callback of its database this fails with KCELOGIC, and the cursor stays.
  */
 void kccurdel(KCCUR *cursor);
 
@@ -777,7 +778,7 @@ const char *kccuremsg(KCCUR *cursor);
 KCIDX *kcidxnew(void);
 
 /**
- * Frees an index, and closes its database if that is open. NULL is allowed.
+ * As kcdbdel.
  */
 void kcidxdel(KCIDX *index);
 

@@ -73,10 +73,16 @@ pub unsafe extern "C" fn kcdbcursor(db: *mut KCDB) -> *mut KCCUR {
     })
 }
 
-/// Frees a cursor. NULL is allowed.
+/// Frees a cursor. NULL is allowed. In a callback of its database this fails with KCELOGIC, and the cursor stays.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kccurdel(cursor: *mut KCCUR) {
     if cursor.is_null() {
+        return;
+    }
+    // SAFETY: as the header demands of the caller.
+    let c = unsafe { Caller::trusted() };
+    // The call around a callback may be one of this cursor.
+    if !c.at(cursor, false, |walker| walker.store.refuse_within().map(|()| true)) {
         return;
     }
     // SAFETY: `kcdbcursor` has made both boxes. The header demands of the caller that it is not freed twice.

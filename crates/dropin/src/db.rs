@@ -19,11 +19,27 @@ pub extern "C" fn kcdbnew() -> *mut KCDB {
     Box::into_raw(Box::new(KCDB { db: store.cast() }))
 }
 
-/// Frees a database object, and closes its database if that is open. NULL is allowed.
+/// Frees a database object, and closes its database if that is open. NULL is allowed. In a callback of the
+/// database this fails with KCELOGIC, and the object stays.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcdbdel(db: *mut KCDB) {
+    // SAFETY: as the header demands of the caller.
+    unsafe { delete(db) };
+}
+
+/// As kcdbdel. Returns whether the object is gone.
+///
+/// # Safety
+/// As the header demands of the caller.
+pub(crate) unsafe fn delete(db: *mut KCDB) -> bool {
     if db.is_null() {
-        return;
+        return true;
+    }
+    // SAFETY: the caller says so.
+    let c = unsafe { Caller::trusted() };
+    // The calls around a callback are not done with the object.
+    if c.done(db, |store| store.refuse_within()) == 0 {
+        return false;
     }
     // SAFETY: `kcdbnew` has made both boxes. The header demands of the caller that it is not freed twice.
     let store = unsafe { Box::from_raw(Box::from_raw(db).db.cast::<Arc<Store>>()) };
@@ -32,6 +48,7 @@ pub unsafe extern "C" fn kcdbdel(db: *mut KCDB) {
         errors::forget(store.id);
         Ok(())
     });
+    true
 }
 
 /// The code of this thread's last error with a database.

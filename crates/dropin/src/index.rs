@@ -19,12 +19,14 @@ pub extern "C" fn kcidxnew() -> *mut KCIDX {
     Box::into_raw(Box::new(KCIDX { db: db::kcdbnew().cast() }))
 }
 
-/// Frees an index, and closes its database if that is open. NULL is allowed.
+/// As kcdbdel.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcidxdel(index: *mut KCIDX) {
-    if !index.is_null() {
-        // SAFETY: `kcidxnew` has made the box. The header demands of the caller that it is not freed twice.
-        unsafe { db::kcdbdel(Box::from_raw(index).db.cast()) }
+    // SAFETY: `kcidxnew` has made the box. The header demands of the caller that it is not freed twice.
+    unsafe {
+        if !index.is_null() && db::delete(inner(Caller::trusted(), index)) {
+            drop(Box::from_raw(index));
+        }
     }
 }
 

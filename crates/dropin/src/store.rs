@@ -123,8 +123,8 @@ impl Store {
         f()
     }
 
-    /// A callback that uses its database would wait for itself.
-    fn refuse_within(&self) -> Outcome<()> {
+    /// A callback that uses its database would wait for itself, or take it away from the call that it is in.
+    pub(crate) fn refuse_within(&self) -> Outcome<()> {
         let is_within = |within: &RefCell<Vec<u64>>| within.borrow().contains(&self.id);
         if WITHIN.try_with(is_within).unwrap_or(false) {
             return Err(failure(KCELOGIC, c"a callback has called its own database"));

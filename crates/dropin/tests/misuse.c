@@ -22,13 +22,27 @@ static const char *use_it(const char *key, size_t key_len, const char *value, si
     CHECK(!kcdbset(own->db, "x", 1, "", 0) && !kcdbclear(own->db) && kcdbcount(own->db) == -1);
     CHECK(!kccurjump(own->cursor) && !kcdbclose(own->db) && !kcdbbegintran(own->db, 0));
     CHECK(!kcdbiterate(own->db, use_it, opaque, 0));
+    /* Neither goes while a call uses it. */
+    kccurdel(own->cursor);
+    CHECK(kccurecode(own->cursor) == KCELOGIC && kccurdb(own->cursor) == own->db);
+    kcdbdel(own->db);
+    CHECK(kcdbecode(own->db) == KCELOGIC);
     return NULL;
+}
+
+static int32_t delete_it(const char *path, int64_t count, int64_t size, void *opaque)
+{
+    (void)path;
+    (void)size;
+    kcidxdel(opaque);
+    return count == 1 && kcidxecode(opaque) == KCELOGIC;
 }
 
 static void callbacks(void)
 {
     within own = {kcdbnew(), NULL, 0};
     KCDB *other = kcdbnew();
+    KCIDX *index = kcidxnew();
     size_t len;
     char *found;
 
@@ -47,6 +61,9 @@ static void callbacks(void)
     CHECK(!kcdbmerge(own.db, &other, 1, KCMSET) && !kcdbmerge(own.db, &own.db, 1, 99) && kcdbecode(own.db) == KCEINVALID);
     CHECK(kcdbbegintran(own.db, 0) && !kcdbbegintran(own.db, 0) && kcdbecode(own.db) == KCELOGIC && kcdbendtran(own.db, 1));
     CHECK(kcchknan(kcdbincrdouble(own.db, "huge", 4, 1e30, 0)) && kcdbecode(own.db) == KCELOGIC && kcdbcheck(own.db, "huge", 4) == -1);
+    CHECK(kcidxopen(index, "%", KCOWRITER | KCOCREATE) && kcidxset(index, "k", 1, "v", 1));
+    CHECK(kcidxsync(index, 0, delete_it, index) && kcidxcount(index) == 1);
+    kcidxdel(index);
     /* A cursor outlives its database. */
     kcdbdel(own.db);
     CHECK(!kccurjump(own.cursor) && kccurecode(own.cursor) == KCEINVALID && !kccurremove(own.cursor));
