@@ -604,14 +604,15 @@ int32_t kcdbendtran(KCDB *db,
                     int32_t commit);
 
 /**
- * Writes all records to a file, over one that is there. Kyoto Cabinet can load it. Returns 0 on failure.
+ * Writes all records to a file, over one that is there, which stays until this has succeeded. It must be no
+ * database that is open. Kyoto Cabinet can load it. Returns 0 on failure.
  */
 int32_t kcdbdumpsnap(KCDB *db,
                      const char *dest);
 
 /**
  * Sets all records of a file, which kcdbdumpsnap has written, here or in Kyoto Cabinet. Returns 0 on failure;
- * the records before a damaged place are set then.
+ * the records before the one that is damaged or cannot be set are set then.
  */
 int32_t kcdbloadsnap(KCDB *db,
                      const char *src);

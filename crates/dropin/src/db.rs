@@ -3,7 +3,7 @@
 use crate::call::Caller;
 use crate::codes::*;
 use crate::errors::{self, NO_DATABASE, Outcome, failure, told};
-use crate::files::is_same;
+use crate::files::refuse_open;
 use crate::memory::give;
 use crate::store::{Open, Store};
 use crate::visitor::FileProc;
@@ -188,13 +188,10 @@ pub unsafe extern "C" fn kcdbcopy(db: *mut KCDB, dest: *const c_char) -> i32 {
 }
 
 fn copy(open: &Open, dest: &Path) -> Outcome<()> {
-    let own = path_of(&open.path);
     if open.kind.in_memory {
         return Err(failure(KCENOIMPL, c"a database in memory has no file; kcdbdumpsnap writes one"));
     }
-    if is_same(own, dest) {
-        return Err(told(KCEINVALID, format!("{} would be copied onto itself", own.display())));
-    }
+    refuse_open(dest)?;
     // The copy gets its name when it is whole, so that a failure leaves what is there.
     let mut aside = PathBuf::from(dest).into_os_string();
     aside.push(format!(".{}-{}.copy", std::process::id(), open.opening));

@@ -29,9 +29,13 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Whether two paths lead to one file.
-pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
-    identity(a).is_some_and(|a| identity(b) == Some(a))
+/// Refuses to write over a file that this process has open as a database.
+pub(crate) fn refuse_open(path: &Path) -> Outcome<()> {
+    if Claim::exists(path) {
+        let said = format!("{}: this process has it open as a database", path.display());
+        return Err(told(KCEINVALID, said));
+    }
+    Ok(())
 }
 
 impl Claim {

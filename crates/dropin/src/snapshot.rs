@@ -13,10 +13,12 @@ use crate::call::Caller;
 use crate::codes::*;
 use crate::db::path_of;
 use crate::errors::{Failure, Outcome, failure, told};
+use crate::files::refuse_open;
+use azekura::Cursor;
 use std::ffi::c_char;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 6] = b"KCSS\n\0";
 const RECORD: u8 = 0;
@@ -24,33 +26,63 @@ const END: u8 = 0xff;
 const BUFFER_BYTES: usize = 1 << 18;
 const CUT: Failure = failure(KCEBROKEN, c"the snapshot ends before its records do");
 
-/// Writes all records to a file, over one that is there. Kyoto Cabinet can load it. Returns 0 on failure.
+/// Writes all records to a file, over one that is there, which stays until this has succeeded. It must be no
+/// database that is open. Kyoto Cabinet can load it. Returns 0 on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcdbdumpsnap(db: *mut KCDB, dest: *const c_char) -> i32 {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
     c.done(db, |store| {
         let dest = path_of(c.text(dest, "destination")?);
-        let mut cursor = store.look(|access| access.cursor())?;
-        let system = |error: io::Error| system(dest, &error);
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, File::create(dest).map_err(system)?);
-        out.write_all(MAGIC).map_err(system)?;
-        while let Some((key, value)) = cursor.next()? {
-            let value = value.bytes()?;
-            let mut head = vec![RECORD];
-            write_length(&mut head, key.len());
-            write_length(&mut head, value.len());
-            out.write_all(&head)
-                .and_then(|()| out.write_all(key))
-                .and_then(|()| out.write_all(value))
-                .map_err(system)?;
+        let (cursor, opening) = store.look(|access| Ok((access.cursor()?, access.open.opening)))?;
+        refuse_open(dest)?;
+        match fs::metadata(dest) {
+            // A pipe or a device is written to, and not replaced.
+            Ok(there) if !there.is_file() => dump(cursor, File::options().write(true).open(dest), dest),
+            there => dump_aside(cursor, dest, there.ok().map(|there| there.permissions()), opening),
         }
-        out.write_all(&[END]).and_then(|()| out.flush()).map_err(system)
     })
 }
 
+/// The file gets its name when it is whole, so that a failure leaves what is there.
+fn dump_aside(cursor: Cursor, dest: &Path, rights: Option<fs::Permissions>, opening: u64) -> Outcome<()> {
+    // What a link leads to is replaced, and not the link.
+    let dest = fs::canonicalize(dest).unwrap_or_else(|_| dest.to_owned());
+    let mut aside = dest.clone().into_os_string();
+    aside.push(format!(".{}-{opening}.snapshot", std::process::id()));
+    let aside = PathBuf::from(aside);
+    let created = File::create(&aside).and_then(|file| {
+        rights.map_or(Ok(()), |rights| file.set_permissions(rights))?;
+        Ok(file)
+    });
+    // Durable first, for the name may be so before what it leads to.
+    let name = || File::open(&aside)?.sync_all().and_then(|()| fs::rename(&aside, &dest));
+    let named = |()| name().map_err(|error| system(&dest, &error));
+    dump(cursor, created, &dest).and_then(named).inspect_err(|_| {
+        let _not_there = fs::remove_file(&aside);
+    })
+}
+
+/// Writes what a cursor gives to a file.
+fn dump(mut cursor: Cursor, file: io::Result<File>, dest: &Path) -> Outcome<()> {
+    let system = |error: io::Error| system(dest, &error);
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, file.map_err(system)?);
+    out.write_all(MAGIC).map_err(system)?;
+    while let Some((key, value)) = cursor.next()? {
+        let value = value.bytes()?;
+        let mut head = vec![RECORD];
+        write_length(&mut head, key.len());
+        write_length(&mut head, value.len());
+        out.write_all(&head)
+            .and_then(|()| out.write_all(key))
+            .and_then(|()| out.write_all(value))
+            .map_err(system)?;
+    }
+    out.write_all(&[END]).and_then(|()| out.flush()).map_err(system)
+}
+
 /// Sets all records of a file, which kcdbdumpsnap has written, here or in Kyoto Cabinet. Returns 0 on failure;
-/// the records before a damaged place are set then.
+/// the records before the one that is damaged or cannot be set are set then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcdbloadsnap(db: *mut KCDB, src: *const c_char) -> i32 {
     // SAFETY: as the header demands of the caller.
@@ -63,20 +95,16 @@ pub unsafe extern "C" fn kcdbloadsnap(db: *mut KCDB, src: *const c_char) -> i32 
         if records.from.read_exact(&mut magic).is_err() || magic != *MAGIC {
             return Err(told(KCEINVALID, format!("{} is no snapshot of Kyoto Cabinet", src.display())));
         }
-        let mut damage = None;
+        // What was set until then is committed, so the inner failure is none of the batch.
         store.many(false, |access| {
-            loop {
-                match records.next() {
-                    Ok(Some((key, value))) => access.put(&key, &value)?,
-                    Ok(None) => return Ok(()),
-                    Err(failure) => {
-                        damage = Some(failure);
-                        return Ok(());
-                    }
+            let mut set_all = || {
+                while let Some((key, value)) = records.next()? {
+                    access.put(&key, &value)?;
                 }
-            }
-        })?;
-        damage.map_or(Ok(()), Err)
+                Ok(())
+            };
+            Ok(set_all())
+        })?
     })
 }
 

@@ -123,6 +123,27 @@ static void spoil(const char *path, const char *bytes, size_t len)
     CHECK(file != NULL && fwrite(bytes, 1, len, file) == len && fclose(file) == 0);
 }
 
+/* Snapshots that end early, are none, or have a record that cannot be set. What comes before that is there. */
+static void snapshots(const char *dir)
+{
+    KCDB *db = kcdbnew();
+    char path[4200];
+    static char large[70016] = "KCSS\n\0\0\1\1zy\0\x84\xa2\x70";
+
+    snprintf(path, sizeof path, "%s", path_of(dir, "snapshot"));
+    CHECK(kcdbopen(db, "%", KCOWRITER | KCOCREATE));
+    spoil(path, "KCSS\n\0\0\1\1ab\0\1\7ab", 16);
+    CHECK(!kcdbloadsnap(db, path) && kcdbecode(db) == KCEBROKEN && kcdbcount(db) == 1 && kcdbcheck(db, "a", 1) == 1);
+    spoil(path, "KCSX\n\377", 6);
+    CHECK(!kcdbloadsnap(db, path) && kcdbecode(db) == KCEINVALID && kcdbcount(db) == 1);
+    spoil(path, large, sizeof large);
+    CHECK(!kcdbloadsnap(db, path) && kcdbecode(db) == KCEINVALID && kcdbcount(db) == 2 && kcdbcheck(db, "z", 1) == 1);
+    /* Over a file that is there, and to what is no file. */
+    CHECK(kcdbdumpsnap(db, path) && kcdbclear(db) && kcdbloadsnap(db, path) && kcdbcount(db) == 2);
+    CHECK(kcdbdumpsnap(db, "/dev/null"));
+    kcdbdel(db);
+}
+
 static void files(const char *dir)
 {
     KCDB *db = kcdbnew(), *other = kcdbnew();
@@ -139,6 +160,7 @@ static void files(const char *dir)
     /* The same file twice; itself as the place of a copy. */
     CHECK(!kcdbopen(other, path, KCOWRITER) && kcdbecode(other) == KCELOGIC);
     CHECK(!kcdbcopy(db, path) && kcdbecode(db) == KCEINVALID && kcdbset(db, "k", 1, "v", 1));
+    CHECK(!kcdbdumpsnap(db, path) && kcdbecode(db) == KCEINVALID && kcdbsync(db, 1, NULL, NULL) && kcdbcheck(db, "k", 1) == 1);
     CHECK(!kcdbcopy(db, path_of(dir, "none/copy")) && !kcdbdumpsnap(db, path_of(dir, "none/dump")) && kcdbecode(db) == KCENOREPOS);
     CHECK(kcdbclose(db) && !kcdbopen(other, path_of(dir, "foreign.kch#type=kct"), KCOWRITER) && kcdbecode(other) == KCEINVALID);
     CHECK(kcdbopen(other, path, KCOREADER) && kcdbopen(db, path, KCOREADER) && kcdbcheck(db, "k", 1) == 1 && kcdbclose(other));
@@ -150,13 +172,6 @@ static void files(const char *dir)
     CHECK(!kcdbopen(other, path_of(dir, "a.kct#rcomp=dec"), KCOWRITER | KCOCREATE) && kcdbecode(other) == KCENOIMPL);
     CHECK(!kcdbopen(other, path_of(dir, "a.kcx"), KCOWRITER | KCOCREATE) && kcdbecode(other) == KCENOIMPL);
     CHECK(!kcdbopen(other, "*#capcnt=10", KCOWRITER | KCOCREATE) && kcdbecode(other) == KCENOIMPL);
-    /* Snapshots that end early, or are none. What comes before the damage is there. */
-    snprintf(path, sizeof path, "%s", path_of(dir, "snapshot"));
-    CHECK(kcdbopen(other, "%", KCOWRITER | KCOCREATE));
-    spoil(path, "KCSS\n\0\0\1\1ab\0\1\7ab", 16);
-    CHECK(!kcdbloadsnap(other, path) && kcdbecode(other) == KCEBROKEN && kcdbcount(other) == 1 && kcdbcheck(other, "a", 1) == 1);
-    spoil(path, "KCSX\n\377", 6);
-    CHECK(!kcdbloadsnap(other, path) && kcdbecode(other) == KCEINVALID && kcdbcount(other) == 1);
     kcdbdel(db);
     kcdbdel(other);
 }
@@ -167,5 +182,6 @@ int main(int argc, char **argv)
     callbacks();
     nulls();
     files(argv[1]);
+    snapshots(argv[1]);
     return 0;
 }
