@@ -1,7 +1,7 @@
 //! What a call does to records: in the transaction under way if there is one, else by commits of its own.
 
 use crate::errors::{NOT_WRITER, Outcome};
-use crate::store::Open;
+use crate::store::{Open, Store};
 use azekura::{Cursor, WriteTxn};
 
 /// A batch is committed when this much was written, so that it fits into memory.
@@ -11,6 +11,8 @@ const BATCH_BYTES: usize = 4 << 20;
 pub(crate) struct Access<'a> {
     pub(crate) open: &'a Open,
     writes: Writes<'a>,
+    /// Whether it has written, or may have, what no cursor was told of.
+    untold: bool,
 }
 
 /// Where writes go.
@@ -26,14 +28,21 @@ enum Writes<'a> {
 impl<'a> Access<'a> {
     /// Each write is a commit, unless the caller has begun a transaction.
     pub(crate) fn new(open: &'a Open, outer: Option<&'a mut WriteTxn>) -> Access<'a> {
-        Access { open, writes: outer.map_or(Writes::Alone, Writes::Outer) }
+        Access { open, writes: outer.map_or(Writes::Alone, Writes::Outer), untold: false }
     }
 
-    /// As `new`, for many writes. If `atomic`, all of them are one commit.
+    /// As `new`, for many writes. If `atomic`, all of them are one commit, unless the caller has begun a transaction.
     pub(crate) fn batch(open: &'a Open, outer: Option<&'a mut WriteTxn>, atomic: bool) -> Access<'a> {
         let bytes_max = if atomic { usize::MAX } else { BATCH_BYTES };
         let own = || Writes::Batch { txn: Box::new(open.begin(None)), bytes: 0, bytes_max };
-        Access { open, writes: outer.map_or_else(own, Writes::Outer) }
+        Access { open, writes: outer.map_or_else(own, Writes::Outer), untold: false }
+    }
+
+    /// Tells cursors of what was written.
+    pub(crate) fn tell(&mut self, store: &Store) {
+        if std::mem::take(&mut self.untold) {
+            store.changed();
+        }
     }
 
     /// Commits what is left of a batch.
@@ -98,6 +107,7 @@ impl<'a> Access<'a> {
     /// Removes all records.
     pub(crate) fn clear(&mut self) -> Outcome<()> {
         self.writable()?;
+        self.untold = true;
         let table = &self.open.table;
         match self.txn_mut() {
             Some(txn) => txn.clear(table)?,
@@ -130,6 +140,7 @@ impl<'a> Access<'a> {
     /// Before a write: commits a batch that is full.
     fn room(&mut self, more: usize) -> Outcome<()> {
         self.writable()?;
+        self.untold = true;
         if let Writes::Batch { txn, bytes, bytes_max } = &mut self.writes {
             *bytes = bytes.saturating_add(more);
             if *bytes > *bytes_max {

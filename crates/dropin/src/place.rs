@@ -234,9 +234,7 @@ impl Place {
         let key = self.at.as_ref().ok_or(NO_RECORD)?.key.clone();
         let value = access.get(&key)?.ok_or(NO_RECORD)?;
         let removed = store.within(|| visitor.apply(access, &key, Some(&value), writes))?;
-        if writes {
-            store.changed();
-        }
+        access.tell(store);
         if removed {
             self.leave(store, access);
         } else if steps {
@@ -255,7 +253,7 @@ impl Place {
     ) -> Outcome<()> {
         self.settle(store, access)?;
         access.put(&self.at.as_ref().ok_or(NO_RECORD)?.key, value)?;
-        store.changed();
+        access.tell(store);
         if steps {
             self.go_on(store, access);
         }
@@ -274,7 +272,7 @@ impl Place {
         }
         let got = self.get(store, access, false, f)?;
         access.remove(&self.at.as_ref().ok_or(NO_RECORD)?.key)?;
-        store.changed();
+        access.tell(store);
         self.leave(store, access);
         Ok(got)
     }

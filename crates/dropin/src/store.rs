@@ -147,7 +147,7 @@ impl Store {
         self.version.load(Ordering::Acquire)
     }
 
-    /// To be called after every write, and before its lock is let go of.
+    /// To be called after every write, also one that failed, and before its lock is let go of.
     pub(crate) fn changed(&self) {
         self.version.fetch_add(1, Ordering::Release);
     }
@@ -160,6 +160,22 @@ impl Store {
         f(&mut Access::new(open, outer.as_deref_mut()))
     }
 
+    /// The lock of a record, against changes of it.
+    fn stripe(&self, key: &[u8]) -> MutexGuard<'_, ()> {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
+        let stripes = u64::try_from(STRIPES).unwrap_or(u64::MAX);
+        lock(&self.stripes[usize::try_from(hash % stripes).unwrap_or(0)])
+    }
+
+    /// Reads the record of a key, which nobody changes meanwhile.
+    pub(crate) fn hold<T>(&self, key: &[u8], f: impl FnOnce(&mut Access<'_>) -> Outcome<T>) -> Outcome<T> {
+        let gate = self.shared()?;
+        let open = gate.as_ref().ok_or(NOT_OPENED)?;
+        let _stripe = self.stripe(key);
+        let mut outer = open.outer();
+        f(&mut Access::new(open, outer.as_deref_mut()))
+    }
+
     /// Changes the record of a key.
     pub(crate) fn write<T>(&self, key: &[u8], f: impl FnOnce(&mut Access<'_>) -> Outcome<T>) -> Outcome<T> {
         let gate = self.shared()?;
@@ -167,13 +183,11 @@ impl Store {
         if !open.writer {
             return Err(NOT_WRITER);
         }
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
-        let stripes = u64::try_from(STRIPES).unwrap_or(u64::MAX);
-        let stripe = usize::try_from(hash % stripes).unwrap_or(0);
-        let _stripe = lock(&self.stripes[stripe]);
+        let _stripe = self.stripe(key);
         let mut outer = open.outer();
-        let done = f(&mut Access::new(open, outer.as_deref_mut()));
-        self.changed();
+        let mut access = Access::new(open, outer.as_deref_mut());
+        let done = f(&mut access);
+        access.tell(self);
         done
     }
 
@@ -182,19 +196,26 @@ impl Store {
         let gate = self.alone()?;
         let open = open_for(&gate, writes)?;
         let mut outer = open.outer();
-        let done = f(&mut Access::new(open, outer.as_deref_mut()));
-        self.changed();
+        let mut access = Access::new(open, outer.as_deref_mut());
+        let done = f(&mut access);
+        access.tell(self);
         done
     }
 
-    /// As `all`, to change many records. If `atomic`, all changes are one commit, or none is made.
+    /// As `all`, to change many records. If `atomic`, all changes are made, by one commit or in the transaction under
+    /// way, or none.
     pub(crate) fn many<T>(&self, atomic: bool, f: impl FnOnce(&mut Access<'_>) -> Outcome<T>) -> Outcome<T> {
         let gate = self.alone()?;
         let open = open_for(&gate, true)?;
         let mut outer = open.outer();
+        let before = outer.as_deref_mut().filter(|_| atomic).map(WriteTxn::savepoint);
         let mut access = Access::batch(open, outer.as_deref_mut(), atomic);
-        let done = f(&mut access).and_then(|done| access.finish().map(|()| done));
-        self.changed();
+        let done = f(&mut access);
+        access.tell(self);
+        let done = done.and_then(|done| access.finish().map(|()| done));
+        if let (Err(_), Some(before), Some(txn)) = (&done, before, outer.as_deref_mut()) {
+            txn.rollback_to(&before)?;
+        }
         done
     }
 
@@ -305,5 +326,26 @@ fn open_for(gate: &Option<Open>, writes: bool) -> Outcome<&Open> {
         Some(open) if writes && !open.writer => Err(NOT_WRITER),
         Some(open) => Ok(open),
         None => Err(NOT_OPENED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codes::{KCOCREATE, KCOWRITER};
+
+    #[test]
+    fn cursors_are_told_of_writes_and_of_nothing_else() {
+        let store = Store::new();
+        store.open(|| crate::files::open(b"%", KCOWRITER | KCOCREATE)).expect("it opens");
+        let opened = store.version();
+        store.all(false, |access| access.count()).expect("it counts");
+        store.write(b"k", |access| access.get(b"k")).expect("it reads");
+        assert_eq!(store.version(), opened);
+        store.write(b"k", |access| access.put(b"k", b"v")).expect("it writes");
+        let written = store.version();
+        assert_ne!(written, opened);
+        store.all(true, |access| access.clear()).expect("it clears");
+        assert_ne!(store.version(), written);
     }
 }

@@ -41,7 +41,7 @@ pub unsafe extern "C" fn kcdbaccept(
         let key = c.bytes(key, key_len, "key")?;
         let visitor = Visitor::new(fullproc, emptyproc, opaque);
         if writable == 0 {
-            return store.look(|access| accept(store, access, key, visitor, false));
+            return store.hold(key, |access| accept(store, access, key, visitor, false));
         }
         store.write(key, |access| accept(store, access, key, visitor, true))
     })

@@ -30,6 +30,20 @@ static const char *use_it(const char *key, size_t key_len, const char *value, si
     return NULL;
 }
 
+/* In a transaction too, which goes on. */
+static void all_or_none(KCDB *db)
+{
+    static char large[70000];
+    KCREC recs[] = {{{"some", 4}, {"new", 3}}, {{large, sizeof large}, {"v", 1}}};
+    char value[8];
+
+    CHECK(kcdbbegintran(db, 0) && kcdbset(db, "some", 4, "old", 3));
+    CHECK(kcdbsetbulk(db, recs, 2, 1) == -1 && kcdbecode(db) == KCEINVALID);
+    CHECK(kcdbgetbuf(db, "some", 4, value, sizeof value) == 3 && memcmp(value, "old", 3) == 0);
+    CHECK(kcdbsetbulk(db, recs, 1, 1) == 1 && kcdbendtran(db, 1));
+    CHECK(kcdbgetbuf(db, "some", 4, value, sizeof value) == 3 && memcmp(value, "new", 3) == 0);
+}
+
 static int32_t delete_it(const char *path, int64_t count, int64_t size, void *opaque)
 {
     (void)path;
@@ -64,6 +78,7 @@ static void callbacks(void)
     CHECK(kcidxopen(index, "%", KCOWRITER | KCOCREATE) && kcidxset(index, "k", 1, "v", 1));
     CHECK(kcidxsync(index, 0, delete_it, index) && kcidxcount(index) == 1);
     kcidxdel(index);
+    all_or_none(own.db);
     /* A cursor outlives its database. */
     kcdbdel(own.db);
     CHECK(!kccurjump(own.cursor) && kccurecode(own.cursor) == KCEINVALID && !kccurremove(own.cursor));

@@ -3,6 +3,7 @@
 
 #include <kclangc.h>
 #include <pthread.h>
+#include <time.h>
 
 #include "check.h"
 
@@ -64,6 +65,28 @@ static const char *count(const char *key, size_t key_len, const char *value, siz
     return KCVISREMOVE;
 }
 
+static volatile int is_set;
+
+static void *set_held(void *own)
+{
+    CHECK(kcdbset(db, "held", 4, "new", 3));
+    is_set = 1;
+    return own;
+}
+
+/* Gives another thread time to change the record, which it must not do before this returns. */
+static const char *hold(const char *key, size_t key_len, size_t *len, void *opaque)
+{
+    struct timespec pause = {0, 50000000};
+    (void)key;
+    (void)key_len;
+    (void)len;
+    CHECK(pthread_create(opaque, NULL, set_held, NULL) == 0);
+    nanosleep(&pause, NULL);
+    CHECK(!is_set);
+    return KCVISNOP;
+}
+
 int main(int argc, char **argv)
 {
     pthread_t threads[THREADS];
@@ -80,6 +103,9 @@ int main(int argc, char **argv)
     /* What is written while another thread's transaction is under way goes with it, so some may be gone. */
     CHECK(kcdbgetbuf(db, "counter", 7, (char *)&number, sizeof number) == sizeof number && number <= THREADS * TURNS && number >= TURNS / 2);
     CHECK(kcdbincrint(db, "left", 4, 0, 0) == -kcdbincrint(db, "right", 5, 0, 0));
+    /* A visitor that only reads holds its record too. */
+    CHECK(kcdbaccept(db, "held", 4, NULL, hold, &threads[0], 0) && pthread_join(threads[0], NULL) == 0);
+    CHECK(is_set && kcdbremove(db, "held", 4));
     for (i = 0; i < 1000; i++)
         CHECK(kcdbset(db, (const char *)&i, sizeof i, "v", 1));
     CHECK(kcdbscanpara(db, count, &seen, THREADS) && seen == 1004 && kcdbcount(db) == 1004);
