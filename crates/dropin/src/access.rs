@@ -31,7 +31,7 @@ impl<'a> Access<'a> {
         Access { open, writes: outer.map_or(Writes::Alone, Writes::Outer), untold: false }
     }
 
-    /// As `new`, for many writes. If `atomic`, all of them are one commit, unless the caller has begun a transaction.
+    /// As `new`, for many writes. If `atomic`, all of them are one commit of this access.
     pub(crate) fn batch(open: &'a Open, outer: Option<&'a mut WriteTxn>, atomic: bool) -> Access<'a> {
         let bytes_max = if atomic { usize::MAX } else { BATCH_BYTES };
         let own = || Writes::Batch { txn: Box::new(open.begin(None)), bytes: 0, bytes_max };

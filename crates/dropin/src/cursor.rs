@@ -4,7 +4,7 @@ use crate::access::Access;
 use crate::call::Caller;
 use crate::codes::*;
 use crate::errors::{NO_DATABASE, Outcome, failure, keep, last};
-use crate::memory::{give, give_pair};
+use crate::memory::{Pair, give, give_pair};
 use crate::place::{Jump, Place};
 use crate::store::Store;
 use crate::visitor::Visitor;
@@ -165,19 +165,22 @@ pub unsafe extern "C" fn kccurgetvalue(cursor: *mut KCCUR, value_len: *mut usize
     })
 }
 
+/// Where the caller wants to have the length of a key, a value, and its length.
+type Places = (*mut usize, *mut *const c_char, *mut usize);
+
+/// Refuses bad places before anything is done. If the call fails after that, they lead nowhere.
+fn clear(c: Caller, (key_len, value, value_len): Places) -> Outcome<()> {
+    c.set(key_len, 0)?;
+    c.set(value, std::ptr::null())?;
+    c.set(value_len, 0)
+}
+
 /// Gives both to the caller, in one block that begins with the key.
-fn hand_out(
-    c: Caller,
-    key: &[u8],
-    value: &[u8],
-    (key_len, value_at, value_len): (*mut usize, *mut *const c_char, *mut usize),
-) -> Outcome<*mut c_char> {
-    c.set(key_len, key.len())?;
-    c.set(value_len, value.len())?;
-    c.set(value_at, std::ptr::null())?;
-    let (key, value) = give_pair(key, value)?;
-    c.set(value_at, value)?;
-    Ok(key)
+fn hand_out(c: Caller, pair: Pair, (key_len, value, value_len): Places) -> Outcome<*mut c_char> {
+    c.set(key_len, pair.key_len)?;
+    c.set(value, pair.value)?;
+    c.set(value_len, pair.value_len)?;
+    Ok(pair.hand_out())
 }
 
 /// The key and the value of the record of a cursor, each with a zero byte behind it, or NULL. They are one block:
@@ -192,8 +195,10 @@ pub unsafe extern "C" fn kccurget(
 ) -> *mut c_char {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
+    let places = (key_len, value, value_len);
     c.read_at(cursor, null_mut(), |store, access, place| {
-        place.get(store, access, step != 0, |key, bytes| hand_out(c, key, bytes, (key_len, value, value_len)))
+        clear(c, places)?;
+        hand_out(c, place.get(store, access, step != 0, give_pair)?, places)
     })
 }
 
@@ -207,8 +212,10 @@ pub unsafe extern "C" fn kccurseize(
 ) -> *mut c_char {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
+    let places = (key_len, value, value_len);
     c.write_at(cursor, null_mut(), |store, access, place| {
-        place.remove(store, access, |key, bytes| hand_out(c, key, bytes, (key_len, value, value_len)))
+        clear(c, places)?;
+        hand_out(c, place.remove(store, access, give_pair)?, places)
     })
 }
 

@@ -144,9 +144,8 @@ pub unsafe extern "C" fn kcdbsync(db: *mut KCDB, hard: i32, proc: KCFILEPROC, op
             if access.open.writer {
                 access.open.db.sync()?;
             }
-            let count = access.count()?;
             let proc = FileProc::new(proc, opaque);
-            if store.within(|| proc.call(&access.open.path, count, access.open.size())) {
+            if store.within(|| proc.call(access))? {
                 return Ok(());
             }
             Err(failure(KCELOGIC, c"postprocessing failed"))
@@ -166,9 +165,8 @@ pub unsafe extern "C" fn kcdboccupy(
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.done(db, |store| {
         store.all(false, |access| {
-            let count = access.count()?;
             let proc = FileProc::new(proc, opaque);
-            if store.within(|| proc.call(&access.open.path, count, access.open.size())) {
+            if store.within(|| proc.call(access))? {
                 return Ok(());
             }
             Err(failure(KCELOGIC, c"processing failed"))

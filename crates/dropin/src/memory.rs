@@ -41,8 +41,30 @@ pub(crate) fn give_str(bytes: &[u8]) -> Outcome<KCSTR> {
     Ok(KCSTR { buf: give(bytes)?, size: bytes.len() })
 }
 
-/// A copy of a key and a value in one block. Returns both; the key is the block.
-pub(crate) fn give_pair(key: &[u8], value: &[u8]) -> Outcome<(*mut c_char, *const c_char)> {
+/// A copy of a key and a value in one block, which is freed if it does not come to the caller.
+pub(crate) struct Pair {
+    block: *mut c_char,
+    pub(crate) value: *const c_char,
+    pub(crate) key_len: usize,
+    pub(crate) value_len: usize,
+}
+
+impl Pair {
+    /// The block, which begins with the key. It is the caller's from here on.
+    pub(crate) fn hand_out(mut self) -> *mut c_char {
+        std::mem::replace(&mut self.block, std::ptr::null_mut())
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        // SAFETY: it is NULL or from `malloc`, and the caller has not got it.
+        unsafe { kcfree(self.block.cast()) }
+    }
+}
+
+/// A copy of a key and a value.
+pub(crate) fn give_pair(key: &[u8], value: &[u8]) -> Outcome<Pair> {
     let at = block(key.len() + value.len() + 2)?;
     // SAFETY: the block has two bytes more than the key and the value.
     let second = unsafe {
@@ -50,7 +72,8 @@ pub(crate) fn give_pair(key: &[u8], value: &[u8]) -> Outcome<(*mut c_char, *cons
         put(second, value);
         second
     };
-    Ok((at.cast(), second.cast_const().cast()))
+    let second = second.cast_const().cast();
+    Ok(Pair { block: at.cast(), value: second, key_len: key.len(), value_len: value.len() })
 }
 
 /// Allocates memory. Free it with kcfree.

@@ -202,8 +202,8 @@ impl Store {
         done
     }
 
-    /// As `all`, to change many records. If `atomic`, all changes are made, by one commit or in the transaction under
-    /// way, or none.
+    /// As `all`, to change many records. If `atomic`, all changes are made or none, also in the transaction under
+    /// way.
     pub(crate) fn many<T>(&self, atomic: bool, f: impl FnOnce(&mut Access<'_>) -> Outcome<T>) -> Outcome<T> {
         let gate = self.alone()?;
         let open = open_for(&gate, true)?;

@@ -105,11 +105,18 @@ pub unsafe extern "C" fn kcatof(text: *const c_char) -> f64 {
         } else if begins(b"nan") {
             f64::NAN
         } else {
-            let (number, rest) = decimal(text);
-            number * 10f64.powi(exponent(rest))
+            scaled(text)
         };
         Ok(if negative { -number } else { number })
     })
+}
+
+/// The number at the beginning of a text, with its exponent. Both are read at once, for the power of ten alone
+/// may be infinite, or not exact.
+fn scaled(text: &[u8]) -> f64 {
+    let (_, rest) = decimal(text);
+    let digits = std::str::from_utf8(&text[..text.len() - rest.len()]).unwrap_or_default();
+    format!("{digits}e{}", exponent(rest)).parse().unwrap_or(0.0)
 }
 
 /// The exponent at the beginning of a text; 0 if there is none.
@@ -176,6 +183,16 @@ mod tests {
         assert_eq!(murmur(b""), 0x55b1_1e54_1519_8c8d);
         assert_eq!(murmur(b"abc"), 0xeb8f_6874_776f_dd26);
         assert_eq!(murmur(b"abcdefghijk"), 0xaeca_dc17_d477_b17a);
+    }
+
+    #[test]
+    fn exponents_are_read_with_their_number() {
+        let read = |text: &str| scaled(text.as_bytes());
+        assert_eq!((read("0e309"), read("0.0e-400")), (0.0, 0.0));
+        assert_eq!((read("1.1e1"), read("0.001e310"), read("4.35e2x")), (11.0, 1e307, 435.0));
+        assert_eq!((read("2."), read(".5E1"), read("1e"), read("1e+")), (2.0, 5.0, 1.0, 1.0));
+        assert_eq!((read(""), read("."), read("e5"), read("x")), (0.0, 0.0, 0.0, 0.0));
+        assert_eq!((read("1e99999999999"), read("1e-99999999999")), (f64::INFINITY, 0.0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::access::Access;
 use crate::codes::{KCFILEPROC, KCVISITEMPTY, KCVISITFULL, KCVISNOP, KCVISREMOVE};
 use crate::errors::Outcome;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 
 /// A visitor of records.
 #[derive(Clone, Copy)]
@@ -87,9 +87,11 @@ impl FileProc {
         FileProc { proc, opaque }
     }
 
-    /// Whether it succeeds, or is not there.
-    pub(crate) fn call(&self, path: &CStr, count: i64, size: i64) -> bool {
+    /// Whether it succeeds, or is not there. Counting may be a scan, so it is done for a callback only.
+    pub(crate) fn call(&self, access: &Access<'_>) -> Outcome<bool> {
+        let Some(proc) = self.proc else { return Ok(true) };
+        let (path, count, size) = (&access.open.path, access.count()?, access.open.size());
         // SAFETY: the path lives as long as the call. The caller answers for its callback.
-        self.proc.is_none_or(|proc| unsafe { proc(path.as_ptr(), count, size, self.opaque) } != 0)
+        Ok(unsafe { proc(path.as_ptr(), count, size, self.opaque) } != 0)
     }
 }

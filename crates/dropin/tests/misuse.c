@@ -164,6 +164,8 @@ static void files(const char *dir)
     KCDB *db = kcdbnew(), *other = kcdbnew();
     KCCUR *cursor;
     char path[4200], text[8];
+    const char *value = path;
+    size_t key_len = 1, value_len = 1;
     FILE *file;
 
     snprintf(path, sizeof path, "%s", path_of(dir, "foreign.kch"));
@@ -182,6 +184,9 @@ static void files(const char *dir)
     /* A cursor that stands in a file that is closed does not keep it. */
     CHECK(kccurjump(cursor = kcdbcursor(db)) && kcdbclose(db) && kcdbopen(other, path, KCOWRITER | KCOTRYLOCK));
     CHECK(!kccurstep(cursor) && kcdbclose(other) && kcdbopen(db, path, KCOREADER) && !kccurstep(cursor) && kccurjump(cursor));
+    /* A record that cannot be removed stays, and nothing of it is lent. */
+    CHECK(kccurseize(cursor, &key_len, &value, &value_len) == NULL && kccurecode(cursor) == KCENOPERM);
+    CHECK(key_len == 0 && value == NULL && value_len == 0 && kcdbcheck(db, "k", 1) == 1);
     kccurdel(cursor);
     /* What would have another meaning is refused. */
     CHECK(!kcdbopen(other, path_of(dir, "a.kct#rcomp=dec"), KCOWRITER | KCOCREATE) && kcdbecode(other) == KCENOIMPL);
