@@ -19,6 +19,7 @@ use std::ffi::c_char;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const MAGIC: &[u8; 6] = b"KCSS\n\0";
 const RECORD: u8 = 0;
@@ -34,22 +35,23 @@ pub unsafe extern "C" fn kcdbdumpsnap(db: *mut KCDB, dest: *const c_char) -> i32
     let c = unsafe { Caller::trusted() };
     c.done(db, |store| {
         let dest = path_of(c.text(dest, "destination")?);
-        let (cursor, opening) = store.look(|access| Ok((access.cursor()?, access.open.opening)))?;
+        let cursor = store.look(|access| access.cursor())?;
         refuse_open(dest)?;
         match fs::metadata(dest) {
             // A pipe or a device is written to, and not replaced.
             Ok(there) if !there.is_file() => dump(cursor, File::options().write(true).open(dest), dest),
-            there => dump_aside(cursor, dest, there.ok().map(|there| there.permissions()), opening),
+            there => dump_aside(cursor, dest, there.ok().map(|there| there.permissions())),
         }
     })
 }
 
 /// The file gets its name when it is whole, so that a failure leaves what is there.
-fn dump_aside(cursor: Cursor, dest: &Path, rights: Option<fs::Permissions>, opening: u64) -> Outcome<()> {
+fn dump_aside(cursor: Cursor, dest: &Path, rights: Option<fs::Permissions>) -> Outcome<()> {
+    static DUMPS: AtomicU64 = AtomicU64::new(1);
     // What a link leads to is replaced, and not the link.
     let dest = fs::canonicalize(dest).unwrap_or_else(|_| dest.to_owned());
     let mut aside = dest.clone().into_os_string();
-    aside.push(format!(".{}-{opening}.snapshot", std::process::id()));
+    aside.push(format!(".{}-{}.snapshot", std::process::id(), DUMPS.fetch_add(1, Ordering::Relaxed)));
     let aside = PathBuf::from(aside);
     let created = File::create(&aside).and_then(|file| {
         rights.map_or(Ok(()), |rights| file.set_permissions(rights))?;
