@@ -4,12 +4,13 @@ use crate::batch::{Found, get_all, put_all, put_into};
 use crate::errors::Failure;
 use crate::shared::Shared;
 use crate::table::{Table, View};
+use azekura::{Savepoint, WriteTxn};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 #[pymethods]
 impl Table {
-    /// Sets the values of many keys in one transaction. Takes a dict, pairs, two sequences, two buffers with
+    /// Sets the values of many keys in one transaction; none if there is an error. Takes a dict, pairs, two sequences, two buffers with
     /// a record in each row, or Arrow data: two columns, or a table with the columns `key` and `value`.
     #[pyo3(signature = (records, values = None))]
     fn put_many(
@@ -21,7 +22,10 @@ impl Table {
         let codecs = (&self.keys, &self.values);
         self.expect_writable()?;
         if let View::Write(txn) = &self.view {
-            return put_all(records, values, codecs, |some| txn.with(|txn| put_into(txn, &self.table, some)));
+            let before = py.detach(|| txn.with(|txn| Ok(txn.savepoint())))?;
+            let put =
+                put_all(records, values, codecs, |some| txn.with(|txn| put_into(txn, &self.table, some)));
+            return put.map_err(|error| undone(py, txn, &before, error));
         }
         let txn = Shared::new(self.db.write());
         put_all(records, values, codecs, |some| txn.with(|txn| put_into(txn, &self.table, some)))?;
@@ -42,6 +46,19 @@ impl Table {
                 let txn = Shared::new(keys.py().detach(|| self.db.read()));
                 self.get_many_in(&txn, keys)
             }
+        }
+    }
+}
+
+/// Undoes what a call has put before it failed. Returns its error.
+fn undone(py: Python<'_>, txn: &Shared<WriteTxn>, before: &Savepoint, error: PyErr) -> PyErr {
+    match py.detach(|| txn.with(|txn| txn.rollback_to(before))) {
+        // There is nothing to undo if whoever gives the records has ended the transaction.
+        Ok(()) | Err(Failure::Over) => error,
+        Err(failure) => {
+            let raised = PyErr::from(failure);
+            raised.set_cause(py, Some(error));
+            raised
         }
     }
 }

@@ -138,15 +138,17 @@ impl Records {
                 return Ok(None);
             }
         }
-        let first = self.fetched.get(self.given);
-        self.given += 1;
+        // A record that cannot be decoded is passed over as a whole. The next call goes on behind it, since
+        // drained records are nowhere else.
+        let given = self.given;
+        self.given += if self.what == What::Items { 2 } else { 1 };
+        let first = self.fetched.get(given);
         match self.what {
             What::Keys => self.keys.key_object(py, first).map(Some),
             What::Values => self.values.value_object(py, first).map(Some),
             What::Items => {
                 let key = self.keys.key_object(py, first)?;
-                let value = self.values.value_object(py, self.fetched.get(self.given))?;
-                self.given += 1;
+                let value = self.values.value_object(py, self.fetched.get(given + 1))?;
                 Ok(Some(PyTuple::new(py, [key, value])?.into_any()))
             }
         }

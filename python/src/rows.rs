@@ -97,7 +97,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Copies a buffer. None if the object is no buffer.
+    /// Copies a buffer. None if the object is no buffer, or one of Python's objects.
     ///
     /// If the table's type is a number, the elements must have that type. Otherwise a row is taken as raw
     /// bytes.
@@ -110,6 +110,16 @@ impl Buffer {
             return Err(wrong_argument("a sequence or a buffer of rows", object));
         }
         let Ok(view) = PyMemoryView::from(object) else { return Ok(None) };
+        let format = view.getattr("format")?.extract::<String>()?;
+        if format.trim_start_matches(ORDERS) == "O" {
+            // Its elements are objects like those of a list.
+            return Ok(None);
+        }
+        if has_addresses(&format) {
+            return Err(PyValueError::new_err(format!(
+                "a buffer of format {format:?} has addresses, not data"
+            )));
+        }
         let rows = *view.getattr("shape")?.extract::<Vec<usize>>()?.first().unwrap_or(&0);
         let bytes = view.call_method0("tobytes")?.cast_into::<PyBytes>()?;
         let len = bytes.as_bytes().len();
@@ -118,7 +128,7 @@ impl Buffer {
             // Of no rows nothing can be wrong.
             _ if len == 0 => None,
             Codec::Number(number) => {
-                expect_numbers(*number, &view.getattr("format")?.extract::<String>()?, width)?;
+                expect_numbers(*number, &format, width)?;
                 Some(*number)
             }
             Codec::Bytes => None,
@@ -140,6 +150,26 @@ impl Buffer {
             None => Ok(Rows::Fixed { bytes: column.to_vec(), width: self.width }),
         })
     }
+}
+
+/// How the format of a buffer says in which order its bytes are.
+const ORDERS: [char; 5] = ['@', '=', '<', '>', '!'];
+
+/// Whether the elements of a buffer, or parts of them, are addresses of something elsewhere.
+fn has_addresses(format: &str) -> bool {
+    // The names of parts stand between colons.
+    format.split(':').step_by(2).any(|types| {
+        let mut letters = types.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match letter {
+                'O' | 'P' | '&' | 'X' | 'z' => return true,
+                // Before a float it means a complex number, alone the address of a text.
+                'Z' if !matches!(letters.peek(), Some('e' | 'f' | 'd' | 'g')) => return true,
+                _ => {}
+            }
+        }
+        false
+    })
 }
 
 fn expect_numbers(due: Number, format: &str, width: usize) -> PyResult<()> {

@@ -2,6 +2,7 @@
 
 import array
 import collections
+import ctypes
 import gc
 import math
 import random
@@ -220,6 +221,51 @@ class Batches(TestCase):
             table.put_many([1, 2], [3])
         self.assertEqual(table.count(), 0)
 
+    def test_a_call_that_fails_leaves_nothing_in_its_transaction(self):
+        db = self.database()
+        table = db.table("t", key=int, value=int)
+
+        def pairs(end):
+            yield from ((n, n) for n in range(10_000))
+            end()
+
+        with db.begin() as tx:
+            view = tx.table(table)
+            view[0] = 7
+            with self.assertRaises(ZeroDivisionError):
+                view.put_many(pairs(lambda: 1 // 0))
+            self.assertEqual(list(view.items()), [(0, 7)])
+            with self.assertRaises(ValueError):
+                view.put_many(array.array("q", range(3)), array.array("i", range(3)))
+            view[1] = 8
+        self.assertEqual(list(table.items()), [(0, 7), (1, 8)])
+        tx = db.begin()
+        # Whoever ends the transaction meanwhile gets that error.
+        with self.assertRaises(azekura.TransactionOver):
+            tx.table(table).put_many(pairs(tx.rollback))
+
+    def test_buffers_of_objects(self):
+        raw = self.database().table("raw")
+        objects = (ctypes.py_object * 2)(b"a", b"longer")
+        raw.put_many(objects, objects)
+        self.assertEqual(dict(raw.items()), {b"a": b"a", b"longer": b"longer"})
+        self.assertEqual(raw.get_many(objects), [b"a", b"longer"])
+
+        class Pair(ctypes.Structure):
+            _fields_ = [("a", ctypes.c_int), ("b", ctypes.py_object)]
+
+        class Named(ctypes.Structure):
+            _fields_ = [("P", ctypes.c_int), ("Os", ctypes.c_int)]
+
+        addresses = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_wchar_p, ctypes.POINTER(ctypes.c_int), Pair)
+        for kind in (*addresses, ctypes.CFUNCTYPE(None)):
+            with self.assertRaisesRegex(ValueError, "addresses"):
+                raw.put_many((kind * 2)(), [b"", b""])
+            with self.assertRaisesRegex(ValueError, "addresses"):
+                raw.get_many((kind * 2)())
+        raw.put_many((Named * 1)(), [b"8 bytes"])
+        self.assertEqual(raw.get_many([bytes(8)]), [b"8 bytes"])
+
     def test_buffers(self):
         db = self.database()
         numbers = db.table("numbers", key=int, value=float)
@@ -371,6 +417,24 @@ class Types(TestCase):
         for spec in (int, float, tuple[str, int], tuple[int]):
             with self.assertRaises(azekura.WrongType):
                 list(db.table("t", key=spec))
+
+    def test_a_walk_goes_on_behind_what_is_not_of_the_type(self):
+        db = self.database()
+        given = {1: b"a", 2: b"\xff", 3: b"c", 4: b"d"}
+        db.table("t", key=int, value=bytes).put_many(given)
+        db.table("t")[b"\x80" + bytes(6) + b"\x02\x00"] = b"of a key that is no int"
+        table = db.table("t", key=int, value=str)
+        for walk in (table.items, table.range, table.drain):
+            found, wrong, records = [], 0, walk()
+            while True:
+                try:
+                    found.append(next(records))
+                except StopIteration:
+                    break
+                except azekura.WrongType:
+                    wrong += 1
+            self.assertEqual((found, wrong), ([(1, "a"), (3, "c"), (4, "d")], 2), walk)
+        self.assertEqual(table.count(), 0)
 
     def test_handles_outlive_the_database_object(self):
         table = azekura.Database(self.path, durability="eventual").table("t")
