@@ -10,7 +10,8 @@
 
 The engine's calls let other threads run, so the event loop goes on meanwhile. A call costs some 50 µs more than
 without asyncio: many records are better put, read and walked over by one call. If a task is cancelled while it
-waits, what the engine has begun goes on to its end.
+waits, what the engine has begun goes on to its end. The next step of a walk goes on where the cancelled one would
+have.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ import functools
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 
-from . import _azekura
+from . import _azekura, _errors
 from ._database import Database as _Database
 
 _FETCH_FIRST = 16
@@ -64,26 +65,49 @@ class Records:
 
     def __init__(self, run, begin):
         self._run, self._begin = run, begin
-        self._plain, self._fetched, self._fetch = None, iter(()), _FETCH_FIRST
+        self._plain, self._fetched, self._fetch = iter(()), iter(()), _FETCH_FIRST
+        # The fetch that is under way, and what it has raised.
+        self._filling, self._failed = None, None
 
     def __aiter__(self):
         return self
 
     async def __anext__(self):
-        for record in self._fetched:
-            return record
-        some = await self._run(self._more)
-        if not some:
-            raise StopAsyncIteration
-        self._fetched = iter(some)
-        return next(self._fetched)
+        while True:
+            for record in self._fetched:
+                return record
+            if self._failed is not None:
+                failed, self._failed = self._failed, None
+                raise failed
+            if self._filling is None:
+                self._filling = asyncio.ensure_future(self._fill())
+            # If the task that waits here is cancelled, the fetch goes on. The next step waits for the same one.
+            if not await asyncio.shield(self._filling):
+                raise StopAsyncIteration
+
+    async def _fill(self):
+        """Fetches the next records. False at the end."""
+        try:
+            some, self._failed = await self._run(self._more)
+            self._fetched = iter(some)
+            return bool(some) or self._failed is not None
+        finally:
+            self._filling = None
 
     def _more(self):
-        if self._plain is None:
-            self._plain = self._begin()
-        some = list(itertools.islice(self._plain, self._fetch))
+        some = []
+        try:
+            # It is called once: a second `drain` would not give what the first has taken.
+            begin, self._begin = self._begin, None
+            if begin is not None:
+                self._plain = begin()
+            for record in itertools.islice(self._plain, self._fetch):
+                some.append(record)
+        except Exception as error:
+            # The records before it come first.
+            return some, error
         self._fetch = min(self._fetch * 2, _FETCH_MAX)
-        return some
+        return some, None
 
 
 class Table:
@@ -175,9 +199,11 @@ class Database:
 
     def __init__(self, plain, threads):
         self._plain = plain
-        self._threads = threads
+        self._threads, self._closed = threads, False
 
     async def _run(self, call, *arguments, **options):
+        if self._closed:
+            raise _errors.Closed("the database is closed")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, functools.partial(call, *arguments, **options))
 
@@ -206,6 +232,7 @@ class Database:
         """Makes everything durable and closes the file. A second time is no error."""
         # Not by one of its threads, which may be gone already.
         await asyncio.to_thread(self._plain.close)
+        self._closed = True
         self._threads.shutdown(wait=False)
 
     async def __aenter__(self):

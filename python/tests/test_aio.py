@@ -12,6 +12,20 @@ from azekura import aio
 from tests.common import TestCase
 
 
+class Gate:
+    """A value that is pickled at once, and comes back only when `go_on` is set."""
+
+    go_on = threading.Event()
+
+    def __reduce__(self):
+        return Gate.passed, ()
+
+    @staticmethod
+    def passed():
+        Gate.go_on.wait(20)
+        return "passed"
+
+
 class Asyncio(TestCase, unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self):
         self.db = await self.enterAsyncContext(await aio.open(self.path, durability="eventual"))
@@ -80,6 +94,40 @@ class Asyncio(TestCase, unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(asyncio.CancelledError):
             await cancelled
 
+    async def test_a_cancelled_step_loses_nothing(self):
+        table = await self.db.table("t", key=int, value="pickle")
+        for walk in (table.items, table.drain):
+            await table.put_many((n, Gate() if n == 0 else n) for n in range(100))
+            Gate.go_on.clear()
+            records = walk()
+            for _ in range(2):
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(anext(records), 0.02)
+            both = [asyncio.create_task(anext(records)) for _ in range(2)]
+            await asyncio.sleep(0)
+            Gate.go_on.set()
+            found = sorted(await asyncio.gather(*both)) + [record async for record in records]
+            self.assertEqual(found, [(0, "passed"), *((n, n) for n in range(1, 100))])
+            with self.assertRaises(StopAsyncIteration):
+                await anext(records)
+        self.assertEqual(await table.count(), 0)
+
+    async def test_errors_of_walks(self):
+        table = await self.db.table("t", key=int, value=bytes)
+        await table.put_many((n, b"\xff" if n == 20 else b"%d" % n) for n in range(30))
+        records = (await self.db.table("t", key=int, value=str)).drain()
+        found = [await anext(records) for _ in range(20)]
+        with self.assertRaises(azekura.WrongType):
+            await anext(records)
+        found += [record async for record in records]
+        self.assertEqual(found, [(n, str(n)) for n in range(30) if n != 20])
+        hashed = await self.db.table("h", "hash")
+        records = hashed.prefix("a")
+        with self.assertRaises(azekura.WrongType):
+            await anext(records)
+        with self.assertRaises(StopAsyncIteration):
+            await anext(records)
+
     async def test_upkeep(self):
         table = await self.db.table("t", key=int)
         await table.put_many((n, "x") for n in range(1000))
@@ -87,8 +135,9 @@ class Asyncio(TestCase, unittest.IsolatedAsyncioTestCase):
         self.assertEqual((await self.db.backup(os.path.join(self.folder, "saved"))).point, 1)
         await self.db.close()
         await self.db.close()
-        with self.assertRaises((azekura.Closed, RuntimeError)):
-            await table.get(1)
+        for call in (lambda: table.get(1), lambda: anext(table.items()), self.db.check):
+            with self.assertRaises(azekura.Closed):
+                await call()
         with self.assertRaises(azekura.CannotOpen):
             await aio.open(os.path.join(self.folder, "none"), create=False)
 
