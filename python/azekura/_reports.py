@@ -1,6 +1,6 @@
 """What backups return: named tuples."""
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
 
@@ -51,6 +51,6 @@ class PruneReport(NamedTuple):
     bytes: int
 
 
-def utc(seconds: float) -> datetime:
-    """The time so many seconds after the beginning of 1970."""
-    return datetime.fromtimestamp(seconds, timezone.utc)
+def utc(microseconds: int) -> datetime:
+    """The time so many microseconds after the beginning of 1970."""
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=microseconds)

@@ -22,7 +22,8 @@ fn report<'py>(py: Python<'py>, name: &str, parts: impl PyCallArgs<'py>) -> PyRe
 
 fn point<'py>(py: Python<'py>, info: &PointInfo) -> PyResult<Bound<'py, PyAny>> {
     let since = info.time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let time = py.import("azekura._reports")?.call_method1("utc", (since.as_secs_f64(),))?;
+    // As a whole number: a float of seconds may be a microsecond less.
+    let time = py.import("azekura._reports")?.call_method1("utc", (since.as_micros(),))?;
     report(py, "Point", (info.number, info.commit, time, info.tables, info.bytes))
 }
 
@@ -292,13 +293,17 @@ impl Repository {
     }
 }
 
-/// The time of a `datetime`.
+/// The time of a `datetime`, which has microseconds.
 fn time_of(time: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
     if !time.hasattr("timestamp")? {
         return Err(wrong_argument("a datetime", time));
     }
     let seconds: f64 = time.call_method0("timestamp")?.extract()?;
-    let since = Duration::try_from_secs_f64(seconds)
-        .map_err(|error| PyValueError::new_err(format!("no time of a backup: {error}")))?;
-    Ok(SystemTime::UNIX_EPOCH + since)
+    let wrong = |detail: String| PyValueError::new_err(format!("no time of a backup: {detail}"));
+    let since = Duration::try_from_secs_f64(seconds).map_err(|error| wrong(error.to_string()))?;
+    // The float is the nearest one, which may be some nanoseconds less.
+    let micros = (since.subsec_nanos() + 500) / 1000;
+    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(since.as_secs()));
+    time.and_then(|time| time.checked_add(Duration::from_micros(micros.into())))
+        .ok_or_else(|| wrong(format!("{seconds} seconds after 1970")))
 }

@@ -54,6 +54,24 @@ class Backups(TestCase):
         with self.assertRaises(azekura.CannotOpen):
             repository.restore(again("one.azk"))
 
+    def test_a_point_is_found_by_its_own_time(self):
+        self.table.clear()
+        for n in range(8):
+            self.table[n] = n
+            self.db.backup(self.saved)
+        repository = azekura.Repository(self.saved)
+        for point in repository.points():
+            self.assertEqual(point.time.microsecond % 1000, 0, "points have milliseconds")
+            path = os.path.join(self.folder, f"{point.number}.azk")
+            self.assertEqual(repository.restore(path, time=point.time).point.time, point.time)
+
+        class Late:
+            def timestamp(self):
+                return 1e19
+
+        with self.assertRaises(ValueError):
+            repository.restore(os.path.join(self.folder, "late.azk"), time=Late())
+
     def test_verify_and_prune(self):
         for _ in range(3):
             self.table.put_many((n, n + 1) for n in range(10_000))
