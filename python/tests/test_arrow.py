@@ -216,7 +216,8 @@ class OthersData(TestCase):
         self.assertEqual(dict(pairs.items()), {(1, "\0"): 5, (2, ""): 6})
 
     def test_nulls(self):
-        table = self.database().table("t", key=int, value=int)
+        db = self.database()
+        table = db.table("t", key=int, value=int)
         numbers = lambda nulls, offset=0: ByHand(b"l", 2, [ints(1, 2, 3)], nulls=nulls, offset=offset)
         table.put_many(numbers(b"\x03"), numbers(b"\x06", 1))
         self.assertEqual(dict(table.items()), {1: 2, 2: 3})
@@ -224,6 +225,25 @@ class OthersData(TestCase):
             table.put_many(numbers(b"\x03"), numbers(b"\x02", 1))
         with self.assertRaisesRegex(ValueError, "row 0 is null"):
             table.put_many(ByHand(b"+s", 2, children=(numbers(None), numbers(None)), nulls=b"\x02"))
+        # A null in a column that is neither does not matter; in a part of a tuple it does.
+        named = lambda name, nulls: ByHand(b"l", 2, [ints(4, 5)], nulls=nulls, name=name)
+        table.put_many(ByHand(b"+s", 2, children=(named(b"key", b"\3"), named(b"x", b"\0"), named(b"value", None))))
+        self.assertEqual(table.get_many([4, 5]), [4, 5])
+        with self.assertRaisesRegex(ValueError, "row 1 is null"):
+            table.put_many(ByHand(b"+s", 2, children=(named(b"key", None), named(b"value", b"\1"))))
+        pairs = db.table("pairs", key=tuple[int, int], value=int)
+        key = lambda nulls: ByHand(b"+s", 2, children=(named(b"a", None), named(b"b", nulls)), name=b"key")
+        with self.assertRaisesRegex(ValueError, "row 0 is null"):
+            pairs.put_many(key(b"\2"), named(b"value", None))
+        with self.assertRaisesRegex(ValueError, "row 0 is null"):
+            pairs.put_many(ByHand(b"+s", 2, children=(key(b"\2"), named(b"value", None))))
+        self.assertEqual(pairs.count(), 0)
+
+    def test_rows_beyond_all_numbers(self):
+        table = self.database().table("t", key=int, value=int)
+        far = ByHand(b"l", 2**63 - 1, [ints(1)], offset=2**63 - 1)
+        with self.assertRaisesRegex(ValueError, "not of its type"):
+            table.put_many(ByHand(b"+s", 2**63 - 1, children=(far, far), offset=2**63 - 1))
 
     def test_wrong_data(self):
         db = self.database()

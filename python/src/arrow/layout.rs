@@ -35,6 +35,7 @@ pub struct Field {
 /// The bytes of a view: 4 of length, then 12 of text; or 4 of its beginning, the buffer and the place there.
 const VIEW_BYTES: usize = 16;
 const VIEW_INLINE: usize = 12;
+const MISSHAPEN: &str = "an Arrow array that is not of its type";
 
 impl Layout {
     /// The type that a schema describes.
@@ -99,28 +100,41 @@ pub struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// The column of an array. It has what its type needs, and no null.
+    /// The column of an array. It has what its type needs.
     pub fn of(layout: &'a Layout, array: &'a Array) -> Result<Column<'a>, String> {
         let (start, rows) = (count_of(array.offset), count_of(array.length));
         Column::part(layout, array, start, rows)
     }
 
     fn part(layout: &'a Layout, array: &'a Array, start: usize, rows: usize) -> Result<Column<'a>, String> {
-        if array.n_buffers < layout.buffers_min()
-            || start + rows > count_of(array.offset) + count_of(array.length)
-        {
-            return Err("an Arrow array that is not of its type".to_owned());
+        let there = count_of(array.offset).checked_add(count_of(array.length));
+        let due = start.checked_add(rows);
+        // No sum is None, which is less than any that is there.
+        if array.n_buffers < layout.buffers_min() || due.is_none() || due > there {
+            return Err(MISSHAPEN.to_owned());
         }
-        let column = Column { layout, array, start, rows };
-        let validity = column.buffer(0);
-        if array.null_count != 0 && !validity.is_null() {
-            // SAFETY: the buffer of validity has a bit for each row.
-            let null = (0..rows).find(|row| !unsafe { bit(validity, start + row) });
-            if let Some(row) = null {
-                return Err(format!("row {row} is null, which no key or value can be"));
-            }
+        Ok(Column { layout, array, start, rows })
+    }
+
+    /// Fails if a row is null; for a structure, not if a part of one is. It looks at all rows, so it is for
+    /// arrays when they arrive.
+    pub fn expect_rows(&self) -> Result<(), String> {
+        let validity = self.buffer(0);
+        if self.array.null_count == 0 || validity.is_null() {
+            return Ok(());
         }
-        Ok(column)
+        // SAFETY: the buffer of validity has a bit for each row.
+        match (0..self.rows).find(|row| !unsafe { bit(validity, self.start + row) }) {
+            Some(row) => Err(format!("row {row} is null, which no key or value can be")),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails if a row, or a part of one, is null.
+    pub fn expect_whole(&self) -> Result<(), String> {
+        self.expect_rows()?;
+        let Layout::Struct(fields) = self.layout else { return Ok(()) };
+        (0..fields.len()).try_for_each(|i| self.child(i)?.expect_whole())
     }
 
     /// How many rows it has.
@@ -137,12 +151,13 @@ impl<'a> Column<'a> {
     pub fn child(&self, i: usize) -> Result<Column<'a>, String> {
         let Layout::Struct(fields) = self.layout else { return Err("a column without parts".to_owned()) };
         if count_of(self.array.n_children) != fields.len() {
-            return Err("an Arrow array that is not of its type".to_owned());
+            return Err(MISSHAPEN.to_owned());
         }
         // SAFETY: an array has `n_children` children, none of them null, and lives as long as its parent.
         let array = unsafe { &**self.array.children.add(i) };
         // A structure's rows are those of its parts at the same places, behind their own offset.
-        Column::part(&fields[i].layout, array, count_of(array.offset) + self.start, self.rows)
+        let start = count_of(array.offset).checked_add(self.start).ok_or(MISSHAPEN)?;
+        Column::part(&fields[i].layout, array, start, self.rows)
     }
 
     /// Buffer `i`. REQUIRES: `i < n_buffers`.

@@ -114,10 +114,14 @@ impl ArrowColumn {
     /// The column of an object. None if it gives no Arrow data.
     pub fn of(object: &Bound<'_, PyAny>, codec: &Codec) -> PyResult<Option<ArrowColumn>> {
         let Some(mut batches) = Batches::of(object)? else { return Ok(None) };
-        let (mut arrays, mut starts) = (Vec::new(), vec![0]);
+        let (mut arrays, mut starts) = (Vec::new(), vec![0_usize]);
         while let Some(array) = batches.next(object.py())? {
-            let rows = Column::of(&batches.layout, &array).map_err(wrong)?.rows();
-            starts.push(starts[arrays.len()] + rows);
+            let rows = object.py().detach(|| {
+                let column = Column::of(&batches.layout, &array)?;
+                column.expect_whole().map(|()| column.rows())
+            });
+            let end = starts[arrays.len()].checked_add(rows.map_err(wrong)?);
+            starts.push(end.ok_or_else(|| wrong("more rows than there can be".to_owned()))?);
             arrays.push(array);
         }
         Ok(Some(ArrowColumn { layout: batches.layout, arrays, starts, codec: codec.clone() }))
@@ -138,6 +142,14 @@ impl ArrowColumn {
             encode(column, &self.codec, rows.start - start..rows.end.min(end) - start, is_key)
         })
     }
+}
+
+/// Fails if a row of a batch, or its key or value, is null. Other columns may have nulls.
+fn expect_whole(layout: &Layout, places: (usize, usize), array: &Array) -> Result<(), String> {
+    let batch = Column::of(layout, array)?;
+    batch.expect_rows()?;
+    batch.child(places.0)?.expect_whole()?;
+    batch.child(places.1)?.expect_whole()
 }
 
 /// Batches of two columns, keys and values.
@@ -181,6 +193,7 @@ impl Pairs {
         mut put: impl FnMut(&Rows, &Rows, usize) -> PyResult<()>,
     ) -> PyResult<()> {
         while let Some(array) = self.batches.next(py)? {
+            py.detach(|| expect_whole(&self.batches.layout, self.places, &array)).map_err(wrong)?;
             let mut from = 0;
             loop {
                 let done = py.detach(|| {
