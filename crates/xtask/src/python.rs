@@ -20,6 +20,12 @@ const CHECKERS: [(&str, &[&str]); 2] = [
 ];
 /// What the engine's test says when it has read Python's file.
 const HAS_READ: &str = "read what Python has written";
+/// Runs all tests, and writes to the standard output how they went.
+const ALL_TESTS: &str =
+    "import sys, unittest; unittest.main(module=None, testRunner=unittest.TextTestRunner(sys.stdout))";
+/// How the last lines of unittest begin.
+const RAN: &str = "Ran ";
+const OK: &str = "OK";
 const LEFT_OUT: &str = "no python3 of version 3.11 or later: the tests of the Python package are left out";
 
 /// `cargo xtask python`.
@@ -49,11 +55,11 @@ pub fn gate() -> Result<String, Failure> {
     let outcome = lay_out(&library, &folder)
         .and_then(|()| engine_exchanges(&exchange, false))
         .and_then(|()| test(&folder, &exchange))
-        .and_then(|()| engine_exchanges(&exchange, true))
-        .and_then(|()| types(&folder));
+        .and_then(|tests| engine_exchanges(&exchange, true).map(|()| tests))
+        .and_then(|tests| Ok(format!("{tests}; {}", types(&folder)?)));
     // A folder that stays behind is no failure.
     let _ = fs::remove_dir_all(&folder);
-    outcome.map(|types| format!("python: the tests of the package passed; {types}"))
+    outcome.map(|said| format!("python: {said}"))
 }
 
 /// Builds the module. Returns its file, as cargo names it.
@@ -132,17 +138,30 @@ fn types(folder: &Path) -> Result<String, Failure> {
     Ok(said.join(", "))
 }
 
-fn test(folder: &Path, exchange: &Path) -> Result<(), Failure> {
+/// Runs the tests of the package. Returns what is to be said of them.
+fn test(folder: &Path, exchange: &Path) -> Result<String, Failure> {
     let mut command = Command::new("python3");
     // The tests find documents from the root. No canary is active.
-    command.args(["-B", "-W", "error", "-m", "unittest"]).current_dir(folder);
+    command.args(["-u", "-B", "-W", "error", "-c", ALL_TESTS]).current_dir(folder);
     command.env("AZEKURA_ROOT", runner::root()).env("AZEKURA_CANARY", "").env("AZEKURA_EXCHANGE", exchange);
-    runner::run(command)
+    let (said, outcome) = runner::run_keeping(command, |line| line.starts_with(RAN) || line.starts_with(OK));
+    outcome?;
+    counted(&said).ok_or_else(|| "no test of the Python package was run".to_owned())
+}
+
+/// How many tests have passed, and how many were skipped, as unittest says in its last lines: "Ran 9 tests in
+/// 1.0s" and "OK (skipped=2)". None if none has passed.
+fn counted(said: &[String]) -> Option<String> {
+    let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok();
+    let ran = said.iter().rev().find_map(|line| number(line.strip_prefix(RAN)?))?;
+    let skipped = said.iter().rev().find_map(|line| number(line.split_once("skipped=")?.1)).unwrap_or(0);
+    let passed = ran.checked_sub(skipped).filter(|&passed| passed > 0)?;
+    Some(format!("{passed} tests of the package passed, {skipped} were skipped"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::library_in;
+    use super::{counted, library_in};
 
     #[test]
     fn the_module_is_found_in_what_cargo_says() {
@@ -150,5 +169,18 @@ mod tests {
         assert_eq!(library_in(ours).as_deref(), Some(std::path::Path::new("/t/lib_azekura.so")));
         assert_eq!(library_in(r#"{"target":{"name":"azekura"},"filenames":["/t/a.so"]}"#), None);
         assert_eq!(library_in("Compiling"), None);
+    }
+
+    #[test]
+    fn tests_that_were_skipped_are_not_said_to_have_passed() {
+        let counted =
+            |lines: &[&str]| counted(&lines.iter().map(|&line| line.to_owned()).collect::<Vec<_>>());
+        let said =
+            |passed, skipped| Some(format!("{passed} tests of the package passed, {skipped} were skipped"));
+        assert_eq!(counted(&["Ran 90 tests in 12.3s", "OK"]), said(90, 0));
+        assert_eq!(counted(&["Ran 90 tests in 12.3s", "OK (skipped=12, expected failures=1)"]), said(78, 12));
+        assert_eq!(counted(&["Ran 3 tests in 0.0s", "OK (skipped=3)"]), None);
+        assert_eq!(counted(&["Ran 0 tests in 0.0s", "OK"]), None);
+        assert_eq!(counted(&[]), None);
     }
 }
