@@ -190,6 +190,11 @@ fn copy(open: &Open, dest: &Path) -> Outcome<()> {
         return Err(failure(KCENOIMPL, c"a database in memory has no file; kcdbdumpsnap writes one"));
     }
     refuse_open(dest)?;
+    // What a link leads to is replaced, and not the link; a device or a directory never is.
+    let dest = &std::fs::canonicalize(dest).unwrap_or_else(|_| dest.to_owned());
+    if std::fs::metadata(dest).is_ok_and(|there| !there.is_file()) {
+        return Err(told(KCESYSTEM, format!("{}: not a regular file", dest.display())));
+    }
     // The copy gets its name when it is whole, so that a failure leaves what is there.
     let mut aside = PathBuf::from(dest).into_os_string();
     aside.push(format!(".{}-{}.copy", std::process::id(), open.opening));

@@ -179,6 +179,7 @@ static void files(const char *dir)
     CHECK(!kcdbcopy(db, path) && kcdbecode(db) == KCEINVALID && kcdbset(db, "k", 1, "v", 1));
     CHECK(!kcdbdumpsnap(db, path) && kcdbecode(db) == KCEINVALID && kcdbsync(db, 1, NULL, NULL) && kcdbcheck(db, "k", 1) == 1);
     CHECK(!kcdbcopy(db, path_of(dir, "none/copy")) && !kcdbdumpsnap(db, path_of(dir, "none/dump")) && kcdbecode(db) == KCENOREPOS);
+    CHECK(!kcdbcopy(db, "/dev/null") && kcdbecode(db) == KCESYSTEM);
     CHECK(kcdbclose(db) && !kcdbopen(other, path_of(dir, "foreign.kch#type=kct"), KCOWRITER) && kcdbecode(other) == KCEINVALID);
     CHECK(kcdbopen(other, path, KCOREADER) && kcdbopen(db, path, KCOREADER) && kcdbcheck(db, "k", 1) == 1 && kcdbclose(other));
     /* A cursor that stands in a file that is closed does not keep it. */
