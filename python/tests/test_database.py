@@ -271,8 +271,13 @@ class Interrupts(TestCase):
 
     def interrupted(self, work, after=0.15):
         """Calls `work` with a signal on its way; returns how long it took."""
-        before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        # A program in the background ignores Ctrl-C from its start.
+        ours = {
+            signal.SIGINT: signal.default_int_handler,
+            signal.SIGALRM: lambda *_: signal.raise_signal(signal.SIGINT),
+        }
+        for number, handler in ours.items():
+            self.addCleanup(signal.signal, number, signal.signal(number, handler))
         signal.setitimer(signal.ITIMER_REAL, after)
         begun = time.monotonic()
         with self.assertRaises(KeyboardInterrupt):
