@@ -265,7 +265,8 @@ impl Engine {
         Ok(Some(followed.clone().state(before.lease.clone())))
     }
 
-    fn newest_block(&self) -> Result<Superblock> {
+    /// The newest superblock of the file.
+    pub(super) fn newest_block(&self) -> Result<Superblock> {
         let file_bytes = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
         newest_block(self.file.as_ref(), &Length { path: &self.path, file_bytes, read_only: true })
     }
@@ -286,8 +287,9 @@ impl Engine {
             let number = block.number;
             let pin = Lease::pin(self.file.clone(), number).map_err(|e| self.no_pin(e))?;
             let mut newest = self.newest_block()?;
-            if newest.number == number {
-                let found = self.look_at(follower, block, &pin, before);
+            // All of it: the number may have been given to another checkpoint before it was pinned.
+            if newest == block {
+                let found = self.look_at(follower, block.clone(), &pin, before);
                 if found.is_ok() && follower.freshness == Freshness::Checkpoint {
                     return found;
                 }

@@ -2,9 +2,10 @@
 //! of what stands in the file.
 
 use super::Engine;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
+use crate::format::frame::RecordPart;
 use crate::format::manifest::LogChain;
-use crate::log::recovery::replay;
+use crate::log::recovery::{ChainReader, replay};
 use std::sync::atomic::Ordering;
 
 /// What the log holds that is in no run yet.
@@ -19,7 +20,8 @@ pub(crate) struct LogContents {
 
 impl Engine {
     /// Reads every chain, up to the last frame that is known to be whole. Commits go on meanwhile.
-    /// Checkpoints wait, so that no segment goes.
+    /// Checkpoints wait, so that no segment goes. In a follower's engine they do not: another process writes
+    /// them. Its pin keeps the segments, and it reads until frames tell of a newer checkpoint.
     ///
     /// # Errors
     /// `Corrupt` where a frame or record is damaged, or missing.
@@ -30,19 +32,38 @@ impl Engine {
         let mut last = guard.flushed_seq;
         let chains = guard.old_logs.iter().map(|l| l.chain.clone()).chain(self.log.written_chain());
         for chain in chains.collect::<Vec<LogChain>>() {
-            let read =
-                replay(self.file.as_ref(), self.store.file_id, guard.number, &chain, |_, seq, parts| {
-                    if seq > last {
-                        last = seq;
-                        found.commits += 1;
-                        let known = parts.iter().filter(|p| state.table(p.table).is_ok());
-                        found.records += known.map(|p| p.block.len() as u64).sum::<u64>();
-                    }
-                    Ok(())
-                })?;
-            found.bytes += read.bytes;
+            let apply = |_, seq, parts: Vec<RecordPart>| {
+                if seq > last {
+                    last = seq;
+                    found.commits += 1;
+                    let known = parts.iter().filter(|p| state.table(p.table).is_ok());
+                    found.records += known.map(|p| p.block.len() as u64).sum::<u64>();
+                }
+                Ok(())
+            };
+            found.bytes += self.read_chain(guard.number, &chain, apply)?;
         }
         Ok(found)
+    }
+
+    /// Reads a chain, as of checkpoint `number`. Returns how many bytes its frames have.
+    fn read_chain(
+        &self,
+        number: u64,
+        chain: &LogChain,
+        mut apply: impl FnMut(u64, u64, Vec<RecordPart>) -> Result<()>,
+    ) -> Result<u64> {
+        let (file, id) = (self.file.as_ref(), self.store.file_id);
+        if self.config.follow.is_none() {
+            return Ok(replay(file, id, number, chain, apply)?.bytes);
+        }
+        let mut reader = ChainReader::new(id, number, chain);
+        match reader.read_beside_writer(file, &mut apply) {
+            // What does not fit belongs to a newer checkpoint.
+            Err(Error::Corrupt { .. }) if self.newest_block()?.number != number => {}
+            read => read?,
+        }
+        Ok(reader.end().bytes)
     }
 
     /// Bytes of the file that log segments take, those of earlier handles' chains among them.

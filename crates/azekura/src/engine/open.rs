@@ -44,11 +44,18 @@ use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
 use crate::log::Log;
 use crate::run::{Guides, PageSource, Run, Store};
 use crate::space::{Extent, Room, Space};
-use crate::storage::{BulkWrites, File, FileMapping, Gate, IoCounters, Lease, Metered, Storage};
+use crate::storage::{
+    BulkWrites, File, FileMapping, Gate, IoCounters, Lease, Metered, Storage, pins_of_others,
+};
 use crate::values::{Segment, ValueStore};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+const ASKING_FOR_PINS: &str = "asking which checkpoints others have pinned";
+/// A pin so far above the newest checkpoint is no follower's.
+const LOST_CHECKPOINTS_MAX: u64 = 1 << 32;
 
 /// Opens a database. The background begins if there is something for it to do.
 pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result<Arc<Engine>> {
@@ -71,7 +78,7 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         }
         fill_empty(storage, file.as_ref())?;
     }
-    let file_bytes = file.len().map_err(|e| Error::io("reading the file's length", e))?;
+    let file_bytes = len_of(file.as_ref())?;
     let length = Length { path, file_bytes, read_only: config.read_only };
     let found = read_superblocks(file.as_ref(), &length)?;
     length.expect(named_bytes(&found.manifest, found.extent))?;
@@ -105,6 +112,10 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     Ok(engine)
 }
 
+fn len_of(file: &dyn File) -> Result<u64> {
+    file.len().map_err(|e| Error::io("reading the file's length", e))
+}
+
 /// Opens a database that another process may be writing to: an engine without tables, in which the states of
 /// the file's checkpoints take their turns.
 fn follow(path: &Path, config: Config, freshness: Freshness, disk: Disk) -> Result<Arc<Engine>> {
@@ -112,7 +123,7 @@ fn follow(path: &Path, config: Config, freshness: Freshness, disk: Disk) -> Resu
         let (path, reason) = (path.display().to_string(), "the file is empty".into());
         return Err(Error::NotADatabase { path, reason });
     }
-    let file_bytes = disk.file.len().map_err(|e| Error::io("reading the file's length", e))?;
+    let file_bytes = len_of(disk.file.as_ref())?;
     let length = Length { path, file_bytes, read_only: true };
     let block = newest_block(disk.file.as_ref(), &length)?;
     let found = Found { block, stale_copy: None, manifest: Manifest::default(), extent: None };
@@ -152,11 +163,23 @@ fn recover(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> R
     length.expect(least_bytes)?;
     let space = Arc::new(claim(found, &replayed, &values)?);
     if !length.read_only {
-        // Where the system does not tell of pins nobody can have any.
-        let pins = file.pins().unwrap_or_default();
+        let pins = pins_of_others(file).map_err(|e| Error::io(ASKING_FOR_PINS, e))?;
+        check_pins(&pins, found.block.number, length)?;
         space.pins_found_at_open(found.block.number, &pins, length.file_bytes);
     }
     Ok(Recovered { replayed, values, space, least_bytes })
+}
+
+/// A checkpoint that is pinned may be newer than the file's newest one, if that one's superblock was lost. The
+/// next numbers are larger than all that are pinned, so one that no file comes to would use them up.
+fn check_pins(pins: &[RangeInclusive<u64>], newest: u64, length: &Length<'_>) -> Result<()> {
+    let highest = pins.iter().map(|range| *range.end()).max().unwrap_or(0);
+    if highest <= newest.saturating_add(LOST_CHECKPOINTS_MAX) {
+        return Ok(());
+    }
+    let detail =
+        format!("another process has pinned checkpoint {highest}, and the file's newest is {newest}");
+    Err(Error::Open { path: length.path.display().to_string(), detail })
 }
 
 /// The file as the engine has it, and who looks after it.
@@ -199,9 +222,11 @@ pub(super) fn build(
     let mut engine = Engine::new(disk, config, found, &recovered, pages)?;
     engine.path = length.path.to_path_buf();
     engine.ids = Ids::from(found.manifest.next_id.saturating_add(id_gap));
+    // The log may lead to values for which its writer has made the file longer meanwhile.
+    let file_bytes = if logs == Logs::Follow { len_of(engine.file.as_ref())? } else { length.file_bytes };
     let adopt = |v: &ValueInfo| {
         let segment = engine.values.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()));
-        segment.found_in(length.file_bytes);
+        segment.found_in(file_bytes);
         if let Some(seen) = &seen {
             segment.place().read_under(seen.pin.clone());
         }

@@ -5,6 +5,7 @@ mod checkpoints;
 mod dropped;
 mod few;
 mod flushing;
+mod following;
 mod forged;
 mod hooked;
 mod merging;

@@ -203,7 +203,7 @@ impl Space {
     }
 
     /// Checkpoint `newest` is durable, and these are pinned, as was found after that. (None: that is not
-    /// known, and is as it was.) What no pin means any more is free.
+    /// known, and each may be.) What no pin means any more is free.
     pub(crate) fn pins_found(&self, newest: u64, pins: Option<&[RangeInclusive<u64>]>, now: Instant) {
         let mut map = self.map.lock();
         for extent in map.pinned.found(newest, pins, now) {
@@ -213,13 +213,14 @@ impl Space {
         self.note_taken(&map);
     }
 
-    /// As `pins_found`, when the file was just opened. It has `file_bytes`. A pin of an older checkpoint may
-    /// mean anything that the newest one does not name: all of it is kept until that pin is gone.
+    /// As `pins_found`, when the file was just opened. It has `file_bytes`. A pin of another checkpoint
+    /// than the newest may mean anything that the newest does not name: all of it is kept until that pin is
+    /// gone.
     pub(crate) fn pins_found_at_open(&self, newest: u64, pins: &[RangeInclusive<u64>], file_bytes: u64) {
         let mut map = self.map.lock();
         let map = &mut *map;
         map.pinned.found(newest, Some(pins), Instant::now());
-        if map.pinned.has_older() {
+        if map.pinned.has_others() {
             let mut free: Vec<Extent> = map.holes.iter().collect();
             let end = align_up(file_bytes.min(END_MAX / 2));
             if map.end < end {
@@ -235,6 +236,11 @@ impl Space {
     /// The pins that were found last, and what they keep.
     pub(crate) fn pins(&self) -> Vec<PinView> {
         self.map.lock().pinned.view(Instant::now())
+    }
+
+    /// The highest number that is pinned, or 0.
+    pub(crate) fn highest_pin(&self) -> u64 {
+        self.map.lock().pinned.highest()
     }
 
     /// Bytes that only pins keep.

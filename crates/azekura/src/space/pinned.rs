@@ -54,6 +54,8 @@ pub(super) struct Pinned {
     /// The newest checkpoint.
     newest: u64,
     pins: Vec<Pin>,
+    /// Whether it was not to be learnt which pins there are. Then each checkpoint may be pinned.
+    are_unknown: bool,
     kept: Vec<Kept>,
     kept_bytes: u64,
     /// What was taken since the first pin was found, by offset: its end, and the newest checkpoint then.
@@ -63,7 +65,7 @@ pub(super) struct Pinned {
 impl Pinned {
     /// Whether there is nothing to be counted.
     pub(super) fn is_idle(&self) -> bool {
-        self.pins.is_empty()
+        self.pins.is_empty() && !self.are_unknown
     }
 
     pub(super) fn kept_bytes(&self) -> u64 {
@@ -91,7 +93,8 @@ impl Pinned {
     }
 
     fn keep_or(&mut self, extent: Extent, born: u64, died: u64, free: &mut Vec<Extent>) {
-        if self.pins.iter().any(|pin| means(pin, born, died)) {
+        let may_be_pinned = self.are_unknown && born < died;
+        if may_be_pinned || self.pins.iter().any(|pin| means(pin, born, died)) {
             self.kept_bytes += extent.len;
             self.kept.push(Kept { extent, born, died });
         } else {
@@ -126,8 +129,8 @@ impl Pinned {
         parts
     }
 
-    /// The newest checkpoint is `newest` now, and these are pinned. (None: the same as before.) Returns what
-    /// has become free.
+    /// The newest checkpoint is `newest` now, and these are pinned. (None: that is not known.) Returns what has
+    /// become free.
     pub(super) fn found(
         &mut self,
         newest: u64,
@@ -138,6 +141,7 @@ impl Pinned {
         if pins.is_some_and(|pins| pins.is_empty()) && self.is_idle() && self.kept.is_empty() {
             return Vec::new();
         }
+        self.are_unknown = pins.is_none();
         let old = std::mem::take(&mut self.pins);
         let since = |checkpoints: &RangeInclusive<u64>| {
             let same = old.iter().find(|pin| pin.checkpoints.contains(checkpoints.start()));
@@ -160,17 +164,25 @@ impl Pinned {
         free
     }
 
-    /// Keeps extents of which it is not known which older checkpoint names them.
+    /// Keeps extents of which it is not known which other checkpoint names them. A pinned one above the newest
+    /// is among them: its superblock was lost.
     pub(super) fn keep_unknown(&mut self, extents: impl IntoIterator<Item = Extent>) {
+        let highest = self.highest();
+        let died = if highest > self.newest { highest + 1 } else { self.newest };
         for extent in extents {
             self.kept_bytes += extent.len;
-            self.kept.push(Kept { extent, born: 0, died: self.newest });
+            self.kept.push(Kept { extent, born: 0, died });
         }
     }
 
-    /// Whether a pin is of an older checkpoint than the newest.
-    pub(super) fn has_older(&self) -> bool {
-        self.pins.iter().any(|pin| *pin.checkpoints.start() < self.newest)
+    /// Whether a pin is of another checkpoint than the newest.
+    pub(super) fn has_others(&self) -> bool {
+        self.pins.iter().any(|pin| pin.checkpoints != (self.newest..=self.newest))
+    }
+
+    /// The highest number that is pinned, or 0.
+    pub(super) fn highest(&self) -> u64 {
+        self.pins.iter().map(|pin| *pin.checkpoints.end()).max().unwrap_or(0)
     }
 
     /// The pins, and what each keeps. What several keep counts for each.
@@ -244,6 +256,31 @@ mod tests {
         find(&mut p, 10, &[9]);
         assert_eq!(p.give_back(extent(32, 34)), []);
         assert_eq!(p.young.len(), 2, "its rest is still young");
+    }
+
+    #[test]
+    fn while_pins_are_unknown_everything_is_kept() {
+        let mut p = pinned(7, &[]);
+        p.found(8, None, Instant::now());
+        p.took(extent(10, 20));
+        assert_eq!(p.give_back(extent(10, 20)), [extent(10, 20)], "no checkpoint names it");
+        assert_eq!(p.give_back(extent(2, 4)), []);
+        assert_eq!(p.found(9, None, Instant::now()), []);
+        assert_eq!(find(&mut p, 9, &[]), [extent(2, 4)]);
+        assert!(p.is_idle());
+    }
+
+    #[test]
+    fn a_pin_above_the_newest_checkpoint_keeps_all_that_was_free() {
+        let mut p = pinned(7, &[7]);
+        assert!(!p.has_others());
+        find(&mut p, 7, &[7, 12]);
+        assert!(p.has_others());
+        p.keep_unknown([extent(2, 4)]);
+        assert_eq!((p.highest(), find(&mut p, 13, &[12])), (12, vec![]));
+        assert_eq!(p.give_back(extent(5, 6)), [], "it may have been in that one");
+        let free = find(&mut p, 14, &[13]);
+        assert_eq!(free, [extent(2, 4), extent(5, 6)]);
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub use mapping::FileMapping;
 pub use memory::MemStorage;
 pub use metered::{IoCounters, Metered};
 pub use os::OsStorage;
+pub(crate) use pins::pins_of_others;
 pub use retry::{read_fully, uninterrupted, write_fully};
 
 /// The largest offset at which a range of a file may end, in bytes: file offsets are signed.

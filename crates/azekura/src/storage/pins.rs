@@ -14,6 +14,7 @@
 //! reads the superblock once more. A writer writes the superblock, and then asks for pins. So either the
 //! writer finds the pin, or the reader finds the newer superblock.
 
+use super::File;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,6 +26,21 @@ use std::sync::atomic::{Ordering, fence};
 /// Where the lock of checkpoint 0 would be. Numbers of superblocks are smaller than this, so that every lock
 /// lies below the largest offset.
 const PINS_AT: u64 = 1 << 62;
+
+/// The checkpoints that other handles have pinned. Where the system has no such locks nobody can pin, so there
+/// are none.
+///
+/// # Errors
+/// Any other error of the system's. Then there may be pins.
+pub(crate) fn pins_of_others(file: &dyn File) -> io::Result<Vec<RangeInclusive<u64>>> {
+    match file.pins() {
+        // What `ENOSYS` and `EOPNOTSUPP` become, and `EINVAL`, by which a kernel says that it knows no such call.
+        Err(e) if matches!(e.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {
+            Ok(Vec::new())
+        }
+        found => found,
+    }
+}
 
 /// The pins of one open file.
 #[derive(Default)]
@@ -105,28 +121,34 @@ mod platform {
     use std::io;
     use std::os::fd::AsRawFd;
 
-    /// File systems whose locks are kept by a server, or by whoever has mounted them: `linux/magic.h` and the
-    /// systems' own headers have these numbers.
-    const REMOTE: [u64; 14] = [
-        0x6969,      // NFS
-        0x517b,      // SMB
-        0xff53_4d42, // CIFS
-        0xfe53_4d42, // SMB2
-        0x5346_414f, // AFS, and below
-        0x6b41_4653,
-        0x7375_7245, // Coda
-        0x00c3_6400, // Ceph
-        0x0102_1997, // 9P
-        0x564c,      // NCP
-        0x7461_636f, // OCFS2
-        0x0116_1970, // GFS2
-        0x0bd0_0bd0, // Lustre
-        0x6573_5546, // FUSE
+    /// File systems whose locks this machine's kernel keeps alone: `linux/magic.h` and the systems' own headers
+    /// have these numbers. Others may keep them on a server, or nowhere.
+    const LOCAL: [u64; 17] = [
+        0xef53,      // ext2, ext3, ext4
+        0x5846_5342, // XFS
+        0x9123_683e, // Btrfs
+        0xf2f5_2010, // F2FS
+        0x2fc1_2fc1, // ZFS
+        0xca45_1a4e, // bcachefs
+        0x0102_1994, // tmpfs
+        0x8584_58f6, // ramfs
+        0x794c_7630, // overlayfs
+        0x3153_464a, // JFS
+        0x5265_4973, // ReiserFS
+        0x3434,      // NILFS
+        0x4d44,      // FAT
+        0x2011_bab0, // exFAT
+        0x7366_746e, // NTFS
+        0x7371_7368, // SquashFS
+        0xe0f5_e1e2, // EROFS
     ];
 
     pub(super) fn has_local_locks(file: &fs::File) -> bool {
-        rustix::fs::fstatfs(file)
-            .is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| !REMOTE.contains(&kind)))
+        rustix::fs::fstatfs(file).is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(is_local))
+    }
+
+    pub(super) fn is_local(kind: u64) -> bool {
+        LOCAL.contains(&kind)
     }
 
     fn request(kind: i32, first: u64, bytes: u64) -> io::Result<libc::flock> {

@@ -2,7 +2,7 @@
 //! the system's locks tell apart as well as two processes. `sim followers` has real ones, and kills them.
 
 use crate::common::Rng;
-use azekura::storage::{MemStorage, OsStorage, Storage};
+use azekura::storage::{MemStorage, OpenMode, OsStorage, Storage};
 use azekura::{Db, Durability, Error, Freshness, Options, Table, TableKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -223,6 +223,73 @@ fn a_follower_outlives_writers_and_writes_nothing_itself() {
     assert!(short * 3 < long * 2, "{short} of {long} bytes");
     std::fs::remove_file(&copy).unwrap();
     std::fs::remove_file(&path).unwrap();
+}
+
+/// The log goes on in the same chain, with frames of a checkpoint that the check does not look at.
+#[test]
+fn a_check_is_not_disturbed_by_a_writer_that_goes_on() {
+    let path = path("check");
+    let db = writer(&path);
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    fill(&t, 0);
+    db.flush().unwrap();
+    t.put("in the log", "1").unwrap();
+    let follower = follower(&path, Freshness::Log);
+    let mut rounds = 0;
+    let report = follower.check(|_| {
+        if rounds < 3 {
+            rounds += 1;
+            t.put("in the log", "2").unwrap();
+            db.create_table(&format!("table {rounds}"), TableKind::Hash).unwrap();
+            db.flush().unwrap();
+            t.put("in the log", "3").unwrap();
+        }
+    });
+    let report = report.unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+    assert!(rounds > 0, "the writer did not go on");
+    assert!(report.log_commits >= 1, "{}", report.log_commits);
+    drop((follower, t));
+    db.close().unwrap();
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// A superblock was lost, and a follower still reads what it named.
+#[test]
+fn a_number_that_is_pinned_is_not_given_again() {
+    let (storage, path) = (MemStorage::default(), Path::new("lost.azk"));
+    let open = || Db::open_on(&storage, path, Options::new().memory_bytes(8 << 20).threads(false));
+    let db = open().unwrap();
+    fill(&db.create_table("t", TableKind::Ordered).unwrap(), 0);
+    db.flush().unwrap();
+    db.compact().unwrap();
+    db.close().unwrap();
+    let file = storage.open(path, OpenMode::ReadOnly).unwrap();
+    let number = || {
+        let mut bytes = [0; 8];
+        file.read_at(&mut bytes, 24).unwrap();
+        u64::from_le_bytes(bytes)
+    };
+    let (lost, long) = (number() + 5, file.len().unwrap());
+    file.pin(lost).unwrap();
+    let db = open().unwrap();
+    let t = db.open_table("t").unwrap();
+    fill(&t, 1);
+    db.flush().unwrap();
+    assert!(number() > lost, "{} is not above {lost}", number());
+    let kept = db.stats().pinned_bytes;
+    db.compact().unwrap();
+    db.shrink(|_| {}).unwrap();
+    assert!(db.stats().pinned_bytes >= kept && file.len().unwrap() >= long);
+    has_round(&db, 1);
+    file.unpin(lost);
+    assert_eq!(db.stats().pinned_bytes, 0);
+    drop(t);
+    db.close().unwrap();
+    file.pin(number() + (1 << 40)).unwrap();
+    assert!(matches!(open(), Err(Error::Open { .. })));
+    file.unpin(number() + (1 << 40));
+    open().unwrap().close().unwrap();
 }
 
 /// With threads, so that checkpoints come whenever they like.

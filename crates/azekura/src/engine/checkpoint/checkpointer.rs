@@ -16,7 +16,7 @@ use crate::format::manifest::Manifest;
 use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, Superblock};
 use crate::run::Run;
 use crate::space::{Extent, Room};
-use crate::storage::File;
+use crate::storage::{File, pins_of_others};
 use std::sync::Arc;
 
 const WRITING_MANIFEST: &str = "writing the manifest";
@@ -252,8 +252,8 @@ impl Checkpointer {
     /// Asks which checkpoints others have pinned. What no pin means is free. REQUIRES: a follower finds the
     /// newest superblock by now.
     pub(in crate::engine) fn find_pins(&self, guard: &Checkpoint) {
-        // What the system does not tell is as it was.
-        let pins = self.file.pins().ok();
+        // After an error any checkpoint may be pinned, as far as is known.
+        let pins = pins_of_others(self.file.as_ref()).ok();
         self.room.space.pins_found(guard.number, pins.as_deref(), Instant::now());
     }
 
@@ -267,7 +267,8 @@ impl Checkpointer {
     ) -> Result<Option<Extent>> {
         let old = std::mem::replace(&mut guard.manifest, extent);
         self.sync()?;
-        let number = guard.number + 1;
+        // A number that is pinned was another checkpoint's.
+        let number = guard.number.max(self.room.space.highest_pin()) + 1;
         let Checkpointer { file_id, lineage, hash_seed, .. } = *self;
         let block = Superblock { file_id, lineage, number, hash_seed, manifest: at }.encode();
         self.file.write_durable_at(&block, 0).map_err(|e| Error::io("writing the superblock", e))?;

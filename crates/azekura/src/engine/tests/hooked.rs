@@ -4,6 +4,7 @@ use crate::base::limits::SUPERBLOCKS_BYTES;
 use crate::storage::{DiskRoom, File, MemStorage, OpenMode, Storage};
 use parking_lot::Mutex;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +22,8 @@ pub(super) enum Call {
     WillRead,
     /// What the disk has left.
     Room,
+    /// Which checkpoints others have pinned.
+    Pins,
 }
 
 type Hook = Arc<dyn Fn(Call) -> io::Result<()> + Send + Sync>;
@@ -192,5 +195,18 @@ impl File for HookedFile {
 
     fn unlock(&self) -> io::Result<()> {
         self.file.unlock()
+    }
+
+    fn pin(&self, number: u64) -> io::Result<()> {
+        self.file.pin(number)
+    }
+
+    fn unpin(&self, number: u64) {
+        self.file.unpin(number);
+    }
+
+    fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
+        self.ask(Call::Pins)?;
+        self.file.pins()
     }
 }
