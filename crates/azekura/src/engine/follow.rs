@@ -35,10 +35,10 @@ use crate::base::codec::u64_at;
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::thread::sleep;
-use crate::base::sync::{Mutex, Rank};
+use crate::base::sync::{Instant, Mutex, Rank};
 use crate::engine::config::Freshness;
 use crate::format::superblock::{NUMBER_AT, Superblock};
-use crate::log::recovery::mark_of;
+use crate::log::recovery::{Tail, mark_of};
 use crate::run::{PageSource, Run};
 use crate::space::PinView;
 use crate::storage::{File, FileMapping, Lease};
@@ -57,6 +57,10 @@ const PAUSE: Duration = Duration::from_millis(1);
 const NO_TAIL: u64 = 0;
 /// A frame is being written at the log's end.
 const TAIL_COMES: u64 = u64::MAX;
+/// A frame that is written for so long does not come soon: its writer was stopped, or killed.
+const STUCK_AFTER: Duration = Duration::from_millis(50);
+/// How often is looked whether it has come. Each look reads what stands behind it.
+const STUCK_LOOKS: Duration = Duration::from_millis(10);
 
 /// What a follower's engine has that no other has.
 pub(super) struct Follower {
@@ -93,6 +97,11 @@ pub(crate) struct Followed {
     /// Where the next frame of the log will come, and the mark of what stands there until then.
     tail_at: AtomicU64,
     tail_mark: AtomicU64,
+    /// The time, in microseconds since `began`, from which on the tail is looked at whatever its mark. 0: never.
+    look_again: AtomicU64,
+    began: Instant,
+    /// A frame that is being written, and since when.
+    coming: Mutex<Option<(Tail, Instant)>>,
     mapping: Option<Arc<FileMapping>>,
 }
 
@@ -103,7 +112,8 @@ impl Followed {
             PageSource::Cached(_) => None,
         };
         let (tail_at, tail_mark) = (AtomicU64::new(NO_TAIL), AtomicU64::new(0));
-        Followed { engine, number, tail_at, tail_mark, mapping }
+        let (look_again, began, coming) = (AtomicU64::new(0), Instant::now(), Mutex::new(None));
+        Followed { engine, number, tail_at, tail_mark, look_again, began, coming, mapping }
     }
 
     /// Whether the file has nothing newer. In doubt, or after an error, it has.
@@ -116,7 +126,24 @@ impl Followed {
     fn is_log_at_its_end(&self) -> bool {
         let at = self.tail_at.load(Ordering::Acquire);
         let mark = || self.words(at).map(mark_of);
-        at != TAIL_COMES && mark() == Some(self.tail_mark.load(Ordering::Acquire))
+        let is_same = at != TAIL_COMES && mark() == Some(self.tail_mark.load(Ordering::Acquire));
+        let again = self.look_again.load(Ordering::Acquire);
+        is_same && (again == 0 || self.now() < again)
+    }
+
+    /// In microseconds since it began, and never 0.
+    fn now(&self) -> u64 {
+        let micros = Instant::now().saturating_duration_since(self.began).as_micros();
+        u64::try_from(micros).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// When a frame that is coming is to be looked at again. None: at each read.
+    fn next_look(&self, tail: Tail) -> Option<u64> {
+        let (mut coming, now) = (self.coming.lock(), Instant::now());
+        let since = coming.filter(|coming| coming.0 == tail).map_or(now, |coming| coming.1);
+        *coming = Some((tail, since));
+        let is_stuck = now.saturating_duration_since(since) >= STUCK_AFTER;
+        is_stuck.then(|| self.now() + u64::try_from(STUCK_LOOKS.as_micros()).unwrap_or(0))
     }
 
     /// Some numbers of the file. REQUIRES: they stand in a part of it that is never cut off: the superblocks,
@@ -145,10 +172,16 @@ impl Followed {
 
     /// Notes where the log ends, as far as it was read.
     fn note_tail(&self, tail: Option<&LogTail>) -> Result<()> {
-        let (at, mark) = match tail {
-            None => (NO_TAIL, 0),
-            Some(tail) => tail.place(self.engine.file.as_ref())?.unwrap_or((TAIL_COMES, 0)),
+        let place = tail.map(|tail| tail.place(self.engine.file.as_ref())).transpose()?;
+        let (at, mark, again) = match place {
+            None => (NO_TAIL, 0, 0),
+            Some(None) => (TAIL_COMES, 0, 0),
+            Some(Some(tail)) if !tail.is_coming => (tail.at, tail.mark, 0),
+            Some(Some(tail)) => {
+                self.next_look(tail).map_or((TAIL_COMES, 0, 0), |again| (tail.at, tail.mark, again))
+            }
         };
+        self.look_again.store(again, Ordering::Release);
         self.tail_mark.store(mark, Ordering::Release);
         self.tail_at.store(at, Ordering::Release);
         Ok(())

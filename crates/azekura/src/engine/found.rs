@@ -9,7 +9,7 @@ use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::format::frame::RecordPart;
 use crate::format::manifest::{LogChain, Manifest, ValueInfo};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
-use crate::log::recovery::{ChainReader, replay};
+use crate::log::recovery::{ChainReader, Tail, replay};
 use crate::space::Extent;
 use crate::storage::File;
 use crate::storage::read_error;
@@ -208,11 +208,11 @@ pub(super) struct LogTail {
 }
 
 impl LogTail {
-    /// Reads the commits that have come since.
+    /// Reads the commits that have come since. See `ChainReader::read_further`.
     pub(super) fn read_on(&mut self, file: &dyn File) -> Result<Vec<Replay>> {
         let LogTail { reader, admission } = self;
         let mut commits = Vec::new();
-        reader.read_on(file, &mut |_, seq, mut parts| {
+        reader.read_further(file, &mut |_, seq, mut parts| {
             if admission.admit(seq, &mut parts) {
                 commits.push(Replay { seq, parts, in_doubt: false });
             }
@@ -222,7 +222,7 @@ impl LogTail {
     }
 
     /// See `ChainReader::tail`.
-    pub(super) fn place(&self, file: &dyn File) -> Result<Option<(u64, u64)>> {
+    pub(super) fn place(&self, file: &dyn File) -> Result<Option<Tail>> {
         self.reader.tail(file)
     }
 }

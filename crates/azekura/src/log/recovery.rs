@@ -164,6 +164,19 @@ impl ChainReader {
         }
     }
 
+    /// As `read_beside_writer`, where something has changed at the place of the next frame. If that frame has
+    /// come, nothing is looked for behind the new end, for this would read the rest of the segment at each
+    /// commit.
+    pub(crate) fn read_further(
+        &mut self,
+        file: &dyn File,
+        apply: &mut impl FnMut(u64, u64, Vec<RecordPart>) -> Result<()>,
+    ) -> Result<()> {
+        let before = self.walk.number;
+        self.read_on(file, apply)?;
+        if self.walk.number > before { Ok(()) } else { self.read_beside_writer(file, apply) }
+    }
+
     /// Checks the place where the chain ends.
     ///
     /// # Errors
@@ -201,9 +214,9 @@ impl ChainReader {
         }
     }
 
-    /// Where the next frame will stand, and the mark of what stands there, which is another when it comes.
-    /// None if it is coming at this moment: then whoever waits for it looks again.
-    pub(crate) fn tail(&self, file: &dyn File) -> Result<Option<(u64, u64)>> {
+    /// Where the next frame will stand. None if there is no such place yet: then whoever waits for it looks
+    /// again.
+    pub(crate) fn tail(&self, file: &dyn File) -> Result<Option<Tail>> {
         let walk = &self.walk;
         let offset = walk.segment.offset + walk.at;
         if walk.at + ALIGN_BYTES > walk.segment.len || offset.saturating_add(ALIGN_BYTES) > len_of(file)? {
@@ -216,14 +229,24 @@ impl ChainReader {
                 (frame.file_id, frame.chain, frame.number) == (walk.file_id, walk.chain, walk.number);
             is_next && (frame.len > 0 || frame.jump || !frame.verify(&bytes))
         });
-        let mark = || mark_of(std::array::from_fn(|word| u64_at(&bytes, word * 8)));
-        Ok((!is_coming).then(|| (offset, mark())))
+        let mark = mark_of(std::array::from_fn(|word| u64_at(&bytes, word * 8)));
+        Ok(Some(Tail { at: offset, mark, is_coming }))
     }
 
     /// The segments so far.
     pub(crate) fn segments(&self) -> &[Extent] {
         &self.segments
     }
+}
+
+/// The place where the next frame of a chain will stand.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct Tail {
+    pub(crate) at: u64,
+    /// That of what stands there, which is another when the frame comes.
+    pub(crate) mark: u64,
+    /// Whether the frame's header stands there already, and the frame may be whole at any moment.
+    pub(crate) is_coming: bool,
 }
 
 /// What tells one header of a frame from another, by its words: all of them, since a header may be seen while

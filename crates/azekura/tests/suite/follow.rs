@@ -4,6 +4,7 @@
 use crate::common::Rng;
 use azekura::storage::{MemStorage, OpenMode, OsStorage, Storage};
 use azekura::{Db, Durability, Error, Freshness, Options, Table, TableKind};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -290,6 +291,57 @@ fn a_number_that_is_pinned_is_not_given_again() {
     assert!(matches!(open(), Err(Error::Open { .. })));
     file.unpin(number() + (1 << 40));
     open().unwrap().close().unwrap();
+}
+
+/// A frame whose write has stopped is looked at now and then. One that others know to be durable is damaged.
+#[test]
+fn a_frame_that_stays_torn_costs_little_and_a_damaged_one_is_noticed() {
+    let (path, copy) = (path("torn"), path("torn-copy"));
+    let db = writer(&path);
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    t.put("a", "1").unwrap();
+    let before = std::fs::read(&path).unwrap();
+    t.put_many((0..300).map(|i| (key(i), [7; 60]))).unwrap();
+    let torn = std::fs::read(&path).unwrap();
+    t.put("a", "2").unwrap();
+    let later = std::fs::read(&path).unwrap();
+    assert!(before.len() == torn.len() && torn.len() == later.len() && before[..8192] == later[..8192]);
+    let at = 4096 * before.chunks(4096).zip(torn.chunks(4096)).position(|(a, b)| a != b).unwrap();
+    let follow = || {
+        std::fs::write(&copy, &before).unwrap();
+        let follower = follower(&copy, Freshness::Log);
+        let followed = follower.open_table("t").unwrap();
+        assert_eq!(followed.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+        (follower, followed, std::fs::File::options().write(true).open(&copy).unwrap())
+    };
+    let (follower, followed, file) = follow();
+    file.write_all_at(&torn[at..at + 4096], at as u64).unwrap();
+    let read = |times: u32| {
+        let (bytes, began) = (follower.stats().read_bytes, Instant::now());
+        (0..times).for_each(|_| assert_eq!(followed.get(key(5)).unwrap(), None));
+        (follower.stats().read_bytes - bytes, began.elapsed().as_millis() as u64)
+    };
+    let (one_look, _) = read(1);
+    std::thread::sleep(Duration::from_millis(60));
+    read(1);
+    let (bytes, millis) = read(2000);
+    assert!(one_look > 0 && bytes <= one_look * (millis / 10 + 4) * 2, "{bytes}, {one_look}, {millis} ms");
+    file.write_all_at(&torn[at..], at as u64).unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(followed.get(key(5)).unwrap().as_deref(), Some(&[7; 60][..]));
+    drop((follower, followed));
+
+    let (follower, followed, file) = follow();
+    let mut damaged = later[at..].to_vec();
+    damaged[5000] ^= 1;
+    file.write_all_at(&damaged, at as u64).unwrap();
+    for _ in 0..2 {
+        assert!(matches!(followed.get("a"), Err(Error::Corrupt { .. })));
+    }
+    drop((follower, followed, t));
+    db.close().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_file(&copy).unwrap();
 }
 
 /// With threads, so that checkpoints come whenever they like.
