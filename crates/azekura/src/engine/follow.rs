@@ -377,7 +377,10 @@ impl Engine {
         let engine = build(&length, self.config.clone(), disk, &found, Logs::Follow, 0)?;
         let followed = Arc::new(Followed::new(engine, found.block.number));
         if let Some(looked) = &followed.engine.looked {
-            followed.note_tail(looked.tail.lock().as_ref())?;
+            // Not under the lock: noting takes another, and after an error the tail is not known.
+            let tail = looked.tail.lock().take();
+            followed.note_tail(tail.as_ref())?;
+            *looked.tail.lock() = tail;
         }
         Ok(followed.state(Some(pin.clone())))
     }
