@@ -180,7 +180,11 @@ fn one_arena() {
 fn pauses(run: &Run, load: &Load) {
     let slow = load.slowest();
     for s in slow.iter().filter(|s| s.left() > PAUSE_MAX) {
-        run.violation(format!("{} took {:?}, of which the machine took {:?}", s.what, s.took, s.taken));
+        run.violation(format!(
+            "{} took {:?}, of which the machine took {:?}; threads were found so often running (R), waiting for the \
+             disk (D), asleep (S): {}",
+            s.what, s.took, s.taken, s.seen
+        ));
     }
     let long = slow.iter().filter(|s| s.took > PAUSE_MAX).count();
     let own =

@@ -23,6 +23,8 @@ pub struct Slow {
     pub took: Duration,
     /// What the machine took of that.
     pub taken: Taken,
+    /// What each thread was found doing meanwhile.
+    pub seen: String,
 }
 
 impl Slow {
@@ -111,8 +113,9 @@ impl Load {
             if ended - began > SLOW {
                 // The gauges note events a little later.
                 std::thread::sleep(Duration::from_millis(50));
-                let taken = self.machine.within(began, ended, own);
-                let slow = Slow { what, took: ended - began, taken };
+                let taken = self.machine.within(began, ended, &waits, own);
+                let seen = self.machine.seen(began, ended);
+                let slow = Slow { what, took: ended - began, taken, seen };
                 self.slowest.lock().unwrap_or_else(|e| e.into_inner()).push(slow);
             }
         }
