@@ -25,16 +25,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The interval of the sampler, and of the disk gauge.
 const SAMPLE: Duration = Duration::from_millis(5);
 /// A write of the disk gauge up to this time is usual.
 const DISK_USUAL: Duration = Duration::from_millis(5);
-/// How many samples are kept: a minute. An operation is judged right after its end.
-const KEPT: usize = 12_000;
+/// How many samples are kept: ten seconds. An operation is judged right after its end. They are part of the
+/// memory that is judged.
+const KEPT: usize = 2_000;
+/// So much of a thread's waits for the disk is excused, and no more: a commit that always waits for a long sync
+/// is the engine's fault.
+const BLOCKED_MAX: Duration = Duration::from_millis(300);
 
 /// How much of each moment the machine has kept from this process.
 #[derive(Default)]
@@ -55,10 +59,10 @@ struct Sample {
 }
 
 /// What the sampler has seen of a thread.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Seen {
     tid: u32,
-    name: String,
+    name: Arc<str>,
     /// As the kernel tells it: `R` runs or could, `D` waits for the disk, `S` sleeps.
     state: char,
     /// How long it has waited for a processor.
@@ -70,9 +74,12 @@ struct Seen {
 impl Seen {
     /// How long the machine has kept this thread waiting since `before`.
     fn kept_since(&self, before: Option<&Seen>) -> Duration {
-        before.map_or(Duration::ZERO, |b| {
-            self.waited.saturating_sub(b.waited) + self.blocked.saturating_sub(b.blocked)
-        })
+        before.map_or(Duration::ZERO, |b| self.waited.saturating_sub(b.waited)) + self.blocked_since(before)
+    }
+
+    /// How much of that is excused as waiting for the disk.
+    fn blocked_since(&self, before: Option<&Seen>) -> Duration {
+        before.map_or(Duration::ZERO, |b| self.blocked.saturating_sub(b.blocked).min(BLOCKED_MAX))
     }
 
     /// Merges are meant to wait, and nobody for them.
@@ -194,8 +201,8 @@ impl Machine {
         let kept = |t: &Seen| t.kept_since(before.of(t.tid));
         let others = after.threads.iter().filter(|t| t.tid != waits.tid && t.is_waited_for());
         let other = others.map(kept).max().unwrap_or_default();
-        let blocked = after.of(waits.tid).zip(before.of(waits.tid));
-        let blocked = blocked.map_or(Duration::ZERO, |(a, b)| a.blocked.saturating_sub(b.blocked));
+        let own_thread = after.of(waits.tid);
+        let blocked = own_thread.map_or(Duration::ZERO, |t| t.blocked_since(before.of(waits.tid)));
         let stolen = after.stolen.iter().zip(&before.stolen).map(|(a, b)| a.saturating_sub(*b)).max();
         let stood = after.stood.saturating_sub(before.stood).max(stolen.unwrap_or_default());
         let overlap = |&(began, took): &(Instant, Duration)| {
@@ -236,9 +243,11 @@ fn see_threads(before: &[Seen], passed: Duration) -> Vec<Seen> {
         let (name, state) = name_and_state(&stat)?;
         let waits = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
         let tid = task.file_name().to_str()?.parse().ok()?;
-        let blocked = before.iter().find(|t| t.tid == tid).map_or(Duration::ZERO, |t| t.blocked);
+        let known = before.iter().find(|t| t.tid == tid && *t.name == *name);
+        let blocked = known.map_or(Duration::ZERO, |t| t.blocked);
         let blocked = if state == 'D' { blocked + passed } else { blocked };
-        Some(Seen { tid, name: name.to_owned(), state, waited: waited(&waits)?, blocked })
+        let name = known.map_or_else(|| name.into(), |t| t.name.clone());
+        Some(Seen { tid, name, state, waited: waited(&waits)?, blocked })
     });
     seen.collect()
 }
@@ -300,7 +309,7 @@ mod tests {
         let ms = Duration::from_millis;
         let thread = |tid, name: &str, waited, blocked| Seen {
             tid,
-            name: name.to_owned(),
+            name: name.into(),
             state: 'S',
             waited: ms(waited),
             blocked: ms(blocked),
@@ -332,6 +341,8 @@ mod tests {
         assert_eq!(within(60, 70, 0), taken(0, 0));
         let of_flush = machine.within(t + ms(5), t + ms(40), &waits(3), ms(0));
         assert_eq!(of_flush, taken(12, 23), "the disk kept the thread itself");
+        let late = Seen { blocked: ms(5000), ..thread(3, "azekura-flush", 7, 0) };
+        assert_eq!(late.kept_since(Some(&thread(3, "azekura-flush", 0, 0))), ms(307), "not all is excused");
         machine.disk.lock().unwrap().push_back((t + ms(10), ms(20)));
         assert_eq!(within(15, 40, 0), taken(15, 10));
         assert_eq!(within(12, 20, 0), taken(8, 0), "no more than there was");
