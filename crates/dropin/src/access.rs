@@ -71,10 +71,18 @@ impl<'a> Access<'a> {
 
     /// What `f` makes of a value; none if there is no such record.
     pub(crate) fn get_with<T>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> T) -> Outcome<Option<T>> {
-        Ok(match self.txn() {
+        let (mut f, mut out) = (Some(f), None);
+        self.show(key, &mut |value| out = f.take().map(|f| f(value)))?;
+        Ok(out)
+    }
+
+    /// Calls `f` with the value of a key, if there is one. It is compiled once, not for each `f`.
+    fn show(&self, key: &[u8], f: &mut dyn FnMut(&[u8])) -> Outcome<()> {
+        match self.txn() {
             Some(txn) => txn.get_with(&self.open.table, key, f)?,
             None => self.open.table.get_with(key, f)?,
-        })
+        };
+        Ok(())
     }
 
     /// A copy of a value.

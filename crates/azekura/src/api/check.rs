@@ -76,7 +76,7 @@ struct Check<'a> {
     referred: BTreeMap<u32, u64>,
 }
 
-pub(super) fn check(db: &Db, mut progress: impl FnMut(Progress)) -> Result<CheckReport> {
+pub(super) fn check(db: &Db, progress: &mut dyn FnMut(Progress)) -> Result<CheckReport> {
     db.engine.follow()?;
     let state = db.engine.state.load_full();
     db.engine.life.check()?;
@@ -88,7 +88,7 @@ pub(super) fn check(db: &Db, mut progress: impl FnMut(Progress)) -> Result<Check
         Check { db, engine, state: state.clone(), seq, puts: 0, report, done: 0, total, referred };
     for table in state.tables.iter() {
         check.report.tables += 1;
-        check.table(table, &mut progress);
+        check.table(table, progress);
         // What cannot be read since somebody has closed the database is no damage.
         engine.life.check()?;
     }
@@ -110,7 +110,7 @@ impl Check<'_> {
         }
     }
 
-    fn table(&mut self, table: &Arc<TableState>, progress: &mut impl FnMut(Progress)) {
+    fn table(&mut self, table: &Arc<TableState>, progress: &mut dyn FnMut(Progress)) {
         let sound = self.report.problems.len();
         self.puts = 0;
         self.memory(table);

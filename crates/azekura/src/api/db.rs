@@ -275,9 +275,9 @@ impl Db {
     ///
     /// # Errors
     /// As [`compact`](Db::compact).
-    pub fn shrink(&self, progress: impl FnMut(Progress)) -> Result<ShrinkReport> {
+    pub fn shrink(&self, mut progress: impl FnMut(Progress)) -> Result<ShrinkReport> {
         let before_bytes = self.file_bytes()?;
-        self.engine.shrink(progress)?;
+        self.engine.shrink(&mut progress)?;
         Ok(ShrinkReport { before_bytes, after_bytes: self.file_bytes()? })
     }
 
@@ -304,9 +304,9 @@ impl Db {
     ///
     /// # Errors
     /// `Io` if the file cannot be read at all; `Closed`.
-    pub fn check(&self, progress: impl FnMut(Progress)) -> Result<CheckReport> {
+    pub fn check(&self, mut progress: impl FnMut(Progress)) -> Result<CheckReport> {
         self.engine.life.check()?;
-        super::check::check(self, progress)
+        super::check::check(self, &mut progress)
     }
 
     /// The database in figures; none in a forked child.

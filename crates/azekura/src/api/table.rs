@@ -61,6 +61,10 @@ impl Table {
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped, `Closed`, `Forked`.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.copy_of(key.as_ref())
+    }
+
+    fn copy_of(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.get_with(key, <[u8]>::to_vec)
     }
 
@@ -84,6 +88,10 @@ impl Table {
     /// # Errors
     /// As [`get`](Table::get).
     pub fn get_into(&self, key: impl AsRef<[u8]>, out: &mut Vec<u8>) -> Result<bool> {
+        self.copy_into(key.as_ref(), out)
+    }
+
+    fn copy_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
         Ok(self.get_with(key, |v| out.extend_from_slice(v))?.is_some())
     }
@@ -93,7 +101,10 @@ impl Table {
     /// # Errors
     /// As [`get`](Table::get).
     pub fn get_ref(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueRef<'static>>> {
-        let key = key.as_ref();
+        self.borrow_at(key.as_ref())
+    }
+
+    fn borrow_at(&self, key: &[u8]) -> Result<Option<ValueRef<'static>>> {
         let engine = &self.db.engine;
         engine.follow()?;
         let state = engine.state.load_full();
@@ -159,6 +170,10 @@ impl Table {
     /// # Errors
     /// As [`get`](Table::get).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.has(key.as_ref())
+    }
+
+    fn has(&self, key: &[u8]) -> Result<bool> {
         Ok(self.get_with(key, |_| ())?.is_some())
     }
 
@@ -167,7 +182,10 @@ impl Table {
     /// # Errors
     /// `TooLarge`, `ReadOnly`, `NoSpace`, `Io`, `Poisoned`, `NoSuchTable`, `Closed`, `Forked`.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let (key, value) = (key.as_ref(), value.as_ref());
+        self.put_bytes(key.as_ref(), value.as_ref())
+    }
+
+    fn put_bytes(&self, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
         if value.len() >= self.db.engine.config.large_value_bytes {
             let mut w = self.db.write();

@@ -77,7 +77,7 @@ impl Engine {
 
     /// Rewrites and moves what is needed so that the file is no larger than its contents, as far as a full
     /// disk has room for copies. `progress` is called without a lock, and may call whatever there is.
-    pub(crate) fn shrink(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
+    pub(crate) fn shrink(&self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
         self.check_writable()?;
         self.compact()?;
         let paused = self.background.pause_merges();

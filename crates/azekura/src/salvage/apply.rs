@@ -42,7 +42,7 @@ pub(super) fn apply(
     hash_seed: Option<u64>,
     out: &Db,
     report: &mut SalvageReport,
-    progress: &mut impl FnMut(Progress),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<()> {
     let total = plan.len() as u64;
     for (done, (id, table)) in plan.iter().enumerate() {

@@ -104,19 +104,27 @@ pub fn salvage_on(
     out: &Db,
     mut progress: impl FnMut(Progress),
 ) -> Result<SalvageReport> {
-    let path = file.as_ref();
+    salvage_into(storage, file.as_ref(), out, &mut progress)
+}
+
+fn salvage_into(
+    storage: &dyn Storage,
+    path: &Path,
+    out: &Db,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<SalvageReport> {
     let input = Input::open(storage, path)?;
     let mut report = SalvageReport::default();
     let roots = roots::find(&input, &mut report)?;
     let identity = match &roots.newest {
         Some(block) => Some(Identity::of(block.file_id)),
-        None => scan::identity(&input, &mut progress).or_else(|| claimed(&input, &roots)),
+        None => scan::identity(&input, progress).or_else(|| claimed(&input, &roots)),
     };
     let Some(identity) = identity else {
         let reason = "nothing in it can be recognized as part of a database".into();
         return Err(Error::NotADatabase { path: path.display().to_string(), reason });
     };
-    let mut found = scan::find(&input, identity, true, &mut progress);
+    let mut found = scan::find(&input, identity, true, progress);
     report.manifest = roots.is_newest && !knows_newer(&roots, &found);
     let hash_seed = hash_seed(&roots, &found);
     let (chains, flushed) = match &roots.manifest {
@@ -138,7 +146,7 @@ pub fn salvage_on(
         }
     };
     apply::learn(&input, &plan, &mut values)?;
-    apply::apply(&input, &plan, &mut values, hash_seed, out, &mut report, &mut progress)?;
+    apply::apply(&input, &plan, &mut values, hash_seed, out, &mut report, progress)?;
     report.unreadable_bytes = input.unreadable_bytes();
     Ok(report)
 }

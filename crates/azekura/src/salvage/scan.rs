@@ -74,7 +74,7 @@ struct Block<'a> {
 }
 
 /// The identity that most structures of the file have.
-pub(super) fn identity(input: &Input, progress: &mut impl FnMut(Progress)) -> Option<Identity> {
+pub(super) fn identity(input: &Input, progress: &mut dyn FnMut(Progress)) -> Option<Identity> {
     let (mut solver, mut votes) = (Solver::default(), HashMap::<Identity, Vote>::new());
     each_block(input, progress, |block| {
         let mut vote = |identity, page: Option<(u64, u32)>| {
@@ -108,7 +108,7 @@ pub(super) fn find(
     input: &Input,
     identity: Identity,
     runs: bool,
-    progress: &mut impl FnMut(Progress),
+    progress: &mut dyn FnMut(Progress),
 ) -> Found {
     let mut found = Found::default();
     let mut frames_end = 0;
@@ -143,7 +143,7 @@ pub(super) fn find(
     found
 }
 
-fn each_block(input: &Input, progress: &mut impl FnMut(Progress), mut look: impl FnMut(&Block<'_>)) {
+fn each_block(input: &Input, progress: &mut dyn FnMut(Progress), mut look: impl FnMut(&Block<'_>)) {
     let mut window =
         vec![0; (WINDOW_BYTES + OVERLAP_BYTES).min(usize_of64(align_up(input.len())) + OVERLAP_BYTES)];
     let mut start = SUPERBLOCKS_BYTES;

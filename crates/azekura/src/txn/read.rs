@@ -87,6 +87,10 @@ impl ReadTxn {
     /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped or made later,
     /// `Invalid` if it is of another database, `Closed`, `Forked`.
     pub fn get(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.copy_of(table, key.as_ref())
+    }
+
+    fn copy_of(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.get_with(table, key, <[u8]>::to_vec)
     }
 
@@ -96,6 +100,10 @@ impl ReadTxn {
     /// # Errors
     /// As [`get`](ReadTxn::get).
     pub fn get_into(&self, table: &Table, key: impl AsRef<[u8]>, out: &mut Vec<u8>) -> Result<bool> {
+        self.copy_into(table, key.as_ref(), out)
+    }
+
+    fn copy_into(&self, table: &Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
         Ok(self.get_with(table, key, |v| out.extend_from_slice(v))?.is_some())
     }
@@ -104,9 +112,11 @@ impl ReadTxn {
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get).
-    #[inline]
     pub fn get_ref(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<ValueRef<'_>>> {
-        let key = key.as_ref();
+        self.borrow_at(table, key.as_ref())
+    }
+
+    fn borrow_at(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
         let t = self.state_of(table)?;
         let mut buf = KeyBuf::new();
         // SAFETY: the states live as long as `self`, from which the result borrows.
@@ -130,7 +140,10 @@ impl ReadTxn {
     /// # Errors
     /// As [`get`](ReadTxn::get).
     pub fn contains(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<bool> {
-        let key = key.as_ref();
+        self.has(table, key.as_ref())
+    }
+
+    fn has(&self, table: &Table, key: &[u8]) -> Result<bool> {
         let mut buf = KeyBuf::new();
         let t = self.snapshot.newer(self.state_of(table)?, self.engine())?;
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
@@ -221,12 +234,12 @@ impl ReadTxn {
         key: SortKey<'_>,
         f: impl FnOnce(Tag, FoundValue<'a>) -> R,
     ) -> Result<Option<R>> {
-        if t.kind == TableKind::Hash {
-            return lookup(t, self.snapshot.seq(), key, f);
-        }
+        let is_ordered = t.kind == TableKind::Ordered;
         let mut here = None;
         let found = lookup(t, self.snapshot.seq(), key, |tag, slot| {
-            if let FoundValue::Page(hit) = &slot {
+            if let FoundValue::Page(hit) = &slot
+                && is_ordered
+            {
                 here = Some((hit.page_number, hit.place));
             }
             f(tag, slot)

@@ -77,8 +77,11 @@ impl WriteTxn {
     /// # Ok::<(), azekura::Error>(())
     /// ```
     pub fn get_ref(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<ValueRef<'_>>> {
+        self.borrow_at(table, key.as_ref())
+    }
+
+    fn borrow_at(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
         self.db.expect(table)?;
-        let key = key.as_ref();
         let mut buf = KeyBuf::new();
         let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
         match self.own_write(table, sort) {
@@ -113,6 +116,10 @@ impl WriteTxn {
     /// # Errors
     /// As [`ReadTxn::get`].
     pub fn get(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.copy_of(table, key.as_ref())
+    }
+
+    fn copy_of(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.get_with(table, key, <[u8]>::to_vec)
     }
 
@@ -121,6 +128,10 @@ impl WriteTxn {
     /// # Errors
     /// As [`ReadTxn::get`].
     pub fn get_into(&self, table: &Table, key: impl AsRef<[u8]>, out: &mut Vec<u8>) -> Result<bool> {
+        self.copy_into(table, key.as_ref(), out)
+    }
+
+    fn copy_into(&self, table: &Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
         Ok(self.get_with(table, key, |v| out.extend_from_slice(v))?.is_some())
     }
@@ -138,6 +149,10 @@ impl WriteTxn {
     /// # Errors
     /// As [`ReadTxn::get`].
     pub fn contains(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.has(table, key.as_ref())
+    }
+
+    fn has(&self, table: &Table, key: &[u8]) -> Result<bool> {
         Ok(self.get_with(table, key, |_| ())?.is_some())
     }
 
