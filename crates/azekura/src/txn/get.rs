@@ -150,12 +150,11 @@ fn search_eagerly<'a, R>(
 ) -> Result<Option<R>> {
     let runs = levels[..asked].iter().filter_map(|level| level.run_for(sought.key));
     runs.for_each(|run| run.prefetch_filter(sought.hash()));
-    let mut early = if hit_rate == HitRate::Misses || levels.len() > EAGER_LEVELS {
-        [const { None }; EAGER_LEVELS]
-    } else {
-        send_for(levels, sought)?
-    };
-    search(levels, asked, sought, |i| early.get_mut(i)?.take(), f)
+    if hit_rate == HitRate::Misses || levels.len() > EAGER_LEVELS {
+        return search(levels, asked, sought, |_| None, f);
+    }
+    let mut early = send_for(levels, sought)?;
+    search(levels, asked, sought, |i| early[i].take(), f)
 }
 
 /// Sends for the lines around a key in the pages that may have it, if these are known.

@@ -234,12 +234,12 @@ impl ReadTxn {
         key: SortKey<'_>,
         f: impl FnOnce(Tag, FoundValue<'a>) -> R,
     ) -> Result<Option<R>> {
-        let is_ordered = t.kind == TableKind::Ordered;
+        if t.kind == TableKind::Hash {
+            return lookup(t, self.snapshot.seq(), key, f);
+        }
         let mut here = None;
         let found = lookup(t, self.snapshot.seq(), key, |tag, slot| {
-            if let FoundValue::Page(hit) = &slot
-                && is_ordered
-            {
+            if let FoundValue::Page(hit) = &slot {
                 here = Some((hit.page_number, hit.place));
             }
             f(tag, slot)
