@@ -1,8 +1,8 @@
 //! Running commands from the root of the project.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// Why a step failed, in a line.
 pub type Failure = String;
@@ -45,20 +45,42 @@ pub fn run_keeping(mut command: Command, keep: impl Fn(&str) -> bool) -> (Vec<St
     (kept, outcome)
 }
 
-fn follow(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), Failure> {
+fn follow(command: &mut Command, see: impl FnMut(&str)) -> Result<(), Failure> {
     let failed = |error: std::io::Error| error.to_string();
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
     if let Some(stdout) = child.stdout.take() {
-        // Tests may print any bytes. A line that is not UTF-8 is shown as well as possible.
-        for line in BufReader::new(stdout).split(b'\n') {
-            let line = line.map_err(failed)?;
-            let line = String::from_utf8_lossy(&line);
-            // The tests go on if the reader of this output has gone.
-            let _ = writeln!(std::io::stdout(), "{line}");
-            see(&line);
-        }
+        show_lines(stdout, see)?;
     }
-    let status = child.wait().map_err(failed)?;
+    ended(&mut child, command)
+}
+
+/// Runs a command. Its output and its errors are shown as they come, in one stream, and `see` gets each line.
+pub fn run_seeing(mut command: Command, see: impl FnMut(&str)) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| error.to_string();
+    let (reader, writer) = std::io::pipe().map_err(failed)?;
+    command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
+    let mut child = command.spawn().map_err(failed)?;
+    // The command has the writing ends. With them dropped the stream ends when the children have closed theirs.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    show_lines(reader, see)?;
+    ended(&mut child, &command)
+}
+
+/// Shows each line of a stream.
+fn show_lines(stream: impl Read, mut see: impl FnMut(&str)) -> Result<(), Failure> {
+    // Tests may print any bytes. A line that is not UTF-8 is shown as well as possible.
+    for line in BufReader::new(stream).split(b'\n') {
+        let line = line.map_err(|error| error.to_string())?;
+        let line = String::from_utf8_lossy(&line);
+        // The tests go on if the reader of this output has gone.
+        let _ = writeln!(std::io::stdout(), "{line}");
+        see(&line);
+    }
+    Ok(())
+}
+
+fn ended(child: &mut Child, command: &Command) -> Result<(), Failure> {
+    let status = child.wait().map_err(|error| error.to_string())?;
     if status.success() { Ok(()) } else { Err(format!("{} failed ({status})", shown(command))) }
 }
 

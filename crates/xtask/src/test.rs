@@ -102,15 +102,33 @@ fn documentation(_: &mut Vec<String>) -> Result<(), Failure> {
 fn tests(closing: &mut Vec<String>) -> Result<(), Failure> {
     let mut command = promises::built(&["test"]);
     command.arg("--workspace").env("AZEKURA_CANARY", "");
-    let (results, outcome) = runner::run_keeping(command, |line| line.starts_with(RESULT));
-    let total: u64 = results.iter().filter_map(|line| passed(line)).sum();
-    closing.extend(results);
+    let (mut program, mut total) = (String::new(), 0);
+    let outcome = runner::run_seeing(command, |line| {
+        if let Some(started) = started(line) {
+            program = started;
+        } else if line.starts_with(RESULT) {
+            total += passed(line).unwrap_or(0);
+            closing.push(format!("{line} ({program})"));
+        }
+    });
     outcome?;
     if total == 0 {
         return Err("no test ran".to_owned());
     }
     closing.push(format!("{total} tests passed"));
     Ok(())
+}
+
+/// The package and the file of the tests that run next, from cargo's line about them.
+fn started(line: &str) -> Option<String> {
+    if let Some(library) = line.trim_start().strip_prefix("Doc-tests ") {
+        return Some(format!("examples in {library}'s documentation"));
+    }
+    let (source, program) = line.trim_start().strip_prefix("Running ")?.split_once(" (")?;
+    let name = program.strip_suffix(')')?.rsplit('/').next()?;
+    let name = name.rsplit_once('-').map_or(name, |(name, _hash)| name);
+    let source = source.strip_prefix("unittests ").unwrap_or(source);
+    Some(format!("{name}, {source}"))
 }
 
 /// The number of tests that passed, from a closing line.
@@ -141,6 +159,17 @@ fn bench(closing: &mut Vec<String>) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn programs_are_named() {
+        let started = |line| super::started(line).unwrap_or_default();
+        let line = "     Running unittests src/lib.rs (target/debug/deps/azekura-0a1b2c)";
+        assert_eq!(started(line), "azekura, src/lib.rs");
+        let line = "     Running tests/small_disk.rs (target/debug/deps/small_disk-0a1b2c)";
+        assert_eq!(started(line), "small_disk, tests/small_disk.rs");
+        assert_eq!(started("   Doc-tests azekura"), "examples in azekura's documentation");
+        assert_eq!(super::started("running 3 tests"), None);
+    }
+
     #[test]
     fn passed_tests_are_counted() {
         let line = "test result: ok. 28 passed; 0 failed; 0 ignored; finished in 0.02s";
