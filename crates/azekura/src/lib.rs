@@ -82,6 +82,7 @@ mod engine;
 mod format;
 #[cfg(any(fuzzing, azekura_canary))]
 pub mod fuzzing;
+mod index;
 mod log;
 mod memtable;
 mod merge;
@@ -106,6 +107,7 @@ pub use base::key::TableKind;
 pub use base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
 pub use cursor::{Cursor, KeyRange, LazyValue, Records};
 pub use engine::Progress;
+pub use index::{IndexSpec, IndexValue};
 pub use salvage::{SalvageReport, SalvagedTable, salvage, salvage_on};
 pub use txn::{Isolation, ReadTxn, Savepoint, ValueRef, WriteOptions, WriteTxn};
 #[cfg(feature = "serde")]

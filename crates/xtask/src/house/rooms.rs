@@ -16,8 +16,8 @@ pub const ORDER: [Order; 4] = [
     Order {
         folder: "crates/azekura/src",
         rooms: &[
-            "base", "storage", "space", "format", "values", "cache", "run", "memtable", "log", "merge",
-            "engine", "cursor", "txn", "backup", "api", "typed", "salvage", "fuzzing",
+            "base", "index", "storage", "space", "format", "values", "cache", "run", "memtable", "log",
+            "merge", "engine", "cursor", "txn", "backup", "api", "typed", "salvage", "fuzzing",
         ],
     },
     Order {
