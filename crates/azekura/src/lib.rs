@@ -95,8 +95,8 @@ mod typed;
 mod values;
 
 pub use api::{
-    CheckReport, Db, Durability, Freshness, LevelStats, Options, PinStats, ShrinkReport, Stats, Table,
-    TableInfo, TableStats,
+    AnyTxn, CheckReport, Db, Durability, Freshness, Index, IndexInfo, IndexKeys, IndexRead, IndexRecords,
+    LevelStats, Options, PinStats, ShrinkReport, Stats, Table, TableInfo, TableStats,
 };
 pub use backup::{
     BackupReport, Keep, PointInfo, PointList, PruneReport, Repository, RestoreReport, VerifyReport, Which,

@@ -3,6 +3,8 @@
 //! Runs, memtables and log hold versions: records, deletes, and what those hide. How many records there are
 //! says a walk over all of a table's sources at once, as a scan takes it, so that no set of keys is needed.
 
+mod indexes;
+
 use super::Db;
 use crate::base::codec::usize_of;
 use crate::base::error::{Error, Result};
@@ -13,6 +15,7 @@ use crate::cursor::{Cursor, Limits};
 use crate::engine::state::{State, TableState, tag_of};
 use crate::engine::{Engine, Progress};
 use crate::format::block::{Block, Tag};
+use crate::format::hidden::is_hidden;
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::run::Run;
 use crate::run::reader::RunReader;
@@ -25,9 +28,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// Tables checked.
+    /// Tables checked, each with its indexes.
     pub tables: u64,
-    /// Records, as counting them gives: in runs, memtables and the log together.
+    /// Records of tables, as counting them gives: in runs, memtables and the log together.
     pub records: u64,
     /// Deletes that are kept, since something older may have their keys.
     pub deletes: u64,
@@ -87,7 +90,11 @@ pub(super) fn check(db: &Db, progress: &mut dyn FnMut(Progress)) -> Result<Check
     let mut check =
         Check { db, engine, state: state.clone(), seq, puts: 0, report, done: 0, total, referred };
     for table in state.tables.iter() {
-        check.report.tables += 1;
+        if is_hidden(&table.name) {
+            check.hidden(table);
+        } else {
+            check.report.tables += 1;
+        }
         check.table(table, progress);
         // What cannot be read since somebody has closed the database is no damage.
         engine.life.check()?;
@@ -111,27 +118,28 @@ impl Check<'_> {
     }
 
     fn table(&mut self, table: &Arc<TableState>, progress: &mut dyn FnMut(Progress)) {
-        let sound = self.report.problems.len();
+        let (sound, shown) = (self.report.problems.len(), self.state.shown_name(&table.name));
         self.puts = 0;
         self.memory(table);
         for level in table.levels.iter() {
             if level.runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
-                self.problem(format!("table {:?}: partitions overlap", table.name));
+                self.problem(format!("{shown}: partitions overlap"));
             }
             for run in &level.runs {
                 if let Err(e) = self.run(table, run) {
-                    self.problem(format!("table {:?}, run {}: {e}", table.name, run.info.id));
+                    self.problem(format!("{shown}, run {}: {e}", run.info.id));
                 }
                 self.done += run.info.bytes();
                 progress(Progress { done: self.done.min(self.total), total: self.total });
             }
         }
-        self.count(table, sound);
+        self.count(table, sound, &shown);
+        self.indexes(table, sound);
     }
 
     /// Counts what a scan of the table would give; the other versions are hidden. `sound`: how many problems
     /// there were before the table.
-    fn count(&mut self, table: &Arc<TableState>, sound: usize) {
+    fn count(&mut self, table: &Arc<TableState>, sound: usize, shown: &str) {
         let counted = match table.levels.as_slice() {
             [] if table.memtable_is_empty() => Ok(table.few.as_ref().map_or(0, |few| few.records())),
             [one] if table.memtable_is_empty() && one.deletes() == 0 => Ok(one.records()),
@@ -147,12 +155,14 @@ impl Check<'_> {
         };
         match counted {
             Ok(records) => {
-                self.report.records += records;
+                if !is_hidden(&table.name) {
+                    self.report.records += records;
+                }
                 self.report.hidden += self.puts.saturating_sub(records);
             }
             // What stops a scan is mostly known by now.
             Err(e) if self.report.problems.len() == sound => {
-                self.problem(format!("table {:?}: {e}", table.name));
+                self.problem(format!("{shown}: {e}"));
             }
             Err(_) => {}
         }
@@ -162,16 +172,17 @@ impl Check<'_> {
     /// large values to which they refer.
     fn memory(&mut self, table: &TableState) {
         let (seq, seed) = (self.seq, self.engine.hash_seed);
+        let shown = self.state.shown_name(&table.name);
         let mut refer = |key: &[u8], tag: Tag, reference: &[u8]| {
             if !table.kind.makes(key, seed) {
-                self.problem(format!("table {:?}, in memory: {NO_SORT_KEY}", table.name));
+                self.problem(format!("{shown}, in memory: {NO_SORT_KEY}"));
             }
             self.puts += u64::from(tag != Tag::Tombstone);
             self.report.deletes += u64::from(tag == Tag::Tombstone);
             if tag == Tag::Large
                 && let Err(e) = self.value(reference, &mut BTreeMap::new())
             {
-                self.problem(format!("table {:?}, in the log: {e}", table.name));
+                self.problem(format!("{shown}, in the log: {e}"));
             }
         };
         if let Some(active) = &table.active {

@@ -5,6 +5,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key::TableKind;
 use crate::engine::config::Config;
 use crate::engine::{self, Db, Progress, Table};
+use crate::format::hidden::is_hidden;
 use crate::storage::{OsStorage, Storage};
 use crate::txn::{ReadTxn, WriteOptions, WriteTxn};
 use std::path::Path;
@@ -140,7 +141,7 @@ impl Db {
         self.engine.follow()?;
         self.engine.life.check()?;
         let state = self.engine.state.load();
-        let t = self.engine.behind(&state).table_named(&state, name)?;
+        let t = self.engine.behind(&state).shown_table(&state, name)?;
         Ok(Table { db: self.clone(), id: t.id, kind: t.kind, name: t.name.clone() })
     }
 
@@ -181,8 +182,9 @@ impl Db {
         // A follower that cannot look shows those that it has seen. Whoever reads one gets the error.
         let _told_by_reads = self.engine.follow();
         let state = self.engine.state.load();
+        let shown = state.tables.iter().filter(|t| !is_hidden(&t.name));
         let mut tables: Vec<TableInfo> =
-            state.tables.iter().map(|t| TableInfo { name: t.name.to_string(), kind: t.kind }).collect();
+            shown.map(|t| TableInfo { name: t.name.to_string(), kind: t.kind }).collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         tables
     }
@@ -195,7 +197,7 @@ impl Db {
         self.engine.rename_table(from, to)
     }
 
-    /// Removes a table with all its records; its space is free for others once no snapshot
+    /// Removes a table with all its records and its indexes; its space is free for others once no snapshot
     /// sees it.
     ///
     /// # Errors
@@ -286,7 +288,7 @@ impl Db {
     }
 
     /// Reads everything and checks it: checksums, order, counts, filters, large values, the log, and that
-    /// each part of the file is either in use once or free. What is wrong is in the report. Memory stays
+    /// each part of the file is either in use once or free; and that indexes agree with their tables. What is wrong is in the report. Memory stays
     /// within the budget, however many records there are.
     ///
     /// ```

@@ -3,6 +3,8 @@
 mod backup;
 mod check;
 mod db;
+mod index;
+mod indexes;
 mod options;
 mod ranges;
 mod stats;
@@ -12,5 +14,7 @@ mod transact;
 pub use crate::engine::{Db, Durability, Freshness, Table};
 pub use check::CheckReport;
 pub use db::{ShrinkReport, TableInfo};
+pub use index::{AnyTxn, Index, IndexKeys, IndexRead, IndexRecords};
+pub use indexes::IndexInfo;
 pub use options::Options;
 pub use stats::{LevelStats, PinStats, Stats, TableStats};

@@ -152,7 +152,8 @@ impl Table {
         self.retry(|w| w.pop_with(self, way, &mut f))
     }
 
-    /// Removes all keys of a range. Ordered tables only. It costs the same however many there are.
+    /// Removes all keys of a range. Ordered tables only. It costs the same however many there are, unless
+    /// the table has indexes.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-remove-range-{}.azk", std::process::id()));
@@ -169,9 +170,8 @@ impl Table {
     /// # Errors
     /// `WrongType` for a hash table; as [`put`](Table::put).
     pub fn remove_range(&self, range: impl KeyRange) -> Result<()> {
-        let mut w = self.db.write();
-        w.remove_range(self, range)?;
-        w.commit()
+        let range = (range.start(), range.end());
+        self.retry(|w| w.remove_range(self, range))
     }
 
     /// Removes the records of a range for which `f` says false, and tells how many. Of a hash table the range
@@ -241,8 +241,6 @@ impl Table {
     /// # Errors
     /// As [`put`](Table::put).
     pub fn clear(&self) -> Result<()> {
-        let mut w = self.db.write();
-        w.clear(self)?;
-        w.commit()
+        self.retry(|w| w.clear(self))
     }
 }

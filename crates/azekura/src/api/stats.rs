@@ -4,6 +4,7 @@ use crate::base::error::Result;
 use crate::engine::state::Level;
 use crate::engine::{Engine, Table};
 use crate::format::few::Few;
+use crate::format::hidden::is_hidden;
 use crate::space::PinView;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -181,6 +182,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
     let levels: Vec<LevelStats> = state
         .tables
         .with_runs()
+        .filter(|t| !is_hidden(&t.name))
         .flat_map(|t| {
             t.levels.iter().enumerate().map(|(level, l)| LevelStats {
                 table: t.name.to_string(),
@@ -192,6 +194,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
             })
         })
         .collect();
+    let runs = state.tables.with_runs().flat_map(|t| t.levels.iter()).map(|l| l.runs.len() as u64).sum();
     let (io, counters) = (&engine.io, &engine.counters);
     let get = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
     let cache = engine.store.pages.stats();
@@ -206,7 +209,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         log_commits: get(&counters.log_commits),
         log_records: get(&counters.log_records),
         value_bytes: engine.values.segments().iter().map(|s| s.bytes()).sum(),
-        runs: levels.iter().map(|l| l.runs as u64).sum(),
+        runs,
         levels,
         cache_bytes: cache.bytes,
         cache_misses: cache.misses,

@@ -180,7 +180,8 @@ impl Table {
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// `TooLarge`, `ReadOnly`, `NoSpace`, `Io`, `Poisoned`, `NoSuchTable`, `Closed`, `Forked`.
+    /// `TooLarge`, `ReadOnly`, `NoSpace`, `Io`, `Poisoned`, `NoSuchTable`, `Closed`, `Forked`; `NotUnique`, or
+    /// an error that the specification of an index has for the record.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_bytes(key.as_ref(), value.as_ref())
     }
@@ -188,32 +189,53 @@ impl Table {
     fn put_bytes(&self, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
         if value.len() >= self.db.engine.config.large_value_bytes {
-            let mut w = self.db.write();
-            w.put(self, key, value)?;
-            return w.commit();
+            return self.retry(|w| w.put(self, key, value));
         }
         self.commit_one(key, Tag::Put, value)
     }
 
     fn commit_one(&self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         let engine = &self.db.engine;
+        if engine.is_indexed(self.id) {
+            return self.commit_indexed(key, tag, value);
+        }
         let mut buf = KeyBuf::new();
         let sort = self.kind.sort_key(key, engine.hash_seed, &mut buf);
         let part = BatchPart::single(self.id, sort.bytes, tag, value);
         let durable = engine.config.durability == super::Durability::Sync;
         let user_bytes = (key.len() + value.len()) as u64;
-        let done = engine.commit(Batch { parts: vec![part], durable, user_bytes, ..Batch::default() });
-        done.map(|_| ()).map_err(|e| self.named(e))
+        match engine.commit(Batch { parts: vec![part], durable, user_bytes, ..Batch::default() }) {
+            Ok(_) => Ok(()),
+            // It has read nothing, so only a new index can be what it has met.
+            Err(Error::Conflict { .. }) => self.commit_indexed(key, tag, value),
+            Err(e) => Err(self.named(e)),
+        }
     }
 
-    /// Sets the values of many keys in one transaction.
+    /// As `commit_one`, of a table that has indexes.
+    #[cold]
+    #[inline(never)]
+    fn commit_indexed(&self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+        self.retry(|w| match tag {
+            Tag::Tombstone => w.remove(self, key),
+            _ => w.put(self, key, value),
+        })
+    }
+
+    /// Sets the values of many keys in one transaction. If the table has indexes, all records are held until
+    /// they are committed.
     ///
     /// # Errors
-    /// As [`put`](Table::put); nothing is written then.
+    /// As [`put`](Table::put); `Conflict` if the table's first index was made meanwhile. Nothing is written
+    /// then.
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         records: impl IntoIterator<Item = (K, V)>,
     ) -> Result<()> {
+        if self.db.engine.is_indexed(self.id) {
+            let records: Vec<(K, V)> = records.into_iter().collect();
+            return self.retry(|w| records.iter().try_for_each(|(key, value)| w.put(self, key, value)));
+        }
         let mut w = self.db.write();
         for (key, value) in records {
             w.put(self, key.as_ref(), value.as_ref())?;
@@ -222,7 +244,7 @@ impl Table {
     }
 
     /// Removes a key, whether it is there or not. Nothing is looked at, so that removing is as fast as
-    /// putting; [`remove_existing`](Table::remove_existing) tells whether it was there.
+    /// putting, unless the table has indexes; [`remove_existing`](Table::remove_existing) tells whether it was there.
     ///
     /// # Errors
     /// As [`put`](Table::put).

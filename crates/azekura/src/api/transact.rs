@@ -66,7 +66,7 @@ impl Db {
 }
 
 /// Waits before the next try; those who have met each other do not wait equally long.
-fn pause(tries: u32) {
+pub(super) fn pause(tries: u32) {
     let Some(doublings) = tries.checked_sub(TRIES_AT_ONCE) else { return };
     let longest = PAUSE_FIRST.saturating_mul(1 << doublings.min(16)).min(PAUSE_MAX);
     let thread = std::thread::current().id();

@@ -75,6 +75,31 @@ pub enum Error {
         /// The table in which the two met.
         table: String,
     },
+    /// A record would have the same values in a unique index as another one. Nothing was changed.
+    #[error(
+        "index {index:?} of table {table:?} is unique: the records with the keys {} and {} would have the same \
+         values in it",
+        shown(key),
+        shown(other)
+    )]
+    NotUnique {
+        /// The table.
+        table: String,
+        /// The index.
+        index: String,
+        /// The key of the one that was written.
+        key: Vec<u8>,
+        /// The key of the other.
+        other: Vec<u8>,
+    },
+    /// The table has no index of that name.
+    #[error("table {table:?} has no index named {name:?}")]
+    NoSuchIndex {
+        /// The table.
+        table: String,
+        /// The name asked for.
+        name: String,
+    },
     /// A write was asked of a read-only handle.
     #[error("the database is open read-only")]
     ReadOnly,
@@ -151,6 +176,16 @@ pub enum Error {
     Forked,
 }
 
+/// Keys are shown up to this length.
+const KEY_BYTES_SHOWN: usize = 40;
+
+/// A key as text.
+pub(crate) fn shown(key: &[u8]) -> String {
+    let cut = key.len() > KEY_BYTES_SHOWN;
+    let text = key[..key.len().min(KEY_BYTES_SHOWN)].escape_ascii();
+    if cut { format!("\"{text}\"… ({} bytes)", key.len()) } else { format!("\"{text}\"") }
+}
+
 impl Error {
     /// Wraps an error of the operating system. A full disk becomes `NoSpace`. An error of the gate
     /// (`storage/gate.rs`) becomes itself again.
@@ -197,6 +232,8 @@ impl Error {
             Error::Forked => 17,
             Error::Truncated { .. } => 18,
             Error::NotDurable { .. } => 19,
+            Error::NotUnique { .. } => 20,
+            Error::NoSuchIndex { .. } => 21,
         }
     }
 }
@@ -226,8 +263,8 @@ impl From<Error> for io::Error {
             Error::TooLarge { .. } | Error::WrongType { .. } | Error::Invalid { .. } => InvalidInput,
             Error::ReadOnly => PermissionDenied,
             Error::NoSpace { .. } | Error::NotDurable { .. } => StorageFull,
-            Error::NoSuchTable { .. } => NotFound,
-            Error::TableExists { .. } => AlreadyExists,
+            Error::NoSuchTable { .. } | Error::NoSuchIndex { .. } => NotFound,
+            Error::TableExists { .. } | Error::NotUnique { .. } => AlreadyExists,
             Error::Open { .. } | Error::Poisoned { .. } | Error::Closed | Error::Forked => Other,
         };
         io::Error::new(kind, error)

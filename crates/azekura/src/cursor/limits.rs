@@ -72,6 +72,12 @@ impl Limits {
     }
 }
 
+impl From<Range> for Limits {
+    fn from(Range { start, end }: Range) -> Limits {
+        Limits { start, end }
+    }
+}
+
 /// The first key above all that begin with `prefix`; none if there is no such key.
 fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let keep = prefix.iter().rposition(|&b| b != 0xff)?;

@@ -2,6 +2,7 @@
 
 use super::dials::Dials;
 use super::history::{ReadSet, key_mark};
+use super::indexes::Indexes;
 use crate::format::block::{Block, Tag};
 use crate::format::frame::NewTable;
 use crate::format::ranges::{Range, Ranges};
@@ -16,13 +17,15 @@ pub(crate) struct BatchPart {
     pub(crate) block: Block,
     pub(crate) ranges: Ranges,
     pub(crate) segments: Vec<Arc<Segment>>,
+    /// The indexes of the table that the transaction knew and has kept.
+    pub(crate) indexes: Indexes,
 }
 
 /// A transaction's writes, ready to be committed.
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) parts: Vec<BatchPart>,
-    /// Tables that the commit makes. It writes no records then.
+    /// Tables that the commit makes. It writes no records then, but to these.
     pub(crate) created: Vec<NewTable>,
     pub(crate) durable: bool,
     pub(crate) reads: Option<ReadSet>,
@@ -58,6 +61,6 @@ impl BatchPart {
     pub(crate) fn single(table: u32, key: &[u8], tag: Tag, value: &[u8]) -> BatchPart {
         let mut block = Block::with_capacity(None, 1, key.len() + value.len());
         block.push(key, tag, value);
-        BatchPart { table, block, ranges: Ranges::default(), segments: Vec::new() }
+        BatchPart { table, block, ranges: Ranges::default(), segments: Vec::new(), indexes: None }
     }
 }

@@ -16,6 +16,8 @@ pub(crate) struct Reads {
     pub(crate) keys: Vec<(u32, u64)>,
     /// Ranges of sort keys by table.
     pub(crate) ranges: Vec<(u32, Range)>,
+    /// Many ranges of one table, by table.
+    pub(crate) sets: Vec<(u32, Ranges)>,
 }
 
 /// The reads of a transaction and the snapshot that they saw.
@@ -137,6 +139,16 @@ impl History {
                 return Some((*table, w.seq));
             }
         }
+        for (table, ranges) in &set.reads.sets {
+            let overlaps = |of: &Range| ranges.iter().any(|r| overlap(of, r));
+            let meets = |w: &&Written| {
+                w.table == *table
+                    && (w.keys.iter().any(|k| ranges.covers(k)) || w.ranges.iter().any(overlaps))
+            };
+            if let Some(w) = self.written.iter().rev().take_while(newer).find(meets) {
+                return Some((*table, w.seq));
+            }
+        }
         // Reads of single keys are kept as hashes, so any range delete in their table counts, unless the key
         // is known.
         let ranged = |w: &&Written| match &set.own.only_read {
@@ -175,7 +187,7 @@ mod tests {
         h.record(6, 1, vec![b"k".to_vec()], Ranges::default());
         let set = |keys: Vec<(u32, u64)>, ranges| ReadSet {
             snapshot: 5,
-            reads: Reads { keys, ranges },
+            reads: Reads { keys, ranges, sets: vec![] },
             own: OwnCommits::default(),
         };
         assert_eq!(h.conflict(&set(vec![(1, key_mark(1, b"k"))], vec![])), Some((1, 6)));
@@ -197,7 +209,7 @@ mod tests {
         }
         let set = |snapshot, key: &[u8]| ReadSet {
             snapshot,
-            reads: Reads { keys: vec![(1, key_mark(1, key))], ranges: vec![] },
+            reads: Reads { keys: vec![(1, key_mark(1, key))], ..Reads::default() },
             own: OwnCommits::default(),
         };
         let all = Range { start: Vec::new(), end: None };
@@ -207,7 +219,7 @@ mod tests {
         assert_eq!(h.conflict(&set(5, b"k")), Some((1, 6)), "the one before stays");
         assert_eq!(h.conflict(&set(6, b"k")), None);
         assert_eq!(h.conflict(&set(5, b"l")), None);
-        let reads = Reads { keys: vec![], ranges: vec![(1, all)] };
+        let reads = Reads { ranges: vec![(1, all)], ..Reads::default() };
         let ranged = ReadSet { snapshot: 6, reads, own: OwnCommits::default() };
         assert_eq!(h.conflict(&ranged), None);
     }

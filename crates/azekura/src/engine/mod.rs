@@ -30,6 +30,7 @@ mod handle;
 mod history;
 mod idle;
 mod ids;
+mod indexes;
 mod length;
 mod logs;
 mod memory;
@@ -55,6 +56,7 @@ pub(crate) use capture::{Capture, Part};
 pub use config::{Durability, Freshness};
 pub use handle::{Db, Table};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, key_mark};
+pub(crate) use indexes::{IndexSlot, Indexes};
 pub(crate) use memory::default_memtable_bytes;
 pub(crate) use open::open;
 pub use reclaim::Progress;
@@ -114,6 +116,8 @@ pub(crate) struct Engine {
     pub(crate) state: ArcSwap<State>,
     /// Whether gets of many keys have waited for the disk of late.
     pub(crate) reads_wait: AtomicBool,
+    /// Whether a table may have indexes.
+    pub(crate) any_indexes: AtomicBool,
 
     // The parts.
     catalog: Catalog,

@@ -330,6 +330,7 @@ impl Engine {
             bound: Bound::new(config.memtable_bytes),
             background: Background::new(crew),
             reads_wait: AtomicBool::new(false),
+            any_indexes: AtomicBool::new(false),
             counters: Counters::of(&recovered.replayed),
             follower: None,
             looked: None,
@@ -408,6 +409,10 @@ impl Engine {
             next.next_table = next.next_table.max(table.id + 1);
             next.tables.set(table);
         }
+        for info in &manifest.tables {
+            next.attach_index(info.id, &info.name);
+            self.note_index(&info.name);
+        }
         for (id, few) in &manifest.few {
             let found = next.tables.get(*id).filter(|t| t.levels.is_empty() && t.few.is_none());
             let bad = || {
@@ -437,6 +442,7 @@ impl Engine {
                             format!("two tables have the name {:?}", table.name),
                         ));
                     }
+                    self.note_index(&table.name);
                     batch.created.push(table);
                     continue;
                 }
@@ -447,6 +453,7 @@ impl Engine {
                     block: part.block,
                     ranges: part.ranges,
                     segments,
+                    indexes: None,
                 });
             }
             self.apply_recovered(seq, batch, in_doubt)?;

@@ -7,6 +7,7 @@
 
 use super::dials::Dials;
 use super::follow::Followed;
+use super::indexes::Indexes;
 use super::tableset::Tables;
 use crate::base::error::{Error, Result};
 use crate::base::key::{SortKey, TableKind};
@@ -220,6 +221,7 @@ pub(crate) struct TableState {
     pub(crate) was_read: bool,
     /// How large the next active buffer is to be, by what has come so far.
     pub(crate) active_bytes: u32,
+    pub(crate) indexes: Indexes,
 }
 
 /// The first active buffer of a table. If there are many tables, most get a record only now and then.
@@ -251,6 +253,7 @@ impl TableState {
             read: None,
             was_read: false,
             active_bytes: ACTIVE_BYTES_MIN,
+            indexes: None,
         }
     }
 
@@ -397,6 +400,9 @@ impl State {
     /// A copy without a table.
     pub(crate) fn without_table(&self, id: u32) -> State {
         let mut next = self.copy();
+        if let Some(table) = self.tables.get(id) {
+            next.detach_index(id, &table.name);
+        }
         next.tables.remove(id);
         let left: Vec<u32> =
             self.frozen.iter().flat_map(|ids| ids.iter().copied()).filter(|&f| f != id).collect();

@@ -9,12 +9,16 @@
 
 use super::Engine;
 use super::batch::Batch;
+use super::commit::Commit;
+use super::indexes::check_shown;
 use super::state::{State, TableState};
 use crate::base::error::{Error, Result};
 use crate::base::key::TableKind;
 use crate::base::limits::{NAME_BYTES_MAX, SHORT_COUNT_END};
 use crate::base::sync::{Mutex, Rank};
 use crate::format::frame::NewTable;
+use crate::format::hidden::is_hidden;
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -41,6 +45,7 @@ impl Engine {
         let mut created = Vec::with_capacity(wanted.len());
         for (id, &(name, kind)) in (first..SHORT_COUNT_END - 1).zip(wanted) {
             check_name(name)?;
+            check_shown(name)?;
             self.check_free(name)?;
             if !seen.insert(name) {
                 return Err(Error::TableExists { name: name.into() });
@@ -52,25 +57,31 @@ impl Engine {
             return Err(Error::TooLarge { what: "number of tables ever made", found, limit });
         }
         if !created.is_empty() {
-            let make = || self.commit(Batch { created: created.clone(), durable: true, ..Batch::default() });
-            self.store.bulk.unnoted(|| match make() {
-                // With what the log has in the manifest, the log has room again.
-                Err(Error::NoSpace { .. }) => self.flush().and_then(|()| make()),
-                done => done,
-            })?;
+            let batch = || Batch { created: created.clone(), durable: true, ..Batch::default() };
+            self.commit_created(batch)?;
         }
         Ok(first)
+    }
+
+    /// Commits a batch that makes tables.
+    pub(super) fn commit_created(&self, batch: impl Fn() -> Batch) -> Result<u64> {
+        self.store.bulk.unnoted(|| match self.commit(batch()) {
+            // With what the log has in the manifest, the log has room again.
+            Err(Error::NoSpace { .. }) => self.flush().and_then(|()| self.commit(batch())),
+            done => done,
+        })
     }
 
     /// Gives a table another name.
     pub(crate) fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         self.check_writable()?;
         check_name(to)?;
+        check_shown(to)?;
         self.look_after();
         let _changing = self.catalog.changing.lock();
         self.sync()?;
         let rename = |state: &State| {
-            let id = self.table_named(state, from)?.id;
+            let id = self.shown_table(state, from)?.id;
             self.check_free(to)?;
             Ok(move |state: &State| match state.tables.get(id) {
                 Some(table) => state.with_table(TableState { name: to.into(), ..TableState::clone(table) }),
@@ -85,38 +96,71 @@ impl Engine {
         })
     }
 
-    /// Removes a table. Its space is free once the readers that see it are gone.
+    /// Removes a table, and its indexes. Its space is free once the readers that see it are gone.
     pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
+        self.drop_tables(|state| {
+            let table = self.shown_table(state, name)?;
+            let indexes = table.indexes.iter().flat_map(|list| list.iter()).map(|slot| slot.id);
+            Ok(indexes.chain([table.id]).collect())
+        })
+    }
+
+    /// Removes the hidden table of an index.
+    pub(crate) fn drop_index(&self, id: u32) -> Result<()> {
+        self.drop_tables(|state| state.table(id).map(|table| vec![table.id]))
+    }
+
+    fn drop_tables(&self, find: impl FnOnce(&State) -> Result<Vec<u32>>) -> Result<()> {
         self.check_writable()?;
         self.look_after();
         let _changing = self.catalog.changing.lock();
         self.sync()?;
+        let gone = RefCell::new(Vec::new());
         let remove = |state: &State| {
-            let id = self.table_named(state, name)?.id;
-            Ok(move |state: &State| state.without_table(id))
+            let ids = find(state)?;
+            gone.borrow_mut().clone_from(&ids);
+            Ok(move |state: &State| ids.iter().fold(state.copy(), |state, &id| state.without_table(id)))
         };
         self.checkpoint_tables(remove, |commit, before| {
             self.life.note_dropped();
-            let Some(table) = self.catalog.names.remove(name).and_then(|id| before.tables.get(id)) else {
-                return;
-            };
-            self.count_few(Some(table), None);
-            commit.live_bytes -= table.live_bytes().min(commit.live_bytes);
+            for table in gone.borrow().iter().filter_map(|&id| before.tables.get(id)) {
+                self.catalog.names.remove(&table.name);
+                self.forget_table(commit, table);
+            }
             self.pace.set_live(self.held_bytes(commit));
-            // No durable checkpoint names them any more. Recovery passes over the log's records of unknown
-            // tables, so values may go too.
-            table.levels.iter().flat_map(|l| &l.runs).for_each(|run| run.free_on_drop());
             if !self.has_frozen() {
                 self.pace.set_frozen(0);
                 self.background.forget_flush_error();
             }
         })
     }
+
+    /// Lets go of what a table has that is in no state any more.
+    fn forget_table(&self, commit: &mut Commit, table: &TableState) {
+        self.count_few(Some(table), None);
+        commit.live_bytes -= table.live_bytes().min(commit.live_bytes);
+        // No durable checkpoint names them any more. Recovery passes over the log's records of unknown
+        // tables, so values may go too.
+        table.levels.iter().flat_map(|l| &l.runs).for_each(|run| run.free_on_drop());
+    }
+}
+
+/// Only the engine knows hidden tables.
+fn shown(table: &Arc<TableState>) -> Result<&Arc<TableState>> {
+    if is_hidden(&table.name) {
+        return Err(Error::NoSuchTable { name: table.name.to_string() });
+    }
+    Ok(table)
 }
 
 impl Engine {
+    /// The table of a name in a state, if users may know it.
+    pub(crate) fn shown_table<'a>(&self, state: &'a State, name: &str) -> Result<&'a Arc<TableState>> {
+        self.table_named(state, name).and_then(shown)
+    }
+
     /// The table of a name in a state.
-    pub(crate) fn table_named<'a>(&self, state: &'a State, name: &str) -> Result<&'a Arc<TableState>> {
+    fn table_named<'a>(&self, state: &'a State, name: &str) -> Result<&'a Arc<TableState>> {
         let found =
             self.catalog.names.get(name).and_then(|id| state.tables.get(id)).filter(|t| &*t.name == name);
         found.ok_or_else(|| Error::NoSuchTable { name: name.into() })
@@ -149,7 +193,9 @@ impl Names {
     pub(super) fn add_table(&self, state: &mut State, table: NewTable) {
         state.next_table = state.next_table.max(table.id + 1);
         self.insert(table.name.clone(), table.id);
+        let name = table.name.clone();
         state.tables.set(TableState::new(table.id, table.kind, table.name));
+        state.attach_index(table.id, &name);
     }
 
     fn remove(&self, name: &str) -> Option<u32> {
@@ -157,7 +203,7 @@ impl Names {
     }
 }
 
-fn check_name(name: &str) -> Result<()> {
+pub(super) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::Invalid { detail: "a table's name cannot be empty".into() });
     }

@@ -4,6 +4,7 @@ pub(crate) mod block;
 pub(crate) mod few;
 pub(crate) mod frame;
 pub(crate) mod guide;
+pub(crate) mod hidden;
 pub(crate) mod manifest;
 pub(crate) mod packed;
 pub(crate) mod page;

@@ -1,18 +1,21 @@
 //! Writes what was found to the new database: table by table, from the oldest version to the newest.
 
+use super::indexes;
 use super::input::Input;
 use super::plan::{Plan, TablePlan, UNKNOWN_AGE};
-use super::report::{SalvageReport, SalvagedTable, shown};
+use super::report::{SalvageReport, SalvagedTable};
 use super::runs::RunPlan;
 use super::values::Values;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, shown};
 use crate::base::key::TableKind;
 use crate::base::limits::NAME_BYTES_MAX;
 use crate::engine::Progress;
 use crate::engine::{Db, Durability, Table};
 use crate::format::block::{Block, Tag};
+use crate::format::hidden::is_hidden;
 use crate::format::ranges::Ranges;
 use crate::txn::{WriteOptions, WriteTxn};
+use std::collections::BTreeMap;
 
 /// The size at which a transaction of the new database is committed.
 const BATCH_BYTES: usize = 4 << 20;
@@ -45,8 +48,10 @@ pub(super) fn apply(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<()> {
     let total = plan.len() as u64;
-    for (done, (id, table)) in plan.iter().enumerate() {
+    let mut tables = BTreeMap::new();
+    for (done, (id, table)) in plan.iter().filter(|(_, table)| !is_hidden(&table.name)).enumerate() {
         let made = create(out, *id, table)?;
+        tables.insert(*id, made.clone());
         let (name, kind) = (made.name(), table.kind);
         if name != table.name {
             report.notes.push(format!("table {:?} is {name:?} in the new database", table.name));
@@ -96,6 +101,10 @@ pub(super) fn apply(
         report.tables.push(SalvagedTable { name, kind, records });
         progress(Progress { done: done as u64 + 1, total });
     }
+    for table in plan.values().filter(|table| is_hidden(&table.name)) {
+        indexes::rebuild(input, table, &tables, report)?;
+    }
+    progress(Progress { done: total, total });
     Ok(())
 }
 

@@ -17,6 +17,7 @@
 
 mod apply;
 mod identity;
+mod indexes;
 mod input;
 mod log;
 mod plan;
@@ -49,6 +50,8 @@ use values::Values;
 /// No record of a whole page is lost, unless a newer version or a delete of its key was found. The same goes
 /// for commits in whole frames of the log, also behind missing frames. If the newest version of a key was
 /// lost, an older one may be found.
+///
+/// Indexes are made anew from the records that were found, where it can be read what they are of.
 ///
 /// If the newest manifest is damaged ([`SalvageReport::manifest`]), records and tables that were deleted or
 /// replaced may be back: free space looks the same as the rest then. Salvage knows which of two versions is

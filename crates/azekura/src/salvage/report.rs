@@ -49,8 +49,6 @@ pub struct SalvageReport {
 
 /// More losses than this are only counted.
 const LOSSES_MAX: usize = 1000;
-/// How many bytes of a key are shown.
-const KEY_BYTES_SHOWN: usize = 40;
 
 impl SalvageReport {
     /// Whether nothing is known to be lost.
@@ -69,11 +67,4 @@ impl SalvageReport {
             self.losses_unlisted += 1;
         }
     }
-}
-
-/// A key as text.
-pub(super) fn shown(key: &[u8]) -> String {
-    let cut = key.len() > KEY_BYTES_SHOWN;
-    let text = key[..key.len().min(KEY_BYTES_SHOWN)].escape_ascii();
-    if cut { format!("\"{text}\"… ({} bytes)", key.len()) } else { format!("\"{text}\"") }
 }

@@ -2,9 +2,10 @@
 
 use super::identity::Identity;
 use super::input::Input;
-use super::report::{SalvageReport, shown};
+use super::report::SalvageReport;
 use super::scan::{FoundRun, PageAt, page_at};
 use crate::base::codec::{u32_of, usize_of, usize_of64};
+use crate::base::error::shown;
 use crate::format::block::Block;
 use crate::format::guide::Guide;
 use crate::format::manifest::RunInfo;

@@ -10,7 +10,7 @@ use crate::base::codec::{u32_of, usize_of};
 use crate::base::hash::hash_bytes;
 use crate::base::key::{common_prefix, head_after};
 use crate::base::life::Moment;
-use crate::engine::BatchPart;
+use crate::engine::{BatchPart, Indexes};
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::ranges::{Range, Ranges};
 use crate::memtable::pool::Pool;
@@ -25,6 +25,8 @@ pub(crate) struct TableBuffer {
     pub(crate) table: u32,
     /// When the table was there.
     pub(crate) seen: Moment,
+    /// The table's indexes when it was first written to. They are kept with it.
+    pub(crate) indexes: Indexes,
     /// The writes in order; keys may repeat. `block.fixed` tells which form.
     ops: Block,
     last_head: u64,
@@ -77,6 +79,7 @@ impl TableBuffer {
         TableBuffer {
             table,
             seen: Moment::default(),
+            indexes: None,
             ops: Block::default(),
             last_head: 0,
             ascending: true,
@@ -89,6 +92,16 @@ impl TableBuffer {
             before: Vec::new(),
             pool,
         }
+    }
+
+    /// The same, of a table with these indexes.
+    pub(crate) fn of(self, indexes: Indexes) -> TableBuffer {
+        TableBuffer { indexes, ..self }
+    }
+
+    /// One without writes, for the same table and the same indexes of it.
+    pub(crate) fn anew(&self) -> TableBuffer {
+        TableBuffer { indexes: self.indexes.clone(), ..TableBuffer::new(self.table, self.pool.clone()) }
     }
 
     /// A write to a key of eight bytes, given as a number.
@@ -166,7 +179,7 @@ impl TableBuffer {
         let generation = self.generation + 1;
         let pool = self.pool.clone();
         let sorted = std::mem::replace(self, TableBuffer::new(self.table, pool.clone())).sorted();
-        let TableBufferSorted { table, block, ranges, segments, user_bytes } = sorted;
+        let TableBufferSorted { table, block, ranges, segments, indexes, user_bytes } = sorted;
         let mut kept = Block::new(None);
         let mut tmp = [0; 8];
         for i in 0..block.len() {
@@ -179,6 +192,7 @@ impl TableBuffer {
             ops: kept,
             ranges,
             segments,
+            indexes,
             user_bytes,
             generation,
             before,
@@ -278,6 +292,7 @@ impl TableBuffer {
             block,
             ranges: self.ranges,
             segments: self.segments,
+            indexes: self.indexes,
             user_bytes: self.user_bytes,
         }
     }
@@ -294,12 +309,14 @@ pub(crate) struct TableBufferSorted {
     pub(crate) block: Block,
     pub(crate) ranges: Ranges,
     pub(crate) segments: Vec<Arc<Segment>>,
+    pub(crate) indexes: Indexes,
     pub(crate) user_bytes: u64,
 }
 
 impl TableBufferSorted {
     pub(crate) fn into_part(self) -> BatchPart {
-        BatchPart { table: self.table, block: self.block, ranges: self.ranges, segments: self.segments }
+        let TableBufferSorted { table, block, ranges, segments, indexes, .. } = self;
+        BatchPart { table, block, ranges, segments, indexes }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Transactions: reading a snapshot, collecting writes, and what a lookup finds.
 
 mod buffer;
+mod build;
 pub(crate) mod get;
+pub(crate) mod indexed;
 mod local;
 pub(crate) mod many;
 mod read;

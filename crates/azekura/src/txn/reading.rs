@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 impl WriteTxn {
     /// The snapshot, taken at the first read at the latest.
-    fn snapshot(&self) -> &ReadTxn {
+    pub(crate) fn snapshot(&self) -> &ReadTxn {
         self.read.get_or_init(|| begin_snapshot(&self.db))
     }
 
@@ -99,7 +99,7 @@ impl WriteTxn {
         }
     }
 
-    fn track(&self, table: &Table, key: SortKey<'_>) {
+    pub(super) fn track(&self, table: &Table, key: SortKey<'_>) {
         if self.options.isolation == Isolation::Serializable {
             self.reads.borrow_mut().keys.push((table.id, key_mark(table.id, key.bytes)));
         }
@@ -242,7 +242,7 @@ impl WriteTxn {
         self.cursor(table)?.count_rest()
     }
 
-    pub(super) fn limited(&self, table: &Table, limits: Limits) -> Result<Cursor> {
+    pub(crate) fn limited(&self, table: &Table, limits: Limits) -> Result<Cursor> {
         let range = limits.as_range();
         let cursor = self.untracked(table, limits)?;
         self.track_range(table, range);
@@ -250,16 +250,20 @@ impl WriteTxn {
     }
 
     /// A cursor; the caller notes what it shows.
-    fn untracked(&self, table: &Table, limits: Limits) -> Result<Cursor> {
+    pub(super) fn untracked(&self, table: &Table, limits: Limits) -> Result<Cursor> {
         self.db.expect(table)?;
-        let own = self.place_of(table.id).map(|i| &self.buffers[i]).filter(|b| !b.is_empty()).map(|b| {
-            let sorted = b.snapshot();
-            Arc::new(Chunk::new(sorted.block, sorted.ranges, sorted.segments))
-        });
         let read = self.snapshot();
         let (db, state, seq) = (read.db.clone(), read.snapshot.state().clone(), read.snapshot.seq());
         let t = table.of(&state)?.clone();
-        Cursor::new(db, state, t, seq, own, limits)
+        Cursor::new(db, state, t, seq, self.own_chunk(table.id), limits)
+    }
+
+    /// The own writes to a table, for a cursor.
+    pub(super) fn own_chunk(&self, table: u32) -> Option<Arc<Chunk>> {
+        self.place_of(table).map(|i| &self.buffers[i]).filter(|b| !b.is_empty()).map(|b| {
+            let sorted = b.snapshot();
+            Arc::new(Chunk::new(sorted.block, sorted.ranges, sorted.segments))
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 //! it: rolling back to an earlier one ends those that were set after that, since what they describe may have
 //! been made anew in another form since. The transaction knows the serial numbers of the good ones.
 
-use super::buffer::{Mark, TableBuffer};
+use super::buffer::Mark;
 use super::write::WriteTxn;
 use crate::base::error::{Error, Result};
 use std::ops::Range;
@@ -98,7 +98,7 @@ impl WriteTxn {
         for buffer in &mut self.buffers {
             match savepoint.marks.iter().find(|(table, _)| *table == buffer.table) {
                 Some((_, mark)) => buffer.back_to(mark),
-                None => *buffer = TableBuffer::new(buffer.table, self.db.engine.memory.pool.clone()),
+                None => *buffer = buffer.anew(),
             }
         }
         Ok(())

@@ -191,7 +191,9 @@ impl WriteTxn {
         let Some((key, out)) = seen.found else { return Ok(None) };
         // (A part of a hash table is no range for those who salvage it: its seed may be lost.)
         if seen.passed > PASSED_MAX && table.kind == TableKind::Ordered {
-            self.remove_keys(table, seen.range)?;
+            // Nothing else is in the range.
+            self.remove(table, key)?;
+            self.remove_keys_alone(table, seen.range)?;
         } else {
             self.remove(table, key)?;
         }

@@ -1,6 +1,7 @@
 //! The write transaction.
 
 use super::buffer::TableBuffer;
+use super::indexed::Indexed;
 use super::read::ReadTxn;
 use super::reading::begin_snapshot;
 use super::savepoint::Savepoints;
@@ -95,6 +96,7 @@ pub struct WriteTxn {
     /// What the tables of the buffers are called.
     names: Vec<(u32, Arc<str>)>,
     pub(super) savepoints: Savepoints,
+    pub(super) indexed: Indexed,
     /// A write failed half-way (out of space for a large value): it can only be rolled back.
     broken: Option<Error>,
 }
@@ -132,6 +134,18 @@ fn check_value(value: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Adds a write to the buffer of its table.
+#[inline(always)]
+fn push(buffer: &mut TableBuffer, kind: TableKind, seed: u64, key: &[u8], tag: Tag, value: &[u8]) {
+    if let Ok(b) = <[u8; 8]>::try_from(key) {
+        let number = u64::from_be_bytes(b);
+        let head = if kind == TableKind::Hash { mix(number ^ seed) } else { number };
+        return buffer.push8(head, tag, value);
+    }
+    let mut buf = KeyBuf::new();
+    buffer.push(kind.sort_key(key, seed, &mut buf).bytes, tag, value);
+}
+
 impl WriteTxn {
     pub(crate) fn new(db: Db, options: WriteOptions) -> WriteTxn {
         let forked = db.engine.life.is_forked();
@@ -149,6 +163,7 @@ impl WriteTxn {
             own_commits: OwnCommits::default(),
             names: Vec::new(),
             savepoints: Savepoints::default(),
+            indexed: Indexed::default(),
             broken: None,
         }
     }
@@ -181,11 +196,12 @@ impl WriteTxn {
         self.db.expect(table)?;
         // Before the look: what is dropped after it is noticed by the next write.
         let seen = self.db.engine.life.now()?;
-        table.of(&self.db.engine.state.load())?;
+        let indexes = table.of(&self.db.engine.state.load())?.indexes.clone();
         let i = match self.place_of(table.id) {
             Some(i) => i,
             None => {
-                self.buffers.push(TableBuffer::new(table.id, self.db.engine.memory.pool.clone()));
+                let pool = self.db.engine.memory.pool.clone();
+                self.buffers.push(TableBuffer::new(table.id, pool).of(indexes));
                 self.names.push((table.id, table.name.clone()));
                 self.note_place(table.id)
             }
@@ -195,7 +211,7 @@ impl WriteTxn {
     }
 
     /// Where the buffer stands that was made last, to be found there later.
-    fn note_place(&mut self, id: u32) -> usize {
+    pub(super) fn note_place(&mut self, id: u32) -> usize {
         let last = self.buffers.len() - 1;
         if last == SEARCHED_MAX {
             self.places = self.buffers.iter().enumerate().map(|(i, b)| (b.table, i)).collect();
@@ -242,11 +258,11 @@ impl WriteTxn {
     #[cold]
     fn put_large(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
         check_value(value)?;
-        self.buffer(table)?;
+        self.reindex(table, key, Some(value))?;
         self.db.engine.check_writable()?;
         match self.db.engine.store_large(value) {
             Ok((at, segment)) => {
-                self.write(table, key, Tag::Large, &at.encode())?;
+                self.write_alone(table, key, Tag::Large, &at.encode())?;
                 let buffer = self.buffer(table)?;
                 buffer.hold(segment);
                 buffer.user_bytes += value.len() as u64 - 16;
@@ -263,14 +279,25 @@ impl WriteTxn {
     fn write(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         let seed = self.db.engine.hash_seed;
         let buffer = self.buffer(table)?;
-        if let Ok(b) = <[u8; 8]>::try_from(key) {
-            let number = u64::from_be_bytes(b);
-            let head = if table.kind == TableKind::Hash { mix(number ^ seed) } else { number };
-            buffer.push8(head, tag, value);
-            return Ok(());
+        if buffer.indexes.is_some() {
+            return self.write_indexed(table, key, tag, value);
         }
-        let mut buf = KeyBuf::new();
-        buffer.push(table.kind.sort_key(key, seed, &mut buf).bytes, tag, value);
+        push(buffer, table.kind, seed, key, tag, value);
+        Ok(())
+    }
+
+    /// As `write`, of a table that has indexes.
+    #[cold]
+    #[inline(never)]
+    fn write_indexed(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+        self.reindex(table, key, (tag != Tag::Tombstone).then_some(value))?;
+        self.write_alone(table, key, tag, value)
+    }
+
+    /// Writes a record whose entries in indexes were written.
+    fn write_alone(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+        let seed = self.db.engine.hash_seed;
+        push(self.buffer(table)?, table.kind, seed, key, tag, value);
         Ok(())
     }
 
@@ -298,6 +325,14 @@ impl WriteTxn {
 
     /// Removes all sort keys of a range.
     pub(crate) fn remove_keys(&mut self, table: &Table, range: ranges::Range) -> Result<()> {
+        if self.buffer(table)?.indexes.is_some() && !range.is_empty() {
+            self.unindex(table, &range)?;
+        }
+        self.remove_keys_alone(table, range)
+    }
+
+    /// Removes all sort keys of a range that have no entries in indexes.
+    pub(super) fn remove_keys_alone(&mut self, table: &Table, range: ranges::Range) -> Result<()> {
         let buffer = self.buffer(table)?;
         if !range.is_empty() {
             buffer.remove_range(range);
@@ -324,6 +359,7 @@ impl WriteTxn {
         if let Some(e) = &self.broken {
             return Err(e.clone());
         }
+        let looked = if self.indexed.is_checked() { self.check_unique()? } else { Vec::new() };
         let buffers = std::mem::take(&mut self.buffers);
         let mut user_bytes = 0;
         let mut parts = Vec::with_capacity(buffers.len());
@@ -341,8 +377,10 @@ impl WriteTxn {
             *self.reads.get_mut() = Reads {
                 keys: parts.iter().flat_map(BatchPart::marks).collect(),
                 ranges: parts.iter().flat_map(BatchPart::range_marks).collect(),
+                sets: Vec::new(),
             };
         }
+        self.reads.get_mut().sets.extend(looked);
         let (reads, own) = (self.reads.take(), std::mem::take(&mut self.own_commits));
         let reads = snapshot.map(|snapshot| ReadSet { snapshot, reads, own });
         let durable = durability == Durability::Sync;

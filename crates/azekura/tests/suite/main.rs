@@ -16,6 +16,7 @@ mod follow;
 mod format;
 mod full_disk;
 mod handles;
+mod indexes;
 mod log_end;
 mod mapped;
 mod merges;

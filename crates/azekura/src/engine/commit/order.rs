@@ -4,6 +4,7 @@ use super::guarded::Commit;
 use crate::base::error::{Error, Result};
 use crate::engine::batch::Batch;
 use crate::engine::history::{ReadSet, conflict_error, own_error};
+use crate::engine::indexes::are_same;
 use crate::engine::state::State;
 
 impl Commit {
@@ -12,8 +13,13 @@ impl Commit {
         if let Some(reads) = &batch.reads {
             self.check_reads(state, reads)?;
         }
-        for part in &batch.parts {
-            state.table(part.table)?;
+        if batch.created.is_empty() {
+            for part in &batch.parts {
+                let table = state.table(part.table).map_err(|e| found_indexes(state, batch).unwrap_or(e))?;
+                if !are_same(&table.indexes, &part.indexes) {
+                    return Err(conflict_error(&table.name));
+                }
+            }
         }
         let seq = self.next_seq;
         self.next_seq += 1;
@@ -38,9 +44,17 @@ impl Commit {
     }
 }
 
+/// The error of a commit whose transaction has written to an index that was dropped since.
+#[cold]
+fn found_indexes(state: &State, batch: &Batch) -> Option<Error> {
+    let tables = batch.parts.iter().filter_map(|p| Some((p, state.tables.get(p.table)?)));
+    let mut others = tables.filter(|(part, table)| !are_same(&table.indexes, &part.indexes));
+    others.next().map(|(_, table)| conflict_error(&table.name))
+}
+
 #[cold]
 fn conflict_with(state: &State, reads: &ReadSet, table: u32, seq: u64) -> Error {
-    let name = state.table(table).map_or("", |t| &*t.name);
+    let name = state.name_in_conflict(table);
     let is_own = reads.own.commits.iter().any(|own| own.contains(&seq));
     if is_own { own_error(name) } else { conflict_error(name) }
 }

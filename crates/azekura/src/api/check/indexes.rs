@@ -1,0 +1,116 @@
+//! Indexes, compared with their tables both ways: each record has its entry, and there are no others.
+
+use super::Check;
+use crate::base::error::{Result, shown};
+use crate::base::key::SortKey;
+use crate::cursor::{Cursor, Limits};
+use crate::engine::IndexSlot;
+use crate::engine::state::TableState;
+use crate::format::hidden::{FIRST_ENTRY, parse_name};
+use crate::format::ranges::Range;
+use crate::index::IndexSpec;
+use crate::txn::get::lookup;
+use crate::txn::indexed::{entry_of, state_of};
+use std::sync::Arc;
+
+impl Check<'_> {
+    /// Compares the indexes of a table with it. `sound`: how many problems there were before the table.
+    pub(super) fn indexes(&mut self, table: &Arc<TableState>, sound: usize) {
+        for slot in table.indexes.iter().flat_map(|list| list.iter()) {
+            match self.index(table, slot) {
+                // What stops the comparison is mostly known by now.
+                Err(_) if self.report.problems.len() > sound => {}
+                Err(e) => self.problem(format!("index {:?} of table {:?}: {e}", slot.name, table.name)),
+                Ok(()) => {}
+            }
+        }
+    }
+
+    /// Each hidden table is the index of a table.
+    pub(super) fn hidden(&mut self, table: &TableState) {
+        let is_known = |id| {
+            let list = self.state.table(id).ok()?.indexes.clone()?;
+            list.iter().any(|slot| slot.id == table.id).then_some(())
+        };
+        if parse_name(&table.name).and_then(|(id, _)| is_known(id)).is_none() {
+            self.problem(format!("table {:?} is the index of no table", table.name));
+        }
+    }
+
+    fn index(&mut self, table: &Arc<TableState>, slot: &IndexSlot) -> Result<()> {
+        let Some(known) = state_of(self.db, &self.state, self.seq, slot.id)? else { return Ok(()) };
+        let spec = IndexSpec::parse(&known.spec)?;
+        let entries = self.state.table(slot.id)?.clone();
+        // Of one that is being built, only what the builder has come to.
+        let is_ready = known.next.is_none();
+        let wanted = self.wanted(table, &entries, &spec, known.next, &slot.name)?;
+        let found = self.entries(table, &entries, &spec, &slot.name)?;
+        if is_ready && wanted != found {
+            let (name, table) = (&slot.name, &table.name);
+            self.problem(format!(
+                "index {name:?} of table {table:?} has {found} entries, and the table's records have {wanted}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Looks for the entry of each record below a sort key, and counts them.
+    fn wanted(
+        &mut self,
+        table: &Arc<TableState>,
+        entries: &Arc<TableState>,
+        spec: &IndexSpec,
+        end: Option<Vec<u8>>,
+        name: &str,
+    ) -> Result<u64> {
+        let mut cursor = self.walk(table, Range { start: Vec::new(), end })?;
+        let (mut wanted, mut entry) = (0, Vec::new());
+        while let Some((key, value)) = cursor.next()? {
+            entry.clear();
+            let what = match entry_of(spec, key, value.bytes()?, &mut entry) {
+                Ok(None) => continue,
+                Ok(Some(_)) => {
+                    wanted += 1;
+                    if lookup(entries, self.seq, SortKey::new(&entry), |_, _| ())?.is_some() {
+                        continue;
+                    }
+                    "it has no entry".into()
+                }
+                Err(e) => e.to_string(),
+            };
+            let key = shown(key);
+            self.problem(format!("index {name:?} of table {:?}: key {key}: {what}", table.name));
+        }
+        Ok(wanted)
+    }
+
+    /// Looks at the entries by themselves, and counts them.
+    fn entries(
+        &mut self,
+        table: &TableState,
+        entries: &Arc<TableState>,
+        spec: &IndexSpec,
+        name: &str,
+    ) -> Result<u64> {
+        let mut cursor = self.walk(entries, Range { start: FIRST_ENTRY.to_vec(), end: None })?;
+        let (mut found, mut before) = (0, Vec::new());
+        while let Some((entry, _)) = cursor.next()? {
+            found += 1;
+            let (fields, key) = entry.split_at(spec.fields_len(entry)?.min(entry.len()));
+            if spec.is_unique() && fields == before && spec.is_checked(fields) {
+                let key = shown(key);
+                self.problem(format!(
+                    "index {name:?} of table {:?} is unique, and key {key} has the values of another",
+                    table.name
+                ));
+            }
+            before.clear();
+            before.extend_from_slice(fields);
+        }
+        Ok(found)
+    }
+
+    fn walk(&self, table: &Arc<TableState>, range: Range) -> Result<Cursor> {
+        Cursor::new(self.db.clone(), self.state.clone(), table.clone(), self.seq, None, Limits::from(range))
+    }
+}

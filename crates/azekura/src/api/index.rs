@@ -1,0 +1,412 @@
+//! Lookups by an index.
+
+use crate::base::error::{Error, Result};
+use crate::cursor::{Cursor, Limits, Records, Way};
+use crate::engine::Table;
+use crate::format::hidden::{FIRST_ENTRY, IndexState, STATE_KEY, is_hidden};
+use crate::format::ranges::Range;
+use crate::index::{IndexSpec, IndexValue};
+use crate::txn::{ReadTxn, WriteTxn};
+use std::iter::FusedIterator;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// An index of a table: finds records by what is in their values. See [`Table::create_index`].
+///
+/// Each lookup sees one snapshot, in which index and table agree. Several in the same one, and those that see
+/// the writes of a transaction, are by [`read_in`](Index::read_in).
+#[derive(Clone)]
+pub struct Index {
+    table: Table,
+    /// The hidden table.
+    entries: Table,
+    name: Arc<str>,
+    spec: Arc<IndexSpec>,
+    /// It is known that the index was complete after this commit.
+    ready_at: u64,
+}
+
+/// A transaction in which an index is looked at.
+#[derive(Clone, Copy)]
+pub enum AnyTxn<'t> {
+    /// A snapshot.
+    Read(&'t ReadTxn),
+    /// One that sees its own writes. What it looks at by an index counts as read.
+    Write(&'t WriteTxn),
+}
+
+impl<'t> From<&'t ReadTxn> for AnyTxn<'t> {
+    fn from(txn: &'t ReadTxn) -> AnyTxn<'t> {
+        AnyTxn::Read(txn)
+    }
+}
+
+impl<'t> From<&'t WriteTxn> for AnyTxn<'t> {
+    fn from(txn: &'t WriteTxn) -> AnyTxn<'t> {
+        AnyTxn::Write(txn)
+    }
+}
+
+impl<'t> From<&'t mut WriteTxn> for AnyTxn<'t> {
+    fn from(txn: &'t mut WriteTxn) -> AnyTxn<'t> {
+        AnyTxn::Write(txn)
+    }
+}
+
+/// Where records are read that an index names.
+enum Source<'t> {
+    Own(Box<ReadTxn>),
+    Of(AnyTxn<'t>),
+}
+
+impl Source<'_> {
+    fn txn(&self) -> AnyTxn<'_> {
+        match self {
+            Source::Own(txn) => AnyTxn::Read(txn),
+            Source::Of(txn) => *txn,
+        }
+    }
+}
+
+impl AnyTxn<'_> {
+    fn get(self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        match self {
+            AnyTxn::Read(txn) => txn.get(table, key),
+            AnyTxn::Write(txn) => txn.get(table, key),
+        }
+    }
+
+    fn limited(self, table: &Table, limits: Limits) -> Result<Cursor> {
+        match self {
+            AnyTxn::Read(txn) => txn.limited(table, limits),
+            AnyTxn::Write(txn) => txn.limited(table, limits),
+        }
+    }
+
+    fn seq(self) -> u64 {
+        match self {
+            AnyTxn::Read(txn) => txn.snapshot.seq(),
+            AnyTxn::Write(txn) => txn.snapshot().snapshot.seq(),
+        }
+    }
+}
+
+impl Index {
+    pub(super) fn new(
+        table: Table,
+        entries: Table,
+        name: Arc<str>,
+        spec: Arc<IndexSpec>,
+        ready_at: u64,
+    ) -> Index {
+        Index { table, entries, name, spec, ready_at }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is of.
+    pub fn spec(&self) -> &IndexSpec {
+        &self.spec
+    }
+
+    /// The table whose records it finds.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The records whose first fields have these values, in the order of the index; of no values all that are
+    /// in it. They are read when they are asked for, from a snapshot of now.
+    ///
+    /// # Errors
+    /// `Invalid` if a value is not of its field's type, or there are more values than fields; `NoSuchIndex` if
+    /// the index was dropped; as [`Table::get`].
+    pub fn get(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords<'static>> {
+        self.records(self.own(), self.of_values(values)?)
+    }
+
+    /// As [`get`](Index::get), but of the last value, text or bytes, only the beginning is given.
+    ///
+    /// # Errors
+    /// As [`get`](Index::get).
+    pub fn prefix(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords<'static>> {
+        self.records(self.own(), self.of_beginning(values)?)
+    }
+
+    /// The records from some values to others, in the order of the index. Values stand for the first fields:
+    /// an included end includes all records that begin with them, an excluded one excludes them.
+    ///
+    /// # Errors
+    /// As [`get`](Index::get).
+    pub fn range<'v, V: AsRef<[IndexValue<'v>]>>(
+        &self,
+        range: impl RangeBounds<V>,
+    ) -> Result<IndexRecords<'static>> {
+        self.records(self.own(), self.of_range(&range)?)
+    }
+
+    /// The first record whose first fields have these values: the only one, if the index is unique and these
+    /// are values for all of its fields.
+    ///
+    /// # Errors
+    /// As [`get`](Index::get).
+    pub fn first(&self, values: &[IndexValue<'_>]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.get(values)?.next().transpose()
+    }
+
+    /// The last record whose first fields have these values.
+    ///
+    /// # Errors
+    /// As [`get`](Index::get).
+    pub fn last(&self, values: &[IndexValue<'_>]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.get(values)?.next_back().transpose()
+    }
+
+    /// How many records have these values in their first fields. No record is read.
+    ///
+    /// # Errors
+    /// As [`get`](Index::get).
+    pub fn count(&self, values: &[IndexValue<'_>]) -> Result<u64> {
+        self.count_in(&self.own(), values)
+    }
+
+    /// The index as a transaction sees it.
+    pub fn read_in<'t>(&'t self, txn: impl Into<AnyTxn<'t>>) -> IndexRead<'t> {
+        IndexRead { index: self, txn: txn.into() }
+    }
+
+    fn own(&self) -> Source<'static> {
+        Source::Own(Box::new(self.table.db.read()))
+    }
+
+    fn of_values(&self, values: &[IndexValue<'_>]) -> Result<Limits> {
+        let prefix = self.spec.encode(values)?;
+        Ok(if prefix.is_empty() { all() } else { Limits::prefix(&prefix) })
+    }
+
+    fn of_beginning(&self, values: &[IndexValue<'_>]) -> Result<Limits> {
+        Ok(Limits::prefix(&self.spec.encode_beginning(values)?))
+    }
+
+    fn of_range<'v, V: AsRef<[IndexValue<'v>]>>(&self, range: &impl RangeBounds<V>) -> Result<Limits> {
+        let prefix = |values: &V| self.of_values(values.as_ref()).map(|limits| limits.as_range());
+        let start = match range.start_bound() {
+            Bound::Unbounded => Some(FIRST_ENTRY.to_vec()),
+            Bound::Included(values) => Some(prefix(values)?.start),
+            Bound::Excluded(values) => prefix(values)?.end,
+        };
+        let end = match range.end_bound() {
+            Bound::Unbounded => None,
+            Bound::Included(values) => prefix(values)?.end,
+            Bound::Excluded(values) => Some(prefix(values)?.start),
+        };
+        // Nothing comes behind all.
+        let Some(start) = start else { return Ok(none()) };
+        let range = Range { start, end };
+        Ok(if range.is_empty() { none() } else { Limits::from(range) })
+    }
+
+    fn records<'t>(&self, source: Source<'t>, limits: Limits) -> Result<IndexRecords<'t>> {
+        let entries = self.cursor(source.txn(), limits)?.owned();
+        Ok(IndexRecords { entries, index: self.clone(), source, done: false })
+    }
+
+    fn count_in(&self, source: &Source<'_>, values: &[IndexValue<'_>]) -> Result<u64> {
+        self.cursor(source.txn(), self.of_values(values)?)?.count_rest()
+    }
+
+    /// A cursor over entries.
+    fn cursor(&self, txn: AnyTxn<'_>, limits: Limits) -> Result<Cursor> {
+        let cursor = txn.limited(&self.entries, limits).map_err(|e| self.named(e))?;
+        if txn.seq() < self.ready_at {
+            self.expect_ready(txn)?;
+        }
+        Ok(cursor)
+    }
+
+    /// An error if the index was not complete yet in a snapshot from before it was opened.
+    #[cold]
+    fn expect_ready(&self, txn: AnyTxn<'_>) -> Result<()> {
+        let state = txn.get(&self.entries, STATE_KEY).map_err(|e| self.named(e))?;
+        if state.is_some_and(|state| IndexState::decode(&state).is_ok_and(|s| s.next.is_none())) {
+            return Ok(());
+        }
+        let detail =
+            format!("the transaction is older than index {:?} of table {:?}", self.name, self.table.name);
+        Err(Error::Invalid { detail })
+    }
+
+    /// An error of the hidden table, which nobody knows.
+    #[cold]
+    fn named(&self, e: Error) -> Error {
+        match e {
+            Error::NoSuchTable { name } if is_hidden(&name) => {
+                Error::NoSuchIndex { table: self.table.name.to_string(), name: self.name.to_string() }
+            }
+            other => other,
+        }
+    }
+
+    /// The primary key of an entry.
+    fn key_of(&self, entry: &[u8]) -> Result<Vec<u8>> {
+        Ok(entry.get(self.spec.fields_len(entry)?..).unwrap_or_default().to_vec())
+    }
+
+    /// The record of a primary key.
+    fn record(&self, txn: AnyTxn<'_>, key: Vec<u8>) -> Result<(Vec<u8>, Vec<u8>)> {
+        match txn.get(&self.table, &key)? {
+            Some(value) => Ok((key, value)),
+            None => {
+                let (name, table, key) = (&self.name, &self.table.name, crate::base::error::shown(&key));
+                let detail = format!("{name:?} of table {table:?} has the key {key}, and the table does not");
+                Err(Error::corrupt("index", 0, detail))
+            }
+        }
+    }
+}
+
+/// All entries.
+fn all() -> Limits {
+    Limits::from(Range { start: FIRST_ENTRY.to_vec(), end: None })
+}
+
+/// No entry.
+fn none() -> Limits {
+    Limits::from(Range { start: FIRST_ENTRY.to_vec(), end: Some(FIRST_ENTRY.to_vec()) })
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Index({:?} of {:?}, {})", self.name, self.table.name(), self.spec)
+    }
+}
+
+/// An [`Index`] as a transaction sees it. See [`Index::read_in`].
+#[derive(Clone, Copy)]
+pub struct IndexRead<'t> {
+    index: &'t Index,
+    txn: AnyTxn<'t>,
+}
+
+impl<'t> IndexRead<'t> {
+    /// As [`Index::get`].
+    ///
+    /// # Errors
+    /// As [`Index::get`]; `Invalid` if the transaction is older than the index.
+    pub fn get(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords<'t>> {
+        self.index.records(Source::Of(self.txn), self.index.of_values(values)?)
+    }
+
+    /// As [`Index::prefix`].
+    ///
+    /// # Errors
+    /// As [`get`](IndexRead::get).
+    pub fn prefix(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords<'t>> {
+        self.index.records(Source::Of(self.txn), self.index.of_beginning(values)?)
+    }
+
+    /// As [`Index::range`].
+    ///
+    /// # Errors
+    /// As [`get`](IndexRead::get).
+    pub fn range<'v, V: AsRef<[IndexValue<'v>]>>(
+        &self,
+        range: impl RangeBounds<V>,
+    ) -> Result<IndexRecords<'t>> {
+        self.index.records(Source::Of(self.txn), self.index.of_range(&range)?)
+    }
+
+    /// As [`Index::first`].
+    ///
+    /// # Errors
+    /// As [`get`](IndexRead::get).
+    pub fn first(&self, values: &[IndexValue<'_>]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.get(values)?.next().transpose()
+    }
+
+    /// As [`Index::last`].
+    ///
+    /// # Errors
+    /// As [`get`](IndexRead::get).
+    pub fn last(&self, values: &[IndexValue<'_>]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.get(values)?.next_back().transpose()
+    }
+
+    /// As [`Index::count`].
+    ///
+    /// # Errors
+    /// As [`get`](IndexRead::get).
+    pub fn count(&self, values: &[IndexValue<'_>]) -> Result<u64> {
+        self.index.count_in(&Source::Of(self.txn), values)
+    }
+}
+
+/// An iterator over records in the order of an index, from both ends: keys and values of the table. After an
+/// error it has ended.
+pub struct IndexRecords<'t> {
+    entries: Records,
+    index: Index,
+    source: Source<'t>,
+    done: bool,
+}
+
+impl<'t> IndexRecords<'t> {
+    /// Their keys alone; no record is read.
+    pub fn keys(self) -> IndexKeys<'t> {
+        IndexKeys(self)
+    }
+
+    fn key(&mut self, to: Way) -> Option<Result<Vec<u8>>> {
+        if self.done {
+            return None;
+        }
+        let (entries, index) = (&mut self.entries, &self.index);
+        let key = entries.step(to, |entry, _| index.key_of(entry));
+        self.done = !matches!(key, Some(Ok(_)));
+        key
+    }
+
+    fn step(&mut self, to: Way) -> Option<Result<(Vec<u8>, Vec<u8>)>> {
+        let key = self.key(to)?;
+        let record = key.and_then(|key| self.index.record(self.source.txn(), key));
+        self.done |= record.is_err();
+        Some(record)
+    }
+}
+
+impl Iterator for IndexRecords<'_> {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(Way::Forward)
+    }
+}
+
+impl DoubleEndedIterator for IndexRecords<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(Way::Backward)
+    }
+}
+
+impl FusedIterator for IndexRecords<'_> {}
+
+/// An iterator over the keys of records in the order of an index. See [`IndexRecords::keys`].
+pub struct IndexKeys<'t>(IndexRecords<'t>);
+
+impl Iterator for IndexKeys<'_> {
+    type Item = Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.key(Way::Forward)
+    }
+}
+
+impl DoubleEndedIterator for IndexKeys<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.key(Way::Backward)
+    }
+}
+
+impl FusedIterator for IndexKeys<'_> {}

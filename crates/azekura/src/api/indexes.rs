@@ -1,0 +1,215 @@
+//! Making, opening, listing and dropping the indexes of a table.
+
+use super::index::Index;
+use super::transact::pause;
+use crate::base::error::{Error, Result};
+use crate::engine::{Durability, IndexSlot, Progress, Table};
+use crate::format::hidden::name_of;
+use crate::index::IndexSpec;
+use crate::txn::indexed::state_of;
+use crate::txn::{Isolation, WriteOptions};
+use std::sync::Arc;
+
+/// So many records are read in a step of building.
+const STEP_RECORDS: u64 = 4096;
+
+/// An index of a table, as [`Table::indexes`] gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexInfo {
+    /// Its name.
+    pub name: String,
+    /// What it is of: the canonical text of its [`IndexSpec`].
+    pub spec: String,
+    /// Whether it is complete. One that is not is kept with each write, and [`Table::create_index`] goes on
+    /// building it.
+    pub is_ready: bool,
+}
+
+impl Table {
+    /// Makes an index of the table, and returns when it is complete and durable; while it is built others may
+    /// read and write. From then on every write to the table keeps it, in the same transaction: also those by
+    /// other names for the table, with types, and in other languages.
+    ///
+    /// If the table has an index of this name and specification it is opened, and first built to its end if
+    /// the process that made it did not come to that.
+    ///
+    /// A write to a table with indexes reads the old value of the record. So a transaction that only writes
+    /// to such a table has a snapshot too, and may get [`Error::Conflict`]. So may one that has written to
+    /// the table before the index was made, and commits after that.
+    ///
+    /// # Errors
+    /// `Invalid` if the specification has no meaning, or there is another index of this name; `NotUnique` if
+    /// two records have the same values in a unique index, `TooLarge` or another error that the specification
+    /// has for a record: then there is no index. As [`put`](Table::put).
+    pub fn create_index(&self, name: &str, spec: &str) -> Result<Index> {
+        self.create_index_with(name, spec, |_| {})
+    }
+
+    /// As [`create_index`](Table::create_index). `progress` is called after each step with the records that
+    /// are done, and about how many there are.
+    ///
+    /// # Errors
+    /// As [`create_index`](Table::create_index).
+    pub fn create_index_with(
+        &self,
+        name: &str,
+        spec: &str,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<Index> {
+        let spec = IndexSpec::parse(spec)?;
+        let id = match self.known(name)? {
+            Some((id, known)) => {
+                same_spec(name, &spec, &known.spec)?;
+                if known.is_ready {
+                    return self.index(name);
+                }
+                id
+            }
+            None => self.db.engine.create_index(self.id, name, &spec).map_err(|e| self.named(e))?,
+        };
+        let entries = self.entries(id, name);
+        match self.build(&entries, &spec, &mut progress) {
+            Ok(()) => {}
+            Err(Error::NoSuchTable { .. }) => return Err(self.no_index(name)),
+            Err(
+                e @ (Error::NotUnique { .. }
+                | Error::TooLarge { .. }
+                | Error::Invalid { .. }
+                | Error::WrongType { .. }),
+            ) => {
+                // No record of the table would be refused for an index that cannot be.
+                match self.db.engine.drop_index(id) {
+                    Ok(()) | Err(Error::NoSuchTable { .. }) => return Err(e),
+                    Err(other) => return Err(other),
+                }
+            }
+            Err(e) => return Err(e),
+        }
+        self.index(name)
+    }
+
+    /// Builds an index to its end.
+    fn build(&self, entries: &Table, spec: &IndexSpec, progress: &mut impl FnMut(Progress)) -> Result<()> {
+        let options =
+            WriteOptions { durability: Some(Durability::Eventual), isolation: Isolation::Serializable };
+        let (mut most, mut conflicts, mut done) = (STEP_RECORDS, 0, 0);
+        loop {
+            let mut txn = self.db.write_with(options);
+            let stepped = txn.build_step(self, entries, spec, most);
+            match stepped.and_then(|step| txn.commit().map(|()| step)) {
+                Ok(step) => {
+                    done += step.records;
+                    let total = self.stats()?.records_estimate.max(done);
+                    progress(Progress { done, total: if step.is_ready { done } else { total } });
+                    if step.is_ready {
+                        return Ok(());
+                    }
+                    conflicts = 0;
+                    most = (most * 2).min(STEP_RECORDS);
+                }
+                // Somebody has changed one of these records. With fewer of them that is less likely.
+                Err(Error::Conflict { .. }) => {
+                    conflicts += 1;
+                    most = (most / 4).max(1);
+                    pause(conflicts);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// An index of the table.
+    ///
+    /// # Errors
+    /// `NoSuchIndex`; `Invalid` if it is not complete; as [`get`](Table::get).
+    pub fn index(&self, name: &str) -> Result<Index> {
+        let engine = &self.db.engine;
+        engine.follow()?;
+        let state = engine.state.load_full();
+        engine.life.check()?;
+        let seq = state.visible();
+        let list = &self.of(&state)?.indexes;
+        let slot = list.iter().flat_map(|list| list.iter()).find(|slot| *slot.name == *name);
+        let slot = slot.ok_or_else(|| self.no_index(name))?;
+        let known = state_of(&self.db, &state, seq, slot.id)?.ok_or_else(|| self.no_index(name))?;
+        if known.next.is_some() {
+            let detail =
+                format!("index {name:?} of table {:?} is not complete: create_index goes on", self.name);
+            return Err(Error::Invalid { detail });
+        }
+        let spec = Arc::new(IndexSpec::parse(&known.spec)?);
+        Ok(Index::new(self.clone(), self.entries(slot.id, name), name.into(), spec, seq))
+    }
+
+    /// The table's indexes, by name.
+    ///
+    /// # Errors
+    /// As [`get`](Table::get).
+    pub fn indexes(&self) -> Result<Vec<IndexInfo>> {
+        let engine = &self.db.engine;
+        engine.follow()?;
+        let state = engine.state.load_full();
+        engine.life.check()?;
+        let list = &self.of(&state)?.indexes;
+        let seq = state.visible();
+        let info = |slot: &Arc<IndexSlot>| {
+            let known = state_of(&self.db, &state, seq, slot.id)?.ok_or_else(|| self.no_index(&slot.name))?;
+            Ok(IndexInfo { name: slot.name.to_string(), spec: known.spec, is_ready: known.next.is_none() })
+        };
+        let mut all: Vec<IndexInfo> =
+            list.iter().flat_map(|list| list.iter()).map(info).collect::<Result<_>>()?;
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
+    }
+
+    /// Removes an index; its space is free for others once no snapshot sees it.
+    ///
+    /// # Errors
+    /// `NoSuchIndex`, as [`put`](Table::put).
+    pub fn drop_index(&self, name: &str) -> Result<()> {
+        let state = self.db.engine.state.load_full();
+        self.db.engine.life.check()?;
+        let list = &self.of(&state)?.indexes;
+        let slot = list.iter().flat_map(|list| list.iter()).find(|slot| *slot.name == *name);
+        let id = slot.ok_or_else(|| self.no_index(name))?.id;
+        match self.db.engine.drop_index(id) {
+            Err(Error::NoSuchTable { .. }) => Err(self.no_index(name)),
+            done => done,
+        }
+    }
+
+    /// The number of an index and what is known of it.
+    fn known(&self, name: &str) -> Result<Option<(u32, IndexInfo)>> {
+        let known = match self.indexes()?.into_iter().find(|info| info.name == name) {
+            Some(known) => known,
+            None => return Ok(None),
+        };
+        let state = self.db.engine.state.load();
+        let list = &self.of(&state)?.indexes;
+        let slot = list.iter().flat_map(|list| list.iter()).find(|slot| *slot.name == *name);
+        Ok(slot.map(|slot| (slot.id, known)))
+    }
+
+    /// The hidden table of an index.
+    fn entries(&self, id: u32, name: &str) -> Table {
+        let kind = crate::base::key::TableKind::Ordered;
+        Table { db: self.db.clone(), id, kind, name: name_of(self.id, name).into() }
+    }
+
+    #[cold]
+    fn no_index(&self, name: &str) -> Error {
+        Error::NoSuchIndex { table: self.name.to_string(), name: name.into() }
+    }
+}
+
+/// Refuses to take an index for another.
+fn same_spec(name: &str, wanted: &IndexSpec, known: &str) -> Result<()> {
+    if IndexSpec::parse(known)? == *wanted {
+        return Ok(());
+    }
+    let detail = format!(
+        "there is an index {name:?} already, and it is of {known:?}, not of {:?}",
+        wanted.to_string()
+    );
+    Err(Error::Invalid { detail })
+}

@@ -1,0 +1,161 @@
+//! Which hidden tables are the indexes of which tables.
+//!
+//! A table's state lists its indexes. A write says which of them its transaction has kept, and a commit is
+//! refused if these are not all that there are (`Commit::sequence`). So from the commit on that makes an
+//! index no write passes it by.
+
+use super::Engine;
+use super::batch::{Batch, BatchPart};
+use super::state::State;
+use super::tables::check_name;
+use crate::base::error::{Error, Result};
+use crate::base::key::TableKind;
+use crate::base::limits::{NAME_BYTES_MAX, SHORT_COUNT_END};
+use crate::base::sync::atomic::Ordering;
+use crate::format::block::Tag;
+use crate::format::frame::NewTable;
+use crate::format::hidden::{IndexState, STATE_KEY, is_hidden, name_of, parse_name};
+use crate::index::IndexSpec;
+use std::sync::{Arc, OnceLock};
+
+/// The longest name of an index: with the longest id of a table it is a table's name.
+const INDEX_NAME_BYTES_MAX: usize = 200;
+const _: () = assert!("\0index\0\0".len() + "4294967295".len() + INDEX_NAME_BYTES_MAX <= NAME_BYTES_MAX);
+
+/// An index of a table.
+pub(crate) struct IndexSlot {
+    /// The hidden table.
+    pub(crate) id: u32,
+    /// The name of the index.
+    pub(crate) name: Arc<str>,
+    /// What it is of, once somebody has read that.
+    pub(crate) spec: OnceLock<IndexSpec>,
+}
+
+/// The indexes of a table, in the order of their ids. None if it has none.
+pub(crate) type Indexes = Option<Arc<Vec<Arc<IndexSlot>>>>;
+
+/// Whether both are the same indexes.
+#[inline(always)]
+pub(crate) fn are_same(a: &Indexes, b: &Indexes) -> bool {
+    match (a, b) {
+        (None, None) => true,
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a.iter().map(|s| s.id).eq(b.iter().map(|s| s.id)),
+        _ => false,
+    }
+}
+
+impl State {
+    /// Notes in its table that a hidden table is an index of it.
+    pub(super) fn attach_index(&mut self, id: u32, name: &str) {
+        self.change_indexes(name, |list, index| {
+            list.push(Arc::new(IndexSlot { id, name: index.into(), spec: OnceLock::new() }));
+            list.sort_by_key(|slot| slot.id);
+        });
+    }
+
+    /// Takes a table out of the list of the one whose index it is.
+    pub(super) fn detach_index(&mut self, id: u32, name: &str) {
+        self.change_indexes(name, |list, _| list.retain(|slot| slot.id != id));
+    }
+
+    fn change_indexes(&mut self, name: &str, change: impl FnOnce(&mut Vec<Arc<IndexSlot>>, &str)) {
+        let Some((table, index)) = parse_name(name) else { return };
+        let Some(table) = self.tables.get(table) else { return };
+        let mut table = table.as_ref().clone();
+        let mut list = table.indexes.as_deref().cloned().unwrap_or_default();
+        change(&mut list, index);
+        table.indexes = (!list.is_empty()).then(|| Arc::new(list));
+        self.tables.set(table);
+    }
+
+    /// What a table is called in messages: a hidden one after the table whose index it is.
+    pub(crate) fn shown_name(&self, name: &str) -> String {
+        match parse_name(name) {
+            None => format!("table {name:?}"),
+            Some((table, index)) => {
+                let of = self.table(table).map_or("", |t| &*t.name);
+                format!("index {index:?} of table {of:?}")
+            }
+        }
+    }
+
+    /// The name of a table for the error of a conflict: of an index's table that of the table.
+    pub(super) fn name_in_conflict(&self, id: u32) -> &str {
+        let name = |id| self.table(id).map_or("", |t| &*t.name);
+        match parse_name(name(id)) {
+            Some((table, _)) => name(table),
+            None => name(id),
+        }
+    }
+}
+
+impl Engine {
+    /// Makes an index of a table that has none of this name, which nothing is in yet. Gives its number.
+    pub(crate) fn create_index(&self, table: u32, name: &str, spec: &IndexSpec) -> Result<u32> {
+        check_index_name(name)?;
+        self.check_writable()?;
+        let _changing = self.catalog.changing.lock();
+        let state = self.state.load_full();
+        let taken =
+            state.table(table)?.indexes.iter().flat_map(|list| list.iter()).find(|s| *s.name == *name);
+        if let Some(slot) = taken {
+            // Another thread was faster.
+            return Ok(slot.id);
+        }
+        let id = state.next_table;
+        if id >= SHORT_COUNT_END - 1 {
+            let (found, limit) = (u64::from(id) + 1, u64::from(SHORT_COUNT_END));
+            return Err(Error::TooLarge { what: "number of tables ever made", found, limit });
+        }
+        let made = NewTable { id, kind: TableKind::Ordered, name: name_of(table, name).into() };
+        let first = IndexState { next: Some(Vec::new()), spec: spec.to_string() }.encode();
+        // Before it is there: who asks whether there are indexes asks this first.
+        self.any_indexes.store(true, Ordering::Release);
+        self.commit_created(|| Batch {
+            created: vec![made.clone()],
+            parts: vec![BatchPart::single(id, STATE_KEY, Tag::Put, &first)],
+            durable: true,
+            ..Batch::default()
+        })?;
+        Ok(id)
+    }
+
+    /// A table of this name comes: if it is hidden, there may be indexes.
+    pub(super) fn note_index(&self, name: &str) {
+        if is_hidden(name) {
+            self.any_indexes.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether a table has indexes now.
+    #[inline(always)]
+    pub(crate) fn is_indexed(&self, table: u32) -> bool {
+        self.any_indexes.load(Ordering::Acquire) && self.has_indexes(table)
+    }
+
+    #[cold]
+    fn has_indexes(&self, table: u32) -> bool {
+        self.state.load().table(table).is_ok_and(|t| t.indexes.is_some())
+    }
+}
+
+fn check_index_name(name: &str) -> Result<()> {
+    check_name(name)?;
+    if name.contains('\0') {
+        return Err(Error::Invalid { detail: format!("the name {name:?} of an index has a zero byte") });
+    }
+    if name.len() > INDEX_NAME_BYTES_MAX {
+        let (found, limit) = (name.len() as u64, INDEX_NAME_BYTES_MAX as u64);
+        return Err(Error::TooLarge { what: "name of an index", found, limit });
+    }
+    Ok(())
+}
+
+/// Refuses names that only the engine gives.
+pub(super) fn check_shown(name: &str) -> Result<()> {
+    if is_hidden(name) {
+        return Err(Error::Invalid { detail: "a table's name cannot begin with a zero byte".into() });
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Indexes are not copied: they are built anew, over the records that were found.
+
+use super::input::Input;
+use super::plan::{Group, TablePlan, UNKNOWN_AGE};
+use super::report::SalvageReport;
+use crate::base::error::{Error, Result};
+use crate::engine::Table;
+use crate::format::block::{Block, Tag};
+use crate::format::hidden::{IndexState, STATE_KEY, parse_name};
+use std::collections::BTreeMap;
+
+/// Makes the index whose hidden table this was. `tables`: those of the new database, by their old ids.
+pub(super) fn rebuild(
+    input: &Input,
+    hidden: &TablePlan,
+    tables: &BTreeMap<u32, Table>,
+    report: &mut SalvageReport,
+) -> Result<()> {
+    let Some((id, name)) = parse_name(&hidden.name) else {
+        report.lose(format!("the hidden table {:?}, which is the index of no table", hidden.name));
+        return Ok(());
+    };
+    let Some(table) = tables.get(&id) else {
+        report.lose(format!("index {name:?} of table {id}, of which nothing was found"));
+        return Ok(());
+    };
+    let of = format!("index {name:?} of table {:?}", table.name());
+    match find_state(input, hidden)? {
+        None => report.lose(format!("{of}: what it was of; it is to be made again")),
+        Some(state) => match table.create_index(name, &state.spec) {
+            Ok(_) => report.notes.push(format!("{of} was built anew")),
+            Err(
+                e @ (Error::NotUnique { .. }
+                | Error::TooLarge { .. }
+                | Error::Invalid { .. }
+                | Error::WrongType { .. }),
+            ) => report.lose(format!("{of}: {e}")),
+            Err(e) => return Err(e),
+        },
+    }
+    Ok(())
+}
+
+/// The newest state record that was found.
+fn find_state(input: &Input, hidden: &TablePlan) -> Result<Option<IndexState>> {
+    let known = hidden.ages.iter().filter(|(age, _)| **age != UNKNOWN_AGE).map(|(_, group)| group).rev();
+    for group in known.chain(hidden.ages.get(&UNKNOWN_AGE)) {
+        if let Some(state) = state_in(input, group)? {
+            return Ok(Some(state));
+        }
+    }
+    Ok(None)
+}
+
+fn state_in(input: &Input, group: &Group) -> Result<Option<IndexState>> {
+    let mut found = None;
+    let mut look = |block: &Block| {
+        let is_state =
+            !block.is_empty() && block.tag(0) == Tag::Put && block.key(0, &mut [0; 8]) == STATE_KEY;
+        if is_state && let Ok(state) = IndexState::decode(block.value(0)) {
+            found = Some(state);
+        }
+    };
+    group.parts.iter().for_each(|part| look(&part.block));
+    // What is lost of entries is no loss.
+    let mut unreported = SalvageReport::default();
+    for run in &group.runs {
+        run.read(input, "", &mut unreported, |block, _| {
+            look(block);
+            Ok(())
+        })?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,70 @@
+//! One step of building an index: the entries of some records of its table.
+//!
+//! Whoever writes to the table keeps the index from the commit on that made it. So a builder needs to know of
+//! each record that it has read that nobody has changed it meanwhile, and nothing of records that come.
+
+use super::indexed::{Added, entry_of};
+use super::write::WriteTxn;
+use crate::base::error::{Error, Result};
+use crate::cursor::Limits;
+use crate::engine::{Durability, Table, key_mark};
+use crate::format::block::Tag;
+use crate::format::hidden::{IndexState, STATE_KEY};
+use crate::format::ranges::Range;
+use crate::index::IndexSpec;
+
+/// A step ends with the record with which it comes to this.
+const STEP_BYTES: usize = 4 << 20;
+
+/// What a step has found.
+pub(crate) struct Step {
+    /// How many records it has read.
+    pub(crate) records: u64,
+    /// With this step, or before, the index is ready.
+    pub(crate) is_ready: bool,
+}
+
+impl WriteTxn {
+    /// Writes the entries of the next records, `most` of them at most, and notes in the state record how far
+    /// it has come. The last step says that the index is ready, durably.
+    pub(crate) fn build_step(
+        &mut self,
+        table: &Table,
+        entries: &Table,
+        spec: &IndexSpec,
+        most: u64,
+    ) -> Result<Step> {
+        let missing = || Error::corrupt("state of an index", 0, "it is not there");
+        let state = self.get_with(entries, STATE_KEY, IndexState::decode)?.ok_or_else(missing)??;
+        let Some(next) = state.next else { return Ok(Step { records: 0, is_ready: true }) };
+        let mut cursor = self.untracked(table, Limits::from(Range { start: next, end: None }))?;
+        let (mut records, mut bytes, mut entry, mut last) = (0, 0, Vec::new(), Vec::new());
+        let mut is_ready = false;
+        while records < most && bytes < STEP_BYTES {
+            let Some((key, value)) = cursor.next()? else {
+                is_ready = true;
+                break;
+            };
+            let value = value.bytes()?;
+            entry.clear();
+            records += 1;
+            bytes += key.len() + value.len();
+            if let Some(fields) = entry_of(spec, key, value, &mut entry)? {
+                self.hidden_buffer(entries.id).push(&entry, Tag::Put, &[]);
+                if spec.is_unique() && spec.is_checked(&entry[..fields]) {
+                    self.indexed.added.push(Added { id: entries.id, entry: entry.clone(), fields });
+                }
+            }
+            last.clear();
+            last.extend_from_slice(cursor.sort_key().unwrap_or_default());
+            self.reads.get_mut().keys.push((table.id, key_mark(table.id, &last)));
+        }
+        last.push(0);
+        let state = IndexState { next: (!is_ready).then_some(last), spec: state.spec };
+        self.put(entries, STATE_KEY, state.encode())?;
+        if is_ready {
+            self.options.durability = Some(Durability::Sync);
+        }
+        Ok(Step { records, is_ready })
+    }
+}

@@ -1,0 +1,275 @@
+//! What a write transaction does for the indexes of the tables that it writes to.
+//!
+//! Before a record changes, its old value is read as the transaction sees it, and counts as read. The entries
+//! that the old and the new value have are compared, and what differs is written to the hidden tables of the
+//! same transaction. So savepoints, rollback, conflicts and recovery need to know nothing of indexes.
+//!
+//! Unique indexes are looked at when the transaction commits, so that two records can swap their values within
+//! it. The prefix of what was added counts as read then, whatever the isolation is.
+
+use super::buffer::TableBuffer;
+use super::get::lookup;
+use super::local::{LocalWrite, lookup_local};
+use super::value::resolve;
+use super::write::WriteTxn;
+use crate::base::error::{Error, Result};
+use crate::base::key::{SortKey, TableKind};
+use crate::base::limits::KEY_BYTES_MAX;
+use crate::cursor::{Cursor, Limits};
+use crate::engine::state::{State, TableState};
+use crate::engine::{Db, IndexSlot, Table};
+use crate::format::block::Tag;
+use crate::format::hidden::{FIRST_ENTRY, IndexState, STATE_KEY};
+use crate::format::ranges::{Range, Ranges};
+use crate::index::IndexSpec;
+use std::sync::Arc;
+
+/// What a transaction remembers of indexes.
+#[derive(Default)]
+pub(super) struct Indexed {
+    /// What is about to be written to hidden tables, and its bytes.
+    changes: Vec<Change>,
+    bytes: Vec<u8>,
+    /// Entries that were added to unique indexes.
+    pub(super) added: Vec<Added>,
+}
+
+/// An entry that comes or goes.
+struct Change {
+    slot: usize,
+    tag: Tag,
+    entry: std::ops::Range<usize>,
+    /// So many bytes of it are to be unique.
+    checked: usize,
+}
+
+/// An entry of a unique index, by the number of the index.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Added {
+    pub(super) id: u32,
+    pub(super) entry: Vec<u8>,
+    pub(super) fields: usize,
+}
+
+/// What an index is of; none if it is not there any more. REQUIRES: the state shows the newest commit.
+pub(crate) fn spec_of<'a>(db: &Db, slot: &'a IndexSlot) -> Result<Option<&'a IndexSpec>> {
+    if let Some(spec) = slot.spec.get() {
+        return Ok(Some(spec));
+    }
+    let state = db.engine.state.load();
+    match state_of(db, &state, state.visible(), slot.id)? {
+        Some(known) => {
+            let spec = IndexSpec::parse(&known.spec)?;
+            Ok(Some(slot.spec.get_or_init(|| spec)))
+        }
+        None => Ok(None),
+    }
+}
+
+/// The state record of an index as a state shows it; none if the index is not there.
+pub(crate) fn state_of(db: &Db, state: &State, seq: u64, id: u32) -> Result<Option<IndexState>> {
+    let Ok(table) = state.table(id) else { return Ok(None) };
+    let read = |tag, slot: super::get::FoundValue<'_>| {
+        resolve(tag, slot.bytes(), |reference| db.engine.read_large(state, reference), IndexState::decode)
+    };
+    match lookup(table, seq, SortKey::new(STATE_KEY), read)?.transpose()? {
+        Some(found) => found.map(Some),
+        None => {
+            Err(Error::corrupt("state of an index", 0, format!("{} has none", state.shown_name(&table.name))))
+        }
+    }
+}
+
+/// Appends the entry of a record to `out`. Gives how many bytes of it are the fields; none if the record has
+/// no entry.
+pub(crate) fn entry_of(
+    spec: &IndexSpec,
+    key: &[u8],
+    value: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<Option<usize>> {
+    let start = out.len();
+    if !spec.fields(key, value, out)? {
+        return Ok(None);
+    }
+    let fields = out.len() - start;
+    out.extend_from_slice(key);
+    let (found, limit) = ((out.len() - start) as u64, KEY_BYTES_MAX as u64);
+    if found > limit {
+        return Err(Error::TooLarge { what: "entry of an index", found, limit });
+    }
+    Ok(Some(fields))
+}
+
+impl Indexed {
+    /// Whether something was added that is to be unique.
+    #[inline]
+    pub(super) fn is_checked(&self) -> bool {
+        !self.added.is_empty()
+    }
+
+    /// Notes what changes in an index when a record does.
+    fn compare(
+        &mut self,
+        (slot, spec): (usize, &IndexSpec),
+        key: &[u8],
+        old: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<()> {
+        let start = self.bytes.len();
+        // What can have no entry has none: it was there before the index, which is still being built.
+        let had = old.is_some_and(|old| matches!(entry_of(spec, key, old, &mut self.bytes), Ok(Some(_))));
+        if !had {
+            self.bytes.truncate(start);
+        }
+        let middle = self.bytes.len();
+        let fields = match new {
+            Some(new) => entry_of(spec, key, new, &mut self.bytes)?,
+            None => None,
+        };
+        if had && fields.is_some() && self.bytes[start..middle] == self.bytes[middle..] {
+            self.bytes.truncate(start);
+            return Ok(());
+        }
+        if had {
+            self.changes.push(Change { slot, tag: Tag::Tombstone, entry: start..middle, checked: 0 });
+        }
+        if let Some(fields) = fields {
+            let entry = middle..self.bytes.len();
+            let is_checked = spec.is_unique() && spec.is_checked(&self.bytes[middle..middle + fields]);
+            let checked = if is_checked { fields } else { 0 };
+            self.changes.push(Change { slot, tag: Tag::Put, entry, checked });
+        }
+        Ok(())
+    }
+}
+
+impl WriteTxn {
+    /// Brings the indexes of a table to where they are to be when a record has a new value. REQUIRES: the
+    /// record is written after this, and not before. After an error nothing was written.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn reindex(&mut self, table: &Table, key: &[u8], new: Option<&[u8]>) -> Result<()> {
+        let Some(list) = self.buffer(table)?.indexes.clone() else { return Ok(()) };
+        let old = self.get(table, key)?;
+        let mut indexed = std::mem::take(&mut self.indexed);
+        indexed.changes.clear();
+        indexed.bytes.clear();
+        let mut compare = || {
+            for (i, slot) in list.iter().enumerate() {
+                // If it was dropped meanwhile, the commit will conflict.
+                if let Some(spec) = spec_of(&self.db, slot)? {
+                    indexed.compare((i, spec), key, old.as_deref(), new)?;
+                }
+            }
+            Ok(())
+        };
+        let compared = compare();
+        if compared.is_ok() {
+            for change in &indexed.changes {
+                let (id, entry) = (list[change.slot].id, &indexed.bytes[change.entry.clone()]);
+                self.hidden_buffer(id).push(entry, change.tag, &[]);
+                if change.checked > 0 {
+                    indexed.added.push(Added { id, entry: entry.to_vec(), fields: change.checked });
+                }
+            }
+        }
+        self.indexed = indexed;
+        compared
+    }
+
+    /// Removes the entries of all records in a range of sort keys, which then are removed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn unindex(&mut self, table: &Table, range: &Range) -> Result<()> {
+        if range.start.is_empty() && range.end.is_none() {
+            let list = self.buffer(table)?.indexes.clone();
+            for slot in list.iter().flat_map(|list| list.iter()) {
+                let entries = Range { start: FIRST_ENTRY.to_vec(), end: None };
+                self.hidden_buffer(slot.id).remove_range(entries);
+            }
+            return Ok(());
+        }
+        let mut cursor = self.limited(table, Limits::from(range.clone()))?;
+        while let Some((key, _)) = cursor.next()? {
+            let key = key.to_vec();
+            self.reindex(table, &key, None)?;
+        }
+        Ok(())
+    }
+
+    /// The buffer of an index's table.
+    pub(super) fn hidden_buffer(&mut self, id: u32) -> &mut TableBuffer {
+        let i = match self.place_of(id) {
+            Some(i) => i,
+            None => {
+                self.buffers.push(TableBuffer::new(id, self.db.engine.memory.pool.clone()));
+                self.note_place(id)
+            }
+        };
+        &mut self.buffers[i]
+    }
+
+    /// Looks whether what was added to unique indexes is unique. Gives what was looked at, by table.
+    ///
+    /// # Errors
+    /// `NotUnique`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn check_unique(&mut self) -> Result<Vec<(u32, Ranges)>> {
+        let mut added = std::mem::take(&mut self.indexed.added);
+        added.sort_unstable();
+        added.dedup();
+        let still = |a: &Added| {
+            let buffer = self.place_of(a.id).map(|i| &self.buffers[i]);
+            matches!(lookup_local(buffer, &a.entry), LocalWrite::Written(Tag::Put, _))
+        };
+        added.retain(still);
+        let mut looked = Vec::new();
+        for group in added.chunk_by(|a, b| a.id == b.id) {
+            let id = group[0].id;
+            let mut cursor = self.entries(id)?;
+            let mut ranges = Ranges::default();
+            for a in group {
+                let fields = &a.entry[..a.fields];
+                cursor.seek(fields)?;
+                while let Some((entry, _)) = cursor.next()?
+                    && entry.starts_with(fields)
+                {
+                    if entry != a.entry {
+                        let other = entry[a.fields..].to_vec();
+                        return Err(self.not_unique(id, a.entry[a.fields..].to_vec(), other));
+                    }
+                }
+                ranges.add(Limits::prefix(fields).as_range());
+            }
+            looked.push((id, ranges));
+        }
+        Ok(looked)
+    }
+
+    /// A cursor over the table of an index, which may be newer than the snapshot. Nothing is noted as read.
+    fn entries(&self, id: u32) -> Result<Cursor> {
+        let read = self.snapshot();
+        let (db, state, seq) = (read.db.clone(), read.snapshot.state().clone(), read.snapshot.seq());
+        let table = match state.table(id) {
+            Ok(table) => table.clone(),
+            // Whatever is in it was committed after the snapshot, and conflicts.
+            Err(_) => Arc::new(TableState::new(id, TableKind::Ordered, "".into())),
+        };
+        Cursor::new(db, state, table, seq, self.own_chunk(id), Limits::none())
+    }
+
+    /// The error of two records with the same values.
+    #[cold]
+    fn not_unique(&self, id: u32, key: Vec<u8>, other: Vec<u8>) -> Error {
+        let state = self.db.engine.state.load();
+        let slots = |b: &TableBuffer| {
+            let slot = b.indexes.iter().flat_map(|list| list.iter()).find(|slot| slot.id == id)?;
+            let table = state.table(b.table).map_or_else(|_| String::new(), |t| t.name.to_string());
+            Some((table, slot.name.to_string()))
+        };
+        let (table, index) = self.buffers.iter().find_map(slots).unwrap_or_default();
+        Error::NotUnique { table, index, key, other }
+    }
+}

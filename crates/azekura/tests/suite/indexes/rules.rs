@@ -1,0 +1,1 @@
+//! What indexes promise, one by one.
