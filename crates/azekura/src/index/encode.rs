@@ -8,11 +8,12 @@
 //! | 4 | a signed integer, likewise, its sign flipped |
 //! | 5 | a float, likewise: of a negative one all bits are flipped, else the sign |
 //!
-//! These are the forms that typed tables give to parts of tuples. A field has one type and so one such byte, or
-//! null. The smaller of two values has the smaller bytes, and no value's bytes begin those of another: what
+//! These are the forms that typed tables give to parts of tuples. A field has one type and so one such byte,
+//! or null. The smaller of two values has the smaller bytes, and no value's bytes begin those of another: what
 //! follows them decides only between equals.
 
 use super::field::{Field, Form};
+use super::lower::lower_chars;
 use super::value::IndexValue;
 use crate::base::error::{Error, Result};
 
@@ -53,6 +54,25 @@ pub(super) fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 
 pub(super) fn push_text(text: &str, out: &mut Vec<u8>) {
     push_escaped(TEXT, text.as_bytes(), out);
+}
+
+/// Text in lower case.
+pub(super) fn push_lower(text: &str, out: &mut Vec<u8>) {
+    let at = out.len();
+    if text.is_ascii() {
+        push_text(text, out);
+        // Neither the escapes nor the end have capital letters.
+        out[at..].make_ascii_lowercase();
+        return;
+    }
+    out.push(TEXT);
+    for c in lower_chars(text) {
+        match c {
+            '\0' => out.extend_from_slice(&ESCAPED),
+            _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    out.extend_from_slice(&END);
 }
 
 fn push_escaped(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {

@@ -1,6 +1,6 @@
 //! From a record to the bytes of a field.
 
-use super::encode::{push_bytes, push_f64, push_i64, push_null, push_text, push_u64};
+use super::encode::{push_bytes, push_f64, push_i64, push_lower, push_null, push_text, push_u64};
 use super::field::{Field, Kind, Number, Piece, Source};
 use super::{json, msgpack};
 use std::borrow::Cow;
@@ -86,16 +86,11 @@ impl Field {
     /// Appends text, which lookups are given too.
     pub(super) fn push_text(&self, text: &str, out: &mut Vec<u8>) {
         if self.kind == Kind::Lower {
-            push_text(&lower(text), out);
+            push_lower(text, out);
         } else {
             push_text(text, out);
         }
     }
-}
-
-/// Text in lower case, character by character.
-fn lower(text: &str) -> String {
-    text.chars().flat_map(char::to_lowercase).collect()
 }
 
 #[inline]

@@ -6,19 +6,20 @@
 //! `Display` writes its canonical form.
 //!
 //! For each record `extract` finds the fields, without building a tree of a document (`json`, `msgpack`), and
-//! `encode` appends their bytes. Of two lists of values the smaller has the smaller bytes. A null comes first:
-//! that is what a field is that is missing or of another type.
+//! `encode` appends their bytes. Of two lists of values the smaller has the smaller bytes. A null comes
+//! first: that is what a field is that is missing or of another type.
 
 mod encode;
 mod extract;
 mod field;
 mod json;
+mod lower;
 mod msgpack;
 mod parse;
 mod spec;
 mod value;
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
 pub use spec::IndexSpec;

@@ -155,7 +155,7 @@ impl<'a> Parser<'a> {
             kind = Kind::named(self.word()).ok_or_else(|| {
                 self.bad_at(
                     start,
-                    "a type expected: bytes, text, lower, bool, u64, i64, f64, u64le, u64be, i64le and others",
+                    "a type expected: bytes, text, lower, bool, u64, i64, f64, u64le, u64be and others",
                 )
             })?;
             if !piece.can_be(kind) {

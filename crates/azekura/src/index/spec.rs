@@ -1,6 +1,6 @@
 //! The specification of an index.
 
-use super::encode::{field_len, open_end, push_value};
+use super::encode::{NULL, field_len, open_end, push_value};
 use super::field::Field;
 use super::parse::parse;
 use super::value::IndexValue;
@@ -15,7 +15,108 @@ pub(super) const FIELDS_MAX: usize = 16;
 /// The longest text of a specification.
 pub(super) const TEXT_BYTES_MAX: usize = 4096;
 
-/// Specification.
+/// What an index is of: the fields of a record, and which records. It is text, and the file keeps it.
+///
+/// ```
+/// use azekura::IndexSpec;
+///
+/// let spec = IndexSpec::parse("v./user/email:lower, k[0..4] unique where present")?;
+/// assert_eq!(spec.to_string(), "v./user/email:lower, k[0..4] unique where present");
+/// # Ok::<(), azekura::Error>(())
+/// ```
+///
+/// One or more fields stand between commas, then what is asked of the records. A field is a source, a piece
+/// of it and a type:
+///
+/// ```text
+/// v./user/email:lower, k[0..4] unique where present
+/// │ └─ piece    └ type │ └ piece └─ options
+/// └─ source            └─ source
+/// ```
+///
+/// # Sources and pieces
+///
+/// The source is `k`, the key, or `v`, the value. The piece is one of these:
+///
+/// | piece | what it is |
+/// |---|---|
+/// | none | all of it |
+/// | `[2..6]`, `[..6]`, `[2..]` | the bytes from the third to the sixth, up to there, from there on |
+/// | `.split('\t', 2)` | the third part between tabs; parts are counted from 0 |
+/// | `./user/email` | what this JSON pointer (RFC 6901) leads to in a JSON document |
+/// | `.json` | the JSON document itself, if it is text, a number, `true` or `false` |
+/// | `.msgpack./user/age` | the same in a MessagePack document |
+/// | `.msgpack` | the MessagePack document itself |
+///
+/// A separator is any bytes in quotes, where `\t`, `\n`, `\\`, `\'` and `\xNN` (two hexadecimal digits) are
+/// one byte each. A pointer with spaces, commas, colons, quotes or backslashes stands in quotes too:
+/// `v.'/first name'`.
+///
+/// ```
+/// use azekura::{IndexSpec, IndexValue};
+///
+/// fn same(spec: &str, key: &[u8], value: &[u8], expected: IndexValue<'_>) -> azekura::Result<()> {
+///     let (spec, mut fields) = (IndexSpec::parse(spec)?, Vec::new());
+///     assert!(spec.fields(key, value, &mut fields)?);
+///     assert_eq!(fields, spec.encode(&[expected])?);
+///     Ok(())
+/// }
+///
+/// same("k", b"ada", b"", "ada".into())?;
+/// same("k[1..3]", b"ada", b"", "da".into())?;
+/// same("k[..2]", b"ada", b"", "ad".into())?;
+/// same("k[2..5]", b"ada", b"", IndexValue::Null)?;                  // there are not so many
+/// same("v[4..]:u32le", b"", b"1815\x17\x07\0\0", 1815.into())?;
+/// same(r"v.split('\t', 1):u64", b"", b"ada\t1815\tLondon", 1815.into())?;
+/// same("v./born/year:u64", b"", br#"{"born": {"year": 1815}}"#, 1815.into())?;
+/// same("v./names/0", b"", br#"{"names": ["Ada", "Augusta"]}"#, "Ada".into())?;
+/// same("v.'/first name':lower", b"", br#"{"first name": "Ada"}"#, "ada".into())?;
+/// same("v.json:f64", b"", b" -1.5e3", (-1500.0).into())?;
+/// same("v.msgpack./born:i64", b"", b"\x81\xa4born\xcd\x07\x17", 1815.into())?;
+/// same("v.msgpack:bool", b"", b"\xc3", true.into())?;
+/// # Ok::<(), azekura::Error>(())
+/// ```
+///
+/// # Types
+///
+/// | type | what it is | for |
+/// |---|---|---|
+/// | `bytes` | bytes, in byte order. It is the default of slices and splits | all |
+/// | `text` | UTF-8, in byte order, which is that of the characters. It is the default of pointers | all |
+/// | `lower` | text in lower case | all |
+/// | `bool` | `true` and `false`, or a document's; `IndexValue::U64(1)` and `U64(0)` | all |
+/// | `u64`, `i64`, `f64` | a number in digits, or a document's | all |
+/// | `u64le`, `u64be`, `i64le`, `i64be`, `f64le`, `f64be` | a number in exactly eight bytes, the lowest first or the highest | slices, splits |
+/// | `u32le`, `u32be`, `i32le`, `i32be`, `f32le`, `f32be` | in four bytes | slices, splits |
+/// | `u16le`, `u16be`, `i16le`, `i16be`, `u8`, `i8` | in two, in one | slices, splits |
+///
+/// A field is *null* if the record does not have it or has something else there: a slice that ends behind the
+/// end, bytes that are no UTF-8, a number that is too large, a document that is none. Of documents these are
+/// values: strings for `bytes`, `text` and `lower` (MessagePack's bytes for `bytes`), numbers for numbers. An
+/// integer is one for `f64` too, rounded as in any parser; `1.0` is none for `u64`. `null`, arrays and
+/// objects are null.
+///
+/// - Numbers in digits are what Rust's `str::parse` reads: no spaces, for `f64` also `inf` and `1e9`.
+/// - `f64` has the order of numbers, from -∞ to ∞. -0.0 is 0.0, and NaN is null.
+/// - `lower` maps each character as Unicode 17.0 does, whatever stands beside it, so the sigma at the end of
+///   a word is that within it. It stays so when there is more of Unicode. Lookups may give any case.
+/// - A document is read up to the field and no further: what follows it may be damaged. Of equal names the
+///   first counts. In JSON nothing is found 128 levels deep.
+///
+/// # Options
+///
+/// `unique`: no two records have the same fields. As in SQL, a record with a null among them is not compared.
+///
+/// `where present`: a record with a null among its fields has no entry, so the index holds, and costs, only
+/// the others.
+///
+/// ```
+/// # use azekura::IndexSpec;
+/// let (spec, mut fields) = (IndexSpec::parse("v./email unique where present")?, Vec::new());
+/// assert!(!spec.fields(b"", b"{}", &mut fields)?);                  // no email, no entry
+/// assert!(spec.fields(b"", br#"{"email": "ada@example.org"}"#, &mut fields)?);
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexSpec {
     pub(super) fields: Box<[Field]>,
@@ -25,6 +126,11 @@ pub struct IndexSpec {
 
 impl IndexSpec {
     /// Reads the text of a specification.
+    ///
+    /// ```
+    /// let e = azekura::IndexSpec::parse("v[0..8]:u65").unwrap_err().to_string();
+    /// assert!(e.contains("column 9: a type expected"), "{e}");
+    /// ```
     ///
     /// # Errors
     /// `Invalid` says what is wrong and at which column; `TooLarge` if the text has more than 4,096 bytes.
@@ -47,7 +153,8 @@ impl IndexSpec {
         self.fields.len()
     }
 
-    /// Appends the fields of a record to `out`, as they stand in the index. `false` says that the record has
+    /// Appends the fields of a record to `out`, as they stand in the index: of two records the smaller in the
+    /// order of their fields has the smaller bytes. `false` says that the record has
     /// no entry, and nothing is appended.
     ///
     /// # Errors
@@ -58,7 +165,7 @@ impl IndexSpec {
         for field in &self.fields {
             let at = out.len();
             field.push(key, value, out);
-            if self.where_present && out[at] == super::encode::NULL {
+            if self.where_present && out[at] == NULL {
                 out.truncate(start);
                 return Ok(false);
             }
@@ -87,7 +194,7 @@ impl IndexSpec {
     /// begin with it, and no others.
     ///
     /// # Errors
-    /// `Invalid` if there are more values than fields, or a field cannot have its value.
+    /// `Invalid` if there are more values than fields, or a field cannot have its value: -1 for `u64`, NaN.
     pub fn encode(&self, values: &[IndexValue<'_>]) -> Result<Vec<u8>> {
         if values.len() > self.fields.len() {
             return Err(Error::Invalid {
@@ -103,6 +210,14 @@ impl IndexSpec {
 
     /// As [`encode`](IndexSpec::encode), but of the last value, text or bytes, only the beginning is known:
     /// all entries whose field begins so begin with this, and no others.
+    ///
+    /// ```
+    /// let (spec, mut fields) = (azekura::IndexSpec::parse("v:lower")?, Vec::new());
+    /// spec.fields(b"", b"Ada Lovelace", &mut fields)?;
+    /// assert!(fields.starts_with(&spec.encode_beginning(&["ADA".into()])?));
+    /// assert!(!fields.starts_with(&spec.encode(&["ADA".into()])?));
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As `encode`; `Invalid` too if there is no value, or the last is neither text nor bytes.
@@ -129,7 +244,13 @@ impl IndexSpec {
     }
 }
 
-/// The canonical text.
+/// The canonical text: what is the default is left out, and one space stands after commas and before options.
+///
+/// ```
+/// let spec = azekura::IndexSpec::parse("k[..4]:bytes,v.json./a where present unique")?;
+/// assert_eq!(spec.to_string(), "k[0..4], v./a unique where present");
+/// # Ok::<(), azekura::Error>(())
+/// ```
 impl Display for IndexSpec {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (i, field) in self.fields.iter().enumerate() {

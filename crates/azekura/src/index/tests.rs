@@ -1,6 +1,10 @@
 //! Tests of the whole room.
 
+mod documents;
+mod order;
+
 use super::{IndexSpec, IndexValue};
+use proptest::prelude::*;
 
 #[test]
 fn text_is_read_and_written_canonically() {
@@ -102,4 +106,171 @@ fn slices_and_parts() {
     one(r"v.split('\t', 2)", "".into());
     one(r"v.split('\t', 3)", IndexValue::Null);
     assert_eq!(fields("k[4..] where present", b"key", b""), None);
+}
+
+#[test]
+fn numbers_in_bytes() {
+    for (kind, bytes, expected) in [
+        ("u8", &b"\xff"[..], IndexValue::from(255)),
+        ("i8", b"\xff", (-1).into()),
+        ("u16le", b"\x01\x02", 0x201.into()),
+        ("u16be", b"\x01\x02", 0x102.into()),
+        ("i16be", b"\xff\xfe", (-2).into()),
+        ("u32le", b"\x01\0\0\x80", 0x8000_0001u32.into()),
+        ("i32le", b"\x01\0\0\x80", (i32::MIN + 1).into()),
+        ("u64be", b"\xff\xff\xff\xff\xff\xff\xff\xff", u64::MAX.into()),
+        ("i64le", b"\0\0\0\0\0\0\0\x80", i64::MIN.into()),
+        ("f32be", b"\x3f\x80\0\0", 1.0.into()),
+        ("f32le", b"\0\0\xc0\x7f", IndexValue::Null),
+        ("f64be", b"\x80\0\0\0\0\0\0\0", 0.0.into()),
+        ("f64le", b"\0\0\0\0\0\0\xf8\xff", IndexValue::Null),
+        ("f64le", b"\0\0\0\0\0\0\xf0\xff", f64::NEG_INFINITY.into()),
+        ("u64le", b"\0\0\0\0\0\0\0\0\0", IndexValue::Null),
+        ("u64le", b"", IndexValue::Null),
+        ("u64", b"18446744073709551615", u64::MAX.into()),
+        ("u64", b"007", 7.into()),
+        ("u64", b"-1", IndexValue::Null),
+        ("i64", b"-9223372036854775808", i64::MIN.into()),
+        ("i64", b" 1", IndexValue::Null),
+        ("f64", b"-1.5e3", (-1500).into()),
+        ("f64", b"nan", IndexValue::Null),
+        ("bool", b"true", true.into()),
+        ("bool", b"false", false.into()),
+        ("bool", b"1", IndexValue::Null),
+        ("text", b"\xff", IndexValue::Null),
+        ("lower", b"A\0B", "a\0b".into()),
+        ("lower", "Ä\0Σ".as_bytes(), "ä\0σ".into()),
+        ("lower", b"ABC", "abC".into()),
+    ] {
+        let spec = format!("v:{kind}");
+        assert_eq!(fields(&spec, b"", bytes), encoded(&spec, &[expected]), "{spec} {bytes:?}");
+    }
+}
+
+#[test]
+fn separators_of_more_than_a_byte() {
+    let one = |spec, value: &[u8], expected| {
+        assert_eq!(fields(spec, b"", value), encoded(spec, &[expected]), "{spec} {value:?}");
+    };
+    one("v.split('::', 1)", b"a::b::c", "b".into());
+    one("v.split('::', 1)", b"a:::b", ":b".into());
+    one("v.split('::', 1)", b"a:", IndexValue::Null);
+    one("v.split('::', 0)", b"a:", "a:".into());
+    one("v.split('::', 0)", b"", "".into());
+    one("v.split('::', 4294967295)", b"a::b", IndexValue::Null);
+}
+
+#[test]
+fn a_null_decides_what_is_checked_and_kept() {
+    let spec = IndexSpec::parse("k, v./a unique").unwrap();
+    assert!(spec.is_unique());
+    let mut out = Vec::new();
+    assert!(spec.fields(b"k", b"{}", &mut out).unwrap());
+    assert!(!spec.is_checked(&out));
+    out.clear();
+    assert!(spec.fields(b"k", br#"{"a":"b"}"#, &mut out).unwrap());
+    assert!(spec.is_checked(&out));
+    assert!(!spec.is_checked(&out[..out.len() - 1]), "damaged");
+    assert_eq!(fields("k, v./a where present", b"k", b"{}"), None);
+    assert!(fields("k, v./a where present", b"k", br#"{"a":"b"}"#).is_some());
+}
+
+#[test]
+fn values_that_a_field_cannot_have() {
+    for (kind, value) in [
+        ("u64", IndexValue::from(-1)),
+        ("i64", u64::MAX.into()),
+        ("f64", f64::NAN.into()),
+        ("f64", u64::MAX.into()),
+        ("f64", i64::MAX.into()),
+        ("u64", 1.0.into()),
+        ("u64", "1".into()),
+        ("text", 1.into()),
+        ("text", b"\xff".into()),
+        ("bytes", 1.into()),
+    ] {
+        let spec = IndexSpec::parse(&format!("v:{kind}")).unwrap();
+        assert!(spec.encode(&[value]).is_err(), "{kind} {value:?}");
+    }
+    let spec = IndexSpec::parse("v:f64").unwrap();
+    assert_eq!(
+        spec.encode(&[(1i64 << 60).into()]).unwrap(),
+        spec.encode(&[((1u64 << 60) as f64).into()]).unwrap()
+    );
+    assert!(spec.encode(&[1.into(), 1.into()]).is_err());
+    assert!(spec.encode_beginning(&[1.into()]).is_err());
+    assert!(spec.encode_beginning(&[]).is_err());
+}
+
+#[test]
+fn an_entry_is_as_long_as_a_key_at_most() {
+    let spec = IndexSpec::parse("v").unwrap();
+    let mut out = b"before".to_vec();
+    assert!(spec.fields(b"", &[1; 65_533], &mut out).unwrap());
+    out.truncate(6);
+    assert!(spec.fields(b"", &[1; 65_534], &mut out).is_err());
+    assert_eq!(out, b"before");
+}
+
+/// The text of a field of any kind.
+fn any_field() -> impl Strategy<Value = String> {
+    let bytes =
+        proptest::collection::vec(prop_oneof![Just(b'\''), Just(b'\\'), Just(b','), any::<u8>()], 1..4);
+    let quoted = |bytes: Vec<u8>| bytes.iter().map(|b| format!("\\x{b:02x}")).collect::<String>();
+    let pointer = "(/([a-c,:' ~/é\u{7}]{0,3})){1,3}".prop_map(|p| p.replace('~', "~0"));
+    let piece = prop_oneof![
+        Just((String::new(), false)),
+        (0u32..9, 0u32..9).prop_map(|(a, b)| (format!("[{a}..{}]", a + b + 1), false)),
+        any::<u32>().prop_map(|a| (format!("[{a}..]"), false)),
+        (bytes, any::<u32>()).prop_map(move |(b, n)| (format!(".split('{}',{n})", quoted(b)), false)),
+        (prop_oneof![Just(".json"), Just(".msgpack")], pointer).prop_map(move |(format, pointer)| {
+            (format!("{format}.'{}'", quoted(pointer.into_bytes())), true)
+        }),
+    ];
+    let kinds = [
+        "", ":bytes", ":text", ":lower", ":bool", ":u64", ":i64", ":f64", ":u8", ":i16le", ":f32be", ":u64le",
+    ];
+    (prop_oneof![Just('k'), Just('v')], piece, 0..kinds.len(), 0usize..8).prop_map(
+        move |(source, (piece, document), any, of_document)| {
+            format!("{source}{piece}{}", kinds[if document { of_document } else { any }])
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn every_specification_comes_back(
+        fields in proptest::collection::vec(any_field(), 1..4),
+        options in "( unique)?|( unique)? where present|( where present)? unique",
+        records in proptest::collection::vec((any::<Vec<u8>>(), any::<Vec<u8>>()), 3),
+    ) {
+        let spec = IndexSpec::parse(&(fields.join(" ,") + &options)).unwrap();
+        let text = spec.to_string();
+        let again: IndexSpec = text.parse().unwrap();
+        prop_assert_eq!(again.to_string(), text);
+        prop_assert_eq!(&again, &spec);
+        for (key, value) in records {
+            let mut out = Vec::new();
+            if spec.fields(&key, &value, &mut out).unwrap() {
+                prop_assert_eq!(spec.fields_len(&out).unwrap(), out.len());
+                prop_assert!(!options.contains("where") || spec.is_checked(&out));
+            }
+        }
+    }
+
+    #[test]
+    fn other_text_is_an_error_or_a_specification(
+        source in "[kv]?",
+        piece in r"\[[0-9.]{0,5}\]?|\.split\('[\\xnt,':]{0,4}'?,? ?[0-9]?\)?|\.?(json|msgpack)?\.?/[a~01/:,' ]{0,5}",
+        kind in "(:[uif]?[0-9]{1,2}[lb]?e?)?,? ?(unique)?[ -~]{0,3}",
+        any: String,
+    ) {
+        for text in [format!("{source}{kind}"), source + &piece + &kind, any] {
+            if let Ok(spec) = IndexSpec::parse(&text) {
+                prop_assert_eq!(IndexSpec::parse(&spec.to_string()).unwrap(), spec);
+            }
+        }
+    }
 }

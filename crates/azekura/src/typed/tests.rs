@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::error::{Error, Result};
+use crate::index::IndexSpec;
 use proptest::prelude::*;
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -163,4 +164,21 @@ fn long_keys_are_put_together_whole() {
             (text, "\0y".to_owned())
         );
     }
+}
+
+/// Behind the byte that says what it is, a field of an index is a part of a tuple.
+#[test]
+fn indexes_have_the_same_forms() {
+    let spec = IndexSpec::parse("v:text, v:bytes, v:u64, v:i64, v:f64").unwrap();
+    type Tuple = (String, Vec<u8>, u64, i64, f64);
+    let (text, bytes) = ("a\0b", &b"\0\xff\0"[..]);
+    let fields =
+        spec.encode(&[text.into(), bytes.into(), u64::MAX.into(), (-7).into(), (-0.5).into()]).unwrap();
+    let tuple = key_bytes::<Tuple>((text, bytes, u64::MAX, -7, -0.5));
+    let (mut rest, mut without) = (&fields[..], Vec::new());
+    for len in [6, 7, 8, 8, 8] {
+        without.extend_from_slice(&rest[1..=len]);
+        rest = &rest[len + 1..];
+    }
+    assert_eq!((without, rest), (tuple, &[][..]));
 }
