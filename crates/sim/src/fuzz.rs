@@ -14,7 +14,7 @@ pub use seeds::seeds;
 use crate::disk::Disk;
 use crate::memory;
 use azekura::storage::{MemStorage, OpenMode, Storage};
-use azekura::{Db, Error, Options, TableKind};
+use azekura::{Db, Error, IndexSpec, Options, TableKind};
 use std::path::Path;
 
 /// A target: its name, and what it does with an input.
@@ -51,6 +51,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "salvage", run: salvage },
     Target { name: "import", run: import },
     Target { name: "restore", run: restore },
+    Target { name: "index", run: index },
     #[cfg(any(fuzzing, azekura_canary))]
     Target { name: "log", run: |b| whole(azekura::fuzzing::log, b) },
     #[cfg(any(fuzzing, azekura_canary))]
@@ -241,6 +242,39 @@ fn import(bytes: &[u8]) -> Result<(), String> {
         return Err(format!("{lines} lines, {rows} imported, {count} there, {bad:?}"));
     }
     Ok(())
+}
+
+/// A specification of an index, and behind line feeds a key and a value: a record to find the fields of, and an
+/// entry that may be damaged.
+fn index(bytes: &[u8]) -> Result<(), String> {
+    let mut lines = bytes.splitn(3, |&b| b == b'\n');
+    let mut line = || lines.next().unwrap_or_default();
+    let (text, key, value) = (String::from_utf8_lossy(line()), line(), line());
+    let Ok(spec) = IndexSpec::parse(&text) else { return Ok(()) };
+    let canonical = spec.to_string();
+    if IndexSpec::parse(&canonical).ok().as_ref() != Some(&spec) {
+        return Err(format!("{text:?} is written as {canonical:?}, which is another specification"));
+    }
+    let mut fields = Vec::new();
+    match spec.fields(key, value, &mut fields) {
+        Ok(true) => {
+            let len =
+                spec.fields_len(&fields).map_err(|e| format!("{text:?} makes an entry that is none: {e}"))?;
+            if len != fields.len() {
+                return Err(format!("{text:?} makes {} bytes, and reads {len}", fields.len()));
+            }
+        }
+        Ok(false) if fields.is_empty() => {}
+        Ok(false) => return Err(format!("{text:?} has no entry, and makes {} bytes", fields.len())),
+        Err(Error::TooLarge { .. }) => {}
+        Err(e) => return Err(format!("{text:?} gives {e:?}")),
+    }
+    std::hint::black_box(spec.is_checked(value));
+    match spec.fields_len(value) {
+        Ok(len) if len > value.len() => Err(format!("{text:?} finds {len} of {} bytes", value.len())),
+        Ok(_) | Err(Error::Corrupt { .. }) => Ok(()),
+        Err(e) => Err(format!("a damaged entry gives {e:?}")),
+    }
 }
 
 #[cfg(test)]

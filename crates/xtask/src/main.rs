@@ -29,7 +29,7 @@ Tasks:
   stress-tests  [--count N] [--minutes M] [--busy LOOPS] [--only-busy] [--package P] [NAME]: every test 100 times, alone and beside
                 busy loops, an hour each at most; what failing tests print is kept in target/stress-tests
   schedules     [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps
-  fuzz          TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, salvage, log, page, manifest, parts, import)
+  fuzz          TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, salvage, log, page, manifest, parts, import, index)
   sanitize      address | thread [TEST...]: the engine's tests under a sanitizer
   install       --prefix DIR [--destdir DIR]: the library for C and C++, its headers, and the command line
   header        writes azekura.h and kclangc.h anew from their source

@@ -11,6 +11,7 @@ const PATH: &str = "fuzz.azk";
 /// The seeds of a target, and its corpus.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let mut seeds = match target {
+        "index" => RECORDS.iter().map(|record| record.to_vec()).collect(),
         "import" => TSV.iter().map(|text| text.as_bytes().to_vec()).collect(),
         "open" => databases(),
         "salvage" => databases().into_iter().flat_map(with_parts_gone).collect(),
@@ -31,6 +32,17 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
 
 const TSV: [&str; 4] =
     ["apple\tred\nbanana\tyellow\r\n", "a\\t\\n\\r\\\\\\0\\x41\t\\xff\n", "no tab\n", "a\tb\tc"];
+
+/// Specifications of indexes, each with a key and a value.
+const RECORDS: [&[u8]; 7] = [
+    b"k[0..4], v[0..8]:u64le unique\nabcdef\n\x01\0\0\0\0\0\0\0more",
+    b"v.split('\\t', 1):lower, v.split('\\t', 2):f64 where present\nk\nada\tLovelace\t-1.5e3",
+    b"v./user/email:lower, v./tags/1\nk\n{\"tags\": [\"a\\u00e9\\ud83d\\ude00\", \"b\"], \"user\": {\"email\": \"A\"}}",
+    b"v.'/a b':bool, v.json./n:i64\nk\n{\"x\": [{}, [null, true, -1.0e+2]], \"a b\": false, \"n\": -7}",
+    b"v.msgpack./a/1:bytes, v.msgpack./b:f64\nk\n\x82\xa1a\x92\xc0\xc4\x02\0\xff\xa1b\xcb\x3f\xf0\0\0\0\0\0\0",
+    b"v:text, v[1..]:u64\nk\n\x02a\0\xffb\0\x01\x03\0\0\0\0\0\0\0\x07",
+    b"v:f32be, v[0..2]:i16le\nk\n\x3f\x80\0\0",
+];
 
 /// Small databases of different kinds: closed, or killed with a log to replay; with ranges and large values.
 fn databases() -> Vec<Vec<u8>> {

@@ -16,7 +16,7 @@ pub const ORDER: [Order; 4] = [
     Order {
         folder: "crates/azekura/src",
         rooms: &[
-            "base", "index", "storage", "space", "format", "values", "cache", "run", "memtable", "log",
+            "base", "storage", "space", "format", "index", "values", "cache", "run", "memtable", "log",
             "merge", "engine", "cursor", "txn", "backup", "api", "typed", "salvage", "fuzzing",
         ],
     },
