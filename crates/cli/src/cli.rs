@@ -10,8 +10,8 @@ use clap::{Parser, Subcommand};
 
 use crate::bench;
 use crate::commands::{
-    backup, check, clear, copy, copy_table, count, create, drop, export, get, import, info, points, prune,
-    remove, remove_range, rename, restore, salvage, scan, set, shrink, tables, verify,
+    backup, check, clear, copy, copy_table, count, create, drop, export, get, import, index, info, points,
+    prune, remove, remove_range, rename, restore, salvage, scan, set, shrink, tables, verify,
 };
 use crate::failure::{EXIT_USAGE, Outcome};
 use crate::store::FileArg;
@@ -73,6 +73,9 @@ pub enum Command {
     Clear(clear::Args),
     /// Copy a table, within a database or into another
     CopyTable(copy_table::Args),
+    /// Make, list, use and remove the indexes of tables
+    #[command(subcommand)]
+    Index(index::Command),
     /// Store the records of a TSV file or stream
     Import(import::Args),
     /// Write the records of a table as TSV
@@ -116,6 +119,7 @@ impl Command {
             Command::Rename(args) => named(&args.names.file, rename::run(&args)),
             Command::Clear(args) => named(&args.of.file, clear::run(&args)),
             Command::CopyTable(args) => named(&args.names.file, copy_table::run(&args)),
+            Command::Index(command) => named(&command.file().clone(), index::run(&command)),
             Command::Import(args) => named(&args.file, import::run(&args)),
             Command::Export(args) => named(&args.file, export::run(&args)),
             Command::Check(args) => named(&args.file, check::run(&args)),
@@ -182,9 +186,12 @@ mod tests {
 
     #[test]
     fn every_command_has_an_example() {
-        for command in super::Cli::command().get_subcommands() {
+        let all = super::Cli::command();
+        let of_indexes = all.find_subcommand("index").expect("index").get_subcommands();
+        let of_indexes = of_indexes.map(|command| ("azekura index", command));
+        for (start, command) in all.get_subcommands().map(|command| ("azekura", command)).chain(of_indexes) {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            let call = format!("azekura {}", command.get_name());
+            let call = format!("{start} {}", command.get_name());
             assert!(help.contains("Example"), "{} has no example", command.get_name());
             assert!(help.contains(&call), "{}'s example does not call it", command.get_name());
         }

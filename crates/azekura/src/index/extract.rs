@@ -1,8 +1,10 @@
 //! From a record to the bytes of a field.
 
 use super::encode::{push_bytes, push_f64, push_i64, push_lower, push_null, push_text, push_u64};
-use super::field::{Field, Kind, Number, Piece, Source};
+use super::field::{Field, Form, Kind, Number, Piece, Source};
+use super::value::IndexValue;
 use super::{json, msgpack};
+use crate::base::error::{Error, Result};
 use std::borrow::Cow;
 
 /// What stands where a field says, before its type is looked at.
@@ -81,6 +83,28 @@ impl Field {
             _ => return None,
         }
         Some(())
+    }
+
+    /// The value that text stands for.
+    pub(super) fn value_of<'a>(&self, text: &'a [u8]) -> Result<IndexValue<'a>> {
+        let digits = std::str::from_utf8(text);
+        let value = match self.kind {
+            Kind::Bool => match text {
+                b"true" => Some(IndexValue::U64(1)),
+                b"false" => Some(IndexValue::U64(0)),
+                _ => None,
+            },
+            _ => match (self.kind.form(), digits) {
+                (Form::Bytes | Form::Text, _) => Some(IndexValue::Bytes(text)),
+                (Form::U64, Ok(digits)) => digits.parse().ok().map(IndexValue::U64),
+                (Form::I64, Ok(digits)) => digits.parse().ok().map(IndexValue::I64),
+                (Form::F64, Ok(digits)) => digits.parse().ok().map(IndexValue::F64),
+                (_, Err(_)) => None,
+            },
+        };
+        value.ok_or_else(|| Error::Invalid {
+            detail: format!("field {self} of an index has no value \"{}\"", text.escape_ascii()),
+        })
     }
 
     /// Appends text, which lookups are given too.

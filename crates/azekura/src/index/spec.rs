@@ -1,7 +1,7 @@
 //! The specification of an index.
 
 use super::encode::{NULL, field_len, open_end, push_value};
-use super::field::Field;
+use super::field::{Field, Form};
 use super::parse::parse;
 use super::value::IndexValue;
 use crate::base::error::{Error, Result};
@@ -228,6 +228,37 @@ impl IndexSpec {
             None => return Err(Error::Invalid { detail: "no value that entries begin with".into() }),
         }
         Ok(out)
+    }
+
+    /// The value that text stands for in the field at that place, counted from 0: digits for a number, `true`
+    /// or `false` for a `bool`, the bytes themselves for others. For programs that are given values as text.
+    ///
+    /// ```
+    /// use azekura::{IndexSpec, IndexValue};
+    ///
+    /// let spec = IndexSpec::parse("v./name, v./born:i64")?;
+    /// assert_eq!(spec.value_of(0, b"1815")?, IndexValue::Bytes(b"1815"));
+    /// assert_eq!(spec.value_of(1, b"1815")?, IndexValue::I64(1815));
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such field, or it has no such value.
+    pub fn value_of<'a>(&self, place: usize, text: &'a [u8]) -> Result<IndexValue<'a>> {
+        match self.fields.get(place) {
+            Some(field) => field.value_of(text),
+            None => Err(Error::Invalid {
+                detail: format!(
+                    "the index has {} fields: there is none for another value",
+                    self.fields.len()
+                ),
+            }),
+        }
+    }
+
+    /// Whether the field at that place is text or bytes. Of others there is no beginning.
+    pub fn is_bytes(&self, place: usize) -> bool {
+        self.fields.get(place).is_some_and(|field| matches!(field.kind.form(), Form::Bytes | Form::Text))
     }
 
     /// How many bytes of an entry are its fields. The primary key is what follows.

@@ -203,6 +203,19 @@ fn values_that_a_field_cannot_have() {
 }
 
 #[test]
+fn values_are_given_as_text() {
+    let spec = IndexSpec::parse("k, v./a:bool, v[0..4]:i32le, v./b:f64").unwrap();
+    assert_eq!(spec.value_of(0, b"\xff").unwrap(), b"\xff".into());
+    assert_eq!(spec.value_of(1, b"true").unwrap(), true.into());
+    assert_eq!(spec.value_of(2, b"-7").unwrap(), (-7i64).into());
+    assert_eq!(spec.value_of(3, b"1e3").unwrap(), 1000.0.into());
+    for (place, text) in [(1, &b"1"[..]), (2, b"1.0"), (2, b"\xff"), (3, b""), (4, b"a")] {
+        assert!(spec.value_of(place, text).is_err(), "{place} {text:?}");
+    }
+    assert!(spec.is_bytes(0) && !spec.is_bytes(1) && !spec.is_bytes(4));
+}
+
+#[test]
 fn an_entry_is_as_long_as_a_key_at_most() {
     let spec = IndexSpec::parse("v").unwrap();
     let mut out = b"before".to_vec();

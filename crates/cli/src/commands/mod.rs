@@ -11,6 +11,7 @@ pub mod drop;
 pub mod export;
 pub mod get;
 pub mod import;
+pub mod index;
 pub mod info;
 pub mod points;
 pub mod prune;
