@@ -1,5 +1,6 @@
 """A database as `dbm` has it: one mapping of bytes, in a file."""
 
+import itertools
 import os
 from collections.abc import ItemsView, MutableMapping, ValuesView
 
@@ -79,6 +80,16 @@ class Mapping(MutableMapping):
             if value is not None:
                 return value
             self._table.add(key, default)
+
+    def update(self, other=(), /, **more):
+        """Sets the values of many keys in one step, all or none: from a mapping, from pairs, from keywords."""
+        if hasattr(other, "items"):
+            pairs = other.items()
+        elif hasattr(other, "keys"):
+            pairs = ((key, other[key]) for key in other.keys())
+        else:
+            pairs = other
+        self._table.put_many(itertools.chain(pairs, more.items()))
 
     def clear(self):
         """Removes all records."""

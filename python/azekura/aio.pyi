@@ -93,6 +93,9 @@ class Table(Generic[_K, _V, _KIn, _VIn]):
         *,
         batch_size: int = 65_536,
     ) -> RecordBatches: ...
+    async def from_arrow(
+        self, data: ArrowData | Iterable[ArrowData], *, key: str | None = None, value: str | None = None
+    ) -> int: ...
 
 class Transaction:
     """A write transaction, for `async with`."""

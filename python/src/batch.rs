@@ -3,12 +3,12 @@
 //! Records are handled some thousand at a time. Between two such pieces the interpreter's signals are looked
 //! at, so that Ctrl-C ends a long call.
 
-use crate::arrow::{ArrowColumn, Pairs};
+use crate::arrow::{ArrowColumn, Names, Pairs};
 use crate::codec::Codec;
 use crate::errors::Failure;
 use crate::rows::{Buffer, Packed, Rows};
 use azekura::Result;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::ops::Range;
@@ -134,30 +134,20 @@ pub fn get_all<'py>(
 }
 
 /// Puts records in pieces; runs while the thread is detached.
-pub trait Put:
-    Fn(&mut dyn Iterator<Item = (&[u8], &[u8])>) -> std::result::Result<(), Failure> + Sync
-{
-}
-
-impl<F> Put for F where
-    F: Fn(&mut dyn Iterator<Item = (&[u8], &[u8])>) -> std::result::Result<(), Failure> + Sync
-{
-}
+pub type Put<'p> =
+    &'p (dyn Fn(&mut dyn Iterator<Item = (&[u8], &[u8])>) -> std::result::Result<(), Failure> + Sync);
 
 /// Passes records to `put`.
 pub fn put_all(
     records: &Bound<'_, PyAny>,
     values: Option<&Bound<'_, PyAny>>,
     (key_codec, value_codec): (&Codec, &Codec),
-    put: impl Put,
+    put: Put<'_>,
 ) -> PyResult<()> {
     let py = records.py();
     let Some(values) = values else {
-        if let Some(pairs) = Pairs::of(records)? {
-            return pairs.each(py, (key_codec, value_codec), COLUMNS_AT_ONCE, |keys, values, count| {
-                py.detach(|| put(&mut (0..count).map(|i| (keys.get(i), values.get(i)))))?;
-                py.check_signals()
-            });
+        if let Some(pairs) = Pairs::of(records, &Names::default())? {
+            return put_batches(py, pairs, (key_codec, value_codec), put).map(drop);
         }
         let pairs = if records.hasattr("items")? { records.call_method0("items")? } else { records.clone() };
         return put_pairs(&pairs, (key_codec, value_codec), put);
@@ -172,7 +162,42 @@ pub fn put_all(
     put_pairs(&pairs, (key_codec, value_codec), put)
 }
 
-fn put_columns(py: Python<'_>, keys: &Column, values: &Column, put: impl Put) -> PyResult<()> {
+/// Passes the records of Arrow data to `put`: of an object that gives them, or of several. Returns how many there
+/// were.
+pub fn put_arrow(
+    data: &Bound<'_, PyAny>,
+    names: &Names<'_>,
+    codecs: (&Codec, &Codec),
+    put: Put<'_>,
+) -> PyResult<u64> {
+    let py = data.py();
+    if let Some(pairs) = Pairs::of(data, names)? {
+        return put_batches(py, pairs, codecs, put);
+    }
+    let none = |object: &Bound<'_, PyAny>| {
+        let class = object.get_type();
+        PyTypeError::new_err(format!("Arrow data are due, or several of them, not {class}"))
+    };
+    let mut records = 0;
+    for batch in data.try_iter().map_err(|_| none(data))? {
+        let batch = batch?;
+        let pairs = Pairs::of(&batch, names)?.ok_or_else(|| none(&batch))?;
+        records += put_batches(py, pairs, codecs, put)?;
+    }
+    Ok(records)
+}
+
+fn put_batches(py: Python<'_>, pairs: Pairs, codecs: (&Codec, &Codec), put: Put<'_>) -> PyResult<u64> {
+    let mut records = 0;
+    pairs.each(py, codecs, COLUMNS_AT_ONCE, |keys, values, count| {
+        py.detach(|| put(&mut (0..count).map(|i| (keys.get(i), values.get(i)))))?;
+        records += count as u64;
+        py.check_signals()
+    })?;
+    Ok(records)
+}
+
+fn put_columns(py: Python<'_>, keys: &Column, values: &Column, put: Put<'_>) -> PyResult<()> {
     let (due, found) = (keys.len(), values.len());
     if due != found {
         return Err(PyValueError::new_err(format!("{due} keys have {found} values")));
@@ -203,7 +228,7 @@ fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<
 fn put_pairs(
     pairs: &Bound<'_, PyAny>,
     (key_codec, value_codec): (&Codec, &Codec),
-    put: impl Put,
+    put: Put<'_>,
 ) -> PyResult<()> {
     let py = pairs.py();
     let mut packed = Packed::default();

@@ -1,6 +1,7 @@
 //! Tables: many records in one call.
 
-use crate::batch::{Found, get_all, put_all, put_into};
+use crate::arrow::Names;
+use crate::batch::{Found, Put, get_all, put_all, put_arrow, put_into};
 use crate::errors::Failure;
 use crate::shared::Shared;
 use crate::table::{Table, View};
@@ -10,8 +11,9 @@ use pyo3::types::PyList;
 
 #[pymethods]
 impl Table {
-    /// Sets the values of many keys in one transaction; none if there is an error. Takes a dict, pairs, two sequences, two buffers with
-    /// a record in each row, or Arrow data: two columns, or a table with the columns `key` and `value`.
+    /// Sets the values of many keys in one transaction; none if there is an error. Takes a dict, pairs, two
+    /// sequences, two buffers with a record in each row, or Arrow data: two columns, or a table with the columns
+    /// `key` and `value`.
     #[pyo3(signature = (records, values = None))]
     fn put_many(
         &self,
@@ -19,17 +21,23 @@ impl Table {
         records: &Bound<'_, PyAny>,
         values: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let codecs = (&self.keys, &self.values);
-        self.expect_writable()?;
-        if let View::Write(txn) = &self.view {
-            let before = py.detach(|| txn.with(|txn| Ok(txn.savepoint())))?;
-            let put =
-                put_all(records, values, codecs, |some| txn.with(|txn| put_into(txn, &self.table, some)));
-            return put.map_err(|error| undone(py, txn, &before, error));
-        }
-        let txn = Shared::new(self.db.write());
-        put_all(records, values, codecs, |some| txn.with(|txn| put_into(txn, &self.table, some)))?;
-        Ok(py.detach(|| -> Result<(), Failure> { Ok(txn.take()?.commit()?) })?)
+        self.in_one_step(py, |put| put_all(records, values, (&self.keys, &self.values), put))
+    }
+
+    /// Sets the values of many keys from Arrow data, in one transaction; none if there is an error. It is the way
+    /// back of `to_arrow`: it takes what gives a stream or a batch by Arrow's PyCapsule interface, or several such.
+    /// `key` and `value` are the names of the columns, if these are not called so. Other columns are passed over.
+    /// Returns how many records there were.
+    #[pyo3(signature = (data, *, key = None, value = None))]
+    fn from_arrow(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        key: Option<&str>,
+        value: Option<&str>,
+    ) -> PyResult<u64> {
+        let names = Names { key, value };
+        self.in_one_step(py, |put| put_arrow(data, &names, (&self.keys, &self.values), put))
     }
 
     /// The values of many keys, in their order, with None for absent keys. Much faster than one by one.
@@ -64,6 +72,20 @@ fn undone(py: Python<'_>, txn: &Shared<WriteTxn>, before: &Savepoint, error: PyE
 }
 
 impl Table {
+    /// Puts many records: all of those that `work` passes on, or none if it fails.
+    fn in_one_step<R>(&self, py: Python<'_>, work: impl FnOnce(Put<'_>) -> PyResult<R>) -> PyResult<R> {
+        self.expect_writable()?;
+        if let View::Write(txn) = &self.view {
+            let before = py.detach(|| txn.with(|txn| Ok(txn.savepoint())))?;
+            return work(&|some| txn.with(|txn| put_into(txn, &self.table, some)))
+                .map_err(|error| undone(py, txn, &before, error));
+        }
+        let txn = Shared::new(self.db.write());
+        let done = work(&|some| txn.with(|txn| put_into(txn, &self.table, some)))?;
+        py.detach(|| -> Result<(), Failure> { Ok(txn.take()?.commit()?) })?;
+        Ok(done)
+    }
+
     fn get_many_in<'py>(
         &self,
         txn: &Shared<azekura::ReadTxn>,

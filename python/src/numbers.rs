@@ -232,6 +232,30 @@ impl Number {
         }
     }
 
+    /// A column of numbers as memory has them, encoded: what `key` or `value` makes of each. None if they have to
+    /// be looked at one by one.
+    pub fn column(self, native: &[u8], is_key: bool) -> Option<Vec<u8>> {
+        if !is_key {
+            return cfg!(target_endian = "little").then(|| native.to_vec());
+        }
+        match (self.family, self.width) {
+            (Family::Float, _) => None,
+            (_, 8) => {
+                Some(big_endian(native, |eight| (u64::from_ne_bytes(eight) ^ self.flip()).to_be_bytes()))
+            }
+            (_, 4) => {
+                let flip = u32::try_from(self.flip()).ok()?;
+                Some(big_endian(native, |four| (u32::from_ne_bytes(four) ^ flip).to_be_bytes()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The bits in which a whole number and its key differ.
+    fn flip(self) -> u64 {
+        if self.family == Family::Signed { self.sign() } else { 0 }
+    }
+
     /// Adds a number to those of a column in memory.
     pub fn push_native(self, bits: u64, column: &mut Vec<u8>) {
         let bytes = bits.to_ne_bytes();
@@ -239,4 +263,12 @@ impl Number {
             if cfg!(target_endian = "little") { &bytes[..self.width] } else { &bytes[8 - self.width..] };
         column.extend_from_slice(low);
     }
+}
+
+/// What `f` makes of each number of `N` bytes: a loop that the compiler can do for several at once.
+fn big_endian<const N: usize>(native: &[u8], f: impl Fn([u8; N]) -> [u8; N]) -> Vec<u8> {
+    let mut keys = vec![0; native.len()];
+    let (from, to) = (native.as_chunks::<N>().0, keys.as_chunks_mut::<N>().0);
+    to.iter_mut().zip(from).for_each(|(key, &number)| *key = f(number));
+    keys
 }

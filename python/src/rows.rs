@@ -77,6 +77,9 @@ impl Rows {
 /// The numbers of a column as keys or as values. `column` has them one after the other, as memory has them.
 pub fn numbers(number: Number, column: &[u8], is_key: bool) -> PyResult<Rows> {
     let width = number.width();
+    if let Some(bytes) = number.column(column, is_key) {
+        return Ok(Rows::Fixed { bytes, width });
+    }
     let mut bytes = Vec::with_capacity(column.len());
     for native in column.chunks_exact(width) {
         let bits = number.native_bits(native);

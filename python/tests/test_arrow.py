@@ -1,4 +1,5 @@
-"""Arrow data: from this package's own batches, from batches made by hand, and from PyArrow if it is there."""
+"""Arrow data: from this package's own batches, from batches made by hand, and from other libraries if they are
+there."""
 
 import array
 import ctypes
@@ -7,12 +8,9 @@ import unittest
 
 import azekura
 from azekura import types
-from tests.common import TestCase
+from tests.common import TestCase, library
 
-try:
-    import pyarrow
-except ImportError:
-    pyarrow = None
+pyarrow, polars, duckdb = library("pyarrow"), library("polars"), library("duckdb", "pyarrow")
 
 
 class Schema(ctypes.Structure):
@@ -271,6 +269,96 @@ class OthersData(TestCase):
         self.assertEqual(table.count(), 0)
 
 
+class FromArrow(TestCase):
+    def test_back_from_to_arrow(self):
+        """What went out by `to_arrow` comes in again: as one, and in parts."""
+        db = self.database()
+        table, other = db.table("t", key=tuple[int, str], value=float), db.table("o", key=tuple[int, str], value=float)
+        table.put_many({(n % 10, str(n)): n / 7 for n in range(1000)})
+        self.assertEqual(other.from_arrow(table.to_arrow(batch_size=7)), 1000)
+        self.assertEqual(list(other.items()), list(table.items()))
+        other.clear()
+        parts = (table.to_arrow((n,), (n + 1,)) for n in range(10))
+        self.assertEqual(other.from_arrow(parts), 1000)
+        self.assertEqual(list(other.items()), list(table.items()))
+        self.assertEqual((other.from_arrow([]), other.from_arrow(table.to_arrow((77,)))), (0, 0))
+        with self.assertRaises(azekura.ReadOnly), db.snapshot() as snapshot:
+            snapshot.table(other).from_arrow(table.to_arrow())
+
+    def test_names_of_columns(self):
+        db = self.database()
+        column = lambda name, *numbers: ByHand(b"l", len(numbers), [ints(*numbers)], name=name)
+        make = lambda *columns: ByHand(b"+s", 2, children=columns)
+        a, b, c = lambda: column(b"a", 1, 2), lambda: column(b"b", 3, 4), lambda: column(b"c", 5, 6)
+        for given, names, due in (
+            (make(a(), b()), {}, {1: 3, 2: 4}),
+            (make(a(), b()), {"key": "b"}, {3: 1, 4: 2}),
+            (make(a(), b()), {"value": "a"}, {3: 1, 4: 2}),
+            (make(a(), b(), c()), {"key": "c", "value": "a"}, {5: 1, 6: 2}),
+            (make(a(), column(b"key", 7, 8)), {}, {7: 1, 8: 2}),
+            (make(a(), column(b"key", 7, 8), c()), {"value": "c"}, {7: 5, 8: 6}),
+            (make(column(b"value", 9, 9), a()), {}, {1: 9, 2: 9}),
+            ([make(a(), b()), make(b(), a())], {"key": "a", "value": "b"}, {1: 3, 2: 4}),
+        ):
+            table = db.table("t", key=int, value=int)
+            table.clear()
+            self.assertEqual(table.from_arrow(given, **names), 4 if isinstance(given, list) else 2)
+            self.assertEqual(dict(table.items()), due)
+        for given, names in (
+            (make(a(), b()), {"key": "x"}),
+            (make(a(), b()), {"value": "x"}),
+            (make(a(), b(), c()), {"key": "a"}),
+            (make(a(), b(), c()), {}),
+            (a(), {}),
+        ):
+            with self.assertRaises(ValueError):
+                table.from_arrow(given, **names)
+        for wrong in (7, [7], {1: 2}, [(1, 2)], None):
+            with self.assertRaises(TypeError):
+                table.from_arrow(wrong)
+
+    def test_all_or_none(self):
+        db = self.database()
+        table, words = db.table("t", key=int, value=int), db.table("w", key=int, value=str)
+        good = lambda: ByHand(b"+s", 1, children=(ByHand(b"l", 1, [ints(1)]), ByHand(b"l", 1, [ints(2)])))
+        words[1] = "x"
+        with self.assertRaises(ValueError):
+            table.from_arrow([good(), words.to_arrow()])
+        self.assertEqual(table.count(), 0)
+        with db.begin() as tx:
+            view = tx.table(table)
+            view[5] = 6
+            with self.assertRaises(TypeError):
+                view.from_arrow([good(), 7])
+            self.assertEqual(dict(view.items()), {5: 6})
+            self.assertEqual(view.from_arrow(good()), 1)
+        self.assertEqual(dict(table.items()), {1: 2, 5: 6})
+
+
+@unittest.skipUnless(polars, "Polars is not installed")
+class Polars(TestCase):
+    def test_frames_in_and_out(self):
+        db = self.database()
+        table = db.table("t", key=str, value=int)
+        frame = polars.DataFrame({"n": range(3000), "name": [f"ä{n:05}" for n in range(3000)]})
+        self.assertEqual(table.from_arrow(frame, key="name", value="n"), 3000)
+        table.from_arrow(frame.slice(100, 5).with_columns(polars.col("n") + 10_000), key="name", value="n")
+        back = polars.DataFrame(table.to_arrow(batch_size=700))
+        due = [(f"ä{n:05}", n + 10_000 if 100 <= n < 105 else n) for n in range(3000)]
+        self.assertEqual(back.rows(), due)
+
+
+@unittest.skipUnless(duckdb, "DuckDB is not installed")
+class DuckDb(TestCase):
+    def test_queries_in_and_out(self):
+        db = self.database()
+        table = db.table("t", key=int, value=float)
+        query = duckdb.sql("SELECT range AS key, range / 2 AS value, 'x' AS other FROM range(5000)")
+        self.assertEqual(table.from_arrow(query), 5000)
+        rows = pyarrow.table(table.to_arrow(4000))
+        self.assertEqual(duckdb.sql("SELECT count(*), sum(value) FROM rows").fetchall(), [(1000, 2249750.0)])
+
+
 @unittest.skipUnless(pyarrow, "PyArrow is not installed")
 class PyArrow(TestCase):
     def test_tables_in_and_out(self):
@@ -284,6 +372,10 @@ class PyArrow(TestCase):
         self.assertEqual(back.column("key").to_pylist(), given.column("key").to_pylist())
         self.assertEqual(back.column("value").to_pylist(), given.column("value").to_pylist())
         back.validate(full=True)
+        again = db.table("again", key=str, value=int)
+        self.assertEqual(again.from_arrow(given.to_batches(max_chunksize=700)), 5000)
+        self.assertEqual(again.from_arrow(pyarrow.RecordBatchReader.from_batches(given.schema, given.to_batches())), 5000)
+        self.assertEqual(list(again.items()), list(table.items()))
         self.assertEqual(table.get_many(given.column("key").slice(7, 2)), [7, 8])
         self.assertEqual(table.get_many(pyarrow.array(["00003", "x"])), [3, None])
         pairs = db.table("pairs", key=tuple[int, str], value=bool)

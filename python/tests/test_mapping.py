@@ -35,6 +35,30 @@ class Mapping(TestCase):
         with open(other) as file:
             self.assertEqual(file.read(), "precious" * 1000)
 
+    def test_update_is_one_step(self):
+        class Keys:
+            """What has keys, and no items."""
+
+            def keys(self):
+                return ["k", "l"]
+
+            def __getitem__(self, key):
+                return key.upper()
+
+        with azekura.open(self.path, "n") as db:
+            db.update({"a": "1"}, b="2")
+            db.update([("c", "3"), ("a", "4")])
+            db.update(Keys(), k="m")
+            db.update(z="0")
+            db.update()
+            db.update(db)
+            due = {b"a": b"4", b"b": b"2", b"c": b"3", b"k": b"m", b"l": b"L", b"z": b"0"}
+            self.assertEqual(dict(db.items()), due)
+            for wrong in ({"x": "1", "y": 2}, [("x", "1"), ("y",)], 7):
+                with self.assertRaises((TypeError, ValueError)):
+                    db.update(wrong)
+            self.assertEqual(dict(db.items()), due)
+
     def test_as_a_mapping(self):
         for kind in ("ordered", "hash"):
             with azekura.open(self.path, "n", kind=kind) as db:

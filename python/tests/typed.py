@@ -45,6 +45,8 @@ def tables(path: str) -> None:
         numbers = db.table("numbers", key=int, value=int)
         numbers.put_many(array("q", [1]), array("q", [2]))
         numbers.put_many(numbers.to_arrow(0, 5, batch_size=10))
+        assert_type(numbers.from_arrow(numbers.to_arrow()), int)
+        assert_type(numbers.from_arrow([numbers.to_arrow()], key="key", value="value"), int)
         with db.begin() as tx:
             view = tx.table(born)
             assert_type(view, azekura.Table[str, int, str, int])

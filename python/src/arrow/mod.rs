@@ -5,7 +5,7 @@
 //! - `layout`: the types of columns that can be read.
 //! - `read`: batches of others, as encoded keys and values.
 //! - `write`: records of a table as batches.
-//! - `batches`: the class `RecordBatches`.
+//! - `batches`: the class `RecordBatches`, `to_arrow` and `from_arrow`.
 
 mod abi;
 mod batches;
@@ -14,4 +14,4 @@ mod read;
 mod write;
 
 pub use batches::RecordBatches;
-pub use read::{ArrowColumn, Pairs};
+pub use read::{ArrowColumn, Names, Pairs};

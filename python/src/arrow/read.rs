@@ -152,6 +152,36 @@ fn expect_whole(layout: &Layout, places: (usize, usize), array: &Array) -> Resul
     batch.child(places.1)?.expect_whole()
 }
 
+/// What the columns of keys and values are called.
+#[derive(Default)]
+pub struct Names<'a> {
+    /// If it is said; else it is "key".
+    pub key: Option<&'a str>,
+    /// If it is said; else it is "value".
+    pub value: Option<&'a str>,
+}
+
+impl Names<'_> {
+    /// Where the two columns are.
+    fn places(&self, fields: &[Field]) -> Result<(usize, usize), String> {
+        let there = || fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>().join(", ");
+        let place = |said: Option<&str>, usual: &str| {
+            let found = fields.iter().position(|field| field.name == said.unwrap_or(usual));
+            match said {
+                Some(name) if found.is_none() => Err(format!("there is no column {name:?}, but {}", there())),
+                _ => Ok(found),
+            }
+        };
+        match (place(self.key, "key")?, place(self.value, "value")?, fields.len()) {
+            (Some(key), Some(value), _) => Ok((key, value)),
+            (Some(key), None, 2) => Ok((key, 1 - key)),
+            (None, Some(value), 2) => Ok((1 - value, value)),
+            (None, None, 2) => Ok((0, 1)),
+            _ => Err(format!("which columns are the key and the value? There are {}", there())),
+        }
+    }
+}
+
 /// Batches of two columns, keys and values.
 pub struct Pairs {
     batches: Batches,
@@ -160,27 +190,16 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// The keys and values of an object: its columns "key" and "value", or the only two that it has. None if
-    /// it gives no Arrow data.
-    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Pairs>> {
+    /// The keys and values of an object: its columns of these names, or the only two that it has. None if it
+    /// gives no Arrow data.
+    pub fn of(object: &Bound<'_, PyAny>, names: &Names<'_>) -> PyResult<Option<Pairs>> {
         let Some(batches) = Batches::of(object)? else { return Ok(None) };
         let Layout::Struct(fields) = &batches.layout else {
             return Err(wrong(
                 "a table with keys and values is due, or two columns of Arrow data".to_owned(),
             ));
         };
-        let named = |name: &str| fields.iter().position(|field: &Field| field.name == name);
-        let places = match (named("key"), named("value"), fields.len()) {
-            (Some(key), Some(value), _) => (key, value),
-            (_, _, 2) => (0, 1),
-            _ => {
-                let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-                return Err(wrong(format!(
-                    "which columns are the key and the value? There are {}",
-                    names.join(", ")
-                )));
-            }
-        };
+        let places = names.places(fields).map_err(wrong)?;
         Ok(Some(Pairs { batches, places }))
     }
 
