@@ -1,6 +1,6 @@
 """How many records of 8 + 8 bytes go in and come out per second: `python3 speed.py [RECORDS]`.
 
-With PyArrow installed also those of Arrow data.
+With NumPy installed also those of its arrays, with PyArrow those of Arrow data.
 """
 
 import os
@@ -12,6 +12,10 @@ from array import array
 
 import azekura
 
+try:
+    import numpy
+except ImportError:
+    numpy = None
 try:
     import pyarrow
 except ImportError:
@@ -41,6 +45,10 @@ def main():
             raw, typed = db.table("raw"), db.table("typed", key=int, value=int)
             measured("put_many, list of pairs of bytes", records, lambda: raw.put_many(zip(keys, keys)))
             measured("put_many, two buffers of int", records, lambda: typed.put_many(numbers, numbers))
+            if numpy:
+                rows, array_of_int = numpy.frombuffer(b"".join(keys), dtype="V8"), numpy.array(numbers)
+                measured("put_many, NumPy rows of 8 bytes", records, lambda: raw.put_many(rows, rows))
+                measured("put_many, NumPy int64", records, lambda: typed.put_many(array_of_int, array_of_int))
             if pyarrow:
                 given = pyarrow.table({"key": numbers, "value": numbers})
                 measured("put_many, Arrow table of int", records, lambda: typed.put_many(given))
@@ -52,6 +60,9 @@ def main():
                 measured("get, in a snapshot", len(some), lambda: [view.get(key) for key in some])
             measured("get_many, list of bytes", records, lambda: raw.get_many(keys))
             measured("get_many, buffer of int", records, lambda: typed.get_many(numbers))
+            if numpy:
+                measured("get_many, NumPy rows of 8 bytes", records, lambda: raw.get_many(rows))
+                measured("get_many, NumPy int64", records, lambda: typed.get_many(array_of_int))
             if pyarrow:
                 column = given.column("key")
                 measured("get_many, Arrow column of int", records, lambda: typed.get_many(column))

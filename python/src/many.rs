@@ -28,8 +28,8 @@ impl Table {
     /// back of `to_arrow`: it takes what gives a stream or a batch by Arrow's PyCapsule interface, or several such.
     /// `key` and `value` are the names of the columns, if these are not called so. Other columns are passed over.
     /// Returns how many records there were.
-    #[pyo3(signature = (data, *, key = None, value = None))]
-    fn from_arrow(
+    #[pyo3(name = "from_arrow", signature = (data, *, key = None, value = None))]
+    fn put_arrow(
         &self,
         py: Python<'_>,
         data: &Bound<'_, PyAny>,
