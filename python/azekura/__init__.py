@@ -24,9 +24,11 @@ from ._errors import (
     Locked,
     NewerVersion,
     NoSpace,
+    NoSuchIndex,
     NoSuchTable,
     NotADatabase,
     NotDurable,
+    NotUnique,
     Poisoned,
     ReadOnly,
     TableExists,
@@ -43,8 +45,8 @@ error = Error
 
 __all__ = [
     "BackupReport", "CannotOpen", "Closed", "Conflict", "Corrupt", "Database", "Error", "Forked", "Invalid",
-    "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchTable", "NotADatabase", "NotDurable",
-    "Point", "Poisoned", "PruneReport", "ReadOnly", "RecordBatches", "Records", "Repository",
-    "RestoreReport", "Savepoint", "Snapshot", "Table", "TableExists", "TooLarge", "Transaction",
+    "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchIndex", "NoSuchTable", "NotADatabase",
+    "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport", "ReadOnly", "RecordBatches", "Records",
+    "Repository", "RestoreReport", "Savepoint", "Snapshot", "Table", "TableExists", "TooLarge", "Transaction",
     "TransactionOver", "Truncated", "VerifyReport", "WrongType", "error", "open", "restore_stream", "types",
 ]

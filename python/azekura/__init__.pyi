@@ -123,6 +123,12 @@ class Truncated(Error):
 class NotDurable(Error, OSError):
     """The disk is full, and closing would lose commits. The database is still open."""
 
+class NotUnique(Error):
+    """Two records would have the same values in a unique index. Nothing was changed."""
+
+class NoSuchIndex(Error, LookupError):
+    """The table has no index of that name."""
+
 class TransactionOver(Error, ValueError):
     """The transaction was committed or rolled back."""
 

@@ -84,6 +84,14 @@ class NotDurable(Error, OSError):
     """The disk is full, and closing would lose commits. The database is still open."""
 
 
+class NotUnique(Error):
+    """Two records would have the same values in a unique index. Nothing was changed."""
+
+
+class NoSuchIndex(Error, LookupError):
+    """The table has no index of that name."""
+
+
 class TransactionOver(Error, ValueError):
     """The transaction was committed or rolled back."""
 
@@ -109,6 +117,8 @@ _CLASSES = {
     17: (Forked, None),
     18: (Truncated, None),
     19: (NotDurable, errno.ENOSPC),
+    20: (NotUnique, None),
+    21: (NoSuchIndex, None),
     1000: (TransactionOver, None),
 }
 

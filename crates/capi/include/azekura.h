@@ -169,6 +169,14 @@ enum azk_status
    * The disk is full, and closing would lose commits. The handle stays open.
    */
   AZK_NOT_DURABLE = 19,
+  /**
+   * Two records would have the same values in a unique index. Nothing was changed.
+   */
+  AZK_NOT_UNIQUE = 20,
+  /**
+   * The table has no index of that name.
+   */
+  AZK_NO_SUCH_INDEX = 21,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

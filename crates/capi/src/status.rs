@@ -65,12 +65,16 @@ pub enum azk_status {
     AZK_TRUNCATED = 18,
     /// The disk is full, and closing would lose commits. The handle stays open.
     AZK_NOT_DURABLE = 19,
+    /// Two records would have the same values in a unique index. Nothing was changed.
+    AZK_NOT_UNIQUE = 20,
+    /// The table has no index of that name.
+    AZK_NO_SUCH_INDEX = 21,
 }
 
 use azk_status::*;
 
 /// All statuses with their names.
-pub(crate) const ALL: [(azk_status, &CStr); 28] = [
+pub(crate) const ALL: [(azk_status, &CStr); 30] = [
     (AZK_OK, c"AZK_OK"),
     (AZK_NOT_FOUND, c"AZK_NOT_FOUND"),
     (AZK_BUFFER_TOO_SMALL, c"AZK_BUFFER_TOO_SMALL"),
@@ -99,6 +103,8 @@ pub(crate) const ALL: [(azk_status, &CStr); 28] = [
     (AZK_FORKED, c"AZK_FORKED"),
     (AZK_TRUNCATED, c"AZK_TRUNCATED"),
     (AZK_NOT_DURABLE, c"AZK_NOT_DURABLE"),
+    (AZK_NOT_UNIQUE, c"AZK_NOT_UNIQUE"),
+    (AZK_NO_SUCH_INDEX, c"AZK_NO_SUCH_INDEX"),
 ];
 
 fn with_number(number: i32) -> Option<(azk_status, &'static CStr)> {

@@ -59,7 +59,7 @@ impl From<Error> for Failure {
             Error::NoSpace { .. } | Error::Io { .. } | Error::Poisoned { .. } | Error::NotDurable { .. } => {
                 KCESYSTEM
             }
-            Error::Conflict { .. } | Error::Forked => KCELOGIC,
+            Error::Conflict { .. } | Error::NotUnique { .. } | Error::Forked => KCELOGIC,
             _ => KCEMISC,
         };
         told(code, error.to_string())

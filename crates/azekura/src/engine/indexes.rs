@@ -55,7 +55,7 @@ impl State {
     }
 
     /// Takes a table out of the list of the one whose index it is.
-    pub(super) fn detach_index(&mut self, id: u32, name: &str) {
+    pub(crate) fn detach_index(&mut self, id: u32, name: &str) {
         self.change_indexes(name, |list, _| list.retain(|slot| slot.id != id));
     }
 

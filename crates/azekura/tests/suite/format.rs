@@ -3,8 +3,11 @@
 //! wrong one makes it fail; and at the end every name in those tables must have been used, so no line
 //! of them is left untested.
 
-use crate::reader::{Doc, Records, Seen, Tables, filter_hash8, hash, mix, page_checksum, read, restored};
+use crate::reader::{
+    Doc, Entries, Field, Records, Seen, Tables, filter_hash8, hash, mix, page_checksum, read, restored,
+};
 use azekura::{Db, Durability, Options, Table, TableKind, WriteTxn};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -57,7 +60,8 @@ impl World {
     fn compare(&mut self, file: &str, what: &str) -> PathBuf {
         let copy = self.dir.join(what);
         std::fs::copy(self.dir.join(file), &copy).unwrap();
-        let (tables, seen) = read(&self.doc, &std::fs::read(&copy).unwrap());
+        let (mut tables, seen) = read(&self.doc, &std::fs::read(&copy).unwrap());
+        self.compare_indexes(&mut tables);
         assert!(tables.keys().eq(self.model.keys()));
         for (name, (is_hash, records)) in &self.model {
             let found = &tables[name];
@@ -67,6 +71,26 @@ impl World {
         }
         self.seen.push(seen);
         copy
+    }
+
+    /// Takes the indexes away, after they were compared with their tables.
+    fn compare_indexes(&self, tables: &mut Tables) {
+        for (table, name, specification, fields_of) in INDEXES {
+            let Some(found) = tables.remove(&format!("{table}\0{name}")) else { continue };
+            let mut wanted: Vec<(Vec<Field>, Vec<u8>)> =
+                tables[table].1.iter().map(|(key, value)| (fields_of(value), key.clone())).collect();
+            let entries = Entries::read(&self.doc, &found.1, wanted.first().map_or(1, |w| w.0.len()));
+            assert_eq!(entries.specification, specification);
+            let by_key = |entry: &(Vec<Field>, Vec<u8>)| entry.1.clone();
+            let mut all = entries.all;
+            all.sort_by_cached_key(by_key);
+            if !entries.is_ready {
+                // Some are not there yet.
+                assert!(!all.is_empty() && all.len() < wanted.len());
+                wanted.retain(|(_, key)| all.binary_search_by(|entry| entry.1.cmp(key)).is_ok());
+            }
+            assert!(all == wanted, "index {name} does not agree with its table");
+        }
     }
 
     /// Waits until the log has rested, so that a frame without records ends it.
@@ -100,6 +124,25 @@ fn fill(world: &mut World, w: &mut WriteTxn, [numbers, text, hash]: &[Table; 3],
         world.put(w, hash, &value(i, i as usize % 100), value(i, i as usize % 50));
     }
 }
+
+/// An index: its table, its name, its specification, and what its fields are for a value.
+type Index = (&'static str, &'static str, &'static str, fn(&[u8]) -> Vec<Field>);
+
+const INDEXES: [Index; 2] = [
+    ("hash", "several", "v[0..2], v[0..1]:u8, v[0..1]:i8, v[0..4]:f32le, v[0..3]:text", |value| {
+        let piece = |to: usize| value.get(..to);
+        let float = piece(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).filter(|f| !f.is_nan());
+        let text = piece(3).and_then(|b| std::str::from_utf8(b).ok());
+        vec![
+            piece(2).map_or(Field::Null, |b| Field::Bytes(b.to_vec())),
+            piece(1).map_or(Field::Null, |b| Field::U64(b[0].into())),
+            piece(1).map_or(Field::Null, |b| Field::I64(b[0].cast_signed().into())),
+            float.map_or(Field::Null, |f| Field::F64(f.into())),
+            text.map_or(Field::Null, |t| Field::Text(t.to_owned())),
+        ]
+    }),
+    ("made", "whole", "v", |value| vec![Field::Bytes(value.to_vec())]),
+];
 
 /// A value segment that compaction has moved to several holes, none of which takes it whole.
 fn moved_in_parts(world: &mut World) {
@@ -176,6 +219,19 @@ fn an_independent_reader_finds_every_record() {
     db.flush().unwrap();
     world.compare("db", "flushed twice");
 
+    // An index over what is there, kept from now on.
+    let (_, name, specification, _) = INDEXES[0];
+    let ended = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        hash.create_index_with(name, specification, |_| {
+            std::panic::resume_unwind(Box::new("the builder dies"))
+        })
+    }));
+    assert!(ended.is_err());
+    db.sync().unwrap();
+    world.compare("db", "being indexed");
+    hash.create_index(name, specification).unwrap();
+    world.compare("db", "indexed");
+
     // The log's tail: rows, columns, a range, a record of several frames and segments.
     let mut w = db.write();
     world.remove_range(&mut w, numbers, &0u64.to_be_bytes(), &5000u64.to_be_bytes());
@@ -208,6 +264,10 @@ fn an_independent_reader_finds_every_record() {
     world.model.insert("made".into(), (false, Records::new()));
     let mut w = db.write();
     world.put(&mut w, &few, b"a record", b"of a small table".to_vec());
+    w.commit().unwrap();
+    few.create_index("whole", "v").unwrap();
+    let mut w = db.write();
+    world.put(&mut w, &few, b"another", b"with an entry".to_vec());
     w.commit().unwrap();
     db.sync().unwrap();
     let crashed = world.compare("db", "logged");

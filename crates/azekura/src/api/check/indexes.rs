@@ -114,3 +114,6 @@ impl Check<'_> {
         Cursor::new(self.db.clone(), self.state.clone(), table.clone(), self.seq, None, Limits::from(range))
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,16 +1,19 @@
 //! A reader of database files that knows only what `FORMAT.md` says and shares no code with the engine.
 //! Every offset, size and constant comes from the marked tables of the page.
 
+mod index;
 mod page;
 mod repository;
 
+pub use index::{Entries, Field};
 pub use page::Doc;
 use page::{Node, blob, little_endian, take};
 pub use repository::restored;
 use std::collections::BTreeMap;
 
 pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
-/// By name: whether it is a hash table, and its records.
+/// By name: whether it is a hash table, and its records. An index is called by its table, a zero byte and its
+/// own name.
 pub type Tables = BTreeMap<String, (bool, Records)>;
 
 /// What the reader has come across, so that a test can tell that nothing was left out.
@@ -244,9 +247,13 @@ impl<'a> File<'a> {
             }
         }
         let names = std::mem::take(&mut self.names);
+        let shown = |name: &str| match index::of(name) {
+            None => name.to_owned(),
+            Some((table, index)) => format!("{}\0{index}", names[&table].0),
+        };
         let whole = names
-            .into_iter()
-            .map(|(id, (name, is_hash))| (name, (is_hash, self.user(is_hash, &tables[&id]))));
+            .iter()
+            .map(|(id, (name, is_hash))| (shown(name), (*is_hash, self.user(*is_hash, &tables[id]))));
         whole.collect()
     }
 
