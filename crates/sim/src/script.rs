@@ -38,6 +38,10 @@ pub enum Step {
     CreateSmall(usize),
     /// Drops a table.
     Drop(&'static str),
+    /// Makes an index of a table, by its number in `INDEXES`, or goes on building it.
+    Index(usize),
+    /// Drops one, if it is there.
+    DropIndex(usize),
     /// Makes everything durable.
     Sync,
     /// Writes the memtables to runs.
@@ -51,6 +55,10 @@ pub enum Step {
 /// The tables, in the order of the numbers that writes use.
 pub const TABLES: [(&str, TableKind); 3] =
     [("ordered", TableKind::Ordered), ("hash", TableKind::Hash), ("extra", TableKind::Ordered)];
+
+/// Indexes: of which table, and what they are of. `check` compares them with their tables.
+pub const INDEXES: [(&str, &str); 3] =
+    [("ordered", "v[0..1]:u8, k[0..2]"), ("hash", "v[0..3] where present"), ("ordered", "k unique")];
 
 /// The number of the first small table.
 const SMALL: usize = TABLES.len();
@@ -171,6 +179,8 @@ impl Script {
                     true => Step::Drop("extra"),
                     false => Step::Create("extra", TableKind::Ordered),
                 },
+                15..=16 => Step::Index(rng.below(INDEXES.len() as u64) as usize),
+                17 => Step::DropIndex(rng.below(INDEXES.len() as u64) as usize),
                 14 if !model.contains_key(&name_of(SMALL)) => Step::CreateSmall(5 + rng.below(40) as usize),
                 _ => s.commit(&mut rng, &model, u32::try_from(i).unwrap() + 1, rich),
             };
@@ -374,6 +384,16 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
             db.create_tables(&wanted).map(drop)
         }
         Step::Drop(name) => db.drop_table(name),
+        Step::Index(n) => {
+            let (table, spec) = INDEXES[*n];
+            db.open_table(table)?.create_index(&n.to_string(), spec)?;
+            // If it was there, nothing was written.
+            db.sync()
+        }
+        Step::DropIndex(n) => match db.open_table(INDEXES[*n].0)?.drop_index(&n.to_string()) {
+            Err(Error::NoSuchIndex { .. }) => db.sync(),
+            done => done,
+        },
         Step::Sync => db.sync(),
         Step::Flush => db.flush(),
         Step::Settle => db.compact(),

@@ -138,6 +138,21 @@ impl Index {
     /// The records from some values to others, in the order of the index. Values stand for the first fields:
     /// an included end includes all records that begin with them, an excluded one excludes them.
     ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-index-range-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Options, TableKind};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// let born = db.table("born", TableKind::Hash)?;
+    /// born.put_many([("ada", "1815"), ("alan", "1912"), ("grace", "1906"), ("nobody", "")])?;
+    /// let by_year = born.create_index("by_year", "v:i64 where present")?;
+    /// let mut keys = by_year.range([1900.into()]..[2000.into()])?.keys();
+    /// assert_eq!(keys.next().transpose()?, Some(b"grace".to_vec()));
+    /// assert_eq!(keys.next_back().transpose()?, Some(b"alan".to_vec()));
+    /// assert_eq!(by_year.range([1850.into()]..)?.count(), 2);
+    /// # drop((keys, by_year)); drop(born); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`get`](Index::get).
     pub fn range<'v, V: AsRef<[IndexValue<'v>]>>(

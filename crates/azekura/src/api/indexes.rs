@@ -33,6 +33,20 @@ impl Table {
     /// If the table has an index of this name and specification it is opened, and first built to its end if
     /// the process that made it did not come to that.
     ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-index-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Options, TableKind};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// let users = db.table("users", TableKind::Hash)?;
+    /// users.put("u1", r#"{"mail": "Ada@example.org", "born": 1815}"#)?;
+    /// let by_mail = users.create_index("by_mail", "v./mail:lower unique where present")?;
+    /// assert_eq!(by_mail.first(&["ada@example.org".into()])?.map(|(key, _)| key), Some(b"u1".to_vec()));
+    /// let taken = users.put("u2", r#"{"mail": "ada@example.org"}"#);
+    /// assert!(matches!(taken, Err(Error::NotUnique { .. })));
+    /// # drop(by_mail); drop(users); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// A write to a table with indexes reads the old value of the record. So a transaction that only writes
     /// to such a table has a snapshot too, and may get [`Error::Conflict`]. So may one that has written to
     /// the table before the index was made, and commits after that.
@@ -57,15 +71,23 @@ impl Table {
         mut progress: impl FnMut(Progress),
     ) -> Result<Index> {
         let spec = IndexSpec::parse(spec)?;
-        let id = match self.known(name)? {
-            Some((id, known)) => {
-                same_spec(name, &spec, &known.spec)?;
-                if known.is_ready {
-                    return self.index(name);
+        let id = loop {
+            match self.known(name)? {
+                Some((id, known)) => {
+                    same_spec(name, &spec, &known.spec)?;
+                    if known.is_ready {
+                        return self.index(name);
+                    }
+                    break id;
                 }
-                id
+                None => {
+                    let made = self.db.engine.create_index(self.id, name, &spec);
+                    if let Some(id) = made.map_err(|e| self.named(e))? {
+                        break id;
+                    }
+                    // Another thread was faster.
+                }
             }
-            None => self.db.engine.create_index(self.id, name, &spec).map_err(|e| self.named(e))?,
         };
         let entries = self.entries(id, name);
         match self.build(&entries, &spec, &mut progress) {

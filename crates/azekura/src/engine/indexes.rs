@@ -91,17 +91,14 @@ impl State {
 }
 
 impl Engine {
-    /// Makes an index of a table that has none of this name, which nothing is in yet. Gives its number.
-    pub(crate) fn create_index(&self, table: u32, name: &str, spec: &IndexSpec) -> Result<u32> {
+    /// Makes an index of a table, which nothing is in yet. Gives its number; none if there is one of this name.
+    pub(crate) fn create_index(&self, table: u32, name: &str, spec: &IndexSpec) -> Result<Option<u32>> {
         check_index_name(name)?;
         self.check_writable()?;
         let _changing = self.catalog.changing.lock();
         let state = self.state.load_full();
-        let taken =
-            state.table(table)?.indexes.iter().flat_map(|list| list.iter()).find(|s| *s.name == *name);
-        if let Some(slot) = taken {
-            // Another thread was faster.
-            return Ok(slot.id);
+        if state.table(table)?.indexes.iter().flat_map(|list| list.iter()).any(|slot| *slot.name == *name) {
+            return Ok(None);
         }
         let id = state.next_table;
         if id >= SHORT_COUNT_END - 1 {
@@ -118,7 +115,7 @@ impl Engine {
             durable: true,
             ..Batch::default()
         })?;
-        Ok(id)
+        Ok(Some(id))
     }
 
     /// A table of this name comes: if it is hidden, there may be indexes.
