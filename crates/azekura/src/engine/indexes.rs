@@ -15,6 +15,7 @@ use crate::base::sync::atomic::Ordering;
 use crate::format::block::Tag;
 use crate::format::frame::NewTable;
 use crate::format::hidden::{IndexState, STATE_KEY, is_hidden, name_of, parse_name};
+use crate::format::manifest::Manifest;
 use crate::index::IndexSpec;
 use std::sync::{Arc, OnceLock};
 
@@ -116,6 +117,14 @@ impl Engine {
             ..Batch::default()
         })?;
         Ok(Some(id))
+    }
+
+    /// Notes which tables of a manifest are indexes of which.
+    pub(super) fn attach_indexes(&self, manifest: &Manifest, state: &mut State) {
+        for info in &manifest.tables {
+            state.attach_index(info.id, &info.name);
+            self.note_index(&info.name);
+        }
     }
 
     /// A table of this name comes: if it is hidden, there may be indexes.

@@ -409,10 +409,7 @@ impl Engine {
             next.next_table = next.next_table.max(table.id + 1);
             next.tables.set(table);
         }
-        for info in &manifest.tables {
-            next.attach_index(info.id, &info.name);
-            self.note_index(&info.name);
-        }
+        self.attach_indexes(manifest, &mut next);
         for (id, few) in &manifest.few {
             let found = next.tables.get(*id).filter(|t| t.levels.is_empty() && t.few.is_none());
             let bad = || {

@@ -37,7 +37,7 @@ impl World {
     fn new(seed: u64) -> World {
         let storage = MemStorage::default();
         let db = open_on(&storage);
-        let kind = if seed % 2 == 0 { TableKind::Ordered } else { TableKind::Hash };
+        let kind = if seed.is_multiple_of(2) { TableKind::Ordered } else { TableKind::Hash };
         let table = db.create_table("t", kind).unwrap();
         World {
             storage,
