@@ -10,7 +10,17 @@ made it: in a forked child it is `Forked`.
 """
 
 from . import types
-from ._azekura import RecordBatches, Records, Repository, Savepoint, Snapshot, Table, Transaction, restore_stream
+from ._azekura import (
+    Index,
+    RecordBatches,
+    Records,
+    Repository,
+    Savepoint,
+    Snapshot,
+    Table,
+    Transaction,
+    restore_stream,
+)
 from ._database import Database
 from ._errors import (
     CannotOpen,
@@ -44,9 +54,10 @@ from ._reports import BackupReport, Point, PruneReport, RestoreReport, VerifyRep
 error = Error
 
 __all__ = [
-    "BackupReport", "CannotOpen", "Closed", "Conflict", "Corrupt", "Database", "Error", "Forked", "Invalid",
-    "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchIndex", "NoSuchTable", "NotADatabase",
-    "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport", "ReadOnly", "RecordBatches", "Records",
-    "Repository", "RestoreReport", "Savepoint", "Snapshot", "Table", "TableExists", "TooLarge", "Transaction",
-    "TransactionOver", "Truncated", "VerifyReport", "WrongType", "error", "open", "restore_stream", "types",
+    "BackupReport", "CannotOpen", "Closed", "Conflict", "Corrupt", "Database", "Error", "Forked", "Index",
+    "Invalid", "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchIndex", "NoSuchTable",
+    "NotADatabase", "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport", "ReadOnly",
+    "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "Snapshot", "Table",
+    "TableExists", "TooLarge", "Transaction", "TransactionOver", "Truncated", "VerifyReport", "WrongType",
+    "error", "open", "restore_stream", "types",
 ]

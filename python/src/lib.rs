@@ -7,7 +7,7 @@
 //! - `arrow`: records in columns, to and from other libraries.
 //! - `records`: iterators, which fetch some hundred records at a time.
 //! - `long`: calls that may take long, their progress and Ctrl-C.
-//! - `database`, `backup`, `table`, `ranges`, `many`, `transaction`: the classes.
+//! - `database`, `backup`, `table`, `ranges`, `many`, `index`, `transaction`: the classes.
 //!
 //! The engine works while the thread is detached from the interpreter. No Python code runs while a
 //! transaction's lock is held, so no thread can wait for itself.
@@ -20,6 +20,7 @@ mod batch;
 mod codec;
 mod database;
 mod errors;
+mod index;
 mod long;
 mod many;
 mod numbers;
@@ -40,6 +41,8 @@ mod _azekura {
     use crate::backup::{Repository, restore_stream};
     #[pymodule_export]
     use crate::database::Database;
+    #[pymodule_export]
+    use crate::index::Index;
     #[pymodule_export]
     use crate::records::Records;
     #[pymodule_export]

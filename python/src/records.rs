@@ -6,7 +6,7 @@
 use crate::codec::Codec;
 use crate::errors::of_engine;
 use crate::rows::Packed;
-use azekura::Cursor;
+use azekura::{Cursor, IndexKeys, IndexRecords};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::{Mutex, PoisonError};
@@ -32,6 +32,12 @@ pub enum Source {
     Cursor(Cursor, bool),
     /// Records that are in the table no more.
     Drained(azekura::Records),
+    /// Those of an index, and whether it goes backward.
+    Index(IndexRecords<'static>, bool),
+    /// Their keys alone.
+    IndexKeys(IndexKeys<'static>, bool),
+    /// Records that were read already.
+    Listed(std::vec::IntoIter<(Vec<u8>, Vec<u8>)>),
 }
 
 impl Source {
@@ -45,6 +51,20 @@ impl Source {
             }
             Source::Drained(records) => {
                 let Some((key, value)) = records.next().transpose()? else { return Ok(false) };
+                take(&key, &value);
+            }
+            Source::Index(records, reverse) => {
+                let record = if *reverse { records.next_back() } else { records.next() };
+                let Some((key, value)) = record.transpose()? else { return Ok(false) };
+                take(&key, &value);
+            }
+            Source::IndexKeys(keys, reverse) => {
+                let key = if *reverse { keys.next_back() } else { keys.next() };
+                let Some(key) = key.transpose()? else { return Ok(false) };
+                take(&key, &[]);
+            }
+            Source::Listed(records) => {
+                let Some((key, value)) = records.next() else { return Ok(false) };
                 take(&key, &value);
             }
         }

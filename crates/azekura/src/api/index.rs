@@ -53,18 +53,21 @@ impl<'t> From<&'t mut WriteTxn> for AnyTxn<'t> {
     }
 }
 
-/// Where records are read that an index names.
-enum Source<'t> {
-    Own(Box<ReadTxn>),
-    Of(AnyTxn<'t>),
+/// Where records are read that an index names: a snapshot of their own, or a transaction.
+pub trait Reads {
+    /// As a transaction.
+    fn txn(&self) -> AnyTxn<'_>;
 }
 
-impl Source<'_> {
+impl Reads for Box<ReadTxn> {
     fn txn(&self) -> AnyTxn<'_> {
-        match self {
-            Source::Own(txn) => AnyTxn::Read(txn),
-            Source::Of(txn) => *txn,
-        }
+        AnyTxn::Read(self)
+    }
+}
+
+impl Reads for AnyTxn<'_> {
+    fn txn(&self) -> AnyTxn<'_> {
+        *self
     }
 }
 
@@ -123,7 +126,7 @@ impl Index {
     /// # Errors
     /// `Invalid` if a value is not of its field's type, or there are more values than fields; `NoSuchIndex` if
     /// the index was dropped; as [`Table::get`].
-    pub fn get(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords<'static>> {
+    pub fn get(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords> {
         self.records(self.own(), self.of_values(values)?)
     }
 
@@ -131,7 +134,7 @@ impl Index {
     ///
     /// # Errors
     /// As [`get`](Index::get).
-    pub fn prefix(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords<'static>> {
+    pub fn prefix(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords> {
         self.records(self.own(), self.of_beginning(values)?)
     }
 
@@ -155,10 +158,7 @@ impl Index {
     ///
     /// # Errors
     /// As [`get`](Index::get).
-    pub fn range<'v, V: AsRef<[IndexValue<'v>]>>(
-        &self,
-        range: impl RangeBounds<V>,
-    ) -> Result<IndexRecords<'static>> {
+    pub fn range<'v, V: AsRef<[IndexValue<'v>]>>(&self, range: impl RangeBounds<V>) -> Result<IndexRecords> {
         self.records(self.own(), self.of_range(&range)?)
     }
 
@@ -192,8 +192,8 @@ impl Index {
         IndexRead { index: self, txn: txn.into() }
     }
 
-    fn own(&self) -> Source<'static> {
-        Source::Own(Box::new(self.table.db.read()))
+    fn own(&self) -> Box<ReadTxn> {
+        Box::new(self.table.db.read())
     }
 
     fn of_values(&self, values: &[IndexValue<'_>]) -> Result<Limits> {
@@ -223,12 +223,12 @@ impl Index {
         Ok(if range.is_empty() { none() } else { Limits::from(range) })
     }
 
-    fn records<'t>(&self, source: Source<'t>, limits: Limits) -> Result<IndexRecords<'t>> {
+    fn records<S: Reads>(&self, source: S, limits: Limits) -> Result<IndexRecords<S>> {
         let entries = self.cursor(source.txn(), limits)?.owned();
         Ok(IndexRecords { entries, index: self.clone(), source, done: false })
     }
 
-    fn count_in(&self, source: &Source<'_>, values: &[IndexValue<'_>]) -> Result<u64> {
+    fn count_in(&self, source: &impl Reads, values: &[IndexValue<'_>]) -> Result<u64> {
         self.cursor(source.txn(), self.of_values(values)?)?.count_rest()
     }
 
@@ -310,16 +310,16 @@ impl<'t> IndexRead<'t> {
     ///
     /// # Errors
     /// As [`Index::get`]; `Invalid` if the transaction is older than the index.
-    pub fn get(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords<'t>> {
-        self.index.records(Source::Of(self.txn), self.index.of_values(values)?)
+    pub fn get(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords<AnyTxn<'t>>> {
+        self.index.records(self.txn, self.index.of_values(values)?)
     }
 
     /// As [`Index::prefix`].
     ///
     /// # Errors
     /// As [`get`](IndexRead::get).
-    pub fn prefix(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords<'t>> {
-        self.index.records(Source::Of(self.txn), self.index.of_beginning(values)?)
+    pub fn prefix(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords<AnyTxn<'t>>> {
+        self.index.records(self.txn, self.index.of_beginning(values)?)
     }
 
     /// As [`Index::range`].
@@ -329,8 +329,8 @@ impl<'t> IndexRead<'t> {
     pub fn range<'v, V: AsRef<[IndexValue<'v>]>>(
         &self,
         range: impl RangeBounds<V>,
-    ) -> Result<IndexRecords<'t>> {
-        self.index.records(Source::Of(self.txn), self.index.of_range(&range)?)
+    ) -> Result<IndexRecords<AnyTxn<'t>>> {
+        self.index.records(self.txn, self.index.of_range(&range)?)
     }
 
     /// As [`Index::first`].
@@ -354,22 +354,22 @@ impl<'t> IndexRead<'t> {
     /// # Errors
     /// As [`get`](IndexRead::get).
     pub fn count(&self, values: &[IndexValue<'_>]) -> Result<u64> {
-        self.index.count_in(&Source::Of(self.txn), values)
+        self.index.count_in(&self.txn, values)
     }
 }
 
 /// An iterator over records in the order of an index, from both ends: keys and values of the table. After an
-/// error it has ended.
-pub struct IndexRecords<'t> {
+/// error it has ended. One with a snapshot of its own can go to another thread.
+pub struct IndexRecords<S = Box<ReadTxn>> {
     entries: Records,
     index: Index,
-    source: Source<'t>,
+    source: S,
     done: bool,
 }
 
-impl<'t> IndexRecords<'t> {
+impl<S: Reads> IndexRecords<S> {
     /// Their keys alone; no record is read.
-    pub fn keys(self) -> IndexKeys<'t> {
+    pub fn keys(self) -> IndexKeys<S> {
         IndexKeys(self)
     }
 
@@ -391,7 +391,7 @@ impl<'t> IndexRecords<'t> {
     }
 }
 
-impl Iterator for IndexRecords<'_> {
+impl<S: Reads> Iterator for IndexRecords<S> {
     type Item = Result<(Vec<u8>, Vec<u8>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -399,18 +399,18 @@ impl Iterator for IndexRecords<'_> {
     }
 }
 
-impl DoubleEndedIterator for IndexRecords<'_> {
+impl<S: Reads> DoubleEndedIterator for IndexRecords<S> {
     fn next_back(&mut self) -> Option<Self::Item> {
         self.step(Way::Backward)
     }
 }
 
-impl FusedIterator for IndexRecords<'_> {}
+impl<S: Reads> FusedIterator for IndexRecords<S> {}
 
 /// An iterator over the keys of records in the order of an index. See [`IndexRecords::keys`].
-pub struct IndexKeys<'t>(IndexRecords<'t>);
+pub struct IndexKeys<S = Box<ReadTxn>>(IndexRecords<S>);
 
-impl Iterator for IndexKeys<'_> {
+impl<S: Reads> Iterator for IndexKeys<S> {
     type Item = Result<Vec<u8>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -418,10 +418,16 @@ impl Iterator for IndexKeys<'_> {
     }
 }
 
-impl DoubleEndedIterator for IndexKeys<'_> {
+impl<S: Reads> DoubleEndedIterator for IndexKeys<S> {
     fn next_back(&mut self) -> Option<Self::Item> {
         self.0.key(Way::Backward)
     }
 }
 
-impl FusedIterator for IndexKeys<'_> {}
+impl<S: Reads> FusedIterator for IndexKeys<S> {}
+
+/// What is looked up may be walked over by another thread.
+const _: fn() = || {
+    fn can_be_sent<T: Send>() {}
+    can_be_sent::<(Index, IndexRecords, IndexKeys)>();
+};

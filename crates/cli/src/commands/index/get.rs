@@ -122,7 +122,7 @@ fn print(
     Ok(found)
 }
 
-fn print_count(args: &Args, records: IndexRecords<'_>) -> Outcome {
+fn print_count(args: &Args, records: IndexRecords) -> Outcome {
     let mut count = 0u64;
     for key in records.keys() {
         key?;
@@ -170,7 +170,7 @@ impl Given {
     }
 
     /// The records that are asked for.
-    fn records(&self, index: &Index, prefix: bool) -> Outcome<IndexRecords<'static>> {
+    fn records(&self, index: &Index, prefix: bool) -> Outcome<IndexRecords> {
         let spec = index.spec();
         let values = self.values.iter().enumerate().map(|(place, value)| spec.value_of(place, value));
         let values = values.collect::<azekura::Result<Vec<_>>>()?;
