@@ -9,6 +9,7 @@ from typing_extensions import Buffer, Self
 
 from . import _azekura
 from . import types as types
+from ._azekura import Index as Index
 from ._azekura import RecordBatches as RecordBatches
 from ._azekura import Records as Records
 from ._azekura import Repository as Repository

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, overload
 from typing_extensions import Self, TypeVar
 
 from ._reports import BackupReport, Point, PruneReport, RestoreReport, VerifyReport
-from ._types import ArrowData, BytesLike, Column, Durability, Kind, ObjectForm, Progress, Readable, Writable
+from ._types import ArrowData, BytesLike, Column, Durability, IndexValue, Kind, ObjectForm, Progress, Readable, Writable
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -29,6 +29,46 @@ class RecordBatches:
     """Records of a table for libraries that take Arrow data."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
+
+class Index(Generic[_K, _V]):
+    """An index of a table: finds records by what is in their values, or keys."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def spec(self) -> str: ...
+    @overload
+    def get(
+        self, *values: IndexValue, reverse: bool = False, keys_only: Literal[False] = False
+    ) -> Records[tuple[_K, _V]]: ...
+    @overload
+    def get(self, *values: IndexValue, reverse: bool = False, keys_only: Literal[True]) -> Records[_K]: ...
+    @overload
+    def prefix(
+        self, *values: IndexValue, reverse: bool = False, keys_only: Literal[False] = False
+    ) -> Records[tuple[_K, _V]]: ...
+    @overload
+    def prefix(self, *values: IndexValue, reverse: bool = False, keys_only: Literal[True]) -> Records[_K]: ...
+    @overload
+    def range(
+        self,
+        lo: IndexValue | tuple[IndexValue, ...] = None,
+        hi: IndexValue | tuple[IndexValue, ...] = None,
+        *,
+        reverse: bool = False,
+        keys_only: Literal[False] = False,
+    ) -> Records[tuple[_K, _V]]: ...
+    @overload
+    def range(
+        self,
+        lo: IndexValue | tuple[IndexValue, ...] = None,
+        hi: IndexValue | tuple[IndexValue, ...] = None,
+        *,
+        reverse: bool = False,
+        keys_only: Literal[True],
+    ) -> Records[_K]: ...
+    def first(self, *values: IndexValue) -> tuple[_K, _V] | None: ...
+    def last(self, *values: IndexValue) -> tuple[_K, _V] | None: ...
+    def count(self, *values: IndexValue) -> int: ...
 
 class Table(Generic[_K, _V, _KIn, _VIn]):
     """A table: a mapping from keys to values, in the order of the keys or of their hashes."""
@@ -103,6 +143,10 @@ class Table(Generic[_K, _V, _KIn, _VIn]):
     def from_arrow(
         self, data: ArrowData | Iterable[ArrowData], *, key: str | None = None, value: str | None = None
     ) -> int: ...
+    def create_index(self, name: str, spec: str, *, progress: Progress | None = None) -> Index[_K, _V]: ...
+    def index(self, name: str) -> Index[_K, _V]: ...
+    def indexes(self) -> list[dict[str, Any]]: ...
+    def drop_index(self, name: str) -> None: ...
 
 class Transaction:
     """A write transaction: all of it happens, or nothing."""

@@ -10,6 +10,8 @@ Durability = Literal["sync", "eventual"]
 BytesLike = str | Buffer
 # True shows a bar.
 Progress = Callable[[int, int], object] | bool
+# A value of an index's field.
+IndexValue = str | Buffer | int | float | None
 ObjectForm = Literal["json", "pickle"]
 
 class Writable(Protocol):

@@ -29,9 +29,11 @@ _FETCH_MAX = 512
 _OF_TABLES = (
     "get", "put", "remove", "add", "replace", "append", "increment", "compare_and_swap", "update", "take", "first",
     "last", "pop_first", "pop_last", "count", "stats", "clear", "remove_range", "retain", "put_many", "get_many",
-    "to_arrow", "from_arrow",
+    "to_arrow", "from_arrow", "indexes", "drop_index",
 )
+_OF_INDEXES = ("first", "last", "count")
 _WALKS = ("range", "prefix", "items", "keys", "values", "drain")
+_WALKS_OF_INDEXES = ("get", "prefix", "range")
 _OF_DATABASES = (
     "drop_table", "rename_table", "sync", "flush", "compact", "shrink", "check", "stats", "backup", "backup_to",
     "copy_to", "transact",
@@ -49,9 +51,9 @@ def _awaited(of, name):
     return method
 
 
-def _walk(name):
+def _walk(of, name):
     """A method that gives an asynchronous iterator over what the plain one gives."""
-    plain = getattr(_azekura.Table, name)
+    plain = getattr(of, name)
 
     @functools.wraps(plain, assigned=("__name__", "__doc__"))
     def method(self, *arguments, **options):
@@ -126,6 +128,14 @@ class Table:
         """'ordered' or 'hash'."""
         return self._plain.kind
 
+    async def create_index(self, name, spec, *, progress=None):
+        """Makes an index, or opens the one that is there: `azekura.Table.create_index`, awaited."""
+        return Index(self._run, await self._run(self._plain.create_index, name, spec, progress=progress))
+
+    async def index(self, name):
+        """The index of that name."""
+        return Index(self._run, await self._run(self._plain.index, name))
+
     async def contains(self, key):
         """Whether a key is there."""
         return await self._run(self._plain.__contains__, key)
@@ -140,7 +150,30 @@ class Table:
 for _name in _OF_TABLES:
     setattr(Table, _name, _awaited(_azekura.Table, _name))
 for _name in _WALKS:
-    setattr(Table, _name, _walk(_name))
+    setattr(Table, _name, _walk(_azekura.Table, _name))
+
+
+class Index:
+    """An index whose methods are those of `azekura.Index`, awaited; walks are asynchronous iterators."""
+
+    def __init__(self, run, plain):
+        self._run, self._plain = run, plain
+
+    @property
+    def name(self):
+        """Its name."""
+        return self._plain.name
+
+    @property
+    def spec(self):
+        """What it is of: its fields and options."""
+        return self._plain.spec
+
+
+for _name in _OF_INDEXES:
+    setattr(Index, _name, _awaited(_azekura.Index, _name))
+for _name in _WALKS_OF_INDEXES:
+    setattr(Index, _name, _walk(_azekura.Index, _name))
 
 
 class _Moment:

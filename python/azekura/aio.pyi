@@ -11,7 +11,7 @@ from typing_extensions import Self, TypeVar
 from ._azekura import RecordBatches
 from ._azekura import Transaction as PlainTransaction
 from ._reports import BackupReport, Point
-from ._types import ArrowData, BytesLike, Column, Durability, Kind, ObjectForm, Progress, Writable
+from ._types import ArrowData, BytesLike, Column, Durability, IndexValue, Kind, ObjectForm, Progress, Writable
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -25,6 +25,46 @@ class Records(AsyncIterator[_T]):
     """An asynchronous iterator over keys, values or items of a table."""
     def __aiter__(self) -> Self: ...
     async def __anext__(self) -> _T: ...
+
+class Index(Generic[_K, _V]):
+    """An index of a table, whose methods are awaited; walks are asynchronous iterators."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def spec(self) -> str: ...
+    @overload
+    def get(
+        self, *values: IndexValue, reverse: bool = False, keys_only: Literal[False] = False
+    ) -> Records[tuple[_K, _V]]: ...
+    @overload
+    def get(self, *values: IndexValue, reverse: bool = False, keys_only: Literal[True]) -> Records[_K]: ...
+    @overload
+    def prefix(
+        self, *values: IndexValue, reverse: bool = False, keys_only: Literal[False] = False
+    ) -> Records[tuple[_K, _V]]: ...
+    @overload
+    def prefix(self, *values: IndexValue, reverse: bool = False, keys_only: Literal[True]) -> Records[_K]: ...
+    @overload
+    def range(
+        self,
+        lo: IndexValue | tuple[IndexValue, ...] = None,
+        hi: IndexValue | tuple[IndexValue, ...] = None,
+        *,
+        reverse: bool = False,
+        keys_only: Literal[False] = False,
+    ) -> Records[tuple[_K, _V]]: ...
+    @overload
+    def range(
+        self,
+        lo: IndexValue | tuple[IndexValue, ...] = None,
+        hi: IndexValue | tuple[IndexValue, ...] = None,
+        *,
+        reverse: bool = False,
+        keys_only: Literal[True],
+    ) -> Records[_K]: ...
+    async def first(self, *values: IndexValue) -> tuple[_K, _V] | None: ...
+    async def last(self, *values: IndexValue) -> tuple[_K, _V] | None: ...
+    async def count(self, *values: IndexValue) -> int: ...
 
 class Table(Generic[_K, _V, _KIn, _VIn]):
     """A table whose methods are awaited; walks are asynchronous iterators."""
@@ -96,6 +136,10 @@ class Table(Generic[_K, _V, _KIn, _VIn]):
     async def from_arrow(
         self, data: ArrowData | Iterable[ArrowData], *, key: str | None = None, value: str | None = None
     ) -> int: ...
+    async def create_index(self, name: str, spec: str, *, progress: Progress | None = None) -> Index[_K, _V]: ...
+    async def index(self, name: str) -> Index[_K, _V]: ...
+    async def indexes(self) -> list[dict[str, Any]]: ...
+    async def drop_index(self, name: str) -> None: ...
 
 class Transaction:
     """A write transaction, for `async with`."""

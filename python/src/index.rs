@@ -5,9 +5,9 @@ use crate::errors::{Failure, of_engine, wrong_argument};
 use crate::long;
 use crate::records::{Records, Source, What};
 use crate::table::{Table, View};
-use azekura::{Error, IndexRead, IndexRecords, IndexValue, Result};
+use azekura::{AnyTxn, Error, IndexRead, IndexRecords, IndexValue, Result};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 /// A value of a field, taken from Python, so that the thread can be detached.
@@ -100,7 +100,11 @@ macro_rules! ask {
 }
 
 /// All of some records in one direction; of keys the values are empty.
-fn listed(records: IndexRecords<'_>, keys_only: bool, reverse: bool) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+fn listed(
+    records: IndexRecords<AnyTxn<'_>>,
+    keys_only: bool,
+    reverse: bool,
+) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let with_nothing = |key: Result<Vec<u8>>| key.map(|key| (key, Vec::new()));
     match (keys_only, reverse) {
         (false, false) => records.collect(),
@@ -256,6 +260,15 @@ impl Index {
             View::Write(txn) => txn.with(|txn| index.read_in(&*txn).count(&lent(&values))),
         });
         Ok(count?)
+    }
+
+    /// For annotations such as `Index[str, int]`.
+    #[classmethod]
+    fn __class_getitem__<'py>(
+        class: &Bound<'py, PyType>,
+        types: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        class.py().import("types")?.call_method1("GenericAlias", (class, types))
     }
 
     fn __repr__(&self) -> String {

@@ -33,9 +33,9 @@ pub enum Source {
     /// Records that are in the table no more.
     Drained(azekura::Records),
     /// Those of an index, and whether it goes backward.
-    Index(IndexRecords<'static>, bool),
+    Index(IndexRecords, bool),
     /// Their keys alone.
-    IndexKeys(IndexKeys<'static>, bool),
+    IndexKeys(IndexKeys, bool),
     /// Records that were read already.
     Listed(std::vec::IntoIter<(Vec<u8>, Vec<u8>)>),
 }

@@ -43,7 +43,7 @@ class Documents(TestCase):
             self.assertGreater(tried, 3)
 
         finder = doctest.DocTestFinder(recurse=False)
-        for thing in (azekura.Table, azekura.Transaction, azekura.Savepoint, azekura.Snapshot, azekura.Repository):
+        for thing in (azekura.Index, azekura.Table, azekura.Transaction, azekura.Savepoint, azekura.Snapshot, azekura.Repository):
             (test,) = finder.find(thing, globs={})
             said = []
             results = doctest.DocTestRunner().run(test, out=said.append)

@@ -47,6 +47,12 @@ def tables(path: str) -> None:
         numbers.put_many(numbers.to_arrow(0, 5, batch_size=10))
         assert_type(numbers.from_arrow(numbers.to_arrow()), int)
         assert_type(numbers.from_arrow([numbers.to_arrow()], key="key", value="value"), int)
+        by_year = born.create_index("by_year", "v:i64le", progress=lambda done, total: None)
+        assert_type(by_year, azekura.Index[str, int])
+        assert_type(by_year.first(1815), tuple[str, int] | None)
+        assert_type(list(by_year.range(1800, (1900,))), list[tuple[str, int]])
+        assert_type(list(by_year.get(1815, None, keys_only=True)), list[str])
+        assert_type(born.index("by_year").count(), int)
         with db.begin() as tx:
             view = tx.table(born)
             assert_type(view, azekura.Table[str, int, str, int])
@@ -88,6 +94,10 @@ async def awaited(path: str) -> None:
         assert_type(await born.get("ada"), int | None)
         async for name, year in born.prefix("a"):
             assert_type((name, year), tuple[str, int])
+        by_year = await born.create_index("by_year", "v:i64le")
+        async for key in by_year.get(keys_only=True, reverse=True):
+            assert_type(key, str)
+        assert_type(await by_year.last(1815), tuple[str, int] | None)
         async with db.begin() as tx:
             assert_type(await tx.table(born).take("ada"), int | None)
         assert_type(await db.transact(lambda tx: tx.table("born", key=str, value=int).count()), int)

@@ -1,11 +1,12 @@
 //! The types of handles, and the errors for wrong ones.
 
 use crate::cursor::Walk;
+use crate::lookup::Lookup;
 use crate::read::Reading;
 use crate::slots::{Handle, Slots};
 use crate::status::{Failure, azk_status, failure};
 use crate::write::Writing;
-use azekura::{Db, Options, Table};
+use azekura::{Db, Index, Options, Table};
 
 /// Options for opening a database.
 pub struct azk_options {
@@ -37,9 +38,28 @@ pub struct azk_cursor {
     _opaque: (),
 }
 
+/// An index of a table.
+pub struct azk_index {
+    _opaque: (),
+}
+
+/// Records that were found by an index, and how far one has come.
+pub struct azk_lookup {
+    _opaque: (),
+}
+
 /// The names of the types, by tag.
-const NAMES: [&str; 7] =
-    ["handle", "azk_options", "azk_db", "azk_table", "azk_read", "azk_write", "azk_cursor"];
+const NAMES: [&str; 9] = [
+    "handle",
+    "azk_options",
+    "azk_db",
+    "azk_table",
+    "azk_read",
+    "azk_write",
+    "azk_cursor",
+    "azk_index",
+    "azk_lookup",
+];
 
 impl Handle for azk_options {
     type Held = Options;
@@ -91,6 +111,24 @@ impl Handle for azk_cursor {
     const TAG: u8 = 6;
     fn slots() -> &'static Slots<Walk> {
         static SLOTS: Slots<Walk> = Slots::new();
+        &SLOTS
+    }
+}
+
+impl Handle for azk_index {
+    type Held = Index;
+    const TAG: u8 = 7;
+    fn slots() -> &'static Slots<Index> {
+        static SLOTS: Slots<Index> = Slots::new();
+        &SLOTS
+    }
+}
+
+impl Handle for azk_lookup {
+    type Held = Lookup;
+    const TAG: u8 = 8;
+    fn slots() -> &'static Slots<Lookup> {
+        static SLOTS: Slots<Lookup> = Slots::new();
         &SLOTS
     }
 }

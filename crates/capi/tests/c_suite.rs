@@ -9,7 +9,7 @@ mod common;
 use common::{Compiler, Linking, Runner};
 
 /// The tests in C.
-const TESTS: [&str; 4] = ["records", "transactions", "handles", "model"];
+const TESTS: [&str; 5] = ["records", "transactions", "handles", "model", "indexes"];
 
 #[test]
 fn tests_in_c() {

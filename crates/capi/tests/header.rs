@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// In the order in which the header is read.
-const SOURCES: [&str; 23] = [
+const SOURCES: [&str; 25] = [
     "status",
     "call",
     "memory",
@@ -24,6 +24,8 @@ const SOURCES: [&str; 23] = [
     "write_put",
     "cursors",
     "cursor",
+    "index",
+    "lookup",
     "upkeep",
     "backup",
     "stats",

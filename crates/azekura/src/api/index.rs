@@ -373,6 +373,16 @@ impl<S: Reads> IndexRecords<S> {
         IndexKeys(self)
     }
 
+    /// The key of the next record, which is passed over and not read.
+    pub fn next_key(&mut self) -> Option<Result<Vec<u8>>> {
+        self.key(Way::Forward)
+    }
+
+    /// The key of the next record from the end.
+    pub fn next_key_back(&mut self) -> Option<Result<Vec<u8>>> {
+        self.key(Way::Backward)
+    }
+
     fn key(&mut self, to: Way) -> Option<Result<Vec<u8>>> {
         if self.done {
             return None;
