@@ -51,7 +51,7 @@ def tables(path: str) -> None:
         assert_type(by_year, azekura.Index[str, int])
         assert_type(by_year.first(1815), tuple[str, int] | None)
         assert_type(list(by_year.range(1800, (1900,))), list[tuple[str, int]])
-        assert_type(list(by_year.get(1815, None, keys_only=True)), list[str])
+        assert_type(list(by_year.get(1815, keys_only=True)), list[str])
         assert_type(born.index("by_year").count(), int)
         with db.begin() as tx:
             view = tx.table(born)

@@ -25,6 +25,7 @@ enum {
   BENCH_CREATE = 1,    /* start with an empty database */
   BENCH_DURABLE = 2,   /* a commit returns when its records are on the device */
   BENCH_ASCENDING = 4, /* every key put will be greater than the one before */
+  BENCH_INDEXED = 8,   /* there is an index of the first 8 bytes of values */
 };
 
 typedef struct bench_error {
@@ -89,6 +90,8 @@ typedef struct bench_peer {
   /* Visits records in key order. NULL if there is no order. 1: cannot go in that direction. */
   int (*range)(void *reader, const bench_range *range, bench_seen *seen, bench_error *error);
   void (*reader_close)(void *reader);
+  /* Visits the records whose values begin with these 8 bytes, by the index. NULL if there is none. */
+  int (*find)(void *reader, const uint8_t *field, size_t field_bytes, bench_seen *seen, bench_error *error);
 } bench_peer;
 
 extern const bench_peer bench_kyoto_hash;

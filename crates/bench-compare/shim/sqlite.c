@@ -17,6 +17,7 @@ typedef struct store {
   uint64_t budget_bytes;
   int page_bytes;
   int durable;
+  int indexed;
   sqlite3 *db;
 } store;
 
@@ -30,6 +31,7 @@ enum { UP, DOWN, FIRST, LAST, WAYS };
 typedef struct reader {
   sqlite3 *db;
   sqlite3_stmt *get;
+  sqlite3_stmt *find; /* NULL without an index */
   sqlite3_stmt *ranges[WAYS];
 } reader;
 
@@ -74,13 +76,15 @@ static void *store_open(const bench_open *how, bench_error *error) {
   snprintf(s->path, sizeof s->path, "%s/data.sqlite", how->path);
   s->budget_bytes = how->budget_bytes;
   s->durable = (how->flags & BENCH_DURABLE) != 0;
+  s->indexed = (how->flags & BENCH_INDEXED) != 0;
   /* A record larger than about a quarter of a page spills into its own pages. */
   const uint64_t record_bytes = bench_record_bytes(how);
   s->page_bytes = record_bytes < 900 ? 4096 : record_bytes < 3600 ? 16384 : 65536;
   const int create = (how->flags & BENCH_CREATE) != 0;
   s->db = connect(s, create, UINT64_C(1) << 20, error);
   if (s->db != NULL &&
-      (!create || run(s->db, "CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID", error) == 0))
+      (!create || run(s->db, "CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID", error) == 0) &&
+      (!create || !s->indexed || run(s->db, "CREATE INDEX field ON kv (substr(v, 1, 8))", error) == 0))
     return s;
   sqlite3_close(s->db);
   free(s);
@@ -151,6 +155,7 @@ static int commit(void *raw, bench_error *error) { return step(raw, COMMIT, erro
 static void reader_close(void *raw) {
   reader *r = raw;
   sqlite3_finalize(r->get);
+  sqlite3_finalize(r->find);
   for (int way = 0; way < WAYS; ++way) sqlite3_finalize(r->ranges[way]);
   sqlite3_close(r->db);
   free(r);
@@ -163,6 +168,8 @@ static void *reader_open(void *raw, bench_error *error) {
   if (r == NULL) return NULL;
   r->db = connect(s, 0, s->budget_bytes / 8, error);
   if (r->db != NULL && prepare(r->db, "SELECT v FROM kv WHERE k = ?1", &r->get, error) == 0 &&
+      (!s->indexed ||
+       prepare(r->db, "SELECT k, v FROM kv INDEXED BY field WHERE substr(v, 1, 8) = ?1", &r->find, error) == 0) &&
       prepare(r->db, "SELECT k, v FROM kv WHERE k >= ?1 ORDER BY k", &r->ranges[UP], error) == 0 &&
       prepare(r->db, "SELECT k, v FROM kv WHERE k <= ?1 ORDER BY k DESC", &r->ranges[DOWN], error) == 0 &&
       prepare(r->db, "SELECT k, v FROM kv ORDER BY k", &r->ranges[FIRST], error) == 0 &&
@@ -194,14 +201,11 @@ static int get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **
   return rc == SQLITE_DONE ? 0 : fail(r->db, "SELECT", error);
 }
 
-static int range_of(void *raw, const bench_range *range, bench_seen *seen, bench_error *error) {
-  reader *r = raw;
-  const int way = (range->from == NULL ? FIRST : UP) + (range->down ? 1 : 0);
-  sqlite3_stmt *at = r->ranges[way];
-  if (range->from != NULL) sqlite3_bind_blob64(at, 1, range->from, range->from_bytes, SQLITE_STATIC);
+/* Visits the rows of a statement, at most so many. */
+static int visit(reader *r, sqlite3_stmt *at, uint64_t limit, bench_seen *seen, bench_error *error) {
   bench_seen sum = {0, 0};
   int rc = SQLITE_ROW;
-  while (sum.records < range->limit && (rc = sqlite3_step(at)) == SQLITE_ROW) {
+  while (sum.records < limit && (rc = sqlite3_step(at)) == SQLITE_ROW) {
     const void *key = sqlite3_column_blob(at, 0), *value = sqlite3_column_blob(at, 1);
     bench_see(&sum, key, (size_t)sqlite3_column_bytes(at, 0), value, (size_t)sqlite3_column_bytes(at, 1));
   }
@@ -209,6 +213,21 @@ static int range_of(void *raw, const bench_range *range, bench_seen *seen, bench
   if (rc != SQLITE_ROW && rc != SQLITE_DONE) return fail(r->db, "SELECT", error);
   *seen = sum;
   return 0;
+}
+
+static int range_of(void *raw, const bench_range *range, bench_seen *seen, bench_error *error) {
+  reader *r = raw;
+  const int way = (range->from == NULL ? FIRST : UP) + (range->down ? 1 : 0);
+  sqlite3_stmt *at = r->ranges[way];
+  if (range->from != NULL) sqlite3_bind_blob64(at, 1, range->from, range->from_bytes, SQLITE_STATIC);
+  return visit(r, at, range->limit, seen, error);
+}
+
+static int find(void *raw, const uint8_t *field, size_t field_bytes, bench_seen *seen, bench_error *error) {
+  reader *r = raw;
+  if (r->find == NULL) return bench_fail(error, "find", "the table has no index");
+  sqlite3_bind_blob64(r->find, 1, field, field_bytes, SQLITE_STATIC);
+  return visit(r, r->find, UINT64_MAX, seen, error);
 }
 
 static int scan(void *raw, bench_seen *seen, bench_error *error) {
@@ -222,7 +241,7 @@ const bench_peer bench_sqlite = {
                      "900 or 3,600 bytes; journal_mode WAL, synchronous NORMAL, or FULL when durable; "
                      "cache_size budget / 2 in a writer, budget / 8 in a reader; mmap_size budget / 2; "
                      "wal_autocheckpoint 64 MiB; prepared statements; one read transaction a phase, one "
-                     "for each get beside a writer",
+                     "for each get beside a writer; for the index workload an index of substr(v, 1, 8)",
     .store_open = store_open,
     .store_sync = store_sync,
     .store_close = store_close,
@@ -238,4 +257,5 @@ const bench_peer bench_sqlite = {
     .scan = scan,
     .range = range_of,
     .reader_close = reader_close,
+    .find = find,
 };

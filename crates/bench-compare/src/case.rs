@@ -18,6 +18,9 @@ pub enum Workload {
     /// Scattered 16-byte keys with values of 44 and 1,524 bytes in batches of 100,000; gets of
     /// distinct keys and of the same one.
     Huge,
+    /// Scattered 8-byte keys with 36-byte values and an index of the first 8 bytes of these, in batches of
+    /// 100,000; then lookups by the index.
+    Index,
     /// Lists of pairs of about 730-byte texts, put and got over and over.
     Pairs,
     /// Text keys of 8 to 40 bytes with values of 20 to 200 bytes.
@@ -95,7 +98,7 @@ impl Case {
             threads => format!("{threads} threads"),
         };
         match self.workload {
-            Workload::Sequential | Workload::Lookup | Workload::Small => {
+            Workload::Sequential | Workload::Lookup | Workload::Small | Workload::Index => {
                 format!("{records} records of 8 + {value} bytes, {batch}")
             }
             Workload::Huge => format!("{records} records of 16 + {value} bytes, {batch}"),
@@ -143,6 +146,7 @@ impl Case {
             && (numbers || !about.numbers_only)
             && !(together && matches!(about.place, Place::Helper(_)))
             && killed_with_us
+            && (self.workload != Workload::Index || about.indexes)
     }
 }
 
@@ -153,6 +157,7 @@ impl Workload {
             Self::Sequential => "sequential",
             Self::Lookup => "lookup",
             Self::Huge => "huge",
+            Self::Index => "index",
             Self::Pairs => "pairs",
             Self::Text => "text",
             Self::Small => "small",

@@ -72,6 +72,7 @@ fn preset(workload: Workload, quick: bool) -> Preset {
             &[(44, 400 * K), (1524, 40 * K)],
             if quick { 10 * K } else { 100 * K },
         ),
+        Workload::Index => (&[(36, 5 * M)], &[(36, 400 * K)], if quick { 10 * K } else { 100 * K }),
         Workload::Pairs => {
             (&[(730, 10), (730, 10 * K), (730, 100 * K)], &[(730, 10), (730, K), (730, 10 * K)], 1)
         }
@@ -174,6 +175,7 @@ pub fn phases_s(case: &Case, phase_s: f64) -> f64 {
         Workload::Lookup | Workload::Text | Workload::Small | Workload::Scan | Workload::Delete => {
             4.0 * phase_s
         }
+        Workload::Index => 3.0 * phase_s,
         Workload::Huge => 5.0 * phase_s,
         Workload::Pairs => 2.0 * phase_s + case.seconds,
         Workload::Ycsb => phase_s + 6.0 * case.seconds,

@@ -3,7 +3,7 @@
 use super::{About, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
-use azekura::{Cursor, Db, Durability, Options, ReadTxn, Table, TableKind, WriteTxn};
+use azekura::{Cursor, Db, Durability, Index, Options, ReadTxn, Table, TableKind, WriteTxn};
 use std::ops::Bound;
 
 const TABLE: &str = "bench";
@@ -16,7 +16,12 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
     [ordered, hash]
         .into_iter()
         .map(|(name, title, kind)| {
-            let about = About { ours: true, ordered: kind == TableKind::Ordered, ..About::new(name, title) };
+            let about = About {
+                ours: true,
+                indexes: true,
+                ordered: kind == TableKind::Ordered,
+                ..About::new(name, title)
+            };
             let peer: Box<dyn Peer> = Box::new(AzekuraPeer { about, kind });
             (about, Some(peer))
         })
@@ -40,7 +45,8 @@ impl Peer for AzekuraPeer {
 
     fn configuration(&self) -> String {
         "memory_bytes(budget), durability Eventual, or Sync when durable; nothing else set; db.flush() \
-         before closing; one read snapshot a phase, the table's own get beside a writer"
+         before closing; one read snapshot a phase, the table's own get beside a writer; for the index \
+         workload an index of v[0..8]:u64be"
             .to_owned()
     }
 
@@ -55,7 +61,9 @@ impl Peer for AzekuraPeer {
         let db =
             Db::open(how.dir.join(FILE), options).map_err(|error| Failure::peer(name, "Db::open", &error))?;
         let table = db.table(TABLE, self.kind).map_err(|error| Failure::peer(name, "Db::table", &error))?;
-        Ok(Box::new(AzekuraStore { name, db, table }))
+        let index = how.indexed.then(|| table.create_index("field", "v[0..8]:u64be")).transpose();
+        let index = index.map_err(|error| Failure::peer(name, "Table::create_index", &error))?;
+        Ok(Box::new(AzekuraStore { name, db, table, index }))
     }
 }
 
@@ -63,6 +71,7 @@ struct AzekuraStore {
     name: &'static str,
     db: Db,
     table: Table,
+    index: Option<Index>,
 }
 
 impl AzekuraStore {
@@ -93,8 +102,8 @@ impl Store for AzekuraStore {
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        let Self { name, db, table } = *self;
-        drop(table);
+        let Self { name, db, table, index } = *self;
+        drop((table, index));
         db.close().map_err(|error| Failure::peer(name, "Db::close", &error))
     }
 }
@@ -219,6 +228,20 @@ impl Reader for AzekuraReader<'_> {
             let Some((key, value)) = record else { break };
             seen.add(key, value.bytes().map_err(store.failed("LazyValue::bytes"))?);
         }
+        Ok(Some(seen))
+    }
+
+    fn find(&mut self, field: &[u8; 8]) -> Result<Option<ScanSum>> {
+        let Some(index) = &self.store.index else { return Ok(None) };
+        let field = [u64::from_be_bytes(*field).into()];
+        let mut seen = ScanSum::default();
+        let mut see =
+            |record: azekura::Result<(Vec<u8>, Vec<u8>)>| record.map(|(key, value)| seen.add(&key, &value));
+        match &self.snapshot {
+            Some(txn) => index.read_in(txn).get(&field).and_then(|mut found| found.try_for_each(&mut see)),
+            None => index.get(&field).and_then(|mut found| found.try_for_each(&mut see)),
+        }
+        .map_err(self.store.failed("Index::get"))?;
         Ok(Some(seen))
     }
 }

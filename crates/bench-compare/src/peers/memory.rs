@@ -184,9 +184,18 @@ impl Reader for MemoryReader<'_> {
             Way::Down => self.sum(map.range::<[u8], _>((Bound::Unbounded, from)).rev(), limit),
         }))
     }
+
+    fn find(&mut self, field: &[u8; 8]) -> Result<Option<ScanSum>> {
+        Ok(Some(self.found(field)))
+    }
 }
 
 impl MemoryReader<'_> {
+    fn found(&self, field: &[u8; 8]) -> ScanSum {
+        let map = locked(&self.store.map);
+        self.sum(map.iter().filter(|(_, value)| value.starts_with(field)), u64::MAX)
+    }
+
     fn sum<'a>(&self, records: impl Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>, limit: u64) -> ScanSum {
         let left_out = usize::from(self.store.lie == Lie::ShortScan);
         let limit = usize::try_from(limit).expect("a limit as wide as an address");

@@ -44,6 +44,8 @@ pub struct Open {
     pub durable: bool,
     /// Every key put will be greater than the one before.
     pub ascending: bool,
+    /// Keep an index of the first 8 bytes of values.
+    pub indexed: bool,
 }
 
 /// Where a peer's code runs. A process started for a peer is killed when this one ends, for whatever reason.
@@ -79,6 +81,8 @@ pub struct About {
     pub place: Place,
     /// It takes only keys and values of 8 bytes each: a table of numbers in SQL.
     pub numbers_only: bool,
+    /// Keeps indexes of values.
+    pub indexes: bool,
     /// What makes it different in a comparison, or empty.
     pub caveat: &'static str,
     /// How to get it. Empty if it is built with this program.
@@ -98,6 +102,7 @@ impl About {
             bounded: true,
             place: Place::Here,
             numbers_only: false,
+            indexes: false,
             caveat: "",
             get: "",
         }
@@ -191,6 +196,11 @@ pub trait Reader {
     /// way. A reverse scan is `range(None, u64::MAX, Way::Down)`.
     fn range(&mut self, from: Option<&[u8]>, limit: u64, way: Way) -> Result<Option<ScanSum>> {
         let _ = (from, limit, way);
+        Ok(None)
+    }
+    /// Visits the records whose values begin with these bytes, by the index. `None` if there is none.
+    fn find(&mut self, field: &[u8; 8]) -> Result<Option<ScanSum>> {
+        let _ = field;
         Ok(None)
     }
 }

@@ -13,6 +13,7 @@ const ERROR_BYTES: usize = 240;
 const CREATE: u32 = 1;
 const DURABLE: u32 = 2;
 const ASCENDING: u32 = 4;
+const INDEXED: u32 = 8;
 
 #[repr(C)]
 struct RawError {
@@ -91,6 +92,7 @@ pub struct RawPeer {
     scan: unsafe extern "C" fn(*mut c_void, *mut RawSeen, *mut RawError) -> c_int,
     range: Option<unsafe extern "C" fn(*mut c_void, *const RawRange, *mut RawSeen, *mut RawError) -> c_int>,
     reader_close: Frees,
+    find: Option<unsafe extern "C" fn(*mut c_void, *const u8, usize, *mut RawSeen, *mut RawError) -> c_int>,
 }
 
 // SAFETY: this is a constant of functions and of text that lives as long as the process.
@@ -198,7 +200,7 @@ fn trees() -> Vec<Known> {
         (append, lmdb()),
         (leveldb_about, leveldb()),
         (rocks, rocksdb()),
-        (plain("sqlite", "SQLite", libraries::get("sqlite")), sqlite()),
+        (About { indexes: true, ..plain("sqlite", "SQLite", libraries::get("sqlite")) }, sqlite()),
     ]
 }
 
@@ -285,6 +287,7 @@ impl Peer for ShimPeer {
             raw_bytes: how.raw_bytes,
             flags: flag(how.create, CREATE)
                 | flag(how.durable, DURABLE)
+                | flag(how.indexed, INDEXED)
                 | flag(how.ascending && self.about.ascending_only, ASCENDING),
         };
         // SAFETY: `open` and its path outlive the call.
@@ -476,6 +479,16 @@ impl Reader for ShimReader<'_> {
         let call = |_: &RawPeer, error| unsafe { range(self.handle, &raw const asked, &raw mut seen, error) };
         let code = self.store.calls.run(call, |code| *code < 0)?;
         Ok((code == 0).then_some(ScanSum { records: seen.records, sum: seen.sum }))
+    }
+
+    fn find(&mut self, field: &[u8; 8]) -> Result<Option<ScanSum>> {
+        let raw = &self.store.calls.raw;
+        let Some(find) = raw.find else { return Ok(None) };
+        let (mut seen, at) = (RawSeen::default(), field.as_ptr());
+        // SAFETY: the reader is open. The field and the result outlive the call.
+        let call = |_: &RawPeer, error| unsafe { find(self.handle, at, field.len(), &raw mut seen, error) };
+        self.store.calls.run(call, |code| *code != 0)?;
+        Ok(Some(ScanSum { records: seen.records, sum: seen.sum }))
     }
 }
 

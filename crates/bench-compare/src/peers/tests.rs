@@ -62,6 +62,7 @@ fn how(dir: &TestDir) -> Open {
         create: true,
         durable: false,
         ascending: false,
+        indexed: false,
     }
 }
 

@@ -88,6 +88,25 @@ const LOOKUP: [Column; 21] = [
     MEMORY,
 ];
 
+const INDEX: [Column; 16] = [
+    rate("write_per_s", "insert"),
+    head(rate("write_flush_per_s", "insert\n+ flush")),
+    FLUSH,
+    less("batch_mean_ms", "batch\nmean", Unit::Milliseconds),
+    less("batch_max_ms", "batch\nmax", Unit::Milliseconds),
+    less("batch_max_per_mean", "max\n/ mean", Unit::Plain),
+    less("growth", "last/\nfirst", Unit::Plain),
+    head(rate("finds_per_s", "find by\nindex")),
+    rate("found_per_s", "records\nfound"),
+    plain("found_per_find", "found\neach", Unit::Plain),
+    rate("present_gets_per_s", "get"),
+    rate("scan_per_s", "scan"),
+    FILE,
+    head(less("file_per_raw", "file\n/ raw", Unit::Plain)),
+    less("written_per_raw", "written\n/ raw", Unit::Plain),
+    MEMORY,
+];
+
 const PAIRS: [Column; 7] = [
     head(rate("put_per_s", "put")),
     head(rate("get_per_s", "get")),
@@ -204,6 +223,7 @@ pub fn of(workload: Workload) -> &'static [Column] {
     match workload {
         Workload::Sequential => &CEDALSS,
         Workload::Lookup | Workload::Huge | Workload::Text | Workload::Small => &LOOKUP,
+        Workload::Index => &INDEX,
         Workload::Pairs => &PAIRS,
         Workload::Ycsb => &YCSB,
         Workload::Mixed => &MIXED,

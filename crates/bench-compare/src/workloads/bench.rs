@@ -53,6 +53,7 @@ impl<'a> Bench<'a> {
             create,
             durable,
             ascending: self.records.ascending(),
+            indexed: self.case.workload == Workload::Index,
         })
     }
 
@@ -86,7 +87,8 @@ impl<'a> Bench<'a> {
         into.set("write_mb_per_s", count(self.raw_bytes) / 1e6 / wrote.as_secs_f64());
         into.set_count("write_peak_rss_bytes", counters::peak_rss_bytes());
         batches.report(into);
-        if !matches!(self.case.workload, Workload::Lookup | Workload::Huge | Workload::Text) {
+        if !matches!(self.case.workload, Workload::Lookup | Workload::Huge | Workload::Text | Workload::Index)
+        {
             // The course of a load is recorded only where its batches are large.
             into.series.clear();
         }

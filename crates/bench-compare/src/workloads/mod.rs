@@ -3,6 +3,7 @@
 mod bench;
 mod delete;
 mod durable;
+mod index;
 mod lookup;
 mod mixed;
 mod open;
@@ -49,6 +50,7 @@ fn measure(peer: &dyn Peer, job: &Job) -> Result<Measured> {
         (Workload::Open, _) => open::run(bench, job),
         (Workload::Sequential, _) => sequential::run(bench),
         (Workload::Lookup | Workload::Huge | Workload::Text | Workload::Small, _) => lookup::run(bench),
+        (Workload::Index, _) => index::run(bench),
         (Workload::Pairs, _) => pairs::run(bench),
         (Workload::Ycsb, _) => ycsb::run(bench),
         (Workload::Mixed, _) => mixed::run(bench),

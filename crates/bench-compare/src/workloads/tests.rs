@@ -38,10 +38,11 @@ fn run(peer: &dyn Peer, workload: Workload, dir: &TestDir) -> Result<Measured> {
 }
 
 /// All except those that need a second process: tests/command.rs has them.
-const ALL: [Workload; 11] = [
+const ALL: [Workload; 12] = [
     Workload::Sequential,
     Workload::Lookup,
     Workload::Huge,
+    Workload::Index,
     Workload::Pairs,
     Workload::Text,
     Workload::Small,

@@ -40,6 +40,7 @@ pub fn of(workload: Workload, cases: &[&CaseResult]) -> Vec<Plot> {
         Workload::Mixed => mixed(cases),
         Workload::Durable => durable(cases),
         Workload::Text
+        | Workload::Index
         | Workload::Small
         | Workload::Scan
         | Workload::Delete
