@@ -3,6 +3,7 @@
 use super::files::{failed, inside, publish, read};
 use crate::base::error::{Error, Result};
 use crate::base::limits::COUNT_END;
+use crate::format::hidden::is_hidden;
 use crate::format::point::{Identity, Piece, Point, decode_head, encode_head};
 use crate::storage::{File, OpenMode, OsStorage, Storage};
 use std::path::{Path, PathBuf};
@@ -75,7 +76,7 @@ impl PointInfo {
             number: point.number,
             commit: point.commit(),
             time: SystemTime::UNIX_EPOCH + Duration::from_millis(point.time_ms),
-            tables: point.manifest.tables.len() as u64,
+            tables: point.manifest.tables.iter().filter(|table| !is_hidden(&table.name)).count() as u64,
             bytes: point.bytes(),
         }
     }

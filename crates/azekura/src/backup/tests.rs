@@ -111,6 +111,28 @@ fn each_point_is_the_database_as_it_was_and_costs_what_has_changed() {
     db.close().unwrap();
 }
 
+/// What stands in an index goes with its table, and is no table of a point.
+#[test]
+fn indexes_are_in_backups() {
+    let disk = MemStorage::default();
+    let db = open(&disk, DB);
+    fill(&db, 0, 1000, 1);
+    db.open_table("ordered").unwrap().create_index("by_tag", "v[0..1], k").unwrap();
+    fill(&db, 500, 600, 2);
+    db.backup_on(&disk, REPO, |_| {}).unwrap();
+    db.close().unwrap();
+    let repository = Repository::open_on(&disk, REPO).unwrap();
+    let report = repository.restore(Which::Newest, OUT, |_| {}).unwrap();
+    assert_eq!(report.point.tables, 3);
+    let db = open(&disk, OUT);
+    assert_eq!(db.check(|_| {}).unwrap().problems, Vec::<String>::new());
+    let index = db.open_table("ordered").unwrap().index("by_tag").unwrap();
+    assert_eq!(index.count(&[b"\x02".into()]).unwrap(), 100);
+    assert_eq!(index.first(&[b"\x02".into()]).unwrap().unwrap().0, 500u32.to_be_bytes());
+    drop(index);
+    db.close().unwrap();
+}
+
 /// The number of a value segment is given again when nothing refers to the segment any more.
 #[test]
 fn a_value_segment_with_the_number_of_an_earlier_one_is_not_taken_for_it() {
