@@ -210,7 +210,7 @@ impl Table {
     }
 
     /// Removes a range and gives what was in it: an iterator that reads when it is asked, from the table as
-    /// it was. However many records there are, removing them is one step, and durable before the first is
+    /// it was. However many records there are, removing them is one step (but for indexes), and durable before the first is
     /// given, so that no two threads get the same one; what a program does not come to look at is gone. Of a
     /// hash table the range is `..`.
     ///

@@ -47,8 +47,11 @@ pub(crate) fn are_same(a: &Indexes, b: &Indexes) -> bool {
 }
 
 impl State {
-    /// Notes in its table that a hidden table is an index of it.
+    /// Notes in its table that a hidden table is an index of it. (A forged file may call any table so.)
     pub(super) fn attach_index(&mut self, id: u32, name: &str) {
+        if self.tables.get(id).is_none_or(|t| t.kind != TableKind::Ordered) {
+            return;
+        }
         self.change_indexes(name, |list, index| {
             list.push(Arc::new(IndexSlot { id, name: index.into(), spec: OnceLock::new() }));
             list.sort_by_key(|slot| slot.id);
@@ -62,7 +65,7 @@ impl State {
 
     fn change_indexes(&mut self, name: &str, change: impl FnOnce(&mut Vec<Arc<IndexSlot>>, &str)) {
         let Some((table, index)) = parse_name(name) else { return };
-        let Some(table) = self.tables.get(table) else { return };
+        let Some(table) = self.tables.get(table).filter(|t| !is_hidden(&t.name)) else { return };
         let mut table = table.as_ref().clone();
         let mut list = table.indexes.as_deref().cloned().unwrap_or_default();
         change(&mut list, index);
@@ -92,7 +95,7 @@ impl State {
 }
 
 impl Engine {
-    /// Makes an index of a table, which nothing is in yet. Gives its number; none if there is one of this name.
+    /// Makes an index of a table, with nothing in it. Gives its number; none if there is one of this name.
     pub(crate) fn create_index(&self, table: u32, name: &str, spec: &IndexSpec) -> Result<Option<u32>> {
         check_index_name(name)?;
         self.check_writable()?;

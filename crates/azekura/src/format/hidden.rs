@@ -37,8 +37,8 @@ pub(crate) fn name_of(table: u32, index: &str) -> String {
 /// The table and the index for which a name stands.
 pub(crate) fn parse_name(name: &str) -> Option<(u32, &str)> {
     let (table, index) = name.strip_prefix(MARK)?.split_once('\0')?;
-    let is_plain = !index.is_empty() && table.bytes().all(|b| b.is_ascii_digit());
-    Some((table.parse().ok().filter(|_| is_plain)?, index))
+    let id: u32 = table.parse().ok()?;
+    (!index.is_empty() && id.to_string() == table).then_some((id, index))
 }
 
 /// What the state record of an index says.
@@ -90,9 +90,16 @@ mod tests {
         for (table, index) in [(1, "a"), (u32::MAX, "\0"), (12, "x\0y")] {
             assert_eq!(parse_name(&name_of(table, index)), Some((table, index)));
         }
-        for name in
-            ["", "\0", "\0index\0", "\0index\x007\0", "\0index\0x\0a", "\0index\0+7\0a", "index\x007\0a"]
-        {
+        for name in [
+            "",
+            "\0",
+            "\0index\0",
+            "\0index\x007\0",
+            "\0index\0x\0a",
+            "\0index\0+7\0a",
+            "\0index\0\x307\0a",
+            "index\x007\0a",
+        ] {
             assert_eq!(parse_name(name), None, "{name:?}");
         }
     }

@@ -4,8 +4,8 @@
 //! that the old and the new value have are compared, and what differs is written to the hidden tables of the
 //! same transaction. So savepoints, rollback, conflicts and recovery need to know nothing of indexes.
 //!
-//! Unique indexes are looked at when the transaction commits, so that two records can swap their values within
-//! it. The prefix of what was added counts as read then, whatever the isolation is.
+//! Unique indexes are looked at when the transaction commits, so that two records can swap their values
+//! within it. The prefix of what was added counts as read then, whatever the isolation is.
 
 use super::buffer::TableBuffer;
 use super::get::lookup;

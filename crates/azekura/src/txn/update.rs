@@ -250,7 +250,8 @@ impl WriteTxn {
     }
 
     /// Removes a range and gives what was in it: an iterator that reads when it is asked, from the table as
-    /// it was. However many records there are, removing them is one step. Of a hash table the range is `..`.
+    /// it was. However many records there are, removing them is one step, unless the table has indexes. Of a
+    /// hash table the range is `..`.
     ///
     /// # Errors
     /// `WrongType` for a part of a hash table; as [`get`](WriteTxn::get).

@@ -66,8 +66,8 @@ const SEARCHED_MAX: usize = 16;
 /// Several may be open at once, in any threads; none waits for another. It sees its own writes, and otherwise
 /// the database as it was when its snapshot began: at its first read, or, under [`Isolation::Snapshot`], when
 /// it began itself. From then on others may change what it depends on, and its commit may get
-/// [`Error::Conflict`]: it should then be run again. A serializable transaction that only writes never does,
-/// and neither does any that has written nothing.
+/// [`Error::Conflict`]: it should then be run again. A serializable transaction that only writes, to tables
+/// without indexes, never does, and neither does any that has written nothing.
 ///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-write-{}.azk", std::process::id()));
@@ -244,7 +244,8 @@ impl WriteTxn {
     ///
     /// # Errors
     /// `TooLarge`, `ReadOnly`, `NoSuchTable` if the table was dropped, `Invalid` if it is of another
-    /// database, `Closed`, `Forked`, or what storing a large value meets.
+    /// database, `Closed`, `Forked`, what storing a large value meets, or an error that an index has for the
+    /// record.
     #[inline]
     pub fn put(&mut self, table: &Table, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
@@ -311,8 +312,8 @@ impl WriteTxn {
         self.write(table, key, Tag::Tombstone, &[])
     }
 
-    /// Removes all keys of a range. Ordered tables only. It costs the same however many
-    /// there are.
+    /// Removes all keys of a range. Ordered tables only. It costs the same however many there are, unless the
+    /// table has indexes: then the range is read.
     ///
     /// # Errors
     /// `WrongType` for a hash table; as [`put`](WriteTxn::put).
@@ -351,7 +352,8 @@ impl WriteTxn {
     /// Makes all writes visible at once, and durable as was chosen.
     ///
     /// # Errors
-    /// `Conflict` if another transaction has changed what this one depends on (nothing was written);
+    /// `Conflict` if another transaction has changed what this one depends on, or a table that this one has
+    /// written to has got or lost an index meanwhile; `NotUnique` (nothing was written in these cases);
     /// `NoSuchTable` if a table was dropped since it was written to; `NoSpace`, `Io`, `Poisoned` if the log
     /// cannot be written; `Closed`, `Forked`.
     pub fn commit(mut self) -> Result<()> {
