@@ -19,7 +19,7 @@ use crate::cursor::{Cursor, Limits};
 use crate::engine::state::{State, TableState};
 use crate::engine::{Db, IndexSlot, Table};
 use crate::format::block::Tag;
-use crate::format::hidden::{FIRST_ENTRY, IndexState, STATE_KEY};
+use crate::format::hidden::{FIRST_ENTRY, IndexState, STATE_KEY, parse_name};
 use crate::format::ranges::{Range, Ranges};
 use crate::index::IndexSpec;
 use std::sync::Arc;
@@ -264,12 +264,8 @@ impl WriteTxn {
     #[cold]
     fn not_unique(&self, id: u32, key: Vec<u8>, other: Vec<u8>) -> Error {
         let state = self.db.engine.state.load();
-        let slots = |b: &TableBuffer| {
-            let slot = b.indexes.iter().flat_map(|list| list.iter()).find(|slot| slot.id == id)?;
-            let table = state.table(b.table).map_or_else(|_| String::new(), |t| t.name.to_string());
-            Some((table, slot.name.to_string()))
-        };
-        let (table, index) = self.buffers.iter().find_map(slots).unwrap_or_default();
-        Error::NotUnique { table, index, key, other }
+        let name = |id| state.table(id).map_or("", |table| &*table.name);
+        let (table, index) = parse_name(name(id)).unwrap_or_default();
+        Error::NotUnique { table: name(table).to_owned(), index: index.to_owned(), key, other }
     }
 }

@@ -158,6 +158,9 @@ fn what_is_wrong_is_said() {
     fails(&["list", "db.azk", "no"], "no table named \"no\"");
     assert!(place.read("db.azk") == before, "commands that fail change nothing");
     fails(&["create", "db.azk", "main", "by_city", "v./city"], "already");
-    fails(&["create", "db.azk", "main", "by_year", "v./born:i64 unique"], "by_year");
+    fails(
+        &["create", "db.azk", "main", "by_year", "v./born:i64 unique"],
+        "index \"by_year\" of table \"main\"",
+    );
     assert_eq!(place.run(["index", "list", "db.azk"]).succeeds().stdout().lines().count(), 3);
 }

@@ -15,8 +15,9 @@ use crate::store::{self, JsonArg};
                   Sources: k (the key), v (the value).\n\
                   Pieces: [0..8] (bytes from 0 to before 8), .split('\\t', 2) (the third part between tabs),\n\
                   ./user/email (a JSON pointer), .msgpack./user/age (in MessagePack).\n\
-                  Types: bytes, text, lower (text in lower case), bool, u64, i64, f64 (in digits, or of a document),\n\
-                  u64le, u64be and the like (in bytes).\n\
+                  Types: text (of pointers unless you say), bytes (of others), lower (text in lower case), bool,\n\
+                  u64, i64, f64 (in digits, or of a document), u64le, u64be and the like (in bytes).\n\
+                  What a record does not have, or has of another type, is null.\n\
                   Behind the fields: unique (no two records have the same values), where present (records that\n\
                   lack one are left out).\n\n\
                   An index that is interrupted while it is made stays, and each write keeps it; the same command\n\

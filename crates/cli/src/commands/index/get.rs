@@ -16,9 +16,9 @@ use crate::store::FollowArg;
 /// Arguments of `index get`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A VALUE is given for each of the first fields, or none for all that is in the index. --from and --to\n\
-                  limit the field after them, which a record then must have. Numbers are in digits, also with --hex; a VALUE that begins with a\n\
-                  hyphen and is no number comes after --.\n\
+    after_help = "A VALUE is given for each of the first fields, or none for all that is in the index. --from and\n\
+                  --to limit the field after them, which a record then must have. Numbers are in digits, also\n\
+                  with --hex; a VALUE that begins with a hyphen and is no number comes after --.\n\
                   Exit status 1 when VALUEs are given and no record has them.\n\n\
                   Example:\n  azekura index get people.azk main by_email ada@example.org\n  \
                   azekura index get people.azk main by_name Lovelace --from A --to C --limit 10\n  \
