@@ -148,7 +148,7 @@ impl Check<'_> {
                 self.state.clone(),
                 table.clone(),
                 self.seq,
-                None,
+                Vec::new(),
                 Limits::none(),
             )
             .and_then(|mut cursor| cursor.count_rest()),

@@ -144,8 +144,8 @@ struct View {
     state: Arc<State>,
     table: Arc<TableState>,
     seq: u64,
-    /// The writes of the transaction whose cursor it is.
-    own: Option<Arc<Chunk>>,
+    /// The writes of the transaction whose cursor it is, the newest first.
+    own: Vec<Arc<Chunk>>,
 }
 
 impl Cursor {
@@ -154,7 +154,7 @@ impl Cursor {
         state: Arc<State>,
         table: Arc<TableState>,
         seq: u64,
-        own: Option<Arc<Chunk>>,
+        own: Vec<Arc<Chunk>>,
         limits: Limits,
     ) -> Result<Cursor> {
         Cursor::over(db, View { state, table, seq, own }, limits)
@@ -163,7 +163,7 @@ impl Cursor {
     fn over(db: Db, view: View, limits: Limits) -> Result<Cursor> {
         let (table, seq) = (&view.table, view.seq);
         let mut sources = Vec::new();
-        sources.extend(view.own.clone().map(CursorSource::chunk));
+        sources.extend(view.own.iter().cloned().map(CursorSource::chunk));
         if let Some(active) = table.active.as_ref().filter(|a| !a.list.is_empty()) {
             sources.push(CursorSource::active(active.clone(), seq));
         }

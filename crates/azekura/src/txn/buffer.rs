@@ -6,6 +6,7 @@
 //! not fit makes them general records. Sorting is by the head with the place of the write beside
 //! it, so that of two writes of one key the later wins.
 
+use super::own::OwnChunks;
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::hash::hash_bytes;
 use crate::base::key::{common_prefix, head_after};
@@ -13,10 +14,12 @@ use crate::base::life::Moment;
 use crate::engine::{BatchPart, Indexes};
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::ranges::{Range, Ranges};
+use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
 use crate::values::Segment;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::ops;
 use std::sync::Arc;
 
 /// The writes to one table so far.
@@ -35,6 +38,8 @@ pub(crate) struct TableBuffer {
     pub(crate) segments: Vec<Arc<Segment>>,
     /// Where to find a key among the writes; made when one is first looked for.
     index: OnceCell<Index>,
+    /// The writes as cursors see them.
+    own: RefCell<OwnChunks>,
     pub(crate) user_bytes: u64,
     /// Counts the times that `ops` was made anew rather than appended to.
     generation: u32,
@@ -86,6 +91,7 @@ impl TableBuffer {
             ranges: Ranges::default(),
             segments: Vec::new(),
             index: OnceCell::new(),
+            own: RefCell::default(),
             user_bytes: 0,
             generation: 0,
             marked: false,
@@ -158,6 +164,7 @@ impl TableBuffer {
     fn generalise(&mut self) {
         self.keep_before();
         self.ops = self.ops.to_general();
+        self.own = RefCell::default();
         self.generation += 1;
     }
 
@@ -232,6 +239,7 @@ impl TableBuffer {
         self.ascending = mark.ascending;
         self.segments.truncate(mark.segments);
         self.user_bytes = mark.user_bytes;
+        self.own.get_mut().back_to(mark.records);
         self.index = OnceCell::new();
     }
 
@@ -268,25 +276,28 @@ impl TableBuffer {
         }
     }
 
-    /// The writes as a sorted block, for a cursor; the buffer stays.
-    pub(crate) fn snapshot(&self) -> TableBufferSorted {
-        self.clone().sorted()
+    /// The writes for a cursor, the newest first: chunks of records, then what ranges hide of the snapshot.
+    pub(crate) fn chunks(&self) -> Vec<Arc<Chunk>> {
+        let mut own = self.own.borrow_mut();
+        own.extend(self.ops.len(), |writes| {
+            Chunk::new(self.sorted_part(writes), Ranges::default(), self.segments.clone())
+        });
+        // A write into a range came after it, for those before it are gone. So the ranges are the oldest.
+        let ranges = (!self.ranges.is_empty())
+            .then(|| Arc::new(Chunk::new(Block::new(None), self.ranges.clone(), Vec::new())));
+        own.newest_first().chain(ranges).collect()
+    }
+
+    /// Some of the writes sorted, the last of each key.
+    fn sorted_part(&self, writes: ops::Range<usize>) -> Block {
+        let mut part = Block::new(self.ops.fixed);
+        part.append_same(&self.ops, writes.start, writes.end);
+        if self.ascending { part } else { sort(part, &self.pool) }
     }
 
     /// The writes sorted, the last of each key.
     pub(crate) fn sorted(self) -> TableBufferSorted {
-        let mut ops = self.ops;
-        let block = if self.ascending {
-            ops
-        } else if ops.fixed.is_some() {
-            let sorted = sort_fixed(&ops, &self.pool);
-            self.pool.give(&mut ops);
-            sorted
-        } else {
-            let sorted = sort_general(&ops, &self.pool);
-            self.pool.give(&mut ops);
-            sorted
-        };
+        let block = if self.ascending { self.ops } else { sort(self.ops, &self.pool) };
         TableBufferSorted {
             table: self.table,
             block,
@@ -326,6 +337,13 @@ impl Index {
         let before = self.newest.insert(hash_bytes(key, 0), i);
         self.before.push(before.unwrap_or(NONE));
     }
+}
+
+/// The last write of each key, in the order of the keys.
+fn sort(mut ops: Block, pool: &Pool) -> Block {
+    let sorted = if ops.fixed.is_some() { sort_fixed(&ops, pool) } else { sort_general(&ops, pool) };
+    pool.give(&mut ops);
+    sorted
 }
 
 /// Places that fit the low bits of a packed sort key.

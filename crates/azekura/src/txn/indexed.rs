@@ -257,7 +257,7 @@ impl WriteTxn {
             // Whatever is in it was committed after the snapshot, and conflicts.
             Err(_) => Arc::new(TableState::new(id, TableKind::Ordered, "".into())),
         };
-        Cursor::new(db, state, table, seq, self.own_chunk(id), Limits::none())
+        Cursor::new(db, state, table, seq, self.own_chunks(id), Limits::none())
     }
 
     /// The error of two records with the same values.

@@ -6,6 +6,7 @@ pub(crate) mod get;
 pub(crate) mod indexed;
 mod local;
 pub(crate) mod many;
+mod own;
 mod read;
 mod reading;
 mod savepoint;

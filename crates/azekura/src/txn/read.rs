@@ -362,7 +362,7 @@ impl ReadTxn {
     pub(crate) fn limited(&self, table: &Table, limits: Limits) -> Result<Cursor> {
         let t = self.state_of(table)?.clone();
         let state = self.snapshot.state();
-        Cursor::new(self.db.clone(), state.clone(), t, self.snapshot.seq(), None, limits)
+        Cursor::new(self.db.clone(), state.clone(), t, self.snapshot.seq(), Vec::new(), limits)
     }
 }
 

@@ -255,15 +255,12 @@ impl WriteTxn {
         let read = self.snapshot();
         let (db, state, seq) = (read.db.clone(), read.snapshot.state().clone(), read.snapshot.seq());
         let t = table.of(&state)?.clone();
-        Cursor::new(db, state, t, seq, self.own_chunk(table.id), limits)
+        Cursor::new(db, state, t, seq, self.own_chunks(table.id), limits)
     }
 
     /// The own writes to a table, for a cursor.
-    pub(super) fn own_chunk(&self, table: u32) -> Option<Arc<Chunk>> {
-        self.place_of(table).map(|i| &self.buffers[i]).filter(|b| !b.is_empty()).map(|b| {
-            let sorted = b.snapshot();
-            Arc::new(Chunk::new(sorted.block, sorted.ranges, sorted.segments))
-        })
+    pub(super) fn own_chunks(&self, table: u32) -> Vec<Arc<Chunk>> {
+        self.place_of(table).map(|i| self.buffers[i].chunks()).unwrap_or_default()
     }
 }
 

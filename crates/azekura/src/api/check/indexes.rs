@@ -111,7 +111,14 @@ impl Check<'_> {
     }
 
     fn walk(&self, table: &Arc<TableState>, range: Range) -> Result<Cursor> {
-        Cursor::new(self.db.clone(), self.state.clone(), table.clone(), self.seq, None, Limits::from(range))
+        Cursor::new(
+            self.db.clone(),
+            self.state.clone(),
+            table.clone(),
+            self.seq,
+            Vec::new(),
+            Limits::from(range),
+        )
     }
 }
 
