@@ -248,7 +248,12 @@ impl WriteTxn {
     /// record.
     #[inline]
     pub fn put(&mut self, table: &Table, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let (key, value) = (key.as_ref(), value.as_ref());
+        self.put_here(table, key.as_ref(), value.as_ref())
+    }
+
+    /// As `put`, compiled anew for each caller, so that it knows the lengths that its caller knows.
+    #[inline(always)]
+    pub(crate) fn put_here(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
         if value.len() >= self.db.engine.config.large_value_bytes {
             return self.put_large(table, key, value);

@@ -166,9 +166,10 @@ reads!(TypedTable<K, V>, table);
 reads!(TypedRead<'_, K, V>, txn, table);
 reads!(TypedWrite<'_, K, V>, txn, table);
 
-/// What writes. `$mut` is there where that takes an exclusive reference.
+/// What writes. `$mut` is there where that takes an exclusive reference; `$put` is the put that knows what its
+/// caller knows.
 macro_rules! writes {
-    ($of:ty, [$($mut:tt)?], $on:ident $(, $table:ident)?) => {
+    ($of:ty, [$($mut:tt)?], $put:ident, $on:ident $(, $table:ident)?) => {
         impl<K: Key + ?Sized, V: Value + ?Sized> $of {
             /// Sets the value of a key.
             ///
@@ -177,7 +178,7 @@ macro_rules! writes {
             #[inline]
             pub fn put(&$($mut)? self, key: K::Given<'_>, value: V::Given<'_>) -> Result<()> {
                 K::with_bytes(key, |key| {
-                    V::with_bytes(value, |value| self.$on.put($(self.$table,)? key, value))
+                    V::with_bytes(value, |value| self.$on.$put($(self.$table,)? key, value))
                 })
             }
 
@@ -336,8 +337,8 @@ macro_rules! writes {
     };
 }
 
-writes!(TypedTable<K, V>, [], table);
-writes!(TypedWrite<'_, K, V>, [mut], txn, table);
+writes!(TypedTable<K, V>, [], put, table);
+writes!(TypedWrite<'_, K, V>, [mut], put_here, txn, table);
 
 impl<K: Key + ?Sized, V: Value + ?Sized> TypedTable<K, V> {
     /// Sets the values of many keys in one transaction.
