@@ -24,11 +24,11 @@
  * freed in any order. Not detected: wrong lengths, out-parameters without room, and memory that is
  * passed to azk_free and is not of this library.
  *
- * Threads. All functions may be called by any threads at once. An azk_db and an azk_table may be
- * used by several threads at the same time. Options, transactions and cursors are used by one thread
- * at a time and may be handed on to another; a call that meets another is AZK_BUSY, and so is
- * freeing what a call is using: nothing happens then. Messages are per thread. No function may be
- * called from a signal handler.
+ * Threads. All functions may be called by any threads at once. An azk_db, an azk_table and an
+ * azk_index may be used by several threads at the same time. Options, transactions, cursors and
+ * lookups are used by one thread at a time and may be handed on to another; a call that meets
+ * another is AZK_BUSY, and so is freeing what a call is using: nothing happens then. Messages are
+ * per thread. No function may be called from a signal handler.
  *
  * Callbacks may call every function, with the same handles too. They must return: no longjmp, no
  * exception may leave them.
@@ -270,6 +270,47 @@ typedef int32_t azk_isolation;
 #endif // __cplusplus
 
 /**
+ * Of which type an azk_value is.
+ */
+enum azk_value_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * What a field is that a record does not have. It comes before all others.
+   */
+  AZK_VALUE_NULL = 0,
+  /**
+   * The field `bytes`.
+   */
+  AZK_VALUE_BYTES = 1,
+  /**
+   * The field `bytes`, which is UTF-8.
+   */
+  AZK_VALUE_TEXT = 2,
+  /**
+   * The field `u64`.
+   */
+  AZK_VALUE_U64 = 3,
+  /**
+   * The field `i64`.
+   */
+  AZK_VALUE_I64 = 4,
+  /**
+   * The field `f64`.
+   */
+  AZK_VALUE_F64 = 5,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum azk_value_kind azk_value_kind;
+#else
+typedef int32_t azk_value_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * Which point of a repository.
  */
 enum azk_which
@@ -311,6 +352,16 @@ typedef struct azk_cursor azk_cursor;
  * An open database.
  */
 typedef struct azk_db azk_db;
+
+/**
+ * An index of a table.
+ */
+typedef struct azk_index azk_index;
+
+/**
+ * Records that were found by an index, and how far one has come.
+ */
+typedef struct azk_lookup azk_lookup;
 
 /**
  * Options for opening a database.
@@ -380,6 +431,51 @@ typedef int32_t (*azk_scan_fn)(void *user_data,
 typedef void (*azk_progress_fn)(void *user_data,
                                 uint64_t done,
                                 uint64_t total);
+
+/**
+ * One index of a list.
+ */
+typedef struct {
+  /**
+   * Its name, which ends with a zero byte.
+   */
+  const char *name;
+  /**
+   * What it is of, which ends with a zero byte.
+   */
+  const char *spec;
+  /**
+   * Whether it is complete. azk_table_create_index goes on with one that is not.
+   */
+  bool is_ready;
+} azk_index_info;
+
+/**
+ * A value of a field of an index. Only the field that `kind` names is read. Numbers may be of any type that
+ * has them exactly.
+ */
+typedef struct {
+  /**
+   * An azk_value_kind.
+   */
+  int32_t kind;
+  /**
+   * Bytes or text.
+   */
+  azk_bytes bytes;
+  /**
+   * An integer that is not negative; for a field of type bool 0 or 1.
+   */
+  uint64_t u64;
+  /**
+   * Any integer.
+   */
+  int64_t i64;
+  /**
+   * A float, not NaN.
+   */
+  double f64;
+} azk_value;
 
 /**
  * What a check has found. Set `size` to sizeof(azk_check_report) before the call.
@@ -1592,6 +1688,158 @@ azk_status azk_cursor_seek_last(azk_cursor *cursor);
  * Frees a cursor. NULL is allowed. Errors: none of its own.
  */
 azk_status azk_cursor_free(azk_cursor *cursor);
+
+/**
+ * Makes an index of the table, and returns when it is complete and durable. From then on every write to the
+ * table keeps it, by whatever program. If there is an index of this name and specification, it is opened, and
+ * first built to its end if that was not done.
+ *
+ * `spec` names fields between commas, each a source (k or v, the key or the value), a piece and a type, and
+ * then options: "v./email:lower unique where present", "v[0..8]:u64le, k". docs/indexes.md has all forms.
+ * `progress` may be NULL; it is told of records. Free the index with azk_index_free. On failure *out is NULL.
+ * Errors: AZK_INVALID if the specification has no meaning or there is another index of this name,
+ * AZK_NOT_UNIQUE if two records have the same values in a unique index, AZK_TOO_LARGE, and as azk_table_put.
+ */
+azk_status azk_table_create_index(const azk_table *table,
+                                  const char *name,
+                                  const char *spec,
+                                  azk_progress_fn progress,
+                                  void *user_data,
+                                  azk_index **out);
+
+/**
+ * The index of a name. Free it with azk_index_free. On failure *out is NULL. Errors: AZK_NO_SUCH_INDEX,
+ * AZK_INVALID if it is not complete, AZK_NO_SUCH_TABLE, AZK_CORRUPT, AZK_IO, AZK_CLOSED, AZK_FORKED.
+ */
+azk_status azk_table_index(const azk_table *table,
+                           const char *name,
+                           azk_index **out);
+
+/**
+ * Removes an index; the records stay. Calls through its handles then give AZK_NO_SUCH_INDEX. Errors:
+ * AZK_NO_SUCH_INDEX, and as azk_table_put.
+ */
+azk_status azk_table_drop_index(const azk_table *table,
+                                const char *name);
+
+/**
+ * The table's indexes, by name, in an array of *count elements. Free the array with azk_free, once. On
+ * failure *out is NULL. Errors: AZK_NO_MEMORY, and as azk_table_index.
+ */
+azk_status azk_table_indexes(const azk_table *table,
+                             azk_index_info **out,
+                             size_t *count);
+
+/**
+ * Frees a handle of an index. Lookups that use it go on. NULL is allowed. Errors: none of its own.
+ */
+azk_status azk_index_free(azk_index *index);
+
+/**
+ * Finds the records whose first fields have these values, in the order of the index, as it is at this moment;
+ * with no values all that are in it. Free the lookup with azk_lookup_free: until then the space of what it
+ * sees is kept. On failure *out is NULL. Errors: AZK_INVALID if a field cannot have its value or there are
+ * too many, AZK_NO_SUCH_INDEX, AZK_CORRUPT, AZK_IO, AZK_CLOSED, AZK_FORKED.
+ */
+azk_status azk_index_get(const azk_index *index,
+                         const azk_value *values,
+                         size_t count,
+                         azk_lookup **out);
+
+/**
+ * As azk_index_get, but of the last value, text or bytes, only the beginning is given. Errors: as
+ * azk_index_get.
+ */
+azk_status azk_index_prefix(const azk_index *index,
+                            const azk_value *values,
+                            size_t count,
+                            azk_lookup **out);
+
+/**
+ * As azk_index_get, the records from the values `from` on and below the values `to`. No values are no bound.
+ * Errors: as azk_index_get.
+ */
+azk_status azk_index_range(const azk_index *index,
+                           const azk_value *from,
+                           size_t from_count,
+                           const azk_value *to,
+                           size_t to_count,
+                           azk_lookup **out);
+
+/**
+ * How many records have these values in their first fields. No record is read. Errors: as azk_index_get.
+ */
+azk_status azk_index_count(const azk_index *index,
+                           const azk_value *values,
+                           size_t count,
+                           uint64_t *records);
+
+/**
+ * As azk_index_range, as the snapshot has it. All of it is read now, so the lookup may outlive the
+ * transaction. Errors: as azk_index_get, and AZK_INVALID if the index is of another database, or was made
+ * after the snapshot.
+ */
+azk_status azk_read_index_range(azk_read *read,
+                                const azk_index *index,
+                                const azk_value *from,
+                                size_t from_count,
+                                const azk_value *to,
+                                size_t to_count,
+                                azk_lookup **out);
+
+/**
+ * As azk_index_get, as the snapshot has it. Errors: as azk_read_index_range.
+ */
+azk_status azk_read_index_get(azk_read *read,
+                              const azk_index *index,
+                              const azk_value *values,
+                              size_t count,
+                              azk_lookup **out);
+
+/**
+ * As azk_index_range, as this transaction sees it at this moment; what it looks at counts as read. All of it
+ * is read now, so the lookup does not see later writes, and may outlive the transaction. Errors: as
+ * azk_read_index_range.
+ */
+azk_status azk_write_index_range(azk_write *write,
+                                 const azk_index *index,
+                                 const azk_value *from,
+                                 size_t from_count,
+                                 const azk_value *to,
+                                 size_t to_count,
+                                 azk_lookup **out);
+
+/**
+ * As azk_index_get, as this transaction sees it at this moment. Errors: as azk_write_index_range.
+ */
+azk_status azk_write_index_get(azk_write *write,
+                               const azk_index *index,
+                               const azk_value *values,
+                               size_t count,
+                               azk_lookup **out);
+
+/**
+ * Gives the next record that was found: its key and value in the table, which stay until the next step or
+ * until the lookup is freed. If `value` is NULL the record is not read. After the last record every call
+ * gives AZK_NOT_FOUND. Errors: AZK_NOT_FOUND, AZK_CORRUPT, AZK_IO, AZK_CLOSED, AZK_FORKED; after one of
+ * these but AZK_NOT_FOUND there is no other record.
+ */
+azk_status azk_lookup_next(azk_lookup *lookup,
+                           azk_bytes *key,
+                           azk_bytes *value);
+
+/**
+ * Gives the next record from the end. Each record is given once, from one end or the other. Errors: as
+ * azk_lookup_next.
+ */
+azk_status azk_lookup_next_back(azk_lookup *lookup,
+                                azk_bytes *key,
+                                azk_bytes *value);
+
+/**
+ * Frees a lookup. NULL is allowed. Errors: none of its own.
+ */
+azk_status azk_lookup_free(azk_lookup *lookup);
 
 /**
  * Returns when everything committed so far is durable. Errors: AZK_NO_SPACE (what is not durable stays in
