@@ -245,7 +245,7 @@ impl TableBuffer {
 
     /// The newest write of a key: its tag and value.
     pub(crate) fn find(&self, key: &[u8]) -> Option<(Tag, &[u8])> {
-        if self.ops.is_empty() {
+        if self.ops.is_empty() || self.is_next(key) {
             return None;
         }
         let index = self.index.get_or_init(|| self.build_index());
@@ -259,6 +259,13 @@ impl TableBuffer {
             at = index.before[i];
         }
         None
+    }
+
+    /// Whether all writes came in ascending order and below a key. Then nobody need look for it, and who loads
+    /// records in order makes no index.
+    fn is_next(&self, key: &[u8]) -> bool {
+        let last = self.ops.len() - 1;
+        self.ascending && self.index.get().is_none() && self.ops.key(last, &mut [0; 8]) < key
     }
 
     fn build_index(&self) -> Index {

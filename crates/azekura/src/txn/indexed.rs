@@ -51,6 +51,17 @@ pub(super) struct Added {
     pub(super) fields: usize,
 }
 
+impl Added {
+    fn fields(&self) -> &[u8] {
+        &self.entry[..self.fields]
+    }
+
+    /// The key of the record.
+    fn key(&self) -> &[u8] {
+        &self.entry[self.fields..]
+    }
+}
+
 /// What an index is of; none if it is not there any more. REQUIRES: the state shows the newest commit.
 pub(crate) fn spec_of<'a>(db: &Db, slot: &'a IndexSlot) -> Result<Option<&'a IndexSpec>> {
     if let Some(spec) = slot.spec.get() {
@@ -220,49 +231,60 @@ impl WriteTxn {
         let mut added = std::mem::take(&mut self.indexed.added);
         added.sort_unstable();
         added.dedup();
-        let still = |a: &Added| {
-            let buffer = self.place_of(a.id).map(|i| &self.buffers[i]);
-            matches!(lookup_local(buffer, &a.entry), LocalWrite::Written(Tag::Put, _))
-        };
-        added.retain(still);
+        added.retain(|a| matches!(self.own_entry(a.id, &a.entry), LocalWrite::Written(Tag::Put, _)));
         let mut looked = Vec::new();
         for group in added.chunk_by(|a, b| a.id == b.id) {
-            let id = group[0].id;
-            let mut cursor = self.entries(id)?;
+            let mut entries = self.entries(group[0].id)?;
             let mut ranges = Ranges::default();
-            for a in group {
-                let fields = &a.entry[..a.fields];
-                cursor.seek(fields)?;
-                while let Some((entry, _)) = cursor.next()?
-                    && entry.starts_with(fields)
-                {
-                    if entry != a.entry {
-                        let other = entry[a.fields..].to_vec();
-                        return Err(self.not_unique(id, a.entry[a.fields..].to_vec(), other));
-                    }
+            for (i, a) in group.iter().enumerate() {
+                // In their order those with the same fields stand side by side.
+                let next = group.get(i + 1).filter(|b| b.fields() == a.fields()).map(Added::key);
+                if let Some(other) = next.or(self.other_before(a, &mut entries)?.as_deref()) {
+                    return Err(self.not_unique(a, other.to_vec()));
                 }
-                ranges.add(Limits::prefix(fields).as_range());
+                ranges.add(Limits::prefix(a.fields()).as_range());
             }
-            looked.push((id, ranges));
+            looked.push((group[0].id, ranges));
         }
         Ok(looked)
     }
 
-    /// A cursor over the table of an index, which may be newer than the snapshot. Nothing is noted as read.
+    /// What the own writes say of an entry.
+    fn own_entry(&self, id: u32, entry: &[u8]) -> LocalWrite<'_> {
+        lookup_local(self.place_of(id).map(|i| &self.buffers[i]), entry)
+    }
+
+    /// The key of another record that had the fields of an entry before this transaction, and keeps them.
+    fn other_before(&self, added: &Added, entries: &mut Cursor) -> Result<Option<Vec<u8>>> {
+        entries.seek(added.fields())?;
+        while let Some((entry, _)) = entries.next()?
+            && entry.starts_with(added.fields())
+        {
+            let own = self.own_entry(added.id, entry);
+            let is_gone = matches!(own, LocalWrite::Removed | LocalWrite::Written(Tag::Tombstone, _));
+            if entry != added.entry && !is_gone {
+                return Ok(Some(entry[added.fields..].to_vec()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A cursor over the table of an index as the snapshot has it. Nothing is noted as read.
     fn entries(&self, id: u32) -> Result<Cursor> {
         let read = self.snapshot();
         let (db, state, seq) = (read.db.clone(), read.snapshot.state().clone(), read.snapshot.seq());
         let table = match state.table(id) {
             Ok(table) => table.clone(),
-            // Whatever is in it was committed after the snapshot, and conflicts.
+            // It is newer. Whatever is in it was committed after the snapshot, and conflicts.
             Err(_) => Arc::new(TableState::new(id, TableKind::Ordered, "".into())),
         };
-        Cursor::new(db, state, table, seq, self.own_chunks(id), Limits::none())
+        Cursor::new(db, state, table, seq, Vec::new(), Limits::none())
     }
 
     /// The error of two records with the same values.
     #[cold]
-    fn not_unique(&self, id: u32, key: Vec<u8>, other: Vec<u8>) -> Error {
+    fn not_unique(&self, added: &Added, other: Vec<u8>) -> Error {
+        let (id, key) = (added.id, added.key().to_vec());
         let state = self.db.engine.state.load();
         let name = |id| state.table(id).map_or("", |table| &*table.name);
         let (table, index) = parse_name(name(id)).unwrap_or_default();
