@@ -183,6 +183,7 @@ fn values_that_a_field_cannot_have() {
         ("f64", f64::NAN.into()),
         ("f64", u64::MAX.into()),
         ("f64", i64::MAX.into()),
+        ("f64", ((1u64 << 53) + 1).into()),
         ("u64", 1.0.into()),
         ("u64", "1".into()),
         ("text", 1.into()),
