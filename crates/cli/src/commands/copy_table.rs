@@ -31,7 +31,7 @@ const UNFINISHED: &str = ".copying";
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The copy is of the same kind, and there under its name only when it is whole. Until then it is\n\
-                  a table whose name ends in .copying.\n\n\
+                  a table whose name ends in .copying. Indexes are not copied: index create makes them.\n\n\
                   Example:\n  azekura copy-table fruit.azk prices prices-2025\n  \
                   azekura copy-table fruit.azk prices prices --to-file archive.azk"
 )]
