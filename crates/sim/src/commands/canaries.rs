@@ -29,7 +29,7 @@ const EVERY_BIT: &[&str] = &["flips", "--every-bit", "--part", "12/100", "--coun
 const EVERY_BIT_OF_VALUES: &[&str] = &["flips", "--every-bit", "--part", "70/100", "--count", "2000"];
 const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60"];
 
-const CANARIES: [Canary; 14] = [
+const CANARIES: [Canary; 15] = [
     Canary {
         name: "skip_sync",
         broken: "a checkpoint is written without syncing what it names",
@@ -57,6 +57,11 @@ const CANARIES: [Canary; 14] = [
         command: CRASH_LONG,
     },
     Canary { name: "drop_record", broken: "flushes and merges lose a record", command: CRASH_LONG },
+    Canary {
+        name: "forget_entry",
+        broken: "a write leaves the old value's entry in an index",
+        command: CRASH_LONG,
+    },
     Canary { name: "skip_page_checksum", broken: "checksums of pages are not verified", command: FLIPS },
     Canary { name: "skip_page_checksum", broken: "checksums of pages are not verified", command: EVERY_BIT },
     Canary { name: "blind_check", broken: "check does not read large values", command: FLIPS },
