@@ -42,6 +42,17 @@ fn tests_in_c_under_valgrind() {
     }
 }
 
+/// Closing on a full disk, which has a status of its own.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_in_c() {
+    let Some(c) = Compiler::c() else { return };
+    let said = c.build("tests/full.c", Linking::Shared, &[]).run(&Runner::Plain);
+    if !said.is_empty() {
+        common::skipped(said.trim_end());
+    }
+}
+
 #[test]
 fn the_header_is_for_all_standards() {
     for (compiler, standards) in
