@@ -25,7 +25,8 @@ Usage: cargo xtask <task>
 Tasks:
   test          formatting, order of the rooms, clippy, documentation, tests, the promises (crate sim), and a run of the bench
   peers         installs what is missing of the packages that the peers of bench-compare need (Debian, Ubuntu)
-  house         whether rooms import only from those before them, and no file is too long
+  house         whether rooms import only from those before them, no files import each other in a circle, and
+                none is too long
   stress-tests  [--count N] [--minutes M] [--busy LOOPS] [--only-busy] [--package P] [NAME]: every test 100 times, alone and beside
                 busy loops, an hour each at most; what failing tests print is kept in target/stress-tests
   schedules     [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps

@@ -3,8 +3,8 @@
 //! `crew.rs` says which threads there are, `threads/` what each of them does. Lock order: the lock of the
 //! work comes after the commit lock.
 
-use super::compaction::run::Compactor;
-use super::compaction::turns::{Look, Paused, Turn, Turns};
+use super::compaction::compactor::Compactor;
+use super::compaction::turns::Turns;
 use super::crew::{Crew, Role};
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ pub(super) struct Background {
     changed: Condvar,
     stop: AtomicBool,
     /// How many hold merges back, for those who ask without the lock.
-    holding_back: AtomicU64,
+    pub(super) holding_back: AtomicU64,
 }
 
 /// What is under way.
@@ -109,27 +109,9 @@ impl Background {
         }
     }
 
-    /// Holds merges back until the result is dropped, and waits for those under way.
-    pub(super) fn pause_merges(&self) -> Paused<'_> {
-        Paused::new(self, &self.holding_back)
-    }
-
-    /// Looks at the runs of a state for long, unless merges are held back. `look` is told when somebody wants to
-    /// hold them back, and ends then.
-    pub(super) fn look_at_runs<T>(&self, look: impl FnOnce(&dyn Fn() -> bool) -> T) -> Option<T> {
-        let _look = Look::begin(self)?;
-        Some(look(&|| !self.are_merges_paused() && !self.stopping()))
-    }
-
     /// Whether somebody holds merges back.
     pub(super) fn are_merges_paused(&self) -> bool {
         self.holding_back.load(Ordering::Relaxed) > 0
-    }
-
-    /// Does a merge whose inputs are taken. Others may pick them again when it has ended, also by a panic.
-    pub(super) fn in_turn<T>(&self, class: usize, merge: impl FnOnce() -> T) -> T {
-        let _turn = Turn { background: self, class };
-        merge()
     }
 
     /// Waits until a merge under way has ended. False if merges are held back: somebody else reorders the

@@ -10,18 +10,21 @@
 
 mod checkpointer;
 mod describe;
+mod old_log;
+mod request;
 
 pub(super) use checkpointer::{Checkpoint, Checkpointer, PendingFree};
+pub(super) use old_log::{OldLog, old_log_bytes};
+pub(super) use request::{Checkpoints, Purpose, ValueMove};
 
 use super::Engine;
 use super::commit::Commit;
 use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::limits::align_up;
-use crate::format::manifest::{LogChain, Manifest};
+use crate::format::manifest::Manifest;
 use crate::format::superblock::ManifestAt;
 use crate::space::Extent;
-use crate::values::Segment;
 use describe::describe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,53 +32,12 @@ use std::sync::atomic::Ordering;
 /// Room for the next manifest is not taken from the last of the reserve, which is this part of it.
 const SPARED_PART: u64 = 4;
 
-/// A chain that recovery has read.
-pub(super) struct OldLog {
-    pub(super) chain: LogChain,
-    pub(super) segments: Vec<Extent>,
-    pub(super) last_seq: u64,
-}
-
-/// Bytes of the file that chains take.
-pub(super) fn old_log_bytes(logs: &[OldLog]) -> u64 {
-    logs.iter().flat_map(|l| &l.segments).map(|s| s.len).sum()
-}
-
-/// Parts of a value segment that have been copied elsewhere.
-pub(super) struct ValueMove {
-    pub(super) segment: Arc<Segment>,
-    /// Where the segment's bytes stand then.
-    pub(super) extents: Vec<Extent>,
-    /// What of its former extents is free then.
-    pub(super) left: Vec<Extent>,
-}
-
 /// What a checkpoint says before the state does. If there is no room for it, nothing has happened.
 #[derive(Clone, Copy)]
 enum Change<'a> {
     Nothing,
     Tables(&'a dyn Fn(&State) -> State),
     Values(&'a ValueMove),
-}
-
-/// What the checkpoint is for.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Purpose {
-    /// Record the state as it is.
-    Plain,
-    /// Also name the log's chain, so that frames may be written.
-    StartLog,
-    /// Everything is flushed: end the chain.
-    Close,
-}
-
-/// Who writes checkpoints: the engine, for parts of it that know no more of it than this.
-pub(super) trait Checkpoints {
-    /// Writes a checkpoint of the state as it is now.
-    fn write(&self) -> Result<()>;
-
-    /// As `Engine::checkpoint_move`.
-    fn write_move(&self, step: &ValueMove) -> Result<()>;
 }
 
 impl Checkpoints for Engine {

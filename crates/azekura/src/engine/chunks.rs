@@ -16,8 +16,7 @@ use super::state::{ActiveBuf, State, TableState, tag_of};
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::error::Result;
 use crate::base::fault::fault;
-use crate::base::sync::atomic::{AtomicBool, Ordering};
-use crate::base::sync::{ArcSwap, CountedArc};
+use crate::base::sync::{ArcSwap, CountedArc, MutexGuard};
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::ranges::Ranges;
 use crate::memtable::active::{Active, Entry};
@@ -120,25 +119,6 @@ fn widths_of(entry: &Entry<'_>) -> Option<Fixed> {
     (entry.key.len() == 8 && tag != Tag::Tombstone).then(|| Fixed { stride: u32_of(entry.value.len()), tag })
 }
 
-/// Lets one thread at a time merge chunks.
-#[derive(Default)]
-pub(super) struct OneAtATime(AtomicBool);
-
-/// Ends the turn of the thread that merges chunks, also by a panic.
-pub(super) struct Turn<'a>(&'a OneAtATime);
-
-impl OneAtATime {
-    pub(super) fn take_turn(&self) -> Option<Turn<'_>> {
-        (!self.0.swap(true, Ordering::Acquire)).then(|| Turn(self))
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.0.0.store(false, Ordering::Release);
-    }
-}
-
 /// Merges chunks of one of these tables, if many have piled up. Called after a commit, outside its lock.
 ///
 /// Best effort: one thread merges at a time, at most one merge per commit. Skipping is safe; the flush merges
@@ -150,6 +130,17 @@ pub(super) fn merge_small_chunks(committer: &Committer, state: &ArcSwap<State>, 
     let Some((table, chunks)) = tables.iter().find_map(crowded) else { return };
     let Ok(merged) = table.merge_chunks(chunks) else { return };
     committer.lock().replace_chunks(state, table.id, chunks, merged);
+}
+
+impl Committer {
+    /// Lets go of the commit lock, and merges chunks that have piled up under it.
+    pub(super) fn end(&self, mut commit: MutexGuard<'_, Commit>, state: &ArcSwap<State>) {
+        let chunk_added = std::mem::take(&mut commit.chunk_added);
+        drop(commit);
+        if !chunk_added.is_empty() {
+            merge_small_chunks(self, state, &chunk_added);
+        }
+    }
 }
 
 impl Commit {

@@ -19,6 +19,8 @@ mod guarded;
 mod order;
 mod queue;
 mod sync;
+mod turn;
+mod waiting;
 
 pub(super) use committer::Committer;
 pub(super) use guarded::Commit;

@@ -2,7 +2,7 @@
 //! only reads has none.
 //!
 //! The log's thread is the first. It starts before anything is changed, or when the database is opened and
-//! something is waiting. From then on it looks a few times a second what else there is to do (`keep_watch`).
+//! something is waiting. From then on it looks a few times a second what else there is to do (`watch.rs`).
 //! Where that would take too long, the one who makes the work starts the thread: a freeze starts the flush, a
 //! large value its writer, a flush the merges.
 //!
@@ -12,15 +12,12 @@
 //!
 //! Merging threads start no others: those would inherit their low priorities.
 
-use super::Engine;
-use super::background::LOOK;
-use super::compaction::pick::{CLASSES, is_due};
-use super::relocate::is_loose_for_idle_time;
+use super::compaction::pick::CLASSES;
 use crate::base::error::{Error, Result};
+use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::thread::{self, JoinHandle};
-use crate::base::sync::{Instant, Mutex};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{OnceLock, Weak};
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +47,7 @@ impl Role {
     }
 
     /// For the message of a panic.
-    fn doing(self) -> &'static str {
+    pub(super) fn doing(self) -> &'static str {
         match self {
             Role::Flush => "looking after flushes",
             Role::Log => "looking after the log",
@@ -71,9 +68,15 @@ impl Role {
     }
 }
 
+/// For whom the threads work: the engine. They know no more of it than this.
+pub(super) trait Work: Send + Sync {
+    /// What a thread does, from its start to its end.
+    fn work_as(&self, role: Role);
+}
+
 /// The threads of an engine.
 pub(super) struct Crew {
-    engine: OnceLock<Weak<Engine>>,
+    engine: OnceLock<Weak<dyn Work>>,
     /// Which were started. Those that never are count as started.
     started: [AtomicBool; ROLES],
     hands: Mutex<Hands>,
@@ -103,8 +106,8 @@ impl Crew {
     }
 
     /// The engine for which the threads work. REQUIRES: called before any starts.
-    pub(super) fn belong_to(&self, engine: &Arc<Engine>) {
-        let _set_once = self.engine.set(Arc::downgrade(engine));
+    pub(super) fn belong_to(&self, engine: Weak<dyn Work>) {
+        let _set_once = self.engine.set(engine);
     }
 
     /// Whether a thread was started, or never is.
@@ -142,123 +145,9 @@ impl Crew {
     }
 
     /// The threads that were started. None starts after this.
-    fn end(&self) -> Vec<JoinHandle<()>> {
+    pub(super) fn end(&self) -> Vec<JoinHandle<()>> {
         let mut hands = self.hands.lock();
         hands.ended = true;
         std::mem::take(&mut hands.threads)
-    }
-}
-
-impl Engine {
-    /// Called before anything is changed: the background looks after it from now on. False if the system
-    /// refuses the thread.
-    #[inline(always)]
-    pub(super) fn look_after(&self) -> bool {
-        self.background.crew.has(Role::Log) || self.begin_to_look_after()
-    }
-
-    #[cold]
-    fn begin_to_look_after(&self) -> bool {
-        // Nobody has looked since the file was opened.
-        self.room.look();
-        self.background.crew.need(Role::Log).is_ok()
-    }
-
-    /// Starts the background at once if the file leaves something to do: it was not closed, or holds what
-    /// idle time would merge, move or cut. Nothing is read to learn that. In doubt there is something.
-    pub(super) fn look_after_what_waits(&self) -> Result<()> {
-        if self.background.crew.has(Role::Log) || !self.something_waits()? {
-            return Ok(());
-        }
-        // If it is refused, the first commit asks again.
-        let _later = self.background.crew.need(Role::Log);
-        Ok(())
-    }
-
-    fn something_waits(&self) -> Result<bool> {
-        if !self.checkpointer.is_clean() || self.room.is_tight() {
-            return Ok(true);
-        }
-        if !self.config.background_merges {
-            return Ok(false);
-        }
-        let several = self.state.load().tables.with_runs().any(|t| t.levels.len() > 1);
-        // Of tables with one level each, all that is looked at here is in memory.
-        if several || is_loose_for_idle_time(&self.space) {
-            return Ok(true);
-        }
-        let survey = self.survey();
-        if survey.log_is_long(self.log.file_bytes()) || !survey.excess().is_empty() {
-            return Ok(true);
-        }
-        if (0..CLASSES).any(|class| is_due(&self.state.load(), class, &self.sizes(), true)) {
-            return Ok(true);
-        }
-        let bytes = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
-        Ok(bytes > self.space.end())
-    }
-
-    /// What the log's thread does beside the log. It has looked at the disk at `looked`.
-    pub(super) fn keep_watch(&self, looked: &mut Instant) {
-        if looked.elapsed() >= LOOK {
-            self.room.look();
-            self.look_at_pins();
-            *looked = Instant::now();
-        }
-        // What the system refuses is asked for again the next time. The thread that flushes comes first, for
-        // idle time flushes too and must not start it.
-        if self.background.crew.need(Role::Flush).is_ok() {
-            let _later = self.background.crew.need(Role::Merge(CLASSES - 1));
-        }
-        if self.values.wants_writer() {
-            let _later = self.background.crew.need(Role::Values);
-        }
-        self.start_merges();
-    }
-
-    /// Frees what only pins kept that are gone. Without a checkpoint nobody else looks. It waits for none: that
-    /// looks itself, and the log's thread has commits that are due.
-    fn look_at_pins(&self) {
-        if self.space.kept_bytes() > 0
-            && let Some(newest) = self.checkpointer.try_lock()
-        {
-            self.checkpointer.find_pins(&newest);
-        }
-    }
-
-    /// Starts those that have a merge to do.
-    pub(super) fn start_merges(&self) {
-        for class in 0..CLASSES {
-            let has_job = |_: &dyn Fn() -> bool| is_due(&self.state.load(), class, &self.sizes(), false);
-            if !self.background.crew.has(Role::Merge(class))
-                && self.background.look_at_runs(has_job) == Some(true)
-            {
-                let _later = self.background.crew.need(Role::Merge(class));
-            }
-        }
-    }
-
-    /// Ends the threads: they finish the step they are at.
-    pub(super) fn stop_threads(&self) {
-        self.background.stop();
-        self.values.stop();
-        self.background.wake();
-        for thread in self.background.crew.end() {
-            // A thread that panicked has already said so on standard error.
-            let _panicked = thread.join();
-        }
-    }
-
-    /// A panic here would leave work undone for which everybody relies on the thread, so it poisons the handle.
-    fn work_as(&self, role: Role) {
-        let armed = self.poison.armed(role.doing());
-        match role {
-            Role::Flush => self.flush_loop(),
-            Role::Log => self.log_loop(),
-            Role::Values => self.values.run(),
-            Role::Merge(class) => self.merge_loop(class),
-            Role::Sweep => self.sweep_loop(),
-        }
-        armed.disarm();
     }
 }

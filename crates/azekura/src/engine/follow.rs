@@ -6,7 +6,7 @@
 //!
 //! 1. It reads the newest superblock, pins its number (`storage/pins.rs`), and reads the superblocks again.
 //!    If there is a newer one, it begins anew.
-//! 2. It reads manifest and log as recovery does, into an engine of its own (`open.rs`), and takes over the
+//! 2. It reads manifest and log as recovery does, into an engine of its own (`build.rs`), and takes over the
 //!    runs that it knows already, with all that is known of their pages.
 //! 3. If it has read the log, it reads the superblocks once more. If there is a newer one, the log may have
 //!    led to what only a newer pin keeps, and it begins anew.
@@ -27,22 +27,19 @@
 //! Lock order: `turn` comes before all others.
 
 use super::Engine;
-use super::found::{Found, LogTail, Logs, Replay, read_manifest, read_newest};
+use super::build::{Disk, Seen, build};
+use super::followed::Followed;
+use super::follower::Follower;
+use super::found::{Found, Logs, Replay, read_manifest, read_newest};
 use super::length::Length;
-use super::open::{Disk, Seen, build};
 use super::state::State;
-use crate::base::codec::u64_at;
 use crate::base::error::{Error, Result};
-use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::thread::sleep;
-use crate::base::sync::{Instant, Mutex, Rank};
 use crate::engine::config::Freshness;
-use crate::format::superblock::{NUMBER_AT, Superblock};
-use crate::log::recovery::{Tail, mark_of};
-use crate::run::{PageSource, Run};
+use crate::format::superblock::Superblock;
+use crate::run::Run;
 use crate::space::PinView;
-use crate::storage::{File, FileMapping, Lease};
-use crate::values::Segment;
+use crate::storage::{File, Lease};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,147 +49,6 @@ const TRIES: u32 = 1000;
 /// After so many tries it waits before each of the next.
 const TRIES_AT_ONCE: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(1);
-
-/// The log has no end that could grow.
-const NO_TAIL: u64 = 0;
-/// A frame is being written at the log's end.
-const TAIL_COMES: u64 = u64::MAX;
-/// A frame that is written for so long does not come soon: its writer was stopped, or killed.
-const STUCK_AFTER: Duration = Duration::from_millis(50);
-/// How often is looked whether it has come. Each look reads what stands behind it.
-const STUCK_LOOKS: Duration = Duration::from_millis(10);
-
-/// What a follower's engine has that no other has.
-pub(super) struct Follower {
-    freshness: Freshness,
-    file_id: u64,
-    lineage: u64,
-    /// Held by who catches up.
-    turn: Mutex<()>,
-}
-
-impl Follower {
-    pub(super) fn new(freshness: Freshness, block: &Superblock) -> Follower {
-        let Superblock { file_id, lineage, .. } = *block;
-        Follower { freshness, file_id, lineage, turn: Mutex::ranked(Rank::Following, ()) }
-    }
-}
-
-/// What an engine that was made for one checkpoint keeps for its follower.
-pub(super) struct Looked {
-    /// The value segments to which it refers.
-    pub(super) _segments: Vec<Arc<Segment>>,
-    /// The state without the log.
-    pub(super) at_checkpoint: Arc<State>,
-    /// None if it is not known how far it was read.
-    pub(super) tail: Mutex<Option<LogTail>>,
-}
-
-/// What a follower has found in the file: a checkpoint, and what the log says beyond it.
-pub(crate) struct Followed {
-    /// An engine of which only its tables, memtables and values are used.
-    engine: Engine,
-    /// The number of the superblock.
-    number: u64,
-    /// Where the next frame of the log will come, and the mark of what stands there until then.
-    tail_at: AtomicU64,
-    tail_mark: AtomicU64,
-    /// The time, in microseconds since `began`, from which on the tail is looked at whatever its mark. 0: never.
-    look_again: AtomicU64,
-    began: Instant,
-    /// A frame that is being written, and since when.
-    coming: Mutex<Option<(Tail, Instant)>>,
-    mapping: Option<Arc<FileMapping>>,
-}
-
-impl Followed {
-    fn new(engine: Engine, number: u64) -> Followed {
-        let mapping = match &engine.store.pages {
-            PageSource::Mapped { mapping, .. } => Some(mapping.clone()),
-            PageSource::Cached(_) => None,
-        };
-        let (tail_at, tail_mark) = (AtomicU64::new(NO_TAIL), AtomicU64::new(0));
-        let (look_again, began, coming) = (AtomicU64::new(0), Instant::now(), Mutex::new(None));
-        Followed { engine, number, tail_at, tail_mark, look_again, began, coming, mapping }
-    }
-
-    /// Whether the file has nothing newer. In doubt, or after an error, it has.
-    #[inline(always)]
-    fn is_newest(&self) -> bool {
-        let is_newest = self.words::<1>(NUMBER_AT).is_some_and(|number| number == [self.number]);
-        is_newest && (self.tail_at.load(Ordering::Acquire) == NO_TAIL || self.is_log_at_its_end())
-    }
-
-    fn is_log_at_its_end(&self) -> bool {
-        let at = self.tail_at.load(Ordering::Acquire);
-        let mark = || self.words(at).map(mark_of);
-        let is_same = at != TAIL_COMES && mark() == Some(self.tail_mark.load(Ordering::Acquire));
-        let again = self.look_again.load(Ordering::Acquire);
-        is_same && (again == 0 || self.now() < again)
-    }
-
-    /// In microseconds since it began, and never 0.
-    fn now(&self) -> u64 {
-        let micros = Instant::now().saturating_duration_since(self.began).as_micros();
-        u64::try_from(micros).unwrap_or(u64::MAX).max(1)
-    }
-
-    /// When a frame that is coming is to be looked at again. None: at each read.
-    fn next_look(&self, tail: Tail) -> Option<u64> {
-        let (mut coming, now) = (self.coming.lock(), Instant::now());
-        let since = coming.filter(|coming| coming.0 == tail).map_or(now, |coming| coming.1);
-        *coming = Some((tail, since));
-        let is_stuck = now.saturating_duration_since(since) >= STUCK_AFTER;
-        is_stuck.then(|| self.now() + u64::try_from(STUCK_LOOKS.as_micros()).unwrap_or(0))
-    }
-
-    /// Some numbers of the file. REQUIRES: they stand in a part of it that is never cut off: the superblocks,
-    /// or what the pin keeps.
-    #[inline(always)]
-    fn words<const N: usize>(&self, at: u64) -> Option<[u64; N]> {
-        let Some(first) = self.mapping.as_ref().and_then(|mapping| mapping.at(at, N * size_of::<u64>()))
-        else {
-            return self.read_words(at);
-        };
-        let first = first.cast::<u64>().as_ptr();
-        let word = |n| {
-            // SAFETY: the mapping has these bytes, at a multiple of eight as `at` is one. Other processes
-            // change them through the system only, and this one never does.
-            unsafe { std::sync::atomic::AtomicU64::from_ptr(first.add(n)) }.load(Ordering::Acquire)
-        };
-        Some(std::array::from_fn(|n| u64::from_le(word(n))))
-    }
-
-    #[cold]
-    fn read_words<const N: usize>(&self, at: u64) -> Option<[u64; N]> {
-        let mut bytes = vec![0; N * size_of::<u64>()];
-        self.engine.file.read_at(&mut bytes, at).ok()?;
-        Some(std::array::from_fn(|n| u64_at(&bytes, n * size_of::<u64>())))
-    }
-
-    /// Notes where the log ends, as far as it was read.
-    fn note_tail(&self, tail: Option<&LogTail>) -> Result<()> {
-        let place = tail.map(|tail| tail.place(self.engine.file.as_ref())).transpose()?;
-        let (at, mark, again) = match place {
-            None => (NO_TAIL, 0, 0),
-            Some(None) => (TAIL_COMES, 0, 0),
-            Some(Some(tail)) if !tail.is_coming => (tail.at, tail.mark, 0),
-            Some(Some(tail)) => {
-                self.next_look(tail).map_or((TAIL_COMES, 0, 0), |again| (tail.at, tail.mark, again))
-            }
-        };
-        self.look_again.store(again, Ordering::Release);
-        self.tail_mark.store(mark, Ordering::Release);
-        self.tail_at.store(at, Ordering::Release);
-        Ok(())
-    }
-
-    /// The state that its engine has now.
-    fn state(self: Arc<Self>, pin: Option<Arc<Lease>>) -> State {
-        let state = self.engine.state.load().copy();
-        State { lease: pin, followed: Some(self), ..state }
-    }
-}
 
 /// The newest superblock. Each copy may be seen while it is written, and seldom both are.
 pub(super) fn newest_block(file: &dyn File, length: &Length<'_>) -> Result<Superblock> {
@@ -214,7 +70,7 @@ impl Engine {
     }
 
     fn follow_file(&self) -> Result<()> {
-        let is_newest = self.state.load().followed.as_ref().is_some_and(|followed| followed.is_newest());
+        let is_newest = Followed::of(&self.state.load()).is_some_and(|followed| followed.is_newest());
         if is_newest { Ok(()) } else { self.catch_up() }
     }
 
@@ -230,12 +86,12 @@ impl Engine {
     /// The engine that made a state: another one in a follower, with its own value segments and names.
     #[inline(always)]
     pub(crate) fn behind<'a>(&'a self, state: &'a State) -> &'a Engine {
-        state.followed.as_ref().map_or(self, |followed| &followed.engine)
+        Followed::of(state).map_or(self, |followed| &followed.engine)
     }
 
     /// The checkpoint that a follower's state shows, and the state without the log.
     pub(super) fn checkpoint_of<'a>(&self, state: &'a State) -> Option<(u64, &'a Arc<State>)> {
-        let followed = state.followed.as_ref()?;
+        let followed = Followed::of(state)?;
         Some((followed.number, &followed.engine.looked.as_ref()?.at_checkpoint))
     }
 
@@ -263,7 +119,7 @@ impl Engine {
         let Some(follower) = &self.follower else { return Ok(()) };
         let _turn = follower.turn.lock();
         let before = self.state.load_full();
-        if before.followed.as_ref().is_some_and(|followed| followed.is_newest()) {
+        if Followed::of(&before).is_some_and(|followed| followed.is_newest()) {
             return Ok(());
         }
         let next = match self.read_on(&before)? {
@@ -278,7 +134,7 @@ impl Engine {
 
     /// The state with further commits of the same log. None if it is not as simple as that.
     fn read_on(&self, before: &State) -> Result<Option<State>> {
-        let Some(followed) = &before.followed else { return Ok(None) };
+        let Some(followed) = Followed::shared(before) else { return Ok(None) };
         let engine = &followed.engine;
         let Some(looked) = &engine.looked else { return Ok(None) };
         // Put back only if all that was read is in the state.
@@ -295,7 +151,7 @@ impl Engine {
         engine.apply_replayed(commits)?;
         followed.note_tail(Some(&tail))?;
         *looked.tail.lock() = Some(tail);
-        Ok(Some(followed.clone().state(before.lease.clone())))
+        Ok(Some(followed.state(before.lease.clone())))
     }
 
     /// The newest superblock of the file.
@@ -312,10 +168,10 @@ impl Engine {
                 let detail = "the file holds another database than when it was opened".into();
                 return Err(Error::Open { path: self.path.display().to_string(), detail });
             }
-            let same = before.followed.as_ref().filter(|_| follower.freshness == Freshness::Checkpoint);
+            let same = Followed::shared(before).filter(|_| follower.freshness == Freshness::Checkpoint);
             if let Some(same) = same.filter(|followed| followed.number == block.number) {
                 // Copy A is not whole, and says nothing.
-                return Ok(same.clone().state(before.lease.clone()));
+                return Ok(same.state(before.lease.clone()));
             }
             let number = block.number;
             let pin = Lease::pin(self.file.clone(), number).map_err(|e| self.no_pin(e))?;

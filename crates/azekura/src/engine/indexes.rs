@@ -4,10 +4,14 @@
 //! refused if these are not all that there are (`Commit::sequence`). So from the commit on that makes an
 //! index no write passes it by.
 
+mod slots;
+
+pub(crate) use slots::{IndexSlot, Indexes, are_same};
+
 use super::Engine;
 use super::batch::{Batch, BatchPart};
+use super::catalog::check_name;
 use super::state::State;
-use super::tables::check_name;
 use crate::base::error::{Error, Result};
 use crate::base::key::TableKind;
 use crate::base::limits::{NAME_BYTES_MAX, SHORT_COUNT_END};
@@ -22,29 +26,6 @@ use std::sync::{Arc, OnceLock};
 /// The longest name of an index: with the longest id of a table it is a table's name.
 const INDEX_NAME_BYTES_MAX: usize = 200;
 const _: () = assert!("\0index\0\0".len() + "4294967295".len() + INDEX_NAME_BYTES_MAX <= NAME_BYTES_MAX);
-
-/// An index of a table.
-pub(crate) struct IndexSlot {
-    /// The hidden table.
-    pub(crate) id: u32,
-    /// The name of the index.
-    pub(crate) name: Arc<str>,
-    /// What it is of, once somebody has read that.
-    pub(crate) spec: OnceLock<IndexSpec>,
-}
-
-/// The indexes of a table, in the order of their ids. None if it has none.
-pub(crate) type Indexes = Option<Arc<Vec<Arc<IndexSlot>>>>;
-
-/// Whether both are the same indexes.
-#[inline(always)]
-pub(crate) fn are_same(a: &Indexes, b: &Indexes) -> bool {
-    match (a, b) {
-        (None, None) => true,
-        (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a.iter().map(|s| s.id).eq(b.iter().map(|s| s.id)),
-        _ => false,
-    }
-}
 
 impl State {
     /// Notes in its table that a hidden table is an index of it. (A forged file may call any table so.)
@@ -157,14 +138,6 @@ fn check_index_name(name: &str) -> Result<()> {
     if name.len() > INDEX_NAME_BYTES_MAX {
         let (found, limit) = (name.len() as u64, INDEX_NAME_BYTES_MAX as u64);
         return Err(Error::TooLarge { what: "name of an index", found, limit });
-    }
-    Ok(())
-}
-
-/// Refuses names that only the engine gives.
-pub(super) fn check_shown(name: &str) -> Result<()> {
-    if is_hidden(name) {
-        return Err(Error::Invalid { detail: "a table's name cannot begin with a zero byte".into() });
     }
     Ok(())
 }

@@ -2,7 +2,8 @@
 //!
 //! `divide` is the whole policy. It is a pure function: what it is told of the load is all that it knows.
 
-use super::Engine;
+mod division;
+
 use super::config::Config;
 use super::dials::Dials;
 use crate::base::codec::usize_of64;
@@ -159,20 +160,6 @@ impl MemoryBudget {
             self.pool.clear();
             heap::give_back();
         }
-    }
-}
-
-impl Engine {
-    /// How memory is divided now, by what the options, the disk and (if they count) readers say.
-    #[inline]
-    pub(super) fn division(&self, is_read: bool) -> Division {
-        let tight_room_bytes = self.room.is_tight().then(|| self.room.bytes());
-        divide(Load { tight_room_bytes, is_read, ..Load::of(&self.config) })
-    }
-
-    /// See `Division::flush_bytes`.
-    pub(super) fn flush_bytes(&self) -> u64 {
-        self.division(false).flush_bytes
     }
 }
 

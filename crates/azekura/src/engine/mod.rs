@@ -9,7 +9,9 @@
 mod background;
 mod batch;
 mod bound;
+mod build;
 mod capture;
+mod catalog;
 mod checkpoint;
 mod chunks;
 mod close;
@@ -24,6 +26,8 @@ mod few;
 mod flush;
 mod flusher;
 pub(crate) mod follow;
+mod followed;
+mod follower;
 mod found;
 mod freeze;
 mod handle;
@@ -49,6 +53,7 @@ mod tableset;
 mod tests;
 mod threads;
 mod waste;
+mod watch;
 pub(crate) mod within;
 
 pub(crate) use batch::{Batch, BatchPart};
@@ -75,10 +80,12 @@ use crate::storage::{File, IoCounters};
 use crate::values::{LargeValue, Segment, ValuePointer, ValueStore};
 use background::Background;
 use bound::Bound;
+use catalog::Catalog;
 use checkpoint::Checkpointer;
 use commit::Committer;
-use compaction::run::Compactor;
+use compaction::compactor::Compactor;
 use flusher::Flusher;
+use follower::{Follower, Looked};
 use ids::Ids;
 use memory::MemoryBudget;
 use pace::Pace;
@@ -86,7 +93,7 @@ use state::State;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64 as Count;
-use tables::Catalog;
+use waste::Survey;
 
 /// An open database: the parts, and what ties them together.
 ///
@@ -134,8 +141,8 @@ pub(crate) struct Engine {
     background: Background,
 
     // Where another process may write.
-    follower: Option<follow::Follower>,
-    looked: Option<follow::Looked>,
+    follower: Option<Follower>,
+    looked: Option<Looked>,
 }
 
 /// Running totals, for `Stats`.
@@ -152,18 +159,6 @@ pub(crate) struct Counters {
     pub(crate) log_records: Count,
     /// Bytes of the segments of earlier handles' chains, as the newest checkpoint has left them.
     pub(crate) old_log_bytes: Count,
-}
-
-impl Counters {
-    /// Those of an engine that has replayed logs.
-    fn of(replayed: &found::Replayed) -> Counters {
-        Counters {
-            log_commits: Count::new(replayed.commits.len() as u64),
-            log_records: Count::new(replayed.records()),
-            old_log_bytes: Count::new(checkpoint::old_log_bytes(&replayed.logs)),
-            ..Counters::default()
-        }
-    }
 }
 
 impl Engine {
@@ -193,5 +188,10 @@ impl Engine {
             let _later = self.background.crew.need(crew::Role::Values);
         }
         stored
+    }
+
+    /// Looks at the runs of the newest state. It keeps all that the state names until it is dropped.
+    fn survey(&self) -> Survey<'_> {
+        Survey::of(&self.state, &self.values, self.flush_bytes())
     }
 }

@@ -1,4 +1,4 @@
-//! Opening: create (`create.rs`), or recover what is there (`found.rs`), and start the engine.
+//! Opening: create (`create.rs`), or recover what is there (`found.rs`), and start the engine (`build.rs`).
 //!
 //! Recovery reads the newest valid superblock and its manifest, claims the extents that it names, and replays
 //! the log chains into fresh memtables. The chains stay in the manifest until a flush has made them needless.
@@ -11,51 +11,28 @@
 //! chain, and a checkpoint that names it ends the old one before them (`secure`). Only if there is no room
 //! for that are they written again where they stand.
 
-use super::background::Background;
-use super::batch::{Batch, BatchPart};
-use super::bound::Bound;
-use super::checkpoint::Checkpointer;
-use super::commit::Committer;
-use super::compaction::run::Compactor;
+use super::Engine;
+use super::build::{Disk, build, len_of};
 use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
-use super::crew::Crew;
-use super::flusher::Flusher;
-use super::follow::{Follower, Looked, newest_block};
-use super::found::{Found, Logs, Replay, Replayed, read_logs, read_superblocks};
-use super::ids::Ids;
-use super::length::{Length, named_bytes, value_end};
-use super::memory::{Division, Load, MemoryBudget, divide};
-use super::pace::Pace;
-use super::relief::Relief;
-use super::relief::tight_below;
-use super::state::{Level, State, TableState};
-use super::tables::Catalog;
-use super::{Counters, Engine};
-use crate::base::codec::usize_of64;
+use super::follow::newest_block;
+use super::follower::Follower;
+use super::found::{Found, Logs, read_superblocks};
+use super::length::{Length, named_bytes};
+use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::life::Life;
-use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
-use crate::base::poison::Poison;
-use crate::base::sync::atomic::AtomicBool;
-use crate::base::sync::{ArcSwap, Mutex};
-use crate::cache::Cache;
 use crate::engine::config::{Config, Freshness};
-use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
-use crate::log::Log;
-use crate::run::{Guides, PageSource, Run, Store};
-use crate::space::{Extent, Room, Space};
-use crate::storage::{
-    BulkWrites, File, FileMapping, Gate, IoCounters, Lease, Metered, Storage, pins_of_others,
-};
-use crate::values::{Segment, ValueStore};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use crate::format::manifest::Manifest;
+use crate::run::PageSource;
+use crate::storage::{File, Gate, IoCounters, Lease, Metered, Storage};
+use std::path::Path;
 use std::sync::Arc;
 
-const ASKING_FOR_PINS: &str = "asking which checkpoints others have pinned";
-/// A pin so far above the newest checkpoint is no follower's.
-const LOST_CHECKPOINTS_MAX: u64 = 1 << 32;
+/// Ids that were given out between the last checkpoint and a crash must not be given out again. Else a page
+/// of an unfinished run could pass for one of its namesake, and a frame of a chain that no checkpoint came
+/// to name for one of the next chain. A random number of ids is skipped besides, since several handles may
+/// find the same checkpoint one after the other.
+const ID_GAP: u64 = 1 << 20;
 
 /// Opens a database. The background begins if there is something for it to do.
 pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result<Arc<Engine>> {
@@ -107,13 +84,10 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         done => done?,
     }
     engine.lease();
-    engine.background.crew.belong_to(&engine);
+    let worked_for = Arc::downgrade(&engine);
+    engine.background.crew.belong_to(worked_for);
     engine.look_after_what_waits()?;
     Ok(engine)
-}
-
-fn len_of(file: &dyn File) -> Result<u64> {
-    file.len().map_err(|e| Error::io("reading the file's length", e))
 }
 
 /// Opens a database that another process may be writing to: an engine without tables, in which the states of
@@ -133,334 +107,7 @@ fn follow(path: &Path, config: Config, freshness: Freshness, disk: Disk) -> Resu
     Ok(Arc::new(engine))
 }
 
-/// What the file says, once its logs were read. Nothing is written yet.
-struct Recovered {
-    replayed: Replayed,
-    /// Value segments that somebody refers to, cut to what is used of them.
-    values: BTreeMap<u32, ValueInfo>,
-    space: Arc<Space>,
-    /// How long the file must be for all that was named.
-    least_bytes: u64,
-}
-
-/// Reads the logs, and finds which parts of the file are taken.
-fn recover(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> Result<Recovered> {
-    let replayed = read_logs(file, length, found, logs)?;
-    let mut values: BTreeMap<u32, ValueInfo> =
-        found.manifest.values.iter().map(|v| (v.id, v.clone())).collect();
-    for (id, seen) in &replayed.segments {
-        let known = values.entry(*id).or_insert_with(|| seen.clone());
-        known.used = known.used.max(seen.used).min(known.bytes());
-    }
-    keep_referred(&mut values, &found.manifest, &replayed);
-    for value in values.values_mut() {
-        // Nothing is added to it any more. What it has beyond was perhaps given back when it was
-        // closed, after the log or the manifest last spoke of it, and is somebody else's now.
-        value.cut(align_up(value.used).max(ALIGN_BYTES));
-    }
-    let least_bytes =
-        values.values().map(value_end).fold(named_bytes(&found.manifest, found.extent), u64::max);
-    length.expect(least_bytes)?;
-    let space = Arc::new(claim(found, &replayed, &values)?);
-    if !length.read_only {
-        let pins = pins_of_others(file).map_err(|e| Error::io(ASKING_FOR_PINS, e))?;
-        check_pins(&pins, found.block.number, length)?;
-        space.pins_found_at_open(found.block.number, &pins, length.file_bytes);
-    }
-    Ok(Recovered { replayed, values, space, least_bytes })
-}
-
-/// A checkpoint that is pinned may be newer than the file's newest one, if that one's superblock was lost. The
-/// next numbers are larger than all that are pinned, so one that no file comes to would use them up.
-fn check_pins(pins: &[RangeInclusive<u64>], newest: u64, length: &Length<'_>) -> Result<()> {
-    let highest = pins.iter().map(|range| *range.end()).max().unwrap_or(0);
-    if highest <= newest.saturating_add(LOST_CHECKPOINTS_MAX) {
-        return Ok(());
-    }
-    let detail =
-        format!("another process has pinned checkpoint {highest}, and the file's newest is {newest}");
-    Err(Error::Open { path: length.path.display().to_string(), detail })
-}
-
-/// The file as the engine has it, and who looks after it.
-pub(super) struct Disk {
-    pub(super) file: Arc<dyn File>,
-    pub(super) life: Arc<Life>,
-    pub(super) io: Arc<IoCounters>,
-    /// What a follower has of the file already.
-    pub(super) seen: Option<Seen>,
-}
-
-/// What a follower knows of the file before it looks at a newer checkpoint.
-pub(super) struct Seen {
-    pub(super) pages: PageSource,
-    /// The runs of the newest state, by their ids.
-    pub(super) runs: HashMap<u64, Arc<Run>>,
-    /// The pin of the checkpoint that it looks at.
-    pub(super) pin: Arc<Lease>,
-}
-
-impl Disk {
-    fn new(file: Arc<dyn File>, life: Arc<Life>, io: Arc<IoCounters>) -> Disk {
-        Disk { file, life, io, seen: None }
-    }
-}
-
-/// The engine in the state that was recovered.
-pub(super) fn build(
-    length: &Length<'_>,
-    config: Config,
-    mut disk: Disk,
-    found: &Found,
-    logs: Logs,
-    id_gap: u64,
-) -> Result<Engine> {
-    // Before anything is written behind what the manifest names.
-    let mut recovered = recover(disk.file.as_ref(), length, found, logs)?;
-    let seen = disk.seen.take();
-    let pages = seen.as_ref().map(|seen| seen.pages.clone());
-    let mut engine = Engine::new(disk, config, found, &recovered, pages)?;
-    engine.path = length.path.to_path_buf();
-    engine.ids = Ids::from(found.manifest.next_id.saturating_add(id_gap));
-    // The log may lead to values for which its writer has made the file longer meanwhile.
-    let file_bytes = if logs == Logs::Follow { len_of(engine.file.as_ref())? } else { length.file_bytes };
-    let adopt = |v: &ValueInfo| {
-        let segment = engine.values.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()));
-        segment.found_in(file_bytes);
-        if let Some(seen) = &seen {
-            segment.place().read_under(seen.pin.clone());
-        }
-        segment
-    };
-    let held: Vec<Arc<Segment>> = recovered.values.values().map(adopt).collect();
-    let known = seen.map_or_else(HashMap::new, |seen| seen.runs);
-    engine.load_tables(&found.manifest, length.file_bytes, &known)?;
-    engine.checkpointer.found_logs(recovered.replayed.logs);
-    let at_checkpoint = engine.state.load_full();
-    engine.apply_replayed(recovered.replayed.commits)?;
-    engine.room.look();
-    engine.begin_bound();
-    if engine.config.follow.is_some() {
-        // Its runs are those of other checkpoints too, so they do not hold the segments.
-        let tail = Mutex::new(recovered.replayed.tail.take());
-        engine.looked = Some(Looked { _segments: held, at_checkpoint, tail });
-    }
-    Ok(engine)
-}
-
-/// What stands between an engine and its file.
-struct Parts {
-    poison: Arc<Poison>,
-    values: Arc<ValueStore>,
-    log: Log,
-    store: Store,
-}
-
-impl Parts {
-    fn new(
-        file: &Arc<dyn File>,
-        config: &Config,
-        division: &Division,
-        room: &Arc<Room>,
-        found: &Found,
-        recovered: &Recovered,
-        pages: Option<PageSource>,
-    ) -> Result<Parts> {
-        let (file_id, lineage, hash_seed) = (found.block.file_id, found.block.lineage, found.block.hash_seed);
-        let poison = Arc::new(Poison::default());
-        let bulk = BulkWrites::new(file.clone(), config.threads);
-        let mapping = if config.mapped { file.mapping() } else { None };
-        let pages = pages.map_or_else(|| page_source(mapping.clone(), division), Ok)?;
-        let shared = || (file.clone(), bulk.clone(), room.clone(), poison.clone());
-        let next = recovered.values.keys().next_back().map_or(1, |id| id + 1);
-        let (f, b, r, p) = shared();
-        let values = Arc::new(ValueStore::new(f, mapping, b, r, p, next));
-        let (f, b, r, p) = shared();
-        let log = Log::new(f, b, r, p, values.clone(), file_id, found.manifest.flushed_seq)
-            .beside(config.memtable_bytes);
-        let (file, bulk, room, poison) = shared();
-        let buffers = division.buffers;
-        let store = Store { file, bulk, room, pages, file_id, lineage, hash_seed, buffers };
-        Ok(Parts { poison, values, log, store })
-    }
-}
-
 impl Engine {
-    /// An engine without tables.
-    fn new(
-        disk: Disk,
-        config: Config,
-        found: &Found,
-        recovered: &Recovered,
-        pages: Option<PageSource>,
-    ) -> Result<Engine> {
-        let Disk { file, life, io, .. } = disk;
-        let flushed = found.manifest.flushed_seq;
-        let space = recovered.space.clone();
-        let room = Room::new(file.clone(), space.clone(), tight_below(&config));
-        let division = divide(Load::of(&config));
-        let Parts { poison, values, log, store } =
-            Parts::new(&file, &config, &division, &room, found, recovered, pages)?;
-        let relief = Relief::new(room.clone(), config.memtable_bytes);
-        let checkpointer = Checkpointer::new(file.clone(), room.clone(), found);
-        let crew = Crew::new(config.threads && !config.read_only, config.background_merges);
-        Ok(Engine {
-            path: PathBuf::new(),
-            least_bytes: recovered.least_bytes,
-            store,
-            file,
-            life,
-            io,
-            space,
-            room,
-            relief,
-            hash_seed: found.block.hash_seed,
-            values,
-            log,
-            state: ArcSwap::from_pointee(State::new(flushed)),
-            poison,
-            catalog: Catalog::new(),
-            committer: Committer::new(flushed + 1),
-            memory: MemoryBudget::new(&division),
-            pace: Pace::new(division.freeze_bytes),
-            flusher: Flusher::new(),
-            checkpointer,
-            compactor: Compactor::default(),
-            ids: Ids::from(0),
-            bound: Bound::new(config.memtable_bytes),
-            background: Background::new(crew),
-            reads_wait: AtomicBool::new(false),
-            any_indexes: AtomicBool::new(false),
-            counters: Counters::of(&recovered.replayed),
-            follower: None,
-            looked: None,
-            config,
-        })
-    }
-}
-
-/// Ids that were given out between the last checkpoint and a crash must not be given out again. Else a page
-/// of an unfinished run could pass for one of its namesake, and a frame of a chain that no checkpoint came
-/// to name for one of the next chain. A random number of ids is skipped besides, since several handles may
-/// find the same checkpoint one after the other.
-const ID_GAP: u64 = 1 << 20;
-
-/// Where the pages of runs will be read.
-fn page_source(mapping: Option<Arc<FileMapping>>, division: &Division) -> Result<PageSource> {
-    if let Some(mapping) = mapping {
-        let guides = Guides::new(usize_of64(division.guides_bytes));
-        return Ok(PageSource::Mapped { mapping, guides });
-    }
-    Ok(PageSource::Cached(Cache::new(usize_of64(division.cache_bytes))?))
-}
-
-/// Forgets segments to which nothing refers.
-fn keep_referred(values: &mut BTreeMap<u32, ValueInfo>, manifest: &Manifest, replayed: &Replayed) {
-    let runs = manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
-    let mut referred: BTreeSet<u32> = runs.flat_map(|r| r.large.iter().map(|l| l.0)).collect();
-    referred.extend(replayed.segments.keys());
-    values.retain(|id, _| referred.contains(id));
-}
-
-/// The allocator in which everything that the manifest and the log name is taken.
-fn claim(found: &Found, replayed: &Replayed, values: &BTreeMap<u32, ValueInfo>) -> Result<Space> {
-    let mut live: Vec<Extent> = found.extent.into_iter().collect();
-    live.extend(replayed.logs.iter().flat_map(|l| l.segments.iter().copied()));
-    let runs = found.manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
-    live.extend(runs.flat_map(|r| r.extents.iter().copied()));
-    live.extend(values.values().flat_map(|v| v.extents.iter().copied()));
-    Space::from_live(SUPERBLOCKS_BYTES, live).map_err(|(a, b)| {
-        let detail =
-            format!("extents {}+{} and {}+{} overlap or are impossible", a.offset, a.len, b.offset, b.len);
-        Error::corrupt("manifest", 0, detail)
-    })
-}
-
-impl Engine {
-    fn load_tables(&self, manifest: &Manifest, file_len: u64, known: &HashMap<u64, Arc<Run>>) -> Result<()> {
-        let mut next = self.state.load().copy();
-        next.next_table = manifest.next_table.max(1);
-        for info in &manifest.tables {
-            let mut table = TableState::new(info.id, info.kind, info.name.clone());
-            let mut levels = Vec::new();
-            for level in &info.levels {
-                let open = |r: &RunInfo| match known.get(&r.id) {
-                    Some(run) if run.info == *r => Ok(run.clone()),
-                    _ => Ok(Arc::new(self.open_run(r.clone())?.found_in(file_len))),
-                };
-                let runs: Vec<Arc<Run>> = level.runs.iter().map(open).collect::<Result<_>>()?;
-                if runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
-                    return Err(Error::corrupt(
-                        "manifest",
-                        0,
-                        format!("table {:?}: partitions overlap", info.name),
-                    ));
-                }
-                let joined = runs.len();
-                levels.push(Arc::new(Level::new(runs, 1.0, level.newest)?.joined_by(joined)));
-            }
-            if !levels.is_empty() {
-                table.levels = Arc::new(levels);
-            }
-            if self.catalog.names.insert(table.name.clone(), table.id) || next.tables.get(table.id).is_some()
-            {
-                return Err(Error::corrupt("manifest", 0, "two tables have the same name or id"));
-            }
-            next.next_table = next.next_table.max(table.id + 1);
-            next.tables.set(table);
-        }
-        self.attach_indexes(manifest, &mut next);
-        for (id, few) in &manifest.few {
-            let found = next.tables.get(*id).filter(|t| t.levels.is_empty() && t.few.is_none());
-            let bad = || {
-                Error::corrupt(
-                    "manifest",
-                    0,
-                    format!("records of table {id}, which is not there or has runs"),
-                )
-            };
-            let table = TableState { few: Some(few.clone()), ..TableState::clone(found.ok_or_else(bad)?) };
-            self.count_few(None, Some(&table));
-            next.tables.set(table);
-        }
-        self.state.store(Arc::new(next));
-        Ok(())
-    }
-
-    pub(super) fn apply_replayed(&self, commits: Vec<Replay>) -> Result<()> {
-        for Replay { seq, parts, in_doubt } in commits {
-            let mut batch = Batch { durable: true, ..Batch::default() };
-            for part in parts {
-                if let Some(table) = part.created {
-                    if self.catalog.names.get(&table.name).is_some() {
-                        return Err(Error::corrupt(
-                            "log",
-                            0,
-                            format!("two tables have the name {:?}", table.name),
-                        ));
-                    }
-                    self.note_index(&table.name);
-                    batch.created.push(table);
-                    continue;
-                }
-                let find = |(id, _): &(u32, Extent)| self.values.segment(*id);
-                let segments = part.segments.iter().filter_map(find).collect();
-                batch.parts.push(BatchPart {
-                    table: part.table,
-                    block: part.block,
-                    ranges: part.ranges,
-                    segments,
-                    indexes: None,
-                });
-            }
-            self.apply_recovered(seq, batch, in_doubt)?;
-            if !in_doubt {
-                self.log.recovered(seq);
-            }
-        }
-        Ok(())
-    }
-
     /// Whether the file is read in a mapping.
     pub(super) fn is_mapped(&self) -> bool {
         matches!(self.store.pages, PageSource::Mapped { .. })

@@ -34,7 +34,7 @@ use crate::base::sync::thread::sleep;
 use crate::format::block::Tag;
 use estimates::{alive_part, hidden_bytes, merge_need, parts};
 use gains::{garbage, most_to_gain, tallest};
-use reserve::{GAIN_BYTES_MIN, RUN_OVERHEAD_PART, TABLE_BYTES};
+use reserve::{GAIN_BYTES_MIN, RUN_OVERHEAD_PART, TABLE_BYTES, Vain};
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -47,8 +47,6 @@ const COMMIT_BYTES_MIN: u64 = 8 << 10;
 const FLUSH_PART: u64 = 4;
 /// If there is no room for a merge, so many parts of it are tried. Those come first that free most.
 const TRIES_MAX: usize = 4;
-/// So many side by side are a few.
-const FEW_MAX: usize = 4;
 /// So many merges at most, whatever the estimates say.
 const MERGES_MAX: usize = 64;
 /// The first may only find out which large values are dead, and the next one then moves those beside them.
@@ -58,20 +56,6 @@ const MERGES_IN_VAIN: u32 = 2;
 const LOOKS_MIN: u32 = 10;
 const LOOKS_MAX: u32 = 500;
 const LOOK_TIME: Duration = Duration::from_millis(2);
-
-/// What was left when room was looked for in vain, so that it is not tried again and again.
-#[derive(Default)]
-struct Vain {
-    /// Nothing has changed as long as this is the same.
-    mark: [u64; 3],
-    /// So much garbage was left. Merges are tried again when there is more.
-    garbage: u64,
-    /// And so many levels of a table.
-    levels: usize,
-    /// Tables that could not be read. That is nothing to those who commit to others, and keeps no room from
-    /// them.
-    damaged: Vec<u32>,
-}
 
 impl Engine {
     /// What a flush of all that is in memory may need.

@@ -9,31 +9,17 @@
 
 use super::Engine;
 use super::batch::Batch;
+use super::catalog::{check_name, check_shown};
 use super::commit::Commit;
-use super::indexes::check_shown;
 use super::state::{State, TableState};
 use crate::base::error::{Error, Result};
 use crate::base::key::TableKind;
-use crate::base::limits::{NAME_BYTES_MAX, SHORT_COUNT_END};
-use crate::base::sync::{Mutex, Rank};
+use crate::base::limits::SHORT_COUNT_END;
 use crate::format::frame::NewTable;
 use crate::format::hidden::is_hidden;
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
-
-/// The tables by name.
-pub(super) struct Catalog {
-    /// Held while tables are made, renamed or dropped.
-    pub(super) changing: Mutex<()>,
-    pub(super) names: Names,
-}
-
-impl Catalog {
-    pub(super) fn new() -> Catalog {
-        Catalog { changing: Mutex::ranked(Rank::ChangingTables, ()), names: Names::default() }
-    }
-}
 
 impl Engine {
     /// Makes tables, all or none. Gives the id of the first, and the others' follow.
@@ -172,47 +158,4 @@ impl Engine {
             None => Ok(()),
         }
     }
-}
-
-/// Which tables the newest state has, by name. It changes with the state, under the commit lock. A reader
-/// compares what it finds with its own state.
-#[derive(Default)]
-pub(super) struct Names(Mutex<HashMap<Arc<str>, u32>>);
-
-impl Names {
-    pub(super) fn get(&self, name: &str) -> Option<u32> {
-        self.0.lock().get(name).copied()
-    }
-
-    /// Gives a table a name. True if another had it.
-    pub(super) fn insert(&self, name: Arc<str>, id: u32) -> bool {
-        self.0.lock().insert(name, id).is_some()
-    }
-
-    /// Adds a table to the state that comes next. REQUIRES: the commit lock.
-    pub(super) fn add_table(&self, state: &mut State, table: NewTable) {
-        state.next_table = state.next_table.max(table.id + 1);
-        self.insert(table.name.clone(), table.id);
-        let name = table.name.clone();
-        state.tables.set(TableState::new(table.id, table.kind, table.name));
-        state.attach_index(table.id, &name);
-    }
-
-    fn remove(&self, name: &str) -> Option<u32> {
-        self.0.lock().remove(name)
-    }
-}
-
-pub(super) fn check_name(name: &str) -> Result<()> {
-    if name.is_empty() {
-        return Err(Error::Invalid { detail: "a table's name cannot be empty".into() });
-    }
-    if name.len() > NAME_BYTES_MAX {
-        return Err(Error::TooLarge {
-            what: "table name",
-            found: name.len() as u64,
-            limit: NAME_BYTES_MAX as u64,
-        });
-    }
-    Ok(())
 }

@@ -7,6 +7,8 @@ mod flush;
 mod log;
 mod merge;
 
+use super::Engine;
+use super::crew::{Role, Work};
 use std::time::Duration;
 
 /// A failed flush or merge (a full disk) is tried again after this.
@@ -23,3 +25,18 @@ pub(crate) fn lower_priority(nice: i32) {
 /// Where threads have no priorities of their own, or none that may be changed.
 #[cfg(not(all(target_os = "linux", not(shuttle))))]
 pub(crate) fn lower_priority(_nice: i32) {}
+
+impl Work for Engine {
+    /// A panic here would leave work undone for which everybody relies on the thread, so it poisons the handle.
+    fn work_as(&self, role: Role) {
+        let armed = self.poison.armed(role.doing());
+        match role {
+            Role::Flush => self.flush_loop(),
+            Role::Log => self.log_loop(),
+            Role::Values => self.values.run(),
+            Role::Merge(class) => self.merge_loop(class),
+            Role::Sweep => self.sweep_loop(),
+        }
+        armed.disarm();
+    }
+}

@@ -14,9 +14,8 @@
 //! thread of the background makes one only where it is counted (`Background::look_at_runs`), or where it
 //! holds merges back itself.
 
-use super::Engine;
-use super::compaction::output::partition_bytes;
 use super::compaction::pick::{MergeJob, SMALL_PARTITION_PART};
+use super::compaction::sizes::partition_bytes;
 use super::state::{Level, State, TableState, look};
 use crate::base::codec::usize_of64;
 use crate::base::error::Result;
@@ -193,13 +192,6 @@ pub(super) struct Survey<'a> {
     values: &'a ValueStore,
     /// See `Division::flush_bytes`.
     flush_bytes: u64,
-}
-
-impl Engine {
-    /// Looks at the runs of the newest state. It keeps all that the state names until it is dropped.
-    pub(super) fn survey(&self) -> Survey<'_> {
-        Survey::of(&self.state, &self.values, self.flush_bytes())
-    }
 }
 
 impl<'a> Survey<'a> {

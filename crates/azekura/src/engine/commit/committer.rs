@@ -1,14 +1,14 @@
-//! Who orders commits: the commit lock, the durable commits that wait for it, and what follows a commit
-//! outside the lock.
+//! Who orders commits: the commit lock, and the durable commits that wait for it. (What follows a commit
+//! outside the lock is in `engine/chunks.rs`.)
 //!
 //! The committer knows neither the log nor the disk. Who calls it gives it the state that readers see.
 
-use super::group::Waiting;
 use super::guarded::Commit;
+use super::turn::OneAtATime;
+use super::waiting::Waiting;
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{ArcSwap, Mutex, MutexGuard, Rank};
-use crate::engine::chunks::{OneAtATime, merge_small_chunks};
 use crate::engine::state::State;
 use std::sync::Arc;
 
@@ -72,14 +72,5 @@ impl Committer {
     /// Ends what `track_snapshot` began.
     pub(in crate::engine) fn untrack_snapshot(&self, snapshot: u64) {
         self.lock().history.untrack_snapshot(snapshot);
-    }
-
-    /// Lets go of the commit lock, and merges chunks that have piled up under it.
-    pub(super) fn end(&self, mut commit: MutexGuard<'_, Commit>, state: &ArcSwap<State>) {
-        let chunk_added = std::mem::take(&mut commit.chunk_added);
-        drop(commit);
-        if !chunk_added.is_empty() {
-            merge_small_chunks(self, state, &chunk_added);
-        }
     }
 }

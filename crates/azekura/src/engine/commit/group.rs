@@ -1,64 +1,13 @@
 //! Durable commits: those that wait together share one sync, and one of them does the work for all.
 
+use super::waiting::Ticket;
 use super::{Commit, Committer, Ready};
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::base::poison::Poison;
-use crate::base::sync::{Condvar, Mutex, Rank};
 use crate::engine::Engine;
 use crate::engine::batch::Batch;
 use std::sync::Arc;
-
-/// Durable commits that wait for the next sync, and whether somebody is at the one before.
-#[derive(Default)]
-pub(in crate::engine) struct Waiting {
-    pub(in crate::engine) queue: Vec<Arc<Ticket>>,
-    pub(in crate::engine) leading: bool,
-}
-
-/// A durable commit waiting for its leader.
-pub(in crate::engine) struct Ticket {
-    slot: Mutex<TicketState>,
-    changed: Condvar,
-}
-
-struct TicketState {
-    batch: Option<Batch>,
-    /// The one before has ended: this one leads the next group.
-    chosen: bool,
-    result: Option<Result<u64>>,
-}
-
-impl Ticket {
-    fn new(batch: Batch) -> Arc<Ticket> {
-        let slot = TicketState { batch: Some(batch), chosen: false, result: None };
-        Arc::new(Ticket { slot: Mutex::ranked(Rank::Ticket, slot), changed: Condvar::new() })
-    }
-
-    fn choose(&self) {
-        self.slot.lock().chosen = true;
-        self.changed.notify_one();
-    }
-
-    fn done(&self, result: Result<u64>) {
-        self.slot.lock().result = Some(result);
-        self.changed.notify_one();
-    }
-
-    fn done_if_waiting(&self, error: &Error) {
-        self.slot.lock().result.get_or_insert_with(|| Err(error.clone()));
-        self.changed.notify_one();
-    }
-
-    /// Waits for the result. None if this commit is to lead instead.
-    fn wait(&self) -> Option<Result<u64>> {
-        let mut slot = self.slot.lock();
-        while slot.result.is_none() && !slot.chosen {
-            self.changed.wait(&mut slot);
-        }
-        slot.result.clone()
-    }
-}
 
 /// A commit of a group that the log's queue has: its ticket, its number, its parts.
 type Logged<'a> = (&'a Ticket, u64, Vec<Ready>);

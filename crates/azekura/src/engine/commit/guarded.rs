@@ -23,7 +23,7 @@ pub(in crate::engine) struct Commit {
     /// Active buffers, to be used again once no reader holds them.
     pub(in crate::engine) spare: Vec<CountedArc<ActiveBuf>>,
     /// Tables that have got a chunk and may have too many now.
-    pub(super) chunk_added: Vec<u32>,
+    pub(in crate::engine) chunk_added: Vec<u32>,
     /// Tables whose memtables were empty at the last freeze and are not now.
     pub(in crate::engine) touched: Vec<u32>,
     /// Tables of which is known whether their memtables were read.

@@ -1,10 +1,9 @@
 //! Doing a merge: from sources to runs of bounded size, a step at a time.
 
+use super::sizes::partition_bytes;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
-use crate::base::limits::{PAGE_BYTES, PARTITION_BYTES_MAX, PARTITIONS, PASSING_PARTITIONS};
-use crate::engine::Engine;
 use crate::engine::ids::Ids;
 use crate::format::block::{Block, Tag};
 use crate::format::manifest::RunInfo;
@@ -60,23 +59,12 @@ pub(in crate::engine) struct MergeOutput {
     pub(in crate::engine) updates: f32,
 }
 
-/// The size of the largest partitions of a level of `bytes`.
-///
-/// That is two memtables, and no less than a part of the whole, since each checkpoint names all partitions.
-/// (There is a limit for very large levels.) What will be merged again (`passes`) has smaller ones. A merge
-/// can let go of an input's partitions only as far as older inputs have gone, so with coarse partitions
-/// each input keeps more than the one before (`ReplaceablePrefix`).
-pub(in crate::engine) fn partition_bytes(memtable_bytes: u64, bytes: u64, passes: bool) -> u64 {
-    let least = if passes { (memtable_bytes / 4).max(PAGE_BYTES as u64 * 4) } else { memtable_bytes * 2 };
-    least.max(bytes / if passes { PASSING_PARTITIONS } else { PARTITIONS }).min(PARTITION_BYTES_MAX)
-}
-
 /// Where runs are written.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct Outlet<'a> {
     pub(in crate::engine) store: &'a Store,
     pub(in crate::engine) values: &'a ValueStore,
-    ids: &'a Ids,
+    pub(in crate::engine) ids: &'a Ids,
     /// See `Division::flush_bytes`.
     pub(in crate::engine) flush_bytes: u64,
 }
@@ -282,22 +270,6 @@ impl Outlet<'_> {
         let find = |&(id, _): &(u32, u64)| self.values.segment(id).ok_or_else(|| missing_segment(id));
         let segments = info.large.iter().map(find).collect::<Result<Vec<_>>>()?;
         Ok(Run::new(info, self.store, segments))
-    }
-}
-
-impl Engine {
-    /// An open run, holding the value segments that it refers to.
-    pub(in crate::engine) fn open_run(&self, info: RunInfo) -> Result<Run> {
-        if self.config.follow.is_some() {
-            // A follower's states hold them (`follow.rs`).
-            return Ok(Run::new(info, &self.store, Vec::new()));
-        }
-        self.outlet().open_run(info)
-    }
-
-    /// Where flushes and merges write runs.
-    pub(in crate::engine) fn outlet(&self) -> Outlet<'_> {
-        Outlet { store: &self.store, values: &self.values, ids: &self.ids, flush_bytes: self.flush_bytes() }
     }
 }
 

@@ -6,7 +6,7 @@
 //! loads of new keys never rewrite the bottom before its turn. When nothing happens, everything is merged
 //! into one run for readers.
 
-use super::output::partition_bytes;
+use super::sizes::partition_bytes;
 use crate::engine::dials::{Dials, FAN_IN};
 use crate::engine::state::{Level, State, TableState};
 use std::sync::Arc;

@@ -6,6 +6,7 @@
 //! (`ReplaceablePrefix`). So readers cannot tell. (A merge that carries range deletes on installs all at
 //! its end, for only there are these written. So is what lies above all keys of the oldest input.)
 
+use super::compactor::Compactor;
 use super::install::Installer;
 use super::output::{Outlet, OutputWriter, UninstalledRuns};
 use super::pick::MergeJob;
@@ -18,9 +19,11 @@ use crate::engine::checkpoint::Checkpoints;
 use crate::engine::relief::Relief;
 use crate::engine::state::Level;
 use crate::engine::waste::{Sparse, Survey};
+use crate::format::manifest::RunInfo;
 use crate::merge::{MergeSource, Merger};
+use crate::run::Run;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64 as Count, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// A merge of no more than this, large values included, is done in milliseconds. It goes on to its end when
@@ -32,15 +35,6 @@ const SHORT_BYTES_MAX: u64 = 1 << 20;
 const SPARSE_BYTES_MIN: u64 = 64 << 10;
 
 const MERGING: &str = "merging";
-
-/// Merges levels, and counts what it has merged.
-#[derive(Default)]
-pub(crate) struct Compactor {
-    pub(crate) merges: Count,
-    /// Records that merges have read.
-    pub(crate) records: Count,
-    pub(crate) ns: Count,
-}
 
 /// What a merge works with, and whom it asks. Of log and memtables it knows nothing.
 pub(in crate::engine) struct Means<'a> {
@@ -89,6 +83,20 @@ impl Engine {
             checkpoints: self,
         };
         self.compactor.run(job, &means)
+    }
+
+    /// An open run, holding the value segments that it refers to.
+    pub(in crate::engine) fn open_run(&self, info: RunInfo) -> Result<Run> {
+        if self.config.follow.is_some() {
+            // A follower's states hold them (`follow.rs`).
+            return Ok(Run::new(info, &self.store, Vec::new()));
+        }
+        self.outlet().open_run(info)
+    }
+
+    /// Where flushes and merges write runs.
+    pub(in crate::engine) fn outlet(&self) -> Outlet<'_> {
+        Outlet { store: &self.store, values: &self.values, ids: &self.ids, flush_bytes: self.flush_bytes() }
     }
 
     /// Who changes the levels that the state has.

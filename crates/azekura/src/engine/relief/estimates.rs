@@ -1,11 +1,13 @@
 //! What merges on a nearly full disk are likely to need, and to give back.
 
-use super::FEW_MAX;
 use crate::engine::compaction::pick::MergeJob;
 use crate::engine::compaction::prefix::ReplaceablePrefix;
 use crate::engine::state::Level;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// So many side by side are a few.
+const FEW_MAX: usize = 4;
 
 /// Which of `n` levels may be merged where there is little room: all, a half, a quarter and so on, of the
 /// newest or of the oldest, or a few side by side.

@@ -1,7 +1,7 @@
 //! Which table is to be merged to make room: the one with the most garbage, or with the most levels.
 
 use super::estimates::hidden_bytes;
-use super::{Relief, Vain};
+use super::reserve::{Relief, Vain};
 use crate::engine::state::{Level, State, TableState};
 use crate::engine::waste::Survey;
 use std::sync::Arc;

@@ -3,11 +3,10 @@
 //! `Relief` knows the room and what was let pass. What a flush of all in memory may need (`flush_need`) its
 //! methods are given, for that is known elsewhere.
 
-use super::Vain;
 use super::estimates::merge_need;
 use crate::base::sync::{Mutex, MutexGuard, Rank};
-use crate::engine::compaction::output::partition_bytes;
 use crate::engine::compaction::pick::MergeJob;
+use crate::engine::compaction::sizes::partition_bytes;
 use crate::engine::config::Config;
 use crate::engine::waste::Sparse;
 use crate::space::Room;
@@ -46,6 +45,20 @@ fn reserve_bytes_max(memtable_bytes: u64) -> u64 {
 /// again.
 pub(in crate::engine) fn tight_below(config: &Config) -> u64 {
     reserve_bytes_max(config.memtable_bytes) + 4 * config.memtable_bytes + (64 << 20)
+}
+
+/// What was left when room was looked for in vain, so that it is not tried again and again.
+#[derive(Default)]
+pub(super) struct Vain {
+    /// Nothing has changed as long as this is the same.
+    pub(super) mark: [u64; 3],
+    /// So much garbage was left. Merges are tried again when there is more.
+    pub(super) garbage: u64,
+    /// And so many levels of a table.
+    pub(super) levels: usize,
+    /// Tables that could not be read. That is nothing to those who commit to others, and keeps no room from
+    /// them.
+    pub(super) damaged: Vec<u32>,
 }
 
 /// The reserve, and what was let pass.

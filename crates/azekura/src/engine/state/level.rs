@@ -1,0 +1,159 @@
+//! A level of a table: runs that do not overlap.
+
+use crate::base::error::Result;
+use crate::base::key::{SortKey, TableKind};
+use crate::base::sync::atomic::{AtomicU8, Ordering};
+use crate::format::block::{Block, Fixed, Tag};
+use crate::format::ranges::Ranges;
+use crate::run::Run;
+use std::sync::Arc;
+
+/// A level: partitions in key order, and their range deletes.
+pub(crate) struct Level {
+    pub(crate) runs: Vec<Arc<Run>>,
+    /// The partitions' smallest keys, to find one by.
+    bounds: Block,
+    pub(crate) ranges: Ranges,
+    /// What it says is older than what commits behind this number say. See `run::label`.
+    pub(crate) newest: u64,
+    /// The part of its records that likely replace older ones, 0 to 1. Sampled when it was written.
+    pub(crate) updates: f32,
+    /// How many of its partitions have joined it since it was merged, as far as this handle knows.
+    pub(crate) joined: usize,
+    /// How often lookups have found their keys lately: 0 = never, `HIT_RATE_MAX` = always.
+    hit_rate: AtomicU8,
+}
+
+/// See `Level::hit_rate`.
+const HIT_RATE_MAX: u8 = 8;
+
+/// What lookups in a level have met lately.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HitRate {
+    /// Nearly all found their keys.
+    Finds,
+    Mixed,
+    /// Most did not.
+    Misses,
+}
+
+impl Level {
+    #[inline(always)]
+    pub(crate) fn hit_rate(&self) -> HitRate {
+        match self.hit_rate.load(Ordering::Relaxed) {
+            HIT_RATE_MAX => HitRate::Finds,
+            hit_rate if hit_rate > HIT_RATE_MAX / 2 => HitRate::Mixed,
+            _ => HitRate::Misses,
+        }
+    }
+
+    /// A lookup found its key, at `place` of a page. One in sixteen counts, so that readers seldom
+    /// write to a shared line, and the hash is not needed.
+    #[inline(always)]
+    pub(crate) fn record_hit_at(&self, place: usize) {
+        if place & 15 == 0 {
+            self.set_hit_rate(|hit_rate| (hit_rate + 1).min(HIT_RATE_MAX));
+        }
+    }
+
+    /// A key of this hash is not there. One in sixteen counts.
+    #[inline(always)]
+    pub(crate) fn record_miss(&self, hash: u64) {
+        if hash & 15 == 0 {
+            self.record_vain_search();
+        }
+    }
+
+    /// A page was searched in vain, and the filter would have said so.
+    #[inline(always)]
+    pub(crate) fn record_vain_search(&self) {
+        self.set_hit_rate(|hit_rate| hit_rate.saturating_sub(1));
+    }
+
+    #[inline(always)]
+    fn set_hit_rate(&self, change: impl FnOnce(u8) -> u8) {
+        let hit_rate = self.hit_rate.load(Ordering::Relaxed);
+        let next = change(hit_rate);
+        if next != hit_rate {
+            self.hit_rate.store(next, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn new(runs: Vec<Arc<Run>>, updates: f32, newest: u64) -> Result<Level> {
+        let mut ranges = Ranges::default();
+        for run in runs.iter().filter(|r| r.info.ranges > 0) {
+            ranges.add_all(&run.meta()?.ranges);
+        }
+        let fixed = runs.iter().all(|r| r.info.min.len() == 8).then_some(Fixed { stride: 0, tag: Tag::Put });
+        let mut bounds = Block::new(fixed);
+        for run in &runs {
+            bounds.push(&run.info.min, Tag::Put, &[]);
+        }
+        bounds.index();
+        Ok(Level { runs, bounds, ranges, newest, updates, joined: 0, hit_rate: AtomicU8::new(HIT_RATE_MAX) })
+    }
+
+    /// The same, of whose partitions so many have joined it.
+    pub(crate) fn joined_by(self, joined: usize) -> Level {
+        Level { joined, ..self }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.runs.iter().map(|r| r.info.bytes()).sum()
+    }
+
+    /// Bytes of the file that it keeps: its own, and the large values to which it refers.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.bytes().saturating_add(self.large_bytes())
+    }
+
+    /// Bytes of the large values to which it refers, as its manifest says. (A forged one may say anything.)
+    pub(crate) fn large_bytes(&self) -> u64 {
+        self.runs.iter().flat_map(|r| &r.info.large).fold(0, |sum, l| sum.saturating_add(l.1))
+    }
+
+    /// Whether it refers to a value segment.
+    pub(crate) fn refers_to(&self, segment: u32) -> bool {
+        self.runs.iter().flat_map(|r| &r.info.large).any(|l| l.0 == segment)
+    }
+
+    pub(crate) fn records(&self) -> u64 {
+        self.runs.iter().map(|r| r.info.records).sum()
+    }
+
+    pub(crate) fn deletes(&self) -> u64 {
+        self.runs.iter().map(|r| r.info.deletes).sum()
+    }
+
+    /// The partition that may hold a key.
+    #[inline(always)]
+    pub(crate) fn run_for(&self, key: SortKey<'_>) -> Option<&Arc<Run>> {
+        match self.runs.as_slice() {
+            [] => None,
+            [one] => Some(one),
+            runs => match self.bounds.lower_bound(key) {
+                (i, true) => Some(&runs[i]),
+                (i, false) => runs.get(i.wrapping_sub(1)),
+            },
+        }
+    }
+}
+
+/// Hands the newest record of a key in some levels to `f`, if there is one. Nobody's reading: it brings no
+/// pages into the cache.
+pub(in crate::engine) fn look<R>(
+    kind: TableKind,
+    levels: &[Arc<Level>],
+    key: SortKey<'_>,
+    f: impl FnOnce(Tag, &[u8]) -> R,
+) -> Result<Option<R>> {
+    let (hash, mut f) = (kind.filter_hash(key), Some(f));
+    for run in levels.iter().filter_map(|level| level.run_for(key)) {
+        if run.may_contain(hash)?
+            && let Some(found) = run.look(key, |tag, value| f.take().map(|f| f(tag, value)))?
+        {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
