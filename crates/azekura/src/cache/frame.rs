@@ -49,6 +49,7 @@
 //!
 //! `referenced` is a hint for the clock and plays no part in this. It is Relaxed.
 
+use crate::base::codec::{u32_of, usize_of};
 use crate::base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// What a slot holds while its page is in no frame. Frame `i` has the name `i + 1`.
@@ -181,6 +182,17 @@ impl Frame {
     }
 }
 
+/// The index of the frame of that name. For `ABSENT` it is an index that no frame has.
+#[inline(always)]
+pub(super) fn index_of(name: u32) -> usize {
+    usize_of(name.wrapping_sub(1))
+}
+
+/// The name of the frame of that index.
+pub(super) fn name_of(index: usize) -> u32 {
+    u32_of(index + 1)
+}
+
 /// Pins the frame that `slot` names, and returns its index. `None` if it names none, or if its frames keep
 /// being taken away.
 #[inline(always)]
@@ -189,7 +201,7 @@ pub(super) fn pin_named(frames: &[Frame], slot: &Slot) -> Option<usize> {
         // Relaxed: a guess, which `try_pin` confirms.
         let name = slot.load(Ordering::Relaxed);
         // The name `ABSENT` wraps to an index that no frame has.
-        let index = super::index_of(name);
+        let index = index_of(name);
         if frames.get(index)?.try_pin(slot, name) {
             return Some(index);
         }
@@ -202,7 +214,7 @@ pub(super) fn pin_named(frames: &[Frame], slot: &Slot) -> Option<usize> {
 /// `index`, then `index` is the caller's alone again. `wait` returns once any eviction that was under way
 /// when it was called has cleared its slot.
 pub(super) fn publish(frames: &[Frame], index: usize, slot: &Slot, wait: impl Fn()) -> usize {
-    let name = super::name_of(index);
+    let name = name_of(index);
     let frame = &frames[index];
     frame.open(slot);
     loop {

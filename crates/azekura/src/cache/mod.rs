@@ -34,7 +34,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::base::sync::Mutex;
 
-use crate::base::codec::{u32_of, usize_of};
+use crate::base::codec::usize_of;
 use crate::base::error::{Error, Result};
 use crate::base::limits::PAGE_BYTES;
 use crate::format::guide::Guide;
@@ -50,7 +50,7 @@ mod tests;
 use crate::base::prefetch::prefetch_line;
 use crate::base::process::Process;
 use crate::base::sync::atomic::Ordering;
-use frame::{ABSENT, Frame, Slot, pin_named, publish};
+use frame::{ABSENT, Frame, Slot, index_of, pin_named, publish};
 use page::PageBuffer;
 pub(crate) use page::PageRef;
 use region::Region;
@@ -58,17 +58,6 @@ use std::sync::atomic::AtomicU64;
 
 /// How many slots of a run are released under one hold of the mutex: about 1 µs of work.
 const RELEASE_SLOTS: usize = 256;
-
-/// The index of the frame of that name. For `ABSENT` it is an index that no frame has.
-#[inline(always)]
-fn index_of(name: u32) -> usize {
-    usize_of(name.wrapping_sub(1))
-}
-
-/// The name of the frame of that index.
-fn name_of(index: usize) -> u32 {
-    u32_of(index + 1)
-}
 
 /// What the cache has done so far. Hits are not counted: counting would cost as much as a hit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::base::codec::u32_of;
 use crate::base::limits::PAGE_BYTES;
 
 fn cache(frames: usize) -> Arc<Cache> {

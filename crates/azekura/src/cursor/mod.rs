@@ -12,6 +12,7 @@
 //! Most steps look at none of this: it is known how many records the first source has before that of the
 //! second.
 
+mod direction;
 mod limits;
 mod range;
 mod records;
@@ -19,6 +20,7 @@ mod seek;
 mod source;
 mod value;
 
+pub(crate) use direction::Direction;
 pub(crate) use limits::Limits;
 pub use range::KeyRange;
 pub use records::Records;
@@ -31,58 +33,10 @@ use crate::engine::Db;
 use crate::engine::state::{State, TableState};
 use crate::format::block::Tag;
 use crate::memtable::chunk::Chunk;
+use direction::CursorPosition;
 use source::CursorSource;
-use std::cmp::Ordering;
 use std::sync::Arc;
 use value::{Reader, Sources};
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Direction {
-    Forward,
-    Backward,
-}
-
-impl Direction {
-    /// How the key of a record compares with that of one that is farther this way.
-    #[inline(always)]
-    fn order(self) -> Ordering {
-        match self {
-            Direction::Forward => Ordering::Less,
-            Direction::Backward => Ordering::Greater,
-        }
-    }
-
-    /// The other way.
-    fn reverse(self) -> Direction {
-        match self {
-            Direction::Forward => Direction::Backward,
-            Direction::Backward => Direction::Forward,
-        }
-    }
-
-    /// Where a cursor stands that has seen all records this way.
-    fn end(self) -> CursorPosition {
-        match self {
-            Direction::Forward => CursorPosition::End,
-            Direction::Backward => CursorPosition::Start,
-        }
-    }
-}
-
-/// Where the cursor stands between records.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum CursorPosition {
-    /// At the record given out last, where the first source stands.
-    Given,
-    /// Before the first record.
-    Start,
-    /// After the last record.
-    End,
-    /// At `at`: the next record forward is the first at or above it, backward the last below.
-    Before,
-    /// Just after the record with key `at`.
-    After,
-}
 
 /// A moving place in a table as of one snapshot.
 ///

@@ -16,12 +16,10 @@ use crate::format::block::Tag;
 use crate::format::ranges::Ranges;
 use crate::format::unpacked::{Record, Unpacked};
 use crate::memtable::chunk::Chunk;
-use feed::{ActiveFeed, LevelFeed};
+use feed::{ActiveFeed, LevelFeed, NOWHERE};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// A place before the first or after the last record.
-const NOWHERE: usize = usize::MAX;
 /// How many records are unpacked at a time after a seek, and at most.
 const BATCH_FIRST: usize = 8;
 const BATCH_MAX: usize = 128;

@@ -6,34 +6,13 @@
 //! need not look at lengths. `General`: `recs[i]` says where in `heap` record `i` begins: its whole key, then
 //! its value.
 
+pub(crate) use super::tag::Tag;
+
 use super::unpacked::Unpacked;
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::key::{SortKey, head_after, head_of};
 use std::cmp::Ordering;
 use std::ops::Range;
-
-/// What a record says about its key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Tag {
-    /// The record holds the value.
-    Put = 0,
-    /// The value is in a value segment. The record holds a reference of `VALUE_POINTER_BYTES`.
-    Large = 1,
-    /// The key is absent, whatever older levels say.
-    Tombstone = 2,
-}
-
-impl Tag {
-    pub(crate) fn from_code(code: u8) -> Option<Tag> {
-        match code {
-            0 => Some(Tag::Put),
-            1 => Some(Tag::Large),
-            2 => Some(Tag::Tombstone),
-            _ => None,
-        }
-    }
-}
 
 /// The widths that all records of a fixed block share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,4 +12,5 @@ pub(crate) mod point;
 pub(crate) mod ranges;
 pub(crate) mod search;
 pub(crate) mod superblock;
+mod tag;
 pub(crate) mod unpacked;

@@ -26,6 +26,7 @@
 //! them from the manifest, and the checksum holds only if they are right.
 
 mod builder;
+mod layout;
 
 use super::block::{Block, Tag};
 use super::guide::Guide;
@@ -43,15 +44,10 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 pub(crate) use builder::{GeneralBuilder, build_fixed};
+pub(super) use layout::TAGS_DIFFER;
+pub(crate) use layout::{HEADER_BYTES, TAIL_BYTES};
+use layout::{RECORDS_MAX, room_bytes};
 
-/// Where the columns begin.
-pub(crate) const HEADER_BYTES: usize = 64;
-/// Bytes at the end of a page that are never used, so that wide reads stay inside.
-pub(crate) const TAIL_BYTES: usize = 16;
-/// The most records of a page, even if they cost no bytes.
-const RECORDS_MAX: usize = 32_768;
-/// `tag` of a page whose records have different tags.
-pub(super) const TAGS_DIFFER: u8 = 255;
 /// No page is larger. It has room for the longest sort key, the longest inline value and the header.
 const LARGEST_BYTES: usize = 6 * PAGE_BYTES;
 /// Values of this length and longer are never stored inline, whatever the options say.
@@ -62,12 +58,6 @@ const _: () =
 const _: () = assert!(LARGEST_BYTES / SMALL_PAGE_BYTES <= u8::MAX as usize && LARGEST_BYTES < 1 << 24);
 const _: () =
     assert!(LARGEST_BYTES.is_multiple_of(PAGE_BYTES) && PAGE_BYTES.is_multiple_of(SMALL_PAGE_BYTES));
-
-/// What a page of one unit has room for.
-#[inline(always)]
-const fn room_bytes(unit_bytes: usize) -> usize {
-    unit_bytes - HEADER_BYTES - TAIL_BYTES
-}
 
 /// A number of records, with values of `stride` bytes, that surely fills a page.
 pub(crate) fn records_to_fill(stride: usize, unit_bytes: usize) -> usize {

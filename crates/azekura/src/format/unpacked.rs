@@ -2,7 +2,7 @@
 //!
 //! Keys are copied, since pages hold them packed. Values stay where they are.
 
-use super::block::Tag;
+use super::tag::Tag;
 use crate::base::codec::{u32_of, usize_of};
 use std::ops::Range;
 

@@ -2,27 +2,10 @@
 
 use super::encode::{push_bytes, push_f64, push_i64, push_lower, push_null, push_text, push_u64};
 use super::field::{Field, Form, Kind, Number, Piece, Source};
+use super::found::Found;
 use super::value::IndexValue;
 use super::{json, msgpack};
 use crate::base::error::{Error, Result};
-use std::borrow::Cow;
-
-/// What stands where a field says, before its type is looked at.
-#[derive(Debug, PartialEq)]
-pub(super) enum Found<'a> {
-    /// Nothing, or nothing that can be in an index.
-    Null,
-    /// A piece of bytes that are no document, or a document's.
-    Bytes(&'a [u8]),
-    /// A document's text.
-    Text(Cow<'a, str>),
-    /// A number as it is written in a document.
-    Digits(&'a str),
-    U64(u64),
-    I64(i64),
-    F64(f64),
-    Bool(bool),
-}
 
 impl Field {
     /// Appends the field of a record. A field that it does not have, or has of another type, is null.

@@ -6,8 +6,8 @@
 //! itself. Of members with the same name the first counts. Nothing is found below `DEPTH_MAX` levels, nor
 //! behind something that is nested deeper.
 
-use super::extract::Found;
 use super::field::Pointer;
+use super::found::Found;
 use std::borrow::Cow;
 
 /// The deepest nesting of a document that is read: as many levels as the bits of `Nesting`.

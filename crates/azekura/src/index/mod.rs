@@ -12,6 +12,7 @@
 mod encode;
 mod extract;
 mod field;
+mod found;
 mod json;
 mod lower;
 mod msgpack;

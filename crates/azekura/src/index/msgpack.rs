@@ -6,8 +6,8 @@
 //! What is passed over may be nested as deeply as it likes: only a count is kept. Extensions, timestamps too,
 //! are no values of a field.
 
-use super::extract::Found;
 use super::field::Pointer;
+use super::found::Found;
 use super::json::index;
 use std::borrow::Cow;
 

@@ -15,9 +15,33 @@ use super::field::{Field, Kind, Piece, Pointer, Source, ends_pointer};
 use super::json;
 use super::spec::{FIELDS_MAX, IndexSpec, TEXT_BYTES_MAX};
 use crate::base::error::{Error, Result};
+use std::str::FromStr;
+
+impl IndexSpec {
+    /// Reads the text of a specification.
+    ///
+    /// ```
+    /// let e = azekura::IndexSpec::parse("v[0..8]:u65").unwrap_err().to_string();
+    /// assert!(e.contains("column 9: a type expected"), "{e}");
+    /// ```
+    ///
+    /// # Errors
+    /// `Invalid` says what is wrong and at which column; `TooLarge` if the text has more than 4,096 bytes.
+    pub fn parse(text: &str) -> Result<IndexSpec> {
+        parse(text)
+    }
+}
+
+impl FromStr for IndexSpec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<IndexSpec> {
+        parse(text)
+    }
+}
 
 /// Reads a specification.
-pub(super) fn parse(text: &str) -> Result<IndexSpec> {
+fn parse(text: &str) -> Result<IndexSpec> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::TooLarge {
             what: "specification of an index",

@@ -2,12 +2,10 @@
 
 use super::encode::{NULL, field_len, open_end, push_value};
 use super::field::{Field, Form};
-use super::parse::parse;
 use super::value::IndexValue;
 use crate::base::error::{Error, Result};
 use crate::base::limits::KEY_BYTES_MAX;
 use std::fmt::{self, Display, Formatter};
-use std::str::FromStr;
 
 /// The most fields of an index.
 pub(super) const FIELDS_MAX: usize = 16;
@@ -125,19 +123,6 @@ pub struct IndexSpec {
 }
 
 impl IndexSpec {
-    /// Reads the text of a specification.
-    ///
-    /// ```
-    /// let e = azekura::IndexSpec::parse("v[0..8]:u65").unwrap_err().to_string();
-    /// assert!(e.contains("column 9: a type expected"), "{e}");
-    /// ```
-    ///
-    /// # Errors
-    /// `Invalid` says what is wrong and at which column; `TooLarge` if the text has more than 4,096 bytes.
-    pub fn parse(text: &str) -> Result<IndexSpec> {
-        parse(text)
-    }
-
     /// Whether no two records may have the same fields. Records with a null among them are not compared.
     pub fn is_unique(&self) -> bool {
         self.unique
@@ -289,13 +274,5 @@ impl Display for IndexSpec {
         }
         f.write_str(if self.unique { " unique" } else { "" })?;
         f.write_str(if self.where_present { " where present" } else { "" })
-    }
-}
-
-impl FromStr for IndexSpec {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<IndexSpec> {
-        parse(text)
     }
 }

@@ -57,6 +57,7 @@
 //! that a search can do without, and `HEAD` has links for all levels.
 
 mod cursor;
+mod layout;
 mod writer;
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -72,10 +73,9 @@ use crate::base::sync::atomic::{AtomicUsize, Ordering};
 use crate::base::sync::{Link, Links, SetAlone, Shadow};
 
 pub(crate) use cursor::ActiveCursor;
+use layout::{HEAD, HEIGHT_MAX, LINK_CREDIT_MAX, NIL};
 use writer::Writer;
 
-/// Levels of the list. With a branching of 4 they serve 16 million entries.
-const HEIGHT_MAX: usize = 12;
 /// Bytes of a link.
 const LINK_BYTES: usize = 4;
 /// Nodes begin at multiples of this.
@@ -87,12 +87,8 @@ const KEY_AT: usize = 16;
 /// A key takes at least as many bytes as its head.
 const HEAD_BYTES: usize = 8;
 
-/// The node that ends every level.
-const NIL: u32 = 0;
 /// Bytes of NIL, which has no links.
 const NIL_BYTES: usize = KEY_AT + HEAD_BYTES;
-/// The node that begins every level. It has links for all levels, and a head that is never compared.
-const HEAD: u32 = 72;
 /// Where entries begin.
 const ENTRIES_AT: usize = 96;
 
@@ -113,8 +109,6 @@ const KEY_BYTES_LIMIT: usize = (1 << 24) - 1;
 /// The system gives an arena its memory in pieces of this size, when they are touched.
 const MEMORY_PAGE_BYTES: usize = 4096;
 
-/// Links that an entry may have beyond its first one while the budget is full.
-const LINK_CREDIT_MAX: usize = 16;
 /// The most bytes that an entry takes beyond its key and value: sequence number and sizes, the padding of a
 /// short key, the first link and one more for the budget, alignment.
 const ENTRY_OVERHEAD_MAX: usize = KEY_AT + HEAD_BYTES + 2 * LINK_BYTES + NODE_ALIGN - 1;
@@ -332,11 +326,6 @@ impl Active {
         *self.side.writer.get_mut() = Writer::new();
         self.height.set_alone(1);
         self.filter.clear();
-    }
-
-    /// A cursor at no entry.
-    pub(crate) fn cursor(&self) -> ActiveCursor<'_> {
-        ActiveCursor { list: self, node: NIL }
     }
 
     /// Writes a node, without its links and without the zeros that pad a short key.

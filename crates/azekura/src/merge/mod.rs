@@ -8,6 +8,7 @@
 //! A merge runs in steps (`fill`). Between two steps its owner can write, pace itself or stop.
 
 mod chunks;
+mod copy;
 mod fixed;
 mod general;
 mod source;
@@ -20,6 +21,7 @@ use crate::base::error::Result;
 use crate::base::key::common_prefix;
 use crate::format::block::{Block, Fixed};
 use crate::format::ranges::Ranges;
+use copy::copy_block;
 use tree::Tree;
 
 /// How the sources are read.
@@ -159,7 +161,7 @@ impl Merger {
             if self.fixed.is_some() && source.block.fixed == out.fixed {
                 out.append_same(&source.block, source.at, source.block.len());
             } else {
-                general::copy_block(source, out, self.bottom);
+                copy_block(source, out, self.bottom);
             }
             source.at = source.block.len();
             if !source.next_block()? {

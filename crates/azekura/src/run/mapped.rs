@@ -8,20 +8,19 @@
 
 use super::Run;
 use super::filter::BLOCK_BYTES;
-use super::known::{Guides, Known, KnownPages};
-use super::lookup::{LargePage, PageHandle};
+use super::handle::{LargePage, PageHandle};
+use super::known::Known;
+use super::standing::{GuideOf, MappedPage, MappedPages};
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::error::Result;
 use crate::base::limits::PAGE_BYTES;
 use crate::base::prefetch::prefetch_line;
 use crate::format::guide::Guide;
-use crate::format::page::{Page, TAIL_BYTES, check, corrupt_page, units_max, units_of, used_of};
-use crate::storage::FileMapping;
+use crate::format::page::{TAIL_BYTES, check, corrupt_page, units_max, units_of, used_of};
 use std::cell::Cell;
-use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 thread_local! {
     /// The buffer into which this thread reads what it checks. It grows to the largest page.
@@ -36,76 +35,6 @@ fn with_buffer<T>(len: usize, f: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<
     let done = f(&mut buffer[..len]);
     let _ending = BUFFER.try_with(|kept| kept.set(buffer));
     done
-}
-
-/// The pages of a run, in the file's mapping.
-pub(super) struct MappedPages {
-    mapping: Arc<FileMapping>,
-    /// Where the run begins in the mapping, if it is in one piece and was read from. Else null.
-    first: AtomicPtr<u8>,
-    pub(super) data: KnownPages,
-    /// Which pages of the filter were found whole.
-    filter: OnceLock<Box<[AtomicBool]>>,
-    filter_pages: u32,
-}
-
-impl MappedPages {
-    pub(super) fn new(
-        mapping: Arc<FileMapping>,
-        guides: Arc<Guides>,
-        units: u32,
-        filter_pages: u32,
-    ) -> MappedPages {
-        let (first, filter) = (AtomicPtr::default(), OnceLock::new());
-        MappedPages { mapping, first, data: KnownPages::new(units, guides), filter, filter_pages }
-    }
-}
-
-/// A page in the mapping, with its guide.
-pub(crate) struct MappedPage<'a> {
-    bytes: &'a [u8],
-    guide: GuideOf<'a>,
-}
-
-enum GuideOf<'a> {
-    Kept(&'a Guide),
-    /// Shared, so that a value that borrows from it may be moved together with it.
-    Own(Arc<Guide>),
-}
-
-impl MappedPage<'_> {
-    #[inline(always)]
-    pub(super) fn page(&self) -> Page<'_> {
-        match &self.guide {
-            GuideOf::Kept(guide) => Page::new(self.bytes, guide),
-            GuideOf::Own(guide) => Page::new(self.bytes, guide),
-        }
-    }
-
-    /// Has the processor fetch the line of a byte of the page.
-    #[inline(always)]
-    pub(super) fn prefetch(&self, byte: usize) {
-        // A page with a forged checksum may name any byte. A prefetch may have any address.
-        prefetch_line(self.bytes.as_ptr().wrapping_add(byte));
-    }
-
-    /// The same page, with a longer lifetime.
-    ///
-    /// # Safety
-    /// The caller keeps the run until the result has been dropped.
-    pub(super) unsafe fn extend<'b>(self) -> MappedPage<'b> {
-        // SAFETY: the page borrows from the run, which the caller keeps.
-        unsafe { std::mem::transmute::<MappedPage<'_>, MappedPage<'b>>(self) }
-    }
-}
-
-impl Deref for MappedPage<'_> {
-    type Target = [u8];
-
-    #[inline(always)]
-    fn deref(&self) -> &[u8] {
-        self.bytes
-    }
 }
 
 impl Run {

@@ -9,6 +9,7 @@
 
 mod ahead;
 pub(crate) mod filter;
+mod handle;
 mod held;
 mod known;
 pub(crate) mod label;
@@ -16,11 +17,13 @@ mod lookup;
 mod mapped;
 pub(crate) mod meta;
 pub(crate) mod reader;
+mod standing;
 pub(crate) mod writer;
 
+pub(crate) use handle::PageHandle;
 pub(crate) use held::HeldPage;
 pub(crate) use known::Guides;
-pub(crate) use lookup::{Hit, PageHandle, find_held};
+pub(crate) use lookup::{Hit, find_held};
 
 use crate::base::checksum::seed;
 use crate::base::codec::{u32_of, usize_of, usize_of64};
@@ -31,8 +34,8 @@ use crate::format::manifest::RunInfo;
 use crate::space::{Extent, Room, scattered};
 use crate::storage::{BulkWrites, File, FileMapping};
 use crate::values::Segment;
-use mapped::MappedPages;
 use meta::Meta;
+use standing::MappedPages;
 use std::sync::{Arc, OnceLock};
 
 /// What all runs of a file share: the file, its room, its identity, its page source.

@@ -21,6 +21,7 @@ use crate::base::process::Process;
 use crate::base::sync::Instant;
 use std::ops::RangeInclusive;
 
+mod extent;
 mod holes;
 mod pinned;
 mod room;
@@ -28,38 +29,12 @@ pub(crate) mod scattered;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use extent::Extent;
+use extent::{END_MAX, between};
 use holes::Holes;
 pub(crate) use pinned::PinView;
 use pinned::Pinned;
 pub(crate) use room::Room;
-
-/// The largest offset at which an extent of a valid file may end: file offsets are signed.
-const END_MAX: u64 = i64::MAX.unsigned_abs();
-
-/// A part of the file: `len` bytes from `offset` on, both multiples of [`ALIGN_BYTES`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Extent {
-    /// Its first byte, from the start of the file.
-    pub offset: u64,
-    /// Its length in bytes.
-    pub len: u64,
-}
-
-impl Extent {
-    /// The offset after its last byte.
-    pub(crate) fn end(&self) -> u64 {
-        self.offset.saturating_add(self.len)
-    }
-
-    /// Whether it can be an extent of a file whose extents begin at `start`.
-    fn is_valid(&self, start: u64) -> bool {
-        self.len > 0
-            && self.len.is_multiple_of(ALIGN_BYTES)
-            && self.offset.is_multiple_of(ALIGN_BYTES)
-            && self.offset >= start
-            && self.end() <= END_MAX
-    }
-}
 
 /// The allocator of one file.
 pub(crate) struct Space {
@@ -340,12 +315,6 @@ impl Map {
         }
         freed_bytes == extent.len
     }
-}
-
-/// The extent between two offsets.
-fn between(offset: u64, end: u64) -> Extent {
-    debug_assert!(offset < end);
-    Extent { offset, len: end - offset }
 }
 
 /// A length that a caller asks for. The caller must align it; release builds align it up otherwise.

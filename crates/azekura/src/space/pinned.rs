@@ -17,7 +17,7 @@
 //! moment counts as born before it.
 
 use super::Extent;
-use super::between;
+use super::extent::between;
 use crate::base::sync::Instant;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

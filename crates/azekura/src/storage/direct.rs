@@ -19,7 +19,8 @@
 //! Where the system has no such writes, or refuses the second descriptor, all writes go through the page
 //! cache.
 
-use super::{len_of, uninterrupted};
+use super::range::len_of;
+use super::uninterrupted;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::fs;
@@ -91,7 +92,7 @@ impl Direct {
             // After a short write the caller repeats the write through the page cache, and meets the reason
             // there.
             Ok(written) => Ok(written == buf.len()),
-            Err(e) if Errno::from_io_error(&e).is_some_and(super::os::is_unsupported) => {
+            Err(e) if Errno::from_io_error(&e).is_some_and(super::unsupported::is_unsupported) => {
                 self.refused.store(true, Ordering::Relaxed);
                 Ok(false)
             }

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::{File, OpenMode, Storage, end_of, len_of};
+use super::range::{end_of, len_of};
+use super::{File, OpenMode, Storage};
 use crate::base::codec::usize_of64;
 
 /// The unit in which contents are kept, in bytes.

@@ -9,7 +9,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{DiskRoom, File, FileMapping, len_of};
+use super::range::len_of;
+use super::{DiskRoom, File, FileMapping};
 
 /// What has passed through the [`Metered`] files that share these counters.
 #[derive(Debug, Default)]

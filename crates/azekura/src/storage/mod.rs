@@ -33,9 +33,12 @@ mod memory;
 mod metered;
 mod os;
 mod pins;
+mod random;
+mod range;
 mod retry;
 #[cfg(test)]
 mod tests;
+mod unsupported;
 
 pub(crate) use bulk::BulkWrites;
 pub(crate) use gate::Gate;
@@ -45,10 +48,8 @@ pub use memory::MemStorage;
 pub use metered::{IoCounters, Metered};
 pub use os::OsStorage;
 pub(crate) use pins::pins_of_others;
+pub use range::OFFSET_MAX;
 pub use retry::{read_fully, uninterrupted, write_fully};
-
-/// The largest offset at which a range of a file may end, in bytes: file offsets are signed.
-pub const OFFSET_MAX: u64 = i64::MAX.unsigned_abs();
 
 /// One open file. Several threads may call its methods at once. The caller orders writes to overlapping
 /// ranges. Dropping the last reference closes the file and releases its lock.
@@ -265,25 +266,7 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The system's error.
     fn random(&self) -> io::Result<u64> {
-        os::random()
-    }
-}
-
-/// The length of a buffer, in the type of file offsets.
-fn len_of(buf: &[u8]) -> u64 {
-    const { assert!(usize::BITS <= u64::BITS) };
-    buf.len() as u64
-}
-
-/// The end of a range, or `InvalidInput` if it is after [`OFFSET_MAX`]. Without this check an offset
-/// of all ones would mean "the current position" to `pwritev2`.
-fn end_of(offset: u64, len: u64) -> io::Result<u64> {
-    match offset.checked_add(len) {
-        Some(end) if end <= OFFSET_MAX => Ok(end),
-        _ => Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("file range of {len} bytes at {offset} ends after {OFFSET_MAX}"),
-        )),
+        random::random()
     }
 }
 

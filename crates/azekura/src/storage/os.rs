@@ -27,9 +27,9 @@ use rustix::io::Errno;
 
 use super::direct::Direct;
 use super::pins::Pins;
-use super::{
-    DiskRoom, File, FileMapping, OpenMode, Storage, end_of, len_of, read_fully, uninterrupted, write_fully,
-};
+use super::range::{end_of, len_of};
+use super::unsupported::is_unsupported;
+use super::{DiskRoom, File, FileMapping, OpenMode, Storage, read_fully, uninterrupted, write_fully};
 
 /// The unit in which the system counts the disk space of a file.
 const STAT_BLOCK_BYTES: u64 = 512;
@@ -122,11 +122,6 @@ pub(super) fn link_then_unlink(from: &Path, to: &Path) -> io::Result<()> {
         // Back to one name, as before. If that fails too, both names remain, of the same file.
         let _ = fs::remove_file(to);
     })
-}
-
-/// Whether an error says that the system or the file system lacks the call or the flag.
-pub(super) fn is_unsupported(errno: Errno) -> bool {
-    errno == Errno::NOSYS || errno == Errno::INVAL || errno == Errno::NOTSUP || errno == Errno::OPNOTSUPP
 }
 
 /// An open file of the operating system.
@@ -357,13 +352,6 @@ impl File for OsFile {
     }
 }
 
-/// Eight random bytes from the system.
-pub(super) fn random() -> io::Result<u64> {
-    let mut bytes = [0; 8];
-    platform::random(&mut bytes)?;
-    Ok(u64::from_le_bytes(bytes))
-}
-
 /// The calls of Linux. The callers have checked that ranges end at or before `OFFSET_MAX`.
 #[cfg(target_os = "linux")]
 mod platform {
@@ -434,19 +422,12 @@ mod platform {
     pub(super) fn exchange(a: &Path, b: &Path) -> Result<(), Errno> {
         rustix::fs::renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)
     }
-
-    pub(super) fn random(bytes: &mut [u8; 8]) -> std::io::Result<()> {
-        let n = rustix::rand::getrandom(bytes, rustix::rand::GetRandomFlags::empty())?;
-        debug_assert!(n == 8, "so few random bytes come at once");
-        Ok(())
-    }
 }
 
 /// Other Unixes. What they lack is unsupported, so that the callers above fall back.
 #[cfg(not(target_os = "linux"))]
 mod platform {
     use std::fs;
-    use std::io::Read as _;
     use std::path::Path;
 
     use rustix::io::Errno;
@@ -479,10 +460,6 @@ mod platform {
 
     pub(super) fn exchange(_: &Path, _: &Path) -> Result<(), Errno> {
         Err(Errno::NOSYS)
-    }
-
-    pub(super) fn random(bytes: &mut [u8; 8]) -> std::io::Result<()> {
-        fs::File::open("/dev/urandom")?.read_exact(bytes)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use super::len_of;
+use super::range::len_of;
 
 /// Repeats `call` while it is interrupted.
 ///

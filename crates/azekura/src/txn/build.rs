@@ -3,7 +3,8 @@
 //! Whoever writes to the table keeps the index from the commit on that made it. So a builder needs to know of
 //! each record that it has read that nobody has changed it meanwhile, and nothing of records that come.
 
-use super::indexed::{Added, entry_of};
+use super::entries::Added;
+use super::indexed::entry_of;
 use super::write::WriteTxn;
 use crate::base::error::{Error, Result};
 use crate::cursor::Limits;

@@ -8,6 +8,7 @@
 //! within it. The prefix of what was added counts as read then, whatever the isolation is.
 
 use super::buffer::TableBuffer;
+use super::entries::{Added, Change, Indexed};
 use super::get::lookup;
 use super::local::{LocalWrite, lookup_local};
 use super::value::resolve;
@@ -24,44 +25,6 @@ use crate::format::hidden::{FIRST_ENTRY, IndexState, STATE_KEY, parse_name};
 use crate::format::ranges::{Range, Ranges};
 use crate::index::IndexSpec;
 use std::sync::Arc;
-
-/// What a transaction remembers of indexes.
-#[derive(Default)]
-pub(super) struct Indexed {
-    /// What is about to be written to hidden tables, and its bytes.
-    changes: Vec<Change>,
-    bytes: Vec<u8>,
-    /// Entries that were added to unique indexes.
-    pub(super) added: Vec<Added>,
-}
-
-/// An entry that comes or goes.
-struct Change {
-    slot: usize,
-    tag: Tag,
-    entry: std::ops::Range<usize>,
-    /// So many bytes of it are to be unique.
-    checked: usize,
-}
-
-/// An entry of a unique index, by the number of the index.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Added {
-    pub(super) id: u32,
-    pub(super) entry: Vec<u8>,
-    pub(super) fields: usize,
-}
-
-impl Added {
-    fn fields(&self) -> &[u8] {
-        &self.entry[..self.fields]
-    }
-
-    /// The key of the record.
-    fn key(&self) -> &[u8] {
-        &self.entry[self.fields..]
-    }
-}
 
 /// What an index is of; none if it is not there any more. REQUIRES: the state shows the newest commit.
 pub(crate) fn spec_of<'a>(db: &Db, slot: &'a IndexSlot) -> Result<Option<&'a IndexSpec>> {

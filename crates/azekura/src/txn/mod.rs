@@ -1,7 +1,9 @@
 //! Transactions: reading a snapshot, collecting writes, and what a lookup finds.
 
+mod begin;
 mod buffer;
 mod build;
+mod entries;
 pub(crate) mod get;
 pub(crate) mod indexed;
 mod local;

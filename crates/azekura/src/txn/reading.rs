@@ -5,6 +5,7 @@
 //! callback runs.
 
 use super::ValueRef;
+use super::begin::begin_snapshot;
 use super::get::FoundValue;
 use super::local::{LocalWrite, lookup_local};
 use super::read::ReadTxn;
@@ -13,7 +14,7 @@ use super::write::{Isolation, WriteTxn};
 use crate::base::error::Result;
 use crate::base::key::{KeyBuf, SortKey};
 use crate::cursor::{Cursor, KeyRange, Limits, Records, Way};
-use crate::engine::{Db, Table, key_mark};
+use crate::engine::{Table, key_mark};
 use crate::format::block::Tag;
 use crate::format::ranges::Range;
 use crate::memtable::chunk::Chunk;
@@ -271,14 +272,4 @@ pub(super) struct Seen<T> {
     pub(super) range: Range,
     /// How many records were passed over: deletes, and what is hidden.
     pub(super) passed: usize,
-}
-
-/// A snapshot of what there is; later commits leave a trace until `WriteTxn::end`.
-pub(super) fn begin_snapshot(db: &Db) -> ReadTxn {
-    if db.engine.config.follow.is_some() {
-        // It can commit nothing, so nothing can conflict with it.
-        return ReadTxn::new(db.clone());
-    }
-    let (state, seq) = db.engine.track_snapshot();
-    ReadTxn::from_state(db.clone(), state, seq)
 }

@@ -1,9 +1,9 @@
 //! The write transaction.
 
+use super::begin::begin_snapshot;
 use super::buffer::TableBuffer;
-use super::indexed::Indexed;
+use super::entries::Indexed;
 use super::read::ReadTxn;
-use super::reading::begin_snapshot;
 use super::savepoint::Savepoints;
 use crate::base::error::{Error, Result};
 use crate::base::hash::mix;

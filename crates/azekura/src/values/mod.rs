@@ -13,13 +13,15 @@
 //! Lock order: `open`, then `queue`, then the leaves (`registry`, a segment's `tail`, a place's `left`).
 
 pub(crate) mod ahead;
+mod large;
 mod mapped;
 mod place;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod touched;
 mod writer;
 
-pub(crate) use mapped::LargeValue;
+pub(crate) use large::LargeValue;
 pub(crate) use writer::ValueStore;
 
 use crate::base::codec::{u32_at, usize_of};

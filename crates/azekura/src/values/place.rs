@@ -4,7 +4,7 @@
 //! holds the place any more. (The end that a cut leaves is free at once, since nobody reads it.) The other
 //! extents belong to the next place, which must live at least as long.
 
-use super::mapped::Touched;
+use super::touched::Touched;
 use crate::base::error::{Error, Result};
 use crate::base::poison::Poison;
 use crate::base::sync::Mutex;

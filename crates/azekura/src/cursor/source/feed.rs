@@ -1,6 +1,5 @@
 //! Where a source takes its records from: the pages of a level, or the entries of an active buffer.
 
-use super::NOWHERE;
 use crate::base::error::Result;
 use crate::base::sync::CountedArc;
 use crate::cursor::Direction;
@@ -11,6 +10,9 @@ use crate::run::HeldPage;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// A place before the first or after the last record.
+pub(super) const NOWHERE: usize = usize::MAX;
 
 /// A page whose records take longer to walk waits for the disk, or for whoever walks.
 const WAITED: Duration = Duration::from_micros(20);

@@ -1,5 +1,6 @@
-//! Merges of levels: which are due (`pick`), whose turn it is (`turns`, `guards`), how one goes (`run`), what of its
-//! inputs goes meanwhile (`prefix`), what it writes (`output`), and how that is put in place (`install`).
+//! Merges of levels: which are due (`pick`), whose turn it is (`turns`, `guards`), how one goes (`run`), what
+//! of its inputs goes meanwhile (`prefix`), what it writes (`output`), and how that is put in place
+//! (`install`).
 
 pub(super) mod compactor;
 pub(super) mod guards;

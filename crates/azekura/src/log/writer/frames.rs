@@ -1,19 +1,12 @@
 //! Frames, as they are written to the last segment of a chain, and jumps from one segment to the next.
 
-use super::{BULK_BYTES, Blank, Io, JUMP_BYTES, Log, LogSegment, PAYLOAD_BYTES_MAX, no_segment};
+use super::{BULK_BYTES, Blank, Io, JUMP_BYTES, Jump, Log, LogSegment, PAYLOAD_BYTES_MAX, no_segment};
 use crate::base::codec::{u32_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, align_up};
 use crate::base::sync::atomic::Ordering;
 use crate::format::frame::{Frame, HEADER_BYTES, NO_RECORD};
 use crate::space::Extent;
-
-/// A jump that was written: the offset of its second copy, its number, and the segment to which it leads.
-pub(super) struct Jump {
-    twin_at: u64,
-    number: u64,
-    goal: Extent,
-}
 
 /// Cuts a stream of records into frames.
 pub(super) struct FrameWriter<'a> {

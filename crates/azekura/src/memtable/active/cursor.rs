@@ -1,7 +1,15 @@
 //! A walk over the list.
 
-use super::{Active, Entry, HEAD, NIL, SearchKey};
+use super::layout::{HEAD, NIL};
+use super::{Active, Entry, SearchKey};
 use crate::base::sync::atomic::Ordering;
+
+impl Active {
+    /// A cursor at no entry.
+    pub(crate) fn cursor(&self) -> ActiveCursor<'_> {
+        ActiveCursor { list: self, node: NIL }
+    }
+}
 
 /// A position in the list's order. It meets each entry that was there before exactly once. It may or may not
 /// meet entries that are inserted meanwhile. It holds no lock.

@@ -1,7 +1,7 @@
 //! What the list's writer keeps from one insert to the next: where the last insert was, and how tall nodes
 //! may be.
 
-use super::{HEAD, HEIGHT_MAX, LINK_CREDIT_MAX, NIL};
+use super::layout::{HEAD, HEIGHT_MAX, LINK_CREDIT_MAX, NIL};
 use crate::base::codec::usize_of;
 
 /// The writer's state between two inserts.

@@ -1,0 +1,16 @@
+//! The measures of a page, for its builder, its reader and its guide.
+
+/// Where the columns begin.
+pub(crate) const HEADER_BYTES: usize = 64;
+/// Bytes at the end of a page that are never used, so that wide reads stay inside.
+pub(crate) const TAIL_BYTES: usize = 16;
+/// The most records of a page, even if they cost no bytes.
+pub(in crate::format) const RECORDS_MAX: usize = 32_768;
+/// `tag` of a page whose records have different tags.
+pub(in crate::format) const TAGS_DIFFER: u8 = 255;
+
+/// What a page of one unit has room for.
+#[inline(always)]
+pub(in crate::format) const fn room_bytes(unit_bytes: usize) -> usize {
+    unit_bytes - HEADER_BYTES - TAIL_BYTES
+}

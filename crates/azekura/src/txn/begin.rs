@@ -1,0 +1,14 @@
+//! How a write transaction's snapshot begins.
+
+use super::read::ReadTxn;
+use crate::engine::Db;
+
+/// A snapshot of what there is; later commits leave a trace until `WriteTxn::end`.
+pub(super) fn begin_snapshot(db: &Db) -> ReadTxn {
+    if db.engine.config.follow.is_some() {
+        // It can commit nothing, so nothing can conflict with it.
+        return ReadTxn::new(db.clone());
+    }
+    let (state, seq) = db.engine.track_snapshot();
+    ReadTxn::from_state(db.clone(), state, seq)
+}

@@ -1,0 +1,48 @@
+//! Setting savepoints, and returning to them.
+
+use super::Savepoint;
+use crate::base::error::Result;
+use crate::txn::write::WriteTxn;
+
+impl WriteTxn {
+    /// Remembers the writes so far, to return to them with [`rollback_to`](WriteTxn::rollback_to).
+    pub fn savepoint(&mut self) -> Savepoint {
+        let (txn, serial) = self.savepoints.add();
+        Savepoint { txn, serial, marks: self.buffers.iter_mut().map(|b| (b.table, b.mark())).collect() }
+    }
+
+    /// Undoes the writes since a savepoint, which can be used again. Savepoints set after it are gone.
+    ///
+    /// # Errors
+    /// `Invalid` if the savepoint is of another transaction, or gone since the transaction was rolled back to
+    /// an earlier one. Nothing is undone then.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-savepoint-{}.azk", std::process::id()));
+    /// use azekura::{Db, Error, Options, TableKind};
+    /// let db = Db::open(&path, Options::new())?;
+    /// let t = db.table("t", TableKind::Ordered)?;
+    /// let mut txn = db.write();
+    /// txn.put(&t, b"a", b"1")?;
+    /// let first = txn.savepoint();
+    /// txn.put(&t, b"b", b"2")?;
+    /// let second = txn.savepoint();
+    /// txn.rollback_to(&first)?;
+    /// assert_eq!(txn.get(&t, b"b")?, None);
+    /// assert!(matches!(txn.rollback_to(&second), Err(Error::Invalid { .. })));
+    /// txn.commit()?;
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        self.db.engine.life.check()?;
+        self.savepoints.back_to(savepoint)?;
+        for buffer in &mut self.buffers {
+            match savepoint.marks.iter().find(|(table, _)| *table == buffer.table) {
+                Some((_, mark)) => buffer.back_to(mark),
+                None => *buffer = buffer.anew(),
+            }
+        }
+        Ok(())
+    }
+}
