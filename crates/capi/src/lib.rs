@@ -23,6 +23,7 @@ mod db;
 mod edges;
 mod get;
 mod handles;
+mod held;
 mod index;
 mod lookup;
 mod many;
@@ -41,6 +42,7 @@ mod upkeep;
 mod write;
 mod write_get;
 mod write_put;
+mod wrong;
 
 pub use arguments::azk_bytes;
 pub use backup::*;

@@ -190,7 +190,7 @@ impl<H: Handle> Found<H> {
         {
             return Ok(Found { slot, number, generation, index });
         }
-        Err(crate::handles::refuse::<H>(number))
+        Err(crate::wrong::refuse(H::TAG, number))
     }
 
     #[inline(always)]
@@ -201,13 +201,13 @@ impl<H: Handle> Found<H> {
     /// The error for a slot's word that is not as expected.
     #[cold]
     fn refuse(&self, word: u64) -> Failure {
-        if unpack(word) == (self.generation, TAKEN) { busy::<H>() } else { crate::handles::stale::<H>() }
+        if unpack(word) == (self.generation, TAKEN) { busy::<H>() } else { crate::wrong::stale(H::TAG) }
     }
 }
 
 #[cold]
 fn busy<H: Handle>() -> Failure {
-    let what = crate::handles::name(H::TAG);
+    let what = crate::wrong::name(H::TAG);
     failure(azk_status::AZK_BUSY, format!("the {what} is in use by a call under way"))
 }
 
@@ -230,7 +230,7 @@ pub(crate) fn own<H: Handle>(held: H::Held) -> Outcome<*mut H> {
 fn put<H: Handle>(held: H::Held, owner: u32) -> Outcome<*mut H> {
     let slots = H::slots();
     let Some((index, slot)) = slots.take(H::TAG).and_then(|index| Some((index, slots.get(index)?))) else {
-        let what = crate::handles::name(H::TAG);
+        let what = crate::wrong::name(H::TAG);
         return Err(failure(azk_status::AZK_NO_MEMORY, format!("every {what} that there can be is open")));
     };
     let generation = unpack(slot.word.load(Ordering::Relaxed)).0;
@@ -332,7 +332,7 @@ pub(crate) fn owned<'a, H: Handle>(handle: *const H) -> Outcome<Owned<'a, H>> {
         Some(held) => Ok(Owned { held, seat, _here: PhantomData }),
         None => {
             seat.own.store(0, Ordering::Release);
-            Err(crate::handles::stale::<H>())
+            Err(crate::wrong::stale(H::TAG))
         }
     }
 }
@@ -453,7 +453,7 @@ fn release<H: Handle>(found: &Found<H>) {
 /// The error for a handle whose slot is empty.
 #[cold]
 pub(crate) fn gone<H: Handle>() -> Failure {
-    crate::handles::stale::<H>()
+    crate::wrong::stale(H::TAG)
 }
 
 #[cfg(test)]

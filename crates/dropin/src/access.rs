@@ -1,7 +1,7 @@
 //! What a call does to records: in the transaction under way if there is one, else by commits of its own.
 
 use crate::errors::{NOT_WRITER, Outcome};
-use crate::store::{Open, Store};
+use crate::open::Open;
 use azekura::{Cursor, WriteTxn};
 
 /// A batch is committed when this much was written, so that it fits into memory.
@@ -12,7 +12,7 @@ pub(crate) struct Access<'a> {
     pub(crate) open: &'a Open,
     writes: Writes<'a>,
     /// Whether it has written, or may have, what no cursor was told of.
-    untold: bool,
+    pub(crate) untold: bool,
 }
 
 /// Where writes go.
@@ -36,13 +36,6 @@ impl<'a> Access<'a> {
         let bytes_max = if atomic { usize::MAX } else { BATCH_BYTES };
         let own = || Writes::Batch { txn: Box::new(open.begin(None)), bytes: 0, bytes_max };
         Access { open, writes: outer.map_or_else(own, Writes::Outer), untold: false }
-    }
-
-    /// Tells cursors of what was written.
-    pub(crate) fn tell(&mut self, store: &Store) {
-        if std::mem::take(&mut self.untold) {
-            store.changed();
-        }
     }
 
     /// Commits what is left of a batch.

@@ -1,33 +1,22 @@
 //! Opening and closing files.
 
 use crate::call::Caller;
+use crate::claim::Claim;
 use crate::codes::*;
 use crate::errors::{Outcome, failure, told};
 use crate::name::{self, Kind};
-use crate::store::Open;
+use crate::open::Open;
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Error, Options, Table};
 use std::ffi::{CString, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The table that holds the records. It is the one that the `azekura` command uses if none is named.
 const TABLE: &str = "main";
 /// How long to wait before looking at a file's lock again.
 const LOCK_POLL: Duration = Duration::from_millis(10);
-
-/// The files that this process has open, by device and number.
-static CLAIMS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
-
-/// A file that this process has open.
-pub(crate) struct Claim((u64, u64));
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
-}
 
 /// Refuses to write over a file that this process has open as a database.
 pub(crate) fn refuse_open(path: &Path) -> Outcome<()> {
@@ -36,28 +25,6 @@ pub(crate) fn refuse_open(path: &Path) -> Outcome<()> {
         return Err(told(KCEINVALID, said));
     }
     Ok(())
-}
-
-impl Claim {
-    fn of(path: &Path) -> Option<Claim> {
-        let identity = identity(path)?;
-        CLAIMS.lock().unwrap_or_else(PoisonError::into_inner).push(identity);
-        Some(Claim(identity))
-    }
-
-    fn exists(path: &Path) -> bool {
-        let claims = CLAIMS.lock().unwrap_or_else(PoisonError::into_inner);
-        identity(path).is_some_and(|identity| claims.contains(&identity))
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        let mut claims = CLAIMS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = claims.iter().position(|claim| *claim == self.0) {
-            claims.swap_remove(at);
-        }
-    }
 }
 
 /// Opens a database by its name.

@@ -8,9 +8,10 @@ use crate::access::Access;
 use crate::codes::{KCENOIMPL, KCENOREC};
 use crate::errors::{Failure, NO_RECORD, NOT_WRITER, Outcome, failure};
 use crate::name::Back;
+use crate::standing::{Place, Walk};
 use crate::store::Store;
 use crate::visitor::Visitor;
-use azekura::{Cursor, TableKind};
+use azekura::TableKind;
 
 /// Values of so many bytes are copied at each step. Larger ones are read when they are asked for.
 const VALUE_COPIED_MAX: usize = 4096;
@@ -26,36 +27,6 @@ pub(crate) enum Jump<'a> {
     Key(&'a [u8]),
     /// To a key, or the last one below it.
     BackKey(&'a [u8]),
-}
-
-/// A place among the records of a database.
-#[derive(Default)]
-pub(crate) struct Place {
-    at: Option<Record>,
-    walk: Option<Walk>,
-    /// Whether a call with `step` goes to the record before.
-    back: bool,
-    /// Why the last step of a call that succeeded has failed. The next call is told.
-    failed: Option<Failure>,
-}
-
-/// The record of a place.
-#[derive(Default)]
-struct Record {
-    key: Vec<u8>,
-    /// If it is not large.
-    value: Option<Vec<u8>>,
-    /// The opening of the database that it is of.
-    opening: u64,
-}
-
-/// A cursor of the engine that stands beside the record.
-struct Walk {
-    cursor: Cursor,
-    /// The store's version when it was made.
-    version: u64,
-    /// Whether it stands behind the record, as after a step forward.
-    behind: bool,
 }
 
 impl Place {

@@ -12,12 +12,10 @@
 use crate::access::Access;
 use crate::codes::{KCEINVALID, KCELOGIC};
 use crate::errors::{Failure, NOT_OPENED, NOT_WRITER, Outcome, failure};
-use crate::files::Claim;
-use crate::name::Kind;
-use crate::place::Place;
-use azekura::{Db, Durability, Isolation, Table, WriteOptions, WriteTxn};
+use crate::open::Open;
+use crate::standing::Place;
+use azekura::{Durability, WriteTxn};
 use std::cell::RefCell;
-use std::ffi::CString;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{
@@ -39,48 +37,6 @@ pub(crate) struct Store {
     version: AtomicU64,
     /// Where cursors stand. Closing takes them away, for what they hold of the file would keep it locked.
     places: Mutex<Vec<Weak<Mutex<Place>>>>,
-}
-
-/// An open database.
-pub(crate) struct Open {
-    /// The transaction under way. Before `db`, so that it is dropped first.
-    txn: Option<Mutex<WriteTxn>>,
-    pub(crate) table: Table,
-    pub(crate) db: Db,
-    pub(crate) path: CString,
-    pub(crate) kind: Kind,
-    pub(crate) writer: bool,
-    /// Of commits, if the caller does not say.
-    pub(crate) durability: Durability,
-    /// The number of this opening, by which cursors know theirs.
-    pub(crate) opening: u64,
-    /// The file, which nobody else in this process opens meanwhile.
-    pub(crate) _claim: Option<Claim>,
-}
-
-impl Open {
-    /// A database that was just opened.
-    pub(crate) fn new(db: Db, table: Table, path: CString, kind: Kind, writer: bool) -> Open {
-        static OPENINGS: AtomicU64 = AtomicU64::new(1);
-        let opening = OPENINGS.fetch_add(1, Ordering::Relaxed);
-        let durability = Durability::Eventual;
-        Open { txn: None, table, db, path, kind, writer, durability, opening, _claim: None }
-    }
-
-    /// A transaction of the engine. Nobody else writes, so it need not watch what it reads.
-    pub(crate) fn begin(&self, durability: Option<Durability>) -> WriteTxn {
-        let durability = Some(durability.unwrap_or(self.durability));
-        self.db.write_with(WriteOptions { durability, isolation: Isolation::Snapshot })
-    }
-
-    /// The length of the file.
-    pub(crate) fn size(&self) -> i64 {
-        i64::try_from(self.db.stats().file_bytes).unwrap_or(i64::MAX)
-    }
-
-    fn outer(&self) -> Option<MutexGuard<'_, WriteTxn>> {
-        self.txn.as_ref().map(lock)
-    }
 }
 
 thread_local! {
@@ -318,6 +274,15 @@ impl Store {
         self.changed();
         self.turn_over();
         ended
+    }
+}
+
+impl Access<'_> {
+    /// Tells cursors of what was written.
+    pub(crate) fn tell(&mut self, store: &Store) {
+        if std::mem::take(&mut self.untold) {
+            store.changed();
+        }
     }
 }
 

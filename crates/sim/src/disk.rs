@@ -18,6 +18,7 @@
 mod bytes;
 mod cut;
 mod handle;
+mod showing;
 mod shown;
 
 use crate::rng::Rng;

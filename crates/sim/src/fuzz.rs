@@ -7,15 +7,17 @@
 
 mod mutate;
 mod seeds;
+mod stored;
 
 pub use mutate::mutate;
 pub use seeds::seeds;
+pub use stored::{contents, holding, options};
 
 use crate::disk::Disk;
 use crate::memory;
-use azekura::storage::{MemStorage, OpenMode, Storage};
-use azekura::{Db, Error, IndexSpec, Options, TableKind};
-use std::path::Path;
+use azekura::storage::{MemStorage, Storage};
+use azekura::{Db, Error, IndexSpec, TableKind};
+use stored::PATH;
 
 /// A target: its name, and what it does with an input.
 #[derive(Clone, Copy)]
@@ -68,30 +70,8 @@ fn whole(take: fn(&[u8]), input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// The name of the file in memory.
-const PATH: &str = "fuzz.azk";
 /// How many records of a table are read: a forged count must not keep a fuzzer busy.
 const RECORDS_MAX: usize = 20_000;
-
-/// The options of databases here. They are small and have no threads, so that an input always does the same.
-pub fn options() -> Options {
-    Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).threads(false)
-}
-
-/// A storage with one file of these bytes.
-pub fn holding(bytes: &[u8]) -> std::io::Result<MemStorage> {
-    let storage = MemStorage::default();
-    storage.open(Path::new(PATH), OpenMode::CreateNew)?.write_at(bytes, 0)?;
-    Ok(storage)
-}
-
-/// The bytes of a storage's only file.
-pub fn contents(storage: &MemStorage) -> std::io::Result<Vec<u8>> {
-    let file = storage.open(Path::new(PATH), OpenMode::ReadOnly)?;
-    let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(0)];
-    file.read_at(&mut bytes, 0)?;
-    Ok(bytes)
-}
 
 /// The stream of a backup is hostile: restored, and what comes of it is looked at.
 fn restore(bytes: &[u8]) -> Result<(), String> {

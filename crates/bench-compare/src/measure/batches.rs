@@ -1,6 +1,6 @@
 //! How long each batch of a load took, kept in little memory.
 
-use super::{Measured, Point, latency, rounded};
+use super::{Measured, Point, count, latency, rounded};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
@@ -109,12 +109,6 @@ impl Batches {
             })
             .collect();
     }
-}
-
-/// A count as a floating-point number. Exact up to 2⁵³.
-#[expect(clippy::cast_precision_loss, reason = "counts and times here stay far below 2^53")]
-pub fn count(number: u64) -> f64 {
-    number as f64
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Histograms of times.
 
-use super::{Measured, batches::count};
+use super::{Measured, count};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 

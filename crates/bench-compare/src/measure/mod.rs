@@ -1,11 +1,12 @@
 //! The results of one measurement, and the instruments for it.
 
 pub mod batches;
+mod count;
 pub mod latency;
 
 use crate::numbers::grouped;
 use crate::peers::Store;
-pub use batches::count;
+pub use count::count;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,6 +1,7 @@
 //! MariaDB. Each store has its own server, on its own socket, in its own directory, without a network. It is
 //! driven through shim/mariadb.c.
 
+use super::engines::Engine;
 use super::helper::process::Process;
 use super::libraries;
 use super::shim::{self, RawPeer, ShimPeer};
@@ -21,17 +22,6 @@ const START: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(5);
 
 const MIB: u64 = 1 << 20;
-
-/// The server's storage engines that are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Engine {
-    /// No transactions and no log.
-    MyIsam,
-    /// MyISAM's successor, with a log but without transactions of several statements.
-    Aria,
-    /// With transactions.
-    InnoDb,
-}
 
 /// Each engine, once filled with its index in place and once in bulk.
 pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {

@@ -7,8 +7,10 @@
 //! whole batches at a time and measures the peer's own calls. For these a workload takes its times from
 //! [`Store::clock`], and gets through [`Reader::get_each`] and not one by one.
 
+mod all;
 mod azekura;
 mod crates;
+mod engines;
 mod helper;
 #[expect(dead_code, reason = "what the build needs of it")]
 mod libraries;
@@ -20,6 +22,8 @@ mod shim;
 
 #[cfg(test)]
 pub mod tests;
+
+pub use all::all;
 
 use crate::counters;
 use crate::failure::Result;
@@ -203,14 +207,4 @@ pub trait Reader {
         let _ = field;
         Ok(None)
     }
-}
-
-/// Every peer by name. The peer itself is there if its library was found when this program was built.
-pub fn all() -> Vec<(About, Option<Box<dyn Peer>>)> {
-    let mut peers = azekura::peers();
-    peers.extend(shim::peers());
-    peers.extend(crates::peers());
-    peers.extend(helper::peers());
-    peers.extend(mariadb::peers());
-    peers
 }

@@ -1,7 +1,7 @@
 //! Peers behind the C ABI of shim/peer.h.
 
+use super::engines::Engine;
 use super::libraries;
-use super::mariadb::Engine;
 use super::{About, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;

@@ -4,10 +4,12 @@
 //! not compress, cost nothing to make, and every byte can be verified when it is read again. Indices from the
 //! number of records on give absent keys.
 
+mod buffer;
 mod mix;
 mod sum;
 mod text;
 
+pub use buffer::KeyBuffer;
 pub use mix::{Shuffle, mix};
 pub use sum::ScanSum;
 use text::TextKeys;
@@ -17,7 +19,6 @@ const POOL_OFFSETS_LOG2: u32 = 18;
 /// Lengths of the values of [`Shape::Text`].
 const TEXT_VALUE_BYTES_MIN: usize = 20;
 const TEXT_VALUE_BYTES_MAX: usize = 200;
-const KEY_BYTES_MAX: usize = 48;
 
 /// What the records look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,38 +33,6 @@ pub enum Shape {
     Text,
     /// The same keys as `Text`, with values of one length.
     Pairs,
-}
-
-/// Room for one key.
-#[derive(Debug, Clone, Copy)]
-pub struct KeyBuffer {
-    bytes: [u8; KEY_BYTES_MAX],
-    len: usize,
-}
-
-impl Default for KeyBuffer {
-    fn default() -> Self {
-        Self { bytes: [0; KEY_BYTES_MAX], len: 0 }
-    }
-}
-
-impl KeyBuffer {
-    /// The key.
-    #[inline]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-
-    #[inline]
-    fn clear(&mut self) {
-        self.len = 0;
-    }
-
-    #[inline]
-    fn push(&mut self, part: &[u8]) {
-        self.bytes[self.len..self.len + part.len()].copy_from_slice(part);
-        self.len += part.len();
-    }
 }
 
 /// A set of records.

@@ -1,6 +1,7 @@
 //! Text keys that look like addresses of pages: 8 to 40 bytes, many with a common prefix.
 
-use super::{KeyBuffer, mix::mix};
+use super::buffer::KeyBuffer;
+use super::mix::mix;
 
 /// How many prefixes there are. Each stands for a directory of a site.
 const PREFIXES: u64 = 4096;

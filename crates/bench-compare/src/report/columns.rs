@@ -1,7 +1,7 @@
 //! Which figures the table of each workload has, and which of them represent it.
 
+use super::better::Better;
 use super::format::Unit;
-use super::summary::Better;
 use crate::case::{Case, Workload};
 
 /// A column.

@@ -1,5 +1,6 @@
 //! How the measurements are printed, stored and drawn.
 
+mod better;
 pub mod columns;
 pub mod documents;
 mod format;

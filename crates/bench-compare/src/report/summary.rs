@@ -1,5 +1,7 @@
 //! The median of repetitions, their range, and Azekura's compared with the best peer's.
 
+pub use super::better::Better;
+
 use super::columns::{self, Column};
 use crate::measure::LOAD;
 use crate::results::{CaseResult, Entrant, Row};
@@ -13,17 +15,6 @@ pub struct Figure {
     pub min: f64,
     /// The greatest.
     pub max: f64,
-}
-
-/// Which direction is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Better {
-    /// Rates.
-    Higher,
-    /// Times and sizes.
-    Lower,
-    /// Neither.
-    Neither,
 }
 
 impl Figure {

@@ -13,6 +13,7 @@
 mod args;
 mod data;
 mod durable;
+mod mix;
 mod mixed;
 mod place;
 mod process;

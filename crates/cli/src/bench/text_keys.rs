@@ -4,7 +4,7 @@
 //! record's index, scrambled. The last seven characters alone make every key unique and identify its record.
 //! Some prefixes are drawn more often, as on the web.
 
-use super::data::{Random, mix};
+use super::mix::{Random, mix};
 
 /// The longest key.
 pub const MAX_KEY_BYTES: usize = 40;

@@ -7,18 +7,19 @@
 //! threads. `full` tries full disks.
 
 mod full;
+mod recover;
 
 use crate::disk::{Call, Disk, Effect, Fault, Keep};
 use crate::judge::Setting;
 use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;
-use crate::script::{Ack, Script, digest_of, problems};
+use crate::script::{Ack, Script, digest_of};
 use crate::watchdog::Watchdog;
 use azekura::{Db, Error};
+use recover::{HANG_SECONDS, recover};
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
-const HANG_SECONDS: u64 = 120;
 
 const CALLS: [Call; 7] =
     [Call::Read, Call::Write, Call::Sync, Call::SetLen, Call::Allocate, Call::Punch, Call::Name];
@@ -160,23 +161,4 @@ fn after_failure(db: &Db, disk: &Disk, ack: &Ack) -> Result<(), String> {
             Ok(())
         }
     }
-}
-
-/// Opens the database without faults: the state is right, `check` is clean, and the script goes on.
-fn recover(script: &Script, disk: &Disk, ack: Ack, set: Setting) -> Result<(), String> {
-    let text = |e: Error| e.to_string();
-    let db = set.open(disk).map_err(|e| format!("does not open: {e}"))?;
-    if let Ok(table) = db.open_table("ordered")
-        && table.contains(b"after").map_err(text)?
-    {
-        table.remove(b"after").map_err(text)?;
-    }
-    let k = script.state_of(&db, ack.durable, ack.begun)?;
-    let wrong = problems(&db);
-    if !wrong.is_empty() {
-        return Err(format!("state {k}, but check says {wrong:?}"));
-    }
-    script.run(&db, k, &mut Ack::default(), &|_| {}).map_err(|e| format!("going on from state {k}: {e}"))?;
-    script.state_of(&db, script.last(), script.last())?;
-    db.close().map_err(|e| format!("closing: {e}"))
 }

@@ -10,6 +10,7 @@
 //! `--every-bit` flips each bit of a database of 1 MiB in turn. `--part 3/100` takes only the third of a
 //! hundred parts (`every.rs`).
 
+mod bit;
 mod every;
 mod sample;
 mod view;
@@ -19,6 +20,7 @@ use crate::judge::PATH;
 use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;
 use crate::watchdog::Watchdog;
+use bit::flip;
 use every::Every;
 use sample::{Outcome, Sample};
 use std::collections::BTreeMap;
@@ -188,12 +190,6 @@ fn damage(sample: &Sample, disk: &Disk, rng: &mut Rng) -> Damage {
     let blocks = |b: &[u8]| b.len().div_ceil(BLOCK);
     let differ = before.chunks(BLOCK).zip(after.chunks(BLOCK)).filter(|(a, b)| a != b).count();
     Damage { what, blocks: differ + blocks(&before).abs_diff(blocks(&after)) }
-}
-
-fn flip(disk: &Disk, bit: u64) -> String {
-    let byte = disk.peek(PATH, bit / 8, 1)[0];
-    disk.patch(PATH, bit / 8, &[byte ^ (1 << (bit % 8))]);
-    format!("bit {} of byte {}", bit % 8, bit / 8)
 }
 
 /// Changes a disk at random, and says how.

@@ -1,7 +1,7 @@
 //! What fuzzing begins with: valid inputs that the engine itself makes, so that they always have the current
 //! format, and the finds of the coverage-guided fuzzer in `corpus/`.
 
-use super::{contents, options};
+use super::stored::{contents, holding, options};
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, TableKind, WriteOptions};
 use std::path::Path;
@@ -121,7 +121,7 @@ fn with_parts_gone(file: Vec<u8>) -> [Vec<u8>; 4] {
 
 /// The stream of a backup of a database.
 fn stream(file: Vec<u8>) -> Option<Vec<u8>> {
-    let storage = super::holding(&file).ok()?;
+    let storage = holding(&file).ok()?;
     let db = Db::open_on(&storage, PATH, options()).ok()?;
     let mut stream = Vec::new();
     db.backup_to(&mut stream, |_| {}).ok()?;

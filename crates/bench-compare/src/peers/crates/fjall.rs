@@ -1,6 +1,6 @@
 //! fjall: a log-structured merge tree, in a directory of files.
 
-use super::locked_version;
+use super::locked::locked_version;
 use crate::failure::{Failure, Result};
 use crate::peers::{About, Open, Peer, Reader, Store, Way, Writer};
 use crate::records::ScanSum;

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "fjall")]
 mod fjall;
+#[cfg(any(feature = "fjall", feature = "redb"))]
+mod locked;
 #[cfg(feature = "redb")]
 mod redb;
 
@@ -33,13 +35,4 @@ fn fjall_peer(about: About) -> Option<Box<dyn Peer>> {
 #[cfg(not(feature = "fjall"))]
 fn fjall_peer(_: About) -> Option<Box<dyn Peer>> {
     None
-}
-
-/// The version of a crate that this program is built with.
-#[cfg(any(feature = "fjall", feature = "redb"))]
-fn locked_version(name: &str) -> String {
-    const LOCK: &str = include_str!("../../../../../Cargo.lock");
-    let named = format!("name = \"{name}\"");
-    let version = LOCK.lines().skip_while(|line| **line != *named).nth(1);
-    version.map_or("", |line| line.trim_start_matches("version = ").trim_matches('"')).to_owned()
 }

@@ -1,6 +1,6 @@
 //! redb: a copy-on-write B-tree in one file.
 
-use super::locked_version;
+use super::locked::locked_version;
 use crate::failure::{Failure, Result};
 use crate::peers::{About, Open, Peer, Reader, Store, Way, Writer};
 use crate::records::ScanSum;

@@ -2,7 +2,7 @@
 
 use azekura::{Durability, IndexSpec};
 
-use super::IndexArg;
+use super::of::IndexArg;
 use crate::failure::Outcome;
 use crate::output;
 use crate::progress::{Progress, Unit};

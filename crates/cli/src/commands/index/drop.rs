@@ -2,7 +2,7 @@
 
 use azekura::Durability;
 
-use super::{IndexArg, find};
+use super::of::{IndexArg, find};
 use crate::failure::Outcome;
 use crate::output;
 use crate::store::{self, JsonArg};

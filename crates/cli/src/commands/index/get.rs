@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use azekura::{Index, IndexRecords, IndexSpec, IndexValue};
 
-use super::{IndexArg, find};
+use super::of::{IndexArg, find};
 use crate::arguments;
 use crate::bytes::{self, Form, FormArg, JsonRecord};
 use crate::commands::scan::write_line;

@@ -1,6 +1,6 @@
 //! Power cuts while a database is written, backed up, and its repository pruned.
 
-use super::{OUT, REPO, is_state, prefix, restores, setting};
+use super::restored::{OUT, REPO, is_state, prefix, restores, setting};
 use crate::disk::{Disk, Keep as Kept, Moment};
 use crate::judge::{Setting, recovered};
 use crate::report::Run;

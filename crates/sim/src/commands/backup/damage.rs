@@ -1,7 +1,7 @@
 //! Calls that fail during backup, restore and pruning, and repositories of which files are lost or damaged:
 //! the right database or an error, and nothing under the final name of what is not whole.
 
-use super::{OUT, REPO, is_state, setting};
+use super::restored::{OUT, REPO, is_state, restores, setting};
 use crate::disk::{Call, Disk, Effect, Fault};
 use crate::report::Run;
 use crate::rng::Rng;
@@ -67,7 +67,7 @@ fn fault(db: &Db, script: &Script, rng: &mut Rng) -> Result<(), String> {
         disk.remove(Path::new(OUT)).map_err(|e| say(&e.to_string()))?;
     }
     let again = db.backup_on(&disk, REPO, |_| {}).map_err(|e| say(&format!("the next backup: {e}")))?;
-    super::restores(&disk, script, again.point, script.last()).map_err(|e| say(&e))?;
+    restores(&disk, script, again.point, script.last()).map_err(|e| say(&e))?;
     let report = Repository::open_on(&disk, REPO).and_then(|r| r.prune(&keep, |_| {}));
     report.map_err(|e| say(&format!("the next pruning: {e}")))?;
     let report = Repository::open_on(&disk, REPO).and_then(|r| r.verify(|_| {}));

@@ -1,7 +1,7 @@
 //! Full disks: a simulated one with random room, and a small real one that is mounted for this, where that is
 //! possible.
 
-use super::{HANG_SECONDS, recover};
+use super::recover::{HANG_SECONDS, recover};
 use crate::disk::{Disk, Keep};
 use crate::judge::Setting;
 use crate::mounted::Mounted;

@@ -12,6 +12,7 @@
 //! To control this argument, one in [`CONTROL_EVERY`] flips is judged by all looks, as for random damage, and
 //! must give the same.
 
+use super::bit::flip;
 use super::sample::{Outcome, Sample, guarded, is_refusal};
 use super::view::{Reads, View};
 use crate::disk::Disk;
@@ -153,7 +154,7 @@ impl Every {
     /// Takes every look, and checks that the few looks gave the same result.
     fn control(&self, bit: u64, out: &Outcome) -> Result<(), String> {
         let disk = Disk::with_file(PATH, &self.bytes);
-        super::flip(&disk, bit);
+        flip(&disk, bit);
         let all = self.sample.look(&disk, true)?;
         let same = out.refused == all.refused && (out.problems > 0) == (all.problems > 0);
         if same && (out.errors == 0 || all.errors > 0) && (!out.unread || all.is_whole()) {
