@@ -13,6 +13,8 @@ use crate::units::{parse_bytes, parse_count, parse_positive, parse_seconds};
 const SEQUENTIAL_VALUE_BYTES: [u64; 11] = [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 /// The largest value for which a pool in memory is practical.
 const MAX_VALUE_BYTES: u64 = 1 << 30;
+/// In the mixed order a value has at least the bytes of its version.
+const MIXED_VALUE_BYTES_MIN: u64 = 8;
 /// The number of transactions in the sequential order if none is given.
 const DEFAULT_TRANSACTIONS: u64 = 1_000;
 /// The records of one transaction in the random order if no number is given.
@@ -171,7 +173,7 @@ impl Args {
                 Order::Mixed | Order::Durable => vec![100],
             };
         }
-        let least = if self.order == Order::Mixed { super::mixed::LEAST_VALUE_BYTES } else { 0 };
+        let least = if self.order == Order::Mixed { MIXED_VALUE_BYTES_MIN } else { 0 };
         for &size in &self.value_size {
             if size < least || size > MAX_VALUE_BYTES {
                 let text = format!("--value-size {size}: from {least} to {MAX_VALUE_BYTES} bytes");

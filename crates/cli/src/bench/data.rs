@@ -14,6 +14,10 @@ use super::text_keys::{MAX_KEY_BYTES, TextKeys};
 
 pub use super::mix::{Random, mix, unmix};
 
+/// The table's name in the file.
+pub const TABLE: &str = "bench";
+/// Bytes of a key in ascending order.
+pub const KEY_BYTES: u64 = 8;
 /// The pool has 2^20 offsets: 1 MiB.
 const POOL_OFFSET_BITS: u32 = 20;
 /// Indexes from here on are never inserted, so their keys are absent.

@@ -4,6 +4,10 @@
 //! `fdatasync`. It is measured in slices, one before each number of threads, because the rate of a shared
 //! disk drifts. Afterwards the database is opened again and every acknowledged record is verified.
 
+mod row;
+
+pub use row::{Row, Run};
+
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -12,15 +16,13 @@ use std::time::{Duration, Instant};
 
 use azekura::{Db, Table};
 use hdrhistogram::Histogram;
-use serde::Serialize;
 
 use super::args::Args;
-use super::data::{Dataset, KeyBuf};
+use super::data::{Dataset, KeyBuf, TABLE};
 use super::mixed::{latencies, wait};
 use super::place::Place;
 use super::process::{self, Writes};
 use super::report;
-use super::sequential::TABLE;
 use super::verify;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Scratch;
@@ -33,65 +35,6 @@ const THREADS: [u64; 3] = [1, 2, 4];
 const RAW_BYTES: u64 = 4096;
 /// The indexes of two threads are this far apart.
 const THREAD_INDEXES: u64 = 1 << 40;
-
-/// One row: the result of one number of threads.
-#[derive(Debug, Serialize)]
-pub struct Row {
-    order: &'static str,
-    table: &'static str,
-    durability: &'static str,
-    /// Threads that committed.
-    pub threads: u64,
-    /// Records written, each in its own transaction.
-    pub records: u64,
-    transactions: u64,
-    key_bytes: u64,
-    value_bytes: u64,
-    seconds: f64,
-    /// Commits in a second, by all threads.
-    pub commits_per_s: f64,
-    /// The latency below which half of the commits stay.
-    pub commit_p50_us: f64,
-    /// The same for 99 % of them.
-    pub commit_p99_us: f64,
-    /// The longest latency.
-    pub commit_max_us: f64,
-    /// Appends and syncs of a raw file in a second.
-    pub raw_appends_per_s: f64,
-    /// Commits divided by raw appends.
-    pub ratio_to_raw: f64,
-    /// Commits divided by those of one thread.
-    pub ratio_to_one_thread: f64,
-    written_bytes: Option<u64>,
-    write_calls: Option<u64>,
-    peak_rss_bytes: Option<u64>,
-    verified: u64,
-}
-
-/// Some operations: the time they took, and the latency of each.
-pub struct Run {
-    /// Latencies in nanoseconds.
-    pub latency_ns: Histogram<u64>,
-    /// Seconds from the first operation to the last.
-    pub seconds: f64,
-}
-
-impl Run {
-    /// Operations in a second.
-    pub fn per_s(&self) -> f64 {
-        as_f64(self.latency_ns.len()) / self.seconds
-    }
-
-    /// A quantile of the latencies, in microseconds.
-    pub fn at_us(&self, quantile: f64) -> f64 {
-        as_f64(self.latency_ns.value_at_quantile(quantile)) / 1e3
-    }
-
-    /// The longest latency, in microseconds.
-    pub fn max_us(&self) -> f64 {
-        as_f64(self.latency_ns.max()) / 1e3
-    }
-}
 
 /// Runs the job: some rows for each value size.
 pub fn run(args: &Args) -> Outcome {

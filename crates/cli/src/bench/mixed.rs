@@ -5,75 +5,30 @@
 //! reader can verify every byte of a value that changes meanwhile. A get's latency is from one get's end to
 //! the next one's. It includes making the key and comparing the value, some tens of nanoseconds.
 
+mod row;
+
+pub use row::Row;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use azekura::{Db, Table};
 use hdrhistogram::Histogram;
-use serde::Serialize;
 
 use super::args::Args;
-use super::data::{Dataset, KeyBuf, Random};
+use super::data::{Dataset, KeyBuf, Random, TABLE};
 use super::place::Place;
 use super::process::{self, Writes};
 use super::report;
-use super::sequential::TABLE;
 use super::verify;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::progress::{Progress, Unit};
 use crate::units::as_f64;
 
-/// A value has at least the bytes of its version.
-pub const LEAST_VALUE_BYTES: u64 = 8;
-/// Records in one transaction of the load.
 const LOAD_BATCH: u64 = 65_536;
 /// Longer latencies are not told apart: a minute, in nanoseconds.
 pub const MAX_LATENCY_NS: u64 = 60_000_000_000;
-
-/// One row: what was done, and what it took.
-#[derive(Debug, Serialize)]
-pub struct Row {
-    order: &'static str,
-    table: &'static str,
-    durability: &'static str,
-    /// Records in the table.
-    pub records: u64,
-    /// Transactions that the writer committed.
-    pub transactions: u64,
-    /// Updates in one transaction.
-    pub batch: u64,
-    /// Bytes of a key.
-    pub key_bytes: u64,
-    /// Bytes of a value.
-    pub value_bytes: u64,
-    /// How long both threads ran.
-    pub seconds: f64,
-    /// Gets in a second.
-    pub gets_per_s: f64,
-    /// Updates in a second, at the same time.
-    pub updates_per_s: f64,
-    /// The latency below which half of the gets stay.
-    pub get_p50_us: f64,
-    /// The same for 99 % of them.
-    pub get_p99_us: f64,
-    /// The same for 99.9 % of them.
-    pub get_p99_9_us: f64,
-    /// The longest latency.
-    pub get_max_us: f64,
-    /// The longest time of a transaction with its updates.
-    pub transaction_max_ms: f64,
-    /// The size of the closed file.
-    pub database_bytes: u64,
-    /// Bytes that the process wrote while both ran.
-    pub written_bytes: Option<u64>,
-    /// Write calls of the process while both ran.
-    pub write_calls: Option<u64>,
-    /// The peak of the process's memory.
-    pub peak_rss_bytes: Option<u64>,
-    /// Values compared byte for byte.
-    verified: u64,
-}
 
 /// Runs the job: a row for each value size.
 pub fn run(args: &Args) -> Outcome {

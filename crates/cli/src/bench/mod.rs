@@ -20,15 +20,12 @@ mod process;
 mod random;
 mod report;
 mod sequential;
+mod settle;
 mod table;
 mod text_keys;
 mod verify;
 
 pub use args::Args;
-
-use std::time::Instant;
-
-use azekura::Db;
 
 use args::Order;
 
@@ -44,14 +41,4 @@ pub fn run(mut args: Args) -> Outcome {
         Order::Durable => durable::run(&args),
     };
     outcome.map_err(|failure| failure.at(&args.path.unwrap_or_else(std::env::temp_dir)))
-}
-
-/// Waits until background merging has nothing left to do, if `args` asks for that. Returns the seconds.
-fn settle_if_asked(args: &Args, db: &Db) -> Outcome<Option<f64>> {
-    if !args.settles() {
-        return Ok(None);
-    }
-    let started = Instant::now();
-    db.compact()?;
-    Ok(Some(started.elapsed().as_secs_f64()))
 }

@@ -4,6 +4,7 @@
 use std::io::IsTerminal;
 
 use super::args::{Args, Order};
+use super::data::KEY_BYTES;
 use super::place::Place;
 use super::table::{Column, Layout};
 use super::{durable, mixed, random, sequential};
@@ -64,7 +65,7 @@ impl SequentialTable {
     /// Lays the columns out for the sizes that will come.
     pub fn new(args: &Args) -> SequentialTable {
         let largest = args.value_sizes().iter().copied().max().unwrap_or(0);
-        let total = args.records.saturating_mul(sequential::KEY_BYTES + largest);
+        let total = args.records.saturating_mul(KEY_BYTES + largest);
         let wide = [amounts(args, grouped(total).len()), speeds(), costs()].concat();
         let layout = Layout::new(wide);
         if terminal_columns().is_none_or(|columns| layout.width() <= columns) {

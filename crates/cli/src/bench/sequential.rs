@@ -4,78 +4,28 @@
 //! `write_s` is from opening the new file to the return of the last commit, `flush_s` the close with its
 //! flush and sync, and `read_s` the reopening and the gets.
 
+mod row;
+
+pub use row::Row;
+
 use std::time::Instant;
 
 use azekura::Db;
-use serde::Serialize;
 
 use super::args::Args;
-use super::data::{Dataset, KeyBuf};
+use super::data::{Dataset, KEY_BYTES, KeyBuf, TABLE};
 use super::place::Place;
 use super::process::{self, Writes};
 use super::report;
+use super::settle::settle_if_asked;
 use super::verify;
 use crate::failure::Outcome;
 use crate::output::Output;
 use crate::progress::{Progress, Unit};
 use crate::units::as_f64;
 
-/// The table's name in the file.
-pub const TABLE: &str = "bench";
-/// Bytes of a key.
-pub const KEY_BYTES: u64 = 8;
 /// Records between two updates of the progress bar.
 const PROGRESS_RECORDS: u64 = 16_384;
-
-/// One row: what was done, and what it took.
-#[derive(Debug, Serialize)]
-pub struct Row {
-    order: &'static str,
-    table: &'static str,
-    durability: &'static str,
-    /// Records written.
-    pub records: u64,
-    /// Transactions they were written in.
-    pub transactions: u64,
-    key_bytes: u64,
-    /// Bytes of a value.
-    pub value_bytes: u64,
-    /// Bytes of all keys and values.
-    pub total_bytes: u64,
-    /// The size of the closed file.
-    pub database_bytes: u64,
-    /// Bytes of the file beyond keys and values, for each record.
-    pub overhead_bytes_per_record: f64,
-    /// Seconds until the last commit returned.
-    pub write_s: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    settle_s: Option<f64>,
-    /// Seconds of the close.
-    pub flush_s: f64,
-    /// Seconds of the reopening and the gets.
-    pub read_s: f64,
-    open_ms: f64,
-    /// Records written in a second, until the last commit returned.
-    pub writes_per_s: f64,
-    /// Records written in a second, with the close.
-    pub writes_flushed_per_s: f64,
-    /// Gets in a second, with the reopening.
-    pub reads_per_s: f64,
-    /// Records scanned in a second.
-    pub scan_per_s: f64,
-    /// Megabytes (10^6) of keys and values written in a second.
-    pub write_mb_per_s: f64,
-    /// Megabytes (10^6) of keys and values read in a second.
-    pub read_mb_per_s: f64,
-    /// Bytes that the process wrote, from opening to closing.
-    pub written_bytes: Option<u64>,
-    /// Write calls of the process, from opening to closing.
-    pub write_calls: Option<u64>,
-    /// The peak of the process's memory.
-    pub peak_rss_bytes: Option<u64>,
-    /// Values compared byte for byte.
-    verified: u64,
-}
 
 /// Runs the job: a row for each value size.
 pub fn run(args: &Args) -> Outcome {
@@ -171,7 +121,7 @@ fn write(args: &Args, place: &Place, data: &Dataset, value_bytes: u64) -> Outcom
         progress.set(next);
     }
     let write_s = started.elapsed().as_secs_f64();
-    let settle_s = super::settle_if_asked(args, &db)?;
+    let settle_s = settle_if_asked(args, &db)?;
     let closing = Instant::now();
     drop(table);
     db.close()?;
