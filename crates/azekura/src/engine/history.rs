@@ -62,9 +62,10 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Whether commits must leave a trace.
-    pub(crate) fn wanted(&self) -> bool {
-        !self.open.is_empty()
+    /// Whether a commit must leave a trace: somebody else may conflict with it. `has_read`: one of the open
+    /// snapshots is that of its own transaction.
+    pub(crate) fn wanted(&self, has_read: bool) -> bool {
+        self.open.len() > usize::from(has_read)
     }
 
     /// A transaction has read from a snapshot. From now on commits leave a trace.
@@ -184,6 +185,7 @@ mod tests {
     fn later_writes_of_what_was_read_conflict() {
         let mut h = History::default();
         h.track_snapshot(5);
+        assert!(h.wanted(false) && !h.wanted(true));
         h.record(6, 1, vec![b"k".to_vec()], Ranges::default());
         let set = |keys: Vec<(u32, u64)>, ranges| ReadSet {
             snapshot: 5,
@@ -197,7 +199,7 @@ mod tests {
         assert_eq!(h.conflict(&set(vec![], vec![range(b"a", b"z")])), Some((1, 6)));
         assert_eq!(h.conflict(&set(vec![], vec![range(b"l", b"z")])), None);
         h.untrack_snapshot(5);
-        assert!(!h.wanted());
+        assert!(!h.wanted(false));
     }
 
     #[test]
