@@ -234,6 +234,9 @@ impl Index {
 
     /// A cursor over entries.
     fn cursor(&self, txn: AnyTxn<'_>, limits: Limits) -> Result<Cursor> {
+        if let AnyTxn::Write(txn) = txn {
+            txn.expect_kept(&self.table, self.entries.id)?;
+        }
         let cursor = txn.limited(&self.entries, limits).map_err(|e| self.named(e))?;
         if txn.seq() < self.ready_at {
             self.expect_ready(txn)?;

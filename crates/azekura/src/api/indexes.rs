@@ -3,8 +3,9 @@
 use super::index::Index;
 use super::transact::pause;
 use crate::base::error::{Error, Result};
+use crate::engine::state::State;
 use crate::engine::{Durability, IndexSlot, Progress, Table};
-use crate::format::hidden::name_of;
+use crate::format::hidden::{IndexState, name_of};
 use crate::index::IndexSpec;
 use crate::txn::indexed::state_of;
 use crate::txn::{Isolation, WriteOptions};
@@ -76,7 +77,7 @@ impl Table {
                 Some((id, known)) => {
                     same_spec(name, &spec, &known.spec)?;
                     if known.is_ready {
-                        return self.index(name);
+                        return Ok(self.ready(id, name, spec));
                     }
                     break id;
                 }
@@ -99,15 +100,20 @@ impl Table {
                 | Error::Invalid { .. }
                 | Error::WrongType { .. }),
             ) => {
-                // No record of the table would be refused for an index that cannot be.
-                match self.db.engine.drop_index(id) {
-                    Ok(()) | Err(Error::NoSuchTable { .. }) => return Err(e),
-                    Err(other) => return Err(other),
-                }
+                // No record of the table would be refused for an index that cannot be. If it cannot be dropped
+                // either, it stays, and is dropped by the next try.
+                let _stays = self.db.engine.drop_index(id);
+                return Err(e);
             }
             Err(e) => return Err(e),
         }
-        self.index(name)
+        Ok(self.ready(id, name, spec))
+    }
+
+    /// An index that is complete by now.
+    fn ready(&self, id: u32, name: &str, spec: IndexSpec) -> Index {
+        let ready_at = self.db.engine.state.load().visible();
+        Index::new(self.clone(), self.entries(id, name), name.into(), Arc::new(spec), ready_at)
     }
 
     /// Builds an index to its end.
@@ -173,13 +179,10 @@ impl Table {
         let state = engine.state.load_full();
         engine.life.check()?;
         let list = &self.of(&state)?.indexes;
-        let seq = state.visible();
-        let info = |slot: &Arc<IndexSlot>| {
-            let known = state_of(&self.db, &state, seq, slot.id)?.ok_or_else(|| self.no_index(&slot.name))?;
-            Ok(IndexInfo { name: slot.name.to_string(), spec: known.spec, is_ready: known.next.is_none() })
-        };
-        let mut all: Vec<IndexInfo> =
-            list.iter().flat_map(|list| list.iter()).map(info).collect::<Result<_>>()?;
+        let mut all = Vec::new();
+        for slot in list.iter().flat_map(|list| list.iter()) {
+            all.extend(self.info(&state, slot)?);
+        }
         all.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(all)
     }
@@ -200,16 +203,40 @@ impl Table {
         }
     }
 
-    /// The number of an index and what is known of it.
-    fn known(&self, name: &str) -> Result<Option<(u32, IndexInfo)>> {
-        let known = match self.indexes()?.into_iter().find(|info| info.name == name) {
-            Some(known) => known,
-            None => return Ok(None),
+    /// What a state says of an index; none if it has no record of it.
+    fn info(&self, state: &State, slot: &IndexSlot) -> Result<Option<IndexInfo>> {
+        let known = state_of(&self.db, state, state.visible(), slot.id)?;
+        let info = |k: IndexState| IndexInfo {
+            name: slot.name.to_string(),
+            spec: k.spec,
+            is_ready: k.next.is_none(),
         };
-        let state = self.db.engine.state.load();
-        let list = &self.of(&state)?.indexes;
-        let slot = list.iter().flat_map(|list| list.iter()).find(|slot| *slot.name == *name);
-        Ok(slot.map(|slot| (slot.id, known)))
+        Ok(known.map(info))
+    }
+
+    /// The number of an index and what is known of it. One that has lost its record is dropped.
+    fn known(&self, name: &str) -> Result<Option<(u32, IndexInfo)>> {
+        let engine = &self.db.engine;
+        let mut is_settled = false;
+        loop {
+            let state = engine.state.load_full();
+            engine.life.check()?;
+            let list = &self.of(&state)?.indexes;
+            let slot = list.iter().flat_map(|list| list.iter()).find(|slot| *slot.name == *name);
+            let Some(slot) = slot else { return Ok(None) };
+            if let Some(info) = self.info(&state, slot)? {
+                return Ok(Some((slot.id, info)));
+            }
+            if is_settled {
+                return match engine.drop_index(slot.id) {
+                    Ok(()) | Err(Error::NoSuchTable { .. }) => Ok(None),
+                    Err(e) => Err(e),
+                };
+            }
+            // Perhaps another thread is making it.
+            engine.wait_for_table_changes();
+            is_settled = true;
+        }
     }
 
     /// The hidden table of an index.

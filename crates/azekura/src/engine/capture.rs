@@ -9,9 +9,10 @@
 
 use super::Engine;
 use super::checkpoint::Purpose;
-use super::state::State;
+use super::state::{State, TableState};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{SUPERBLOCKS_BYTES, align_up};
+use crate::format::hidden::is_hidden;
 use crate::format::manifest::{LevelInfo, Manifest, RunInfo, TableInfo, ValueInfo};
 use crate::format::point::PartId;
 use crate::run::Run;
@@ -156,7 +157,7 @@ impl Engine {
     /// The manifest without value segments.
     fn packed_manifest(&self, state: &State, packing: &mut Packing) -> Manifest {
         let mut tables = Vec::new();
-        for t in state.tables.iter() {
+        for t in state.tables.iter().filter(|t| !is_without_record(t)) {
             let mut levels = Vec::new();
             for level in t.levels.iter() {
                 let runs = level.runs.iter().map(|r| packing.run(&r.info)).collect();
@@ -178,4 +179,9 @@ impl Engine {
 
 fn runs_of(state: &State) -> impl Iterator<Item = &Arc<Run>> {
     state.tables.iter().flat_map(|t| t.levels.iter()).flat_map(|l| &l.runs)
+}
+
+/// Whether it is the table of an index whose state record only the log has: a copy has no log.
+fn is_without_record(table: &TableState) -> bool {
+    is_hidden(&table.name) && table.levels.is_empty() && table.few.is_none()
 }

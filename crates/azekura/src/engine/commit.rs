@@ -81,7 +81,13 @@ impl Engine {
 
     fn sequence(&self, commit: &mut Commit, batch: &Batch) -> Result<u64> {
         self.committer.check_open()?;
-        commit.sequence(&self.state.load(), batch)
+        let state = self.state.load();
+        if let Some(reads) = &batch.reads
+            && !self.life.is_still(reads.since)
+        {
+            order::expect_tables(&state, batch, reads)?;
+        }
+        commit.sequence(&state, batch)
     }
 
     fn log_batch(&self, seq: u64, batch: Batch) -> Vec<Ready> {

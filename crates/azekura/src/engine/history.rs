@@ -6,6 +6,7 @@
 
 use crate::base::error::Error;
 use crate::base::hash::hash_bytes;
+use crate::base::life::Moment;
 use crate::format::ranges::{Range, Ranges};
 use std::collections::HashMap;
 
@@ -20,9 +21,20 @@ pub(crate) struct Reads {
     pub(crate) sets: Vec<(u32, Ranges)>,
 }
 
+impl Reads {
+    /// The tables of what was read, some more than once.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = u32> {
+        let keys = self.keys.iter().map(|(table, _)| *table);
+        let ranges = self.ranges.iter().map(|(table, _)| *table);
+        keys.chain(ranges).chain(self.sets.iter().map(|(table, _)| *table))
+    }
+}
+
 /// The reads of a transaction and the snapshot that they saw.
 pub(crate) struct ReadSet {
     pub(crate) snapshot: u64,
+    /// No table that the snapshot shows was dropped before.
+    pub(crate) since: Moment,
     pub(crate) reads: Reads,
     pub(crate) own: OwnCommits,
 }
@@ -188,6 +200,7 @@ mod tests {
         assert!(h.wanted(false) && !h.wanted(true));
         h.record(6, 1, vec![b"k".to_vec()], Ranges::default());
         let set = |keys: Vec<(u32, u64)>, ranges| ReadSet {
+            since: Moment::default(),
             snapshot: 5,
             reads: Reads { keys, ranges, sets: vec![] },
             own: OwnCommits::default(),
@@ -210,6 +223,7 @@ mod tests {
             h.record(seq, 1, vec![key.to_vec()], Ranges::default());
         }
         let set = |snapshot, key: &[u8]| ReadSet {
+            since: Moment::default(),
             snapshot,
             reads: Reads { keys: vec![(1, key_mark(1, key))], ..Reads::default() },
             own: OwnCommits::default(),
@@ -222,7 +236,7 @@ mod tests {
         assert_eq!(h.conflict(&set(6, b"k")), None);
         assert_eq!(h.conflict(&set(5, b"l")), None);
         let reads = Reads { ranges: vec![(1, all)], ..Reads::default() };
-        let ranged = ReadSet { snapshot: 6, reads, own: OwnCommits::default() };
+        let ranged = ReadSet { since: Moment::default(), snapshot: 6, reads, own: OwnCommits::default() };
         assert_eq!(h.conflict(&ranged), None);
     }
 }

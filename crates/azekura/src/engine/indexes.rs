@@ -118,6 +118,11 @@ impl Engine {
         }
     }
 
+    /// Waits until those who make, rename or drop tables now are done.
+    pub(crate) fn wait_for_table_changes(&self) {
+        drop(self.catalog.changing.lock());
+    }
+
     /// Whether a table has indexes now.
     #[inline(always)]
     pub(crate) fn is_indexed(&self, table: u32) -> bool {

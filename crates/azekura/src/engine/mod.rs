@@ -60,7 +60,7 @@ pub(crate) use batch::{Batch, BatchPart};
 pub(crate) use capture::{Capture, Part};
 pub use config::{Durability, Freshness};
 pub use handle::{Db, Table};
-pub(crate) use history::{OwnCommits, ReadSet, Reads, key_mark};
+pub(crate) use history::{OwnCommits, ReadSet, Reads, conflict_error, key_mark};
 pub(crate) use indexes::{IndexSlot, Indexes};
 pub(crate) use memory::default_memtable_bytes;
 pub(crate) use open::open;

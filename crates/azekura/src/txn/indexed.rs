@@ -19,7 +19,7 @@ use crate::base::key::{SortKey, TableKind};
 use crate::base::limits::KEY_BYTES_MAX;
 use crate::cursor::{Cursor, Limits};
 use crate::engine::state::{State, TableState};
-use crate::engine::{Db, IndexSlot, Table};
+use crate::engine::{Db, IndexSlot, Table, conflict_error};
 use crate::format::block::Tag;
 use crate::format::hidden::{FIRST_ENTRY, IndexState, STATE_KEY, parse_name};
 use crate::format::ranges::{Range, Ranges};
@@ -41,18 +41,14 @@ pub(crate) fn spec_of<'a>(db: &Db, slot: &'a IndexSlot) -> Result<Option<&'a Ind
     }
 }
 
-/// The state record of an index as a state shows it; none if the index is not there.
+/// The state record of an index as a state shows it; none if the index is not there. A follower can see the
+/// hidden table before it sees the record, which the log has.
 pub(crate) fn state_of(db: &Db, state: &State, seq: u64, id: u32) -> Result<Option<IndexState>> {
     let Ok(table) = state.table(id) else { return Ok(None) };
     let read = |tag, slot: super::get::FoundValue<'_>| {
         resolve(tag, slot.bytes(), |reference| db.engine.read_large(state, reference), IndexState::decode)
     };
-    match lookup(table, seq, SortKey::new(STATE_KEY), read)?.transpose()? {
-        Some(found) => found.map(Some),
-        None => {
-            Err(Error::corrupt("state of an index", 0, format!("{} has none", state.shown_name(&table.name))))
-        }
-    }
+    lookup(table, seq, SortKey::new(STATE_KEY), read)?.transpose()?.transpose()
 }
 
 /// Appends the entry of a record to `out`. Gives how many bytes of it are the fields; none if the record has
@@ -172,6 +168,13 @@ impl WriteTxn {
             self.reindex(table, &key, None)?;
         }
         Ok(())
+    }
+
+    /// A conflict if this transaction wrote to a table before an index of it was made, and so has not kept it.
+    pub(crate) fn expect_kept(&self, table: &Table, id: u32) -> Result<()> {
+        let Some(buffer) = self.place_of(table.id).map(|i| &self.buffers[i]) else { return Ok(()) };
+        let is_kept = buffer.indexes.iter().flat_map(|list| list.iter()).any(|slot| slot.id == id);
+        if is_kept || buffer.is_empty() { Ok(()) } else { Err(conflict_error(&table.name)) }
     }
 
     /// The buffer of an index's table.

@@ -23,7 +23,10 @@ use std::sync::Arc;
 impl WriteTxn {
     /// The snapshot, taken at the first read at the latest.
     pub(crate) fn snapshot(&self) -> &ReadTxn {
-        self.read.get_or_init(|| begin_snapshot(&self.db))
+        self.read.get_or_init(|| {
+            self.since.set(self.db.engine.life.now().unwrap_or_default());
+            begin_snapshot(&self.db)
+        })
     }
 
     /// What the own writes say of a sort key.

@@ -8,13 +8,14 @@ use super::savepoint::Savepoints;
 use crate::base::error::{Error, Result};
 use crate::base::hash::mix;
 use crate::base::key::{KeyBuf, TableKind};
+use crate::base::life::Moment;
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::cursor::KeyRange;
 use crate::engine::{Batch, BatchPart, OwnCommits, ReadSet, Reads};
 use crate::engine::{Db, Durability, Table};
 use crate::format::block::Tag;
 use crate::format::ranges;
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -89,6 +90,8 @@ pub struct WriteTxn {
     places: HashMap<u32, usize>,
     /// The snapshot, once something was read, or from the beginning.
     pub(super) read: OnceCell<ReadTxn>,
+    /// When the snapshot was taken, or before.
+    pub(super) since: Cell<Moment>,
     /// What was read. Reading needs no exclusive reference, so a cell.
     pub(super) reads: RefCell<Reads>,
     /// See `ReadSet::own`.
@@ -97,7 +100,8 @@ pub struct WriteTxn {
     names: Vec<(u32, Arc<str>)>,
     pub(super) savepoints: Savepoints,
     pub(super) indexed: Indexed,
-    /// A write failed half-way (out of space for a large value): it can only be rolled back.
+    /// A write failed half-way (out of space for a large value, or a range whose records could not all be
+    /// read for their indexes): it can only be rolled back.
     broken: Option<Error>,
 }
 
@@ -149,8 +153,9 @@ fn push(buffer: &mut TableBuffer, kind: TableKind, seed: u64, key: &[u8], tag: T
 impl WriteTxn {
     pub(crate) fn new(db: Db, options: WriteOptions) -> WriteTxn {
         let forked = db.engine.life.is_forked();
-        let read = OnceCell::new();
+        let (read, since) = (OnceCell::new(), Cell::default());
         if options.isolation == Isolation::Snapshot && !forked {
+            since.set(db.engine.life.now().unwrap_or_default());
             read.get_or_init(|| begin_snapshot(&db));
         }
         WriteTxn {
@@ -159,6 +164,7 @@ impl WriteTxn {
             buffers: Vec::new(),
             places: HashMap::new(),
             read,
+            since,
             reads: RefCell::default(),
             own_commits: OwnCommits::default(),
             names: Vec::new(),
@@ -264,8 +270,8 @@ impl WriteTxn {
     #[cold]
     fn put_large(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
         check_value(value)?;
-        self.reindex(table, key, Some(value))?;
         self.db.engine.check_writable()?;
+        self.reindex(table, key, Some(value))?;
         match self.db.engine.store_large(value) {
             Ok((at, segment)) => {
                 self.write_alone(table, key, Tag::Large, &at.encode())?;
@@ -332,7 +338,11 @@ impl WriteTxn {
     /// Removes all sort keys of a range.
     pub(crate) fn remove_keys(&mut self, table: &Table, range: ranges::Range) -> Result<()> {
         if self.buffer(table)?.indexes.is_some() && !range.is_empty() {
-            self.unindex(table, &range)?;
+            // Entries of the first records may be gone then.
+            if let Err(e) = self.unindex(table, &range) {
+                self.broken = Some(e.clone());
+                return Err(e);
+            }
         }
         self.remove_keys_alone(table, range)
     }
@@ -389,7 +399,7 @@ impl WriteTxn {
         }
         self.reads.get_mut().sets.extend(looked);
         let (reads, own) = (self.reads.take(), std::mem::take(&mut self.own_commits));
-        let reads = snapshot.map(|snapshot| ReadSet { snapshot, reads, own });
+        let reads = snapshot.map(|snapshot| ReadSet { snapshot, since: self.since.get(), reads, own });
         let durable = durability == Durability::Sync;
         let batch = Batch { parts, durable, reads, user_bytes, ..Batch::default() };
         self.db.engine.commit(batch).map(|_| ()).map_err(|e| self.named(e))

@@ -38,7 +38,14 @@ impl Check<'_> {
     }
 
     fn index(&mut self, table: &Arc<TableState>, slot: &IndexSlot) -> Result<()> {
-        let Some(known) = state_of(self.db, &self.state, self.seq, slot.id)? else { return Ok(()) };
+        let Some(known) = state_of(self.db, &self.state, self.seq, slot.id)? else {
+            // A follower may see the table of an index before its record.
+            if self.engine.config.follow.is_none() {
+                let (name, table) = (&slot.name, &table.name);
+                self.problem(format!("index {name:?} of table {table:?} has lost its state: make it again"));
+            }
+            return Ok(());
+        };
         let spec = IndexSpec::parse(&known.spec)?;
         let entries = self.state.table(slot.id)?.clone();
         // Of one that is being built, only what the builder has come to.

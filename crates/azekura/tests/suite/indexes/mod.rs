@@ -1,6 +1,7 @@
 //! Indexes: they agree with their tables whatever is done, by every lookup, and in every transaction.
 
 mod building;
+mod edges;
 mod model;
 mod rules;
 

@@ -10,18 +10,18 @@ use azekura::{
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-fn open() -> Db {
+pub(super) fn open() -> Db {
     open_on(&MemStorage::default())
 }
 
-fn with_index(spec: &str) -> (Db, Table) {
+pub(super) fn with_index(spec: &str) -> (Db, Table) {
     let db = open();
     let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.create_index("i", spec).unwrap();
     (db, t)
 }
 
-fn keys(t: &Table, value: &str) -> Vec<String> {
+pub(super) fn keys(t: &Table, value: &str) -> Vec<String> {
     let found = t.index("i").unwrap().get(&[value.into()]).unwrap().keys();
     found.map(|key| String::from_utf8(key.unwrap()).unwrap()).collect()
 }

@@ -76,9 +76,20 @@ fn an_entry_that_is_none_and_a_state_that_is_none() {
     finds(&db, &[r#"index "i" of table "t""#]);
     assert!(matches!(t.index("i"), Err(Error::Corrupt { .. })));
     entries.remove(STATE_KEY).unwrap();
-    finds(&db, &[r#"index "i" of table "t""#]);
-    assert!(matches!(t.index("i"), Err(Error::Corrupt { .. })));
+    finds(&db, &[r#"index "i" of table "t" has lost its state"#]);
+    assert!(matches!(t.index("i"), Err(Error::NoSuchIndex { .. })));
     t.drop_index("i").unwrap();
+    finds(&db, &[]);
+}
+
+#[test]
+fn an_index_that_has_lost_its_state_is_in_nobodys_way() {
+    let (db, t, entries) = world("v");
+    entries.remove(STATE_KEY).unwrap();
+    t.put("d", "1").unwrap();
+    assert_eq!(t.indexes().unwrap(), []);
+    let index = t.create_index("i", "v").unwrap();
+    assert_eq!(index.count(&["1".into()]).unwrap(), 2);
     finds(&db, &[]);
 }
 
