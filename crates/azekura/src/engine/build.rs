@@ -1,6 +1,6 @@
 //! An engine of what a file says: its parts, its tables, and what its log has besides.
 //!
-//! Opening builds one, and a follower one for each checkpoint that it reads. Nothing is written.
+//! Opening builds one, and a follower one for each checkpoint that it reads.
 
 use super::background::Background;
 use super::batch::{Batch, BatchPart};

@@ -26,6 +26,7 @@ use crate::output::Output;
 use crate::progress::{Progress, Unit};
 use crate::units::as_f64;
 
+/// Records in one transaction of the load.
 const LOAD_BATCH: u64 = 65_536;
 /// Longer latencies are not told apart: a minute, in nanoseconds.
 pub const MAX_LATENCY_NS: u64 = 60_000_000_000;
