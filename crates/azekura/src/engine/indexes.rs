@@ -21,7 +21,11 @@ use crate::format::frame::NewTable;
 use crate::format::hidden::{IndexState, STATE_KEY, is_hidden, name_of, parse_name};
 use crate::format::manifest::Manifest;
 use crate::index::IndexSpec;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+
+/// The most indexes of a table. Every write to it goes through all of them.
+const INDEXES_MAX: usize = 64;
 
 /// The longest name of an index: with the longest id of a table it is a table's name.
 const INDEX_NAME_BYTES_MAX: usize = 200;
@@ -33,23 +37,23 @@ impl State {
         if self.tables.get(id).is_none_or(|t| t.kind != TableKind::Ordered) {
             return;
         }
-        self.change_indexes(name, |list, index| {
-            list.push(Arc::new(IndexSlot { id, name: index.into(), spec: OnceLock::new() }));
-            list.sort_by_key(|slot| slot.id);
-        });
+        if let Some((table, index)) = parse_name(name) {
+            self.change_indexes(table, |list| add(list, [(id, index)]));
+        }
     }
 
     /// Takes a table out of the list of the one whose index it is.
     pub(crate) fn detach_index(&mut self, id: u32, name: &str) {
-        self.change_indexes(name, |list, _| list.retain(|slot| slot.id != id));
+        if let Some((table, _)) = parse_name(name) {
+            self.change_indexes(table, |list| list.retain(|slot| slot.id != id));
+        }
     }
 
-    fn change_indexes(&mut self, name: &str, change: impl FnOnce(&mut Vec<Arc<IndexSlot>>, &str)) {
-        let Some((table, index)) = parse_name(name) else { return };
+    fn change_indexes(&mut self, table: u32, change: impl FnOnce(&mut Vec<Arc<IndexSlot>>)) {
         let Some(table) = self.tables.get(table).filter(|t| !is_hidden(&t.name)) else { return };
         let mut table = table.as_ref().clone();
         let mut list = table.indexes.as_deref().cloned().unwrap_or_default();
-        change(&mut list, index);
+        change(&mut list);
         table.indexes = (!list.is_empty()).then(|| Arc::new(list));
         self.tables.set(table);
     }
@@ -82,8 +86,13 @@ impl Engine {
         self.check_writable()?;
         let _changing = self.catalog.changing.lock();
         let state = self.state.load_full();
-        if state.table(table)?.indexes.iter().flat_map(|list| list.iter()).any(|slot| *slot.name == *name) {
+        let list = state.table(table)?.indexes.as_deref().map_or(&[][..], Vec::as_slice);
+        if list.iter().any(|slot| *slot.name == *name) {
             return Ok(None);
+        }
+        if list.len() >= INDEXES_MAX {
+            let (found, limit) = (list.len() as u64 + 1, INDEXES_MAX as u64);
+            return Err(Error::TooLarge { what: "number of indexes of a table", found, limit });
         }
         let id = state.next_table;
         if id >= SHORT_COUNT_END - 1 {
@@ -105,9 +114,18 @@ impl Engine {
 
     /// Notes which tables of a manifest are indexes of which.
     pub(super) fn attach_indexes(&self, manifest: &Manifest, state: &mut State) {
+        // By table, so that each list is made once, however long a file makes it.
+        let mut indexes: BTreeMap<u32, Vec<(u32, &str)>> = BTreeMap::new();
         for info in &manifest.tables {
-            state.attach_index(info.id, &info.name);
             self.note_index(&info.name);
+            if info.kind == TableKind::Ordered
+                && let Some((table, index)) = parse_name(&info.name)
+            {
+                indexes.entry(table).or_default().push((info.id, index));
+            }
+        }
+        for (table, of) in indexes {
+            state.change_indexes(table, |list| add(list, of));
         }
     }
 
@@ -133,6 +151,13 @@ impl Engine {
     fn has_indexes(&self, table: u32) -> bool {
         self.state.load().table(table).is_ok_and(|t| t.indexes.is_some())
     }
+}
+
+/// Adds indexes, by id and name, to those of a table.
+fn add<'a>(list: &mut Vec<Arc<IndexSlot>>, more: impl IntoIterator<Item = (u32, &'a str)>) {
+    let slot = |(id, name): (u32, &str)| Arc::new(IndexSlot { id, name: name.into(), spec: OnceLock::new() });
+    list.extend(more.into_iter().map(slot));
+    list.sort_by_key(|slot| slot.id);
 }
 
 fn check_index_name(name: &str) -> Result<()> {

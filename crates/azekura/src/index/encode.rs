@@ -16,6 +16,7 @@ use super::field::{Field, Form};
 use super::lower::lower_chars;
 use super::value::IndexValue;
 use crate::base::error::{Error, Result};
+use crate::base::limits::KEY_BYTES_MAX;
 
 /// The byte of a null.
 pub(super) const NULL: u8 = 0;
@@ -56,7 +57,7 @@ pub(super) fn push_text(text: &str, out: &mut Vec<u8>) {
     push_escaped(TEXT, text.as_bytes(), out);
 }
 
-/// Text in lower case.
+/// Text in lower case, and of what is too long the beginning, as `push_escaped` does.
 pub(super) fn push_lower(text: &str, out: &mut Vec<u8>) {
     let at = out.len();
     if text.is_ascii() {
@@ -67,6 +68,9 @@ pub(super) fn push_lower(text: &str, out: &mut Vec<u8>) {
     }
     out.push(TEXT);
     for c in lower_chars(text) {
+        if out.len() - at > KEY_BYTES_MAX {
+            break;
+        }
         match c {
             '\0' => out.extend_from_slice(&ESCAPED),
             _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -75,7 +79,10 @@ pub(super) fn push_lower(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&END);
 }
 
+/// Of what is longer than a key may be, only so much is appended: no entry is so long, so it is refused, or
+/// found nowhere, all the same.
 fn push_escaped(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    let bytes = &bytes[..bytes.len().min(KEY_BYTES_MAX)];
     out.reserve(bytes.len() + 3);
     out.push(tag);
     for (i, stretch) in bytes.split(|&b| b == 0).enumerate() {

@@ -8,10 +8,15 @@
 
 use super::field::Pointer;
 use super::found::Found;
+use crate::base::limits::KEY_BYTES_MAX;
 use std::borrow::Cow;
 
 /// The deepest nesting of a document that is read: as many levels as the bits of `Nesting`.
 pub(super) const DEPTH_MAX: usize = 128;
+
+/// So much of an unescaped text is kept. In lower case it may be a third as long, and is too long for an entry
+/// even then.
+const TEXT_BYTES: usize = 4 * KEY_BYTES_MAX;
 
 /// What the pointer leads to, where it is text, a number or a truth value.
 pub(super) fn find<'a>(document: &'a [u8], pointer: &Pointer) -> Found<'a> {
@@ -264,23 +269,29 @@ impl<'a> Raw<'a> {
         if self.escaped { Some(self.text()? == name) } else { Some(self.bytes == name.as_bytes()) }
     }
 
-    /// The text, copied only if there are escapes in it.
+    /// The text, copied only if there are escapes in it. What is behind the longest is only checked.
     fn text(&self) -> Option<Cow<'a, str>> {
         let raw = std::str::from_utf8(self.bytes).ok()?;
         if !self.escaped {
             return Some(Cow::Borrowed(raw));
         }
-        let mut text = String::with_capacity(raw.len());
+        let mut text = String::with_capacity(raw.len().min(TEXT_BYTES));
         let mut rest = raw;
         while let Some((before, escape)) = rest.split_once('\\') {
-            text.push_str(before);
+            push_some(before, &mut text);
             let (c, len) = unescape(escape)?;
-            text.push(c);
+            push_some(c.encode_utf8(&mut [0; 4]), &mut text);
             rest = &escape[len..];
         }
-        text.push_str(rest);
+        push_some(rest, &mut text);
         Some(Cow::Owned(text))
     }
+}
+
+/// Appends what there is room for below `TEXT_BYTES`, or all but a character.
+fn push_some(more: &str, text: &mut String) {
+    let room = TEXT_BYTES.saturating_sub(text.len());
+    text.push_str(&more[..more.floor_char_boundary(room)]);
 }
 
 /// The character of an escape, behind its backslash, and how many bytes it takes there.

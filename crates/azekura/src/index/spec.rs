@@ -143,10 +143,12 @@ impl IndexSpec {
     /// no entry, and nothing is appended.
     ///
     /// # Errors
-    /// `TooLarge` if they are longer than a key may be.
+    /// `TooLarge` if they are longer than a key may be. `found` counts no further than that took to see, and
+    /// `out` never has more than about three times that length appended meanwhile.
     #[inline]
     pub fn fields(&self, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let start = out.len();
+        let mut too_long = None;
         for field in &self.fields {
             let at = out.len();
             field.push(key, value, out);
@@ -154,13 +156,20 @@ impl IndexSpec {
                 out.truncate(start);
                 return Ok(false);
             }
+            if out.len() - start > KEY_BYTES_MAX {
+                too_long.get_or_insert(out.len() - start);
+                // The others are looked at for nulls only.
+                out.truncate(start);
+            }
         }
-        if out.len() - start > KEY_BYTES_MAX {
-            let found = (out.len() - start) as u64;
-            out.truncate(start);
-            return Err(Error::TooLarge { what: "entry of an index", found, limit: KEY_BYTES_MAX as u64 });
+        match too_long {
+            None => Ok(true),
+            Some(found) => {
+                out.truncate(start);
+                let (found, limit) = (found as u64, KEY_BYTES_MAX as u64);
+                Err(Error::TooLarge { what: "entry of an index", found, limit })
+            }
         }
-        Ok(true)
     }
 
     /// Whether encoded fields take part in uniqueness: none of them is null. Damaged ones do not.

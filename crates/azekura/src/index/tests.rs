@@ -4,6 +4,8 @@ mod documents;
 mod order;
 
 use super::{IndexSpec, IndexValue};
+use crate::base::error::Error;
+use crate::base::limits::KEY_BYTES_MAX;
 use proptest::prelude::*;
 
 #[test]
@@ -224,6 +226,53 @@ fn an_entry_is_as_long_as_a_key_at_most() {
     out.truncate(6);
     assert!(spec.fields(b"", &[1; 65_534], &mut out).is_err());
     assert_eq!(out, b"before");
+}
+
+#[test]
+fn what_is_too_long_takes_no_memory() {
+    let most = 8 * KEY_BYTES_MAX;
+    let long = vec![b'a'; 32 << 20];
+    let json = format!("\"\\n{}\"", "a".repeat(32 << 20));
+    let capitals = "\u{212a}".repeat(8 << 20);
+    let of = |field: &str, n, rest: &str| IndexSpec::parse(&(vec![field; n].join(", ") + rest)).unwrap();
+    for (field, value) in [
+        ("v", &long[..]),
+        ("v", &vec![0; 1 << 20]),
+        ("v:lower", &long),
+        ("v:lower", capitals.as_bytes()),
+        ("v.json", json.as_bytes()),
+        ("v.json:lower", json.as_bytes()),
+    ] {
+        let mut out = b"before".to_vec();
+        let refused = of(field, 16, "").fields(b"", value, &mut out);
+        assert!(matches!(refused, Err(Error::TooLarge { what: "entry of an index", .. })), "{field}");
+        assert!(out == b"before" && out.capacity() < most, "{field}: {}", out.capacity());
+        // A record with a null has no entry, however long its other fields are.
+        let some = of(field, 15, ", k[0..1] where present").fields(b"", value, &mut out);
+        assert!(!some.unwrap() && out == b"before" && out.capacity() < most, "{field}: {}", out.capacity());
+        // What is looked up is not there either.
+        let spec = IndexSpec::parse("v").unwrap();
+        assert!((KEY_BYTES_MAX..most).contains(&spec.encode(&[value.into()]).unwrap().len()));
+    }
+}
+
+#[test]
+fn text_that_is_shorter_in_lower_case_is_not_too_long() {
+    let sign = "\u{212a}".repeat(60_000);
+    let spec = IndexSpec::parse("v:lower").unwrap();
+    let mut out = Vec::new();
+    assert!(spec.fields(b"", sign.as_bytes(), &mut out).unwrap());
+    assert_eq!(out.len(), 60_003);
+    let escaped = format!("\"{}\"", "\\u212a".repeat(60_000));
+    let spec = IndexSpec::parse("v.json:lower").unwrap();
+    let mut other = Vec::new();
+    assert!(spec.fields(b"", escaped.as_bytes(), &mut other).unwrap());
+    assert!(out == other);
+    // Damage behind the end of what is kept still counts.
+    let damaged = escaped.replacen("\\u212a", &"x".repeat(300_000), 1).replace("2a\"", "2a\\q\"");
+    other.clear();
+    assert!(spec.fields(b"", damaged.as_bytes(), &mut other).unwrap());
+    assert_eq!(other, [0]);
 }
 
 /// The text of a field of any kind.

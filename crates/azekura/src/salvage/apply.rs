@@ -101,7 +101,10 @@ pub(super) fn apply(
         report.tables.push(SalvagedTable { name, kind, records });
         progress(Progress { done: done as u64 + 1, total });
     }
-    for table in plan.values().filter(|table| is_hidden(&table.name)) {
+    // An index that was dropped may have been made again: then the table with the higher id is newer.
+    let hidden = plan.values().filter(|table| is_hidden(&table.name));
+    let newest: BTreeMap<&str, &TablePlan> = hidden.map(|table| (&*table.name, table)).collect();
+    for table in newest.into_values() {
         indexes::rebuild(input, table, &tables, report)?;
     }
     progress(Progress { done: total, total });

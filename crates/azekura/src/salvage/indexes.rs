@@ -25,7 +25,7 @@ pub(super) fn rebuild(
         return Ok(());
     };
     let of = format!("index {name:?} of table {:?}", table.name());
-    match find_state(input, hidden)? {
+    match find_state(input, hidden) {
         None => report.lose(format!("{of}: what it was of; it is to be made again")),
         Some(state) => match table.create_index(name, &state.spec) {
             Ok(_) => report.notes.push(format!("{of} was built anew")),
@@ -42,17 +42,12 @@ pub(super) fn rebuild(
 }
 
 /// The newest state record that was found.
-fn find_state(input: &Input, hidden: &TablePlan) -> Result<Option<IndexState>> {
+fn find_state(input: &Input, hidden: &TablePlan) -> Option<IndexState> {
     let known = hidden.ages.iter().filter(|(age, _)| **age != UNKNOWN_AGE).map(|(_, group)| group).rev();
-    for group in known.chain(hidden.ages.get(&UNKNOWN_AGE)) {
-        if let Some(state) = state_in(input, group)? {
-            return Ok(Some(state));
-        }
-    }
-    Ok(None)
+    known.chain(hidden.ages.get(&UNKNOWN_AGE)).find_map(|group| state_in(input, group))
 }
 
-fn state_in(input: &Input, group: &Group) -> Result<Option<IndexState>> {
+fn state_in(input: &Input, group: &Group) -> Option<IndexState> {
     let mut found = None;
     let mut look = |block: &Block| {
         let is_state =
@@ -62,13 +57,7 @@ fn state_in(input: &Input, group: &Group) -> Result<Option<IndexState>> {
         }
     };
     group.parts.iter().for_each(|part| look(&part.block));
-    // What is lost of entries is no loss.
-    let mut unreported = SalvageReport::default();
-    for run in &group.runs {
-        run.read(input, "", &mut unreported, |block, _| {
-            look(block);
-            Ok(())
-        })?;
-    }
-    Ok(found)
+    // Its key is the first of all, so only a run's first page may have it.
+    group.runs.iter().filter_map(|run| run.first_page(input)).for_each(|block| look(&block));
+    found
 }

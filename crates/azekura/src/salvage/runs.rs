@@ -94,6 +94,12 @@ impl RunPlan {
         Ok(())
     }
 
+    /// The records of its first page, if that is whole.
+    pub(super) fn first_page(&self, input: &Input) -> Option<Block> {
+        let mut block = Block::new(None);
+        self.page(input, 0).is_some_and(|(page, _)| decode(&page, &mut block)).then_some(block)
+    }
+
     /// The number after its last unit, as far as that is known.
     fn end(&self) -> u32 {
         let last = self.pages.last().map_or(0, |p| p.number.saturating_add(1));
