@@ -252,12 +252,14 @@ enum azk_isolation
   /**
    * As if transactions ran one after the other: the commit fails if anything that the transaction has read
    * was changed since. Its snapshot begins with its first read. A transaction that only writes never
-   * conflicts.
+   * conflicts, unless a table that it writes to has indexes, or has got or lost one meanwhile: a write to
+   * a table with indexes reads the old value.
    */
   AZK_SERIALIZABLE = 0,
   /**
-   * The commit fails only if a key that the transaction has written was changed since it began. Its
-   * snapshot begins with the transaction.
+   * The commit fails only if a key that the transaction has written was changed since it began, others have
+   * written records with the same values in a unique index, or a table that it has written to has got or
+   * lost an index. Its snapshot begins with the transaction.
    */
   AZK_SNAPSHOT = 1,
 };
@@ -1039,7 +1041,7 @@ azk_status azk_table_take(const azk_table *table,
 /**
  * Sets the value of a key. A key has at most 65,536 bytes, a value at most 4 GiB less one byte. Errors:
  * AZK_TOO_LARGE, AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_NO_SUCH_TABLE, AZK_CLOSED,
- * AZK_FORKED.
+ * AZK_FORKED; if the table has indexes, AZK_NOT_UNIQUE, and AZK_CORRUPT if the old value is damaged.
  */
 azk_status azk_table_put(const azk_table *table,
                          const void *key,
@@ -1402,8 +1404,9 @@ azk_status azk_write_begin(const azk_db *db,
  * transaction.
  *
  * Errors: AZK_CONFLICT if another transaction has changed what this one depends on: run it again.
- * AZK_NO_SUCH_TABLE if a table was dropped since it was written to. AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO,
- * AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+ * AZK_NOT_UNIQUE if two records would have the same values in a unique index. AZK_NO_SUCH_TABLE if a table was
+ * dropped since it was written to. AZK_READ_ONLY, AZK_CORRUPT, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_CLOSED,
+ * AZK_FORKED.
  */
 azk_status azk_write_commit(azk_write *write);
 
@@ -1479,7 +1482,8 @@ azk_status azk_write_count(azk_write *write,
 /**
  * Sets the value of a key. A key has at most 65,536 bytes, a value at most 4 GiB less one byte. Errors:
  * AZK_TOO_LARGE, AZK_NO_SUCH_TABLE, AZK_INVALID if the table is of another database, AZK_CLOSED, AZK_FORKED.
- * A large value is stored at once, which may give AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED.
+ * A large value is stored at once, which may give AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED. If the
+ * table has indexes, the old value is read, which may give AZK_CORRUPT, AZK_IO.
  */
 azk_status azk_write_put(azk_write *write,
                          const azk_table *table,
@@ -1698,7 +1702,9 @@ azk_status azk_cursor_free(azk_cursor *cursor);
  * then options: "v./email:lower unique where present", "v[0..8]:u64le, k". docs/indexes.md has all forms.
  * `progress` may be NULL; it is told of records. Free the index with azk_index_free. On failure *out is NULL.
  * Errors: AZK_INVALID if the specification has no meaning or there is another index of this name,
- * AZK_NOT_UNIQUE if two records have the same values in a unique index, AZK_TOO_LARGE, and as azk_table_put.
+ * AZK_NOT_UNIQUE if two records have the same values in a unique index, AZK_TOO_LARGE if an entry would be or
+ * the table has 64 indexes, and as azk_table_put: after AZK_NO_SPACE, AZK_IO and the like what is built may
+ * stay. Each write keeps it, nobody reads it, and this function goes on with it.
  */
 azk_status azk_table_create_index(const azk_table *table,
                                   const char *name,
@@ -1776,8 +1782,8 @@ azk_status azk_index_count(const azk_index *index,
 
 /**
  * As azk_index_range, as the snapshot has it. All of it is read now, so the lookup may outlive the
- * transaction. Errors: as azk_index_get, and AZK_INVALID if the index is of another database, or was made
- * after the snapshot.
+ * transaction. Errors: as azk_index_get, also AZK_NO_SUCH_INDEX if the index was made after the snapshot, and
+ * AZK_INVALID if it was complete only after that, or is of another database.
  */
 azk_status azk_read_index_range(azk_read *read,
                                 const azk_index *index,

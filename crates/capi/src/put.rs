@@ -9,7 +9,7 @@ use std::ffi::c_void;
 
 /// Sets the value of a key. A key has at most 65,536 bytes, a value at most 4 GiB less one byte. Errors:
 /// AZK_TOO_LARGE, AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_NO_SUCH_TABLE, AZK_CLOSED,
-/// AZK_FORKED.
+/// AZK_FORKED; if the table has indexes, AZK_NOT_UNIQUE, and AZK_CORRUPT if the old value is damaged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_put(
     table: *const azk_table,

@@ -15,10 +15,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum azk_isolation {
     /// As if transactions ran one after the other: the commit fails if anything that the transaction has read
     /// was changed since. Its snapshot begins with its first read. A transaction that only writes never
-    /// conflicts.
+    /// conflicts, unless a table that it writes to has indexes, or has got or lost one meanwhile: a write to
+    /// a table with indexes reads the old value.
     AZK_SERIALIZABLE = 0,
-    /// The commit fails only if a key that the transaction has written was changed since it began. Its
-    /// snapshot begins with the transaction.
+    /// The commit fails only if a key that the transaction has written was changed since it began, others have
+    /// written records with the same values in a unique index, or a table that it has written to has got or
+    /// lost an index. Its snapshot begins with the transaction.
     AZK_SNAPSHOT = 1,
 }
 
@@ -64,8 +66,9 @@ pub unsafe extern "C" fn azk_write_begin(
 /// transaction.
 ///
 /// Errors: AZK_CONFLICT if another transaction has changed what this one depends on: run it again.
-/// AZK_NO_SUCH_TABLE if a table was dropped since it was written to. AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO,
-/// AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+/// AZK_NOT_UNIQUE if two records would have the same values in a unique index. AZK_NO_SUCH_TABLE if a table was
+/// dropped since it was written to. AZK_READ_ONLY, AZK_CORRUPT, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_CLOSED,
+/// AZK_FORKED.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_write_commit(write: *mut azk_write) -> azk_status {
     call(|| {

@@ -9,7 +9,8 @@ use std::ffi::c_void;
 
 /// Sets the value of a key. A key has at most 65,536 bytes, a value at most 4 GiB less one byte. Errors:
 /// AZK_TOO_LARGE, AZK_NO_SUCH_TABLE, AZK_INVALID if the table is of another database, AZK_CLOSED, AZK_FORKED.
-/// A large value is stored at once, which may give AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED.
+/// A large value is stored at once, which may give AZK_READ_ONLY, AZK_NO_SPACE, AZK_IO, AZK_POISONED. If the
+/// table has indexes, the old value is read, which may give AZK_CORRUPT, AZK_IO.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_put(
     write: *mut azk_write,

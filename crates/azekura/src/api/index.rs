@@ -312,7 +312,8 @@ impl<'t> IndexRead<'t> {
     /// As [`Index::get`].
     ///
     /// # Errors
-    /// As [`Index::get`]; `Invalid` if the transaction is older than the index.
+    /// As [`Index::get`]; `NoSuchIndex` if the transaction's snapshot is from before the index was made,
+    /// `Invalid` if it is from before the index was complete.
     pub fn get(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords<AnyTxn<'t>>> {
         self.index.records(self.txn, self.index.of_values(values)?)
     }

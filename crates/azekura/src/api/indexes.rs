@@ -55,7 +55,9 @@ impl Table {
     /// # Errors
     /// `Invalid` if the specification has no meaning, or there is another index of this name; `NotUnique` if
     /// two records have the same values in a unique index, `TooLarge` or another error that the specification
-    /// has for a record: then there is no index. As [`put`](Table::put).
+    /// has for a record: then there is no index. `TooLarge` too if the table has 64 indexes. As
+    /// [`put`](Table::put): after `NoSpace`, `Io` and the like what is built may stay. Each write keeps it,
+    /// nobody reads it, and `create_index` with the same specification goes on with it.
     pub fn create_index(&self, name: &str, spec: &str) -> Result<Index> {
         self.create_index_with(name, spec, |_| {})
     }

@@ -181,7 +181,9 @@ impl Table {
     ///
     /// # Errors
     /// `TooLarge`, `ReadOnly`, `NoSpace`, `Io`, `Poisoned`, `NoSuchTable`, `Closed`, `Forked`; `NotUnique`, or
-    /// an error that the specification of an index has for the record.
+    /// an error that the specification of an index has for the record. `Corrupt` if the table has indexes and
+    /// the old value is damaged, for its entries are not known then: without indexes
+    /// ([`drop_index`](Table::drop_index)) such a record can be put and removed.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_bytes(key.as_ref(), value.as_ref())
     }
@@ -247,7 +249,7 @@ impl Table {
     /// putting, unless the table has indexes; [`remove_existing`](Table::remove_existing) tells whether it was there.
     ///
     /// # Errors
-    /// As [`put`](Table::put).
+    /// As [`put`](Table::put), also `Corrupt`.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
         check_key(key)?;

@@ -26,12 +26,15 @@ use std::sync::Arc;
 pub enum Isolation {
     /// As if transactions had run one after the other: the commit fails if anything that this one has read
     /// was changed since. Its snapshot begins with its first read; one that only writes has none, and never
-    /// fails for others' sake.
+    /// fails for others' sake. But a write to a table with indexes is a read too, of the old value, and the
+    /// commit fails if a table that was written to has got or lost an index meanwhile.
     #[default]
     Serializable,
     /// The commit fails only if a key that this one has written (or one of a range that it has removed) was
     /// changed since the transaction began. Its snapshot begins with it, whether it reads or not: so of two
-    /// that write one key at the same time, without looking, only the first to commit succeeds.
+    /// that write one key at the same time, without looking, only the first to commit succeeds. With indexes
+    /// it fails too if others have written records with the same values in a unique index, or a table that
+    /// it has written to has got or lost an index.
     Snapshot,
 }
 
@@ -251,7 +254,7 @@ impl WriteTxn {
     /// # Errors
     /// `TooLarge`, `ReadOnly`, `NoSuchTable` if the table was dropped, `Invalid` if it is of another
     /// database, `Closed`, `Forked`, what storing a large value meets, or an error that an index has for the
-    /// record.
+    /// record. In a table with indexes also what reading the old value meets: `Corrupt` if it is damaged.
     #[inline]
     pub fn put(&mut self, table: &Table, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_here(table, key.as_ref(), value.as_ref())
