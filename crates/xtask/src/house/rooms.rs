@@ -74,6 +74,8 @@ pub const ORDER: [Order; 6] = [
             "stats",
             "upkeep",
             "backup",
+            "index",
+            "lookup",
             "held",
         ],
     },
