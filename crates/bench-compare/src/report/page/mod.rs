@@ -132,7 +132,7 @@ fn section(html: &mut String, workload: Workload, cases: &[&CaseResult], session
         escape(about.unwrap_or_default().trim_end_matches('.'))
     );
     if workload == Workload::Huge {
-        html.push_str("<p class=\"aside\">Without a secondary index until the engine has them.</p>");
+        html.push_str("<p class=\"aside\">Without a secondary index: the workload index has one.</p>");
     }
     html.push_str("<div class=\"plots\">");
     for one in plots::of(workload, cases) {
