@@ -259,7 +259,8 @@ impl Db {
     /// the file's tail into its holes, and cuts it. `progress` is called now and then.
     ///
     /// On a full disk it goes as far as there is room, which is no error, and the file keeps the room that
-    /// removes need there: what came of it is in the report.
+    /// removes need there: what came of it is in the report. A file that is small already can become a little
+    /// longer, for its manifest may find no place but at the end.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-shrink-{}.azk", std::process::id()));
