@@ -5,7 +5,7 @@ use super::transact::pause;
 use crate::base::error::{Error, Result};
 use crate::engine::state::State;
 use crate::engine::{Durability, IndexSlot, Progress, Table};
-use crate::format::hidden::{IndexState, name_of};
+use crate::format::hidden::{IndexState, STATE_KEY, name_of};
 use crate::index::IndexSpec;
 use crate::txn::indexed::state_of;
 use crate::txn::{Isolation, WriteOptions};
@@ -55,9 +55,9 @@ impl Table {
     /// # Errors
     /// `Invalid` if the specification has no meaning, or there is another index of this name; `NotUnique` if
     /// two records have the same values in a unique index, `TooLarge` or another error that the specification
-    /// has for a record: then there is no index. `TooLarge` too if the table has 64 indexes. As
-    /// [`put`](Table::put): after `NoSpace`, `Io` and the like what is built may stay. Each write keeps it,
-    /// nobody reads it, and `create_index` with the same specification goes on with it.
+    /// has for a record: then the index is given up, and dropped if the disk is not full. `TooLarge` too if the
+    /// table has 64 indexes. As [`put`](Table::put): after `NoSpace`, `Io` and the like what is built may stay.
+    /// Each write keeps it, nobody reads it, and `create_index` with the same specification goes on with it.
     pub fn create_index(&self, name: &str, spec: &str) -> Result<Index> {
         self.create_index_with(name, spec, |_| {})
     }
@@ -74,42 +74,52 @@ impl Table {
         mut progress: impl FnMut(Progress),
     ) -> Result<Index> {
         let spec = IndexSpec::parse(spec)?;
-        let id = loop {
-            match self.known(name)? {
+        loop {
+            let id = match self.known(name)? {
                 Some((id, known)) => {
                     same_spec(name, &spec, &known.spec)?;
                     if known.is_ready {
                         return Ok(self.ready(id, name, spec));
                     }
-                    break id;
+                    id
                 }
-                None => {
-                    let made = self.db.engine.create_index(self.id, name, &spec);
-                    if let Some(id) = made.map_err(|e| self.named(e))? {
-                        break id;
-                    }
+                None => match self.db.engine.create_index(self.id, name, &spec).map_err(|e| self.named(e))? {
+                    Some(id) => id,
                     // Another thread was faster.
-                }
+                    None => continue,
+                },
+            };
+            let entries = self.entries(id, name);
+            match self.build(&entries, &spec, &mut progress) {
+                Ok(()) => return Ok(self.ready(id, name, spec)),
+                // Somebody has dropped it, perhaps for an error that this one meets as well.
+                Err(Error::NoSuchTable { .. }) => {}
+                Err(e) if is_of_the_records(&e) => match self.give_up(&entries) {
+                    Ok(true) => return Ok(self.ready(id, name, spec)),
+                    // On a full disk it may stay unfinished.
+                    Ok(false) | Err(_) => return Err(e),
+                },
+                Err(e) => return Err(e),
             }
-        };
-        let entries = self.entries(id, name);
-        match self.build(&entries, &spec, &mut progress) {
-            Ok(()) => {}
-            Err(Error::NoSuchTable { .. }) => return Err(self.no_index(name)),
-            Err(
-                e @ (Error::NotUnique { .. }
-                | Error::TooLarge { .. }
-                | Error::Invalid { .. }
-                | Error::WrongType { .. }),
-            ) => {
-                // No record of the table would be refused for an index that cannot be. If it cannot be dropped
-                // either, it stays, and is dropped by the next try.
-                let _stays = self.db.engine.drop_index(id);
-                return Err(e);
-            }
-            Err(e) => return Err(e),
         }
-        Ok(self.ready(id, name, spec))
+    }
+
+    /// Drops an index that cannot be, for the sake of those who write to the table. True if another builder has
+    /// completed it meanwhile, when the records had changed: then it stays.
+    fn give_up(&self, entries: &Table) -> Result<bool> {
+        // Who builds it reads the state in each step, and conflicts.
+        let is_ready = entries.retry(|txn| {
+            let state = txn.get_with(entries, STATE_KEY, IndexState::decode)?.transpose()?;
+            let is_ready = state.as_ref().is_some_and(|state| state.next.is_none());
+            if state.is_some() && !is_ready {
+                txn.remove(entries, STATE_KEY)?;
+            }
+            Ok(is_ready)
+        })?;
+        if !is_ready {
+            self.db.engine.drop_index(entries.id)?;
+        }
+        Ok(is_ready)
     }
 
     /// An index that is complete by now.
@@ -253,6 +263,12 @@ impl Table {
     }
 }
 
+/// Whether a table's records are why there cannot be an index.
+fn is_of_the_records(e: &Error) -> bool {
+    use Error::{Invalid, NotUnique, TooLarge, WrongType};
+    matches!(e, NotUnique { .. } | TooLarge { .. } | Invalid { .. } | WrongType { .. })
+}
+
 /// Refuses to take an index for another.
 fn same_spec(name: &str, wanted: &IndexSpec, known: &str) -> Result<()> {
     if IndexSpec::parse(known)? == *wanted {
@@ -263,4 +279,25 @@ fn same_spec(name: &str, wanted: &IndexSpec, known: &str) -> Result<()> {
         wanted.to_string()
     );
     Err(Error::Invalid { detail })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::storage::MemStorage;
+    use crate::{Db, Options, TableKind};
+
+    #[test]
+    fn a_builder_that_gives_up_leaves_what_another_has_completed() {
+        let options = Options::new().memory_bytes(8 << 20);
+        let db = Db::open_on(&MemStorage::default(), "/g.azk", options).unwrap();
+        let t = db.create_table("t", TableKind::Ordered).unwrap();
+        t.create_index("ready", "v unique").unwrap();
+        let (id, _) = t.known("ready").unwrap().unwrap();
+        assert!(t.give_up(&t.entries(id, "ready")).unwrap());
+        assert_eq!(t.index("ready").unwrap().count(&[]).unwrap(), 0);
+        let id = db.engine.create_index(t.id, "begun", &"v".parse().unwrap()).unwrap().unwrap();
+        assert!(!t.give_up(&t.entries(id, "begun")).unwrap());
+        let names: Vec<String> = t.indexes().unwrap().into_iter().map(|index| index.name).collect();
+        assert_eq!(names, ["ready"]);
+    }
 }

@@ -1,6 +1,6 @@
 //! What recent commits wrote, for transactions that have read: first committer wins.
 //!
-//! A commit leaves a trace here only while such transactions are open: the hash of each key that it wrote,
+//! A commit leaves a trace here only while others' such transactions are open: the hash of each key that it wrote,
 //! with its sequence number, and its keys and ranges for transactions that read ranges. A clash of hashes
 //! can refuse a transaction that might have passed, and do no other harm.
 
@@ -80,7 +80,7 @@ impl History {
         self.open.len() > usize::from(has_read)
     }
 
-    /// A transaction has read from a snapshot. From now on commits leave a trace.
+    /// A transaction has read from a snapshot. From now on others' commits leave a trace.
     /// REQUIRES: the snapshot is the newest, which the commit lock guarantees.
     pub(crate) fn track_snapshot(&mut self, snapshot: u64) {
         self.open.push(snapshot);

@@ -304,6 +304,8 @@ impl TableBuffer {
 
     /// The writes sorted, the last of each key.
     pub(crate) fn sorted(self) -> TableBufferSorted {
+        // What cursors had of it is a second copy.
+        drop(self.own);
         let block = if self.ascending { self.ops } else { sort(self.ops, &self.pool) };
         TableBufferSorted {
             table: self.table,

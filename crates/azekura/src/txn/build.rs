@@ -11,6 +11,7 @@ use crate::cursor::Limits;
 use crate::engine::{Durability, Table, key_mark};
 use crate::format::block::Tag;
 use crate::format::hidden::{IndexState, STATE_KEY};
+use crate::format::page::INLINE_VALUE_BYTES_MAX;
 use crate::format::ranges::Range;
 use crate::index::IndexSpec;
 
@@ -35,7 +36,8 @@ impl WriteTxn {
         spec: &IndexSpec,
         most: u64,
     ) -> Result<Step> {
-        let missing = || Error::corrupt("state of an index", 0, "it is not there");
+        // Another builder has given it up.
+        let missing = || Error::NoSuchTable { name: entries.name.to_string() };
         let state = self.get_with(entries, STATE_KEY, IndexState::decode)?.ok_or_else(missing)??;
         let Some(next) = state.next else { return Ok(Step { records: 0, is_ready: true }) };
         let mut cursor = self.untracked(table, Limits::from(Range { start: next, end: None }))?;
@@ -62,7 +64,13 @@ impl WriteTxn {
         }
         last.push(0);
         let state = IndexState { next: (!is_ready).then_some(last), spec: state.spec };
-        self.put(entries, STATE_KEY, state.encode())?;
+        let state = state.encode();
+        if state.len() < INLINE_VALUE_BYTES_MAX {
+            // Whoever salvages the file finds it though the values are lost.
+            self.write(entries, STATE_KEY, Tag::Put, &state)?;
+        } else {
+            self.put(entries, STATE_KEY, &state)?;
+        }
         if is_ready {
             self.options.durability = Some(Durability::Sync);
         }

@@ -162,8 +162,7 @@ impl WriteTxn {
     }
 
     /// Removes the first record and gives it; of a hash table any. For conflicts only the keys up to it count
-    /// as read. Each call sorts what this transaction has written to the table, so [`drain`](WriteTxn::drain)
-    /// is better for many.
+    /// as read. [`drain`](WriteTxn::drain) is better for many.
     ///
     /// # Errors
     /// As [`get`](WriteTxn::get).

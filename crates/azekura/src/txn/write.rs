@@ -291,7 +291,7 @@ impl WriteTxn {
     }
 
     #[inline(always)]
-    fn write(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+    pub(super) fn write(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         let seed = self.db.engine.hash_seed;
         let buffer = self.buffer(table)?;
         if buffer.indexes.is_some() {
