@@ -151,7 +151,7 @@ pub unsafe extern "C" fn azk_db_copy(
     user_data: *mut c_void,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let path = path_of(c, path, "path")?;
         // This may take long, and others may want to free the handle meanwhile.
         let db = shared(db)?.clone();
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn azk_db_backup(
     report: *mut azk_backup_report,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let repository = path_of(c, repository, "repository")?;
         let mut report = if report.is_null() { None } else { Some(Growing::new(c, report, "report")?) };
         let db = shared(db)?.clone();
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn azk_repository_points(
     count: *mut usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let (mut out, mut count) = (c.handle_place(out)?, c.place(count, "count")?);
         count.set(0);
         let list = Repository::open(path_of(c, repository, "repository")?)?.points()?;
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn azk_repository_restore(
     point: *mut azk_point,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let point: Option<Place<azk_point>> = c.optional_place(point, "point")?;
         let (which, path) = (which_of(which, number)?, path_of(c, path, "path")?);
         let repository = Repository::open(path_of(c, repository, "repository")?)?;
@@ -247,7 +247,7 @@ pub unsafe extern "C" fn azk_repository_verify(
     problems: *mut *mut c_char,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut report = if report.is_null() { None } else { Some(Growing::new(c, report, "report")?) };
         let mut problems = c.optional_place(problems, "problems")?;
         problems.iter_mut().for_each(|place| place.set(std::ptr::null_mut()));
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn azk_repository_prune(
     removed: *mut u64,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let (kept, removed) = (c.optional_place(kept, "kept")?, c.optional_place(removed, "removed")?);
         let keep: Keep = c.text(keep, "keep")?.parse()?;
         let repository = Repository::open(path_of(c, repository, "repository")?)?;

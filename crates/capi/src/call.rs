@@ -32,25 +32,27 @@ impl Caller {
     /// Runs a call.
     #[inline(always)]
     pub(crate) fn call(self, f: impl FnOnce(Caller) -> Outcome<azk_status>) -> azk_status {
-        call(|| f(self))
+        call(move || f(self))
     }
 
     /// Runs a call that has no result.
     #[inline(always)]
     pub(crate) fn run(self, f: impl FnOnce(Caller) -> Outcome<()>) -> azk_status {
-        call(|| f(self).map(|()| AZK_OK))
+        call(move || f(self).map(|()| AZK_OK))
     }
 }
 
 /// Runs a call whose only pointers are handles.
 #[inline(always)]
 pub(crate) fn call(f: impl FnOnce() -> Outcome<azk_status>) -> azk_status {
+    // The closure's result is a number that fits a register: what it would store in two parts, the caller
+    // would wait for.
+    let ended = move || match f() {
+        Ok(status) => status,
+        Err(failure) => fail(failure),
+    };
     // Whatever a panic leaves half-done is behind a handle, and the header says to free those handles.
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(Ok(status)) => status,
-        Ok(Err(failure)) => fail(failure),
-        Err(panic) => panicked(panic),
-    }
+    catch_unwind(AssertUnwindSafe(ended)).unwrap_or_else(panicked)
 }
 
 #[cold]

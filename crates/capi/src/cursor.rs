@@ -1,6 +1,6 @@
 //! Moving a cursor, and the value of its current record, which is read when the caller asks for it.
 
-use crate::arguments::azk_bytes;
+use crate::arguments::{Place, azk_bytes};
 use crate::call::{Caller, call};
 use crate::handles::azk_cursor;
 use crate::slots::{end, owned};
@@ -60,23 +60,39 @@ impl Walk {
         unsafe { self.cursor.as_mut() }
     }
 
-    /// Goes to the next or the previous record. Reads its value if `reads`. Returns its key.
+    /// Goes to the next or the previous record. Reads its value if `reads`. Sets `key`, and `value` to what
+    /// was read. Both come as they were found: reading back what was just stored would wait for the store.
     #[inline(always)]
-    fn step(&mut self, forward: bool, reads: bool) -> Outcome<Option<azk_bytes>> {
+    fn step(
+        &mut self,
+        forward: bool,
+        key_place: &mut Place<azk_bytes>,
+        value_place: Option<Place<azk_bytes>>,
+    ) -> Outcome<azk_status> {
         let cursor = self.cursor();
         let Some((key, value)) = (if forward { cursor.next()? } else { cursor.prev()? }) else {
-            return Ok(None);
+            return Ok(AZK_NOT_FOUND);
         };
-        let key = azk_bytes::of(key);
-        if reads {
-            self.value = Value::of(value);
-            return Ok(Some(key));
+        key_place.set(azk_bytes::of(key));
+        if let Some(mut place) = value_place {
+            return match value.bytes() {
+                Ok(bytes) => {
+                    let bytes = azk_bytes::of(bytes);
+                    place.set(bytes);
+                    self.value = Value::Read(bytes);
+                    Ok(AZK_OK)
+                }
+                Err(error) => {
+                    self.value = Value::Failed(Box::new(error.clone()));
+                    Err(error.into())
+                }
+            };
         }
         // SAFETY: only the lifetime changes. The value borrows from the box, which does not move until
         // `drop`. Both `cursor` and `drop` drop the value before anything else is done with the box.
         let value = unsafe { std::mem::transmute::<LazyValue<'_>, LazyValue<'static>>(value) };
         self.value = Value::Lazy(value);
-        Ok(Some(key))
+        Ok(AZK_OK)
     }
 
     /// The value, which is read now if it was not before.
@@ -110,18 +126,10 @@ fn step(
     key: *mut azk_bytes,
     value: *mut azk_bytes,
 ) -> azk_status {
-    c.call(|c| {
+    c.call(move |c| {
         let mut key = c.place(key, "key")?;
         let value = c.optional_place(value, "value")?;
-        let mut walk = owned(cursor)?;
-        let Some(found) = walk.step(forward, value.is_some())? else { return Ok(AZK_NOT_FOUND) };
-        key.set(found);
-        match (value, &walk.value) {
-            (Some(mut value), Value::Read(bytes)) => value.set(*bytes),
-            (_, Value::Failed(error)) => return Err(Error::clone(error).into()),
-            _ => {}
-        }
-        Ok(AZK_OK)
+        owned(cursor)?.step(forward, &mut key, value)
     })
 }
 
@@ -158,7 +166,7 @@ pub unsafe extern "C" fn azk_cursor_prev(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_cursor_value(cursor: *mut azk_cursor, value: *mut azk_bytes) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let mut value = c.place(value, "value")?;
         let Some(bytes) = owned(cursor)?.value()? else { return Ok(AZK_NOT_FOUND) };
         value.set(bytes);
@@ -171,7 +179,7 @@ pub unsafe extern "C" fn azk_cursor_value(cursor: *mut azk_cursor, value: *mut a
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_cursor_value_len(cursor: *mut azk_cursor, len: *mut usize) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let mut len = c.place(len, "len")?;
         let walk = owned(cursor)?;
         len.set(match &walk.value {
@@ -193,7 +201,7 @@ pub unsafe extern "C" fn azk_cursor_seek(
     key_len: usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         Ok(owned(cursor)?.cursor().seek(key)?)
     })
@@ -202,7 +210,7 @@ pub unsafe extern "C" fn azk_cursor_seek(
 /// Goes before the first record. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_cursor_seek_first(cursor: *mut azk_cursor) -> azk_status {
-    call(|| {
+    call(move || {
         owned(cursor)?.cursor().seek_first();
         Ok(AZK_OK)
     })
@@ -211,7 +219,7 @@ pub extern "C" fn azk_cursor_seek_first(cursor: *mut azk_cursor) -> azk_status {
 /// Goes after the last record. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_cursor_seek_last(cursor: *mut azk_cursor) -> azk_status {
-    call(|| {
+    call(move || {
         owned(cursor)?.cursor().seek_last();
         Ok(AZK_OK)
     })
@@ -220,7 +228,7 @@ pub extern "C" fn azk_cursor_seek_last(cursor: *mut azk_cursor) -> azk_status {
 /// Frees a cursor. NULL is allowed. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_cursor_free(cursor: *mut azk_cursor) -> azk_status {
-    call(|| {
+    call(move || {
         if !cursor.is_null() {
             end(cursor)?;
         }

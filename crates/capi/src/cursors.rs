@@ -11,7 +11,7 @@ use std::ffi::c_void;
 
 /// A call that makes a cursor.
 fn made(c: Caller, out: *mut *mut azk_cursor, make: impl FnOnce() -> Outcome<Cursor>) -> azk_status {
-    c.run(|c| {
+    c.run(move |c| {
         let mut out = c.handle_place(out)?;
         out.set(own(Walk::new(make()?))?);
         Ok(())

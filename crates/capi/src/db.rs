@@ -19,7 +19,7 @@ pub unsafe extern "C" fn azk_db_open(
     out: *mut *mut azk_db,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut out = c.handle_place(out)?;
         let path = OsStr::from_bytes(c.c_str(path, "path")?.to_bytes());
         let options = if options.is_null() { Options::new() } else { owned(options)?.clone() };
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn azk_db_open(
 /// Errors: AZK_NOT_DURABLE, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_db_close(db: *mut azk_db) -> azk_status {
-    call(|| {
+    call(move || {
         shared(db)?.try_close()?;
         // Calls in progress end soon. None of them can wait for this one, since callbacks are called with no
         // handle held.
@@ -59,7 +59,7 @@ pub extern "C" fn azk_db_close(db: *mut azk_db) -> azk_status {
 /// forked child nothing is closed. NULL is allowed. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_db_free(db: *mut azk_db) -> azk_status {
-    call(|| {
+    call(move || {
         if !db.is_null() {
             end_shared(db)?;
         }
@@ -69,5 +69,5 @@ pub extern "C" fn azk_db_free(db: *mut azk_db) -> azk_status {
 
 /// A call that uses only the database.
 pub(crate) fn with_db(db: *const azk_db, f: impl FnOnce(&azekura::Db) -> Outcome<()>) -> azk_status {
-    call(|| f(&*shared(db)?).map(|()| AZK_OK))
+    call(move || f(&*shared(db)?).map(|()| AZK_OK))
 }

@@ -17,7 +17,7 @@ fn give(
     value: *mut azk_bytes,
     get: impl FnOnce() -> Outcome<Record>,
 ) -> azk_status {
-    c.call(|c| {
+    c.call(move |c| {
         let (mut key, mut value) = (c.place(key, "key")?, c.place(value, "value")?);
         key.set(azk_bytes::NONE);
         value.set(azk_bytes::NONE);

@@ -43,7 +43,7 @@ pub unsafe extern "C" fn azk_table_get(
     len: *mut usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut into = c.buffer(buffer, capacity, len)?;
         found(shared(table)?.get_with(key, |value| into.fill(value))?)
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn azk_table_get_alloc(
     value_len: *mut usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let get = || Ok(shared(table)?.get_with(key, Block::copy)?);
         give(c, value, value_len, get)
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn azk_table_contains(
     is_there: *mut bool,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut is_there = c.place(is_there, "is_there")?;
         is_there.set(shared(table)?.contains(key)?);
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn azk_table_contains(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_count(table: *const azk_table, count: *mut u64) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut count = c.place(count, "count")?;
         count.set(shared(table)?.count()?);
         Ok(())
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn azk_table_take(
     value_len: *mut usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let take = || Ok(shared(table)?.take(key)?.map(|value| Block::copy(&value)));
         give(c, value, value_len, take)

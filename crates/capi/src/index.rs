@@ -23,7 +23,7 @@ pub struct azk_index_info {
 
 /// A call that gives an index.
 fn made(c: Caller, out: *mut *mut azk_index, make: impl FnOnce() -> Outcome<Index>) -> azk_status {
-    c.run(|c| {
+    c.run(move |c| {
         let mut out = c.handle_place(out)?;
         out.set(share(make()?)?);
         Ok(())
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn azk_table_index(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_drop_index(table: *const azk_table, name: *const c_char) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let name = c.text(name, "name")?;
         Ok(shared(table)?.drop_index(name)?)
     })
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn azk_table_indexes(
     count: *mut usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let (mut out, mut count) = (c.handle_place(out)?, c.place(count, "count")?);
         count.set(0);
         let all = shared(table)?.indexes()?;
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn azk_table_indexes(
 /// Frees a handle of an index. Lookups that use it go on. NULL is allowed. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_index_free(index: *mut azk_index) -> azk_status {
-    call(|| {
+    call(move || {
         if !index.is_null() {
             end_shared(index)?;
         }

@@ -137,7 +137,7 @@ fn looked_up<'a>(
     out: *mut *mut azk_lookup,
     query: impl FnOnce() -> Outcome<Query<'a>>,
 ) -> azk_status {
-    c.run(|c| {
+    c.run(move |c| {
         let mut out = c.handle_place(out)?;
         let query = query()?;
         let index = shared(index)?;
@@ -161,7 +161,7 @@ fn looked_up_by_read<'a>(
     out: *mut *mut azk_lookup,
     query: impl FnOnce() -> Outcome<Query<'a>>,
 ) -> azk_status {
-    c.run(|c| {
+    c.run(move |c| {
         let mut out = c.handle_place(out)?;
         let query = query()?;
         let (read, index) = (owned(read)?, shared(index)?);
@@ -178,7 +178,7 @@ fn looked_up_by_write<'a>(
     out: *mut *mut azk_lookup,
     query: impl FnOnce() -> Outcome<Query<'a>>,
 ) -> azk_status {
-    c.run(|c| {
+    c.run(move |c| {
         let mut out = c.handle_place(out)?;
         let query = query()?;
         let (write, index) = (owned(write)?, shared(index)?);
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn azk_index_count(
     records: *mut u64,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut records = c.place(records, "records")?;
         let values = self::values(c, values, count)?;
         records.set(shared(index)?.count(&values)?);
@@ -326,7 +326,7 @@ fn step(
     value: *mut azk_bytes,
     c: Caller,
 ) -> azk_status {
-    c.call(|c| {
+    c.call(move |c| {
         let mut key = c.place(key, "key")?;
         let mut value = c.optional_place(value, "value")?;
         let mut lookup = owned(lookup)?;
@@ -368,7 +368,7 @@ pub unsafe extern "C" fn azk_lookup_next_back(
 /// Frees a lookup. NULL is allowed. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_lookup_free(lookup: *mut azk_lookup) -> azk_status {
-    call(|| {
+    call(move || {
         if !lookup.is_null() {
             end(lookup)?;
         }

@@ -48,7 +48,7 @@ fn gather(
     out: *mut *mut azk_bytes,
     get: impl FnOnce(&[&[u8]], &mut Gathered) -> Outcome<()>,
 ) -> azk_status {
-    c.run(|c| {
+    c.run(move |c| {
         let mut out = c.handle_place(out)?;
         let keys = c.many(keys, count, "a key")?;
         let mut gathered = Gathered::new(count);
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn azk_table_put_many(
     count: usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let (keys, values) = (c.many(keys, count, "a key")?, c.many(values, count, "a value")?);
         Ok(shared(table)?.put_many(keys.into_iter().zip(values))?)
     })
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn azk_write_put_many(
     count: usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let (keys, values) = (c.many(keys, count, "a key")?, c.many(values, count, "a value")?);
         let (mut write, table) = (owned(write)?, shared(table)?);
         for (key, value) in keys.into_iter().zip(values) {

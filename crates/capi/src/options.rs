@@ -35,7 +35,7 @@ pub(crate) fn durability_of(number: i32) -> Outcome<Option<Durability>> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_options_create(out: *mut *mut azk_options) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut out = c.handle_place(out)?;
         out.set(own(Options::new())?);
         Ok(())
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn azk_options_create(out: *mut *mut azk_options) -> azk_s
 /// own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_free(options: *mut azk_options) -> azk_status {
-    call(|| {
+    call(move || {
         if !options.is_null() {
             end(options)?;
         }
@@ -56,7 +56,7 @@ pub extern "C" fn azk_options_free(options: *mut azk_options) -> azk_status {
 
 /// Changes options in place.
 fn change(options: *mut azk_options, f: impl FnOnce(Options) -> Options) -> azk_status {
-    call(|| {
+    call(move || {
         let mut options = owned(options)?;
         *options = f(options.clone());
         Ok(azk_status::AZK_OK)
@@ -101,7 +101,7 @@ pub extern "C" fn azk_options_set_memtable_bytes(options: *mut azk_options, byte
 /// Errors: AZK_INVALID.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_set_durability(options: *mut azk_options, durability: i32) -> azk_status {
-    call(|| {
+    call(move || {
         let durability = durability_of(durability)?.unwrap_or_default();
         let mut options = owned(options)?;
         *options = options.clone().durability(durability);

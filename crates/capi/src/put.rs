@@ -19,7 +19,7 @@ pub unsafe extern "C" fn azk_table_put(
     value_len: usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let value = c.bytes(value, value_len, "value")?;
         Ok(shared(table)?.put(key, value)?)
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn azk_table_remove(
     key_len: usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         Ok(shared(table)?.remove(key)?)
     })
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn azk_table_add(
     done: *mut bool,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let value = c.bytes(value, value_len, "value")?;
         let mut done = c.place(done, "done")?;
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn azk_table_replace(
     done: *mut bool,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let value = c.bytes(value, value_len, "value")?;
         let mut done = c.place(done, "done")?;
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn azk_table_append(
     value_len: usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let value = c.bytes(value, value_len, "value")?;
         Ok(shared(table)?.append(key, value)?)
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn azk_table_increment(
     sum: *mut i64,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut sum = c.place(sum, "sum")?;
         sum.set(shared(table)?.increment(key, delta)?);
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn azk_table_compare_and_swap(
     done: *mut bool,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let (expected, new) = (c.optional(expected, "expected")?, c.optional(new_value, "new_value")?);
         let mut done = c.place(done, "done")?;
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn azk_table_remove_range(
     to: *const azk_bytes,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let span = c.span(from, to)?;
         Ok(shared(table)?.remove_range((span.start(), span.end()))?)
     })
@@ -160,5 +160,5 @@ pub unsafe extern "C" fn azk_table_remove_range(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_clear(table: *const azk_table) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|_| Ok(shared(table)?.clear()?))
+    unsafe { Caller::trusted() }.run(move |_| Ok(shared(table)?.clear()?))
 }

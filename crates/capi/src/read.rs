@@ -74,7 +74,7 @@ impl Reading {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_read_begin(db: *const azk_db, out: *mut *mut azk_read) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut out = c.handle_place(out)?;
         out.set(own(Reading::Plain(shared(db)?.read()))?);
         Ok(())
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn azk_read_begin(db: *const azk_db, out: *mut *mut azk_re
 /// Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_read_end(read: *mut azk_read) -> azk_status {
-    call(|| {
+    call(move || {
         if !read.is_null() {
             end(read)?;
         }
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn azk_read_get(
     len: *mut usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut into = c.buffer(buffer, capacity, len)?;
         let (read, table) = (owned(read)?, shared(table)?);
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn azk_read_get_alloc(
     value_len: *mut usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         give(c, value, value_len, || {
             let (read, table) = (owned(read)?, shared(table)?);
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn azk_read_get_ref(
     value: *mut azk_bytes,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut value = c.place(value, "value")?;
         value.set(azk_bytes::NONE);
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn azk_read_get_ref(
 /// none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_read_release_values(read: *mut azk_read) -> azk_status {
-    call(|| {
+    call(move || {
         owned(read)?.release();
         Ok(AZK_OK)
     })
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn azk_read_contains(
     is_there: *mut bool,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut is_there = c.place(is_there, "is_there")?;
         let (read, table) = (owned(read)?, shared(table)?);
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn azk_read_count(
     count: *mut u64,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut count = c.place(count, "count")?;
         let (read, table) = (owned(read)?, shared(table)?);
         count.set(read.txn()?.count(&table)?);

@@ -22,7 +22,7 @@ pub unsafe extern "C" fn azk_table_remove_existing(
     done: *mut bool,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut done = c.place(done, "done")?;
         done.set(shared(table)?.remove_existing(key)?);
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn azk_write_remove_existing(
     done: *mut bool,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut done = c.place(done, "done")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn azk_table_retain(
     removed: *mut u64,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let callback = Callback::new(callback, user_data)?;
         let span = c.span(from, to)?;
         let removed = c.optional_place(removed, "removed")?;
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn azk_table_drain(
     user_data: *mut c_void,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let callback = Callback::new(callback, user_data)?;
         let span = c.span(from, to)?;
         let records = shared(table)?.drain(bounds(&span))?;
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn azk_write_drain(
     user_data: *mut c_void,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let callback = Callback::new(callback, user_data)?;
         let span = c.span(from, to)?;
         let records = {

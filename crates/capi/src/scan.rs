@@ -33,7 +33,7 @@ pub unsafe extern "C" fn azk_table_scan(
     user_data: *mut c_void,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let callback = callback.ok_or_else(|| invalid("callback is NULL"))?;
         let span = c.span(from, to)?;
         // No handle is held while the callback is called, so the callback may do what it likes with the

@@ -16,7 +16,8 @@
 //! over from its seat if the slot is not in use. A thread that changes the owner first marks the slot as
 //! [`TAKEN`], and then looks at the seats (`seat`). If the slot is in use, the change is refused and the slot
 //! stays as it was. So only threads whose seats say so read what a slot holds, and it is taken out only when
-//! no seat names it.
+//! no seat of another thread names it. A thread that frees its own slot needs no mark: its seat names it, so
+//! who marks it meanwhile finds it in use, and takes the mark back only if it is still there.
 
 use crate::seat::{self, Seat};
 use crate::status::{Failure, Outcome, azk_status, failure};
@@ -106,8 +107,9 @@ impl<T> Slots<T> {
     }
 
     /// A slot that nobody else has: this thread's spare one, one that was freed, or a new one.
-    fn take(&self, tag: u8) -> Option<u32> {
-        let spare = &seat::mine().spare[usize::from(tag)];
+    #[inline(always)]
+    fn take(&self, tag: u8, seat: &Seat) -> Option<u32> {
+        let spare = &seat.spare[usize::from(tag)];
         if let Some(index) = spare.load(Ordering::Relaxed).checked_sub(1) {
             spare.store(0, Ordering::Relaxed);
             return Some(index);
@@ -146,12 +148,18 @@ impl<T> Slots<T> {
     }
 
     /// Makes a slot free for other handles.
-    fn give_back(&self, tag: u8, index: u32) {
-        let spare = &seat::mine().spare[usize::from(tag)];
+    #[inline(always)]
+    fn give_back(&self, tag: u8, index: u32, seat: &Seat) {
+        let spare = &seat.spare[usize::from(tag)];
         if spare.load(Ordering::Relaxed) == 0 {
             spare.store(index + 1, Ordering::Relaxed);
-            return;
+        } else {
+            self.push(index);
         }
+    }
+
+    #[cold]
+    fn push(&self, index: u32) {
         let Some(slot) = self.get(index) else { return };
         let mut head = self.free.load(Ordering::Relaxed);
         loop {
@@ -217,19 +225,21 @@ pub(crate) fn share<H: Handle>(held: H::Held) -> Outcome<*mut H>
 where
     H::Held: Sync,
 {
-    put(held, SHARED)
+    put(held, SHARED, seat::mine())
 }
 
 /// A new handle that one thread uses at a time.
 #[inline(always)]
 pub(crate) fn own<H: Handle>(held: H::Held) -> Outcome<*mut H> {
-    put(held, seat::mine().id)
+    let seat = seat::mine();
+    put(held, seat.id, seat)
 }
 
 #[inline(always)]
-fn put<H: Handle>(held: H::Held, owner: u32) -> Outcome<*mut H> {
+fn put<H: Handle>(held: H::Held, owner: u32, seat: &Seat) -> Outcome<*mut H> {
     let slots = H::slots();
-    let Some((index, slot)) = slots.take(H::TAG).and_then(|index| Some((index, slots.get(index)?))) else {
+    let Some((index, slot)) = slots.take(H::TAG, seat).and_then(|index| Some((index, slots.get(index)?)))
+    else {
         let what = crate::wrong::name(H::TAG);
         return Err(failure(azk_status::AZK_NO_MEMORY, format!("every {what} that there can be is open")));
     };
@@ -370,7 +380,12 @@ fn take_over<H: Handle>(found: &Found<H>, seat: &Seat, word: u64) -> Outcome<()>
     }
     let used = |other: &Seat| other.id != seat.id && other.own.load(Ordering::Acquire) == found.number;
     let is_free = seat::barrier_for_all() && !seat::all().any(used);
-    slot.store(if is_free { found.word(seat.id) } else { word }, Ordering::Release);
+    let after = if is_free { found.word(seat.id) } else { word };
+    // The owner may have freed the handle meanwhile, which leaves no mark.
+    let is_marked = slot.compare_exchange(taken, after, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    if !is_marked {
+        return Err(gone::<H>());
+    }
     if is_free { Ok(()) } else { Err(busy::<H>()) }
 }
 
@@ -389,21 +404,16 @@ pub(crate) fn take<H: Handle>(handle: *const H) -> Outcome<H::Held> {
 fn end_with<H: Handle, T>(handle: *const H, f: impl FnOnce(&mut Option<H::Held>) -> T) -> Outcome<T> {
     let found = Found::of(handle)?;
     let seat = enter(&found)?;
-    // Another thread may be trying to take the slot over. It sees the seat, and restores the word.
-    while found
-        .slot
-        .word
-        .compare_exchange_weak(found.word(seat.id), found.word(TAKEN), Ordering::AcqRel, Ordering::Relaxed)
-        .is_err()
-    {
-        std::hint::spin_loop();
-    }
     let leave = Leave(seat);
-    // SAFETY: this thread has set the word to `TAKEN` and its seat has the handle, so no other thread reaches
-    // the slot.
+    // SAFETY: the slot is this thread's, and its seat says so, so no other thread reaches the slot.
     let out = f(unsafe { &mut *found.slot.held.get() });
+    // While the seat says so, too: else another thread could take the slot over before it is free. One that
+    // has marked the slot meanwhile changes it only if its mark is still there.
+    let is_reusable = retire(&found);
     drop(leave);
-    release(&found);
+    if is_reusable {
+        H::slots().give_back(H::TAG, found.index, seat);
+    }
     Ok(out)
 }
 
@@ -435,19 +445,20 @@ where
     }
     // SAFETY: this thread has set the word to `TAKEN`, so no call gets in, and no seat has the handle.
     let held = unsafe { &mut *found.slot.held.get() }.take();
-    release(&found);
+    if retire(&found) {
+        H::slots().give_back(H::TAG, found.index, seat::mine());
+    }
     // This may take long: the last handle of a database closes it.
     drop(held);
     Ok(())
 }
 
-/// Frees an emptied slot for the next handle, under another generation.
-fn release<H: Handle>(found: &Found<H>) {
+/// Gives an emptied slot its next generation. Returns whether another handle may have it.
+#[inline(always)]
+fn retire<H: Handle>(found: &Found<H>) -> bool {
     let generation = found.generation.saturating_add(1).min(GENERATION_MAX);
     found.slot.word.store(pack(generation, NOBODY), Ordering::Release);
-    if found.generation < GENERATION_MAX - 1 {
-        H::slots().give_back(H::TAG, found.index);
-    }
+    found.generation < GENERATION_MAX - 1
 }
 
 /// The error for a handle whose slot is empty.

@@ -132,7 +132,7 @@ fn figures_of(stats: &Stats) -> azk_stats {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_stats(db: *const azk_db, stats: *mut azk_stats) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut out = Growing::new(c, stats, "stats")?;
         out.fill(figures_of(&shared(db)?.stats()));
         Ok(())
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn azk_table_stats(
     stats: *mut azk_table_figures,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut out = Growing::new(c, stats, "stats")?;
         let stats = shared(table)?.stats()?;
         out.fill(azk_table_figures {

@@ -55,7 +55,7 @@ fn named(
     out: *mut *mut azk_table,
     f: impl FnOnce(&Db, &str) -> Outcome<Table>,
 ) -> azk_status {
-    c.run(|c| {
+    c.run(move |c| {
         let mut out = c.handle_place(out)?;
         let name = c.text(name, "name")?;
         let table = f(&*shared(db)?, name)?;
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn azk_db_create_table(
 /// none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_table_free(table: *mut azk_table) -> azk_status {
-    call(|| {
+    call(move || {
         if !table.is_null() {
             end_shared(table)?;
         }
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn azk_db_tables(
     count: *mut usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let (mut out, mut count) = (c.handle_place(out)?, c.place(count, "count")?);
         count.set(0);
         let tables = shared(db)?.tables();
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn azk_db_tables(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_kind(table: *const azk_table, kind: *mut azk_kind) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut kind: Place<azk_kind> = c.place(kind, "kind")?;
         kind.set(number_of(shared(table)?.kind()));
         Ok(())
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn azk_table_kind(table: *const azk_table, kind: *mut azk_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_name(table: *const azk_table, name: *mut *mut c_char) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut name = c.handle_place(name)?;
         let mut bytes = shared(table)?.name().into_bytes();
         bytes.push(0);

@@ -35,7 +35,7 @@ pub extern "C" fn azk_db_flush(db: *mut azk_db) -> azk_status {
 /// azk_db_sync, AZK_READ_ONLY, AZK_CORRUPT (what is not damaged is merged all the same).
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_db_compact(db: *mut azk_db) -> azk_status {
-    call(|| {
+    call(move || {
         // This may take long, and others may want to free the handle meanwhile.
         let db = shared(db)?.clone();
         db.compact()?;
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn azk_db_shrink(
     after_bytes: *mut u64,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let before: Option<Place<u64>> = c.optional_place(before_bytes, "before_bytes")?;
         let after = c.optional_place(after_bytes, "after_bytes")?;
         let db = shared(db)?.clone();
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn azk_db_check(
     problems: *mut *mut c_char,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut report = if report.is_null() { None } else { Some(Growing::new(c, report, "report")?) };
         let mut problems = c.optional_place(problems, "problems")?;
         problems.iter_mut().for_each(|place| place.set(std::ptr::null_mut()));

@@ -51,7 +51,7 @@ pub unsafe extern "C" fn azk_write_begin(
     out: *mut *mut azk_write,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut out = c.handle_place(out)?;
         let options =
             WriteOptions { durability: durability_of(durability)?, isolation: isolation_of(isolation)? };
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn azk_write_begin(
 /// AZK_FORKED.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_write_commit(write: *mut azk_write) -> azk_status {
-    call(|| {
+    call(move || {
         take(write)?.txn.commit()?;
         Ok(AZK_OK)
     })
@@ -80,7 +80,7 @@ pub extern "C" fn azk_write_commit(write: *mut azk_write) -> azk_status {
 /// Drops all writes and ends the transaction. Its cursors go on. NULL is allowed. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_write_rollback(write: *mut azk_write) -> azk_status {
-    call(|| {
+    call(move || {
         if !write.is_null() {
             end(write)?;
         }
@@ -94,7 +94,7 @@ pub extern "C" fn azk_write_rollback(write: *mut azk_write) -> azk_status {
 pub unsafe extern "C" fn azk_write_savepoint(write: *mut azk_write, savepoint: *mut u64) -> azk_status {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut out = c.place(savepoint, "savepoint")?;
         let mut write = owned(write)?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn azk_write_savepoint(write: *mut azk_write, savepoint: *
 /// the savepoint is of another transaction or has ended (nothing is undone then), AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_write_rollback_to(write: *mut azk_write, savepoint: u64) -> azk_status {
-    call(|| {
+    call(move || {
         let Writing { txn, savepoints } = &mut *owned(write)?;
         let Ok(place) = savepoints.binary_search_by_key(&savepoint, |(number, _)| *number) else {
             return Err(invalid(format!(

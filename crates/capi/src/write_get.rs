@@ -22,7 +22,7 @@ pub unsafe extern "C" fn azk_write_get(
     len: *mut usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut into: Buffer = c.buffer(buffer, capacity, len)?;
         let (write, table) = (owned(write)?, shared(table)?);
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn azk_write_get_alloc(
     value_len: *mut usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         give(c, value, value_len, || {
             let (write, table) = (owned(write)?, shared(table)?);
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn azk_write_take(
     value_len: *mut usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.call(|c| {
+    unsafe { Caller::trusted() }.call(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         give(c, value, value_len, || {
             let (mut write, table) = (owned(write)?, shared(table)?);
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn azk_write_contains(
     is_there: *mut bool,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut is_there = c.place(is_there, "is_there")?;
         let (write, table) = (owned(write)?, shared(table)?);
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn azk_write_count(
     count: *mut u64,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let mut count = c.place(count, "count")?;
         let (write, table) = (owned(write)?, shared(table)?);
         count.set(write.txn.count(&table)?);

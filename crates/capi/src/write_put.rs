@@ -21,7 +21,7 @@ pub unsafe extern "C" fn azk_write_put(
     value_len: usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let value = c.bytes(value, value_len, "value")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn azk_write_remove(
     key_len: usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
         Ok(write.txn.remove(&table, key)?)
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn azk_write_add(
     done: *mut bool,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let value = c.bytes(value, value_len, "value")?;
         let mut done = c.place(done, "done")?;
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn azk_write_replace(
     done: *mut bool,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let value = c.bytes(value, value_len, "value")?;
         let mut done = c.place(done, "done")?;
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn azk_write_append(
     value_len: usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let value = c.bytes(value, value_len, "value")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn azk_write_increment(
     sum: *mut i64,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let mut sum = c.place(sum, "sum")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn azk_write_compare_and_swap(
     done: *mut bool,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let (expected, new) = (c.optional(expected, "expected")?, c.optional(new_value, "new_value")?);
         let mut done = c.place(done, "done")?;
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn azk_write_remove_range(
     to: *const azk_bytes,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|c| {
+    unsafe { Caller::trusted() }.run(move |c| {
         let span = c.span(from, to)?;
         let (mut write, table) = (owned(write)?, shared(table)?);
         Ok(write.txn.remove_range(&table, (span.start(), span.end()))?)
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn azk_write_remove_range(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_clear(write: *mut azk_write, table: *const azk_table) -> azk_status {
     // SAFETY: as the header demands of the caller.
-    unsafe { Caller::trusted() }.run(|_| {
+    unsafe { Caller::trusted() }.run(move |_| {
         let (mut write, table) = (owned(write)?, shared(table)?);
         Ok(write.txn.clear(&table)?)
     })

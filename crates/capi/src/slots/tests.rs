@@ -2,7 +2,7 @@
 
 use super::*;
 use std::cell::Cell;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -136,6 +136,48 @@ fn one_thread_at_a_time_has_a_handle_of_one() {
     let total: u64 = threads.into_iter().map(|t| t.join().expect("it ends")).sum();
     assert!(total > 0);
     assert_eq!(take::<Alone>(sent.handle()).expect("it is good").get(), total);
+}
+
+/// Tells threads that the test is over, also if it has failed.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Other threads want each handle while it is made, used and freed. A handle that is freed stays so.
+#[test]
+fn no_handle_comes_back_while_others_take_it_over() {
+    let _turn = turn();
+    let (newest, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let takes = || {
+        let mut used = 0_u64;
+        while !over.load(Ordering::Relaxed) {
+            let handle: *const Alone = std::ptr::without_provenance(newest.load(Ordering::Relaxed));
+            used += owned(handle).map_or(0, |held| held.get());
+        }
+        used
+    };
+    thread::scope(|scope| {
+        let takers = [scope.spawn(takes), scope.spawn(takes)];
+        let ends = Ends(&over);
+        let (began, mut last, mut made) = (Instant::now(), 0, 0);
+        while began.elapsed() < 3 * WHILE {
+            let handle = own::<Alone>(Cell::new(1)).expect("a handle").cast_const();
+            assert_ne!(handle.addr(), last, "handle {made}");
+            (last, made) = (handle.addr(), made + 1);
+            newest.store(last, Ordering::Relaxed);
+            (0..made % 64).for_each(|_| std::hint::spin_loop());
+            while let Err(failure) = end(handle) {
+                assert_eq!(failure.status(), azk_status::AZK_BUSY, "handle {made}");
+            }
+            assert_eq!(status(owned(handle)), azk_status::AZK_BAD_HANDLE, "handle {made}");
+        }
+        drop(ends);
+        assert!(takers.into_iter().map(|taker| taker.join().expect("it ends")).sum::<u64>() > 0);
+    });
 }
 
 #[test]
