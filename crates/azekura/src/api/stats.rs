@@ -204,7 +204,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         live_bytes,
         free_bytes,
         memtable_bytes: engine.pace.memtable_bytes(),
-        table_bytes: engine.table_bytes(),
+        table_bytes: engine.memory.table_bytes(engine.state.load().tables.len()),
         log_bytes: engine.log.queued_bytes() as u64 + engine.log_file_bytes(),
         log_commits: get(&counters.log_commits),
         log_records: get(&counters.log_records),

@@ -2,13 +2,15 @@
 //!
 //! Opening builds one, and a follower one for each checkpoint that it reads.
 
+use super::Engine;
 use super::background::Background;
 use super::batch::{Batch, BatchPart};
 use super::bound::Bound;
 use super::catalog::Catalog;
-use super::checkpoint::{Checkpointer, old_log_bytes};
+use super::checkpoint::Checkpointer;
 use super::commit::Committer;
 use super::compaction::compactor::Compactor;
+use super::counters::Counters;
 use super::crew::Crew;
 use super::flusher::Flusher;
 use super::follower::Looked;
@@ -19,7 +21,6 @@ use super::memory::{Division, Load, MemoryBudget, divide};
 use super::pace::Pace;
 use super::relief::{Relief, tight_below};
 use super::state::{Level, State, TableState};
-use super::{Counters, Engine};
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::life::Life;
@@ -39,7 +40,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64 as Count;
 
 const ASKING_FOR_PINS: &str = "asking which checkpoints others have pinned";
 /// A pin so far above the newest checkpoint is no follower's.
@@ -228,7 +228,6 @@ impl Engine {
             life,
             io,
             space,
-            room,
             relief,
             hash_seed: found.block.hash_seed,
             values,
@@ -237,7 +236,8 @@ impl Engine {
             poison,
             catalog: Catalog::new(),
             committer: Committer::new(flushed + 1),
-            memory: MemoryBudget::new(&division),
+            memory: MemoryBudget::new(&config, room.clone()),
+            room,
             pace: Pace::new(division.freeze_bytes),
             flusher: Flusher::new(),
             checkpointer,
@@ -287,6 +287,14 @@ fn claim(found: &Found, replayed: &Replayed, values: &BTreeMap<u32, ValueInfo>) 
 }
 
 impl Engine {
+    /// An open run, holding the value segments that it refers to. (In a follower its states hold them.)
+    fn open_run(&self, info: RunInfo) -> Result<Run> {
+        match self.config.follow {
+            Some(_) => Ok(Run::new(info, &self.store, Vec::new())),
+            None => self.merges().outlet().open_run(info),
+        }
+    }
+
     fn load_tables(&self, manifest: &Manifest, file_len: u64, known: &HashMap<u64, Arc<Run>>) -> Result<()> {
         let mut next = self.state.load().copy();
         next.next_table = manifest.next_table.max(1);
@@ -330,7 +338,7 @@ impl Engine {
                 )
             };
             let table = TableState { few: Some(few.clone()), ..TableState::clone(found.ok_or_else(bad)?) };
-            self.count_few(None, Some(&table));
+            self.memory.count_few(None, Some(&table));
             next.tables.set(table);
         }
         self.state.store(Arc::new(next));
@@ -369,17 +377,5 @@ impl Engine {
             }
         }
         Ok(())
-    }
-}
-
-impl Counters {
-    /// Those of an engine that has replayed logs.
-    fn of(replayed: &Replayed) -> Counters {
-        Counters {
-            log_commits: Count::new(replayed.commits.len() as u64),
-            log_records: Count::new(replayed.records()),
-            old_log_bytes: Count::new(old_log_bytes(&replayed.logs)),
-            ..Counters::default()
-        }
     }
 }

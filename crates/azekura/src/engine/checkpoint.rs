@@ -133,7 +133,7 @@ impl Engine {
         armed.disarm();
         let old = self.poison.guard(done)?;
         // Flushes come first.
-        let others = || self.flush_need() + self.relief.reserve_bytes() / SPARED_PART;
+        let others = || self.merges().flush_need() + self.relief.reserve_bytes() / SPARED_PART;
         self.checkpointer.keep_spare(guard, old, bytes, purpose, others);
         freed.extend(chain.into_iter().flat_map(|c| self.log.release(c.first_frame)));
         let (needless, kept): (Vec<_>, _) =

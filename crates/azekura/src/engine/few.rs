@@ -9,7 +9,7 @@
 //! together (`Division::few_bytes`). What does not fit gets a run. (A file that was written with a larger
 //! limit keeps what it has, until the tables change.)
 
-use super::Engine;
+use super::memory::MemoryBudget;
 use super::state::TableState;
 use crate::base::codec::usize_of64;
 use crate::base::error::Result;
@@ -32,36 +32,35 @@ fn bytes_of(table: &TableState) -> u64 {
     table.few.as_ref().map_or(0, |few| few.bytes().len() as u64)
 }
 
-impl Engine {
-    /// The records that a flush leaves a small table, if they are few enough to have no run. `all` is the
-    /// sum of all tables' bytes, with what this flush has changed of it so far.
-    pub(super) fn few_of(&self, table: &TableState, all: &mut u64) -> Result<Option<Option<Few>>> {
-        let rows = |c: &Arc<Chunk>| c.block.bytes() + c.block.len() * ROW_BYTES;
-        let bytes =
-            HEAD_BYTES.max(usize_of64(bytes_of(table))) + table.frozen.iter().map(rows).sum::<usize>();
-        *all = all.saturating_sub(bytes_of(table));
-        let any_large = table.frozen.iter().any(|c| !c.segments.is_empty());
-        let no_room = *all + bytes as u64 > self.division(false).few_bytes;
-        if !table.levels.is_empty() || any_large || bytes > FEW_BYTES_MAX || no_room {
-            return Ok(None);
-        }
-        let mut merger = Merger::new(table.flush_sources(), true)?;
-        let mut block = Block::new(merger.fixed());
-        while !merger.fill(&mut block, usize::MAX)? {}
-        let few = Few::of(&block);
-        *all += few.as_ref().map_or(0, |few| few.bytes().len() as u64);
-        Ok(Some(few))
+/// The records that a flush leaves a small table, if they are few enough to have no run. `all` is the sum of
+/// all tables' bytes, with what this flush has changed of it so far. It may be `all_max`.
+pub(super) fn few_of(table: &TableState, all: &mut u64, all_max: u64) -> Result<Option<Option<Few>>> {
+    let rows = |c: &Arc<Chunk>| c.block.bytes() + c.block.len() * ROW_BYTES;
+    let bytes = HEAD_BYTES.max(usize_of64(bytes_of(table))) + table.frozen.iter().map(rows).sum::<usize>();
+    *all = all.saturating_sub(bytes_of(table));
+    let any_large = table.frozen.iter().any(|c| !c.segments.is_empty());
+    let no_room = *all + bytes as u64 > all_max;
+    if !table.levels.is_empty() || any_large || bytes > FEW_BYTES_MAX || no_room {
+        return Ok(None);
     }
+    let mut merger = Merger::new(table.flush_sources(), true)?;
+    let mut block = Block::new(merger.fixed());
+    while !merger.fill(&mut block, usize::MAX)? {}
+    let few = Few::of(&block);
+    *all += few.as_ref().map_or(0, |few| few.bytes().len() as u64);
+    Ok(Some(few))
+}
 
+impl MemoryBudget {
     /// Counts what a table has in place of what it had. REQUIRES: the commit lock.
     pub(super) fn count_few(&self, before: Option<&TableState>, after: Option<&TableState>) {
-        let bytes = self.memory.few_bytes.load(Ordering::Relaxed) + after.map_or(0, bytes_of);
-        self.memory.few_bytes.store(bytes.saturating_sub(before.map_or(0, bytes_of)), Ordering::Relaxed);
+        let bytes = self.few_bytes.load(Ordering::Relaxed) + after.map_or(0, bytes_of);
+        self.few_bytes.store(bytes.saturating_sub(before.map_or(0, bytes_of)), Ordering::Relaxed);
     }
 
-    /// The memory that tables take, their few records included, but not memtables and runs.
-    pub(crate) fn table_bytes(&self) -> u64 {
-        self.state.load().tables.len() as u64 * TABLE_BYTES + self.memory.few_bytes.load(Ordering::Relaxed)
+    /// The memory that so many tables take, their few records included, but not memtables and runs.
+    pub(crate) fn table_bytes(&self, tables: usize) -> u64 {
+        tables as u64 * TABLE_BYTES + self.few_bytes.load(Ordering::Relaxed)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Engine;
 use super::checkpoint::{PendingFree, Purpose};
 use super::compaction::output::{MergeOutput, OutputWriter, UninstalledRuns};
+use super::few::few_of;
 use super::state::{Level, TableState, look};
 use crate::base::error::Result;
 use crate::base::key::SortKey;
@@ -53,7 +54,7 @@ impl Engine {
         let mut outputs = Vec::new();
         let mut few_bytes = self.memory.few_bytes.load(Ordering::Relaxed);
         for table in state.frozen_tables() {
-            let output = match self.few_of(table, &mut few_bytes)? {
+            let output = match few_of(table, &mut few_bytes, self.memory.division(false).few_bytes)? {
                 Some(few) => Output::Few(few),
                 None => Output::Runs(self.flush_table(table, state.frozen_seq)?),
             };
@@ -72,7 +73,7 @@ impl Engine {
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         self.pace.note_flush(frozen_bytes, started.elapsed());
         // Here, where it is waited for: both look at the state.
-        self.note_levels();
+        self.merges().note_levels();
         self.note_growth();
         self.background.wake();
         Ok(())
@@ -91,7 +92,7 @@ impl Engine {
         // What replaces others will be merged, and is to go in small parts then. On a nearly full disk all
         // is.
         let fine = updates > UPDATES_FEW || self.room.is_tight();
-        let mut output = OutputWriter::new(self.outlet(), origin, !apart, fine, records, bytes);
+        let mut output = OutputWriter::new(self.merges().outlet(), origin, !apart, fine, records, bytes);
         while !output.step(&mut merger)? {}
         let mut done = output.finish(&merger.ranges())?;
         done.updates = updates;
@@ -146,7 +147,7 @@ impl Engine {
                     placed.push(output.runs);
                 }
             }
-            self.count_few(Some(table), Some(&t));
+            self.memory.count_few(Some(table), Some(&t));
             next.tables.set(t);
         }
         // (Where all these tables were dropped meanwhile, others may have been frozen since.)

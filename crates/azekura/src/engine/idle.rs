@@ -46,13 +46,9 @@ impl Watch {
 }
 
 impl Engine {
-    pub(super) fn memtables_are_small(&self) -> bool {
-        self.pace.memtable_bytes() <= self.division(false).small_bytes
-    }
-
     /// Called after memtables have grown.
     pub(super) fn note_load(&self) {
-        if !self.memory.loading.load(Ordering::Relaxed) && !self.memtables_are_small() {
+        if !self.memory.loading.load(Ordering::Relaxed) && !self.memory.is_small(self.pace.memtable_bytes()) {
             self.memory.loading.store(true, Ordering::Relaxed);
             let _later = self.background.crew.need(Role::Flush);
         }
@@ -60,7 +56,8 @@ impl Engine {
 
     /// Gives memory back if it is time to.
     pub(super) fn give_memory_back(&self, watch: &mut Watch) {
-        if !self.memtables_are_small() || self.background.lock().turns.is_any_running() {
+        if !self.memory.is_small(self.pace.memtable_bytes()) || self.background.lock().turns.is_any_running()
+        {
             watch.busy = Instant::now();
         }
         if watch.busy.elapsed() >= QUIET {
@@ -78,7 +75,7 @@ impl Engine {
         if let Some(before) = heap::resident_bytes().filter(|&bytes| over(bytes)) {
             heap::give_back();
             let given = before.saturating_sub(heap::resident_bytes().unwrap_or(before));
-            if given < self.division(false).given_bytes_min {
+            if given < self.memory.division(false).given_bytes_min {
                 wait = (watch.given.1 * 2).min(GIVE_BACK_MAX);
             }
         }
@@ -90,7 +87,9 @@ impl Engine {
     pub(super) fn freeze_remainder(&self, watch: &mut Watch) -> Result<()> {
         let (held, since) = watch.held;
         let holds = self.pace.memtable_bytes();
-        if self.memtables_are_small() || holds.abs_diff(held) > self.division(false).trickle_bytes {
+        if self.memory.is_small(self.pace.memtable_bytes())
+            || holds.abs_diff(held) > self.memory.division(false).trickle_bytes
+        {
             watch.held = (holds, Instant::now());
         } else if since.elapsed() >= QUIET && !self.has_frozen() {
             watch.held = (holds, Instant::now());

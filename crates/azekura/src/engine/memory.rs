@@ -2,8 +2,6 @@
 //!
 //! `divide` is the whole policy. It is a pure function: what it is told of the load is all that it knows.
 
-mod division;
-
 use super::config::Config;
 use super::dials::Dials;
 use crate::base::codec::usize_of64;
@@ -12,6 +10,7 @@ use crate::base::limits::SEGMENT_BYTES;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::memtable::pool::Pool;
 use crate::run::Buffers;
+use crate::space::Room;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64 as Count;
 
@@ -135,8 +134,12 @@ impl Load {
     }
 }
 
-/// What is known of the memory's use.
+/// The budget as it is divided now, and what is known of the memory's use.
 pub(crate) struct MemoryBudget {
+    /// What the options say.
+    load: Load,
+    /// What the disk says: memtables are small where it is nearly full.
+    room: Arc<Room>,
     /// The memory of chunks that were flushed, for those to come.
     pub(crate) pool: Arc<Pool>,
     /// Bytes of the records of small tables, which stand in the manifest and in memory.
@@ -146,12 +149,32 @@ pub(crate) struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    pub(super) fn new(division: &Division) -> MemoryBudget {
+    pub(super) fn new(config: &Config, room: Arc<Room>) -> MemoryBudget {
+        let load = Load::of(config);
         MemoryBudget {
-            pool: Pool::new(usize_of64(division.pool_bytes)),
+            load,
+            room,
+            pool: Pool::new(usize_of64(divide(load).pool_bytes)),
             few_bytes: Count::new(0),
             loading: AtomicBool::new(false),
         }
+    }
+
+    /// How memory is divided now, by what the options, the disk and (if they count) readers say.
+    #[inline]
+    pub(super) fn division(&self, is_read: bool) -> Division {
+        let tight_room_bytes = self.room.is_tight().then(|| self.room.bytes());
+        divide(Load { tight_room_bytes, is_read, ..self.load })
+    }
+
+    /// See `Division::flush_bytes`.
+    pub(super) fn flush_bytes(&self) -> u64 {
+        self.division(false).flush_bytes
+    }
+
+    /// Whether memtables that hold so much are small.
+    pub(super) fn is_small(&self, memtable_bytes: u64) -> bool {
+        memtable_bytes <= self.division(false).small_bytes
     }
 
     /// Gives the memory back that a load has needed, if there was one.

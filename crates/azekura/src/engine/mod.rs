@@ -18,6 +18,7 @@ mod close;
 mod commit;
 mod compaction;
 pub(crate) mod config;
+mod counters;
 mod cpu_backoff;
 mod create;
 mod crew;
@@ -49,6 +50,7 @@ pub(crate) mod state;
 mod sweep;
 mod tables;
 mod tableset;
+mod tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod threads;
@@ -84,6 +86,7 @@ use catalog::Catalog;
 use checkpoint::Checkpointer;
 use commit::Committer;
 use compaction::compactor::Compactor;
+use counters::Counters;
 use flusher::Flusher;
 use follower::{Follower, Looked};
 use ids::Ids;
@@ -92,8 +95,6 @@ use pace::Pace;
 use state::State;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64 as Count;
-use waste::Survey;
 
 /// An open database: the parts, and what ties them together.
 ///
@@ -145,22 +146,6 @@ pub(crate) struct Engine {
     looked: Option<Looked>,
 }
 
-/// Running totals, for `Stats`.
-#[derive(Default)]
-pub(crate) struct Counters {
-    pub(crate) commits: Count,
-    /// Bytes of keys and values that commits brought.
-    pub(crate) user_bytes: Count,
-    pub(crate) flushes: Count,
-    pub(crate) stalls: Count,
-    pub(crate) stall_ns: Count,
-    /// What opening found in the log: commits, and the records in them.
-    pub(crate) log_commits: Count,
-    pub(crate) log_records: Count,
-    /// Bytes of the segments of earlier handles' chains, as the newest checkpoint has left them.
-    pub(crate) old_log_bytes: Count,
-}
-
 impl Engine {
     /// An error if the handle cannot write.
     pub(crate) fn check_writable(&self) -> Result<()> {
@@ -188,10 +173,5 @@ impl Engine {
             let _later = self.background.crew.need(crew::Role::Values);
         }
         stored
-    }
-
-    /// Looks at the runs of the newest state. It keeps all that the state names until it is dropped.
-    fn survey(&self) -> Survey<'_> {
-        Survey::of(&self.state, &self.values, self.flush_bytes())
     }
 }

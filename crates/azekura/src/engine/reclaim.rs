@@ -43,7 +43,7 @@ impl Engine {
                 Err(e @ Error::Corrupt { .. }) => told = told.and(Err(e)),
                 done => done?,
             }
-            self.note_levels();
+            self.merges().note_levels();
             if bytes > STEP_BYTES {
                 bytes = 0;
                 no_matter(self.checkpoint(Purpose::Plain))?;
@@ -153,7 +153,7 @@ impl Engine {
         let rounds = if self.room.is_tight() { TIGHT_ROUNDS_MAX } else { ROUNDS_MAX };
         for _ in 0..rounds {
             self.values.close_open()?;
-            let excess = self.survey().excess();
+            let excess = self.merges().survey().excess();
             let mut ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
             ids.retain(|id| !damaged.contains(id));
             if excess.is_empty() {
@@ -197,7 +197,8 @@ impl Engine {
         let go_on = || go_on() && !self.background.stopping();
         for _ in 0..ROUNDS_MAX {
             let before = self.file_mark();
-            let log_is_long = |_: &dyn Fn() -> bool| self.survey().log_is_long(self.log.file_bytes());
+            let log_is_long =
+                |_: &dyn Fn() -> bool| self.merges().survey().log_is_long(self.log.file_bytes());
             let Some(log_is_long) = self.background.look_at_runs(log_is_long) else { return Ok(false) };
             if log_is_long {
                 self.rest(go_on)?;
@@ -229,7 +230,7 @@ impl Engine {
     fn drop_dead_aside(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
         let look = self.background.look_at_runs(|may_look| {
             let may_look = || may_look() && go_on();
-            let survey = self.survey();
+            let survey = self.merges().survey();
             let excess = survey.excess_while(&may_look);
             (survey.due(&excess), excess, may_look())
         });
@@ -241,8 +242,8 @@ impl Engine {
         let go_on = || go_on() && !self.background.are_merges_paused();
         let mut told = Ok(());
         for id in due.into_iter().take_while(|_| go_on()) {
-            if let Taken::Job(job) = self.take_excess(class, &excess, id) {
-                match self.merge_in_turn(class, job) {
+            if let Taken::Job(job) = self.merges().take_excess(class, &excess, id) {
+                match self.merges().run_in_turn(class, job) {
                     Err(e @ Error::Corrupt { .. }) => told = told.and(Err(e)),
                     done => drop(done?),
                 }

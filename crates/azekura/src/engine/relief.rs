@@ -58,11 +58,6 @@ const LOOKS_MAX: u32 = 500;
 const LOOK_TIME: Duration = Duration::from_millis(2);
 
 impl Engine {
-    /// What a flush of all that is in memory may need.
-    pub(super) fn flush_need(&self) -> u64 {
-        self.relief.flush_need(self.pace.memtable_bytes(), self.state.load().tables.len() as u64)
-    }
-
     /// Lets a batch pass, or refuses it for want of room.
     #[inline(always)]
     pub(super) fn admit_batch(&self, batch: &Batch) -> Result<Admitted<'_>> {
@@ -119,7 +114,7 @@ impl Engine {
     }
 
     fn fits(&self, bytes: u64, kept: u64) -> Option<Admitted<'_>> {
-        self.relief.admit(bytes, kept, self.flush_need())
+        self.relief.admit(bytes, kept, self.merges().flush_need())
     }
 
     /// Makes room until there is what is wanted, or nothing more can be done. `patient`: it waits a moment
@@ -142,10 +137,10 @@ impl Engine {
         // What merges have taken and not put in place comes back.
         drop(self.background.pause_merges());
         let mut found = wanted();
-        if found.is_none() && most_to_gain(&self.survey(), &self.relief, &vain).is_some() {
+        if found.is_none() && most_to_gain(&self.merges().survey(), &self.relief, &vain).is_some() {
             self.relieve_by_merges(&mut vain)?;
             found = wanted();
-            let survey = self.survey();
+            let survey = self.merges().survey();
             let left = || garbage(&survey, &self.relief, &vain.damaged).map_or(0, |g| g.1);
             vain.garbage = if found.is_some() { 0 } else { left() };
             vain.levels = tallest(survey.state(), &vain.damaged).map_or(0, |t| t.1);
@@ -207,7 +202,7 @@ impl Engine {
         let _paused = self.background.pause_merges();
         let (mut before, mut in_vain) = (None, 0);
         for _ in 0..MERGES_MAX {
-            let most = most_to_gain(&self.survey(), &self.relief, vain);
+            let most = most_to_gain(&self.merges().survey(), &self.relief, vain);
             let Some((table, levels)) = most else { break };
             let now = (self.room.taken_bytes(), levels.len());
             let helped = before.is_none_or(|(taken, runs)| now.0 < taken || now.1 < runs);
@@ -230,7 +225,7 @@ impl Engine {
     /// them, so that less is to be done the next time. True if it was all. REQUIRES: merges are held back.
     pub(super) fn merge_in_room(&self, job: MergeJob) -> Result<bool> {
         let (table, closing, together) = (job.table, job.closing, job.together);
-        let mut done = self.run_job(MergeJob { urgent: true, ..job });
+        let mut done = self.merges().run(MergeJob { urgent: true, ..job });
         let mut tried = 0;
         while matches!(done, Err(Error::NoSpace { .. })) {
             // A part of it may have been done.
@@ -247,9 +242,9 @@ impl Engine {
                 }
             });
             let mut jobs: Vec<MergeJob> =
-                jobs.filter(|job| self.claim_for(job, alive_part(job)).is_some()).collect();
+                jobs.filter(|job| self.merges().claim(job, alive_part(job)).is_some()).collect();
             // Those for which there is room whatever goes come first.
-            let risky = |job: &MergeJob| self.claim_for(job, 1.0).is_none();
+            let risky = |job: &MergeJob| self.merges().claim(job, 1.0).is_none();
             jobs.sort_by_cached_key(|job| {
                 (risky(job), Reverse(hidden_bytes(&job.inputs)), merge_need(job, 1.0))
             });
@@ -259,14 +254,9 @@ impl Engine {
             // Its inputs keep their place in the file as long as they are held.
             drop(levels);
             tried += 1;
-            done = self.try_job(job).map(|_| false);
+            done = self.merges().try_run(job).map(|_| false);
         }
         done
-    }
-
-    /// Lets a merge pass that is likely to find room, if such a part of what it reads is alive.
-    pub(super) fn claim_for(&self, job: &MergeJob, alive: f64) -> Option<Admitted<'_>> {
-        self.relief.claim(job, alive, self.flush_bytes(), || self.flush_need())
     }
 
     /// Cuts free space off the file's end, but on a tight disk what is held back there while commits may
@@ -274,7 +264,7 @@ impl Engine {
     pub(super) fn trim(&self) -> Result<()> {
         let holds_back = self.room.is_tight() && self.committer.check_open().is_ok();
         self.checkpointer.lower_spare();
-        self.room.cut(if holds_back { self.relief.reserve_bytes() + self.flush_need() } else { 0 })
+        self.room.cut(if holds_back { self.relief.reserve_bytes() + self.merges().flush_need() } else { 0 })
     }
 }
 

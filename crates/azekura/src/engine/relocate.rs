@@ -5,9 +5,9 @@
 //! is free, as soon as nobody reads there. The log goes on in a lower segment. The other segments of its
 //! chain go when their commits are in runs.
 
-use super::Engine;
 use super::checkpoint::{Checkpoints, PendingFree, ValueMove};
 use super::compaction::install::Installer;
+use super::compaction::merges::Merges;
 use super::compaction::output::Outlet;
 use super::state::{Level, State};
 use crate::base::codec::usize_of64;
@@ -74,16 +74,16 @@ struct LastValues {
     n: usize,
 }
 
-impl Engine {
-    /// Who moves up to so many bytes of the tail. REQUIRES: merges are held back.
-    pub(super) fn relocator(&self, bytes: u64) -> Relocator<'_> {
+impl<'a> Relocator<'a> {
+    /// Moves up to so many bytes. REQUIRES: merges are held back.
+    pub(super) fn new(merges: &Merges<'a>, log: &'a Log, bytes: u64) -> Relocator<'a> {
         Relocator {
-            installer: self.installer(),
-            outlet: self.outlet(),
-            log: &self.log,
-            space: &self.space,
-            poison: &self.poison,
-            checkpoints: self,
+            installer: merges.installer,
+            outlet: merges.outlet(),
+            log,
+            space: &merges.store.room.space,
+            poison: merges.poison,
+            checkpoints: merges.checkpoints,
             part_min: PARTS_BYTES_MIN[0],
             bytes,
             step: STEP_BYTES_MAX,
@@ -91,9 +91,7 @@ impl Engine {
             unnamed: 0,
         }
     }
-}
 
-impl Relocator<'_> {
     /// Moves the tail as far down as it goes. `say` is told where the file ends, first and after each step.
     pub(super) fn move_down(&mut self, mut say: impl FnMut(u64) -> Result<()>) -> Result<()> {
         say(self.space.end())?;

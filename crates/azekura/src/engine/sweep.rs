@@ -53,7 +53,7 @@ enum Swept {
 impl Engine {
     /// All that is found when a file is opened counts as alive.
     pub(super) fn begin_bound(&self) {
-        self.bound.note_all_alive(self.survey().in_place());
+        self.bound.note_all_alive(self.merges().survey().in_place());
     }
 
     /// Whether a thread may sweep.
@@ -66,7 +66,7 @@ impl Engine {
         if !self.sweeps() || self.bound.is_due() {
             return;
         }
-        if self.bound.has_grown(self.survey().in_place()) {
+        if self.bound.has_grown(self.merges().survey().in_place()) {
             // If there is no thread, the next flush or the next writer that waits asks again.
             let _later = self.background.ask_for_sweep(&self.bound.look);
         }
@@ -100,7 +100,7 @@ impl Engine {
             self.background.wait(&mut work, left.min(WAIT));
         }
         drop(work);
-        self.note_stall(started.elapsed());
+        self.counters.note_stall(started.elapsed());
     }
 
     /// The body of the sweep's thread.
@@ -135,7 +135,7 @@ impl Engine {
         let (mut told, mut before, mut swept) = (Ok(()), None, false);
         for round in 0..ROUNDS_MAX {
             let look = |go_on: &dyn Fn() -> bool| {
-                let survey = self.survey();
+                let survey = self.merges().survey();
                 let found = survey.look_beside_writers(go_on);
                 (survey.due(&found.excess), found, go_on())
             };
@@ -171,7 +171,7 @@ impl Engine {
     fn sweep_tables(&self, due: &[u32], excess: &Excess) -> Result<Swept> {
         let (mut told, mut busy) = (Ok(()), false);
         for &id in due {
-            let job = match self.take_excess(CLASS, excess, id) {
+            let job = match self.merges().take_excess(CLASS, excess, id) {
                 Taken::Job(job) => job,
                 Taken::NotDue => continue,
                 Taken::Busy => {
@@ -180,7 +180,7 @@ impl Engine {
                 }
             };
             let copies_max = self.bound.copies_max(self.space.used_bytes());
-            let done = self.merge_in_turn(CLASS, MergeJob { together: true, copies_max, ..job });
+            let done = self.merges().run_in_turn(CLASS, MergeJob { together: true, copies_max, ..job });
             told = told.and(done.map(drop));
         }
         told.map(|()| match busy {
@@ -193,7 +193,7 @@ impl Engine {
     /// Lets those go on who wait for room. If there was none at any time, the limit is raised.
     fn end_sweep(&self, for_room: bool, done: bool) {
         // Where merges are held back, the next look finds more.
-        if !done && let Some(in_place) = self.background.look_at_runs(|_| self.survey().in_place()) {
+        if !done && let Some(in_place) = self.background.look_at_runs(|_| self.merges().survey().in_place()) {
             self.bound.note_all_alive(in_place);
         }
         self.bound.look.store(false, Ordering::Relaxed);

@@ -123,7 +123,7 @@ impl Engine {
 
     /// Lets go of what a table has that is in no state any more.
     fn forget_table(&self, commit: &mut Commit, table: &TableState) {
-        self.count_few(Some(table), None);
+        self.memory.count_few(Some(table), None);
         commit.live_bytes -= table.live_bytes().min(commit.live_bytes);
         // No durable checkpoint names them any more. Recovery passes over the log's records of unknown
         // tables, so values may go too.

@@ -46,11 +46,11 @@ impl Engine {
         if several || is_loose_for_idle_time(&self.space) {
             return Ok(true);
         }
-        let survey = self.survey();
+        let survey = self.merges().survey();
         if survey.log_is_long(self.log.file_bytes()) || !survey.excess().is_empty() {
             return Ok(true);
         }
-        if (0..CLASSES).any(|class| is_due(&self.state.load(), class, &self.sizes(), true)) {
+        if (0..CLASSES).any(|class| is_due(&self.state.load(), class, &self.merges().sizes(), true)) {
             return Ok(true);
         }
         let bytes = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
@@ -88,7 +88,8 @@ impl Engine {
     /// Starts those that have a merge to do.
     pub(super) fn start_merges(&self) {
         for class in 0..CLASSES {
-            let has_job = |_: &dyn Fn() -> bool| is_due(&self.state.load(), class, &self.sizes(), false);
+            let has_job =
+                |_: &dyn Fn() -> bool| is_due(&self.state.load(), class, &self.merges().sizes(), false);
             if !self.background.crew.has(Role::Merge(class))
                 && self.background.look_at_runs(has_job) == Some(true)
             {

@@ -40,7 +40,7 @@ impl Engine {
     /// Whether so much waits for the log that a flush makes it durable better: it has to be written to a run
     /// anyway, and is then written once.
     pub(in crate::engine) fn is_bulk_waiting(&self) -> bool {
-        self.log.queued_bytes() as u64 >= self.division(false).bulk_bytes
+        self.log.queued_bytes() as u64 >= self.memory.division(false).bulk_bytes
     }
 
     /// Flushes, since the log takes much of what room there is. If there is none for that, the commit will

@@ -14,14 +14,11 @@ use super::prefix::ReplaceablePrefix;
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::base::poison::Poison;
-use crate::engine::Engine;
 use crate::engine::checkpoint::Checkpoints;
 use crate::engine::relief::Relief;
 use crate::engine::state::Level;
 use crate::engine::waste::{Sparse, Survey};
-use crate::format::manifest::RunInfo;
 use crate::merge::{MergeSource, Merger};
-use crate::run::Run;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -34,7 +31,8 @@ const SHORT_BYTES_MAX: u64 = 1 << 20;
 /// values.
 const SPARSE_BYTES_MIN: u64 = 64 << 10;
 
-const MERGING: &str = "merging";
+/// For errors and panics: what the thread was doing.
+pub(super) const MERGING: &str = "merging";
 
 /// What a merge works with, and whom it asks. Of log and memtables it knows nothing.
 pub(in crate::engine) struct Means<'a> {
@@ -65,54 +63,9 @@ impl Means<'_> {
     }
 }
 
-impl Engine {
-    /// Does a merge. False if the table is gone, the engine is stopping, or somebody needs room sooner.
-    pub(in crate::engine) fn run_job(&self, job: MergeJob) -> Result<bool> {
-        let Some(_claim) = self.claim_for(&job, 1.0) else { return Err(Error::NoSpace { during: MERGING }) };
-        self.try_job(job)
-    }
-
-    /// As `run_job`, whether or not it seems that there is room.
-    pub(in crate::engine) fn try_job(&self, job: MergeJob) -> Result<bool> {
-        let means = Means {
-            installer: self.installer(),
-            outlet: self.outlet(),
-            relief: &self.relief,
-            poison: &self.poison,
-            flush_need: &|| self.flush_need(),
-            checkpoints: self,
-        };
-        self.compactor.run(job, &means)
-    }
-
-    /// An open run, holding the value segments that it refers to.
-    pub(in crate::engine) fn open_run(&self, info: RunInfo) -> Result<Run> {
-        if self.config.follow.is_some() {
-            // A follower's states hold them (`follow.rs`).
-            return Ok(Run::new(info, &self.store, Vec::new()));
-        }
-        self.outlet().open_run(info)
-    }
-
-    /// Where flushes and merges write runs.
-    pub(in crate::engine) fn outlet(&self) -> Outlet<'_> {
-        Outlet { store: &self.store, values: &self.values, ids: &self.ids, flush_bytes: self.flush_bytes() }
-    }
-
-    /// Who changes the levels that the state has.
-    pub(in crate::engine) fn installer(&self) -> Installer<'_> {
-        Installer {
-            state: &self.state,
-            committer: &self.committer,
-            background: &self.background,
-            checkpointer: &self.checkpointer,
-        }
-    }
-}
-
 impl Compactor {
     /// Does a merge. False if the table is gone, the engine is stopping, or somebody needs room sooner.
-    fn run(&self, job: MergeJob, means: &Means<'_>) -> Result<bool> {
+    pub(super) fn run(&self, job: MergeJob, means: &Means<'_>) -> Result<bool> {
         let done = means.poison.catch(MERGING, || self.merge(job, means));
         if matches!(done, Err(Error::NoSpace { .. })) {
             means.forget_moved();

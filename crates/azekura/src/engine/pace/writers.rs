@@ -15,7 +15,7 @@ impl Engine {
         if is_read {
             self.pace.cpu_backoff.yield_to_readers();
         }
-        let limit = self.division(is_read).freeze_bytes;
+        let limit = self.memory.division(is_read).freeze_bytes;
         self.pace.limit.store(limit, Ordering::Relaxed);
         let debt = self.pace.debt(limit);
         if debt <= 0.0 {
@@ -29,17 +29,8 @@ impl Engine {
         while self.memory_is_full() && self.has_frozen() {
             self.wait_for_flush(0)?;
         }
-        self.note_stall(started.elapsed());
+        self.counters.note_stall(started.elapsed());
         Ok(())
-    }
-
-    /// Counts the time that a writer has waited, if it is long.
-    pub(in crate::engine) fn note_stall(&self, waited: Duration) {
-        if waited > Duration::from_millis(1) {
-            self.counters.stalls.fetch_add(1, Ordering::Relaxed);
-            let ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
-            self.counters.stall_ns.fetch_add(ns, Ordering::Relaxed);
-        }
     }
 
     /// Whether somebody has looked into the memtables of any table lately. Many tables are looked at only
@@ -60,6 +51,6 @@ impl Engine {
     /// Whether writers are to wait for the flush under way.
     fn memory_is_full(&self) -> bool {
         self.pace.frozen.load(Ordering::Relaxed) > 0
-            && self.pace.live.load(Ordering::Relaxed) >= self.division(false).full_bytes
+            && self.pace.live.load(Ordering::Relaxed) >= self.memory.division(false).full_bytes
     }
 }

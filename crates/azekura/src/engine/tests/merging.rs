@@ -160,11 +160,11 @@ fn a_merge_under_way_shows_the_newest_of_each_key() {
     let levels = engine.state.load().tables[0].levels.to_vec();
     let job = |inputs, bottom| MergeJob::new(engine.state.load().tables[0].id, inputs, bottom);
     // Three in the middle, then all.
-    assert!(engine.run_job(job(levels[2..5].to_vec(), false)).unwrap());
+    assert!(engine.merges().run(job(levels[2..5].to_vec(), false)).unwrap());
     let in_the_middle = steps.load(Ordering::SeqCst);
     drop(levels);
     let levels = engine.state.load().tables[0].levels.to_vec();
-    assert!(engine.run_job(job(levels, true)).unwrap());
+    assert!(engine.merges().run(job(levels, true)).unwrap());
     let into_the_bottom = steps.load(Ordering::SeqCst) - in_the_middle;
     assert!(
         in_the_middle > 3 && into_the_bottom > 3,
@@ -306,12 +306,12 @@ fn a_commit_that_needs_room_does_not_wait_for_a_merge() {
     let merge = {
         let (engine, job) = (engine.clone(), job());
         engine.background.lock().turns.begin(0, &job);
-        let merge = move || engine.merge_in_turn(0, job);
+        let merge = move || engine.merges().run_in_turn(0, job);
         std::thread::Builder::new().name("merge".into()).spawn(merge).unwrap()
     };
     wait_until(|| begun.load(Ordering::Acquire));
     // Others take the disk's room, but for what a merge may take and a commit may not.
-    let left = engine.flush_need() + engine.relief.reserve_bytes() * 3 / 4;
+    let left = engine.merges().flush_need() + engine.relief.reserve_bytes() * 3 / 4;
     disk.limit(engine.room.taken_bytes() + left);
     engine.room.look();
     let _refused_or_not = table.put(b"key", &[7; 100]);
@@ -320,7 +320,7 @@ fn a_commit_that_needs_room_does_not_wait_for_a_merge() {
     disk.heal();
     disk.limit(64 << 20);
     engine.room.look();
-    assert!(engine.run_job(job()).unwrap());
+    assert!(engine.merges().run(job()).unwrap());
     assert!(until_then <= 2, "{until_then} writes");
     assert!(table.count().unwrap() >= 18_000);
 }

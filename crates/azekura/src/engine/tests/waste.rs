@@ -35,12 +35,12 @@ fn loads_of_new_keys_are_not_merged_for_closing() {
     }
     let levels = db.stats().levels.len();
     assert!(levels >= 6, "{:?}", db.stats());
-    assert!(db.engine.survey().excess().is_empty());
+    assert!(db.engine.merges().survey().excess().is_empty());
     // A twentieth of the keys once more is little.
     put(&db, &table, 0..1500);
-    assert!(db.engine.survey().excess().is_empty());
+    assert!(db.engine.merges().survey().excess().is_empty());
     put(&db, &table, 3000..9000);
-    assert!(!db.engine.survey().excess().is_empty(), "a fifth of the records is dead");
+    assert!(!db.engine.merges().survey().excess().is_empty(), "a fifth of the records is dead");
 }
 
 /// Few keys may hide much.
@@ -53,17 +53,17 @@ fn a_few_keys_are_all_looked_up() {
     }
     put(&db, &table, 100..20_000);
     put(&db, &table, 20_000..20_500);
-    assert!(db.engine.survey().excess().is_empty(), "new keys hide nothing");
+    assert!(db.engine.merges().survey().excess().is_empty(), "new keys hide nothing");
     table.remove(&1u64.to_be_bytes()).unwrap();
     db.flush().unwrap();
-    assert!(!db.engine.survey().excess().is_empty(), "a large value was removed");
+    assert!(!db.engine.merges().survey().excess().is_empty(), "a large value was removed");
     drop(table);
     let db = {
         drop(db);
         open(&storage).0
     };
     db.compact().unwrap();
-    assert!(db.engine.survey().excess().is_empty());
+    assert!(db.engine.merges().survey().excess().is_empty());
     assert!(db.stats().value_bytes < 5 << 19, "{:?}", db.stats());
 }
 
@@ -78,7 +78,7 @@ fn removed_ranges_hide_what_stands_in_them() {
     txn.remove_range(&table, ..end).unwrap();
     txn.commit().unwrap();
     db.flush().unwrap();
-    assert!(!db.engine.survey().excess().is_empty(), "a quarter of the records is dead");
+    assert!(!db.engine.merges().survey().excess().is_empty(), "a quarter of the records is dead");
 }
 
 /// Values that a merge was moving when the disk was full keep nobody waiting: nobody refers to them.
@@ -101,7 +101,7 @@ fn values_that_found_no_room_where_they_were_moved_to_are_forgotten() {
     assert!((0..60u64).all(|k| table.get(&k.to_be_bytes()).unwrap().unwrap() == [u8::from(k < 20); 30_000]));
     db.compact().unwrap();
     assert!(db.check(|_| {}).unwrap().problems.is_empty());
-    assert!(db.engine.survey().excess().is_empty());
+    assert!(db.engine.merges().survey().excess().is_empty());
 }
 
 /// What cannot be read of one table keeps no other from being written anew, and is told.
@@ -116,7 +116,7 @@ fn a_damaged_table_is_left_as_it_is_and_the_others_are_not() {
         put(&db, table, 0..3000);
     }
     let due = || {
-        let (excess, state) = (db.engine.survey().excess(), db.engine.state.load_full());
+        let (excess, state) = (db.engine.merges().survey().excess(), db.engine.state.load_full());
         tables.iter().map(|t| excess.job(state.table(t.id).unwrap()).is_some()).collect::<Vec<_>>()
     };
     assert_eq!(due(), [true; 3]);

@@ -1,12 +1,9 @@
 //! The threads that merge, one for each class of lengths. The last one does what idle time does, too.
 
 use super::{RETRY, lower_priority};
-use crate::base::error::Result;
 use crate::base::sync::Instant;
 use crate::engine::Engine;
-use crate::engine::compaction::pick::{CLASSES, MergeJob, Sizes};
-use crate::engine::compaction::turns::Taken;
-use crate::engine::waste::Excess;
+use crate::engine::compaction::pick::CLASSES;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -31,8 +28,8 @@ impl Engine {
                 quiet = (commits, Instant::now());
             }
             let idle = class == CLASSES - 1 && quiet.1.elapsed() >= IDLE;
-            let failed = match self.take_job(class, idle) {
-                Some(job) => Some(self.merge_in_turn(class, job).is_err()),
+            let failed = match self.merges().take(class, idle) {
+                Some(job) => Some(self.merges().run_in_turn(class, job).is_err()),
                 None => {
                     let mut failed = None;
                     let due = idle && quiet.1.elapsed() >= TIDY && tidied != self.file_mark();
@@ -64,41 +61,5 @@ impl Engine {
                 }
             }
         }
-    }
-
-    fn take_job(&self, class: usize, idle: bool) -> Option<MergeJob> {
-        let mut work = self.background.lock();
-        // Looked at under the lock, so that what is picked is not replaced before it is busy.
-        let state = self.state.load_full();
-        if self.poison.check().is_err() {
-            return None;
-        }
-        work.turns.take(&state, class, &self.sizes(), idle)
-    }
-
-    /// By what merges are picked here.
-    pub(in crate::engine) fn sizes(&self) -> Sizes {
-        Sizes { flush_bytes: self.flush_bytes(), few_runs: self.room.is_tight() }
-    }
-
-    /// What a table has to do with an excess, unless others are at work on it.
-    pub(in crate::engine) fn take_excess(&self, class: usize, excess: &Excess, table: u32) -> Taken {
-        let mut work = self.background.lock();
-        let state = self.state.load_full();
-        work.turns.take_excess(&state, class, excess, table)
-    }
-
-    /// Does a merge that was taken. What follows a merge is a part of its turn, for it looks at the state.
-    pub(in crate::engine) fn merge_in_turn(&self, class: usize, job: MergeJob) -> Result<bool> {
-        self.background.in_turn(class, || {
-            let done = self.run_job(job);
-            self.note_levels();
-            done
-        })
-    }
-
-    pub(in crate::engine) fn note_levels(&self) {
-        let most = self.state.load().tables.with_runs().map(|t| t.levels.len()).max().unwrap_or(0);
-        self.pace.set_levels(most);
     }
 }
