@@ -95,6 +95,15 @@ impl Background {
         self.stop.store(true, Ordering::Release);
     }
 
+    /// Waits for the threads' ends. REQUIRES: they were told to stop.
+    pub(super) fn join(&self) {
+        self.wake();
+        for thread in self.crew.end() {
+            // A thread that panicked has already said so on standard error.
+            let _panicked = thread.join();
+        }
+    }
+
     /// Sleeps, unless the engine stops.
     pub(super) fn pause(&self, time: Duration) {
         self.pause_while(time, || true);

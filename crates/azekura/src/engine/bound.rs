@@ -2,6 +2,7 @@
 //! what they are for.
 
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::space::Room;
 
 /// What is in place may grow by this part of what is alive, or of a memtable, before it is looked at. That is
 /// early: a load of new keys is to be known for what it is before it comes to the limit.
@@ -19,6 +20,8 @@ const ALIVE_STEP_PART: u64 = 8;
 /// How much the file may take.
 pub(super) struct Bound {
     memtable_bytes: u64,
+    /// Whether there is a thread that may sweep.
+    has_sweep: bool,
     /// How much of what is in place was alive at the last look.
     alive: AtomicU64,
     /// What was in place then.
@@ -32,9 +35,11 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    pub(super) fn new(memtable_bytes: u64) -> Bound {
+    /// `has_sweep`: whether there is a thread that may sweep.
+    pub(super) fn new(memtable_bytes: u64, has_sweep: bool) -> Bound {
         Bound {
             memtable_bytes,
+            has_sweep,
             alive: AtomicU64::new(0),
             seen: AtomicU64::new(0),
             limit: AtomicU64::new(0),
@@ -45,6 +50,11 @@ impl Bound {
 
     pub(super) fn alive(&self) -> u64 {
         self.alive.load(Ordering::Relaxed)
+    }
+
+    /// Whether a thread may sweep. On a nearly full disk none does.
+    pub(super) fn is_kept(&self, room: &Room) -> bool {
+        self.has_sweep && !room.is_tight()
     }
 
     pub(super) fn is_room_wanted(&self) -> bool {
@@ -131,7 +141,7 @@ mod tests {
     fn writers_wait_below_twice_what_is_alive_and_two_memtables() {
         // Alive; where writers wait, with memtables of 8 MiB.
         for (alive, limit) in [(0, 12 * MIB), (16 * MIB, 36 * MIB), (1024 * MIB, 1548 * MIB)] {
-            let bound = Bound::new(8 * MIB);
+            let bound = Bound::new(8 * MIB, true);
             bound.note_all_alive(alive);
             assert!(!bound.is_reached(limit) && bound.is_reached(limit + 1), "{alive}");
             assert_eq!(bound.dead_max(), (alive + 8 * MIB) / 2);
@@ -140,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_look_is_due_when_a_quarter_has_come() {
-        let bound = Bound::new(8 * MIB);
+        let bound = Bound::new(8 * MIB, true);
         bound.note_all_alive(24 * MIB);
         assert!(!bound.has_grown(32 * MIB) && bound.has_grown(32 * MIB + 1));
         bound.note_look(40 * MIB, 24 * MIB);
@@ -152,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_raised_only_where_there_was_no_room() {
-        let bound = Bound::new(8 * MIB);
+        let bound = Bound::new(8 * MIB, true);
         bound.note_all_alive(16 * MIB);
         bound.room.store(true, Ordering::Relaxed);
         bound.end_wait_for_room(20 * MIB, 40 * MIB);

@@ -243,7 +243,7 @@ impl Engine {
             checkpointer,
             compactor: Compactor::default(),
             ids: Ids::from(0),
-            bound: Bound::new(config.memtable_bytes),
+            bound: Bound::new(config.memtable_bytes, config.threads && config.background_merges),
             background: Background::new(crew),
             reads_wait: AtomicBool::new(false),
             any_indexes: AtomicBool::new(false),

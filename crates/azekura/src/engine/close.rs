@@ -56,7 +56,10 @@ impl Engine {
             return saved.map(drop);
         }
         *is_open = false;
-        self.stop_threads();
+        // They finish the step they are at.
+        self.background.stop();
+        self.values.stop();
+        self.background.join();
         self.checkpointer.free_spare();
         if !saved? {
             // The log has what could not be flushed, and the next handle reads it.

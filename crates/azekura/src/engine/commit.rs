@@ -75,7 +75,7 @@ impl Engine {
         let seq = self.sequence(commit, &batch)?;
         let ready = self.log_batch(seq, batch);
         self.apply(commit, seq, ready)?;
-        self.rotate_if_full(commit)?;
+        self.freezer().rotate_if_full(commit)?;
         Ok(seq)
     }
 

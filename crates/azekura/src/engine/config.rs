@@ -1,5 +1,6 @@
 //! The options of a database once they are fixed.
 
+use crate::base::error::{Error, Result};
 use std::time::Duration;
 
 /// When a commit survives a crash.
@@ -41,4 +42,11 @@ pub(crate) struct Config {
     pub(crate) background_merges: bool,
     pub(crate) mapped: bool,
     pub(crate) threads: bool,
+}
+
+impl Config {
+    /// An error where nothing may be changed.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
+    }
 }

@@ -1,24 +1,36 @@
 //! The flush: frozen memtables become runs, and the log before them is forgotten.
 
-use super::Engine;
-use super::checkpoint::{PendingFree, Purpose};
+use super::checkpoint::PendingFree;
+use super::compaction::install::Installer;
+use super::compaction::merges::Merges;
 use super::compaction::output::{MergeOutput, OutputWriter, UninstalledRuns};
+use super::config::Config;
+use super::counters::Counters;
+use super::crew::Role;
 use super::few::few_of;
+use super::flusher::Flusher;
+use super::freeze::Freezer;
 use super::state::{Level, TableState, look};
+use crate::base::codec::usize_of64;
 use crate::base::error::Result;
 use crate::base::key::SortKey;
+use crate::base::life::Life;
 use crate::format::few::Few;
 use crate::memtable::chunk::Chunk;
 use crate::merge::Merger;
 use crate::run::Run;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Keys looked up in older runs to learn how many of a flush's records replace others.
 const SAMPLE_KEYS: u64 = 64;
 
 /// A run of which a larger part replaces older records will soon be merged.
 const UPDATES_FEW: f32 = 0.125;
+
+/// A caller who waits for a flush looks around this often.
+const WAIT: Duration = Duration::from_millis(20);
 
 /// A table, what was frozen of it, and what this has become.
 type Flushed = (u32, Arc<Vec<Arc<Chunk>>>, Output);
@@ -30,36 +42,43 @@ enum Output {
     Few(Option<Few>),
 }
 
-impl Engine {
-    /// Whether memtables wait for a flush, or are being flushed.
-    pub(super) fn has_frozen(&self) -> bool {
-        self.state.load().has_frozen()
-    }
+/// Flushes, and waits for flushes.
+#[derive(Clone, Copy)]
+pub(super) struct Flush<'a> {
+    pub(super) merges: Merges<'a>,
+    pub(super) freezer: Freezer<'a>,
+    pub(super) flusher: &'a Flusher,
+    pub(super) counters: &'a Counters,
+    pub(super) config: &'a Config,
+    pub(super) life: &'a Life,
+}
 
+impl Flush<'_> {
     /// Flushes what is frozen, if anything is.
     pub(super) fn flush_frozen(&self) -> Result<()> {
-        self.poison.catch("flushing", || self.flush_all_frozen())
+        self.merges.poison.catch("flushing", || self.flush_all_frozen())
     }
 
     fn flush_all_frozen(&self) -> Result<()> {
         let _flushing = self.flusher.begin();
-        let state = self.state.load_full();
+        let Freezer { state: newest, memory, pace, background, .. } = self.freezer;
+        let state = newest.load_full();
         if !state.has_frozen() {
             return Ok(());
         }
-        self.room.look();
+        self.merges.store.room.look();
         let started = std::time::Instant::now();
         let frozen_bytes: u64 =
             state.frozen_tables().flat_map(|t| t.frozen.iter()).map(|c| c.bytes() as u64).sum();
         let mut outputs = Vec::new();
-        let mut few_bytes = self.memory.few_bytes.load(Ordering::Relaxed);
+        let mut few_bytes = memory.few_bytes.load(Ordering::Relaxed);
         for table in state.frozen_tables() {
-            let output = match few_of(table, &mut few_bytes, self.memory.division(false).few_bytes)? {
+            let output = match few_of(table, &mut few_bytes, memory.division(false).few_bytes)? {
                 Some(few) => Output::Few(few),
                 None => Output::Runs(self.flush_table(table, state.frozen_seq)?),
             };
             if let Output::Runs(output) = &output
-                && self.state.load().dials(table.id).warms_runs
+                && newest.load().dials(table.id).warms_runs
             {
                 output.runs.warm();
             }
@@ -69,14 +88,26 @@ impl Engine {
         // the file now holds every commit up to this number. (Not up to the newest state's: if all these
         // tables were dropped meanwhile, others may have been frozen since.)
         self.install_flush(outputs, state.frozen_seq)?;
-        self.checkpoint(Purpose::Plain)?;
+        self.merges.checkpoints.write()?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
-        self.pace.note_flush(frozen_bytes, started.elapsed());
+        pace.note_flush(frozen_bytes, started.elapsed());
         // Here, where it is waited for: both look at the state.
-        self.merges().note_levels();
+        self.merges.note_levels();
         self.note_growth();
-        self.background.wake();
+        background.wake();
         Ok(())
+    }
+
+    /// Asks for a sweep if much has grown: more may be in place than is alive.
+    fn note_growth(&self) {
+        let Freezer { bound, background, .. } = self.freezer;
+        if !bound.is_kept(&self.merges.store.room) || bound.is_due() {
+            return;
+        }
+        if bound.has_grown(self.merges.survey().in_place()) {
+            // If there is no thread, the next flush or the next writer that waits asks again.
+            let _later = background.ask_for_sweep(&bound.look);
+        }
     }
 
     fn flush_table(&self, table: &TableState, newest: u64) -> Result<MergeOutput> {
@@ -88,44 +119,25 @@ impl Engine {
         let apart = merger.is_chain() && stands_apart(table, &table.frozen);
         let origin = table.origin(newest, table.levels.is_empty());
         // Only an estimate: an older run that cannot be read must not hold up the flush.
-        let updates = if apart { 0.0 } else { self.sample_updates(table, &table.frozen).unwrap_or(0.0) };
+        let updates = if apart { 0.0 } else { sample_updates(table, &table.frozen).unwrap_or(0.0) };
         // What replaces others will be merged, and is to go in small parts then. On a nearly full disk all
         // is.
-        let fine = updates > UPDATES_FEW || self.room.is_tight();
-        let mut output = OutputWriter::new(self.merges().outlet(), origin, !apart, fine, records, bytes);
+        let fine = updates > UPDATES_FEW || self.merges.store.room.is_tight();
+        let mut output = OutputWriter::new(self.merges.outlet(), origin, !apart, fine, records, bytes);
         while !output.step(&mut merger)? {}
         let mut done = output.finish(&merger.ranges())?;
         done.updates = updates;
         Ok(done)
     }
 
-    /// What part of the frozen records likely replaces older ones. A few of them are looked up.
-    fn sample_updates(&self, table: &TableState, frozen: &[Arc<Chunk>]) -> Result<f32> {
-        if table.levels.is_empty() {
-            return Ok(0.0);
-        }
-        let total: u64 = frozen.iter().map(|c| c.block.len() as u64).sum();
-        let (mut asked, mut found) = (0u32, 0u32);
-        let mut tmp = [0; 8];
-        for chunk in frozen {
-            let n = chunk.block.len();
-            let share = (n as u64 * SAMPLE_KEYS / total.max(1)).max(1);
-            let step = (n as u64 / share).max(1);
-            for i in (0..n as u64).step_by(crate::base::codec::usize_of64(step)).take(SAMPLE_KEYS as usize) {
-                let key = SortKey::new(chunk.block.key(crate::base::codec::usize_of64(i), &mut tmp));
-                asked += 1;
-                found += u32::from(look(table.kind, &table.levels, key, |_, _| ())?.is_some());
-            }
-        }
-        Ok(if asked == 0 { 0.0 } else { found as f32 / asked as f32 })
-    }
-
     /// Puts the runs in place of the frozen chunks.
     fn install_flush(&self, outputs: Vec<Flushed>, flushed_seq: u64) -> Result<()> {
-        let mut commit = self.committer.lock();
+        let Installer { state: newest, committer, background, checkpointer } = self.merges.installer;
+        let Freezer { memory, pace, .. } = self.freezer;
+        let mut commit = committer.lock();
         // Held until the state is stored: no merge takes a bottom that is about to be replaced.
-        let work = self.background.lock();
-        let state = self.state.load_full();
+        let work = background.lock();
+        let state = newest.load_full();
         let mut next = state.copy();
         let mut placed = Vec::new();
         for (id, frozen, output) in outputs {
@@ -147,7 +159,7 @@ impl Engine {
                     placed.push(output.runs);
                 }
             }
-            self.memory.count_few(Some(table), Some(&t));
+            memory.count_few(Some(table), Some(&t));
             next.tables.set(t);
         }
         // (Where all these tables were dropped meanwhile, others may have been frozen since.)
@@ -157,65 +169,108 @@ impl Engine {
         next.flushed_seq = next.flushed_seq.max(flushed_seq);
         let all = !next.has_frozen();
         commit.clear_spares();
-        self.state.store(Arc::new(next));
+        newest.store(Arc::new(next));
         placed.into_iter().for_each(UninstalledRuns::installed);
-        self.checkpointer.free_later([PendingFree::memory(state)]);
+        checkpointer.free_later([PendingFree::memory(state)]);
         if all {
-            self.pace.set_frozen(0);
+            pace.set_frozen(0);
         }
         Ok(())
     }
 
     /// Flushes everything committed so far and waits for it.
-    pub(crate) fn flush(&self) -> Result<()> {
+    pub(super) fn flush(&self) -> Result<()> {
         self.flush_while(|| true)
     }
 
     /// As `flush`, but waits only as long as `go_on` says so.
     pub(super) fn flush_while(&self, go_on: impl Fn() -> bool) -> Result<()> {
+        let Installer { state, committer, background, checkpointer } = self.merges.installer;
         self.check_writable()?;
-        let goal = self.state.load().visible();
+        let goal = state.load().visible();
         // An earlier flush may have failed on a disk that has room by now. That is not the answer.
-        let before = self.background.flushes_begun();
-        while self.state.load().flushed_seq < goal {
+        let before = background.flushes_begun();
+        while state.load().flushed_seq < goal {
             self.check_writable()?;
-            let mut commit = self.committer.lock();
-            let rotated = self.rotate(&mut commit)?;
+            let mut commit = committer.lock();
+            let rotated = self.freezer.rotate(&mut commit)?;
             drop(commit);
-            if !rotated && !self.has_frozen() && self.flush_nothing()? {
+            if !rotated && !self.freezer.has_frozen() && self.flush_nothing()? {
                 return Ok(());
             }
-            self.wait_for_flush(before)?;
+            self.wait(before)?;
             if !go_on() {
                 return Ok(());
             }
         }
         // The runs are in place, but the checkpoint that names them may still be on its way.
-        if self.checkpointer.lock().flushed_seq < goal {
-            self.checkpoint(Purpose::Plain)?;
+        if checkpointer.lock().flushed_seq < goal {
+            self.merges.checkpoints.write()?;
         }
         Ok(())
     }
-}
 
-impl Engine {
+    fn check_writable(&self) -> Result<()> {
+        self.life.check()?;
+        self.config.check_writable()?;
+        self.merges.poison.check()
+    }
+
     /// Where nothing is in memory, though commits were made (to tables since dropped), the file holds all.
     fn flush_nothing(&self) -> Result<bool> {
-        let commit = self.committer.lock();
-        let state = self.state.load_full();
-        if state.has_frozen() || !self.nothing_is_live(&commit, &state) {
+        let Installer { state: newest, committer, .. } = self.merges.installer;
+        let commit = committer.lock();
+        let state = newest.load_full();
+        if state.has_frozen() || !self.freezer.nothing_is_live(&commit, &state) {
             return Ok(false);
         }
         if state.flushed_seq < state.visible() {
             let mut next = state.copy();
             next.flushed_seq = next.visible();
             next.frozen_seq = next.visible();
-            self.state.store(Arc::new(next));
+            newest.store(Arc::new(next));
             drop(commit);
-            self.checkpoint(Purpose::Plain)?;
+            self.merges.checkpoints.write()?;
         }
         Ok(true)
     }
+
+    /// Waits until a flush has ended or a moment has passed. Without a thread for it, flushes. An error if a
+    /// flush that began after number `after` has failed.
+    pub(super) fn wait(&self, after: u64) -> Result<()> {
+        let background = self.freezer.background;
+        self.merges.poison.check()?;
+        if !self.config.threads || background.crew.need(Role::Flush).is_err() {
+            return self.flush_frozen();
+        }
+        let mut work = background.lock();
+        work.check_flushes(after)?;
+        if self.freezer.has_frozen() {
+            background.wait(&mut work, WAIT);
+        }
+        Ok(())
+    }
+}
+
+/// What part of the frozen records likely replaces older ones. A few of them are looked up.
+fn sample_updates(table: &TableState, frozen: &[Arc<Chunk>]) -> Result<f32> {
+    if table.levels.is_empty() {
+        return Ok(0.0);
+    }
+    let total: u64 = frozen.iter().map(|c| c.block.len() as u64).sum();
+    let (mut asked, mut found) = (0u32, 0u32);
+    let mut tmp = [0; 8];
+    for chunk in frozen {
+        let n = chunk.block.len();
+        let share = (n as u64 * SAMPLE_KEYS / total.max(1)).max(1);
+        let step = (n as u64 / share).max(1);
+        for i in (0..n as u64).step_by(usize_of64(step)).take(SAMPLE_KEYS as usize) {
+            let key = SortKey::new(chunk.block.key(usize_of64(i), &mut tmp));
+            asked += 1;
+            found += u32::from(look(table.kind, &table.levels, key, |_, _| ())?.is_some());
+        }
+    }
+    Ok(if asked == 0 { 0.0 } else { found as f32 / asked as f32 })
 }
 
 /// Whether the frozen keys meet no run of the table.

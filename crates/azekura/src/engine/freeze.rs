@@ -3,11 +3,17 @@
 //! All memtables that hold something are frozen at one commit. The lock guards a list of them, so a freeze
 //! costs no more for the tables that hold nothing.
 
-use super::Engine;
+use super::background::Background;
+use super::bound::Bound;
 use super::commit::Commit;
 use super::crew::Role;
+use super::memory::MemoryBudget;
+use super::pace::Pace;
 use super::state::{State, TableState};
 use crate::base::error::Result;
+use crate::base::sync::ArcSwap;
+use crate::base::sync::atomic::Ordering;
+use crate::log::Log;
 use std::sync::Arc;
 
 /// The log may take this part of what is alive before a flush, up to so much. So may large values: a memtable
@@ -17,7 +23,23 @@ const LOG_BYTES_MAX: u64 = 64 << 20;
 /// The log may always grow to this. Its segments are a part of it, and no smaller.
 const LOG_BYTES_MIN: u64 = 1 << 20;
 
-impl Engine {
+/// Freezes memtables. It knows neither the file nor its runs.
+#[derive(Clone, Copy)]
+pub(super) struct Freezer<'a> {
+    pub(super) state: &'a ArcSwap<State>,
+    pub(super) log: &'a Log,
+    pub(super) memory: &'a MemoryBudget,
+    pub(super) pace: &'a Pace,
+    pub(super) bound: &'a Bound,
+    pub(super) background: &'a Background,
+}
+
+impl Freezer<'_> {
+    /// Whether memtables wait for a flush, or are being flushed.
+    pub(super) fn has_frozen(&self) -> bool {
+        self.state.load().has_frozen()
+    }
+
     /// Memory that a flush of the live memtables would free: their own, or that of the same commits in the
     /// log's queue, which has every version of a key.
     pub(super) fn held_bytes(&self, commit: &Commit) -> u64 {
@@ -31,7 +53,7 @@ impl Engine {
         self.note_load();
         // A small durable commit takes a block of the log, however little it adds to memory. So the log is
         // bounded too, and with it the time that recovery takes.
-        let (memtable_bytes, part) = (self.config.memtable_bytes, self.bound.alive() / UNFLUSHED_PART);
+        let (memtable_bytes, part) = (self.memory.memtable_bytes(), self.bound.alive() / UNFLUSHED_PART);
         let log_full = self.log.needless_bytes()
             >= self.memory.division(false).log_bytes.max(part.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX));
         let values_full = commit.large_bytes >= memtable_bytes.max(part);
@@ -39,6 +61,14 @@ impl Engine {
             self.rotate(commit)?;
         }
         Ok(())
+    }
+
+    /// Called after memtables have grown: if they are not small any more, the flushing thread is to be there.
+    fn note_load(&self) {
+        if !self.memory.loading.load(Ordering::Relaxed) && !self.memory.is_small(self.pace.memtable_bytes()) {
+            self.memory.loading.store(true, Ordering::Relaxed);
+            let _later = self.background.crew.need(Role::Flush);
+        }
     }
 
     /// Whether no memtable has anything that is not frozen. (Dropped tables may be among those that had.)

@@ -8,8 +8,8 @@
 //! more than the budget. (That was 39 MiB of a budget of 48 after some minutes.) Where that gives little it
 //! is done less and less often: the memory may be the host program's.
 
-use super::Engine;
-use super::crew::Role;
+use super::commit::Committer;
+use super::freeze::Freezer;
 use crate::base::error::Result;
 use crate::base::heap;
 use crate::base::sync::Instant;
@@ -24,8 +24,10 @@ const QUIET: Duration = Duration::from_secs(1);
 const GIVE_BACK_MIN: Duration = Duration::from_secs(5);
 const GIVE_BACK_MAX: Duration = Duration::from_secs(320);
 
-/// What the flushing thread has seen and done.
-pub(super) struct Watch {
+/// Gives memory back. What the flushing thread has seen and done for that.
+pub(super) struct MemoryWatch<'a> {
+    freezer: Freezer<'a>,
+    committer: &'a Committer,
     /// When something was last written or merged.
     busy: Instant,
     /// What memtables held, and when.
@@ -36,64 +38,59 @@ pub(super) struct Watch {
     host_bytes: u64,
 }
 
-impl Watch {
-    pub(super) fn new(engine: &Engine) -> Watch {
+impl<'a> MemoryWatch<'a> {
+    /// `pages_bytes`: what is in memory of runs' pages.
+    pub(super) fn new(freezer: Freezer<'a>, committer: &'a Committer, pages_bytes: u64) -> MemoryWatch<'a> {
         let now = Instant::now();
-        let own_bytes = engine.pace.memtable_bytes() + engine.store.pages.stats().bytes;
+        let own_bytes = freezer.pace.memtable_bytes() + pages_bytes;
         let host_bytes = heap::resident_bytes().unwrap_or(0).saturating_sub(own_bytes);
-        Watch { busy: now, held: (0, now), given: (now, GIVE_BACK_MIN), host_bytes }
+        MemoryWatch { freezer, committer, busy: now, held: (0, now), given: (now, GIVE_BACK_MIN), host_bytes }
     }
-}
 
-impl Engine {
-    /// Called after memtables have grown.
-    pub(super) fn note_load(&self) {
-        if !self.memory.loading.load(Ordering::Relaxed) && !self.memory.is_small(self.pace.memtable_bytes()) {
-            self.memory.loading.store(true, Ordering::Relaxed);
-            let _later = self.background.crew.need(Role::Flush);
-        }
+    fn memtables_are_small(&self) -> bool {
+        self.freezer.memory.is_small(self.freezer.pace.memtable_bytes())
     }
 
     /// Gives memory back if it is time to.
-    pub(super) fn give_memory_back(&self, watch: &mut Watch) {
-        if !self.memory.is_small(self.pace.memtable_bytes()) || self.background.lock().turns.is_any_running()
-        {
-            watch.busy = Instant::now();
+    pub(super) fn give_memory_back(&mut self) {
+        let Freezer { memory, background, .. } = self.freezer;
+        if !self.memtables_are_small() || background.lock().turns.is_any_running() {
+            self.busy = Instant::now();
         }
-        if watch.busy.elapsed() >= QUIET {
-            self.memory.end_load();
+        if self.busy.elapsed() >= QUIET {
+            memory.end_load();
         }
-        if self.memory.loading.load(Ordering::Relaxed) && watch.given.0.elapsed() >= watch.given.1 {
-            self.give_back(watch);
+        if memory.loading.load(Ordering::Relaxed) && self.given.0.elapsed() >= self.given.1 {
+            self.give_back();
         }
     }
 
     /// Gives back what the allocator has gathered in a load that goes on, if the budget is exceeded.
-    fn give_back(&self, watch: &mut Watch) {
-        let over = |bytes: u64| bytes > watch.host_bytes.saturating_add(self.config.memory_bytes);
+    fn give_back(&mut self) {
+        let memory = self.freezer.memory;
+        let over = |bytes: u64| bytes > self.host_bytes.saturating_add(memory.budget_bytes());
         let mut wait = GIVE_BACK_MIN;
         if let Some(before) = heap::resident_bytes().filter(|&bytes| over(bytes)) {
             heap::give_back();
             let given = before.saturating_sub(heap::resident_bytes().unwrap_or(before));
-            if given < self.memory.division(false).given_bytes_min {
-                wait = (watch.given.1 * 2).min(GIVE_BACK_MAX);
+            if given < memory.division(false).given_bytes_min {
+                wait = (self.given.1 * 2).min(GIVE_BACK_MAX);
             }
         }
-        watch.given = (Instant::now(), wait);
+        self.given = (Instant::now(), wait);
     }
 
     /// Freezes what is left in the memtables when hardly anything is written any more, so that the
     /// memory goes to reading.
-    pub(super) fn freeze_remainder(&self, watch: &mut Watch) -> Result<()> {
-        let (held, since) = watch.held;
-        let holds = self.pace.memtable_bytes();
-        if self.memory.is_small(self.pace.memtable_bytes())
-            || holds.abs_diff(held) > self.memory.division(false).trickle_bytes
-        {
-            watch.held = (holds, Instant::now());
-        } else if since.elapsed() >= QUIET && !self.has_frozen() {
-            watch.held = (holds, Instant::now());
-            self.rotate(&mut self.committer.lock())?;
+    pub(super) fn freeze_remainder(&mut self) -> Result<()> {
+        let Freezer { memory, pace, .. } = self.freezer;
+        let (held, since) = self.held;
+        let holds = pace.memtable_bytes();
+        if self.memtables_are_small() || holds.abs_diff(held) > memory.division(false).trickle_bytes {
+            self.held = (holds, Instant::now());
+        } else if since.elapsed() >= QUIET && !self.freezer.has_frozen() {
+            self.held = (holds, Instant::now());
+            self.freezer.rotate(&mut self.committer.lock())?;
         }
         Ok(())
     }

@@ -172,6 +172,16 @@ impl MemoryBudget {
         self.division(false).flush_bytes
     }
 
+    /// The whole budget.
+    pub(super) fn budget_bytes(&self) -> u64 {
+        self.load.budget_bytes
+    }
+
+    /// What the options give memtables.
+    pub(super) fn memtable_bytes(&self) -> u64 {
+        self.load.memtable_bytes
+    }
+
     /// Whether memtables that hold so much are small.
     pub(super) fn is_small(&self, memtable_bytes: u64) -> bool {
         memtable_bytes <= self.division(false).small_bytes

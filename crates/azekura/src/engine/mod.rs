@@ -87,6 +87,7 @@ use checkpoint::Checkpointer;
 use commit::Committer;
 use compaction::compactor::Compactor;
 use counters::Counters;
+use crew::Role;
 use flusher::Flusher;
 use follower::{Follower, Looked};
 use ids::Ids;
@@ -150,7 +151,27 @@ impl Engine {
     /// An error if the handle cannot write.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.life.check()?;
-        if self.config.read_only { Err(crate::Error::ReadOnly) } else { self.poison.check() }
+        self.config.check_writable()?;
+        self.poison.check()
+    }
+
+    /// Flushes everything committed so far and waits for it.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.flushing().flush()
+    }
+
+    /// Called before anything is changed: the background looks after it from now on. False if the system
+    /// refuses the thread.
+    #[inline(always)]
+    fn look_after(&self) -> bool {
+        self.background.crew.has(Role::Log) || self.begin_to_look_after()
+    }
+
+    #[cold]
+    fn begin_to_look_after(&self) -> bool {
+        // Nobody has looked since the file was opened.
+        self.room.look();
+        self.background.crew.need(Role::Log).is_ok()
     }
 
     /// The value that a reference of `VALUE_POINTER_BYTES` in a state stands for.
@@ -161,16 +182,14 @@ impl Engine {
 
     /// Stores a large value for a commit to come.
     pub(crate) fn store_large(&self, value: &[u8]) -> Result<(ValuePointer, Arc<Segment>)> {
-        if self.config.read_only {
-            return Err(crate::Error::ReadOnly);
-        }
+        self.config.check_writable()?;
         // If not, the commit that refers to the value writes it.
         let _looked_after = self.look_after();
         let _admitted = self.admit_value(value.len())?;
         self.pace_by_space(value.len() as u64);
         let stored = self.values.append(value);
         if self.values.wants_writer() {
-            let _later = self.background.crew.need(crew::Role::Values);
+            let _later = self.background.crew.need(Role::Values);
         }
         stored
     }

@@ -14,6 +14,7 @@
 use super::Engine;
 use super::build::{Disk, build, len_of};
 use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
+use super::crew::Role;
 use super::follow::newest_block;
 use super::follower::Follower;
 use super::found::{Found, Logs, read_superblocks};
@@ -86,7 +87,10 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     engine.lease();
     let worked_for = Arc::downgrade(&engine);
     engine.background.crew.belong_to(worked_for);
-    engine.look_after_what_waits()?;
+    if !engine.background.crew.has(Role::Log) && engine.watcher().something_waits()? {
+        // If it is refused, the first commit asks again.
+        let _later = engine.background.crew.need(Role::Log);
+    }
     Ok(engine)
 }
 

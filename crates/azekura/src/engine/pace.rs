@@ -9,6 +9,7 @@
 mod writers;
 
 use super::cpu_backoff::CpuBackoff;
+use super::state::State;
 use crate::base::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -84,6 +85,25 @@ impl Pace {
             let mut rate = self.rate.lock();
             *rate = *rate * 0.7 + now * 0.3;
         }
+    }
+
+    /// Whether somebody has looked into the memtables of any table lately. Many tables are looked at only
+    /// once in as many calls, so that a call costs as much as with one table.
+    fn are_memtables_read(&self, state: &State) -> bool {
+        let calls = self.calls.load(Ordering::Relaxed);
+        if calls < state.tables.len() as u64 && state.tables.len() > TABLES_FEW {
+            self.calls.store(calls + 1, Ordering::Relaxed);
+            return self.is_read.load(Ordering::Relaxed);
+        }
+        let is_read = state.is_read();
+        self.is_read.store(is_read, Ordering::Relaxed);
+        self.calls.store(0, Ordering::Relaxed);
+        is_read
+    }
+
+    /// Whether writers are to wait for the flush under way. Memtables that hold `full_bytes` are full.
+    fn is_memory_full(&self, full_bytes: u64) -> bool {
+        self.frozen.load(Ordering::Relaxed) > 0 && self.live.load(Ordering::Relaxed) >= full_bytes
     }
 
     /// How far memory and runs are beyond what is free of charge: 0 = not at all, 1 = the limit.

@@ -218,7 +218,7 @@ impl Engine {
 
     /// Flushes what is in memory, and leaves the log no more than it needs.
     fn rest(&self, go_on: impl Fn() -> bool) -> Result<()> {
-        self.flush_while(go_on)?;
+        self.flushing().flush_while(go_on)?;
         self.flusher.wait();
         self.committer.lock().clear_spares();
         self.log.rest(true)?;

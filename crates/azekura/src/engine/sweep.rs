@@ -56,22 +56,6 @@ impl Engine {
         self.bound.note_all_alive(self.merges().survey().in_place());
     }
 
-    /// Whether a thread may sweep.
-    fn sweeps(&self) -> bool {
-        self.config.threads && self.config.background_merges && !self.room.is_tight()
-    }
-
-    /// Called after a flush: more may be in place than is alive.
-    pub(super) fn note_growth(&self) {
-        if !self.sweeps() || self.bound.is_due() {
-            return;
-        }
-        if self.bound.has_grown(self.merges().survey().in_place()) {
-            // If there is no thread, the next flush or the next writer that waits asks again.
-            let _later = self.background.ask_for_sweep(&self.bound.look);
-        }
-    }
-
     /// Waits for room, if the file is at its limit and some can be made.
     #[inline(always)]
     pub(super) fn pace_by_space(&self, bytes: u64) {
@@ -87,7 +71,7 @@ impl Engine {
 
     #[cold]
     fn wait_for_sweep(&self, most: Duration) {
-        if !self.sweeps() || self.background.ask_for_sweep(&self.bound.room).is_err() {
+        if !self.bound.is_kept(&self.room) || self.background.ask_for_sweep(&self.bound.room).is_err() {
             return;
         }
         let started = Instant::now();
@@ -95,7 +79,11 @@ impl Engine {
         let may_wait = || {
             self.poison.check().is_ok() && !self.background.stopping() && self.committer.check_open().is_ok()
         };
-        while self.is_at_limit() && self.bound.is_room_wanted() && self.sweeps() && may_wait() {
+        while self.is_at_limit()
+            && self.bound.is_room_wanted()
+            && self.bound.is_kept(&self.room)
+            && may_wait()
+        {
             let Some(left) = most.checked_sub(started.elapsed()) else { break };
             self.background.wait(&mut work, left.min(WAIT));
         }
@@ -128,7 +116,7 @@ impl Engine {
     /// Lets go of what is dead, if that is much.
     pub(super) fn sweep(&self, for_room: bool) -> Result<()> {
         if for_room {
-            self.flush_while(|| !self.background.stopping())?;
+            self.flushing().flush_while(|| !self.background.stopping())?;
             self.flusher.wait();
             self.committer.lock().clear_spares();
         }

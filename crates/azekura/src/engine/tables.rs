@@ -113,8 +113,8 @@ impl Engine {
                 self.catalog.names.remove(&table.name);
                 self.forget_table(commit, table);
             }
-            self.pace.set_live(self.held_bytes(commit));
-            if !self.has_frozen() {
+            self.pace.set_live(self.freezer().held_bytes(commit));
+            if !self.state.load().has_frozen() {
                 self.pace.set_frozen(0);
                 self.background.forget_flush_error();
             }

@@ -3,7 +3,12 @@
 use super::Engine;
 use super::compaction::install::Installer;
 use super::compaction::merges::Merges;
+use super::flush::Flush;
+use super::freeze::Freezer;
+use super::idle::MemoryWatch;
 use super::relocate::Relocator;
+use super::threads::FlushThread;
+use super::watch::Watcher;
 
 impl Engine {
     /// Who picks merges and does them.
@@ -23,5 +28,31 @@ impl Engine {
     pub(super) fn installer(&self) -> Installer<'_> {
         let Engine { state, committer, background, checkpointer, .. } = self;
         Installer { state, committer, background, checkpointer }
+    }
+
+    /// Who freezes memtables.
+    #[inline]
+    pub(super) fn freezer(&self) -> Freezer<'_> {
+        let Engine { state, log, memory, pace, bound, background, .. } = self;
+        Freezer { state, log, memory, pace, bound, background }
+    }
+
+    /// Who flushes.
+    pub(super) fn flushing(&self) -> Flush<'_> {
+        let Engine { flusher, counters, config, life, .. } = self;
+        Flush { merges: self.merges(), freezer: self.freezer(), flusher, counters, config, life }
+    }
+
+    /// Who looks for work for the threads.
+    pub(super) fn watcher(&self) -> Watcher<'_> {
+        let background_merges = self.config.background_merges;
+        Watcher { merges: self.merges(), log: &self.log, background_merges }
+    }
+
+    /// The flushing thread's work.
+    pub(super) fn flush_thread(&self) -> FlushThread<'_> {
+        let pages_bytes = self.store.pages.stats().bytes;
+        let memory = MemoryWatch::new(self.freezer(), &self.committer, pages_bytes);
+        FlushThread { flush: self.flushing(), watcher: self.watcher(), memory }
     }
 }

@@ -7,6 +7,8 @@ mod flush;
 mod log;
 mod merge;
 
+pub(super) use flush::FlushThread;
+
 use super::Engine;
 use super::crew::{Role, Work};
 use std::time::Duration;
@@ -31,7 +33,7 @@ impl Work for Engine {
     fn work_as(&self, role: Role) {
         let armed = self.poison.armed(role.doing());
         match role {
-            Role::Flush => self.flush_loop(),
+            Role::Flush => self.flush_thread().run(),
             Role::Log => self.log_loop(),
             Role::Values => self.values.run(),
             Role::Merge(class) => self.merge_loop(class),

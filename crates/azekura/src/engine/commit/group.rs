@@ -90,7 +90,7 @@ impl Engine {
             };
             ticket.done(durable.and_then(|()| self.apply(commit, seq, ready)).map(|()| seq));
         }
-        if self.rotate_if_full(commit).is_err() {
+        if self.freezer().rotate_if_full(commit).is_err() {
             // The commits are durable. The failed flush is reported to those who wait for it.
             self.background.wake();
         }

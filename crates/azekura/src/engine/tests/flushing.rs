@@ -109,7 +109,7 @@ fn a_flush_of_a_dropped_table_says_nothing_of_what_was_frozen_since() {
     // Enough for a run.
     kept.put(b"key", &[b'a'; 1000]).unwrap();
     let second = flush();
-    wait_until(|| db.engine.has_frozen());
+    wait_until(|| db.engine.freezer().has_frozen());
     // The first flush's checkpoint is durable when the second comes to its run.
     gate.store(ONE_CHECKPOINT, Ordering::SeqCst);
     wait_until(|| waits.load(Ordering::SeqCst) == 2);

@@ -70,11 +70,11 @@ fn a_flush_whose_thread_was_refused_is_not_forgotten() {
         })
         .expect("the log's thread is not always the first");
     table.put(b"key", b"value").unwrap();
-    assert!(db.engine.rotate(&mut db.engine.committer.lock()).unwrap());
-    assert!(db.engine.background.crew.need(Role::Flush).is_err() && db.engine.has_frozen());
+    assert!(db.engine.freezer().rotate(&mut db.engine.committer.lock()).unwrap());
+    assert!(db.engine.background.crew.need(Role::Flush).is_err() && db.engine.freezer().has_frozen());
     db.engine.background.crew.refused.store(false, Ordering::Relaxed);
     let until = Instant::now() + Duration::from_secs(60);
-    while db.engine.has_frozen() {
+    while db.engine.freezer().has_frozen() {
         assert!(Instant::now() < until, "nobody has flushed");
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -1,54 +1,59 @@
-//! The thread that flushes, and waiting for it. Between flushes it gives memory back (`idle.rs`).
+//! The thread that flushes. Between flushes it gives memory back (`idle.rs`).
 
 use super::RETRY;
-use crate::base::error::{Error, Result};
-use crate::engine::Engine;
+use crate::base::error::Error;
 use crate::engine::background::LOOK;
-use crate::engine::checkpoint::Purpose;
-use crate::engine::crew::Role;
-use crate::engine::idle::Watch;
-use std::time::Duration;
+use crate::engine::compaction::install::Installer;
+use crate::engine::flush::Flush;
+use crate::engine::idle::MemoryWatch;
+use crate::engine::watch::Watcher;
 
-/// A caller who waits for a flush looks around this often.
-const WAIT: Duration = Duration::from_millis(20);
+/// What the flushing thread uses.
+pub(in crate::engine) struct FlushThread<'a> {
+    pub(in crate::engine) flush: Flush<'a>,
+    pub(in crate::engine) watcher: Watcher<'a>,
+    pub(in crate::engine) memory: MemoryWatch<'a>,
+}
 
-impl Engine {
-    pub(in crate::engine) fn flush_loop(&self) {
-        let mut watch = Watch::new(self);
+impl FlushThread<'_> {
+    /// From the thread's start to its end.
+    pub(super) fn run(mut self) {
+        let Flush { merges, freezer, .. } = self.flush;
+        let (poison, Installer { background, .. }) = (merges.poison, merges.installer);
         loop {
-            self.give_memory_back(&mut watch);
-            if self.poison.check().is_ok() && !self.background.stopping() {
+            self.memory.give_memory_back();
+            if poison.check().is_ok() && !background.stopping() {
                 // Sealing a buffer fails only where a commit would, which reports it.
-                let _later = self.freeze_remainder(&mut watch);
+                let _later = self.memory.freeze_remainder();
             }
             {
-                let mut work = self.background.lock();
-                if !self.has_frozen() {
-                    if self.background.stopping() {
+                let mut work = background.lock();
+                if !freezer.has_frozen() {
+                    if background.stopping() {
                         return;
                     }
-                    self.background.wait(&mut work, LOOK);
+                    background.wait(&mut work, LOOK);
                 }
             }
-            if !self.has_frozen() {
+            if !freezer.has_frozen() {
                 self.finish_flush();
                 continue;
             }
-            let number = self.background.begin_flush();
-            let mut done = self.flush_frozen();
+            let number = background.begin_flush();
+            let mut done = self.flush.flush_frozen();
             if matches!(done, Err(Error::NoSpace { .. })) {
                 // Merges give back what they have taken and not put in place.
-                let _paused = self.background.pause_merges();
-                done = self.flush_frozen();
+                let _paused = background.pause_merges();
+                done = self.flush.flush_frozen();
             }
             let failed = done.is_err();
-            self.start_merges();
-            self.background.end_flush(number, done);
+            self.watcher.start_merges();
+            background.end_flush(number, done);
             if failed {
-                if self.poison.check().is_err() || self.background.stopping() {
+                if poison.check().is_err() || background.stopping() {
                     return;
                 }
-                self.background.pause(RETRY);
+                background.pause(RETRY);
             }
         }
     }
@@ -56,27 +61,14 @@ impl Engine {
     /// Ends a flush that has put its runs in place and found no room for the checkpoint: a checkpoint is all
     /// that it needs.
     fn finish_flush(&self) {
-        let failed = self.background.has_flush_failed();
-        if failed && self.poison.check().is_ok() {
-            match self.checkpoint(Purpose::Plain) {
-                Ok(()) => self.background.forget_flush_error(),
-                Err(_) => self.background.pause(RETRY),
+        let merges = self.flush.merges;
+        let background = merges.installer.background;
+        let failed = background.has_flush_failed();
+        if failed && merges.poison.check().is_ok() {
+            match merges.checkpoints.write() {
+                Ok(()) => background.forget_flush_error(),
+                Err(_) => background.pause(RETRY),
             }
         }
-    }
-
-    /// Waits until a flush has ended or a moment has passed. Without a thread for it, flushes. An error if a
-    /// flush that began after number `after` has failed.
-    pub(in crate::engine) fn wait_for_flush(&self, after: u64) -> Result<()> {
-        self.poison.check()?;
-        if !self.config.threads || self.background.crew.need(Role::Flush).is_err() {
-            return self.flush_frozen();
-        }
-        let mut work = self.background.lock();
-        work.check_flushes(after)?;
-        if self.has_frozen() {
-            self.background.wait(&mut work, WAIT);
-        }
-        Ok(())
     }
 }

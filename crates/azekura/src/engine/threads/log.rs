@@ -23,13 +23,14 @@ impl Engine {
         let (mut looked, mut frames) = (Instant::now(), 0);
         let mut begun = Instant::now();
         let mut room_seen = begun;
-        self.keep_watch(&mut room_seen);
+        let watcher = self.watcher();
+        watcher.keep_watch(&mut room_seen);
         while !self.background.stopping() {
             self.background.pause(LOG_REST.min(tick.saturating_sub(begun.elapsed())));
             if looked.elapsed() >= LOG_REST {
                 self.log.prepare_segment(frames);
                 (looked, frames) = (Instant::now(), self.log.vouch_at_rest(frames));
-                self.keep_watch(&mut room_seen);
+                watcher.keep_watch(&mut room_seen);
             }
             if begun.elapsed() < tick {
                 continue;
@@ -52,7 +53,7 @@ impl Engine {
                 // the log, a flush makes it needless. If that finds none either, both are tried again.
                 let synced = self.sync_until(if all { newest } else { due });
                 if matches!(synced, Err(Error::NoSpace { .. })) {
-                    let _later = self.rotate(&mut self.committer.lock());
+                    let _later = self.freezer().rotate(&mut self.committer.lock());
                 }
                 took = now.elapsed();
             }
