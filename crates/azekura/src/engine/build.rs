@@ -155,7 +155,8 @@ pub(super) fn build(
     let at_checkpoint = engine.state.load_full();
     engine.apply_replayed(recovered.replayed.commits)?;
     engine.room.look();
-    engine.begin_bound();
+    // All that is found counts as alive.
+    engine.bound.note_all_alive(engine.merges().survey().in_place());
     if engine.config.follow.is_some() {
         // Its runs are those of other checkpoints too, so they do not hold the segments.
         let tail = Mutex::new(recovered.replayed.tail.take());

@@ -63,7 +63,7 @@ impl Engine {
         self.checkpointer.free_spare();
         if !saved? {
             // The log has what could not be flushed, and the next handle reads it.
-            return self.trim();
+            return self.room_maker().trim();
         }
         // Who compacts or tidies up notices at the next step.
         let _paused = self.background.pause_merges();
@@ -81,7 +81,7 @@ impl Engine {
             // All is safe. What this cannot do, for want of room, the next handle does.
             let _shrunk = self.shrink_for_closing();
         }
-        self.trim()
+        self.room_maker().trim()
     }
 }
 

@@ -68,7 +68,7 @@ impl Engine {
             };
             drop(state);
             *bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
-            if self.merge_in_room(MergeJob { together: true, ..job })? {
+            if self.room_maker().merge_in_room(MergeJob { together: true, ..job })? {
                 break;
             }
         }
@@ -96,7 +96,7 @@ impl Engine {
         // What was moved is named, and then the manifest goes lower.
         no_matter(self.checkpoint(Purpose::Plain))?;
         no_matter(self.checkpoint(Purpose::Plain))?;
-        self.trim()?;
+        self.room_maker().trim()?;
         self.space.with_holes(|hole| {
             // On a disk that is nearly full they will be wanted.
             if hole.len < PUNCH_BYTES_MIN || self.room.is_tight() {
@@ -117,7 +117,7 @@ impl Engine {
             self.values.sync()?;
         }
         self.fill_holes(go_on)?;
-        self.trim()
+        self.room_maker().trim()
     }
 
     fn fill_holes(&self, go_on: impl Fn() -> bool) -> Result<()> {
@@ -168,7 +168,7 @@ impl Engine {
                     self.committer.check_open()?;
                 }
                 bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
-                match self.merge_in_room(MergeJob { closing, together: true, ..job }) {
+                match self.room_maker().merge_in_room(MergeJob { closing, together: true, ..job }) {
                     Ok(_) => jobs += 1,
                     Err(Error::NoSpace { .. }) => {}
                     Err(e @ Error::Corrupt { .. }) => {
@@ -208,7 +208,7 @@ impl Engine {
                 let _paused = self.background.pause_merges();
                 self.shrink_file(go_on)?;
             }
-            self.trim()?;
+            self.room_maker().trim()?;
             if !go_on() || self.file_mark() == before {
                 break;
             }

@@ -24,14 +24,16 @@ mod reserve;
 
 pub(super) use reserve::{Admitted, Relief, tight_below};
 
-use super::Engine;
 use super::batch::Batch;
-use super::checkpoint::Purpose;
+use super::compaction::install::Installer;
 use super::compaction::pick::MergeJob;
+use super::flush::Flush;
 use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::sync::thread::sleep;
 use crate::format::block::Tag;
+use crate::log::Log;
+use crate::space::Room;
 use estimates::{alive_part, hidden_bytes, merge_need, parts};
 use gains::{garbage, most_to_gain, tallest};
 use reserve::{GAIN_BYTES_MIN, RUN_OVERHEAD_PART, TABLE_BYTES, Vain};
@@ -57,15 +59,16 @@ const LOOKS_MIN: u32 = 10;
 const LOOKS_MAX: u32 = 500;
 const LOOK_TIME: Duration = Duration::from_millis(2);
 
-impl Engine {
-    /// Lets a batch pass, or refuses it for want of room.
-    #[inline(always)]
-    pub(super) fn admit_batch(&self, batch: &Batch) -> Result<Admitted<'_>> {
-        if self.room.is_tight() { self.admit_measured(batch) } else { Ok(self.relief.unmeasured()) }
-    }
+/// Says who may write on a disk that is nearly full, and makes room there.
+pub(super) struct RoomMaker<'a> {
+    pub(super) flush: Flush<'a>,
+    pub(super) log: &'a Log,
+}
 
+impl<'a> RoomMaker<'a> {
+    /// Lets a batch pass, or refuses it for want of room.
     #[cold]
-    fn admit_measured(&self, batch: &Batch) -> Result<Admitted<'_>> {
+    pub(super) fn admit_batch(&self, batch: &Batch) -> Result<Admitted<'a>> {
         let made: u64 = batch.created.iter().map(|t| t.name.len() as u64 + TABLE_BYTES).sum();
         let bytes = made + batch.parts.iter().map(|p| p.block.bytes() as u64 + p.ranges.bytes()).sum::<u64>();
         let only_deletes =
@@ -78,26 +81,17 @@ impl Engine {
         if frees {
             let all = batch.parts.iter().any(|p| !p.ranges.is_empty());
             let removed = batch.parts.iter().map(|p| p.block.len() as u64).sum();
-            self.relief.note_removes(if all { u64::from(u32::MAX) } else { removed });
+            self.relief().note_removes(if all { u64::from(u32::MAX) } else { removed });
         }
         Ok(admitted)
-    }
-
-    /// Lets a large value pass that will be stored.
-    pub(super) fn admit_value(&self, len: usize) -> Result<Admitted<'_>> {
-        if len > 0 && self.room.is_tight() {
-            self.admit(len as u64, false)
-        } else {
-            Ok(self.relief.unmeasured())
-        }
     }
 
     /// Lets so many bytes pass. `frees`: they make room in the end.
     ///
     /// # Errors
     /// `NoSpace` if the disk is full, or what making room meets.
-    fn admit(&self, bytes: u64, frees: bool) -> Result<Admitted<'_>> {
-        let reserve = self.relief.reserve_bytes();
+    pub(super) fn admit(&self, bytes: u64, frees: bool) -> Result<Admitted<'a>> {
+        let reserve = self.relief().reserve_bytes();
         if let Some(admitted) = self.fits(bytes, reserve) {
             return Ok(admitted);
         }
@@ -107,41 +101,50 @@ impl Engine {
         if admitted.is_none() && frees {
             // To be refused here is to be stuck: all is tried anew, and what flushes need is all that is
             // kept.
-            *self.relief.lock() = Vain::default();
+            *self.relief().lock() = Vain::default();
             admitted = self.relieve(true, || self.fits(bytes, kept))?.or_else(|| self.fits(bytes, 0));
         }
         admitted.ok_or(Error::NoSpace { during: "making room for a commit" })
     }
 
-    fn fits(&self, bytes: u64, kept: u64) -> Option<Admitted<'_>> {
-        self.relief.admit(bytes, kept, self.merges().flush_need())
+    fn fits(&self, bytes: u64, kept: u64) -> Option<Admitted<'a>> {
+        self.relief().admit(bytes, kept, self.flush.merges.flush_need())
+    }
+
+    fn relief(&self) -> &'a Relief {
+        self.flush.merges.relief
+    }
+
+    fn room(&self) -> &'a Room {
+        &self.flush.merges.store.room
     }
 
     /// Makes room until there is what is wanted, or nothing more can be done. `patient`: it waits a moment
     /// for those who still look at what has become needless.
     fn relieve<T>(&self, patient: bool, wanted: impl Fn() -> Option<T>) -> Result<Option<T>> {
-        let mut vain = self.relief.lock();
+        let (relief, merges) = (self.relief(), self.flush.merges);
+        let mut vain = relief.lock();
         // Others may have made some, in the file or beside it.
-        self.room.look();
+        self.room().look();
         if let Some(found) = wanted() {
             return Ok(Some(found));
         }
         if vain.mark == self.room_mark() {
             return Ok(None);
         }
-        if vain.mark[2].abs_diff(self.room.bytes()) >= self.relief.gain_worth() {
+        if vain.mark[2].abs_diff(self.room().bytes()) >= relief.gain_worth() {
             // What found no room then may find some, or have less to do.
             (vain.garbage, vain.levels) = (0, 0);
         }
         self.relieve_by_flush()?;
         // What merges have taken and not put in place comes back.
-        drop(self.background.pause_merges());
+        drop(merges.installer.background.pause_merges());
         let mut found = wanted();
-        if found.is_none() && most_to_gain(&self.merges().survey(), &self.relief, &vain).is_some() {
+        if found.is_none() && most_to_gain(&merges.survey(), relief, &vain).is_some() {
             self.relieve_by_merges(&mut vain)?;
             found = wanted();
-            let survey = self.merges().survey();
-            let left = || garbage(&survey, &self.relief, &vain.damaged).map_or(0, |g| g.1);
+            let survey = merges.survey();
+            let left = || garbage(&survey, relief, &vain.damaged).map_or(0, |g| g.1);
             vain.garbage = if found.is_some() { 0 } else { left() };
             vain.levels = tallest(survey.state(), &vain.damaged).map_or(0, |t| t.1);
         }
@@ -159,7 +162,7 @@ impl Engine {
             if let Some(found) = wanted() {
                 return Some(found);
             }
-            if look >= LOOKS_MIN && self.room.needless_bytes() < self.relief.gain_worth() {
+            if look >= LOOKS_MIN && self.room().needless_bytes() < self.relief().gain_worth() {
                 return None;
             }
             sleep(LOOK_TIME);
@@ -169,27 +172,30 @@ impl Engine {
 
     /// What is looked at to see whether anything has changed.
     fn room_mark(&self) -> [u64; 3] {
-        [self.counters.commits.load(Ordering::Relaxed), self.room.taken_bytes(), self.room.bytes()]
+        let commits = self.flush.counters.commits.load(Ordering::Relaxed);
+        [commits, self.room().taken_bytes(), self.room().bytes()]
     }
 
     /// Flushes, if much of the log or of memory goes by that, or what is in memory hides much.
     fn relieve_by_flush(&self) -> Result<()> {
-        let removes = self.relief.removes();
-        let hidden = self.room.taken_bytes() as f64 / records(&self.state.load()) * removes as f64;
-        let log_bytes = self.log.file_bytes() + self.counters.old_log_bytes.load(Ordering::Relaxed);
-        let values = self.committer.lock().large_bytes;
-        let gain =
-            log_bytes.saturating_add(self.pace.memtable_bytes()).saturating_add(values) as f64 + hidden;
-        if gain >= (self.relief.reserve_bytes() / FLUSH_PART).max(GAIN_BYTES_MIN) as f64 {
-            let done = self.flush();
+        let Installer { state, committer, checkpointer, .. } = self.flush.merges.installer;
+        let (relief, counters) = (self.relief(), self.flush.counters);
+        let removes = relief.removes();
+        let hidden = self.room().taken_bytes() as f64 / records(&state.load()) * removes as f64;
+        let log_bytes = self.log.file_bytes() + counters.old_log_bytes.load(Ordering::Relaxed);
+        let values = committer.lock().large_bytes;
+        let memtable_bytes = self.flush.merges.pace.memtable_bytes();
+        let gain = log_bytes.saturating_add(memtable_bytes).saturating_add(values) as f64 + hidden;
+        if gain >= (relief.reserve_bytes() / FLUSH_PART).max(GAIN_BYTES_MIN) as f64 {
+            let done = self.flush.flush();
             if done.is_ok() {
-                self.relief.forget_removes(removes);
+                relief.forget_removes(removes);
             }
             no_matter(done)?;
         }
-        self.flusher.wait();
-        if self.checkpointer.has_pending() {
-            no_matter(self.checkpoint(Purpose::Plain))?;
+        self.flush.flusher.wait();
+        if checkpointer.has_pending() {
+            no_matter(self.flush.merges.checkpoints.write())?;
         }
         Ok(())
     }
@@ -197,14 +203,16 @@ impl Engine {
     /// Merges tables that hold more garbage than was left the last time, or many levels, as long as that
     /// helps.
     fn relieve_by_merges(&self, vain: &mut Vain) -> Result<()> {
-        self.committer.lock().clear_spares();
-        no_matter(self.values.close_open())?;
-        let _paused = self.background.pause_merges();
+        let merges = self.flush.merges;
+        let Installer { committer, background, .. } = merges.installer;
+        committer.lock().clear_spares();
+        no_matter(merges.values.close_open())?;
+        let _paused = background.pause_merges();
         let (mut before, mut in_vain) = (None, 0);
         for _ in 0..MERGES_MAX {
-            let most = most_to_gain(&self.merges().survey(), &self.relief, vain);
+            let most = most_to_gain(&merges.survey(), self.relief(), vain);
             let Some((table, levels)) = most else { break };
-            let now = (self.room.taken_bytes(), levels.len());
+            let now = (self.room().taken_bytes(), levels.len());
             let helped = before.is_none_or(|(taken, runs)| now.0 < taken || now.1 < runs);
             (before, in_vain) = (Some(now), if helped { 0 } else { in_vain + 1 });
             if in_vain == MERGES_IN_VAIN {
@@ -214,7 +222,7 @@ impl Engine {
                 Err(Error::Corrupt { .. }) => vain.damaged.push(table),
                 done => done?,
             }
-            no_matter(self.checkpoint(Purpose::Plain))?;
+            no_matter(merges.checkpoints.write())?;
         }
         // What is behind the end is room for this file in any case.
         let _cut_later = self.trim();
@@ -224,12 +232,13 @@ impl Engine {
     /// Merges a table into one level, by a job of all its runs. Where there is no room for that, merges some of
     /// them, so that less is to be done the next time. True if it was all. REQUIRES: merges are held back.
     pub(super) fn merge_in_room(&self, job: MergeJob) -> Result<bool> {
+        let merges = self.flush.merges;
         let (table, closing, together) = (job.table, job.closing, job.together);
-        let mut done = self.merges().run(MergeJob { urgent: true, ..job });
+        let mut done = merges.run(MergeJob { urgent: true, ..job });
         let mut tried = 0;
         while matches!(done, Err(Error::NoSpace { .. })) {
             // A part of it may have been done.
-            let Ok(levels) = self.state.load().table(table).map(|t| t.levels.clone()) else {
+            let Ok(levels) = merges.installer.state.load().table(table).map(|t| t.levels.clone()) else {
                 return Ok(true);
             };
             let jobs = parts(levels.len()).into_iter().map(|part| {
@@ -242,9 +251,9 @@ impl Engine {
                 }
             });
             let mut jobs: Vec<MergeJob> =
-                jobs.filter(|job| self.merges().claim(job, alive_part(job)).is_some()).collect();
+                jobs.filter(|job| merges.claim(job, alive_part(job)).is_some()).collect();
             // Those for which there is room whatever goes come first.
-            let risky = |job: &MergeJob| self.merges().claim(job, 1.0).is_none();
+            let risky = |job: &MergeJob| merges.claim(job, 1.0).is_none();
             jobs.sort_by_cached_key(|job| {
                 (risky(job), Reverse(hidden_bytes(&job.inputs)), merge_need(job, 1.0))
             });
@@ -254,7 +263,7 @@ impl Engine {
             // Its inputs keep their place in the file as long as they are held.
             drop(levels);
             tried += 1;
-            done = self.merges().try_run(job).map(|_| false);
+            done = merges.try_run(job).map(|_| false);
         }
         done
     }
@@ -262,9 +271,11 @@ impl Engine {
     /// Cuts free space off the file's end, but on a tight disk what is held back there while commits may
     /// come.
     pub(super) fn trim(&self) -> Result<()> {
-        let holds_back = self.room.is_tight() && self.committer.check_open().is_ok();
-        self.checkpointer.lower_spare();
-        self.room.cut(if holds_back { self.relief.reserve_bytes() + self.merges().flush_need() } else { 0 })
+        let Installer { committer, checkpointer, .. } = self.flush.merges.installer;
+        let holds_back = self.room().is_tight() && committer.check_open().is_ok();
+        checkpointer.lower_spare();
+        let held_back = || self.relief().reserve_bytes() + self.flush.merges.flush_need();
+        self.room().cut(if holds_back { held_back() } else { 0 })
     }
 }
 

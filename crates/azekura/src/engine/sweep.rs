@@ -17,15 +17,18 @@
 //! Nobody waits where there are no threads, or none that merge, or none to be had. Nor does anybody on a
 //! nearly full disk, which has rules of its own (`relief.rs`).
 
-use super::Engine;
-use super::checkpoint::Purpose;
+use super::bound::Bound;
+use super::compaction::install::Installer;
+use super::compaction::merges::Merges;
 use super::compaction::pick::{CLASSES, MergeJob};
 use super::compaction::turns::Taken;
-use super::threads::lower_priority;
+use super::flush::Flush;
+use super::lower_priority;
 use super::waste::Excess;
 use crate::base::error::Result;
 use crate::base::sync::Instant;
 use crate::base::sync::atomic::Ordering;
+use crate::space::Room;
 use std::time::Duration;
 
 /// The sweep's merges among those of the others.
@@ -50,85 +53,84 @@ enum Swept {
     HeldBack,
 }
 
-impl Engine {
-    /// All that is found when a file is opened counts as alive.
-    pub(super) fn begin_bound(&self) {
-        self.bound.note_all_alive(self.merges().survey().in_place());
+/// Lets go of what is dead while others write, and has writers wait for that.
+pub(super) struct Sweeper<'a> {
+    pub(super) flush: Flush<'a>,
+    pub(super) bound: &'a Bound,
+}
+
+impl Sweeper<'_> {
+    fn room(&self) -> &Room {
+        &self.flush.merges.store.room
     }
 
-    /// Waits for room, if the file is at its limit and some can be made.
-    #[inline(always)]
-    pub(super) fn pace_by_space(&self, bytes: u64) {
-        if self.is_at_limit() {
-            self.wait_for_sweep(WAIT_MAX + Duration::from_micros(bytes / BYTES_PER_MICROSECOND));
-        }
+    fn used_bytes(&self) -> u64 {
+        self.room().space.used_bytes()
     }
 
-    #[inline(always)]
-    fn is_at_limit(&self) -> bool {
-        self.bound.is_reached(self.space.used_bytes())
-    }
-
+    /// Waits for a sweep, but for a write of so many bytes no longer than is due.
     #[cold]
-    fn wait_for_sweep(&self, most: Duration) {
-        if !self.bound.is_kept(&self.room) || self.background.ask_for_sweep(&self.bound.room).is_err() {
+    pub(super) fn wait_for_room(&self, bytes: u64) {
+        let most = WAIT_MAX + Duration::from_micros(bytes / BYTES_PER_MICROSECOND);
+        let Installer { committer, background, .. } = self.flush.merges.installer;
+        let poison = self.flush.merges.poison;
+        let is_kept = || self.bound.is_kept(self.room());
+        if !is_kept() || background.ask_for_sweep(&self.bound.room).is_err() {
             return;
         }
         let started = Instant::now();
-        let mut work = self.background.lock();
-        let may_wait = || {
-            self.poison.check().is_ok() && !self.background.stopping() && self.committer.check_open().is_ok()
-        };
-        while self.is_at_limit()
-            && self.bound.is_room_wanted()
-            && self.bound.is_kept(&self.room)
-            && may_wait()
-        {
+        let mut work = background.lock();
+        let may_wait = || poison.check().is_ok() && !background.stopping() && committer.check_open().is_ok();
+        let is_at_limit = || self.bound.is_reached(self.used_bytes());
+        while is_at_limit() && self.bound.is_room_wanted() && is_kept() && may_wait() {
             let Some(left) = most.checked_sub(started.elapsed()) else { break };
-            self.background.wait(&mut work, left.min(WAIT));
+            background.wait(&mut work, left.min(WAIT));
         }
         drop(work);
-        self.counters.note_stall(started.elapsed());
+        self.flush.counters.note_stall(started.elapsed());
     }
 
     /// The body of the sweep's thread.
-    pub(super) fn sweep_loop(&self) {
+    pub(super) fn run(&self) {
+        let Merges { poison, installer: Installer { background, .. }, .. } = self.flush.merges;
         lower_priority(NICE);
-        while !self.background.stopping() {
+        while !background.stopping() {
             if self.bound.is_due() {
                 // A writer learns elsewhere that it cannot write. What fails here is tried again when more
                 // is taken.
                 let for_room = self.bound.is_room_wanted();
-                self.space.take_least();
-                let sweep = || self.poison.check().and_then(|()| self.sweep(for_room));
-                let done = self.poison.catch("sweeping", sweep);
+                self.room().space.take_least();
+                let sweep = || poison.check().and_then(|()| self.sweep(for_room));
+                let done = poison.catch("sweeping", sweep);
                 self.end_sweep(for_room, done.is_ok());
             }
-            let mut work = self.background.lock();
-            if !self.bound.is_due() && !self.background.stopping() {
-                self.background.wait(&mut work, WAIT * 10);
+            let mut work = background.lock();
+            if !self.bound.is_due() && !background.stopping() {
+                background.wait(&mut work, WAIT * 10);
             }
         }
         self.bound.room.store(false, Ordering::Relaxed);
-        self.background.wake();
+        background.wake();
     }
 
     /// Lets go of what is dead, if that is much.
     pub(super) fn sweep(&self, for_room: bool) -> Result<()> {
+        let merges = self.flush.merges;
+        let Installer { committer, background, .. } = merges.installer;
         if for_room {
-            self.flushing().flush_while(|| !self.background.stopping())?;
-            self.flusher.wait();
-            self.committer.lock().clear_spares();
+            self.flush.flush_while(|| !background.stopping())?;
+            self.flush.flusher.wait();
+            committer.lock().clear_spares();
         }
         let (mut told, mut before, mut swept) = (Ok(()), None, false);
         for round in 0..ROUNDS_MAX {
             let look = |go_on: &dyn Fn() -> bool| {
-                let survey = self.merges().survey();
+                let survey = merges.survey();
                 let found = survey.look_beside_writers(go_on);
                 (survey.due(&found.excess), found, go_on())
             };
             // What a look has found that was ended early says nothing.
-            let Some((due, found, true)) = self.background.look_at_runs(look) else { break };
+            let Some((due, found, true)) = background.look_at_runs(look) else { break };
             self.bound.note_look(found.in_place, found.alive);
             let dead_max = self.bound.dead_max();
             let enough = if for_room || round > 0 { dead_max / 2 } else { dead_max };
@@ -145,11 +147,11 @@ impl Engine {
                 Err(e) => told = Err(e),
             }
             if for_room {
-                self.checkpoint(Purpose::Plain)?;
+                merges.checkpoints.write()?;
             }
         }
         if swept || for_room {
-            self.checkpoint(Purpose::Plain)?;
+            merges.checkpoints.write()?;
         }
         told
     }
@@ -157,9 +159,10 @@ impl Engine {
     /// Merges what an excess says, of the tables that are due. A table that others are at work on is left to
     /// them. Then this was not all, and it returns when one of them has ended.
     fn sweep_tables(&self, due: &[u32], excess: &Excess) -> Result<Swept> {
+        let merges = self.flush.merges;
         let (mut told, mut busy) = (Ok(()), false);
         for &id in due {
-            let job = match self.merges().take_excess(CLASS, excess, id) {
+            let job = match merges.take_excess(CLASS, excess, id) {
                 Taken::Job(job) => job,
                 Taken::NotDue => continue,
                 Taken::Busy => {
@@ -167,27 +170,29 @@ impl Engine {
                     continue;
                 }
             };
-            let copies_max = self.bound.copies_max(self.space.used_bytes());
-            let done = self.merges().run_in_turn(CLASS, MergeJob { together: true, copies_max, ..job });
+            let copies_max = self.bound.copies_max(self.used_bytes());
+            let done = merges.run_in_turn(CLASS, MergeJob { together: true, copies_max, ..job });
             told = told.and(done.map(drop));
         }
         told.map(|()| match busy {
             false => Swept::All,
-            true if self.background.wait_for_a_merge(&self.compactor) => Swept::Some,
+            true if merges.installer.background.wait_for_a_merge(merges.compactor) => Swept::Some,
             true => Swept::HeldBack,
         })
     }
 
     /// Lets those go on who wait for room. If there was none at any time, the limit is raised.
     fn end_sweep(&self, for_room: bool, done: bool) {
+        let (merges, space) = (self.flush.merges, &self.room().space);
+        let background = merges.installer.background;
         // Where merges are held back, the next look finds more.
-        if !done && let Some(in_place) = self.background.look_at_runs(|_| self.merges().survey().in_place()) {
+        if !done && let Some(in_place) = background.look_at_runs(|_| merges.survey().in_place()) {
             self.bound.note_all_alive(in_place);
         }
         self.bound.look.store(false, Ordering::Relaxed);
         if for_room {
-            self.bound.end_wait_for_room(self.space.take_least(), self.space.used_bytes());
+            self.bound.end_wait_for_room(space.take_least(), space.used_bytes());
         }
-        self.background.wake();
+        background.wake();
     }
 }

@@ -6,7 +6,9 @@ use super::compaction::merges::Merges;
 use super::flush::Flush;
 use super::freeze::Freezer;
 use super::idle::MemoryWatch;
+use super::relief::RoomMaker;
 use super::relocate::Relocator;
+use super::sweep::Sweeper;
 use super::threads::FlushThread;
 use super::watch::Watcher;
 
@@ -54,5 +56,15 @@ impl Engine {
         let pages_bytes = self.store.pages.stats().bytes;
         let memory = MemoryWatch::new(self.freezer(), &self.committer, pages_bytes);
         FlushThread { flush: self.flushing(), watcher: self.watcher(), memory }
+    }
+
+    /// Who says who may write on a disk that is nearly full.
+    pub(super) fn room_maker(&self) -> RoomMaker<'_> {
+        RoomMaker { flush: self.flushing(), log: &self.log }
+    }
+
+    /// Who keeps the bound of the file.
+    pub(super) fn sweeper(&self) -> Sweeper<'_> {
+        Sweeper { flush: self.flushing(), bound: &self.bound }
     }
 }

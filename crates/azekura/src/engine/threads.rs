@@ -37,7 +37,7 @@ impl Work for Engine {
             Role::Log => self.log_loop(),
             Role::Values => self.values.run(),
             Role::Merge(class) => self.merge_loop(class),
-            Role::Sweep => self.sweep_loop(),
+            Role::Sweep => self.sweeper().run(),
         }
         armed.disarm();
     }

@@ -3,10 +3,35 @@
 use crate::base::error::Result;
 use crate::base::sync::Instant;
 use crate::engine::Engine;
+use crate::engine::batch::Batch;
+use crate::engine::relief::Admitted;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Engine {
+    /// Lets a batch pass, or refuses it for want of room.
+    #[inline(always)]
+    pub(in crate::engine) fn admit_batch(&self, batch: &Batch) -> Result<Admitted<'_>> {
+        if self.room.is_tight() { self.room_maker().admit_batch(batch) } else { Ok(self.relief.unmeasured()) }
+    }
+
+    /// Lets a large value pass that will be stored.
+    pub(in crate::engine) fn admit_value(&self, len: usize) -> Result<Admitted<'_>> {
+        if len > 0 && self.room.is_tight() {
+            self.room_maker().admit(len as u64, false)
+        } else {
+            Ok(self.relief.unmeasured())
+        }
+    }
+
+    /// Waits for room, if the file is at its limit and some can be made.
+    #[inline(always)]
+    pub(in crate::engine) fn pace_by_space(&self, bytes: u64) {
+        if self.bound.is_reached(self.space.used_bytes()) {
+            self.sweeper().wait_for_room(bytes);
+        }
+    }
+
     /// Delays a commit of `bytes` as the debts demand.
     pub(in crate::engine) fn pace_writer(&self, bytes: u64) -> Result<()> {
         self.pace_by_space(bytes);

@@ -127,7 +127,7 @@ impl Relief {
 
     /// Lets a commit pass that nobody measures: the disk has room.
     #[inline(always)]
-    pub(super) fn unmeasured(&self) -> Admitted<'_> {
+    pub(in crate::engine) fn unmeasured(&self) -> Admitted<'_> {
         Admitted { count: &self.admitted, bytes: 0 }
     }
 

@@ -253,7 +253,7 @@ fn who_holds_merges_back_is_alone_with_the_runs() {
         let (engine, ended) = (engine.clone(), ended.clone());
         std::thread::spawn(move || {
             while !ended.load(Ordering::Acquire) {
-                engine.sweep(false).unwrap();
+                engine.sweeper().sweep(false).unwrap();
                 engine.tidy(0, || true).unwrap();
             }
         })
