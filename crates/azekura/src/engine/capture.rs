@@ -18,7 +18,7 @@ use crate::format::point::PartId;
 use crate::run::Run;
 use crate::space::{Extent, scattered};
 use crate::storage::File;
-use crate::values::Segment;
+use crate::values::{Segment, ValueStore};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -83,6 +83,28 @@ impl Packing {
         extent
     }
 
+    /// The manifest of a state, without value segments.
+    fn manifest(&mut self, state: &State, next_id: u64) -> Manifest {
+        let mut tables = Vec::new();
+        for t in state.tables.iter().filter(|t| !is_without_record(t)) {
+            let mut levels = Vec::new();
+            for level in t.levels.iter() {
+                let runs = level.runs.iter().map(|r| self.run(&r.info)).collect();
+                levels.push(LevelInfo { newest: level.newest, runs });
+            }
+            tables.push(TableInfo { id: t.id, kind: t.kind, name: t.name.clone(), levels });
+        }
+        Manifest {
+            next_id,
+            next_table: state.next_table,
+            flushed_seq: state.flushed_seq,
+            logs: Vec::new(),
+            tables,
+            values: Vec::new(),
+            few: state.tables.iter().filter_map(|t| Some((t.id, t.few.clone()?))).collect(),
+        }
+    }
+
     fn run(&mut self, info: &RunInfo) -> RunInfo {
         let bytes = info.meta_at() + u64::from(info.meta_bytes);
         let extent = self.place(PartId::Run(info.id), bytes, &info.extents);
@@ -110,7 +132,7 @@ impl Engine {
         if self.config.read_only && state.flushed_seq < state.visible() {
             return Err(Error::ReadOnly);
         }
-        let mut capture = self.captured(&state, 0)?;
+        let mut capture = Source::of(self).capture(&state, 0)?;
         if !self.config.read_only {
             // What was captured must not be lost by a crash that the copy survives: ids would be given anew.
             // And values that are still in memory are written by this.
@@ -125,18 +147,31 @@ impl Engine {
         self.follow()?;
         let state = self.state.load_full();
         let Some((number, at_checkpoint)) = self.checkpoint_of(&state) else { return Err(Error::Closed) };
-        let mut capture = self.behind(&state).captured(at_checkpoint, number)?;
+        let mut capture = Source::of(self.behind(&state)).capture(at_checkpoint, number)?;
         // The pin goes with the state.
         capture.held.1.push(state);
         Ok(capture)
     }
+}
+
+/// What the file and its engine add to a state.
+struct Source<'a> {
+    file: &'a Arc<dyn File>,
+    values: &'a ValueStore,
+    next_id: u64,
+}
+
+impl<'a> Source<'a> {
+    fn of(engine: &'a Engine) -> Source<'a> {
+        Source { file: &engine.file, values: &engine.values, next_id: engine.ids.peek() }
+    }
 
     /// What a state is made of. A checkpoint has it, or will.
-    fn captured(&self, state: &State, checkpoint: u64) -> Result<Capture> {
+    fn capture(&self, state: &State, checkpoint: u64) -> Result<Capture> {
         let runs: Vec<Arc<Run>> = runs_of(state).cloned().collect();
         let segments = self.segments_of(&runs)?;
         let mut packing = Packing { parts: Vec::new(), end: SUPERBLOCKS_BYTES };
-        let mut manifest = self.packed_manifest(state, &mut packing);
+        let mut manifest = packing.manifest(state, self.next_id);
         let mut places: Vec<Arc<dyn Send + Sync>> = Vec::new();
         for segment in &segments {
             let (used, place) = (segment.used(), segment.place());
@@ -152,28 +187,6 @@ impl Engine {
         let ids: BTreeSet<u32> = runs.iter().flat_map(|r| r.info.large.iter().map(|l| l.0)).collect();
         let missing = |id| Error::corrupt("manifest", 0, format!("there is no value segment {id}"));
         ids.into_iter().map(|id| self.values.segment(id).ok_or_else(|| missing(id))).collect()
-    }
-
-    /// The manifest without value segments.
-    fn packed_manifest(&self, state: &State, packing: &mut Packing) -> Manifest {
-        let mut tables = Vec::new();
-        for t in state.tables.iter().filter(|t| !is_without_record(t)) {
-            let mut levels = Vec::new();
-            for level in t.levels.iter() {
-                let runs = level.runs.iter().map(|r| packing.run(&r.info)).collect();
-                levels.push(LevelInfo { newest: level.newest, runs });
-            }
-            tables.push(TableInfo { id: t.id, kind: t.kind, name: t.name.clone(), levels });
-        }
-        Manifest {
-            next_id: self.ids.peek(),
-            next_table: state.next_table,
-            flushed_seq: state.flushed_seq,
-            logs: Vec::new(),
-            tables,
-            values: Vec::new(),
-            few: state.tables.iter().filter_map(|t| Some((t.id, t.few.clone()?))).collect(),
-        }
     }
 }
 

@@ -79,7 +79,7 @@ impl Engine {
         }
         if !clean || changed {
             // All is safe. What this cannot do, for want of room, the next handle does.
-            let _shrunk = self.shrink_for_closing();
+            let _shrunk = self.reclaimer().shrink_for_closing();
         }
         self.room_maker().trim()
     }

@@ -160,6 +160,19 @@ impl Engine {
         self.flushing().flush()
     }
 
+    /// See `Reclaimer::compact`.
+    pub(crate) fn compact(&self) -> Result<()> {
+        self.look_after();
+        self.reclaimer().compact()
+    }
+
+    /// See `Reclaimer::shrink`.
+    pub(crate) fn shrink(&self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+        self.check_writable()?;
+        self.look_after();
+        self.reclaimer().shrink(progress)
+    }
+
     /// Called before anything is changed: the background looks after it from now on. False if the system
     /// refuses the thread.
     #[inline(always)]

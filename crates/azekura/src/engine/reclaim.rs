@@ -1,12 +1,15 @@
 //! Giving space back: cutting the file's end, punching holes, and moving the tail down (`relocate.rs`).
 
-use super::Engine;
-use super::checkpoint::Purpose;
+use super::compaction::install::Installer;
+use super::compaction::merges::Merges;
 use super::compaction::pick::{MergeJob, pick_idle};
 use super::compaction::turns::Taken;
-use super::relief::no_matter;
-use super::relocate::{is_loose, is_loose_for_idle_time};
+use super::flush::Flush;
+use super::relief::{RoomMaker, no_matter};
+use super::relocate::{Relocator, is_loose, is_loose_for_idle_time};
 use crate::base::error::{Error, Result};
+use crate::log::Log;
+use crate::space::Space;
 use std::sync::atomic::Ordering;
 
 /// How far a long operation has come, in bytes.
@@ -27,42 +30,50 @@ const STEP_BYTES: u64 = 16 << 20;
 /// Holes smaller than this are not worth a call.
 const PUNCH_BYTES_MIN: u64 = 64 << 10;
 
-impl Engine {
+/// Gives space back: merges, moves, and cuts the file.
+pub(super) struct Reclaimer<'a> {
+    pub(super) flush: Flush<'a>,
+    pub(super) log: &'a Log,
+}
+
+impl<'a> Reclaimer<'a> {
     /// Merges each table into one level. Only what is in a table when its turn comes is merged, so this ends
     /// however fast others write. On a full disk the flush must succeed, and the rest is done as far as there
     /// is room. A damaged table is left as it is, and the error comes when the others are done.
-    pub(crate) fn compact(&self) -> Result<()> {
-        self.look_after();
-        self.flush()?;
-        self.flusher.wait();
-        let _paused = self.background.pause_merges();
-        let ids: Vec<u32> = self.state.load().tables.with_runs().map(|t| t.id).collect();
+    pub(super) fn compact(&self) -> Result<()> {
+        let merges = self.flush.merges;
+        let Installer { state, committer, background, .. } = merges.installer;
+        self.flush.flush()?;
+        self.flush.flusher.wait();
+        let _paused = background.pause_merges();
+        let ids: Vec<u32> = state.load().tables.with_runs().map(|t| t.id).collect();
         let (mut bytes, mut told) = (0, Ok(()));
         for id in ids {
             match no_matter(self.settle_table(id, &mut bytes)) {
                 Err(e @ Error::Corrupt { .. }) => told = told.and(Err(e)),
                 done => done?,
             }
-            self.merges().note_levels();
+            merges.note_levels();
             if bytes > STEP_BYTES {
                 bytes = 0;
-                no_matter(self.checkpoint(Purpose::Plain))?;
+                no_matter(merges.checkpoints.write())?;
             }
         }
         // What the last merge has made needless is free only now, and the tail may move there.
-        no_matter(self.checkpoint(Purpose::Plain))?;
-        self.committer.lock().clear_spares();
+        no_matter(merges.checkpoints.write())?;
+        committer.lock().clear_spares();
         told.and(no_matter(self.drop_dead(false)))?;
-        no_matter(self.shrink_file(|| !self.background.stopping()))
+        no_matter(self.shrink_file(|| !background.stopping()))
     }
 
     /// Adds what it has merged to `bytes`. REQUIRES: merges are held back.
     fn settle_table(&self, id: u32, bytes: &mut u64) -> Result<()> {
+        let Installer { state: newest, committer, .. } = self.flush.merges.installer;
         // On a full disk in parts, of which each takes one at least: others may flush meanwhile.
-        let parts = self.state.load().table(id).map_or(0, |t| t.levels.len());
+        let parts = newest.load().table(id).map_or(0, |t| t.levels.len());
         for _ in 0..parts.max(1) {
-            self.committer.check_open()?;
-            let state = self.state.load_full();
+            committer.check_open()?;
+            let state = newest.load_full();
             let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, |_| false)) else {
                 return Ok(());
             };
@@ -77,32 +88,33 @@ impl Engine {
 
     /// Rewrites and moves what is needed so that the file is no larger than its contents, as far as a full
     /// disk has room for copies. `progress` is called without a lock, and may call whatever there is.
-    pub(crate) fn shrink(&self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
-        self.check_writable()?;
+    pub(super) fn shrink(&self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+        let Merges { store, values, checkpoints, installer, .. } = self.flush.merges;
+        let Installer { committer, background, checkpointer, .. } = installer;
         self.compact()?;
-        let paused = self.background.pause_merges();
-        self.committer.check_open()?;
+        let paused = background.pause_merges();
+        committer.check_open()?;
         // Only what is closed and written is moved.
-        no_matter(self.values.close_open().and_then(|()| self.values.sync()))?;
+        no_matter(values.close_open().and_then(|()| values.sync()))?;
         no_matter(self.log.rest(false).map(drop))?;
-        no_matter(self.checkpoint(Purpose::Plain))?;
-        self.checkpointer.lower_spare();
-        let total = self.space.end();
+        no_matter(checkpoints.write())?;
+        checkpointer.lower_spare();
+        let total = self.space().end();
         no_matter(self.relocator(total).move_down(|end| {
             paused.step_aside(|| progress(Progress { done: total.saturating_sub(end), total }));
             // It may have closed the database, or waited for somebody who did.
-            self.committer.check_open()
+            committer.check_open()
         }))?;
         // What was moved is named, and then the manifest goes lower.
-        no_matter(self.checkpoint(Purpose::Plain))?;
-        no_matter(self.checkpoint(Purpose::Plain))?;
+        no_matter(checkpoints.write())?;
+        no_matter(checkpoints.write())?;
         self.room_maker().trim()?;
-        self.space.with_holes(|hole| {
+        self.space().with_holes(|hole| {
             // On a disk that is nearly full they will be wanted.
-            if hole.len < PUNCH_BYTES_MIN || self.room.is_tight() {
+            if hole.len < PUNCH_BYTES_MIN || store.room.is_tight() {
                 return Ok(());
             }
-            self.file.punch(hole.offset, hole.len).map_err(|e| Error::io("punching a hole", e))
+            store.file.punch(hole.offset, hole.len).map_err(|e| Error::io("punching a hole", e))
         })?;
         drop(paused);
         progress(Progress { done: total, total });
@@ -112,20 +124,22 @@ impl Engine {
     /// Moves the file's tail into its holes as long as these are many and `go_on` says so, and cuts it.
     /// REQUIRES: merges are held back.
     pub(super) fn shrink_file(&self, go_on: impl Fn() -> bool) -> Result<()> {
-        let go_on = || is_loose_for_idle_time(&self.space) && go_on();
-        if go_on() && self.values.close_at(self.space.end())? {
-            self.values.sync()?;
+        let (space, values) = (self.space(), self.flush.merges.values);
+        let go_on = || is_loose_for_idle_time(space) && go_on();
+        if go_on() && values.close_at(space.end())? {
+            values.sync()?;
         }
         self.fill_holes(go_on)?;
         self.room_maker().trim()
     }
 
     fn fill_holes(&self, go_on: impl Fn() -> bool) -> Result<()> {
-        self.relocator(self.space.end()).move_while(&go_on)?;
+        let Merges { checkpoints, installer: Installer { checkpointer, .. }, .. } = self.flush.merges;
+        self.relocator(self.space().end()).move_while(&go_on)?;
         // A manifest that ends the file goes lower with the next checkpoint.
         for _ in 0..2 {
-            if go_on() && self.checkpointer.manifest_ends_the_file() {
-                self.checkpoint(Purpose::Plain)?;
+            if go_on() && checkpointer.manifest_ends_the_file() {
+                checkpoints.write()?;
             }
         }
         Ok(())
@@ -134,14 +148,15 @@ impl Engine {
     /// Brings a file that is being closed down to what its records need. REQUIRES: nothing is in memory, and
     /// merges are held back.
     pub(super) fn shrink_for_closing(&self) -> Result<()> {
-        let dropped = if self.config.background_merges { self.drop_dead(true) } else { Ok(()) };
+        let values = self.flush.merges.values;
+        let dropped = if self.flush.config.background_merges { self.drop_dead(true) } else { Ok(()) };
         // Where there was no room for that, there may be holes all the same. A damaged file is left as it is.
         if !matches!(dropped, Ok(()) | Err(Error::NoSpace { .. })) {
             return dropped;
         }
-        self.values.close_open()?;
-        self.values.sync()?;
-        self.fill_holes(|| is_loose(&self.space))?;
+        values.close_open()?;
+        values.sync()?;
+        self.fill_holes(|| is_loose(self.space()))?;
         dropped
     }
 
@@ -149,23 +164,24 @@ impl Engine {
     /// is. So is a damaged one, and the error comes when the others are done. REQUIRES: merges are held
     /// back.
     pub(super) fn drop_dead(&self, closing: bool) -> Result<()> {
+        let Merges { store, values, checkpoints, installer, .. } = self.flush.merges;
         let (mut damaged, mut told) = (Vec::new(), Ok(()));
-        let rounds = if self.room.is_tight() { TIGHT_ROUNDS_MAX } else { ROUNDS_MAX };
+        let rounds = if store.room.is_tight() { TIGHT_ROUNDS_MAX } else { ROUNDS_MAX };
         for _ in 0..rounds {
-            self.values.close_open()?;
-            let excess = self.merges().survey().excess();
-            let mut ids: Vec<u32> = self.state.load().tables.iter().map(|t| t.id).collect();
+            values.close_open()?;
+            let excess = self.flush.merges.survey().excess();
+            let mut ids: Vec<u32> = installer.state.load().tables.iter().map(|t| t.id).collect();
             ids.retain(|id| !damaged.contains(id));
             if excess.is_empty() {
                 break;
             }
             let (mut bytes, mut jobs) = (0, 0);
             for id in ids {
-                let Some(job) = self.state.load().table(id).ok().and_then(|t| excess.job(t)) else {
+                let Some(job) = installer.state.load().table(id).ok().and_then(|t| excess.job(t)) else {
                     continue;
                 };
                 if !closing {
-                    self.committer.check_open()?;
+                    installer.committer.check_open()?;
                 }
                 bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
                 match self.room_maker().merge_in_room(MergeJob { closing, together: true, ..job }) {
@@ -179,10 +195,10 @@ impl Engine {
                 }
                 if bytes > STEP_BYTES {
                     bytes = 0;
-                    self.checkpoint(Purpose::Plain)?;
+                    checkpoints.write()?;
                 }
             }
-            self.checkpoint(Purpose::Plain)?;
+            checkpoints.write()?;
             if jobs == 0 {
                 break;
             }
@@ -194,18 +210,19 @@ impl Engine {
     /// of what is dead, and moves the tail. False if somebody else holds merges back: he does it, or there
     /// will be more to do.
     pub(super) fn tidy(&self, class: usize, go_on: impl Fn() -> bool) -> Result<bool> {
-        let go_on = || go_on() && !self.background.stopping();
+        let merges = self.flush.merges;
+        let background = merges.installer.background;
+        let go_on = || go_on() && !background.stopping();
         for _ in 0..ROUNDS_MAX {
             let before = self.file_mark();
-            let log_is_long =
-                |_: &dyn Fn() -> bool| self.merges().survey().log_is_long(self.log.file_bytes());
-            let Some(log_is_long) = self.background.look_at_runs(log_is_long) else { return Ok(false) };
+            let log_is_long = |_: &dyn Fn() -> bool| merges.survey().log_is_long(self.log.file_bytes());
+            let Some(log_is_long) = background.look_at_runs(log_is_long) else { return Ok(false) };
             if log_is_long {
                 self.rest(go_on)?;
             }
             self.drop_dead_aside(class, go_on)?;
-            if go_on() && is_loose_for_idle_time(&self.space) {
-                let _paused = self.background.pause_merges();
+            if go_on() && is_loose_for_idle_time(self.space()) {
+                let _paused = background.pause_merges();
                 self.shrink_file(go_on)?;
             }
             self.room_maker().trim()?;
@@ -218,19 +235,22 @@ impl Engine {
 
     /// Flushes what is in memory, and leaves the log no more than it needs.
     fn rest(&self, go_on: impl Fn() -> bool) -> Result<()> {
-        self.flushing().flush_while(go_on)?;
-        self.flusher.wait();
-        self.committer.lock().clear_spares();
+        let Merges { values, checkpoints, installer: Installer { committer, .. }, .. } = self.flush.merges;
+        self.flush.flush_while(go_on)?;
+        self.flush.flusher.wait();
+        committer.lock().clear_spares();
         self.log.rest(true)?;
-        self.values.close_open()?;
-        self.checkpoint(Purpose::Plain)
+        values.close_open()?;
+        checkpoints.write()
     }
 
     /// As `drop_dead`, once, beside other merges.
     fn drop_dead_aside(&self, class: usize, go_on: impl Fn() -> bool) -> Result<()> {
-        let look = self.background.look_at_runs(|may_look| {
+        let merges = self.flush.merges;
+        let background = merges.installer.background;
+        let look = background.look_at_runs(|may_look| {
             let may_look = || may_look() && go_on();
-            let survey = self.merges().survey();
+            let survey = merges.survey();
             let excess = survey.excess_while(&may_look);
             (survey.due(&excess), excess, may_look())
         });
@@ -239,24 +259,37 @@ impl Engine {
         if excess.is_empty() {
             return Ok(());
         }
-        let go_on = || go_on() && !self.background.are_merges_paused();
+        let go_on = || go_on() && !background.are_merges_paused();
         let mut told = Ok(());
         for id in due.into_iter().take_while(|_| go_on()) {
-            if let Taken::Job(job) = self.merges().take_excess(class, &excess, id) {
-                match self.merges().run_in_turn(class, job) {
+            if let Taken::Job(job) = merges.take_excess(class, &excess, id) {
+                match merges.run_in_turn(class, job) {
                     Err(e @ Error::Corrupt { .. }) => told = told.and(Err(e)),
                     done => drop(done?),
                 }
             }
         }
-        self.values.close_open()?;
-        self.checkpoint(Purpose::Plain)?;
+        merges.values.close_open()?;
+        merges.checkpoints.write()?;
         told
     }
 
     /// What the file looks like, to see whether anything has changed.
     pub(super) fn file_mark(&self) -> [u64; 4] {
-        let commits = self.counters.commits.load(Ordering::Relaxed);
-        [commits, self.space.end(), self.space.free_bytes(), self.log.file_bytes()]
+        let (commits, space) = (self.flush.counters.commits.load(Ordering::Relaxed), self.space());
+        [commits, space.end(), space.free_bytes(), self.log.file_bytes()]
+    }
+
+    /// Who moves up to so many bytes of the tail. REQUIRES: merges are held back.
+    pub(super) fn relocator(&self, bytes: u64) -> Relocator<'a> {
+        Relocator::new(&self.flush.merges, self.log, bytes)
+    }
+
+    fn room_maker(&self) -> RoomMaker<'a> {
+        RoomMaker { flush: self.flush, log: self.log }
+    }
+
+    fn space(&self) -> &'a Space {
+        &self.flush.merges.store.room.space
     }
 }

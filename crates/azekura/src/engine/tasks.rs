@@ -6,10 +6,10 @@ use super::compaction::merges::Merges;
 use super::flush::Flush;
 use super::freeze::Freezer;
 use super::idle::MemoryWatch;
+use super::reclaim::Reclaimer;
 use super::relief::RoomMaker;
-use super::relocate::Relocator;
 use super::sweep::Sweeper;
-use super::threads::FlushThread;
+use super::threads::{FlushThread, MergeThread};
 use super::watch::Watcher;
 
 impl Engine {
@@ -19,11 +19,6 @@ impl Engine {
         let checkpoints = self;
         let installer = self.installer();
         Merges { installer, compactor, store, values, ids, memory, pace, relief, poison, checkpoints }
-    }
-
-    /// Who moves up to so many bytes of the tail. REQUIRES: merges are held back.
-    pub(super) fn relocator(&self, bytes: u64) -> Relocator<'_> {
-        Relocator::new(&self.merges(), &self.log, bytes)
     }
 
     /// Who changes the levels that the state has.
@@ -66,5 +61,15 @@ impl Engine {
     /// Who keeps the bound of the file.
     pub(super) fn sweeper(&self) -> Sweeper<'_> {
         Sweeper { flush: self.flushing(), bound: &self.bound }
+    }
+
+    /// Who gives space back.
+    pub(super) fn reclaimer(&self) -> Reclaimer<'_> {
+        Reclaimer { flush: self.flushing(), log: &self.log }
+    }
+
+    /// The work of a thread that merges.
+    pub(super) fn merge_thread(&self, class: usize) -> MergeThread<'_> {
+        MergeThread { class, reclaimer: self.reclaimer() }
     }
 }

@@ -8,6 +8,7 @@ mod log;
 mod merge;
 
 pub(super) use flush::FlushThread;
+pub(super) use merge::MergeThread;
 
 use super::Engine;
 use super::crew::{Role, Work};
@@ -36,7 +37,7 @@ impl Work for Engine {
             Role::Flush => self.flush_thread().run(),
             Role::Log => self.log_loop(),
             Role::Values => self.values.run(),
-            Role::Merge(class) => self.merge_loop(class),
+            Role::Merge(class) => self.merge_thread(class).run(),
             Role::Sweep => self.sweeper().run(),
         }
         armed.disarm();

@@ -26,7 +26,7 @@ fn a_run_that_cannot_be_moved_leaves_no_extent_behind() {
     let mut failures = 0;
     for nth in 1.. {
         disk.fail_nth(Call::Read, nth);
-        let moved = engine.relocator(u64::MAX).move_tail();
+        let moved = engine.reclaimer().relocator(u64::MAX).move_tail();
         disk.heal();
         match moved {
             Err(e) => assert!(matches!(e, Error::Io { .. }), "read {nth}: {e}"),

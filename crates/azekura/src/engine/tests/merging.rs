@@ -254,7 +254,7 @@ fn who_holds_merges_back_is_alone_with_the_runs() {
         std::thread::spawn(move || {
             while !ended.load(Ordering::Acquire) {
                 engine.sweeper().sweep(false).unwrap();
-                engine.tidy(0, || true).unwrap();
+                engine.reclaimer().tidy(0, || true).unwrap();
             }
         })
     };

@@ -125,7 +125,7 @@ fn a_damaged_table_is_left_as_it_is_and_the_others_are_not() {
     file.write_at(&[0xa5; 4096], run.info.extents[0].offset).unwrap();
     assert!(!db.check(|_| {}).unwrap().problems.is_empty());
     let paused = db.engine.background.pause_merges();
-    let dropped = db.engine.drop_dead(false);
+    let dropped = db.engine.reclaimer().drop_dead(false);
     drop(paused);
     assert!(matches!(dropped, Err(Error::Corrupt { .. })), "{dropped:?}");
     assert_eq!(due(), [false, true, false]);

@@ -2,8 +2,10 @@
 
 use super::{RETRY, lower_priority};
 use crate::base::sync::Instant;
-use crate::engine::Engine;
+use crate::engine::compaction::install::Installer;
+use crate::engine::compaction::merges::Merges;
 use crate::engine::compaction::pick::CLASSES;
+use crate::engine::reclaim::Reclaimer;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -11,55 +13,89 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_millis(500);
 /// And before the file is brought down to what its records need.
 const TIDY: Duration = Duration::from_secs(1);
+/// A thread without a merge to do looks this often.
+const LOOK: Duration = Duration::from_millis(100);
 /// A merge that fails again and again (a damaged page) is tried less and less often.
 const RETRY_DOUBLINGS: u32 = 8;
 /// But what found no room earlier is tried at once, if there is this part more of it.
 const MORE_ROOM_PART: u64 = 4;
 
-impl Engine {
-    pub(in crate::engine) fn merge_loop(&self, class: usize) {
-        lower_priority(4 * class as i32 + 8);
-        let mut failures = 0u32;
-        let mut tidied = [0; 4];
-        let mut quiet = (self.counters.commits.load(Ordering::Relaxed), Instant::now());
-        while !self.background.stopping() {
-            let commits = self.counters.commits.load(Ordering::Relaxed);
-            if commits != quiet.0 {
-                quiet = (commits, Instant::now());
+/// What a thread that merges uses.
+pub(in crate::engine) struct MergeThread<'a> {
+    pub(in crate::engine) class: usize,
+    pub(in crate::engine) reclaimer: Reclaimer<'a>,
+}
+
+/// What a thread has seen and done.
+struct Seen {
+    /// How many commits there were, and since when.
+    commits: (u64, Instant),
+    /// What the file looked like when idle time had nothing more to do.
+    tidied: [u64; 4],
+    /// How often in a row its work has failed.
+    failures: u32,
+}
+
+impl MergeThread<'_> {
+    /// From the thread's start to its end.
+    pub(super) fn run(self) {
+        let Merges { poison, installer: Installer { background, .. }, .. } = self.reclaimer.flush.merges;
+        lower_priority(4 * self.class as i32 + 8);
+        let mut seen = Seen { commits: (self.commits(), Instant::now()), tidied: [0; 4], failures: 0 };
+        while !background.stopping() {
+            let commits = self.commits();
+            if commits != seen.commits.0 {
+                seen.commits = (commits, Instant::now());
             }
-            let idle = class == CLASSES - 1 && quiet.1.elapsed() >= IDLE;
-            let failed = match self.merges().take(class, idle) {
-                Some(job) => Some(self.merges().run_in_turn(class, job).is_err()),
-                None => {
-                    let mut failed = None;
-                    let due = idle && quiet.1.elapsed() >= TIDY && tidied != self.file_mark();
-                    if due && self.poison.check().is_ok() {
-                        let is_quiet = || self.counters.commits.load(Ordering::Relaxed) == quiet.0;
-                        // What fails here is tried again, and is nobody's loss.
-                        let done = self.tidy(class, is_quiet);
-                        failed = Some(done.is_err());
-                        if matches!(done, Ok(true)) && is_quiet() {
-                            tidied = self.file_mark();
-                        }
-                    }
-                    let mut work = self.background.lock();
-                    if !self.background.stopping() {
-                        self.background.wait(&mut work, Duration::from_millis(100));
-                    }
-                    failed
-                }
-            };
-            match failed {
+            match self.work(&mut seen) {
                 None => {}
-                Some(false) => failures = 0,
-                Some(true) if self.poison.check().is_err() => return,
-                Some(true) => {
-                    failures += 1;
-                    let room = self.room.bytes();
-                    let is_as_full = || self.room.bytes() <= room.saturating_add(room / MORE_ROOM_PART);
-                    self.background.pause_while(RETRY * (1 << failures.min(RETRY_DOUBLINGS)), is_as_full);
-                }
+                Some(false) => seen.failures = 0,
+                Some(true) if poison.check().is_err() => return,
+                Some(true) => self.wait_to_retry(&mut seen),
             }
         }
+    }
+
+    fn commits(&self) -> u64 {
+        self.reclaimer.flush.counters.commits.load(Ordering::Relaxed)
+    }
+
+    /// Does what is due. Gives whether that has failed, if there was something.
+    fn work(&self, seen: &mut Seen) -> Option<bool> {
+        let merges = self.reclaimer.flush.merges;
+        let idle = self.class == CLASSES - 1 && seen.commits.1.elapsed() >= IDLE;
+        if let Some(job) = merges.take(self.class, idle) {
+            return Some(merges.run_in_turn(self.class, job).is_err());
+        }
+        let failed = if idle { self.tidy(seen) } else { None };
+        let background = merges.installer.background;
+        let mut work = background.lock();
+        if !background.stopping() {
+            background.wait(&mut work, LOOK);
+        }
+        failed
+    }
+
+    /// Brings the file down to what its records need, if that is due.
+    fn tidy(&self, seen: &mut Seen) -> Option<bool> {
+        let is_due = seen.commits.1.elapsed() >= TIDY && seen.tidied != self.reclaimer.file_mark();
+        if !is_due || self.reclaimer.flush.merges.poison.check().is_err() {
+            return None;
+        }
+        let is_quiet = || self.commits() == seen.commits.0;
+        // What fails here is tried again, and is nobody's loss.
+        let done = self.reclaimer.tidy(self.class, is_quiet);
+        if matches!(done, Ok(true)) && is_quiet() {
+            seen.tidied = self.reclaimer.file_mark();
+        }
+        Some(done.is_err())
+    }
+
+    fn wait_to_retry(&self, seen: &mut Seen) {
+        let Merges { store, installer: Installer { background, .. }, .. } = self.reclaimer.flush.merges;
+        seen.failures += 1;
+        let room = store.room.bytes();
+        let is_as_full = || store.room.bytes() <= room.saturating_add(room / MORE_ROOM_PART);
+        background.pause_while(RETRY * (1 << seen.failures.min(RETRY_DOUBLINGS)), is_as_full);
     }
 }
