@@ -9,6 +9,7 @@
 //!
 //! A write checks beforehand, and closing waits until it has ended (`Life::while_open`).
 
+use super::forward::forward_file;
 use super::{DiskRoom, File, FileMapping};
 use crate::base::error::Error;
 use crate::base::life::Life;
@@ -50,6 +51,9 @@ impl Gate {
 }
 
 impl File for Gate {
+    // A lease keeps the file's lock for those who read in the mapping (`storage/lease.rs`).
+    forward_file!(file: unlock, pins, mapping);
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.check_after(self.file.read_at(buf, offset))
     }
@@ -114,10 +118,6 @@ impl File for Gate {
         self.file.try_lock(exclusive)
     }
 
-    fn unlock(&self) -> io::Result<()> {
-        self.file.unlock()
-    }
-
     fn pin(&self, number: u64) -> io::Result<()> {
         self.check()?;
         self.file.pin(number)
@@ -128,14 +128,5 @@ impl File for Gate {
         if !self.life.is_forked() {
             self.file.unpin(number);
         }
-    }
-
-    fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
-        self.file.pins()
-    }
-
-    /// A lease keeps the file's lock for those who read in the mapping (`storage/lease.rs`).
-    fn mapping(&self) -> Option<Arc<FileMapping>> {
-        self.file.mapping()
     }
 }

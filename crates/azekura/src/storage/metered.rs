@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::forward::forward_file;
 use super::range::len_of;
 use super::{DiskRoom, File, FileMapping};
 
@@ -61,6 +62,9 @@ fn add(counter: &AtomicU64, n: u64) {
 }
 
 impl File for Metered {
+    forward_file!(file: write_back, wait_written, will_read, len, set_len, allocate, punch, disk_room);
+    forward_file!(file: try_lock, unlock, pin, unpin, pins, mapping);
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_at(buf, offset)?;
         add(&self.counters.read_bytes, len_of(buf));
@@ -81,18 +85,6 @@ impl File for Metered {
         Ok(())
     }
 
-    fn write_back(&self, offset: u64, len: u64) {
-        self.file.write_back(offset, len);
-    }
-
-    fn wait_written(&self, offset: u64, len: u64) {
-        self.file.wait_written(offset, len);
-    }
-
-    fn will_read(&self, offset: u64, len: u64) {
-        self.file.will_read(offset, len);
-    }
-
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()?;
         add(&self.counters.syncs, 1);
@@ -103,49 +95,5 @@ impl File for Metered {
         self.file.sync_all()?;
         add(&self.counters.syncs, 1);
         Ok(())
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
-        self.file.allocate(offset, len)
-    }
-
-    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.file.punch(offset, len)
-    }
-
-    fn disk_room(&self) -> io::Result<Option<DiskRoom>> {
-        self.file.disk_room()
-    }
-
-    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
-        self.file.try_lock(exclusive)
-    }
-
-    fn unlock(&self) -> io::Result<()> {
-        self.file.unlock()
-    }
-
-    fn pin(&self, number: u64) -> io::Result<()> {
-        self.file.pin(number)
-    }
-
-    fn unpin(&self, number: u64) {
-        self.file.unpin(number);
-    }
-
-    fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
-        self.file.pins()
-    }
-
-    fn mapping(&self) -> Option<Arc<FileMapping>> {
-        self.file.mapping()
     }
 }

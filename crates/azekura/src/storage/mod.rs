@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 mod bulk;
 mod direct;
+pub(crate) mod forward;
 mod gate;
 mod lease;
 mod mapping;

@@ -1,6 +1,7 @@
 //! A storage in memory that asks a test's hook before each call: it may fail, wait or panic there.
 
 use crate::base::limits::SUPERBLOCKS_BYTES;
+use crate::storage::forward::forward_file;
 use crate::storage::{DiskRoom, File, MemStorage, OpenMode, Storage};
 use parking_lot::Mutex;
 use std::io;
@@ -129,6 +130,8 @@ impl HookedFile {
 }
 
 impl File for HookedFile {
+    forward_file!(file: write_back, wait_written, len, set_len, allocate, punch, try_lock, unlock, pin, unpin);
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.ask(Call::Read)?;
         self.file.read_at(buf, offset)
@@ -142,14 +145,6 @@ impl File for HookedFile {
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         self.ask(Call::WriteDurable)?;
         self.file.write_durable_at(buf, offset)
-    }
-
-    fn write_back(&self, offset: u64, len: u64) {
-        self.file.write_back(offset, len);
-    }
-
-    fn wait_written(&self, offset: u64, len: u64) {
-        self.file.wait_written(offset, len);
     }
 
     fn will_read(&self, _: u64, _: u64) {
@@ -171,38 +166,6 @@ impl File for HookedFile {
     fn sync_all(&self) -> io::Result<()> {
         self.ask(Call::Sync)?;
         self.file.sync_all()
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn allocate(&self, offset: u64, len: u64) -> io::Result<bool> {
-        self.file.allocate(offset, len)
-    }
-
-    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.file.punch(offset, len)
-    }
-
-    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
-        self.file.try_lock(exclusive)
-    }
-
-    fn unlock(&self) -> io::Result<()> {
-        self.file.unlock()
-    }
-
-    fn pin(&self, number: u64) -> io::Result<()> {
-        self.file.pin(number)
-    }
-
-    fn unpin(&self, number: u64) {
-        self.file.unpin(number);
     }
 
     fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
