@@ -130,6 +130,21 @@ fn values<'a>(c: Caller, first: *const azk_value, count: usize) -> Outcome<Vec<I
     c.array(first, count, "values")?.iter().map(value).collect()
 }
 
+/// Gives the caller what `find` makes of a query.
+fn found<'a>(
+    c: Caller,
+    out: *mut *mut azk_lookup,
+    query: impl FnOnce() -> Outcome<Query<'a>>,
+    find: impl FnOnce(Query<'a>) -> Outcome<Lookup>,
+) -> azk_status {
+    c.run(move |c| {
+        let mut out = c.handle_place(out)?;
+        let lookup = find(query()?)?;
+        out.set(own(lookup)?);
+        Ok(())
+    })
+}
+
 /// A lookup of a snapshot of now.
 fn looked_up<'a>(
     c: Caller,
@@ -137,13 +152,10 @@ fn looked_up<'a>(
     out: *mut *mut azk_lookup,
     query: impl FnOnce() -> Outcome<Query<'a>>,
 ) -> azk_status {
-    c.run(move |c| {
-        let mut out = c.handle_place(out)?;
-        let query = query()?;
+    found(c, out, query, |query| {
         let index = shared(index)?;
         let records = ask!(query, index)?;
-        out.set(own(Lookup::new(Found::Walk(Box::new(records))))?);
-        Ok(())
+        Ok(Lookup::new(Found::Walk(Box::new(records))))
     })
 }
 
@@ -161,12 +173,9 @@ fn looked_up_by_read<'a>(
     out: *mut *mut azk_lookup,
     query: impl FnOnce() -> Outcome<Query<'a>>,
 ) -> azk_status {
-    c.run(move |c| {
-        let mut out = c.handle_place(out)?;
-        let query = query()?;
+    found(c, out, query, |query| {
         let (read, index) = (owned(read)?, shared(index)?);
-        out.set(own(listed(&index, read.txn()?.into(), query)?)?);
-        Ok(())
+        listed(&index, read.txn()?.into(), query)
     })
 }
 
@@ -178,12 +187,9 @@ fn looked_up_by_write<'a>(
     out: *mut *mut azk_lookup,
     query: impl FnOnce() -> Outcome<Query<'a>>,
 ) -> azk_status {
-    c.run(move |c| {
-        let mut out = c.handle_place(out)?;
-        let query = query()?;
+    found(c, out, query, |query| {
         let (write, index) = (owned(write)?, shared(index)?);
-        out.set(own(listed(&index, (&write.txn).into(), query)?)?);
-        Ok(())
+        listed(&index, (&write.txn).into(), query)
     })
 }
 

@@ -20,9 +20,9 @@ use super::data::{Dataset, KeyBuf, Random, TABLE};
 use super::place::Place;
 use super::process::{self, Writes};
 use super::report;
+use super::rows;
 use super::verify;
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
 use crate::progress::{Progress, Unit};
 use crate::units::as_f64;
 
@@ -34,24 +34,7 @@ pub const MAX_LATENCY_NS: u64 = 60_000_000_000;
 /// Runs the job: a row for each value size.
 pub fn run(args: &Args) -> Outcome {
     let place = Place::new(args)?;
-    let mut output = Output::new();
-    if !args.json {
-        report::print_heading(args, &place, &mut output)?;
-    }
-    for &value_bytes in args.value_sizes() {
-        place.clear()?;
-        let row = run_row(args, &place, value_bytes)?;
-        if args.json {
-            output.json(&row)?;
-        } else {
-            report::print_mixed(&row, &mut output)?;
-        }
-        output.flush()?;
-    }
-    if !args.json {
-        report::print_kept(&place, &mut output)?;
-    }
-    output.finish()
+    rows::run(args, &place, |_| Ok(()), |value_bytes| run_row(args, &place, value_bytes), report::print_mixed)
 }
 
 fn run_row(args: &Args, place: &Place, value_bytes: u64) -> Outcome<Row> {

@@ -19,6 +19,7 @@ mod place;
 mod process;
 mod random;
 mod report;
+mod rows;
 mod sequential;
 mod settle;
 mod table;

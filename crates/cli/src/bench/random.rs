@@ -24,10 +24,10 @@ use super::data::{Dataset, KeyBuf, Random, TABLE};
 use super::place::Place;
 use super::process::{self, Writes};
 use super::report;
+use super::rows;
 use super::settle::settle_if_asked;
 use super::verify;
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
 use crate::output_file::{Target, check_target};
 use crate::progress::{Progress, Unit};
 use crate::units::as_f64;
@@ -44,24 +44,13 @@ pub fn run(args: &Args) -> Outcome {
         // Checked before the work, which may take hours.
         csv_target(args, &csv_path(args, &place, value_bytes))?;
     }
-    let mut output = Output::new();
-    if !args.json {
-        report::print_heading(args, &place, &mut output)?;
-    }
-    for &value_bytes in args.value_sizes() {
-        place.clear()?;
-        let row = run_row(args, &place, value_bytes)?;
-        if args.json {
-            output.json(&row)?;
-        } else {
-            report::print_random(&row, &mut output)?;
-        }
-        output.flush()?;
-    }
-    if !args.json {
-        report::print_kept(&place, &mut output)?;
-    }
-    output.finish()
+    rows::run(
+        args,
+        &place,
+        |_| Ok(()),
+        |value_bytes| run_row(args, &place, value_bytes),
+        report::print_random,
+    )
 }
 
 fn run_row(args: &Args, place: &Place, value_bytes: u64) -> Outcome<Row> {

@@ -17,10 +17,10 @@ use super::data::{Dataset, KEY_BYTES, KeyBuf, TABLE};
 use super::place::Place;
 use super::process::{self, Writes};
 use super::report;
+use super::rows;
 use super::settle::settle_if_asked;
 use super::verify;
 use crate::failure::Outcome;
-use crate::output::Output;
 use crate::progress::{Progress, Unit};
 use crate::units::as_f64;
 
@@ -30,26 +30,14 @@ const PROGRESS_RECORDS: u64 = 16_384;
 /// Runs the job: a row for each value size.
 pub fn run(args: &Args) -> Outcome {
     let place = Place::new(args)?;
-    let mut output = Output::new();
     let table = report::SequentialTable::new(args);
-    if !args.json {
-        report::print_heading(args, &place, &mut output)?;
-        table.print_header(&mut output)?;
-    }
-    for &value_bytes in args.value_sizes() {
-        place.clear()?;
-        let row = run_row(args, &place, value_bytes)?;
-        if args.json {
-            output.json(&row)?;
-        } else {
-            table.print_row(&row, &mut output)?;
-        }
-        output.flush()?;
-    }
-    if !args.json {
-        report::print_kept(&place, &mut output)?;
-    }
-    output.finish()
+    rows::run(
+        args,
+        &place,
+        |output| table.print_header(output),
+        |value_bytes| run_row(args, &place, value_bytes),
+        |row, output| table.print_row(row, output),
+    )
 }
 
 fn run_row(args: &Args, place: &Place, value_bytes: u64) -> Outcome<Row> {

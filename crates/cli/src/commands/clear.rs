@@ -1,10 +1,7 @@
 //! `azekura clear`: removes all records of a table.
 
-use azekura::Durability;
-
-use crate::bytes;
+use crate::commands::drop::remove_records;
 use crate::failure::Outcome;
-use crate::output;
 use crate::store::{self, WholeTableArg};
 
 /// Arguments of `clear`.
@@ -20,19 +17,5 @@ pub struct Args {
 
 /// Runs `clear`.
 pub fn run(Args { of: args }: &Args) -> Outcome {
-    let mut records = None;
-    let db = store::open_to_write(&args.file.path, Durability::Sync, |db| {
-        records = store::records(&store::open_table(db, &args.table)?);
-        Ok(())
-    })?;
-    store::open_table(&db, &args.table)?.clear()?;
-    store::close(db);
-    if args.json.json {
-        return output::print_json(&serde_json::json!({ "table": args.table, "records": records }));
-    }
-    output::print_line(&format!(
-        "cleared table {}{}",
-        bytes::quoted(&args.table),
-        store::with_records(records)
-    ))
+    remove_records(args, "cleared", |db| Ok(store::open_table(db, &args.table)?.clear()?))
 }

@@ -1,6 +1,6 @@
 //! `azekura drop`: removes a table with all its records.
 
-use azekura::Durability;
+use azekura::{Db, Durability};
 
 use crate::bytes;
 use crate::failure::Outcome;
@@ -18,18 +18,23 @@ pub struct Args {
 
 /// Runs `drop`.
 pub fn run(Args { of: args }: &Args) -> Outcome {
+    remove_records(args, "dropped", |db| Ok(db.drop_table(&args.table)?))
+}
+
+/// Has `remove` take a table's records away, and says how many there were.
+pub fn remove_records(args: &WholeTableArg, done: &str, remove: impl FnOnce(&Db) -> Outcome) -> Outcome {
     let mut records = None;
     let db = store::open_to_write(&args.file.path, Durability::Sync, |db| {
         records = store::records(&store::open_table(db, &args.table)?);
         Ok(())
     })?;
-    db.drop_table(&args.table)?;
+    remove(&db)?;
     store::close(db);
     if args.json.json {
         return output::print_json(&serde_json::json!({ "table": args.table, "records": records }));
     }
     output::print_line(&format!(
-        "dropped table {}{}",
+        "{done} table {}{}",
         bytes::quoted(&args.table),
         store::with_records(records)
     ))
