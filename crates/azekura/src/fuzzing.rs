@@ -1,6 +1,6 @@
-//! Doors for fuzzers, in builds with `--cfg fuzzing` (or `azekura_canary`) only: the readers of single parts
-//! of the file, which otherwise lie behind checksums and behind each other. None of them may panic, hang, or
-//! allocate more than a small multiple of what it is given, whatever that is.
+//! Doors for fuzzers, in builds with `--cfg fuzzing` (or `azekura_canary`) only. They lead to the readers of
+//! single parts of the file, which otherwise lie behind checksums and behind each other. None of them may
+//! panic, hang, or allocate more than a small multiple of what it is given, whatever that is.
 
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::key::SortKey;

@@ -3,8 +3,8 @@
 //! A call stores its handle in its thread's seat, and then checks that the handle is good (`slots`). A thread
 //! that frees a handle first marks it, and then looks at all seats. One of the two must see the other, which
 //! takes a barrier between store and look on both sides. Calls are many and frees are few. So a thread that
-//! frees has the system make the barrier for all threads (`membarrier`), and a call makes none: a locked
-//! instruction takes 12 ns where the rest of a call's frame takes 5 (`cargo bench --package azekura-capi`).
+//! frees has the system make the barrier for all threads (`membarrier`), and a call makes none. A locked
+//! instruction takes 12 ns, the rest of a call's frame 5 (`cargo bench --package azekura-capi`).
 //!
 //! Seats are never given back to the allocator. A thread that ends leaves its seat to the next thread that
 //! begins.

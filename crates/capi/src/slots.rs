@@ -7,7 +7,7 @@
 //!       23..0   the slot
 //! ```
 //!
-//! Nothing is read through such a pointer. So whatever a caller passes can be checked before it is used: a
+//! Nothing is read through such a pointer. So whatever a caller passes can be checked before it is used. A
 //! handle that was freed, one of another type, or any other pointer is an error. A slot that has used up its
 //! generations is not used again.
 //!

@@ -1,7 +1,7 @@
 //! The check: everything in the file is read and compared with everything that refers to it.
 //!
-//! Runs, memtables and log hold versions: records, deletes, and what those hide. How many records there are
-//! says a walk over all of a table's sources at once, as a scan takes it, so that no set of keys is needed.
+//! Runs, memtables and log hold versions: records, deletes, and what those hide. A walk over all of a table's
+//! sources at once, as a scan takes it, says how many records there are. So no set of keys is needed.
 
 mod indexes;
 
@@ -337,8 +337,8 @@ impl Check<'_> {
     fn extents(&mut self, state: &State) {
         let engine = self.engine;
         let look = || {
-            // While these are held, and the state is, nothing that is allocated from now on stands there, but
-            // for the end of a segment that is closed at this moment.
+            // While these and the state are held, nothing that is allocated from now on stands there. The one
+            // exception is the end of a segment that is closed at this moment.
             let segments = engine.values.segments();
             let places: Vec<_> = segments.iter().map(|s| s.place()).collect();
             let mut live: Vec<Extent> = places.iter().flat_map(|p| p.extents().iter().copied()).collect();

@@ -61,26 +61,27 @@ impl Db {
         Ok(Db::of(engine::open(storage, path, config)?))
     }
 
-    /// Closes the database for all who have a handle of it: flushes everything, ends the threads, gives the
-    /// file its final length, and gives its lock up, so that this process or another can open it: at once if
-    /// nobody is reading, or if the file is not [`mapped`](Options::mapped); else when the last transaction,
-    /// cursor and [`ValueRef`](crate::ValueRef) is dropped. That length is at most 1.3 times the keys and
-    /// values and 64 KiB, but for what readers still hold and very short keys of hash tables. For that it
-    /// writes anew what is alive in tables of which much was replaced or removed, which takes its time; after
-    /// loads of new keys it does not.
+    /// Closes the database for all who have a handle of it. It flushes everything, ends the threads, gives
+    /// the file its final length, and gives its lock up, so that this process or another can open it. The
+    /// lock goes at once if nobody is reading, or if the file is not [`mapped`](Options::mapped). Else it
+    /// goes when the last transaction, cursor and [`ValueRef`](crate::ValueRef) is dropped.
+    ///
+    /// The final length is at most 1.3 times the keys and values and 64 KiB, but for what readers still hold
+    /// and very short keys of hash tables. For that closing writes anew what is alive in tables of which much
+    /// was replaced or removed. That takes its time; after loads of new keys nothing is written anew.
     ///
     /// Clones of the handle, tables, transactions and cursors may outlive this. Each of their calls that
-    /// reads or writes is [`Error::Closed`] from then on, and so is one that is under way and needs the file
-    /// after that; none gives a wrong value. Calls that were faster are complete: a commit is in the file, or
+    /// reads or writes is [`Error::Closed`] from then on. So is one that is under way and needs the file
+    /// after that. None gives a wrong value. Calls that were faster are complete: a commit is in the file, or
     /// was refused. Only what tells of memory stays: [`tables`](Db::tables), [`stats`](Db::stats), names, and
     /// values that were read already ([`ValueRef`](crate::ValueRef)).
     ///
     /// # Errors
-    /// [`Error::NotDurable`] if the disk is full and commits would be lost: then nothing is closed, and every
-    /// other clone (a [`Table`] holds one) works as before. Where this is the only one they are lost with it,
-    /// so whoever wants to go on calls [`try_close`](Db::try_close). Otherwise what flushing meets;
-    /// everything durable is safe all the same, and reopening recovers it. `Closed` if somebody else has
-    /// closed it, or is at it. `Forked` in a forked child, where nothing is done.
+    /// [`Error::NotDurable`] if the disk is full and commits would be lost. Then nothing is closed, and every
+    /// other clone (a [`Table`] holds one) works as before. Where this is the only one the commits are lost
+    /// with it, so whoever wants to go on calls [`try_close`](Db::try_close). Otherwise what flushing meets.
+    /// Everything durable is safe all the same, and reopening recovers it. `Closed` if somebody else has
+    /// closed it, or is about to. `Forked` in a forked child, where nothing is done.
     pub fn close(self) -> Result<()> {
         self.try_close()
     }
@@ -226,8 +227,8 @@ impl Db {
     /// Returns when everything committed so far is durable.
     ///
     /// # Errors
-    /// `Io`, `Poisoned`; `NoSpace`: what is not durable stays in memory, and is tried again here, in the
-    /// background and when the database is closed.
+    /// `Io`, `Poisoned`, `NoSpace`. After `NoSpace` what is not durable stays in memory. It is tried again
+    /// here, in the background and when the database is closed.
     pub fn sync(&self) -> Result<()> {
         self.engine.sync()
     }
@@ -241,25 +242,25 @@ impl Db {
         self.engine.flush()
     }
 
-    /// Flushes, and merges until every table is one level: reads are fastest and the file smallest then. Half
-    /// a second without commits does the same by itself, and a second or two give the file the length that it
-    /// would have if it were closed.
+    /// Flushes, and merges until every table is one level. Then reads are fastest and the file smallest. Half
+    /// a second without commits does the same by itself. After a second or two the file has the length that
+    /// it would have if it were closed.
     ///
-    /// On a full disk only the flush must find room. The rest is done as far as there is some; that it ended
-    /// early is no error, and [`stats`](Db::stats) shows how many runs are left.
+    /// On a full disk only the flush must find room. The rest is done as far as there is some. That it ended
+    /// early is no error; [`stats`](Db::stats) shows how many runs are left.
     ///
     /// # Errors
-    /// As [`sync`](Db::sync); `Corrupt`: the tables that are not damaged are merged all the same.
+    /// As [`sync`](Db::sync). `Corrupt` if tables are damaged; the others are merged all the same.
     pub fn compact(&self) -> Result<()> {
         self.engine.check_writable()?;
         self.engine.compact()
     }
 
-    /// Gives all free space back to the file system, while the database is in use: settles, moves
-    /// the file's tail into its holes, and cuts it. `progress` is called now and then.
+    /// Gives all free space back to the file system, while the database is in use. It compacts, moves the
+    /// file's tail into its holes, and cuts it. `progress` is called now and then.
     ///
-    /// On a full disk it goes as far as there is room, which is no error, and the file keeps the room that
-    /// removes need there: what came of it is in the report. A file that is small already can become a little
+    /// On a full disk it goes as far as there is room, which is no error. The file keeps the room that
+    /// removes need there. What came of it is in the report. A file that is small already can become a little
     /// longer, for its manifest may find no place but at the end.
     ///
     /// ```
@@ -288,9 +289,9 @@ impl Db {
         self.engine.file.len().map_err(|e| Error::io("reading the file's length", e))
     }
 
-    /// Reads everything and checks it: checksums, order, counts, filters, large values, the log, and that
-    /// each part of the file is either in use once or free; and that indexes agree with their tables. What is wrong is in the report. Memory stays
-    /// within the budget, however many records there are.
+    /// Reads everything and checks it: checksums, order, counts, filters, large values, and the log. Each
+    /// part of the file must be in use once, or free. Indexes must agree with their tables. What is wrong is
+    /// in the report. Memory stays within the budget, however many records there are.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-check-{}.azk", std::process::id()));

@@ -2,7 +2,7 @@
 
 use crate::base::codec::{u32_of, usize_of64};
 use crate::base::error::Result;
-use crate::engine::{Capture, Part, Progress};
+use crate::engine::{Capture, CapturePart, Progress};
 use crate::format::point::{PIECE_BYTES_MAX, PartId, Piece, digest};
 
 /// The pieces of so many bytes: number, beginning and length of each.
@@ -52,7 +52,13 @@ pub(super) fn read_pieces(
     Ok(pieces)
 }
 
-fn read_piece(capture: &Capture, part: &Part, start: u64, len: usize, buffer: &mut Vec<u8>) -> Result<()> {
+fn read_piece(
+    capture: &Capture,
+    part: &CapturePart,
+    start: u64,
+    len: usize,
+    buffer: &mut Vec<u8>,
+) -> Result<()> {
     buffer.resize(len, 0);
     capture.read(part, start, buffer)?;
     // The disk goes on while this piece is handed on.

@@ -2,7 +2,7 @@
 //!
 //! Normally these are the standard library's and `parking_lot`'s. The mutexes get a rank (`sync/ranked.rs`).
 //! Under `--cfg loom` and `--cfg shuttle` they are those of that checker, in the same shape
-//! (`sync/model.rs`), and so is time; the engine's own code runs on them. Two sorts are not replaced, for
+//! (`sync/model.rs`), and so is time. The engine's own code runs on them. Two sorts are not replaced, for
 //! they order nothing: atomics that only count, and those locks of `storage/` under which nothing else is
 //! locked.
 

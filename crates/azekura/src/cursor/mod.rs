@@ -1,15 +1,17 @@
 //! Cursors: all sources of a table merged on the fly, in both directions.
 //!
 //! Each source (own writes, active buffer, chunks, levels; newest first) stands at a record. Going forward,
-//! every source stands at its first record above the cursor's place, and the smallest is next; going back, at
-//! its last record below it, and the largest is next. The sources are kept in the order of their records, so
-//! that one that has stepped is compared with the one after it and, where runs do not interleave, with no
-//! other. The record that was given out is read where it stands, so the sources pass it only when the next
-//! one is asked for. A change of direction seeks all sources anew. Records of older sources with the same key
-//! are stepped over, deletes are skipped, and so is what a newer source's range delete covers: one by one,
-//! and if there is more of it by a seek.
+//! every source stands at its first record above the cursor's place, and the smallest is next. Going back, it
+//! stands at its last record below it, and the largest is next. A change of direction seeks all sources anew.
 //!
-//! Most steps look at none of this: it is known how many records the first source has before that of the
+//! The sources are kept in the order of their records. So one that has stepped is compared with the one after
+//! it, and where runs do not interleave with no other. The record that was given out is read where it stands,
+//! so the sources pass it only when the next one is asked for.
+//!
+//! Records of older sources with the same key are stepped over. Deletes are skipped. So is what a newer
+//! source's range delete covers: one by one, and if there is more of it by a seek.
+//!
+//! Most steps look at none of this, for it is known how many records the first source has before that of the
 //! second.
 
 mod direction;
@@ -332,8 +334,8 @@ impl Cursor {
         self.sources[..of].iter().position(|source| source.ranges().covers(key))
     }
 
-    /// Sends all sources that are older than a range delete and stand in its range out of it: the range in
-    /// which the first record of all is.
+    /// Some source has a range delete that covers the first record of all. Sends all older sources that stand
+    /// in its range out of it.
     fn leave_range(&mut self, newest: usize, to: Direction) -> Result<()> {
         let key = self.sources[self.order[0]].key();
         let Some(range) = self.sources[newest].ranges().covering(key).cloned() else { return self.pass(to) };

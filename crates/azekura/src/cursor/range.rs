@@ -4,8 +4,8 @@ use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, 
 
 /// A range of keys: any of Rust's ranges over anything that has bytes, or a pair of [`Bound`]s.
 ///
-/// This is a trait of its own beside [`RangeBounds`] so that `..` needs no annotation: it is a range of every
-/// type, and the compiler would ask which. Of another range type a pair is made: `(range.start_bound(),
+/// This is a trait of its own beside [`RangeBounds`], so that `..` needs no annotation. It is a range of
+/// every type, and the compiler would ask which. Of another range type a pair is made: `(range.start_bound(),
 /// range.end_bound())`. A range whose end comes before its start has no keys.
 ///
 /// ```

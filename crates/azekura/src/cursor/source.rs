@@ -1,7 +1,7 @@
 //! One source of a cursor: a block of records or a page and a place in it, whatever it comes from.
 //!
-//! Chunks are searched where they are. The page of a level is held while the cursor is in it: nothing of it
-//! is copied but keys, which are packed there, so values that nobody asks for are not touched. Keys are
+//! Chunks are searched where they are. The page of a level is held while the cursor is in it. Nothing of it
+//! is copied but keys, which are packed there. So values that nobody asks for are not touched. Keys are
 //! unpacked some at a time: few after a seek, which may be followed by few steps only, then more. Entries of
 //! the active buffer are looked at one by one, newest visible version first.
 
@@ -152,8 +152,8 @@ impl CursorSource {
         compare_keys(self.key(), other.key())
     }
 
-    /// How many records of the batch follow that have keys of which `within` says that they may be given out,
-    /// and that are no deletes.
+    /// How many records follow in the batch that may be given out: `within` says so of their keys, and they
+    /// are no deletes.
     #[inline(always)]
     pub(super) fn count_open(&self, within: impl Fn(&[u8]) -> bool) -> usize {
         let here = self.at - self.batch_at;
@@ -364,8 +364,8 @@ impl CursorSource {
         }
     }
 
-    /// Takes hold of the page of a level in which a key is or would be: the run, the page, and the place in
-    /// it of the first record at or above the key. None if all records are below it.
+    /// Takes hold of the page of a level in which a key is or would be. Gives the run, the page, and the
+    /// place in it of the first record at or above the key. None if all records are below it.
     fn load_around(&mut self, key: &[u8]) -> Result<Option<(usize, usize, usize)>> {
         self.at = NOWHERE;
         let Feed::Level(feed) = &mut self.feed else { return Ok(None) };

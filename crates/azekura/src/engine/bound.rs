@@ -9,8 +9,8 @@ use crate::space::Room;
 const GROWTH_PART: u64 = 4;
 /// So much may be dead before a sweep is worth its while.
 const DEAD_PART: u64 = 2;
-/// The limit is below the bound by what merges and flushes under way may write before they free anything:
-/// these parts of a memtable and of what is alive.
+/// Merges and flushes under way write before they free anything. The limit leaves them this room below the
+/// bound: these parts of a memtable and of what is alive.
 const MEMTABLE_MARGIN_PART: u64 = 2;
 const ALIVE_MARGIN_PART: u64 = 2;
 /// After a sweep there are these parts of a memtable, or of what is alive, to be written before the next.

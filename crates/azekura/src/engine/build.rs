@@ -70,8 +70,8 @@ fn recover(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> R
     }
     keep_referred(&mut values, &found.manifest, &replayed);
     for value in values.values_mut() {
-        // Nothing is added to it any more. What it has beyond was perhaps given back when it was
-        // closed, after the log or the manifest last spoke of it, and is somebody else's now.
+        // Nothing is added to it any more. What it had beyond may have been given back when it was closed,
+        // and be somebody else's now. The log or the manifest need not have said so.
         value.cut(align_up(value.used).max(ALIGN_BYTES));
     }
     let least_bytes =

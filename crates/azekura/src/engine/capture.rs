@@ -1,9 +1,9 @@
-//! What a copy of the database is made of: the state after one commit, and the manifest that a closed file
-//! of it would have, without a log.
+//! What a copy of the database is made of: the state after one commit, and a manifest of it. The manifest is
+//! that of a closed file, without a log.
 //!
-//! Runs never change, and the used bytes of a value segment neither. Who holds a run, or the place of a
-//! segment, keeps their extents from being used again, so they are copied while others write. A copy is
-//! packed: each run and each segment has one extent, in the order of the manifest, behind the superblocks.
+//! Runs never change, and the used bytes of a value segment neither. While a run, or the place of a segment,
+//! is held, nobody else uses its extents. So they are copied while others write. A copy is packed: each run
+//! and each segment has one extent, in the order of the manifest, behind the superblocks.
 //!
 //! Lock order: the lock of those who change tables is held while the state is found, before all others.
 
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A run, or what of a value segment is used: bytes that never change.
-pub(crate) struct Part {
+pub(crate) struct CapturePart {
     pub(crate) id: PartId,
     /// Where it begins in the copy.
     pub(crate) offset: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Capture {
     /// That of the copy.
     pub(crate) manifest: Manifest,
     /// What the manifest names, by the offset in the copy.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<CapturePart>,
     /// The newest checkpoint, which has this state or a later one.
     pub(crate) checkpoint: u64,
     file: Arc<dyn File>,
@@ -52,7 +52,7 @@ impl Capture {
     }
 
     /// Fills `buf` from byte `at` of a part on.
-    pub(crate) fn read(&self, part: &Part, at: u64, buf: &mut [u8]) -> Result<()> {
+    pub(crate) fn read(&self, part: &CapturePart, at: u64, buf: &mut [u8]) -> Result<()> {
         if scattered::read(&part.extents, self.file.as_ref(), at, buf)? {
             Ok(())
         } else {
@@ -61,7 +61,7 @@ impl Capture {
     }
 
     /// Says that a stretch of a part will be read soon.
-    pub(crate) fn will_read(&self, part: &Part, at: u64, len: u64) {
+    pub(crate) fn will_read(&self, part: &CapturePart, at: u64, len: u64) {
         if let Some((offset, together)) = scattered::stretch(&part.extents, at) {
             self.file.will_read(offset, len.min(together));
         }
@@ -70,7 +70,7 @@ impl Capture {
 
 /// Gives each part its place in the copy.
 struct Packing {
-    parts: Vec<Part>,
+    parts: Vec<CapturePart>,
     end: u64,
 }
 
@@ -78,7 +78,7 @@ impl Packing {
     /// The extent of a part in the copy.
     fn place(&mut self, id: PartId, bytes: u64, extents: &[Extent]) -> Extent {
         let extent = Extent { offset: self.end, len: align_up(bytes.max(1)) };
-        self.parts.push(Part { id, offset: extent.offset, bytes, extents: extents.to_vec() });
+        self.parts.push(CapturePart { id, offset: extent.offset, bytes, extents: extents.to_vec() });
         self.end = extent.end();
         extent
     }
@@ -132,7 +132,7 @@ impl Engine {
         if self.config.read_only && state.flushed_seq < state.visible() {
             return Err(Error::ReadOnly);
         }
-        let mut capture = Source::of(self).capture(&state, 0)?;
+        let mut capture = CaptureSource::of(self).capture(&state, 0)?;
         if !self.config.read_only {
             // What was captured must not be lost by a crash that the copy survives: ids would be given anew.
             // And values that are still in memory are written by this.
@@ -147,7 +147,7 @@ impl Engine {
         self.follow()?;
         let state = self.state.load_full();
         let Some((number, at_checkpoint)) = self.checkpoint_of(&state) else { return Err(Error::Closed) };
-        let mut capture = Source::of(self.behind(&state)).capture(at_checkpoint, number)?;
+        let mut capture = CaptureSource::of(self.behind(&state)).capture(at_checkpoint, number)?;
         // The pin goes with the state.
         capture.held.1.push(state);
         Ok(capture)
@@ -155,15 +155,15 @@ impl Engine {
 }
 
 /// What the file and its engine add to a state.
-struct Source<'a> {
+struct CaptureSource<'a> {
     file: &'a Arc<dyn File>,
     values: &'a ValueStore,
     next_id: u64,
 }
 
-impl<'a> Source<'a> {
-    fn of(engine: &'a Engine) -> Source<'a> {
-        Source { file: &engine.file, values: &engine.values, next_id: engine.ids.peek() }
+impl<'a> CaptureSource<'a> {
+    fn of(engine: &'a Engine) -> CaptureSource<'a> {
+        CaptureSource { file: &engine.file, values: &engine.values, next_id: engine.ids.peek() }
     }
 
     /// What a state is made of. A checkpoint has it, or will.

@@ -1,5 +1,5 @@
-//! A new database: a file that is whole from the moment that it has its name, or the file that is there and
-//! empty.
+//! A new database. Its file is whole from the moment that it has its name. Or it is made in an empty file
+//! that is there.
 
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
@@ -24,8 +24,8 @@ pub(super) fn named(path: &Path, during: &'static str, source: io::Error) -> Err
     }
 }
 
-/// Opens the file, or makes a new database beside it and renames it into place, so that a crash
-/// leaves a whole database or none.
+/// Opens the file, or makes a new database under another name and renames it into place. So a crash leaves a
+/// whole database or none.
 pub(super) fn open_file(storage: &dyn Storage, path: &Path, config: &Config) -> Result<Arc<dyn File>> {
     let refuse = |detail: &str| Error::Open { path: path.display().to_string(), detail: detail.into() };
     let exists = storage.exists(path).map_err(|e| named(path, "looking for the database file", e))?;
@@ -80,8 +80,8 @@ pub(super) fn random(storage: &dyn Storage) -> Result<u64> {
     storage.random().map_err(|e| Error::io("drawing random numbers", e))
 }
 
-/// Whether nothing was ever stored in a file: it has no bytes, or just the room for superblocks, as
-/// `fill_empty` leaves it when it is cut off.
+/// Whether nothing was ever stored in a file. It has no bytes, or just the room for superblocks: that is what
+/// `fill_empty` leaves when it is cut off.
 pub(super) fn is_empty(file: &dyn File) -> Result<bool> {
     let len = file.len().map_err(|e| Error::io("reading the file's length", e))?;
     if len != SUPERBLOCKS_BYTES {

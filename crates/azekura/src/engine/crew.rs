@@ -3,7 +3,7 @@
 //!
 //! The log's thread is the first. It starts before anything is changed, or when the database is opened and
 //! something is waiting. From then on it looks a few times a second what else there is to do (`watch.rs`).
-//! Where that would take too long, the one who makes the work starts the thread: a freeze starts the flush, a
+//! Where that would take too long, whoever makes the work starts the thread. So a freeze starts the flush, a
 //! large value its writer, a flush the merges.
 //!
 //! If the system refuses a thread nothing is lost. An eventual commit becomes a durable one. A caller that

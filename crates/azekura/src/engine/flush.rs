@@ -282,8 +282,8 @@ fn stands_apart(table: &TableState, frozen: &[Arc<Chunk>]) -> bool {
     table.levels.iter().flat_map(|l| &l.runs).all(|r| !r.overlaps(min, max))
 }
 
-/// The levels with a flush's runs: joined to the oldest level if they meet nothing and it is
-/// free (not being merged), so that ascending loads are written once, else as the newest.
+/// The levels with a flush's runs. If these meet nothing, and the oldest level is free (not being merged),
+/// they join it, so that ascending loads are written once. Else they are the newest level.
 fn place(levels: &[Arc<Level>], output: &MergeOutput, newest: u64, free: bool) -> Result<Vec<Arc<Level>>> {
     let (mut levels, fresh) = (levels.to_vec(), output.runs.runs());
     if fresh.is_empty() {

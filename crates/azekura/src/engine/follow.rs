@@ -1,27 +1,27 @@
 //! Following: reading a file while another process writes it.
 //!
-//! A follower's engine writes nothing and has no thread. Each call that reads looks first whether the file has
-//! a newer checkpoint, or a further frame of the log, than the newest state shows (`Followed::is_newest`:
-//! two loads from the mapping). Then it **catches up**:
+//! A follower's engine writes nothing and has no thread. Each call that reads looks first whether the newest
+//! state shows all that the file has (`Followed::is_newest`: two loads from the mapping). There may be a
+//! newer checkpoint, or a further frame of the log. If so, it **catches up**:
 //!
 //! 1. It reads the newest superblock, pins its number (`storage/pins.rs`), and reads the superblocks again.
 //!    If there is a newer one, it begins anew.
-//! 2. It reads manifest and log as recovery does, into an engine of its own (`build.rs`), and takes over the
+//! 2. It reads manifest and log into an engine of its own, as recovery does (`build.rs`). It takes over the
 //!    runs that it knows already, with all that is known of their pages.
 //! 3. If it has read the log, it reads the superblocks once more. If there is a newer one, the log may have
 //!    led to what only a newer pin keeps, and it begins anew.
 //!
 //! A state of the follower holds that engine, and with it the pin. So do the places of its value segments. So
-//! the pin goes with the last one who has bytes of what it keeps: when a newer state has come and the last
-//! transaction, cursor and value of this one is gone.
+//! the pin goes when a newer state has come, and the last transaction, cursor and value of this one is gone:
+//! then nobody has bytes of what it keeps.
 //!
 //! More frames of the same checkpoint's log are added to the same engine. A new state shows them, as after a
 //! commit.
 //!
 //! Why a pin is enough: the writer asks for pins after it has written a superblock, and before it uses what
 //! that one does not name (`space/pinned.rs`). A pin that it has not seen is of that superblock or a newer
-//! one. What bytes a checkpoint names never change as long as they are not freed, but for the end of the log,
-//! whose frames are believed by their numbers and checksums. The file is never cut before what is kept, so
+//! one. The bytes that a checkpoint names do not change before they are freed. The end of the log does, but
+//! its frames are believed by their numbers and checksums. The file is never cut before what is kept, so
 //! reading in the mapping is as safe as in the writer's process.
 //!
 //! Lock order: `turn` comes before all others.

@@ -40,8 +40,8 @@ impl Freezer<'_> {
         self.state.load().has_frozen()
     }
 
-    /// Memory that a flush of the live memtables would free: their own, or that of the same commits in the
-    /// log's queue, which has every version of a key.
+    /// Memory that a flush of the live memtables would free. That is their own, or what the same commits take
+    /// in the log's queue, if it is more: the queue has every version of a key.
     pub(super) fn held_bytes(&self, commit: &Commit) -> u64 {
         self.log.queued_bytes_from(commit.queued_before).max(commit.live_bytes as u64)
     }

@@ -1,8 +1,8 @@
 //! What recent commits wrote, for transactions that have read: first committer wins.
 //!
-//! A commit leaves a trace here only while others' such transactions are open: the hash of each key that it wrote,
-//! with its sequence number, and its keys and ranges for transactions that read ranges. A clash of hashes
-//! can refuse a transaction that might have passed, and do no other harm.
+//! A commit leaves a trace here only while others' such transactions are open. The trace is the hash of each
+//! key that it wrote, with its sequence number. For transactions that read ranges it is also its keys and
+//! ranges. A clash of hashes can refuse a transaction that might have passed, and do no other harm.
 
 use crate::base::error::Error;
 use crate::base::hash::hash_bytes;

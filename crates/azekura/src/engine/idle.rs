@@ -1,12 +1,12 @@
 //! What the flushing thread does when a load pauses or ends, so that its memory goes back.
 //!
 //! When memtables have held little for a second and nothing was merged, the memory of flushed chunks is given
-//! back. What a load leaves in the memtables, if it is more than a little, is flushed when they have hardly
-//! grown for a second.
+//! back. A load may leave more than a little in the memtables. That is flushed when they have hardly grown
+//! for a second.
 //!
-//! While a load goes on, what the allocator has gathered is given back now and then, if the process holds
-//! more than the budget. (That was 39 MiB of a budget of 48 after some minutes.) Where that gives little it
-//! is done less and less often: the memory may be the host program's.
+//! If the process holds more than the budget while a load goes on, what the allocator has gathered is given
+//! back now and then. Where that gives little it is done less and less often: the memory may be the host
+//! program's.
 
 use super::commit::Committer;
 use super::freeze::Freezer;

@@ -67,7 +67,7 @@ pub(super) struct Division {
     /// way.
     pub(super) freeze_bytes: u64,
     /// Writers wait for the flush under way when memtables hold so much. A first reader changes nothing of
-    /// that: he stops nobody.
+    /// that, so that no reader stops anybody.
     pub(super) full_bytes: u64,
     /// See `SMALL_PART`.
     pub(super) small_bytes: u64,

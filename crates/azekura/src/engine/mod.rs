@@ -1,10 +1,7 @@
 //! The engine: everything between the public handles and the file.
 //!
-//! A lock is a field of the part that it belongs to. They are taken in this order: who changes tables
-//! (`Catalog`), who makes room (`Relief`), who flushes (`Flusher`), a checkpoint (`Checkpointer`), commits
-//! and those that wait (`Committer`), the background's work (`Background`), the log's `io`, the values'
-//! `open` and `queue`, then the leaves (the log's `queue`, space, the page cache's clock, the list of
-//! threads).
+//! A lock is a field of the part that it belongs to. `Rank` (`base/sync.rs`) has their order, which builds for
+//! tests check. ARCHITECTURE.md says what each guards.
 
 mod background;
 mod batch;
@@ -59,7 +56,7 @@ mod watch;
 pub(crate) mod within;
 
 pub(crate) use batch::{Batch, BatchPart};
-pub(crate) use capture::{Capture, Part};
+pub(crate) use capture::{Capture, CapturePart};
 pub use config::{Durability, Freshness};
 pub use handle::{Db, Table};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, conflict_error, key_mark};
@@ -100,7 +97,8 @@ use std::sync::Arc;
 /// An open database: the parts, and what ties them together.
 ///
 /// A part has its own locks and counters. What else it needs its methods are given, so that their signatures
-/// say what they can touch. What needs several parts at once is a method of the engine.
+/// say what they can touch. The parts that live for one task are filled in `tasks.rs`. A method of the engine
+/// needs several parts, and is a short story of named steps.
 pub(crate) struct Engine {
     pub(crate) path: PathBuf,
     pub(crate) config: Config,

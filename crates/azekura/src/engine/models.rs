@@ -1,10 +1,10 @@
-//! Publishing and pinning versions under loom: the engine's own code for it (`publish`, sealing the
-//! active buffer, using it again, looking up), in every order of the threads' steps and with every
-//! value that the memory model lets a load see (with a bound on preemptions).
+//! Publishing and pinning versions under loom. The models run the engine's own code for it: `publish`,
+//! sealing the active buffer, using it again, looking up. Loom tries every order of the threads' steps, with
+//! a bound on preemptions, and every value that the memory model lets a load see.
 //!
-//! A commit to one table is followed by one that seals the active buffer, and by one that may take the
-//! buffer again if no reader holds the state that names it. Whoever loads a state must find exactly the
-//! commits up to its number, however long it looks.
+//! A commit to one table is followed by one that seals the active buffer. A third one may take the buffer
+//! again, if no reader holds the state that names it. Whoever loads a state must find exactly the commits up
+//! to its number, however long it looks.
 
 use super::commit::Commit;
 use super::state::{ActiveBuf, State, TableState, publish};

@@ -30,9 +30,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Ids that were given out between the last checkpoint and a crash must not be given out again. Else a page
-/// of an unfinished run could pass for one of its namesake, and a frame of a chain that no checkpoint came
-/// to name for one of the next chain. A random number of ids is skipped besides, since several handles may
-/// find the same checkpoint one after the other.
+/// of an unfinished run could pass for one of its namesake. So could a frame of a chain that no checkpoint
+/// came to name, for one of the next chain. A random number of ids is skipped besides, since several handles
+/// may find the same checkpoint one after the other.
 const ID_GAP: u64 = 1 << 20;
 
 /// Opens a database. The background begins if there is something for it to do.
@@ -94,8 +94,8 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     Ok(engine)
 }
 
-/// Opens a database that another process may be writing to: an engine without tables, in which the states of
-/// the file's checkpoints take their turns.
+/// Opens a database that another process may be writing to. The engine has no tables of its own. The states
+/// of the file's checkpoints take their turns in it.
 fn follow(path: &Path, config: Config, freshness: Freshness, disk: Disk) -> Result<Arc<Engine>> {
     if is_empty(disk.file.as_ref())? {
         let (path, reason) = (path.display().to_string(), "the file is empty".into());
@@ -127,8 +127,8 @@ impl Engine {
     }
 
     /// Makes durable what recovery has read, before anything is built on it. If there is only one copy of the
-    /// superblock, a second one is written, for the next checkpoint must not write over the only one. Commits
-    /// of which nobody knows whether they are durable get a chain of their own.
+    /// superblock, a second one is written. The next checkpoint must not write over the only one. Commits of
+    /// which nobody knows whether they are durable get a chain of their own.
     fn secure(&self, found: &Found) -> Result<()> {
         if let Some(at) = found.stale_copy {
             let written = self.file.write_durable_at(&found.block.encode(), at);

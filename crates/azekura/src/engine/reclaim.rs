@@ -49,7 +49,7 @@ impl<'a> Reclaimer<'a> {
         let ids: Vec<u32> = state.load().tables.with_runs().map(|t| t.id).collect();
         let (mut bytes, mut told) = (0, Ok(()));
         for id in ids {
-            match no_matter(self.settle_table(id, &mut bytes)) {
+            match no_matter(self.compact_table(id, &mut bytes)) {
                 Err(e @ Error::Corrupt { .. }) => told = told.and(Err(e)),
                 done => done?,
             }
@@ -67,7 +67,7 @@ impl<'a> Reclaimer<'a> {
     }
 
     /// Adds what it has merged to `bytes`. REQUIRES: merges are held back.
-    fn settle_table(&self, id: u32, bytes: &mut u64) -> Result<()> {
+    fn compact_table(&self, id: u32, bytes: &mut u64) -> Result<()> {
         let Installer { state: newest, committer, .. } = self.flush.merges.installer;
         // On a full disk in parts, of which each takes one at least: others may flush meanwhile.
         let parts = newest.load().table(id).map_or(0, |t| t.levels.len());
@@ -86,8 +86,8 @@ impl<'a> Reclaimer<'a> {
         Ok(())
     }
 
-    /// Rewrites and moves what is needed so that the file is no larger than its contents, as far as a full
-    /// disk has room for copies. `progress` is called without a lock, and may call whatever there is.
+    /// Makes the file no larger than its contents, by merging and moving. On a full disk that goes as far as
+    /// there is room for copies. `progress` is called without a lock, and may call whatever there is.
     pub(super) fn shrink(&self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
         let Merges { store, values, checkpoints, installer, .. } = self.flush.merges;
         let Installer { committer, background, checkpointer, .. } = installer;
@@ -206,9 +206,9 @@ impl<'a> Reclaimer<'a> {
         told
     }
 
-    /// What idle time does when everything is merged, as long as `go_on` says so: it lets go of the log and
-    /// of what is dead, and moves the tail. False if somebody else holds merges back: he does it, or there
-    /// will be more to do.
+    /// What idle time does when everything is merged, as long as `go_on` says so. It lets go of the log and
+    /// of what is dead, and moves the tail. False if somebody else holds merges back. That one does this
+    /// work, or there will be more to do.
     pub(super) fn tidy(&self, class: usize, go_on: impl Fn() -> bool) -> Result<bool> {
         let merges = self.flush.merges;
         let background = merges.installer.background;

@@ -2,16 +2,15 @@
 //!
 //! A part of the room is held back, the **reserve**. Commits that add something may not take it. So what was
 //! acknowledged can always be flushed. And what frees room finds the room that it needs first: a remove is
-//! logged and flushed, a merge writes before its inputs go. Commits that only remove may take most of the
-//! reserve, flushes and checkpoints all of it.
+//! logged and flushed before anything is free, and a merge writes before its inputs go. Commits that only
+//! remove may take most of the reserve, flushes and checkpoints all of it.
 //!
 //! Merges leave what a flush needs, and a part of the reserve. How much they write before they free
 //! anything is an estimate. A merge that finds no more than it must leave ends, and gives back what it has
 //! not put in place. Those of the background leave half of the reserve to those that are to make room.
 //!
-//! Where there is not enough room, the caller who wants to commit makes some first: by a flush, after which
-//! the log is needless, and by merging what is known to hold garbage. Only if that does not help is the
-//! commit refused.
+//! Where there is not enough room, the caller who wants to commit makes some first. A flush makes the log
+//! needless. Merges let go of what is known to be garbage. Only if that does not help is the commit refused.
 //!
 //! On such a disk the engine works as with a small memtable, a part of the room that is left. Runs, their
 //! partitions and value segments are small then, and a merge writes little before its inputs go.

@@ -1,15 +1,15 @@
 //! A bound of the file while it is written to: about twice what is alive in it, and two memtables.
 //!
-//! What is **in place** (levels, and value segments to which they refer) grows with every flush, whether the
-//! records are new or replace others. A thread of its own, the sweep, looks at it (`waste.rs`) each time that
-//! it has grown by a quarter of what was **alive** at the last look. If the data grew, that is all. Else the
-//! sweep merges tables and empties segments of which a third or more is dead. So it copies at most twice what
-//! it frees.
+//! What is **in place** is levels, and value segments to which they refer. It grows with every flush, whether
+//! the records are new or replace others. Each time that it has grown by a quarter of what was **alive** at
+//! the last look, a thread of its own looks at it again (`waste.rs`): the sweep. If the data grew, that is
+//! all. Else the sweep merges tables and empties segments of which a third or more is dead. So it copies at
+//! most twice what it frees.
 //!
 //! Writers may be faster than that. A writer that finds the file at its limit asks for a sweep, and waits
 //! until there is room or the sweep has ended. It waits no longer than some 20 ms and what its bytes are
-//! worth, so the file may be longer than the bound by what is written meanwhile. (Such a sweep begins with
-//! a flush: the log, and values to which only memtables refer, go by that.)
+//! worth. So the file may be longer than the bound by what is written meanwhile. (Such a sweep begins with a
+//! flush. By that the log goes, and values to which only memtables refer.)
 //!
 //! A sweep always ends, and then the limit is above what is taken. So no writer is stopped for good by what
 //! readers still see, a damaged table or a full disk. What could not be freed counts as alive.

@@ -84,8 +84,8 @@ fn leaked(engine: &Engine) -> u64 {
     engine.space.end() - SUPERBLOCKS_BYTES - engine.space.free_bytes() - live
 }
 
-/// The snapshot of a transaction is the one that the history watches for it, whatever is committed between
-/// the two; else the history would grow for ever.
+/// The history watches the very snapshot that a transaction has, whatever is committed meanwhile. Else the
+/// history would grow for ever.
 #[test]
 fn a_commit_between_entering_and_reading_is_not_seen_and_nothing_stays_watched() {
     let db = database();

@@ -1,7 +1,7 @@
 //! What each thread of the background does (`crew.rs` says which of them there are).
 //!
-//! Merges run at lower priorities the longer they are, so that the operating system runs readers, writers and
-//! flushes first, and the short merges before the long.
+//! The longer a merge, the lower its priority. So the operating system runs readers, writers and flushes
+//! first, and short merges before long ones.
 
 mod flush;
 mod log;

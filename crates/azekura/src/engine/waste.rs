@@ -7,8 +7,8 @@
 //! runs. Else some records of every run are looked up in the newer ones. Tables whose merge costs little are
 //! merged without a look.
 //!
-//! So much is chosen that no more than a part of the whole is left dead: first the tables with the most dead
-//! bytes, then the emptiest segments.
+//! First the tables with the most dead bytes are chosen, then the emptiest segments, until no more than a
+//! part of the whole is left dead.
 //!
 //! A `Survey` is such a look. It holds a state, and with it the runs and segments that the state names. So a
 //! thread of the background makes one only where it is counted (`Background::look_at_runs`), or where it
@@ -256,7 +256,7 @@ impl<'a> Survey<'a> {
             .saturating_add(values)
     }
 
-    /// How much is dead while others write, by a few pages of each table that counts, looked for as long as
+    /// How much is dead while others write, by a few pages of each table that counts. It looks as long as
     /// `go_on` says so. Segments to which memtables refer are left alone: a flush may find all of them dead.
     pub(super) fn look_beside_writers(&self, go_on: &dyn Fn() -> bool) -> Found {
         let state = &self.state;
@@ -285,8 +285,8 @@ impl<'a> Survey<'a> {
         Found { in_place: self.in_place(), alive, dead, excess }
     }
 
-    /// Whether the log, the segment that is being filled, and values to which no run refers take more than
-    /// they may of an idle file.
+    /// Whether an idle file has too much beside its runs: log, the segment that is being filled, and values
+    /// to which no run refers.
     pub(super) fn log_is_long(&self, log_bytes: u64) -> bool {
         let state = &self.state;
         let bytes = |segments: Vec<Arc<Segment>>| segments.iter().map(|s| s.bytes()).sum::<u64>();
@@ -345,8 +345,8 @@ fn sampled(table: &TableState, pages: u64, allowed: u64, go_on: &dyn Fn() -> boo
     Ok(dead.max(unseen))
 }
 
-/// Bytes of a table's levels that may be dead: all but what the newest one puts, and what partitions have
-/// beside their records that would be one if they were merged.
+/// Bytes of a table's levels that may be dead: all but what the newest level puts. Small partitions count
+/// too, by what each has beside its records: merged, they would be one.
 fn dead_at_most(levels: &[Arc<Level>], memtable_bytes: u64) -> u64 {
     let Some((newest, older)) = levels.split_first() else { return 0 };
     let deletes =

@@ -6,8 +6,8 @@
 //! whole hash, so they differ among the keys of one block. At 10 bits a key, 1.0 % of absent keys pass (see
 //! the tests).
 //!
-//! The hashes must be spread over all 64 bits. The hashes by which a hash table orders its keys are not
-//! enough: one quarter of that order would crowd into a quarter of the blocks.
+//! The hashes must be spread over all 64 bits. A hash table's keys are hashed once more. By the hashes that
+//! order them, a quarter of the keys in order would share a quarter of the blocks.
 //!
 //! # Layout
 //!

@@ -2,8 +2,8 @@
 //!
 //! Each page has a byte of state. A guide, once written, stays as long as the run is open. So readers use it
 //! without a pin and without a lock, and it costs them one cache line. Guides come in chunks of 64, from one
-//! budget for all runs ([`Guides`]). A page beyond the budget gets a coarser guide, made of its header at
-//! each use, and its checksum is checked again after every [`USES`] uses.
+//! budget for all runs ([`Guides`]). A page beyond the budget gets a coarser guide, which is made of its
+//! header at each use. Its checksum is checked again after every [`USES`] uses.
 //!
 //! ```text
 //!   UNKNOWN -- checked, chunk there --> WRITING --> GUIDED

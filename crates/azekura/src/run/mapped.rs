@@ -1,8 +1,8 @@
 //! Pages of a run in the mapped file. Memory holds only what is known of them.
 //!
-//! A page is first read into a buffer of the thread, and checked there: this read reports an error where a
-//! touch of the mapping would end the process. From then on (`known`) holders of the run use the page through
-//! the mapping. Nobody else is given the run's extents meanwhile.
+//! A page is first read into a buffer of the thread, and checked there. A read reports an error where a touch
+//! of the mapping would end the process. From then on (`known`) holders of the run use the page through the
+//! mapping. Nobody else is given the run's extents meanwhile.
 //!
 //! A page that is not in one piece (it was moved in parts) is copied at each use.
 

@@ -1,10 +1,9 @@
 //! Writes a run: takes blocks of sorted records, and writes pages in large writes.
 //!
 //! Pages gather in a buffer of 4 MiB, or less with a small budget. A full buffer is one write to the storage,
-//! and writeback begins at once. The writer waits only for what it wrote 64 MiB ago. So the kernel never holds
-//! many dirty pages of the engine, and a log sync does not wait behind a merge. A run that fits into the
-//! buffer is one write, to an extent of exactly its size, unless it is over 1 MiB and there is a smaller hole
-//! to fill.
+//! and writeback begins at once. The writer waits only for what it wrote 64 MiB ago. So the kernel never
+//! holds many dirty pages of the engine, and a log sync does not wait behind a merge. A run that fits into
+//! the buffer is one write, to an extent of exactly its size. One over 1 MiB may fill a smaller hole first.
 
 use super::Store;
 use super::filter::FilterBuilder;

@@ -113,7 +113,7 @@ pub(super) fn apply(
 
 /// Looks for all large values that are not where they should be. A value in two parts is found later, when
 /// its neighbours have been found.
-pub(super) fn learn(input: &Input, plan: &Plan, values: &mut Values<'_>) -> Result<()> {
+pub(super) fn find_large(input: &Input, plan: &Plan, values: &mut Values<'_>) -> Result<()> {
     let mut look = |block: &Block| {
         for i in (0..block.len()).filter(|&i| block.tag(i) == Tag::Large) {
             values.want(block.value(i));

@@ -148,7 +148,7 @@ fn salvage_into(
             plan::by_identity((identity, hash_seed), older.as_ref(), found, commits, &mut report)
         }
     };
-    apply::learn(&input, &plan, &mut values)?;
+    apply::find_large(&input, &plan, &mut values)?;
     apply::apply(&input, &plan, &mut values, hash_seed, out, &mut report, progress)?;
     report.unreadable_bytes = input.unreadable_bytes();
     Ok(report)

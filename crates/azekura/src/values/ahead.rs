@@ -1,7 +1,7 @@
-//! Reading large values ahead: a stretch at a time where they are read in the order in which they were
-//! written, and by asking the system for values that are wanted soon.
+//! Reading large values ahead. Where they are read in the order in which they were written, it is done a
+//! stretch at a time. Elsewhere the system is asked for values that are wanted soon.
 //!
-//! One read of a quarter of a mebibyte replaces many small ones, and its bytes stay in the processor's cache
+//! One read of a quarter of a mebibyte replaces many small ones. Its bytes stay in the processor's cache
 //! until they are handed out. It begins when two values that stand one after the other are read. Any other
 //! value is read alone.
 

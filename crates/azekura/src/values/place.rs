@@ -2,7 +2,7 @@
 //!
 //! A reader holds the place at which it reads. Extents that were moved away from a place are free when nobody
 //! holds the place any more. (The end that a cut leaves is free at once, since nobody reads it.) The other
-//! extents belong to the next place, which must live at least as long.
+//! extents belong to the next place. That must live at least as long.
 
 use super::touched::Touched;
 use crate::base::error::{Error, Result};

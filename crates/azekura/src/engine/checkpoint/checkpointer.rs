@@ -41,7 +41,7 @@ pub(in crate::engine) struct Checkpoint {
     pub(in crate::engine) number: u64,
     /// The extent of its manifest, if it has one.
     pub(in crate::engine) manifest: Option<Extent>,
-    /// Room for the next one. On a nearly full disk what is free may be in small pieces, and without a
+    /// Room for the next one. On a nearly full disk what is free may be in small pieces. And without a
     /// checkpoint nothing that was merged gives its room back.
     pub(in crate::engine) spare: Option<Extent>,
     /// Chains of earlier handles, until a flush has made them needless.

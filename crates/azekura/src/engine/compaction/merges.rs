@@ -1,5 +1,5 @@
-//! Merges as the other parts ask for them: taken under the lock of the background's work, let pass where the
-//! disk has room for them, and carried out.
+//! Merges as the other parts ask for them. A merge is taken under the lock of the background's work, let pass
+//! if the disk has room for it, and carried out.
 
 use super::compactor::Compactor;
 use super::install::Installer;

@@ -1,6 +1,6 @@
-//! Merges of levels: which are due (`pick`), whose turn it is (`turns`, `guards`), how one goes (`run`), what
-//! of its inputs goes meanwhile (`prefix`), what it writes (`output`), and how that is put in place
-//! (`install`). The other parts ask for merges at `merges`.
+//! Merges of levels. The other parts ask for them at `merges`. `pick` says which are due; `turns` and
+//! `guards`, whose turn it is. `run` does one: `output` is what it writes, `prefix` what of its inputs goes
+//! meanwhile, and `install` puts the result in place.
 
 pub(super) mod compactor;
 pub(super) mod guards;

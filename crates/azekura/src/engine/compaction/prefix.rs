@@ -11,8 +11,8 @@ pub(in crate::engine) type Successor = Option<Arc<Level>>;
 /// Which partitions of the newer inputs may go when the output has all keys up to `end`.
 ///
 /// A partition may go only if no input between it and the output keeps any of its keys. What that one says of
-/// them is older than the output, and would hide it. So this goes from the oldest input to the newest, and
-/// each may let go only of what is below all that those before have kept. Range deletes hide keys of other
+/// them is older than the output, and would hide it. So this goes from the oldest input to the newest. Each
+/// may let go only of what is below all that those before have kept. Range deletes hide keys of other
 /// partitions too. So an input that has some keeps all, as if it had their keys.
 pub(in crate::engine) struct ReplaceablePrefix<'a> {
     end: &'a [u8],

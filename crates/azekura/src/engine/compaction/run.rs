@@ -139,8 +139,8 @@ impl Compactor {
 
 impl Means<'_> {
     /// The value segments to be emptied: those of `drain`, and those that are mostly dead and to which the
-    /// inputs' records refer. On a tight disk less dead ones are emptied too, but only as many as there is
-    /// room for until they are free, and none if the table's other runs may refer to them.
+    /// inputs' records refer. On a tight disk less dead ones are emptied too: as many as there is room for
+    /// until they are free. There none is emptied if the table's other runs may refer to it.
     fn draining_segments(
         &self,
         inputs: &[Arc<Level>],

@@ -22,7 +22,7 @@ pub(in crate::engine) struct Turns {
     pub(super) running: usize,
     /// How many look at the runs of a state for what is dead.
     pub(super) looks: usize,
-    /// How many hold merges back. One of them reorders the runs himself, the others wait for their turn.
+    /// How many hold merges back. One of them reorders the runs, the others wait for their turn.
     pub(super) paused: usize,
     pub(super) reordering: bool,
 }

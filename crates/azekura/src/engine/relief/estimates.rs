@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// So many side by side are a few.
 const FEW_MAX: usize = 4;
 
-/// Which of `n` levels may be merged where there is little room: all, a half, a quarter and so on, of the
-/// newest or of the oldest, or a few side by side.
+/// Which of `n` levels may be merged where there is little room. All of them; or a half, a quarter and so on,
+/// the newest or the oldest; or a few side by side.
 pub(super) fn parts(n: usize) -> Vec<Range<usize>> {
     let halves =
         std::iter::successors(Some(n.div_ceil(2)), |&m| Some(m.div_ceil(2))).take_while(|&m| m > FEW_MAX);

@@ -11,8 +11,8 @@ const DELETE_BYTES: u64 = 8;
 /// A full disk is left with no more levels of a table than this, or more than were left the last time.
 const LEVELS_MANY: usize = 6;
 
-/// The table with the most garbage, if that is much more than was left the last time, or else the one with
-/// the most levels, if these are many: the more, the more room a merge needs that frees anything.
+/// The table with the most garbage, if that is much more than was left the last time. Else the one with the
+/// most levels, if these are many: the more levels, the more room a merge needs before it frees anything.
 pub(super) fn most_to_gain(
     survey: &Survey<'_>,
     relief: &Relief,

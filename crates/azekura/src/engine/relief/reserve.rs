@@ -131,15 +131,15 @@ impl Relief {
         Admitted { count: &self.admitted, bytes: 0 }
     }
 
-    /// Lets so many bytes of a commit pass, if there is room for them beside what is kept, what memory needs
-    /// and what others were admitted with.
+    /// Lets so many bytes of a commit pass, if there is room for them. What is kept, what memory needs and
+    /// what others were admitted with is not room.
     pub(super) fn admit(&self, bytes: u64, kept: u64, flush_need: u64) -> Option<Admitted<'_>> {
         let (admitted, others) = Admitted::new(&self.admitted, bytes);
         let need = kept.saturating_add(flush_need).saturating_add(others).saturating_add(bytes);
         self.room.secure(need).then_some(admitted)
     }
 
-    /// Lets a merge pass that is likely to find room, if such a part of what it reads is alive: one that ends
+    /// Lets a merge pass that is likely to find room, if such a part of what it reads is alive. One that ends
     /// half-way takes more than it gives back. `flush_bytes` is what flushes write, about.
     pub(in crate::engine) fn claim(
         &self,

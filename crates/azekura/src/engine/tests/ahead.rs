@@ -17,8 +17,8 @@ fn options() -> Options {
     Options::new().memory_bytes(8 << 20)
 }
 
-/// A database of small and of large values, each in a table of its own, on a disk whose reads take a while;
-/// and how often it is told of reads to come.
+/// A database on a disk whose reads take a while, with a table of small values and one of large values. Also
+/// gives how often the disk is told of reads to come.
 fn slow() -> (Hooked, Arc<AtomicU64>) {
     let disk = Hooked::default();
     let db = Db::open_on(&disk, "db", options()).unwrap();

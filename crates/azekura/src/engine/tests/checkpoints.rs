@@ -39,8 +39,8 @@ fn a_run_that_cannot_be_moved_leaves_no_extent_behind() {
     assert_eq!(table.count().unwrap(), 4000);
 }
 
-/// A database of so many runs that its manifest needs an extent of its own, on a disk that is full from
-/// any write of a flush on: the manifest's too. It is refused, and done when there is room.
+/// The database has so many runs that its manifest needs an extent of its own. The disk is full from any
+/// write of a flush on, the manifest's among them. It is refused, and done when there is room.
 #[test]
 fn a_checkpoint_on_a_full_disk_is_tried_again() {
     let disk = Hooked::default();
@@ -84,7 +84,7 @@ fn a_checkpoint_on_a_full_disk_is_tried_again() {
     assert!(db.check(|_| {}).unwrap().problems.is_empty());
 }
 
-/// A bulk of log is written in slices, and between two of them a checkpoint gets what it needs of the log: a
+/// A bulk of log is written in slices. Between two of them a checkpoint gets what it needs of the log. So a
 /// flush does not wait for all that it has just made needless.
 #[test]
 fn a_bulk_of_log_lets_a_checkpoint_through() {
@@ -124,8 +124,8 @@ fn a_bulk_of_log_lets_a_checkpoint_through() {
     assert!(written_by_then < SLICES, "the log was held for {written_by_then} slices");
 }
 
-/// By reading: a value segment whose tail found no room when it was closed kept all of the extent that it was
-/// opened with, and was never moved.
+/// Found by reading: a value segment whose tail found no room when it was closed kept all of the extent that
+/// it was opened with. It was never moved.
 #[test]
 fn a_value_segment_that_is_closed_on_a_full_disk_takes_what_it_needs() {
     /// As many parts as may wait for room.

@@ -52,7 +52,7 @@ fn a_table_that_is_dropped_while_its_merge_begins_stops_nobody() {
     }
 }
 
-/// However the threads meet, nobody is told of a table that he did not name.
+/// However the threads meet, no call is told of a table that it did not name.
 #[test]
 fn tables_come_and_go_while_others_settle_compact_flush_and_check() {
     const CYCLES: u64 = 120;

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A flush that is written while durable commits are expected lets them through: the system has a file
-/// written by one at a time.
+/// A flush that is written while durable commits are expected lets them through. (The system lets one thread
+/// at a time write to a file.)
 #[test]
 fn flushes_are_written_in_pieces_beside_durable_commits() {
     let calls_of_a_flush = |durable: bool| {
@@ -46,8 +46,8 @@ fn a_flush_that_fails_at_its_end_leaves_no_extent_behind() {
     assert_eq!(table.count().unwrap(), 4000);
 }
 
-/// A table whose flush fails is dropped while it is frozen: neither its memory nor its error is held
-/// against those who write to others.
+/// A table whose flush fails is dropped while it is frozen. Neither its memory nor its error is held against
+/// those who write to other tables.
 #[test]
 fn a_frozen_table_that_is_dropped_is_forgotten() {
     let disk = Hooked::default();

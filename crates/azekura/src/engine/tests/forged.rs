@@ -7,8 +7,8 @@ use crate::engine::{Batch, BatchPart};
 use crate::format::block::Tag;
 use crate::storage::MemStorage;
 
-/// `check` knows a record of a hash table that stands under what is no key's mix, in memory and in a run: no
-/// lookup finds it, while a scan shows it.
+/// `check` knows a record of a hash table that stands under what is no key's mix, in memory and in a run. No
+/// lookup finds such a record, while a scan shows it.
 #[test]
 fn a_record_under_what_is_no_keys_mix_is_reported() {
     let empty = |seed: u64| [&hash_bytes(&[], seed).to_be_bytes()[..], &[0; 8]].concat();

@@ -3,8 +3,8 @@
 use super::*;
 use crate::engine::compaction::pick::MergeJob;
 
-/// A merge that goes on after one of its steps still holds what it has put in place: whoever looks
-/// at what is busy, as a flush and other merges do, never finds the new run without its mark.
+/// A merge that goes on after one of its steps still holds what it has put in place. A flush or another merge
+/// that looks at what is busy never finds the new run without its mark.
 #[test]
 fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
     let db = database();
@@ -28,8 +28,8 @@ fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
     assert!(!engine.background.lock().turns.bottom_is_free(&state.tables[0].levels));
 }
 
-/// Chunks merged outside the commit lock take the place of those they were made of, whatever came before
-/// them meanwhile, and nobody's place if a flush has taken those; who looks sees the same all along.
+/// Chunks merged outside the commit lock take the place of those they were made of, whatever came before them
+/// meanwhile. If a flush has taken those, they take nobody's place. A reader sees the same all along.
 #[test]
 fn merged_chunks_replace_what_still_stands() {
     for flushed in [false, true] {
@@ -76,8 +76,8 @@ fn merged_chunks_replace_what_still_stands() {
     }
 }
 
-/// A transaction that goes on reading after the runs that it began with were merged looks into the merged
-/// one, and what it gave out before stays good; one that began before a later commit keeps its own state.
+/// A transaction goes on reading after the runs that it began with were merged. It looks into the merged one,
+/// and what it gave out before stays good. One that began before a later commit keeps its own state.
 #[test]
 fn a_long_read_takes_over_a_merged_state_of_equal_contents() {
     let db = database();
@@ -107,8 +107,8 @@ fn a_long_read_takes_over_a_merged_state_of_equal_contents() {
     assert_eq!(levels(&early), before);
 }
 
-/// While a merge replaces its inputs partition by partition, what is left of the newer ones never hides what
-/// the output says: after each step every key has its newest value.
+/// While a merge replaces its inputs partition by partition, what is left of the newer ones never hides the
+/// output. After each step every key has its newest value.
 #[test]
 fn a_merge_under_way_shows_the_newest_of_each_key() {
     const KEYS: u64 = 100_000;
@@ -176,8 +176,8 @@ fn a_merge_under_way_shows_the_newest_of_each_key() {
     assert!(db.check(|_| {}).unwrap().problems.is_empty());
 }
 
-/// A few keys overwritten again and again: the log knows every version, and yet no more of them wait in
-/// memory than memtables may hold, nor does the file keep the room that they had in the log.
+/// A few keys are overwritten again and again. The log knows every version. Yet no more of them wait in
+/// memory than memtables may hold, and the file does not keep the room that they had in the log.
 #[test]
 fn a_few_keys_overwritten_for_long_take_little() {
     const MEMTABLE_BYTES: u64 = 1 << 20;
@@ -208,7 +208,8 @@ fn a_few_keys_overwritten_for_long_take_little() {
     assert!(file.len().unwrap() <= 128 << 10, "{} bytes for 7 KB", file.len().unwrap());
 }
 
-/// What is looked at is not free: whoever holds merges back comes after those who look, and none begins then.
+/// What is looked at is not free. So whoever holds merges back waits for those who look, and no look begins
+/// then.
 #[test]
 fn a_look_at_the_runs_ends_before_merges_are_held_back() {
     let db = database();

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Three durable commits wait for a fourth, and then one of them panics as it writes for all three:
-/// the others do not hang, and are not told that they are durable.
+/// Three durable commits wait for a fourth. Then one of them panics as it writes for all three. The others do
+/// not hang, and are not told that they are durable.
 #[test]
 fn a_leader_that_panics_leaves_nobody_waiting() {
     let disk = Hooked::default();

@@ -58,7 +58,7 @@ impl FlushThread<'_> {
         }
     }
 
-    /// Ends a flush that has put its runs in place and found no room for the checkpoint: a checkpoint is all
+    /// Ends a flush that has put its runs in place and found no room for the checkpoint. A checkpoint is all
     /// that it needs.
     fn finish_flush(&self) {
         let merges = self.flush.merges;
