@@ -32,9 +32,9 @@ pub(crate) struct Recovered {
 
 impl Recovered {
     /// Writes the same bytes again in place. The caller syncs them. This is for a disk without room for a
-    /// copy elsewhere: after a failed sync the system may show bytes that it believes are written and that
-    /// are not, and another sync would not write them. Every block gets the bytes that it has. So a write
-    /// that is torn between sectors does no harm; one that leaves garbage in a sector would.
+    /// copy elsewhere. After a failed sync the system may show bytes that it believes are written and that
+    /// are not. Another sync would not write them. Every block gets the bytes that it has. So a write that is
+    /// torn between sectors does no harm; one that leaves garbage in a sector would.
     pub(crate) fn rewrite(&self, file: &dyn File) -> Result<()> {
         let file_len = file.len().map_err(|e| Error::io("reading the database file", e))?;
         for (i, segment) in self.segments.iter().enumerate() {

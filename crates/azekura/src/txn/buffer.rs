@@ -1,10 +1,10 @@
 //! The writes of a transaction to one table, before anybody else sees them.
 //!
-//! Writes are appended in the order in which they come. While all of them are values of one length
-//! under keys of eight bytes they are kept as two plain columns, which a sort turns into a chunk
-//! (and which, when the keys came in ascending order, already are one); the first write that does
-//! not fit makes them general records. Sorting is by the head with the place of the write beside
-//! it, so that of two writes of one key the later wins.
+//! Writes are appended in the order in which they come. While all of them are values of one length under keys
+//! of eight bytes they are kept as two plain columns. A sort turns these into a chunk. (When the keys came in
+//! ascending order they are one already.) The first write that does not fit makes them general records.
+//! Sorting is by the head with the place of the write beside it, so that of two writes of one key the later
+//! wins.
 
 use super::own::OwnChunks;
 use crate::base::codec::{u32_of, usize_of};
@@ -426,9 +426,9 @@ fn gather<const N: usize>(ops: &Block, order: &[u32], out: &mut Block) {
     }
 }
 
-/// The order of general writes by (key, place), in the manner of a radix sort: eight bytes of each
-/// key are sorted as numbers, then those that tie by the next eight. Each key is looked at once for
-/// every eight bytes that it shares with others, and never by a comparison, which would be a miss.
+/// The order of general writes by (key, place), in the manner of a radix sort. Eight bytes of each key are
+/// sorted as numbers, then those that tie by the next eight. Each key is looked at once for every eight bytes
+/// that it shares with others, and never by a comparison, which would be a miss.
 fn order_general(ops: &Block) -> Vec<u32> {
     let mut order: Vec<(u64, u32)> = (0..u32_of(ops.len())).map(|i| (0, i)).collect();
     let mut groups = vec![(0, order.len(), 0)];

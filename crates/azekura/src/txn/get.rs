@@ -153,13 +153,13 @@ fn search_eagerly<'a, R>(
     if hit_rate == HitRate::Misses || levels.len() > EAGER_LEVELS {
         return search(levels, asked, sought, |_| None, f);
     }
-    let mut early = send_for(levels, sought)?;
+    let mut early = prefetch_pages(levels, sought)?;
     search(levels, asked, sought, |i| early[i].take(), f)
 }
 
-/// Sends for the lines around a key in the pages that may have it, if these are known.
+/// Prefetches the lines around a key in the pages that may have it, if these are known.
 #[inline(always)]
-fn send_for<'a>(levels: &'a [Arc<Level>], sought: &Sought<'_>) -> Result<[Early<'a>; EAGER_LEVELS]> {
+fn prefetch_pages<'a>(levels: &'a [Arc<Level>], sought: &Sought<'_>) -> Result<[Early<'a>; EAGER_LEVELS]> {
     let mut early = [const { None }; EAGER_LEVELS];
     for (level, early) in levels.iter().zip(&mut early) {
         let Some(run) = level.run_for(sought.key) else { continue };

@@ -1,9 +1,9 @@
-//! Many lookups at once: each step is done for a group of keys before the next step begins, so that
-//! the misses of one key overlap those of the others.
+//! Many lookups at once. Each step is done for a group of keys before the next step begins. So the cache
+//! misses of one key overlap those of the others.
 //!
-//! Where pages and values come from the disk, the system is asked for those of the keys ahead, so that the
-//! disk has many reads to do at once. That makes reads in memory slower. So it is done only once a wave of
-//! keys has taken so long that it must have waited for the disk.
+//! Where pages and values come from the disk, the system is asked for those of the keys ahead. So the disk
+//! has many reads to do at once. That makes reads in memory slower. So it is done only once a wave of keys
+//! has taken so long that it must have waited for the disk.
 
 use super::get::lookup;
 use super::value::resolve;

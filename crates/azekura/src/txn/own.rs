@@ -1,9 +1,9 @@
 //! A transaction's own writes to a table as its cursors see them: sorted chunks, which stay for later cursors.
 //!
-//! A cursor needs the writes sorted, and there may be a cursor between any two writes. So what was sorted before
-//! is kept, and only what was written since becomes a chunk: together with those before it that are not twice as
-//! long. Each chunk is then at least twice as long as the one after it, so there are few, and a write is sorted
-//! anew only when its chunk grows by half.
+//! A cursor needs the writes sorted, and there may be a cursor between any two writes. So what was sorted
+//! before is kept, and only what was written since becomes a chunk, together with the chunks before it that
+//! are not twice as long. Each chunk is then at least twice as long as the one after it. So there are few,
+//! and a write is sorted anew only when its chunk grows by half.
 
 use crate::memtable::chunk::Chunk;
 use std::ops::Range;

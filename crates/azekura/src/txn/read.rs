@@ -48,8 +48,8 @@ pub struct ReadTxn {
     pub(crate) db: Db,
 }
 
-/// The page in which keys have been found one after the other, in a table that is one level
-/// and nothing else: the next key in order stands at `next`.
+/// The page in which keys have been found one after the other, in a table that is one level and nothing else.
+/// The next key in order stands at `next`.
 struct Hint {
     table: u32,
     next: usize,

@@ -1,8 +1,8 @@
 //! Savepoints: places in a write transaction to which it can return.
 //!
 //! A savepoint holds how far each buffer had come. It is good as long as the buffers' history leads through
-//! it: rolling back to an earlier one ends those that were set after that, since what they describe may have
-//! been made anew in another form since. The transaction knows the serial numbers of the good ones.
+//! it. Rolling back to an earlier one ends those that were set after that: what they describe may have been
+//! made anew in another form since. The transaction knows the serial numbers of the good ones.
 
 mod txn;
 

@@ -1,8 +1,8 @@
 //! The state that a read transaction looks into: the one that it began with, or a later one of the same
 //! contents.
 //!
-//! Without this, a transaction that reads for long would go on searching the memtable and the many runs
-//! that it met, whatever was flushed and merged since. As long as nobody commits anything, the engine's
+//! Without this, a transaction that reads for long would go on searching the memtable and the many runs that
+//! it met at first, whatever was flushed and merged since. As long as nobody commits anything, the engine's
 //! state has the very contents of the transaction's, in fewer places. Then the transaction takes it over.
 
 use crate::base::error::Result;

@@ -7,9 +7,9 @@ use crate::cursor::{KeyRange, Limits, Records, Way};
 use crate::engine::Table;
 use std::ops::Bound;
 
-/// Whoever pops, and has to pass over more records that are gone, removes their range with the record: those
-/// that come after go past them by one seek. Not each time, for a range is more work than a key, and
-/// conflicts with all who have read single keys of the table.
+/// A pop that has to pass over more deleted records than this removes their range with the record. Later pops
+/// go past them by one seek. Not each time, for a range is more work than a key, and conflicts with all who
+/// have read single keys of the table.
 const PASSED_MAX: usize = 256;
 
 impl WriteTxn {

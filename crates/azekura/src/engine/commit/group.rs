@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// A commit of a group that the log's queue has: its ticket, its number, its parts.
 type Logged<'a> = (&'a Ticket, u64, Vec<Ready>);
 
-/// The one at work for a group of durable commits. When it is done it hands the lead on, also by a panic:
-/// then the handle is poisoned, and those of the group that have no result yet are told so.
+/// The one at work for a group of durable commits. When it is done it hands the lead on, also by a panic.
+/// Then the handle is poisoned, and those of the group that have no result yet are told so.
 struct Leader<'a> {
     committer: &'a Committer,
     poison: &'a Poison,
@@ -49,8 +49,8 @@ impl Committer {
 
 impl Engine {
     /// Joins the group that waits, and leads it if nobody is at a sync. Else it waits to be committed by its
-    /// leader, or to be chosen as the next. (Nobody waits for the commit lock itself: who gets a lock first
-    /// is no order, and a thread that comes back at once would always be.)
+    /// leader, or to be chosen as the next. (Nobody waits for the commit lock itself. A lock keeps no order:
+    /// a thread that comes back at once would always get it first.)
     pub(super) fn commit_durable(&self, batch: Batch) -> Result<u64> {
         self.start_log()?;
         let ticket = Ticket::new(batch);

@@ -37,7 +37,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether so much waits for the log that a flush makes it durable better: it has to be written to a run
+    /// Whether so much waits for the log that a flush makes it durable better. It has to be written to a run
     /// anyway, and is then written once.
     pub(in crate::engine) fn is_bulk_waiting(&self) -> bool {
         self.log.queued_bytes() as u64 >= self.memory.division(false).bulk_bytes

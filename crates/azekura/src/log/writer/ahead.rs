@@ -16,8 +16,8 @@ const LOOKS: u64 = 8;
 const STEP_BYTES: u64 = 128 << 10;
 
 impl Log {
-    /// Makes the next segment if the last one will soon be full, judged by how many frames came since the
-    /// last look: the next one had number `before` then. What fails is left to the commit that needs the
+    /// Makes the next segment if the last one will soon be full. That is judged by how many frames came since
+    /// the last look, when the next one had number `before`. What fails is left to the commit that needs the
     /// segment.
     pub(crate) fn prepare_segment(&self, before: u64) {
         let Some((last, extent)) = self.take_ahead(before) else { return };

@@ -14,8 +14,9 @@ use crate::format::frame::{HEADER_BYTES, begin_record, end_record, write_part};
 use std::collections::VecDeque;
 
 impl Log {
-    /// Writes what waits, a slice at a time, so that no segment is as long as a long queue: the last segment
-    /// of a chain is kept. If there is no room for a slice, the slices before it stay durable.
+    /// Writes what waits, a slice at a time. So no segment is as long as a long queue, which counts because
+    /// the last segment of a chain is kept. If there is no room for a slice, the slices before it stay
+    /// durable.
     ///
     /// Between two slices others may have the log. Above all that is the checkpoint of a flush, which makes
     /// the rest of a bulk needless. Without the pause a long queue would hold up the flush, and with it the

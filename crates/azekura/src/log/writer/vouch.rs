@@ -2,7 +2,7 @@
 //!
 //! A damaged frame looks like one whose write was never finished, unless a later frame says that it was
 //! durable. Two kinds of frames have no such witness: the last group of a resting log, and the first frames
-//! of a new segment, which a reader reaches only through the frames before them. So:
+//! of a new segment. A reader reaches these only through the frames before them. So:
 //!
 //! - When nothing has followed for a while, the log writes one frame without records. The next frame replaces
 //!   it.

@@ -1,6 +1,6 @@
-//! The active buffer under loom. loom runs the buffer's own code in every order of the threads' steps (with a
-//! bound on preemptions), with every value that the memory model lets a load see. It watches every access to
-//! a node's bytes for races.
+//! The active buffer under loom. Loom runs the buffer's own code in every order of the threads' steps, with a
+//! bound on preemptions. It tries every value that the memory model lets a load see. It watches every access
+//! to a node's bytes for races.
 
 use super::*;
 use crate::base::sync::atomic::AtomicU64;
