@@ -8,6 +8,7 @@
 //! first page is in `cbindgen.toml`.
 
 #![deny(missing_docs)]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 // The names are C's. The header says once, for all functions, what a caller must keep to.
 #![allow(non_camel_case_types, clippy::missing_safety_doc)]
 

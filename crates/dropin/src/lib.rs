@@ -10,6 +10,7 @@
 //! `kclangc.h` is generated from the documentation here, so this is written for readers of C.
 
 #![deny(missing_docs)]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 // The names are C's. The headers say once, for all functions, what a caller must keep to.
 #![allow(non_camel_case_types, clippy::upper_case_acronyms, clippy::missing_safety_doc)]
 
