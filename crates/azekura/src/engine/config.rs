@@ -1,6 +1,7 @@
 //! The options of a database once they are fixed.
 
 use crate::base::error::{Error, Result};
+use crate::space::PinLimits;
 use std::time::Duration;
 
 /// When a commit survives a crash.
@@ -42,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) background_merges: bool,
     pub(crate) mapped: bool,
     pub(crate) threads: bool,
+    /// What followers may keep at most.
+    pub(crate) pins: PinLimits,
 }
 
 impl Config {

@@ -13,6 +13,7 @@
 
 use super::Engine;
 use super::build::{Disk, build, len_of};
+use super::checkpoint::Purpose;
 use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
 use super::crew::Role;
 use super::follow::newest_block;
@@ -85,9 +86,17 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         done => done?,
     }
     engine.lease();
+    if engine.checkpointer.has_to_revoke() {
+        // From this checkpoint on pins can be revoked. One that finds no room is written later.
+        match engine.checkpoint(Purpose::Plain) {
+            Err(Error::NoSpace { .. }) => {}
+            done => done?,
+        }
+    }
     let worked_for = Arc::downgrade(&engine);
     engine.background.crew.belong_to(worked_for);
-    if !engine.background.crew.has(Role::Log) && engine.watcher().something_waits()? {
+    let keeps_with_limits = engine.config.pins.are_set() && engine.space.kept_bytes() > 0;
+    if !engine.background.crew.has(Role::Log) && (keeps_with_limits || engine.watcher().something_waits()?) {
         // If it is refused, the first commit asks again.
         let _later = engine.background.crew.need(Role::Log);
     }

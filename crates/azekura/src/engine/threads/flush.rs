@@ -4,6 +4,7 @@ use super::RETRY;
 use crate::base::error::Error;
 use crate::engine::background::LOOK;
 use crate::engine::compaction::install::Installer;
+use crate::engine::compaction::merges::Merges;
 use crate::engine::flush::Flush;
 use crate::engine::idle::MemoryWatch;
 use crate::engine::watch::Watcher;
@@ -37,6 +38,7 @@ impl FlushThread<'_> {
             }
             if !freezer.has_frozen() {
                 self.finish_flush();
+                self.revoke_pins();
                 continue;
             }
             let number = background.begin_flush();
@@ -69,6 +71,16 @@ impl FlushThread<'_> {
                 Ok(()) => background.forget_flush_error(),
                 Err(_) => background.pause(RETRY),
             }
+        }
+    }
+
+    /// Stops honouring pins that have come to keep more than they may since the last checkpoint.
+    fn revoke_pins(&self) {
+        let Merges { poison, checkpoints, installer: Installer { background, checkpointer, .. }, .. } =
+            self.flush.merges;
+        if poison.check().is_ok() && !background.stopping() && checkpointer.has_to_revoke() {
+            // A failure poisons the handle. If there is no room for a checkpoint, the next one does it.
+            let _later = checkpoints.write();
         }
     }
 }
