@@ -31,11 +31,12 @@
 //! Lock order: `turn` comes before all others.
 
 use super::Engine;
-use super::build::{Disk, Seen, build};
+use super::build::{Disk, Seen, build, page_source};
 use super::followed::Followed;
 use super::follower::Follower;
 use super::found::{Found, Logs, Replay, read_manifest, read_newest};
 use super::length::Length;
+use super::memory::{Load, divide};
 use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::sync::thread::sleep;
@@ -100,6 +101,13 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn behind<'a>(&'a self, state: &'a State) -> &'a Engine {
         Followed::of(state).map_or(self, |followed| &followed.engine)
+    }
+
+    /// An error if what is read may not be there any more: the database was closed, or the pin was revoked.
+    pub(crate) fn check_readable(&self) -> Result<()> {
+        self.life.check()?;
+        let watched = self.store.watched.as_ref();
+        watched.map_or(Ok(()), |watched| watched.check().map_err(|e| Error::io("looking at the pins", e)))
     }
 
     /// The checkpoint that a follower's state shows, and the state without the log.
@@ -224,6 +232,15 @@ impl Engine {
         }
     }
 
+    /// Where pages are kept that are copied.
+    fn copies(&self, follower: &Follower) -> Result<PageSource> {
+        if let Some(copies) = follower.copies.get() {
+            return Ok(copies.clone());
+        }
+        let made = page_source(None, &divide(Load::of(&self.config)))?;
+        Ok(follower.copies.get_or_init(|| made).clone())
+    }
+
     /// The state of a checkpoint that is pinned.
     fn look_at(&self, follower: &Follower, place: Place, before: &State) -> Result<State> {
         let Place { block, file, pin, watched } = place;
@@ -240,7 +257,7 @@ impl Engine {
         let runs = runs.filter(|run| run.is_watched() == watched.is_some());
         let runs: HashMap<u64, Arc<Run>> = runs.map(|run| (run.info.id, run.clone())).collect();
         let pages = match &self.store.pages {
-            PageSource::Mapped { .. } if watched.is_some() => follower.copies(&self.config)?,
+            PageSource::Mapped { .. } if watched.is_some() => self.copies(follower)?,
             pages => pages.clone(),
         };
         let disk = Disk {

@@ -2,14 +2,10 @@
 //!
 //! Lock order: `turn` comes before all others.
 
-use super::Engine;
-use super::build::page_source;
 use super::found::LogTail;
-use super::memory::{Load, divide};
 use super::state::State;
-use crate::base::error::{Error, Result};
 use crate::base::sync::{Mutex, Rank};
-use crate::engine::config::{Config, Freshness};
+use crate::engine::config::Freshness;
 use crate::format::superblock::{HONOURED_AT, Superblock, twin_number};
 use crate::run::PageSource;
 use crate::storage::{File, Watched};
@@ -27,7 +23,7 @@ pub(super) struct Follower {
     /// The file as it is read under pins that may be revoked, once there are such.
     watched: OnceLock<Watched>,
     /// Where pages are kept then.
-    copies: OnceLock<PageSource>,
+    pub(super) copies: OnceLock<PageSource>,
 }
 
 impl Follower {
@@ -45,15 +41,6 @@ impl Follower {
         let all = self.watched.get_or_init(|| Watched::new(file.clone(), honoured_from, block.number));
         Some(Arc::new(all.of(block.number)))
     }
-
-    /// Where pages are kept that are read through `watched`.
-    pub(super) fn copies(&self, config: &Config) -> Result<PageSource> {
-        if let Some(copies) = self.copies.get() {
-            return Ok(copies.clone());
-        }
-        let made = page_source(None, &divide(Load::of(config)))?;
-        Ok(self.copies.get_or_init(|| made).clone())
-    }
 }
 
 /// From which checkpoint on the writers honour pins.
@@ -61,15 +48,6 @@ fn honoured_from(file: &dyn File) -> io::Result<u64> {
     let mut bytes = [0; 16];
     file.read_at(&mut bytes, HONOURED_AT)?;
     Ok(twin_number(bytes))
-}
-
-impl Engine {
-    /// An error if what is read may not be there any more: the database was closed, or the pin was revoked.
-    pub(crate) fn check_readable(&self) -> Result<()> {
-        self.life.check()?;
-        let watched = self.store.watched.as_ref();
-        watched.map_or(Ok(()), |watched| watched.check().map_err(|e| Error::io("looking at the pins", e)))
-    }
 }
 
 /// What an engine that was made for one checkpoint keeps for its follower.

@@ -86,13 +86,7 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         done => done?,
     }
     engine.lease();
-    if engine.checkpointer.has_to_revoke() {
-        // From this checkpoint on pins can be revoked. One that finds no room is written later.
-        match engine.checkpoint(Purpose::Plain) {
-            Err(Error::NoSpace { .. }) => {}
-            done => done?,
-        }
-    }
+    engine.announce_limits()?;
     let worked_for = Arc::downgrade(&engine);
     engine.background.crew.belong_to(worked_for);
     let keeps_with_limits = engine.config.pins.are_set() && engine.space.kept_bytes() > 0;
@@ -132,6 +126,18 @@ impl Engine {
         if self.is_mapped() {
             let lease = Some(Lease::new(self.file.clone()));
             self.state.store(Arc::new(State { lease, ..self.state.load().copy() }));
+        }
+    }
+
+    /// With limits for followers, pins can be revoked from this checkpoint on. If there is no room for it, a
+    /// later one says so.
+    fn announce_limits(&self) -> Result<()> {
+        if !self.checkpointer.has_to_revoke() {
+            return Ok(());
+        }
+        match self.checkpoint(Purpose::Plain) {
+            Err(Error::NoSpace { .. }) => Ok(()),
+            done => done,
         }
     }
 
