@@ -7,8 +7,8 @@
 mod common;
 
 use azekura::{
-    Cursor, Db, Durability, Error, Isolation, Options, ReadTxn, Result, Table, TableKind, WriteOptions,
-    WriteTxn,
+    Cursor, Db, Durability, Error, Index, IndexRecords, Isolation, Options, ReadTxn, Result, Table,
+    TableKind, WriteOptions, WriteTxn,
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -158,6 +158,125 @@ impl Handles {
         c.refused(db.close());
         calls.wrong
     }
+}
+
+/// What a child inherits of a table with an index.
+struct Indexed {
+    db: Db,
+    t: Table,
+    index: Index,
+    read: ReadTxn,
+    /// It has looked by the index, and written.
+    txn: WriteTxn,
+    /// It has written to a unique index, and not read.
+    blind: WriteTxn,
+    found: IndexRecords,
+}
+
+impl Indexed {
+    fn of(db: &Db, t: &Table, round: u64) -> Indexed {
+        let index = t.index("i").unwrap();
+        let (read, mut txn, mut blind) = (db.read(), db.write(), db.write());
+        assert!(index.read_in(&txn).count(&[]).unwrap() > 1);
+        txn.put(t, format!("txn {round}"), format!("txn {round}")).unwrap();
+        blind.put(t, format!("blind {round}"), format!("blind {round}")).unwrap();
+        let mut found = index.get(&[]).unwrap();
+        found.next().unwrap().unwrap();
+        Indexed { db: db.clone(), t: t.clone(), index, read, txn, blind, found }
+    }
+
+    /// As `Handles::refuse_all`.
+    fn refuse_all(self) -> i32 {
+        let Indexed { db, t, index, read, mut txn, blind, mut found } = self;
+        let mut calls = Calls { made: 0, wrong: 0 };
+        let c = &mut calls;
+        let first = [azekura::IndexValue::from("first")];
+        c.refused(index.get(&first));
+        c.refused(index.prefix(&first));
+        c.refused(index.range(first..));
+        c.refused(index.first(&first));
+        c.refused(index.last(&first));
+        c.refused(index.count(&first)); // 6
+        c.refused(found.next().unwrap_or(Ok((Vec::new(), Vec::new()))));
+        c.refused(index.read_in(&read).get(&first));
+        c.refused(index.read_in(&read).count(&[]));
+        c.refused(index.read_in(&txn).get(&first));
+        c.refused(index.read_in(&txn).count(&[]));
+        c.refused(index.read_in(&db.read()).count(&[])); // 12
+        c.refused(index.read_in(&db.write()).count(&[]));
+        c.refused(t.index("i"));
+        c.refused(t.index("none"));
+        c.refused(t.indexes());
+        c.refused(t.create_index("i", "v unique"));
+        c.refused(t.create_index("another", "v")); // 18
+        c.refused(t.drop_index("i"));
+        c.refused(t.put("first", "child"));
+        c.refused(t.put("first", [b'x'; 3000]));
+        c.refused(t.put_many([("a", "child a"), ("b", "child b")]));
+        c.refused(t.remove("first"));
+        c.refused(t.remove_range("a".."z")); // 24
+        c.refused(t.clear());
+        c.refused(t.take("first"));
+        c.refused(t.increment("first", 1));
+        c.refused(txn.put(&t, "first", "child"));
+        c.refused(txn.remove(&t, "first"));
+        c.refused(txn.remove_range(&t, "a".."z")); // 30
+        c.refused(txn.clear(&t));
+        c.refused(db.write().put(&t, "first", "child"));
+        c.refused(txn.commit());
+        c.refused(blind.commit());
+        drop((index, found, read, t));
+        c.refused(db.close());
+        calls.wrong
+    }
+}
+
+#[test]
+fn a_child_can_neither_look_by_an_index_nor_keep_one() {
+    let _turn = turn();
+    let file = path("indexed");
+    let db = options().open(&file).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    t.put_many([("first", "of the parent"), ("second", "too")]).unwrap();
+    let index = t.create_index("i", "v unique").unwrap();
+    let (stop, written) = (AtomicBool::new(false), AtomicU64::new(0));
+    scope(|s| {
+        // So that commits, and the making of other indexes, are under way when the forks come.
+        let (db, t, stop, written) = (&db, &t, &stop, &written);
+        s.spawn(move || {
+            for i in 0u64.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let lazy = WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() };
+                let put = |txn: &mut WriteTxn| txn.put(t, i.to_be_bytes(), i.to_be_bytes());
+                db.transact_with(lazy, put).unwrap();
+                written.store(i + 1, Ordering::Relaxed);
+            }
+        });
+        s.spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                t.create_index("other", "k").unwrap();
+                t.drop_index("other").unwrap();
+            }
+        });
+        for round in 0..8 {
+            common::doing(format!("fork {round}"));
+            let handles = Indexed::of(db, t, round);
+            let status = in_a_fork(|| handles.refuse_all());
+            assert_eq!(status, 0, "round {round}: the call of this number was not refused in the child");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(index.count(&[]).unwrap(), 2 + written.load(Ordering::Relaxed));
+    assert_eq!(index.first(&["too".into()]).unwrap().unwrap().0, b"second");
+    assert_eq!(db.check(|_| {}).unwrap().problems, [""; 0]);
+    drop((t, index));
+    db.close().unwrap();
+    let db = options().create(false).open(&file).unwrap();
+    assert_eq!(db.check(|_| {}).unwrap().problems, [""; 0]);
+    drop(db);
+    std::fs::remove_file(&file).unwrap();
 }
 
 /// A child's own database: 0 if it is all right.

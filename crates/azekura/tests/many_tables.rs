@@ -1,9 +1,10 @@
 //! Very many tables of one record each: what they take of memory and file, and that a table more costs what
 //! the first one cost. `AZEKURA_TABLES=100000 cargo test -p azekura --test many_tables -- --nocapture` prints
-//! the figures for as many as that.
+//! the figures for as many as that (and a tenth with indexes).
 
 use azekura::{Db, Durability, Options, TableKind};
 use std::path::Path;
+use std::sync::Mutex;
 
 /// The budget, which is also what all memory of the handle must stay within.
 const MEMORY_BYTES: u64 = 64 << 20;
@@ -12,6 +13,9 @@ const FILE_BYTES_A_TABLE: u64 = 1000;
 const BATCH: usize = 1000;
 /// Tables whose making is measured.
 const SAMPLES: usize = 20;
+
+/// Held by the test that runs: each measures the memory of the process.
+static TURN: Mutex<()> = Mutex::new(());
 
 fn tables() -> usize {
     std::env::var("AZEKURA_TABLES").map_or(20_000, |n| n.parse().expect("AZEKURA_TABLES is a number"))
@@ -75,6 +79,7 @@ fn cost_of_a_table(db: &Db, name: &str) -> (u64, u64) {
 
 #[test]
 fn very_many_tables_take_little_and_one_more_costs_what_the_first_did() {
+    let _turn = TURN.lock();
     let dir = std::env::temp_dir().join(format!("azekura-many-tables-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let (path, n) = (dir.join("db"), tables());
@@ -151,5 +156,64 @@ fn very_many_tables_take_little_and_one_more_costs_what_the_first_did() {
     db.shrink(|_| {}).unwrap();
     db.close().unwrap();
     assert!(std::fs::metadata(&path).unwrap().len() <= n as u64 * FILE_BYTES_A_TABLE);
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// Each index is a table more, and each is durable when it is made.
+#[test]
+fn very_many_tables_have_an_index_each() {
+    let _turn = TURN.lock();
+    let dir = std::env::temp_dir().join(format!("azekura-many-indexes-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let (path, n) = (dir.join("db"), tables() / 10);
+    let mut watch = Watch::new();
+    let db = open(&path);
+    let names: Vec<String> = (0..n).map(name).collect();
+    let wanted: Vec<(&str, TableKind)> = names.iter().map(|name| (&**name, TableKind::Ordered)).collect();
+    let made = db.create_tables(&wanted).unwrap();
+    let began = std::time::Instant::now();
+    for (i, t) in made.iter().enumerate() {
+        t.create_index("i", "v[0..8]:u64be unique").unwrap();
+        t.put(b"the key", value(i)).unwrap();
+        if i.is_multiple_of(BATCH) {
+            watch.look();
+        }
+    }
+    println!("{n} indexes made in {:?}", began.elapsed());
+    watch.look();
+    watch.end("making indexes");
+    drop(made);
+    db.close().unwrap();
+    let file_bytes = std::fs::metadata(&path).unwrap().len();
+    println!("the file has {} bytes a table with its index", file_bytes / n as u64);
+    assert!(file_bytes <= n as u64 * FILE_BYTES_A_TABLE, "a file of {file_bytes} bytes");
+
+    let mut watch = Watch::new();
+    let began = std::time::Instant::now();
+    let db = open(&path);
+    println!("opened in {:?}", began.elapsed());
+    assert_eq!(db.tables().len(), n);
+    let mut txn = db.write();
+    for (i, name) in names.iter().enumerate() {
+        let t = db.open_table(name).unwrap();
+        let found = t.index("i").unwrap().first(&[(i as u64 * 31).into()]).unwrap();
+        assert_eq!(found, Some((b"the key".to_vec(), value(i).to_vec())));
+        // One transaction over all of them.
+        txn.put(&t, b"the key", value(i + 1)).unwrap();
+    }
+    watch.look();
+    txn.commit().unwrap();
+    watch.look();
+    let t = db.open_table(&names[n - 1]).unwrap();
+    assert_eq!(t.index("i").unwrap().count(&[(n as u64 * 31).into()]).unwrap(), 1);
+    let began = std::time::Instant::now();
+    t.drop_index("i").unwrap();
+    t.create_index("i", "v").unwrap();
+    println!("one dropped and made in {:?}", began.elapsed());
+    watch.look();
+    watch.end("opening, and one transaction over all");
+    assert_eq!(db.check(|_| {}).unwrap().problems, [""; 0]);
+    drop(t);
+    db.close().unwrap();
     std::fs::remove_dir_all(&dir).unwrap();
 }
