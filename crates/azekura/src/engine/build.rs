@@ -30,6 +30,7 @@ use crate::base::sync::atomic::AtomicBool;
 use crate::base::sync::{ArcSwap, Mutex};
 use crate::cache::Cache;
 use crate::engine::config::Config;
+use crate::format::hidden::is_hidden;
 use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
 use crate::log::Log;
 use crate::run::{Guides, PageSource, Run, Store};
@@ -336,7 +337,7 @@ impl Engine {
             next.next_table = next.next_table.max(table.id + 1);
             next.tables.set(table);
         }
-        self.attach_indexes(manifest, &mut next);
+        self.attach_found(manifest, &mut next);
         for (id, few) in &manifest.few {
             let found = next.tables.get(*id).filter(|t| t.levels.is_empty() && t.few.is_none());
             let bad = || {
@@ -355,6 +356,7 @@ impl Engine {
     }
 
     pub(super) fn apply_replayed(&self, commits: Vec<Replay>) -> Result<()> {
+        let mut hidden = Vec::new();
         for Replay { seq, parts, in_doubt } in commits {
             let mut batch = Batch { durable: true, ..Batch::default() };
             for part in parts {
@@ -367,6 +369,9 @@ impl Engine {
                         ));
                     }
                     self.note_index(&table.name);
+                    if is_hidden(&table.name) {
+                        hidden.push((table.id, table.name.clone()));
+                    }
                     batch.created.push(table);
                     continue;
                 }
@@ -385,6 +390,7 @@ impl Engine {
                 self.log.recovered(seq);
             }
         }
+        self.attach_replayed(&hidden);
         Ok(())
     }
 }

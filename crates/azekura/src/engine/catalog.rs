@@ -41,9 +41,7 @@ impl Names {
     pub(super) fn add_table(&self, state: &mut State, table: NewTable) {
         state.next_table = state.next_table.max(table.id + 1);
         self.insert(table.name.clone(), table.id);
-        let name = table.name.clone();
         state.tables.set(TableState::new(table.id, table.kind, table.name));
-        state.attach_index(table.id, &name);
     }
 
     pub(super) fn remove(&self, name: &str) -> Option<u32> {

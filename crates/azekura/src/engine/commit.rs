@@ -95,15 +95,20 @@ impl Engine {
     }
 
     fn apply(&self, commit: &mut Commit, seq: u64, ready: Vec<Ready>) -> Result<()> {
-        let to = Memtables { state: &self.state, names: &self.catalog.names, pool: &self.memory.pool };
-        commit.apply(&to, seq, ready)
+        self.apply_to(commit, seq, ready, true)
     }
 
-    /// Applies a commit that recovery found in the log. `relog`: and queues it for the log once more.
+    fn apply_to(&self, commit: &mut Commit, seq: u64, ready: Vec<Ready>, attaches: bool) -> Result<()> {
+        let (names, pool) = (&self.catalog.names, &self.memory.pool);
+        commit.apply(&Memtables { state: &self.state, names, pool, attaches }, seq, ready)
+    }
+
+    /// Applies a commit that recovery found in the log, but for `attach_replayed`. `relog`: and queues it for
+    /// the log once more.
     pub(super) fn apply_recovered(&self, seq: u64, batch: Batch, relog: bool) -> Result<()> {
         let mut commit = self.committer.lock();
         let ready = if relog { self.log_batch(seq, batch) } else { recovered(&self.memory.pool, batch) };
-        self.apply(&mut commit, seq, ready)?;
+        self.apply_to(&mut commit, seq, ready, false)?;
         commit.next_seq = seq + 1;
         self.committer.end(commit, &self.state);
         Ok(())

@@ -32,13 +32,19 @@ const INDEX_NAME_BYTES_MAX: usize = 200;
 const _: () = assert!("\0index\0\0".len() + "4294967295".len() + INDEX_NAME_BYTES_MAX <= NAME_BYTES_MAX);
 
 impl State {
-    /// Notes in its table that a hidden table is an index of it. (A forged file may call any table so.)
-    pub(super) fn attach_index(&mut self, id: u32, name: &str) {
-        if self.tables.get(id).is_none_or(|t| t.kind != TableKind::Ordered) {
-            return;
+    /// Notes which of some tables, by id and name, are indexes of which. (A forged file may call any table so,
+    /// and very many: each list of indexes is made once.)
+    pub(super) fn attach_indexes<'a>(&mut self, tables: impl IntoIterator<Item = (u32, &'a str)>) {
+        let mut indexes: BTreeMap<u32, Vec<(u32, &str)>> = BTreeMap::new();
+        for (id, name) in tables {
+            if self.tables.get(id).is_some_and(|t| t.kind == TableKind::Ordered)
+                && let Some((table, index)) = parse_name(name)
+            {
+                indexes.entry(table).or_default().push((id, index));
+            }
         }
-        if let Some((table, index)) = parse_name(name) {
-            self.change_indexes(table, |list| add(list, [(id, index)]));
+        for (table, of) in indexes {
+            self.change_indexes(table, |list| add(list, of));
         }
     }
 
@@ -113,20 +119,21 @@ impl Engine {
     }
 
     /// Notes which tables of a manifest are indexes of which.
-    pub(super) fn attach_indexes(&self, manifest: &Manifest, state: &mut State) {
-        // By table, so that each list is made once, however long a file makes it.
-        let mut indexes: BTreeMap<u32, Vec<(u32, &str)>> = BTreeMap::new();
-        for info in &manifest.tables {
-            self.note_index(&info.name);
-            if info.kind == TableKind::Ordered
-                && let Some((table, index)) = parse_name(&info.name)
-            {
-                indexes.entry(table).or_default().push((info.id, index));
-            }
+    pub(super) fn attach_found(&self, manifest: &Manifest, state: &mut State) {
+        manifest.tables.iter().for_each(|info| self.note_index(&info.name));
+        state.attach_indexes(manifest.tables.iter().map(|info| (info.id, &*info.name)));
+    }
+
+    /// Notes which tables that recovery has found in the log are indexes of which.
+    pub(super) fn attach_replayed(&self, made: &[(u32, Arc<str>)]) {
+        if made.is_empty() {
+            return;
         }
-        for (table, of) in indexes {
-            state.change_indexes(table, |list| add(list, of));
-        }
+        let commit = self.committer.lock();
+        let mut next = self.state.load().copy();
+        next.attach_indexes(made.iter().map(|(id, name)| (*id, &**name)));
+        self.state.store(Arc::new(next));
+        self.committer.end(commit, &self.state);
     }
 
     /// A table of this name comes: if it is hidden, there may be indexes.

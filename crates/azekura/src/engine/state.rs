@@ -19,6 +19,7 @@ use crate::base::sync::ArcSwap;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::storage::Lease;
 use std::any::Any;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// All tables at one moment.
@@ -100,15 +101,19 @@ impl State {
         next
     }
 
-    /// A copy without a table.
-    pub(crate) fn without_table(&self, id: u32) -> State {
+    /// A copy without some tables.
+    pub(crate) fn without_tables(&self, gone: &[u32]) -> State {
         let mut next = self.copy();
-        if let Some(table) = self.tables.get(id) {
-            next.detach_index(id, &table.name);
+        // A table before its indexes, so that its list is not made anew for each.
+        for &id in gone {
+            next.tables.remove(id);
+            if let Some(table) = self.tables.get(id) {
+                next.detach_index(id, &table.name);
+            }
         }
-        next.tables.remove(id);
+        let all: HashSet<u32> = gone.iter().copied().collect();
         let left: Vec<u32> =
-            self.frozen.iter().flat_map(|ids| ids.iter().copied()).filter(|&f| f != id).collect();
+            self.frozen.iter().flat_map(|ids| ids.iter().copied()).filter(|f| !all.contains(f)).collect();
         next.frozen = (!left.is_empty()).then(|| left.into());
         next
     }

@@ -87,7 +87,7 @@ impl Engine {
         self.drop_tables(|state| {
             let table = self.shown_table(state, name)?;
             let indexes = table.indexes.iter().flat_map(|list| list.iter()).map(|slot| slot.id);
-            Ok(indexes.chain([table.id]).collect())
+            Ok(std::iter::once(table.id).chain(indexes).collect())
         })
     }
 
@@ -105,7 +105,7 @@ impl Engine {
         let remove = |state: &State| {
             let ids = find(state)?;
             gone.borrow_mut().clone_from(&ids);
-            Ok(move |state: &State| ids.iter().fold(state.copy(), |state, &id| state.without_table(id)))
+            Ok(move |state: &State| state.without_tables(&ids))
         };
         self.checkpoint_tables(remove, |commit, before| {
             self.life.note_dropped();

@@ -11,6 +11,8 @@ use crate::base::sync::{ArcSwap, CountedArc};
 use crate::engine::batch::BatchPart;
 use crate::engine::catalog::Names;
 use crate::engine::state::{ActiveBuf, State, TableState, publish};
+use crate::format::frame::NewTable;
+use crate::format::hidden::is_hidden;
 use crate::memtable::pool::Pool;
 use crate::values::Segment;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ pub(super) struct Memtables<'a> {
     pub(super) state: &'a ArcSwap<State>,
     pub(super) names: &'a Names,
     pub(super) pool: &'a Arc<Pool>,
+    /// Whether the tables that the commit makes are noted as indexes. Recovery does that for all at once.
+    pub(super) attaches: bool,
 }
 
 impl Commit {
@@ -40,7 +44,13 @@ impl Commit {
                 Ready::Tables(created) => {
                     let state = next.get_or_insert_with(|| state_now.copy());
                     self.created = true;
+                    let made =
+                        |table: &NewTable| is_hidden(&table.name).then(|| (table.id, table.name.clone()));
+                    let hidden: Vec<(u32, Arc<str>)> = created.iter().filter_map(made).collect();
                     created.into_iter().for_each(|table| to.names.add_table(state, table));
+                    if to.attaches {
+                        state.attach_indexes(hidden.iter().map(|(id, name)| (*id, &**name)));
+                    }
                 }
                 Ready::Small(part) => {
                     let active = self.active_for(&part, &state_now, &mut next, to.pool)?;
