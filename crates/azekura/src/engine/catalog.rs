@@ -6,7 +6,7 @@ use crate::base::limits::NAME_BYTES_MAX;
 use crate::base::sync::{Mutex, Rank};
 use crate::format::frame::NewTable;
 use crate::format::hidden::is_hidden;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// The tables by name.
@@ -14,11 +14,39 @@ pub(super) struct Catalog {
     /// Held while tables are made, renamed or dropped.
     pub(super) changing: Mutex<()>,
     pub(super) names: Names,
+    pub(super) gone: Gone,
 }
 
 impl Catalog {
     pub(super) fn new() -> Catalog {
-        Catalog { changing: Mutex::ranked(Rank::ChangingTables, ()), names: Names::default() }
+        Catalog {
+            changing: Mutex::ranked(Rank::ChangingTables, ()),
+            names: Names::default(),
+            gone: Gone::default(),
+        }
+    }
+}
+
+/// So many dropped tables are remembered.
+const GONE_MAX: usize = 256;
+
+/// What the tables were called that were dropped last, for the errors of those who have read them.
+#[derive(Default)]
+pub(super) struct Gone(Mutex<VecDeque<(u32, String)>>);
+
+impl Gone {
+    pub(super) fn add(&self, id: u32, name: String) {
+        let mut all = self.0.lock();
+        if all.len() == GONE_MAX {
+            all.pop_front();
+        }
+        all.push_back((id, name));
+    }
+
+    pub(super) fn name_of(&self, id: u32) -> String {
+        let all = self.0.lock();
+        let name = all.iter().rev().find(|(gone, _)| *gone == id).map(|(_, name)| name.clone());
+        name.unwrap_or_else(|| format!("(dropped table {id})"))
     }
 }
 

@@ -85,7 +85,7 @@ impl Engine {
         if let Some(reads) = &batch.reads
             && !self.life.is_still(reads.since)
         {
-            order::expect_tables(&state, batch, reads)?;
+            order::expect_tables(&state, batch, reads, |id| self.catalog.gone.name_of(id))?;
         }
         commit.sequence(&state, batch)
     }

@@ -83,6 +83,15 @@ impl State {
             None => name(id),
         }
     }
+
+    /// What a table that is being dropped is called in such errors later.
+    pub(super) fn name_when_gone(&self, id: u32) -> String {
+        let of = self.name_in_conflict(id);
+        match self.tables.get(id).and_then(|t| parse_name(&t.name)) {
+            Some((_, index)) => format!("{of} (index {index}, dropped)"),
+            None => format!("{of} (dropped)"),
+        }
+    }
 }
 
 impl Engine {

@@ -110,6 +110,7 @@ impl Engine {
         self.checkpoint_tables(remove, |commit, before| {
             self.life.note_dropped();
             for table in gone.borrow().iter().filter_map(|&id| before.tables.get(id)) {
+                self.catalog.gone.add(table.id, before.name_when_gone(table.id));
                 self.catalog.names.remove(&table.name);
                 self.forget_table(commit, table);
             }

@@ -55,14 +55,19 @@ fn found_indexes(state: &State, batch: &Batch) -> Option<Error> {
 /// Tables were dropped since a transaction began to read: an error if it has read one of them. Writes to them
 /// leave no trace from then on, and by the records of an index it has read its table.
 #[cold]
-pub(super) fn expect_tables(state: &State, batch: &Batch, reads: &ReadSet) -> Result<()> {
+pub(super) fn expect_tables(
+    state: &State,
+    batch: &Batch,
+    reads: &ReadSet,
+    gone: impl Fn(u32) -> String,
+) -> Result<()> {
     for part in &batch.parts {
         // A table that it has written to is named.
         state.table(part.table).map_err(|e| found_indexes(state, batch).unwrap_or(e))?;
     }
     match reads.reads.tables().find(|&id| state.tables.get(id).is_none()) {
         None => Ok(()),
-        Some(id) => Err(conflict_error(&format!("(dropped table {id})"))),
+        Some(id) => Err(conflict_error(&gone(id))),
     }
 }
 

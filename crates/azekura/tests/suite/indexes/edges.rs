@@ -51,8 +51,16 @@ fn a_lookup_by_an_index_that_is_gone_at_the_commit_conflicts() {
     t.drop_index("i").unwrap();
     t.put("a", "x").unwrap();
     txn.put(&u, "flag", "1").unwrap();
-    assert!(matches!(txn.commit(), Err(Error::Conflict { .. })));
+    assert!(matches!(txn.commit(), Err(Error::Conflict { table }) if table == "t (index i, dropped)"));
     assert_eq!(u.count().unwrap(), 0);
+    // So it is with a table that was only read.
+    let txn = db.write();
+    db.create_table("v", TableKind::Hash).unwrap();
+    assert_eq!(txn.get(&db.open_table("v").unwrap(), "a").unwrap(), None);
+    db.drop_table("v").unwrap();
+    let mut txn = txn;
+    txn.put(&u, "flag", "1").unwrap();
+    assert!(matches!(txn.commit(), Err(Error::Conflict { table }) if table == "v (dropped)"));
     // What was dropped before the snapshot is no conflict.
     let mut txn = db.write();
     assert!(matches!(index.read_in(&txn).count(&[]), Err(Error::NoSuchIndex { .. })));
