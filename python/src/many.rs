@@ -82,7 +82,7 @@ impl Table {
         }
         let txn = Shared::new(self.db.write());
         let done = work(&|some| txn.with(|txn| put_into(txn, &self.table, some)))?;
-        py.detach(|| -> Result<(), Failure> { Ok(txn.take()?.commit()?) })?;
+        py.detach(|| -> Result<(), Failure> { Ok(txn.take()?.commit_blind()?) })?;
         Ok(done)
     }
 

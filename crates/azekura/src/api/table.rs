@@ -224,25 +224,19 @@ impl Table {
         })
     }
 
-    /// Sets the values of many keys in one transaction. If the table has indexes, all records are held until
-    /// they are committed.
+    /// Sets the values of many keys in one transaction.
     ///
     /// # Errors
-    /// As [`put`](Table::put); `Conflict` if the table's first index was made meanwhile. Nothing is written
-    /// then.
+    /// As [`put`](Table::put). Nothing is written then.
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         records: impl IntoIterator<Item = (K, V)>,
     ) -> Result<()> {
-        if self.db.engine.is_indexed(self.id) {
-            let records: Vec<(K, V)> = records.into_iter().collect();
-            return self.retry(|w| records.iter().try_for_each(|(key, value)| w.put(self, key, value)));
-        }
         let mut w = self.db.write();
         for (key, value) in records {
             w.put(self, key.as_ref(), value.as_ref())?;
         }
-        w.commit()
+        w.commit_blind()
     }
 
     /// Removes a key, whether it is there or not. Nothing is looked at, so that removing is as fast as

@@ -3,6 +3,7 @@
 use super::dials::Dials;
 use super::history::{ReadSet, key_mark};
 use super::indexes::Indexes;
+use crate::base::sync::Mutex;
 use crate::format::block::{Block, Tag};
 use crate::format::frame::NewTable;
 use crate::format::ranges::{Range, Ranges};
@@ -30,6 +31,27 @@ pub(crate) struct Batch {
     pub(crate) durable: bool,
     pub(crate) reads: Option<ReadSet>,
     pub(crate) user_bytes: u64,
+    /// Where the parts go if the commit is refused, for one that is made again.
+    pub(crate) refused: Option<Arc<Refused>>,
+}
+
+/// The parts of a commit that was refused.
+#[derive(Default)]
+pub(crate) struct Refused(Mutex<Vec<BatchPart>>);
+
+impl Refused {
+    pub(crate) fn take(&self) -> Vec<BatchPart> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+impl Batch {
+    /// The commit was refused.
+    pub(super) fn give_back(&mut self) {
+        if let Some(refused) = &self.refused {
+            *refused.0.lock() = std::mem::take(&mut self.parts);
+        }
+    }
 }
 
 impl BatchPart {

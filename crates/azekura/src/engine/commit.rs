@@ -71,15 +71,23 @@ impl Engine {
     }
 
     /// The steps of a commit.
-    fn commit_one(&self, commit: &mut Commit, batch: Batch) -> Result<u64> {
-        let seq = self.sequence(commit, &batch)?;
+    fn commit_one(&self, commit: &mut Commit, mut batch: Batch) -> Result<u64> {
+        let seq = self.sequence(commit, &mut batch)?;
         let ready = self.log_batch(seq, batch);
         self.apply(commit, seq, ready)?;
         self.freezer().rotate_if_full(commit)?;
         Ok(seq)
     }
 
-    fn sequence(&self, commit: &mut Commit, batch: &Batch) -> Result<u64> {
+    fn sequence(&self, commit: &mut Commit, batch: &mut Batch) -> Result<u64> {
+        let sequenced = self.try_sequence(commit, batch);
+        if sequenced.is_err() {
+            batch.give_back();
+        }
+        sequenced
+    }
+
+    fn try_sequence(&self, commit: &mut Commit, batch: &Batch) -> Result<u64> {
         self.committer.check_open()?;
         let state = self.state.load();
         if let Some(reads) = &batch.reads

@@ -55,7 +55,7 @@ mod waste;
 mod watch;
 pub(crate) mod within;
 
-pub(crate) use batch::{Batch, BatchPart};
+pub(crate) use batch::{Batch, BatchPart, Refused};
 pub(crate) use capture::{Capture, CapturePart};
 pub use config::{Durability, Freshness};
 pub use handle::{Db, Table};

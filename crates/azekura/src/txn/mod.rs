@@ -1,5 +1,6 @@
 //! Transactions: reading a snapshot, collecting writes, and what a lookup finds.
 
+mod again;
 mod begin;
 mod buffer;
 mod build;

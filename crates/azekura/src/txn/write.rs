@@ -100,7 +100,7 @@ pub struct WriteTxn {
     /// See `ReadSet::own`.
     own_commits: OwnCommits,
     /// What the tables of the buffers are called.
-    names: Vec<(u32, Arc<str>)>,
+    pub(super) names: Vec<(u32, Arc<str>)>,
     pub(super) savepoints: Savepoints,
     pub(super) indexed: Indexed,
     /// A write failed half-way (out of space for a large value, or a range whose records could not all be
@@ -310,7 +310,7 @@ impl WriteTxn {
     }
 
     /// Writes a record whose entries in indexes were written.
-    fn write_alone(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+    pub(super) fn write_alone(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         let seed = self.db.engine.hash_seed;
         push(self.buffer(table)?, table.kind, seed, key, tag, value);
         Ok(())
@@ -375,6 +375,14 @@ impl WriteTxn {
     /// `NoSuchTable` if a table was dropped since it was written to; `NoSpace`, `Io`, `Poisoned` if the log
     /// cannot be written; `Closed`, `Forked`.
     pub fn commit(mut self) -> Result<()> {
+        match self.take_batch()? {
+            Some(batch) => self.db.engine.commit(batch).map(|_| ()).map_err(|e| self.named(e)),
+            None => Ok(()),
+        }
+    }
+
+    /// What is to be committed; none if nothing was written.
+    pub(super) fn take_batch(&mut self) -> Result<Option<Batch>> {
         self.db.engine.life.check()?;
         if let Some(e) = &self.broken {
             return Err(e.clone());
@@ -389,7 +397,7 @@ impl WriteTxn {
             parts.push(sorted.into_part());
         }
         if parts.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let durability = self.options.durability.unwrap_or(self.db.engine.config.durability);
         let snapshot = self.read.get().map(|r| r.snapshot.seq());
@@ -404,13 +412,12 @@ impl WriteTxn {
         let (reads, own) = (self.reads.take(), std::mem::take(&mut self.own_commits));
         let reads = snapshot.map(|snapshot| ReadSet { snapshot, since: self.since.get(), reads, own });
         let durable = durability == Durability::Sync;
-        let batch = Batch { parts, durable, reads, user_bytes, ..Batch::default() };
-        self.db.engine.commit(batch).map(|_| ()).map_err(|e| self.named(e))
+        Ok(Some(Batch { parts, durable, reads, user_bytes, ..Batch::default() }))
     }
 
     /// The name of the table that the engine has not found.
     #[cold]
-    fn named(&self, e: Error) -> Error {
+    pub(super) fn named(&self, e: Error) -> Error {
         let state = self.db.engine.state.load();
         match (&e, self.names.iter().find(|(id, _)| state.table(*id).is_err())) {
             (Error::NoSuchTable { .. }, Some((_, name))) => Error::NoSuchTable { name: name.to_string() },

@@ -344,8 +344,7 @@ impl<K: Key + ?Sized, V: Value + ?Sized> TypedTable<K, V> {
     /// Sets the values of many keys in one transaction.
     ///
     /// # Errors
-    /// As `put`; `Conflict` if the table has indexes, or gets or loses one, and another transaction has changed
-    /// meanwhile what this one depends on. Nothing is written then.
+    /// As `put`. Nothing is written then.
     pub fn put_many<'a>(&self, records: impl IntoIterator<Item = (K::Given<'a>, V::Given<'a>)>) -> Result<()>
     where
         K: 'a,
@@ -356,7 +355,7 @@ impl<K: Key + ?Sized, V: Value + ?Sized> TypedTable<K, V> {
         for (key, value) in records {
             view.put(key, value)?;
         }
-        txn.commit()
+        txn.commit_blind()
     }
 }
 

@@ -98,8 +98,8 @@ impl Engine {
 
     /// Gives one of a group its number and queues it for the log. None if it is refused, or has a result.
     fn log_one<'a>(&self, commit: &mut Commit, ticket: &'a Ticket) -> Option<Logged<'a>> {
-        let batch = ticket.slot.lock().batch.take()?;
-        match self.poison.check().and_then(|()| self.sequence(commit, &batch)) {
+        let mut batch = ticket.slot.lock().batch.take()?;
+        match self.poison.check().and_then(|()| self.sequence(commit, &mut batch)) {
             Ok(seq) => Some((ticket, seq, self.log_batch(seq, batch))),
             Err(e) => {
                 ticket.done(Err(e));

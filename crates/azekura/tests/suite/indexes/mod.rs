@@ -1,5 +1,6 @@
 //! Indexes: they agree with their tables whatever is done, by every lookup, and in every transaction.
 
+mod blind;
 mod building;
 mod edges;
 mod model;

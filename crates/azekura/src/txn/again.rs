@@ -1,0 +1,87 @@
+//! Commits that are made again after a conflict, from their own writes.
+//!
+//! Writes that depend on nothing that was read can be made over whatever others have left. They meet a
+//! conflict all the same where there are indexes: by the old values of records, and by an index that comes
+//! or goes. The commit then gives its writes back.
+
+use super::write::WriteTxn;
+use crate::base::error::{Error, Result};
+use crate::engine::{BatchPart, Refused, Table};
+use crate::format::block::Tag;
+use std::sync::Arc;
+
+impl WriteTxn {
+    /// Commits writes that depend on nothing that this transaction has read. Where
+    /// [`commit`](WriteTxn::commit) gives `Conflict` all of them are made again, over what others have
+    /// committed, until none comes between. So of two that write one key the later commit counts.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-blind-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Options, TableKind};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// let born = db.table("born", TableKind::Ordered)?;
+    /// let mut txn = db.write();
+    /// txn.put(&born, "ada", "1815")?;
+    /// let by_year = born.create_index("by_year", "v:u64")?;      // the transaction knows nothing of it
+    /// txn.commit_blind()?;
+    /// assert_eq!(by_year.count(&[1815.into()])?, 1);
+    /// # drop((by_year, born)); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`commit`](WriteTxn::commit), without `Conflict`; an error that a new index has for a record; what
+    /// reading the old values meets. Nothing is written then.
+    pub fn commit_blind(mut self) -> Result<()> {
+        let refused = Arc::new(Refused::default());
+        loop {
+            let Some(mut batch) = self.take_batch()? else { return Ok(()) };
+            batch.refused = Some(refused.clone());
+            let done = self.db.engine.commit(batch).map(|_| ()).map_err(|e| self.named(e));
+            let parts = refused.take();
+            if parts.is_empty() || !matches!(done, Err(Error::Conflict { .. })) {
+                return done;
+            }
+            self = self.again(parts)?;
+        }
+    }
+
+    /// A new transaction with the writes of this one.
+    #[cold]
+    fn again(&self, parts: Vec<BatchPart>) -> Result<WriteTxn> {
+        let mut txn = WriteTxn::new(self.db.clone(), self.options);
+        for part in parts {
+            // What was written to tables of indexes follows from the rest.
+            if let Some((id, name)) = self.names.iter().find(|(id, _)| *id == part.table) {
+                let kind = self.db.engine.state.load().table(*id).map_err(|e| self.named(e))?.kind;
+                txn.write_again(&Table { db: self.db.clone(), id: *id, kind, name: name.clone() }, part)?;
+            }
+        }
+        Ok(txn)
+    }
+
+    fn write_again(&mut self, table: &Table, part: BatchPart) -> Result<()> {
+        let BatchPart { block, ranges, segments, .. } = part;
+        // Its records are newer than its ranges.
+        for range in ranges.iter() {
+            self.remove_keys(table, range.clone())?;
+        }
+        let (mut tmp, mut key) = ([0; 8], Vec::new());
+        for i in 0..block.len() {
+            table.kind.user_key(block.key(i, &mut tmp), self.db.engine.hash_seed, &mut key)?;
+            match (block.tag(i), block.value(i)) {
+                (Tag::Large, reference) => {
+                    if self.buffer(table)?.indexes.is_some() {
+                        let value = self.db.engine.values.read(reference)?;
+                        self.reindex(table, &key, Some(&value))?;
+                    }
+                    self.write_alone(table, &key, Tag::Large, reference)?;
+                }
+                (tag, value) => self.write(table, &key, tag, value)?,
+            }
+        }
+        let buffer = self.buffer(table)?;
+        segments.into_iter().for_each(|segment| buffer.hold(segment));
+        Ok(())
+    }
+}
