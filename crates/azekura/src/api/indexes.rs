@@ -5,8 +5,9 @@ use super::transact::pause;
 use crate::base::error::{Error, Result};
 use crate::engine::state::State;
 use crate::engine::{Durability, IndexSlot, Progress, Table};
-use crate::format::hidden::{IndexState, STATE_KEY, name_of};
+use crate::format::hidden::{IndexState, name_of};
 use crate::index::IndexSpec;
+use crate::txn::build::Step;
 use crate::txn::indexed::state_of;
 use crate::txn::{Isolation, WriteOptions};
 use std::sync::Arc;
@@ -107,19 +108,10 @@ impl Table {
     /// Drops an index that cannot be, for the sake of those who write to the table. True if another builder has
     /// completed it meanwhile, when the records had changed: then it stays.
     fn give_up(&self, entries: &Table) -> Result<bool> {
-        // Who builds it reads the state in each step, and conflicts.
-        let is_ready = entries.retry(|txn| {
-            let state = txn.get_with(entries, STATE_KEY, IndexState::decode)?.transpose()?;
-            let is_ready = state.as_ref().is_some_and(|state| state.next.is_none());
-            if state.is_some() && !is_ready {
-                txn.remove(entries, STATE_KEY)?;
-            }
-            Ok(is_ready)
-        })?;
-        if !is_ready {
-            self.db.engine.drop_index(entries.id)?;
-        }
-        Ok(is_ready)
+        self.db.engine.drop_index_unless(entries.id, |state| {
+            let known = state_of(&self.db, state, state.visible(), entries.id)?;
+            Ok(known.is_some_and(|known| known.next.is_none()))
+        })
     }
 
     /// An index that is complete by now.
@@ -136,7 +128,12 @@ impl Table {
         loop {
             let mut txn = self.db.write_with(options);
             let stepped = txn.build_step(self, entries, spec, most);
-            match stepped.and_then(|step| txn.commit().map(|()| step)) {
+            let commit = |step: Step| {
+                // Who gives the index up sees that it is ready, or this commit that it is gone.
+                let _stays = step.is_ready.then(|| self.db.engine.keep_tables());
+                txn.commit().map(|()| step)
+            };
+            match stepped.and_then(commit) {
                 Ok(step) => {
                     done += step.records;
                     let total = self.stats()?.records_estimate.max(done);
@@ -246,7 +243,7 @@ impl Table {
                 };
             }
             // Perhaps another thread is making it.
-            engine.wait_for_table_changes();
+            drop(engine.keep_tables());
             is_settled = true;
         }
     }

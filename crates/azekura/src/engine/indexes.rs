@@ -15,6 +15,7 @@ use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::key::TableKind;
 use crate::base::limits::{NAME_BYTES_MAX, SHORT_COUNT_END};
+use crate::base::sync::MutexGuard;
 use crate::base::sync::atomic::Ordering;
 use crate::format::block::Tag;
 use crate::format::frame::NewTable;
@@ -152,9 +153,9 @@ impl Engine {
         }
     }
 
-    /// Waits until those who make, rename or drop tables now are done.
-    pub(crate) fn wait_for_table_changes(&self) {
-        drop(self.catalog.changing.lock());
+    /// Nobody makes, renames or drops tables while this is held.
+    pub(crate) fn keep_tables(&self) -> MutexGuard<'_, ()> {
+        self.catalog.changing.lock()
     }
 
     /// Whether a table has indexes now.

@@ -96,6 +96,21 @@ impl Engine {
         self.drop_tables(|state| state.table(id).map(|table| vec![table.id]))
     }
 
+    /// As `drop_index`, unless `stays` says otherwise of the newest state, in which no table changes meanwhile.
+    /// Gives what it said.
+    pub(crate) fn drop_index_unless(
+        &self,
+        id: u32,
+        stays: impl FnOnce(&State) -> Result<bool>,
+    ) -> Result<bool> {
+        let mut kept = false;
+        self.drop_tables(|state| {
+            kept = stays(state)?;
+            Ok(if kept { Vec::new() } else { vec![state.table(id)?.id] })
+        })?;
+        Ok(kept)
+    }
+
     fn drop_tables(&self, find: impl FnOnce(&State) -> Result<Vec<u32>>) -> Result<()> {
         self.check_writable()?;
         self.look_after();

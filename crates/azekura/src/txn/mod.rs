@@ -3,7 +3,7 @@
 mod again;
 mod begin;
 mod buffer;
-mod build;
+pub(crate) mod build;
 mod entries;
 pub(crate) mod get;
 pub(crate) mod indexed;

@@ -149,6 +149,38 @@ fn a_crash_leaves_an_index_that_can_be_built_to_its_end() {
     }
 }
 
+/// The process can end between any two calls of the disk.
+#[test]
+fn a_crash_while_an_index_is_given_up_leaves_nothing_wrong() {
+    watch(Duration::from_secs(120));
+    for cut in 1.. {
+        doing(format!("cut after {cut} calls"));
+        let disk = Disk::seeded(7);
+        let db = Db::open_on(&disk, "/i.azk", options().threads(false)).unwrap();
+        let t = db.create_table("t", TableKind::Ordered).unwrap();
+        t.put_many([("a", "1"), ("b", "1")]).unwrap();
+        disk.cut_after(cut);
+        let given_up = t.create_index("u", "v unique");
+        let is_whole = !disk.is_dead();
+        assert!(!is_whole || matches!(given_up, Err(Error::NotUnique { .. })), "{given_up:?}");
+        drop((t, db));
+        for keep in [Keep::None, Keep::All] {
+            let disk = disk.after_cut(keep, &mut sim::rng::Rng(cut));
+            let db = Db::open_on(&disk, "/i.azk", options()).unwrap();
+            let t = db.open_table("t").unwrap();
+            assert_eq!(db.check(|_| {}).unwrap().problems, Vec::<String>::new());
+            t.put("c", "1").unwrap_or_else(|e| assert!(matches!(e, Error::NotUnique { .. }), "{e}"));
+            assert_eq!(db.check(|_| {}).unwrap().problems, Vec::<String>::new());
+            assert!(matches!(t.create_index("u", "v unique"), Err(Error::NotUnique { .. })));
+            assert!(t.indexes().unwrap().is_empty());
+        }
+        if is_whole {
+            assert!(cut > 4, "the disk was hardly called");
+            break;
+        }
+    }
+}
+
 #[test]
 fn two_builders_of_one_index_do_it_together() {
     let db = open_on(&MemStorage::default());
