@@ -12,7 +12,8 @@ use crate::txn::indexed::state_of;
 use crate::txn::{Isolation, WriteOptions};
 use std::sync::Arc;
 
-/// So many records are read in a step of building.
+/// So many records are read in the first step of building. Each step that meets no conflict is followed by one
+/// of twice as many.
 const STEP_RECORDS: u64 = 4096;
 
 /// An index of a table, as [`Table::indexes`] gives it.
@@ -142,7 +143,7 @@ impl Table {
                         return Ok(());
                     }
                     conflicts = 0;
-                    most = (most * 2).min(STEP_RECORDS);
+                    most = most.saturating_mul(2);
                 }
                 // Somebody has changed one of these records. With fewer of them that is less likely.
                 Err(Error::Conflict { .. }) => {

@@ -2,10 +2,14 @@
 //!
 //! Whoever writes to the table keeps the index from the commit on that made it. So a builder needs to know of
 //! each record that it has read that nobody has changed it meanwhile, and nothing of records that come.
+//!
+//! Entries come in the order of the table, which is none for the index. So a step is long where it can be: what
+//! it writes is sorted once, and becomes one chunk.
 
 use super::entries::Added;
 use super::indexed::entry_of;
 use super::write::WriteTxn;
+use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::cursor::Limits;
 use crate::engine::{Durability, Table, key_mark};
@@ -14,9 +18,20 @@ use crate::format::hidden::{IndexState, STATE_KEY};
 use crate::format::page::INLINE_VALUE_BYTES_MAX;
 use crate::format::ranges::Range;
 use crate::index::IndexSpec;
+use std::time::{Duration, Instant};
 
-/// A step ends with the record with which it comes to this.
-const STEP_BYTES: usize = 4 << 20;
+/// The entries of a step take this part of a memtable: sorting needs as much again.
+const STEP_PART: u64 = 2;
+/// What a record takes in memory beside its entry: its place, and that it was read.
+const RECORD_BYTES: usize = 48;
+/// A step ends after this time, so that who waits sees that it goes on, and a crash costs no more.
+const STEP_TIME: Duration = Duration::from_secs(1);
+/// And after this time if others have committed meanwhile: their commits leave a trace until it has ended.
+const STEP_TIME_BESIDE_OTHERS: Duration = Duration::from_millis(50);
+/// The clock is looked at each time so many records were read.
+const LOOK_RECORDS: u64 = 256;
+/// The last step has so many records at most: meanwhile nobody makes or drops tables.
+const LAST_RECORDS: u64 = 1024;
 
 /// What a step has found.
 pub(crate) struct Step {
@@ -42,19 +57,24 @@ impl WriteTxn {
         let Some(next) = state.next else { return Ok(Step { records: 0, is_ready: true }) };
         let mut cursor = self.untracked(table, Limits::from(Range { start: next, end: None }))?;
         let (mut records, mut bytes, mut entry, mut last) = (0, 0, Vec::new(), Vec::new());
-        let mut is_ready = false;
-        while records < most && bytes < STEP_BYTES {
+        let most_bytes = usize_of64(self.db.engine.config.memtable_bytes / STEP_PART);
+        let (mut is_ready, began) = (false, Instant::now());
+        while records < most && bytes < most_bytes {
+            if records % LOOK_RECORDS == LOOK_RECORDS - 1 && self.is_long(began.elapsed()) {
+                break;
+            }
             let Some((key, value)) = cursor.next()? else {
-                is_ready = true;
+                is_ready = records <= LAST_RECORDS;
                 break;
             };
-            let value = value.bytes()?;
             entry.clear();
             records += 1;
-            bytes += key.len() + value.len();
-            if let Some(fields) = entry_of(spec, key, value, &mut entry)? {
+            bytes += RECORD_BYTES;
+            if let Some(fields) = entry_of(spec, key, value.bytes()?, &mut entry)? {
+                bytes += entry.len();
                 self.hidden_buffer(entries.id).push(&entry, Tag::Put, &[]);
                 if spec.is_unique() && spec.is_checked(&entry[..fields]) {
+                    bytes += RECORD_BYTES + entry.len();
                     self.indexed.added.push(Added { id: entries.id, entry: entry.clone(), fields });
                 }
             }
@@ -75,5 +95,11 @@ impl WriteTxn {
             self.options.durability = Some(Durability::Sync);
         }
         Ok(Step { records, is_ready })
+    }
+
+    /// Whether a step that takes so long is to end.
+    fn is_long(&self, time: Duration) -> bool {
+        let is_beside_others = || self.db.engine.state.load().visible() > self.snapshot().snapshot.seq();
+        time > STEP_TIME || (time > STEP_TIME_BESIDE_OTHERS && is_beside_others())
     }
 }
