@@ -314,7 +314,8 @@ impl Table {
         Ok(Index::of(self, found))
     }
 
-    /// The table's indexes, by name: a dict for each, with `name`, `spec`, and whether it is `ready`.
+    /// The table's indexes, by name: a dict for each, with `name`, `spec`, whether it is `ready`, and about how many
+    /// `entries` it has, with their `bytes`.
     fn indexes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for info in py.detach(|| self.table.indexes()).map_err(Failure::from)? {
@@ -322,6 +323,8 @@ impl Table {
             dict.set_item("name", info.name)?;
             dict.set_item("spec", info.spec)?;
             dict.set_item("ready", info.is_ready)?;
+            dict.set_item("entries", info.stats.records_estimate)?;
+            dict.set_item("bytes", info.stats.run_bytes + info.stats.memory_bytes)?;
             list.append(dict)?;
         }
         Ok(list)

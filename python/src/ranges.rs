@@ -237,6 +237,8 @@ impl Table {
             ("run_bytes", stats.run_bytes),
             ("value_bytes", stats.value_bytes),
             ("memory_bytes", stats.memory_bytes),
+            ("indexes", stats.indexes),
+            ("index_bytes", stats.index_bytes),
         ];
         let dict = PyDict::new(py);
         figures.into_iter().try_for_each(|(name, figure)| dict.set_item(name, figure))?;

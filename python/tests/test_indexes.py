@@ -59,6 +59,25 @@ class Indexes(TestCase):
                 self.assertEqual(list(by_city.get(keys_only=True)), self.expected(people), f"seed {seed}")
         self.assertEqual(list(by_city.get()), [(key, people[key]) for key in self.expected(people)], f"seed {seed}")
 
+    def test_many_records_do_not_mind_one_that_comes_or_goes_meanwhile(self):
+        table = self.database().table("t", key=int, value=str)
+
+        def records(first, change):
+            for n in range(first, first + 10_000):
+                if n == first + 5000:
+                    change()
+                yield n, str(n % 4)
+
+        table.put_many(records(0, lambda: table.create_index("i", "v")))
+        self.assertEqual(table.index("i").count("3"), 2500)
+        table.put_many(records(5000, lambda: table.drop_index("i")))
+        self.assertEqual((table.indexes(), table.stats()["indexes"]), ([], 0))
+        table.create_index("i", "v")
+        self.assertEqual(table.index("i").count("3"), 3750)
+        (listed,) = table.indexes()
+        self.assertEqual((listed["name"], listed["ready"], table.stats()["indexes"]), ("i", True, 1))
+        self.assertTrue(listed["entries"] >= 15_000 and listed["bytes"] > 100_000, listed)
+
     def test_transactions_and_snapshots(self):
         db = self.database()
         born = db.table("born", key=str, value=int)

@@ -483,6 +483,14 @@ typedef struct {
    * Whether it is complete. azk_table_create_index goes on with one that is not.
    */
   bool is_ready;
+  /**
+   * About how many entries it has.
+   */
+  uint64_t entries;
+  /**
+   * Their bytes, in the file and in memory.
+   */
+  uint64_t bytes;
 } azk_index_info;
 
 /**
@@ -824,6 +832,14 @@ typedef struct {
    * Memory of what is in no run yet.
    */
   uint64_t memory_bytes;
+  /**
+   * Its indexes.
+   */
+  uint64_t indexes;
+  /**
+   * Bytes of the file in runs of its indexes. They are not in run_bytes.
+   */
+  uint64_t index_bytes;
 } azk_table_figures;
 
 #ifdef __cplusplus

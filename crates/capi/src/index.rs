@@ -19,6 +19,10 @@ pub struct azk_index_info {
     pub spec: *const c_char,
     /// Whether it is complete. azk_table_create_index goes on with one that is not.
     pub is_ready: bool,
+    /// About how many entries it has.
+    pub entries: u64,
+    /// Their bytes, in the file and in memory.
+    pub bytes: u64,
 }
 
 /// A call that gives an index.
@@ -111,7 +115,9 @@ pub unsafe extern "C" fn azk_table_indexes(
                 at.data.cast()
             };
             let (name, spec) = (text(&info.name), text(&info.spec));
-            block.set(i, azk_index_info { name, spec, is_ready: info.is_ready });
+            let (entries, bytes) =
+                (info.stats.records_estimate, info.stats.run_bytes + info.stats.memory_bytes);
+            block.set(i, azk_index_info { name, spec, is_ready: info.is_ready, entries, bytes });
         }
         out.set(block.release());
         count.set(all.len());

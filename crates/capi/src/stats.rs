@@ -173,6 +173,10 @@ pub struct azk_table_figures {
     pub value_bytes: u64,
     /// Memory of what is in no run yet.
     pub memory_bytes: u64,
+    /// Its indexes.
+    pub indexes: u64,
+    /// Bytes of the file in runs of its indexes. They are not in run_bytes.
+    pub index_bytes: u64,
 }
 
 /// A table in figures. Nothing is read from the file. Errors: AZK_INVALID if `size` was not set,
@@ -194,6 +198,8 @@ pub unsafe extern "C" fn azk_table_stats(
             run_bytes: stats.run_bytes,
             value_bytes: stats.value_bytes,
             memory_bytes: stats.memory_bytes,
+            indexes: stats.indexes,
+            index_bytes: stats.index_bytes,
         });
         Ok(())
     })

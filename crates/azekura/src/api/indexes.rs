@@ -1,6 +1,7 @@
 //! Making, opening, listing and dropping the indexes of a table.
 
 use super::index::Index;
+use super::stats::{TableStats, figures};
 use super::transact::pause;
 use crate::base::error::{Error, Result};
 use crate::engine::state::State;
@@ -26,6 +27,8 @@ pub struct IndexInfo {
     /// Whether it is complete. One that is not is kept with each write, and [`Table::create_index`] goes on
     /// building it.
     pub is_ready: bool,
+    /// It in figures, as if it were a table: its entries are the records. It has no indexes.
+    pub stats: TableStats,
 }
 
 impl Table {
@@ -216,10 +219,14 @@ impl Table {
     /// What a state says of an index; none if it has no record of it.
     fn info(&self, state: &State, slot: &IndexSlot) -> Result<Option<IndexInfo>> {
         let known = state_of(&self.db, state, state.visible(), slot.id)?;
+        let mut stats = figures(state.table(slot.id)?);
+        // The state record is none.
+        stats.records_estimate = stats.records_estimate.saturating_sub(1);
         let info = |k: IndexState| IndexInfo {
             name: slot.name.to_string(),
             spec: k.spec,
             is_ready: k.next.is_none(),
+            stats,
         };
         Ok(known.map(info))
     }

@@ -1,11 +1,12 @@
 //! The database in figures.
 
 use crate::base::error::Result;
-use crate::engine::state::Level;
-use crate::engine::{Engine, Table};
+use crate::engine::state::{Level, TableState};
+use crate::engine::{Engine, IndexSlot, Table};
 use crate::format::few::Few;
 use crate::format::hidden::is_hidden;
 use crate::space::PinView;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -125,6 +126,10 @@ pub struct TableStats {
     pub value_bytes: u64,
     /// Memory of what is in no run yet.
     pub memory_bytes: u64,
+    /// Its indexes.
+    pub indexes: u64,
+    /// Bytes of the file in runs of its indexes. They are not in `run_bytes`.
+    pub index_bytes: u64,
 }
 
 impl Table {
@@ -153,23 +158,34 @@ impl Table {
         let state = self.db.engine.state.load();
         self.db.engine.life.check()?;
         let t = self.of(&state)?;
-        let sum =
-            |of: fn(&Level) -> u64| t.levels.iter().fold(0u64, |sum, level| sum.saturating_add(of(level)));
-        let chunks = || t.chunks.iter().chain(t.frozen.iter());
-        let active = t.active.as_ref().map_or(0, |active| active.list.len());
-        let in_memory = (active + chunks().map(|chunk| chunk.block.len()).sum::<usize>()) as u64;
-        // A delete in a run is a record, and hides another.
-        let in_runs = sum(Level::records).saturating_sub(sum(Level::deletes).saturating_mul(2));
-        let few = t.few.as_ref();
+        let indexes = || t.indexes.iter().flat_map(|list| list.iter());
+        let bytes_of = |slot: &Arc<IndexSlot>| state.table(slot.id).map_or(0, |t| figures(t).run_bytes);
         Ok(TableStats {
-            records_estimate: in_runs + in_memory + few.map_or(0, Few::records),
-            levels: t.levels.len() as u64,
-            runs: sum(|level| level.runs.len() as u64),
-            run_bytes: sum(Level::bytes),
-            value_bytes: sum(Level::large_bytes),
-            memory_bytes: (t.live_bytes() + t.frozen.iter().map(|chunk| chunk.bytes()).sum::<usize>()) as u64
-                + few.map_or(0, |few| few.bytes().len() as u64),
+            indexes: indexes().count() as u64,
+            index_bytes: indexes().map(bytes_of).fold(0, u64::saturating_add),
+            ..figures(t)
         })
+    }
+}
+
+/// A table in figures, without its indexes.
+pub(super) fn figures(t: &TableState) -> TableStats {
+    let sum = |of: fn(&Level) -> u64| t.levels.iter().fold(0u64, |sum, level| sum.saturating_add(of(level)));
+    let chunks = || t.chunks.iter().chain(t.frozen.iter());
+    let active = t.active.as_ref().map_or(0, |active| active.list.len());
+    let in_memory = (active + chunks().map(|chunk| chunk.block.len()).sum::<usize>()) as u64;
+    // A delete in a run is a record, and hides another.
+    let in_runs = sum(Level::records).saturating_sub(sum(Level::deletes).saturating_mul(2));
+    let few = t.few.as_ref();
+    TableStats {
+        records_estimate: in_runs + in_memory + few.map_or(0, Few::records),
+        levels: t.levels.len() as u64,
+        runs: sum(|level| level.runs.len() as u64),
+        run_bytes: sum(Level::bytes),
+        value_bytes: sum(Level::large_bytes),
+        memory_bytes: (t.live_bytes() + t.frozen.iter().map(|chunk| chunk.bytes()).sum::<usize>()) as u64
+            + few.map_or(0, |few| few.bytes().len() as u64),
+        ..TableStats::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::bytes::{harmless, shown_name};
 use crate::failure::Outcome;
 use crate::output;
-use crate::store::{FileArg, FollowArg, JsonArg, kind_name};
+use crate::store::{self, FileArg, FollowArg, JsonArg, kind_name};
 use crate::units;
 
 /// Arguments of `info`.
@@ -23,6 +23,7 @@ pub fn run(args: &Args) -> Outcome {
     let db = args.follow.open(&args.file.path)?;
     let tables = db.tables();
     let stats = db.stats();
+    let (indexes, index_bytes) = indexes(&db, &tables)?;
     if args.json.json {
         let named = |table: &azekura::TableInfo| serde_json::json!({ "table": table.name, "kind": kind_name(table.kind) });
         return output::print_json(&serde_json::json!({
@@ -35,6 +36,8 @@ pub fn run(args: &Args) -> Outcome {
             "log_records": stats.log_records,
             "runs": stats.runs,
             "levels": stats.levels.len(),
+            "indexes": indexes,
+            "index_bytes": index_bytes,
             "checkpoint": stats.checkpoint,
             "pins": stats.pins.iter().map(|pin| pin.checkpoint).collect::<Vec<_>>(),
             "tables": tables.iter().map(named).collect::<Vec<_>>(),
@@ -55,9 +58,24 @@ pub fn run(args: &Args) -> Outcome {
         ("free", size(stats.free_bytes)),
         ("log", format!("{}: {}", size(stats.log_bytes), units::log(stats.log_commits, stats.log_records))),
         ("runs", format!("{} in {} levels", stats.runs, stats.levels.len())),
+        (
+            "indexes",
+            if indexes == 0 { "none".to_owned() } else { format!("{indexes} with {}", size(index_bytes)) },
+        ),
         ("followers", followers(&stats)),
         ("tables", if names.is_empty() { "none".to_owned() } else { names.join(", ") }),
     ])
+}
+
+/// How many indexes there are, and the bytes of their runs.
+fn indexes(db: &azekura::Db, tables: &[azekura::TableInfo]) -> Outcome<(u64, u64)> {
+    let (mut indexes, mut bytes) = (0, 0);
+    for table in tables {
+        let stats = store::open_table(db, &table.name)?.stats()?;
+        indexes += stats.indexes;
+        bytes += stats.index_bytes;
+    }
+    Ok((indexes, bytes))
 }
 
 /// Which checkpoints other followers read. Their age and bytes are known to the program that writes.

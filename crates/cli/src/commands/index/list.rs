@@ -7,11 +7,13 @@ use crate::failure::Outcome;
 use crate::output::Output;
 use crate::store::{self, FileArg, FollowArg};
 use crate::style::Paint;
+use crate::units;
 
 /// Arguments of `index list`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "An index that is not ready was interrupted while it was made: index create goes on with it.\n\n\
+    after_help = "An index that is not ready was interrupted while it was made: index create goes on with it.\n\
+                  The number of entries is an estimate until what was changed is merged.\n\n\
                   Example:\n  azekura index list people.azk"
 )]
 pub struct Args {
@@ -34,6 +36,9 @@ struct Row {
     index: String,
     spec: String,
     ready: bool,
+    /// About how many entries it has.
+    entries: u64,
+    bytes: u64,
 }
 
 /// Runs `index list`.
@@ -46,7 +51,14 @@ pub fn run(args: &Args) -> Outcome {
     let mut rows = Vec::new();
     for table in tables {
         for info in store::open_table(&db, &table)?.indexes()? {
-            rows.push(Row { table: table.clone(), index: info.name, spec: info.spec, ready: info.is_ready });
+            rows.push(Row {
+                table: table.clone(),
+                index: info.name,
+                spec: info.spec,
+                ready: info.is_ready,
+                entries: info.stats.records_estimate,
+                bytes: info.stats.run_bytes + info.stats.memory_bytes,
+            });
         }
     }
     let mut output = Output::new();
@@ -62,13 +74,20 @@ pub fn run(args: &Args) -> Outcome {
     };
     let (of_table, of_index) = (width("table", |row| &row.table), width("index", |row| &row.index));
     if !rows.is_empty() {
-        let head = format!("{:of_table$}  {:of_index$}  ready  spec", "table", "index");
+        let head = format!(
+            "{:of_table$}  {:of_index$}  ready  {:>14}  {:>10}  spec",
+            "table", "index", "entries", "size"
+        );
         output.line(&Paint::stdout().bold(&head))?;
     }
     for row in &rows {
         let (table, index) = (shown_name(&row.table), shown_name(&row.index));
         let ready = if row.ready { "yes" } else { "no" };
-        output.line(&format!("{table:of_table$}  {index:of_index$}  {ready:5}  {}", harmless(&row.spec)))?;
+        let (entries, size, spec) =
+            (units::grouped(row.entries), units::bytes(row.bytes), harmless(&row.spec));
+        output.line(&format!(
+            "{table:of_table$}  {index:of_index$}  {ready:5}  {entries:>14}  {size:>10}  {spec}"
+        ))?;
     }
     output.finish()
 }
