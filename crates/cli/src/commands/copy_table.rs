@@ -1,7 +1,7 @@
 //! `azekura copy-table`: copies a table to another name, or to another database.
 //!
-//! The records of one snapshot go, in batches, into a table with a temporary name. When all are there and
-//! durable, the table gets the wanted name. So under that name there is a whole copy or none. A copy that
+//! The records of one snapshot go, in batches, into a table with a temporary name. Then its indexes are made. When
+//! all is there and durable, the table gets the wanted name. So under that name there is a whole copy or none. A copy that
 //! fails or is interrupted removes what it has made. A copy that is killed leaves it, and the next copy says
 //! so.
 
@@ -31,7 +31,7 @@ const UNFINISHED: &str = ".copying";
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The copy is of the same kind, and there under its name only when it is whole. Until then it is\n\
-                  a table whose name ends in .copying. Indexes are not copied: index create makes them.\n\n\
+                  a table whose name ends in .copying. It has the same indexes, but for unfinished ones.\n\n\
                   Example:\n  azekura copy-table fruit.azk prices prices-2025\n  \
                   azekura copy-table fruit.azk prices prices --to-file archive.azk"
 )]
@@ -75,16 +75,29 @@ pub fn run(args: &Args) -> Outcome {
     let source = store::open_table(&from, from_name)?;
     let copied = copy(&from, &source, &to, &unfinished, to_name);
     drop(source);
-    let (records, bytes) = copied?;
+    let Copied { records, bytes, indexes } = copied?;
     store::close(to);
     if args.json.json {
-        let report =
-            serde_json::json!({ "from": from_name, "to": to_name, "records": records, "bytes": bytes });
+        let report = serde_json::json!({
+            "from": from_name, "to": to_name, "records": records, "bytes": bytes, "indexes": indexes,
+        });
         return output::print_json(&report);
     }
     let (from, to) = (bytes::quoted(from_name), bytes::quoted(to_name));
     let records = store::number_of_records(records);
-    output::print_line(&format!("copied {records} ({}) from table {from} to {to}", units::bytes(bytes)))
+    let with = match indexes {
+        0 => String::new(),
+        1 => " with an index".to_owned(),
+        _ => format!(" with {indexes} indexes"),
+    };
+    output::print_line(&format!("copied {records} ({}) from table {from} to {to}{with}", units::bytes(bytes)))
+}
+
+/// What was copied.
+struct Copied {
+    records: u64,
+    bytes: u64,
+    indexes: usize,
 }
 
 /// The name of an unfinished copy: the wanted name, cut if necessary, with the ending.
@@ -122,8 +135,8 @@ fn must_differ(a: &Path, b: &Path) -> Outcome {
     }
 }
 
-/// Copies a table, all of it or nothing. Returns the numbers of records and of bytes.
-fn copy(from: &Db, source: &Table, to: &Db, unfinished: &str, name: &str) -> Outcome<(u64, u64)> {
+/// Copies a table, all of it or nothing.
+fn copy(from: &Db, source: &Table, to: &Db, unfinished: &str, name: &str) -> Outcome<Copied> {
     let stop = Arc::new(AtomicBool::new(false));
     let deferred = Deferred::new({
         let stop = stop.clone();
@@ -131,9 +144,10 @@ fn copy(from: &Db, source: &Table, to: &Db, unfinished: &str, name: &str) -> Out
     });
     let at_target = |error: azekura::Error| Failure::from(error).at(to.path());
     let target = to.create_table(unfinished, source.kind()).map_err(at_target)?;
-    let copied = copy_records(from, source, to, &target, &stop).and_then(|counts| {
+    let copied = copy_records(from, source, to, &target, &stop).and_then(|(records, bytes)| {
+        let indexes = copy_indexes(from, source, to, &target, &stop)?;
         to.rename_table(unfinished, name).map_err(at_target)?;
-        Ok(counts)
+        Ok(Copied { records, bytes, indexes })
     });
     drop(deferred);
     copied.map_err(|failure| match to.drop_table(unfinished) {
@@ -186,6 +200,23 @@ fn copy_records(
         progress.set(records);
     }
     Ok((records, bytes))
+}
+
+/// Makes the indexes of a table for its copy, and tells how many.
+fn copy_indexes(from: &Db, source: &Table, to: &Db, target: &Table, stop: &AtomicBool) -> Outcome<usize> {
+    let mut all = source.indexes().map_err(|error| Failure::from(error).at(from.path()))?;
+    all.retain(|index| index.is_ready);
+    for index in &all {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failure::Interrupted("interrupted".to_owned()));
+        }
+        let mut progress = Progress::new("indexing", Unit::Records, 0);
+        let made = target.create_index_with(&index.name, &index.spec, |step| {
+            progress.set_of(step.done, step.total);
+        });
+        made.map_err(|error| Failure::from(error).at(to.path()))?;
+    }
+    Ok(all.len())
 }
 
 #[cfg(test)]

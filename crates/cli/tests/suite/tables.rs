@@ -82,12 +82,40 @@ fn a_table_is_copied() {
     );
     place.run(["create", "other.azk"]).succeeds();
     place.run(["copy-table", "db.azk", "main", "here", "--to-file", "other.azk"]).succeeds();
-    let report = json!({ "from": "none", "to": "none", "records": 0, "bytes": 0 });
+    let report = json!({ "from": "none", "to": "none", "records": 0, "bytes": 0, "indexes": 0 });
     says_json(&place, "copy-table db.azk none none --to-file other.azk", report);
     assert_eq!(tables(&place, "other.azk"), "here ordered 1000, main ordered 0, none ordered 0");
     let export = |file, table| place.run(["export", file, "-t", table]).succeeds().stdout().to_owned();
     assert_eq!(export("other.azk", "here"), export("db.azk", "main"));
     assert_eq!(export("db.azk", "hash2"), export("db.azk", "hash"));
+    place.run(["check", "db.azk"]).succeeds();
+    place.run(["check", "other.azk"]).succeeds();
+}
+
+#[test]
+fn a_table_is_copied_with_its_indexes() {
+    let place = filled();
+    for (table, name, spec) in
+        [("main", "back", "v, k"), ("main", "unique", "k unique"), ("hash", "start", "k[..4]:lower")]
+    {
+        place.run(["index", "create", "db.azk", table, name, spec]).succeeds();
+    }
+    place.run(["create", "other.azk"]).succeeds();
+    let ran = place.run(["copy-table", "db.azk", "main", "here", "--to-file", "other.azk"]).succeeds();
+    assert!(ran.stdout().ends_with(" to \"here\" with 2 indexes\n"), "{}", ran.stdout());
+    let ran = place.run(["copy-table", "db.azk", "hash", "copy"]).succeeds();
+    assert!(ran.stdout().ends_with(" to \"copy\" with an index\n"), "{}", ran.stdout());
+    let found = |file, table, index| {
+        let ran = place.run(["index", "get", file, table, index]).succeeds();
+        assert_eq!(ran.stdout().lines().count(), 1000);
+        ran.stdout().to_owned()
+    };
+    for index in ["back", "unique"] {
+        assert_eq!(found("other.azk", "here", index), found("db.azk", "main", index));
+    }
+    assert_eq!(found("db.azk", "copy", "start"), found("db.azk", "hash", "start"));
+    let rows = place.run(["index", "list", "other.azk", "--json"]).succeeds().json_lines();
+    assert!(rows.len() == 2 && rows[1]["spec"] == "k unique" && rows[1]["ready"] == true, "{rows:?}");
     place.run(["check", "db.azk"]).succeeds();
     place.run(["check", "other.azk"]).succeeds();
 }
