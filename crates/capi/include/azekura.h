@@ -1893,6 +1893,15 @@ azk_status azk_read_index_get(azk_read *read,
                               azk_lookup **out);
 
 /**
+ * As azk_index_prefix, as the snapshot has it. Errors: as azk_read_index_range.
+ */
+azk_status azk_read_index_prefix(azk_read *read,
+                                 const azk_index *index,
+                                 const azk_value *values,
+                                 size_t count,
+                                 azk_lookup **out);
+
+/**
  * As azk_index_range, as this transaction sees it at this moment; what it looks at counts as read. All of it
  * is read now, so the lookup does not see later writes, and may outlive the transaction. Errors: as
  * azk_read_index_range.
@@ -1913,6 +1922,15 @@ azk_status azk_write_index_get(azk_write *write,
                                const azk_value *values,
                                size_t count,
                                azk_lookup **out);
+
+/**
+ * As azk_index_prefix, as this transaction sees it at this moment. Errors: as azk_write_index_range.
+ */
+azk_status azk_write_index_prefix(azk_write *write,
+                                  const azk_index *index,
+                                  const azk_value *values,
+                                  size_t count,
+                                  azk_lookup **out);
 
 /**
  * Gives the next record that was found: its key and value in the table, which stay until the next step or

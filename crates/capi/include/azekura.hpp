@@ -264,43 +264,49 @@ private:
     azk_bytes key_{nullptr, 0};
 };
 
+namespace detail {
+
+/* A loop over what has next(), key() and value(). */
+template <class Place> class record_iterator {
+public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = std::pair<std::string_view, std::string_view>;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const value_type *;
+    using reference = const value_type &;
+
+    record_iterator() = default;
+    explicit record_iterator(Place *at) : at_(at) { ++*this; }
+
+    reference operator*() const { return record_; }
+    pointer operator->() const { return &record_; }
+
+    record_iterator &operator++()
+    {
+        if (at_->next())
+            record_ = {at_->key(), at_->value()};
+        else
+            at_ = nullptr;
+        return *this;
+    }
+
+    void operator++(int) { ++*this; }
+
+    bool operator==(const record_iterator &other) const { return at_ == other.at_; }
+    bool operator!=(const record_iterator &other) const { return at_ != other.at_; }
+
+private:
+    Place *at_ = nullptr;
+    value_type record_;
+};
+
+} // namespace detail
+
 /* Records to loop over, once: for (auto [key, value] : table.prefix("a")). */
 class records {
 public:
     using record = std::pair<std::string_view, std::string_view>;
-
-    class iterator {
-    public:
-        using iterator_category = std::input_iterator_tag;
-        using value_type = record;
-        using difference_type = std::ptrdiff_t;
-        using pointer = const record *;
-        using reference = const record &;
-
-        iterator() = default;
-        explicit iterator(cursor *at) : at_(at) { ++*this; }
-
-        reference operator*() const { return record_; }
-        pointer operator->() const { return &record_; }
-
-        iterator &operator++()
-        {
-            if (at_->next())
-                record_ = {at_->key(), at_->value()};
-            else
-                at_ = nullptr;
-            return *this;
-        }
-
-        void operator++(int) { ++*this; }
-
-        bool operator==(const iterator &other) const { return at_ == other.at_; }
-        bool operator!=(const iterator &other) const { return at_ != other.at_; }
-
-    private:
-        cursor *at_ = nullptr;
-        record record_;
-    };
+    using iterator = detail::record_iterator<cursor>;
 
     explicit records(azekura::cursor cursor) : cursor_(std::move(cursor)) {}
 
@@ -310,6 +316,12 @@ public:
 private:
     azekura::cursor cursor_;
 };
+
+} // namespace azekura
+
+#include "azekura_index.hpp"
+
+namespace azekura {
 
 /* A table of an open database. Each operation is a transaction of its own. */
 class table {
@@ -475,6 +487,35 @@ public:
     }
 
     void clear() { detail::check(azk_table_clear(get())); }
+
+    /* Makes an index, complete and durable when it returns, or opens it: table.create_index("by_year", "v:i64"). */
+    azekura::index create_index(const std::string &name, const std::string &spec)
+    {
+        azk_index *out = nullptr;
+        detail::check(azk_table_create_index(get(), name.c_str(), spec.c_str(), nullptr, nullptr, &out));
+        return azekura::index(out);
+    }
+
+    azekura::index index(const std::string &name) const
+    {
+        azk_index *out = nullptr;
+        detail::check(azk_table_index(get(), name.c_str(), &out));
+        return azekura::index(out);
+    }
+
+    void drop_index(const std::string &name) { detail::check(azk_table_drop_index(get(), name.c_str())); }
+
+    std::vector<index_info> indexes() const
+    {
+        azk_index_info *list = nullptr;
+        size_t count = 0;
+        detail::check(azk_table_indexes(get(), &list, &count));
+        detail::memory<azk_index_info> owner(list);
+        std::vector<index_info> out;
+        for (size_t i = 0; i < count; i++)
+            out.push_back({list[i].name, list[i].spec, list[i].is_ready, list[i].entries, list[i].bytes});
+        return out;
+    }
 
     azekura::cursor cursor(optional_view from = {}, optional_view to = {}) const
     {

@@ -87,6 +87,28 @@ public:
         return records(azekura::cursor(out));
     }
 
+    /* What an index finds, as this transaction sees it; all of it is read now. */
+    lookup get(const index &index, const index_values &values) const
+    {
+        return detail::look_up(values, [&](const azk_value *all, size_t count, azk_lookup **out) {
+            return azk_read_index_get(handle_.get(), index.get(), all, count, out);
+        });
+    }
+
+    lookup prefix(const index &index, const index_values &values) const
+    {
+        return detail::look_up(values, [&](const azk_value *all, size_t count, azk_lookup **out) {
+            return azk_read_index_prefix(handle_.get(), index.get(), all, count, out);
+        });
+    }
+
+    lookup range(const index &index, const index_values &from, const index_values &to) const
+    {
+        return detail::look_up(from, to, [&](auto... bounds) {
+            return azk_read_index_range(handle_.get(), index.get(), bounds...);
+        });
+    }
+
 private:
     detail::handle<azk_read, azk_read_end> handle_;
 };
@@ -252,6 +274,28 @@ public:
         azk_cursor *out = nullptr;
         detail::check(azk_write_prefix_cursor(handle_.get(), table.get(), prefix.data(), prefix.size(), &out));
         return records(azekura::cursor(out));
+    }
+
+    /* What an index finds, as this transaction sees it; all of it is read now. */
+    lookup get(const index &index, const index_values &values)
+    {
+        return detail::look_up(values, [&](const azk_value *all, size_t count, azk_lookup **out) {
+            return azk_write_index_get(handle_.get(), index.get(), all, count, out);
+        });
+    }
+
+    lookup prefix(const index &index, const index_values &values)
+    {
+        return detail::look_up(values, [&](const azk_value *all, size_t count, azk_lookup **out) {
+            return azk_write_index_prefix(handle_.get(), index.get(), all, count, out);
+        });
+    }
+
+    lookup range(const index &index, const index_values &from, const index_values &to)
+    {
+        return detail::look_up(from, to, [&](auto... bounds) {
+            return azk_write_index_range(handle_.get(), index.get(), bounds...);
+        });
     }
 
     /* A place to return to. */

@@ -290,6 +290,20 @@ pub unsafe extern "C" fn azk_read_index_get(
     looked_up_by_read(c, read, index, out, || Ok(Query::Equal(self::values(c, values, count)?)))
 }
 
+/// As azk_index_prefix, as the snapshot has it. Errors: as azk_read_index_range.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_read_index_prefix(
+    read: *mut azk_read,
+    index: *const azk_index,
+    values: *const azk_value,
+    count: usize,
+    out: *mut *mut azk_lookup,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    let c = unsafe { Caller::trusted() };
+    looked_up_by_read(c, read, index, out, || Ok(Query::Beginning(self::values(c, values, count)?)))
+}
+
 /// As azk_index_range, as this transaction sees it at this moment; what it looks at counts as read. All of it
 /// is read now, so the lookup does not see later writes, and may outlive the transaction. Errors: as
 /// azk_read_index_range.
@@ -322,6 +336,20 @@ pub unsafe extern "C" fn azk_write_index_get(
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
     looked_up_by_write(c, write, index, out, || Ok(Query::Equal(self::values(c, values, count)?)))
+}
+
+/// As azk_index_prefix, as this transaction sees it at this moment. Errors: as azk_write_index_range.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_write_index_prefix(
+    write: *mut azk_write,
+    index: *const azk_index,
+    values: *const azk_value,
+    count: usize,
+    out: *mut *mut azk_lookup,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    let c = unsafe { Caller::trusted() };
+    looked_up_by_write(c, write, index, out, || Ok(Query::Beginning(self::values(c, values, count)?)))
 }
 
 /// A step from either end.

@@ -125,7 +125,7 @@ static void in_transactions(azk_db *db, azk_table *people)
     azk_lookup *lookup = NULL;
     azk_read *read = NULL;
     azk_write *write = NULL;
-    azk_value wien = text_value("wien");
+    azk_value wien = text_value("wien"), part;
     OK(azk_table_index(people, "by_city", &index));
     OK(azk_read_begin(db, &read));
     OK(azk_write_begin(db, AZK_DURABILITY_DEFAULT, AZK_SERIALIZABLE, &write));
@@ -134,7 +134,14 @@ static void in_transactions(azk_db *db, azk_table *people)
     CHECK(strcmp(keys_of(lookup, 0), "max erwin kurt ") == 0);
     OK(azk_write_index_range(write, index, &wien, 1, NULL, 0, &lookup));
     CHECK(strcmp(keys_of(lookup, 1), "kurt erwin max ") == 0);
+    part = text_value("Wi");
+    OK(azk_write_index_prefix(write, index, &part, 1, &lookup));
+    CHECK(strcmp(keys_of(lookup, 0), "max erwin kurt ") == 0);
     OK(azk_write_commit(write));
+    OK(azk_read_index_prefix(read, index, &part, 1, &lookup));
+    CHECK(strcmp(keys_of(lookup, 1), "kurt erwin ") == 0);
+    IS(AZK_INVALID, azk_read_index_prefix(read, index, NULL, 0, &lookup));
+    CHECK(lookup == NULL);
     OK(azk_read_index_get(read, index, &wien, 1, &lookup));
     CHECK(strcmp(keys_of(lookup, 0), "erwin kurt ") == 0);
     OK(azk_read_index_range(read, index, NULL, 0, &wien, 1, &lookup));

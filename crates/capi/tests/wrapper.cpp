@@ -152,6 +152,57 @@ static void transactions(azekura::database &db, azekura::table &t)
     CHECK(joined(t) == "a1 ");
 }
 
+/* The keys of a lookup. */
+static std::string keys(azekura::lookup found)
+{
+    std::string all;
+    while (found.next_key())
+        all.append(found.key()).append(found.value()).append(" ");
+    return all;
+}
+
+static void indexes(azekura::database &db)
+{
+    using record = std::pair<std::string, std::string>;
+    auto people = db.create_table("people", kind::hash);
+    people.put_many(std::map<std::string, std::string>{
+        {"ada", "London 1815 0.5"}, {"alan", "London 1912 -1"}, {"erwin", "Wien 1887 2"}, {"nobody", ""}});
+    auto by_city = people.create_index("by_city", "v.split(' ', 0):lower, v.split(' ', 1):i64");
+    auto by_sum = people.create_index("by_sum", "v.split(' ', 2):f64 unique");
+    std::string city = "LONDON";
+    CHECK(joined(by_city.get({city})) == "adaLondon 1815 0.5 alanLondon 1912 -1 ");
+    CHECK(keys(by_city.get({"london", 1912})) == "alan " && keys(by_city.get({})) == "nobody ada alan erwin ");
+    CHECK(keys(by_city.get({std::string_view("wien"), 1887u})) == "erwin " && keys(by_city.get({"", nullptr})) == "nobody ");
+    CHECK(keys(by_city.prefix({"lon"})) == "ada alan " && by_city.count({"london"}) == 2 && by_city.count({}) == 4);
+    CHECK(keys(by_city.range({"london", 1900}, {})) == "alan erwin " && keys(by_city.range({}, {"w"})) == "nobody ada alan ");
+    CHECK(keys(by_sum.get({0.5})) == "ada " && keys(by_sum.get({2})) == "erwin " && keys(by_sum.get({-1.0f})) == "alan ");
+    CHECK(by_city.first({"london"}) == record("ada", "London 1815 0.5") && !by_city.first({"rom"}));
+    CHECK(by_city.last({"london"}) == record("alan", "London 1912 -1") && !by_city.last({"rom"}));
+    CHECK(keys(by_city.get({azekura::index_value::bytes("wien")})) == "erwin ");
+    auto ends = by_city.get({});
+    CHECK(ends.next_back() && ends.key() == "erwin" && ends.value() == "Wien 1887 2" && ends.next_key_back());
+    CHECK(ends.key() == "alan" && ends.value().empty() && ends.next() && ends.key() == "nobody");
+    auto read = db.read();
+    {
+        auto txn = db.write();
+        txn.put(people, "kurt", "Wien 1906 7");
+        CHECK(keys(txn.get(by_city, {"wien"})) == "erwin kurt " && keys(txn.prefix(by_city, {"w"})) == "erwin kurt ");
+        CHECK(keys(txn.range(by_city, {"wien", 1900}, {})) == "kurt ");
+        txn.commit();
+    }
+    CHECK(keys(read.get(by_city, {"wien"})) == "erwin " && keys(read.prefix(by_city, {"w"})) == "erwin ");
+    CHECK(keys(read.range(by_city, {"wien"}, {"x"})) == "erwin " && keys(by_city.get({"wien"})) == "erwin kurt ");
+    CHECK(thrown([&] { people.put("max", "Kiel 1858 7"); }) == AZK_NOT_UNIQUE);
+    CHECK(thrown([&] { by_city.get({1815}); }) == AZK_INVALID && thrown([&] { by_city.prefix({}); }) == AZK_INVALID);
+    auto all = people.indexes();
+    CHECK(all.size() == 2 && all[1].name == "by_sum" && all[1].spec == "v.split(' ', 2):f64 unique" && all[1].is_ready);
+    CHECK(all[0].entries >= 5 && all[0].bytes > 50 && people.stats().indexes == 2);
+    people.drop_index("by_sum");
+    CHECK(thrown([&] { by_sum.get({}); }) == AZK_NO_SUCH_INDEX && thrown([&] { people.index("by_sum"); }) == AZK_NO_SUCH_INDEX);
+    CHECK(people.index("by_city").count({}) == 5);
+    db.drop_table("people");
+}
+
 static void again_and_again(azekura::database &db, azekura::table &t)
 {
     unsigned runs = 0;
@@ -210,6 +261,7 @@ int main(int argc, char **argv)
     backups(db, t, argv[1]);
     transactions(db, t);
     again_and_again(db, t);
+    indexes(db);
     db.rename_table("hash", "other");
     CHECK(db.tables().size() == 2 && db.tables()[0].first == "other" && db.tables()[0].second == kind::hash);
     db.drop_table("other");
