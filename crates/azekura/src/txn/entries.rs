@@ -1,5 +1,7 @@
 //! What a transaction remembers of the entries of indexes.
 
+use crate::base::error::Result;
+use crate::cursor::Cursor;
 use crate::format::block::Tag;
 
 /// What a transaction remembers of indexes.
@@ -37,5 +39,61 @@ impl Added {
     /// The key of the record.
     pub(super) fn key(&self) -> &[u8] {
         &self.entry[self.fields..]
+    }
+}
+
+/// From one place to the next that is not far it goes by so many entries, before it seeks.
+const STEPS_MAX: usize = 16;
+
+/// The entries of an index in a snapshot, gone through in their order.
+pub(super) struct Walk {
+    cursor: Cursor,
+    /// The entry at which it stands. None before it has begun, and at the end.
+    at: Option<Vec<u8>>,
+    has_begun: bool,
+}
+
+impl Walk {
+    pub(super) fn new(cursor: Cursor) -> Walk {
+        Walk { cursor, at: None, has_begun: false }
+    }
+
+    /// Goes to the first entry from a key on. REQUIRES: no key is below the one before.
+    pub(super) fn go_to(&mut self, key: &[u8]) -> Result<()> {
+        let mut steps = if self.has_begun { STEPS_MAX } else { 0 };
+        while self.is_below(key) {
+            if steps == 0 {
+                self.cursor.seek(key)?;
+                return self.step();
+            }
+            steps -= 1;
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    fn is_below(&self, key: &[u8]) -> bool {
+        match &self.at {
+            Some(at) => at.as_slice() < key,
+            None => !self.has_begun,
+        }
+    }
+
+    /// Goes to the next entry.
+    pub(super) fn step(&mut self) -> Result<()> {
+        self.has_begun = true;
+        match (self.cursor.next()?, &mut self.at) {
+            (Some((entry, _)), Some(at)) => {
+                at.clear();
+                at.extend_from_slice(entry);
+            }
+            (entry, at) => *at = entry.map(|(entry, _)| entry.to_vec()),
+        }
+        Ok(())
+    }
+
+    /// The entry at which it stands.
+    pub(super) fn entry(&self) -> Option<&[u8]> {
+        self.at.as_deref()
     }
 }

@@ -8,7 +8,7 @@
 //! within it. The prefix of what was added counts as read then, whatever the isolation is.
 
 use super::buffer::TableBuffer;
-use super::entries::{Added, Change, Indexed};
+use super::entries::{Added, Change, Indexed, Walk};
 use super::get::lookup;
 use super::local::{LocalWrite, lookup_local};
 use super::value::resolve;
@@ -203,7 +203,7 @@ impl WriteTxn {
         added.retain(|a| matches!(self.own_entry(a.id, &a.entry), LocalWrite::Written(Tag::Put, _)));
         let mut looked = Vec::new();
         for group in added.chunk_by(|a, b| a.id == b.id) {
-            let mut entries = self.entries(group[0].id)?;
+            let mut entries = Walk::new(self.entries(group[0].id)?);
             let mut ranges = Ranges::default();
             for (i, a) in group.iter().enumerate() {
                 // In their order those with the same fields stand side by side.
@@ -224,16 +224,15 @@ impl WriteTxn {
     }
 
     /// The key of another record that had the fields of an entry before this transaction, and keeps them.
-    fn other_before(&self, added: &Added, entries: &mut Cursor) -> Result<Option<Vec<u8>>> {
-        entries.seek(added.fields())?;
-        while let Some((entry, _)) = entries.next()?
-            && entry.starts_with(added.fields())
-        {
+    fn other_before(&self, added: &Added, entries: &mut Walk) -> Result<Option<Vec<u8>>> {
+        entries.go_to(added.fields())?;
+        while let Some(entry) = entries.entry().filter(|entry| entry.starts_with(added.fields())) {
             let own = self.own_entry(added.id, entry);
             let is_gone = matches!(own, LocalWrite::Removed | LocalWrite::Written(Tag::Tombstone, _));
             if entry != added.entry && !is_gone {
                 return Ok(Some(entry[added.fields..].to_vec()));
             }
+            entries.step()?;
         }
         Ok(None)
     }

@@ -434,3 +434,39 @@ fn a_large_value_is_indexed_by_what_it_is() {
     txn.commit().unwrap();
     assert_eq!((keys(&t, "xx"), keys(&t, "yy")), (vec!["b".to_owned()], vec!["a".to_owned()]));
 }
+
+/// What a transaction adds to a unique index stands near what there is, or far from it.
+#[test]
+fn many_unique_values_are_compared_with_those_around_them() {
+    for apart in [1, 2, 15, 16, 17, 18, 60] {
+        let (db, t) = with_index("v:u64be unique");
+        t.put_many((0..2000u64).map(|n| (n.to_be_bytes(), (n * 3).to_be_bytes()))).unwrap();
+        if apart % 2 == 0 {
+            db.flush().unwrap();
+        }
+        let count = 2000 / apart;
+        let put = |first: u64, rest: u64, hit: Option<u64>| {
+            // Not in their order.
+            let some = (0..count).rev().map(|n| {
+                let rest = if hit == Some(n) { 0 } else { rest };
+                ((first + n).to_be_bytes(), (n * 3 * apart + rest).to_be_bytes())
+            });
+            t.put_many(some)
+        };
+        put(10_000, 1, None).unwrap();
+        for hit in [0, 1, count / 2, count - 1] {
+            match put(20_000, 2, Some(hit)) {
+                Err(Error::NotUnique { key, other, .. }) => {
+                    assert_eq!(
+                        (key, other),
+                        ((20_000 + hit).to_be_bytes().into(), (hit * apart).to_be_bytes().into())
+                    );
+                }
+                other => panic!("{apart} apart, {hit}: {other:?}"),
+            }
+        }
+        put(20_000, 2, None).unwrap();
+        assert_eq!(t.index("i").unwrap().count(&[]).unwrap(), 2000 + 2 * count);
+        assert_eq!(db.check(|_| {}).unwrap().problems, [""; 0]);
+    }
+}
