@@ -246,35 +246,6 @@ typedef int32_t azk_durability;
 #endif // __cplusplus
 
 /**
- * What a database that another process writes is followed by. See azk_options_set_follow.
- */
-enum azk_follow
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : int32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
-  /**
-   * It is not: the file is locked.
-   */
-  AZK_FOLLOW_NOTHING = 0,
-  /**
-   * What the writer has flushed: the newest checkpoint.
-   */
-  AZK_FOLLOW_CHECKPOINTS = 1,
-  /**
-   * All commits that are durable: the log, too.
-   */
-  AZK_FOLLOW_LOG = 2,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum azk_follow azk_follow;
-#else
-typedef int32_t azk_follow;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
-
-/**
  * What a transaction that reads and writes is protected from. A transaction without writes never conflicts.
  */
 enum azk_isolation
@@ -301,6 +272,35 @@ enum azk_isolation
 typedef enum azk_isolation azk_isolation;
 #else
 typedef int32_t azk_isolation;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What a database that another process writes is followed by. See azk_options_set_follow.
+ */
+enum azk_follow
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * It is not: the file is locked.
+   */
+  AZK_FOLLOW_NOTHING = 0,
+  /**
+   * What the writer has flushed: the newest checkpoint.
+   */
+  AZK_FOLLOW_CHECKPOINTS = 1,
+  /**
+   * All commits that are durable: the log, too.
+   */
+  AZK_FOLLOW_LOG = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum azk_follow azk_follow;
+#else
+typedef int32_t azk_follow;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
