@@ -123,7 +123,9 @@ class Indexes(TestCase):
     def test_lists_and_errors(self):
         people, by_city = self.people(10)
         people.create_index("by_city", "v.json./city:lower, v./born:i64")
-        self.assertEqual(people.indexes(), [{"name": "by_city", "spec": by_city.spec, "ready": True}])
+        (listed,) = people.indexes()
+        self.assertTrue(listed.pop("entries") >= 10 and listed.pop("bytes") > 100)
+        self.assertEqual(listed, {"name": "by_city", "spec": by_city.spec, "ready": True})
         with self.assertRaises(azekura.Invalid):
             people.create_index("by_city", "v")
         with self.assertRaisesRegex(azekura.Invalid, "column 3"):
