@@ -55,7 +55,13 @@ pub(super) fn read_pieces(
     Ok(pieces)
 }
 
-fn read_piece(capture: &Capture, part: &CapturePart, start: u64, buffer: &mut [u8], pace: &mut Pace) -> Result<()> {
+fn read_piece(
+    capture: &Capture,
+    part: &CapturePart,
+    start: u64,
+    buffer: &mut [u8],
+    pace: &mut Pace,
+) -> Result<()> {
     let mut next = start;
     let step = pace.step_bytes().map_or(buffer.len(), usize_of64);
     for some in buffer.chunks_mut(step.max(1)) {
