@@ -8,12 +8,18 @@ use crate::run::Run;
 use crate::run::reader::RunReader;
 use std::sync::Arc;
 
-/// How many records of a chunk are taken at a time, so that a merge of many chunks stays in the processor's
-/// cache.
+/// How many records of a chunk are taken at a time, and about how many bytes, so that a merge of many chunks
+/// stays in the processor's cache.
 const WINDOW_RECORDS: usize = 1024;
+const WINDOW_BYTES: usize = 16 << 10;
 
 enum Feed {
-    Chunk { chunk: Arc<Chunk>, next: usize },
+    /// So many records are taken at a time.
+    Chunk {
+        chunk: Arc<Chunk>,
+        next: usize,
+        window: usize,
+    },
     Run(RunReader),
 }
 
@@ -32,6 +38,8 @@ pub(crate) struct MergeSource {
 
 impl MergeSource {
     pub(crate) fn chunk(chunk: Arc<Chunk>) -> MergeSource {
+        let record_bytes = chunk.block.bytes() / chunk.block.len().max(1);
+        let window = (WINDOW_BYTES / record_bytes.max(1)).clamp(1, WINDOW_RECORDS);
         MergeSource {
             block: Block::new(chunk.fixed()),
             at: 0,
@@ -39,7 +47,7 @@ impl MergeSource {
             fixed: chunk.fixed(),
             bounds: chunk.bounds(),
             ranges: chunk.ranges.clone(),
-            feed: Feed::Chunk { chunk, next: 0 },
+            feed: Feed::Chunk { chunk, next: 0, window },
         }
     }
 
@@ -91,8 +99,8 @@ impl MergeSource {
         self.at = 0;
         match &mut self.feed {
             Feed::Run(reader) => reader.next_block(&mut self.block),
-            Feed::Chunk { chunk, next } => {
-                let to = (*next + WINDOW_RECORDS).min(chunk.block.len());
+            Feed::Chunk { chunk, next, window } => {
+                let to = (*next + *window).min(chunk.block.len());
                 self.block.reset(chunk.block.fixed);
                 self.block.append_same(&chunk.block, *next, to);
                 let any = *next < to;
@@ -107,6 +115,34 @@ impl MergeSource {
         match &self.feed {
             Feed::Run(reader) => reader.run_index(),
             Feed::Chunk { .. } => 0,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::base::codec::u32_of;
+    use crate::format::block::Tag;
+
+    #[test]
+    fn a_chunk_is_taken_in_windows_of_few_bytes_and_all_of_it() {
+        // Bytes of a value; the records of a window.
+        for (value_bytes, window) in [(0, WINDOW_RECORDS), (1000, 16), (5000, 3), (100_000, 1)] {
+            let records = window * 3 + 1;
+            let value = vec![7; value_bytes];
+            let fixed = Fixed { stride: u32_of(value_bytes), tag: Tag::Put };
+            let mut block = Block::new(Some(fixed));
+            (0..records as u64).for_each(|i| block.push(&i.to_be_bytes(), Tag::Put, &value));
+            let chunk = Chunk::new(block, Ranges::default(), Vec::new());
+            let mut source = MergeSource::chunk(Arc::new(chunk));
+            let (mut heads, mut windows) = (Vec::new(), 0);
+            while source.next_block().unwrap() {
+                assert!(source.block.len() <= window, "{} of {value_bytes} bytes", source.block.len());
+                heads.extend_from_slice(&source.block.heads);
+                windows += 1;
+            }
+            assert_eq!((heads, windows), ((0..records as u64).collect(), 4), "{value_bytes}");
         }
     }
 }
