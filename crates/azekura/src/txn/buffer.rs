@@ -49,12 +49,19 @@ pub(crate) struct TableBuffer {
     pool: Arc<Pool>,
 }
 
+/// The first fixed records get room for so many, or for fewer whose values take so many bytes: most transactions
+/// of middling values have one.
+const FIRST_RECORDS: usize = 64;
+const FIRST_VALUE_BYTES: usize = 1 << 10;
+
 /// Doubles the room for fixed records.
 #[cold]
 #[inline(never)]
 fn grow(ops: &mut Block, pool: &Pool) {
-    let records = (ops.heads.len() * 2).max(64);
     let stride = ops.fixed.map_or(0, |f| usize_of(f.stride));
+    // A power of two, as batches are.
+    let first = 1 << (FIRST_VALUE_BYTES / stride.max(1)).clamp(1, FIRST_RECORDS).ilog2();
+    let records = (ops.heads.len() * 2).max(first);
     pool.grow(ops, records, records * stride);
 }
 
@@ -535,6 +542,18 @@ mod tests {
                     assert_eq!(sorted.block.value(i), v);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn one_record_takes_no_room_for_many() {
+        for (value_bytes, heap_bytes_max) in
+            [(8, 1 << 10), (300, 1 << 10), (1000, 1 << 10), (100_000, 100_000)]
+        {
+            let mut buffer = TableBuffer::new(1, Pool::new(1 << 20));
+            buffer.push8(7, Tag::Put, &vec![1; value_bytes]);
+            let found = buffer.ops.heap.capacity();
+            assert!((value_bytes..=heap_bytes_max).contains(&found), "{found} for {value_bytes}");
         }
     }
 
