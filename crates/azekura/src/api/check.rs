@@ -12,7 +12,7 @@ use crate::base::fault::fault;
 use crate::base::key::SortKey;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES};
 use crate::cursor::{Cursor, Limits};
-use crate::engine::state::{State, TableState, tag_of};
+use crate::engine::state::{State, TableState};
 use crate::engine::{Engine, Progress};
 use crate::format::block::{Block, Tag};
 use crate::format::hidden::is_hidden;
@@ -191,7 +191,7 @@ impl Check<'_> {
             cursor.seek_first();
             while let Some(entry) = cursor.entry() {
                 if entry.seq <= seq {
-                    refer(entry.key, tag_of(entry.kind), entry.value);
+                    refer(entry.key, entry.tag(), entry.value);
                 }
                 cursor.next();
             }

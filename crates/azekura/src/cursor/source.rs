@@ -11,7 +11,7 @@ use super::Direction;
 use crate::base::error::Result;
 use crate::base::key::{SortKey, compare_keys};
 use crate::base::sync::CountedArc;
-use crate::engine::state::{ActiveBuf, Level, tag_of};
+use crate::engine::state::{ActiveBuf, Level};
 use crate::format::block::Tag;
 use crate::format::ranges::Ranges;
 use crate::format::unpacked::{Record, Unpacked};
@@ -71,7 +71,7 @@ impl CursorSource {
     pub(super) fn active(owner: CountedArc<ActiveBuf>, seq: u64) -> CursorSource {
         // SAFETY: the buffer is behind an Arc that is kept in `_owner`, so it neither moves nor
         // goes while the cursor lives; entries are dropped with the feed.
-        let list: &'static crate::memtable::active::Active = unsafe { &*std::ptr::from_ref(&owner.list) };
+        let list: &'static crate::memtable::active::Active = unsafe { &*std::ptr::from_ref(&*owner.list) };
         CursorSource::new(Feed::Active(ActiveFeed { cursor: list.cursor(), seq, entry: None, _owner: owner }))
     }
 
@@ -228,7 +228,7 @@ impl CursorSource {
         (self.at, self.batch_at) = (at, 0);
         self.batch.clear();
         if let Feed::Active(ActiveFeed { entry: Some(entry), .. }) = &self.feed {
-            self.batch.push(entry.key, tag_of(entry.kind), 0, entry.value.len());
+            self.batch.push(entry.key, entry.tag(), 0, entry.value.len());
         }
     }
 

@@ -241,7 +241,7 @@ impl Engine {
             state: ArcSwap::from_pointee(State::new(flushed)),
             poison,
             catalog: Catalog::new(),
-            committer: Committer::new(flushed + 1),
+            committer: Committer::new(flushed + 1, usize_of64(config.memtable_bytes)),
             memory: MemoryBudget::new(&config, room.clone()),
             room,
             pace: Pace::new(division.freeze_bytes),

@@ -12,14 +12,14 @@
 //! after, whichever state they hold.
 
 use super::commit::{Commit, Committer};
-use super::state::{ActiveBuf, State, TableState, tag_of};
-use crate::base::codec::{u32_of, usize_of};
+use super::state::{ActiveBuf, State, TableState};
+use crate::base::codec::usize_of;
 use crate::base::error::Result;
 use crate::base::fault::fault;
 use crate::base::sync::{ArcSwap, CountedArc, MutexGuard};
-use crate::format::block::{Block, Fixed, Tag};
+use crate::format::block::Block;
 use crate::format::ranges::Ranges;
-use crate::memtable::active::{Active, Entry};
+use crate::memtable::active::Active;
 use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
 use crate::merge::merge_chunks;
@@ -93,7 +93,7 @@ impl TableState {
 fn newest_of(list: &Active, pool: &Pool) -> Block {
     let mut cursor = list.cursor();
     cursor.seek_first();
-    let mut block = Block::new(cursor.entry().and_then(|first| widths_of(&first)));
+    let mut block = Block::new(cursor.entry().and_then(|first| first.widths()));
     match block.fixed {
         Some(fixed) => pool.reserve(&mut block, list.len(), list.len() * usize_of(fixed.stride)),
         None => pool.reserve(&mut block, 0, list.used_bytes() / 2),
@@ -102,21 +102,15 @@ fn newest_of(list: &Active, pool: &Pool) -> Block {
     while let Some(entry) = cursor.entry() {
         // The newest version of a key comes first.
         if last != Some(entry.key) {
-            if block.fixed.is_some() && block.fixed != widths_of(&entry) {
+            if block.fixed.is_some() && block.fixed != entry.widths() {
                 block = block.to_general();
             }
-            block.push(entry.key, tag_of(entry.kind), entry.value);
+            block.push(entry.key, entry.tag(), entry.value);
             last = Some(entry.key);
         }
         cursor.next();
     }
     block
-}
-
-/// The widths of a block that begins with this record, if it may be a fixed one.
-fn widths_of(entry: &Entry<'_>) -> Option<Fixed> {
-    let tag = tag_of(entry.kind);
-    (entry.key.len() == 8 && tag != Tag::Tombstone).then(|| Fixed { stride: u32_of(entry.value.len()), tag })
 }
 
 /// Merges chunks of one of these tables, if many have piled up. Called after a commit, outside its lock.

@@ -68,7 +68,7 @@ impl Engine {
         // Who compacts or tidies up notices at the next step.
         let _paused = self.background.pause_merges();
         self.values.close_open()?;
-        self.committer.lock().clear_spares();
+        self.committer.lock().spare.clear();
         self.memory.end_load();
         let (clean, changed) = {
             let checkpoint = self.checkpointer.lock();

@@ -5,7 +5,8 @@
 //!
 //! 1. `sequence` (`order.rs`): conflicts, then a number;
 //! 2. `log_batch` (`queue.rs`): the log's queue gets a copy, or a reference;
-//! 3. `apply` (`apply.rs`): the memtable gets the records, and readers see them all at once;
+//! 3. `apply` (`apply.rs`): the memtable gets the records, and readers see them all at once. (`apply_small`,
+//!    of an eventual commit with one small part, does both: the log's queue refers to the memtable);
 //! 4. `rotate_if_full` (`engine/freeze.rs`): a full memtable is frozen, to be flushed.
 //!
 //! The commit lock is held meanwhile, so commits come one after the other. Durable commits form groups
@@ -31,7 +32,7 @@ use super::state::State;
 use super::within;
 use crate::base::error::Result;
 use apply::Memtables;
-use queue::{Ready, log_batch, recovered};
+use queue::{Ready, log_batch, recovered, take_small};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -73,8 +74,13 @@ impl Engine {
     /// The steps of a commit.
     fn commit_one(&self, commit: &mut Commit, mut batch: Batch) -> Result<u64> {
         let seq = self.sequence(commit, &mut batch)?;
-        let ready = self.log_batch(seq, batch);
-        self.apply(commit, seq, ready)?;
+        let state = self.state.load();
+        if let Some(part) = take_small(commit, &state, &mut batch) {
+            commit.apply_small(&self.memtables(true), &state, &self.log, seq, part)?;
+        } else {
+            let ready = self.log_batch(seq, batch);
+            self.apply(commit, seq, ready)?;
+        }
         self.freezer().rotate_if_full(commit)?;
         Ok(seq)
     }
@@ -107,8 +113,12 @@ impl Engine {
     }
 
     fn apply_to(&self, commit: &mut Commit, seq: u64, ready: Vec<Ready>, attaches: bool) -> Result<()> {
+        commit.apply(&self.memtables(attaches), seq, ready)
+    }
+
+    fn memtables(&self, attaches: bool) -> Memtables<'_> {
         let (names, pool) = (&self.catalog.names, &self.memory.pool);
-        commit.apply(&Memtables { state: &self.state, names, pool, attaches }, seq, ready)
+        Memtables { state: &self.state, names, pool, attaches }
     }
 
     /// Applies a commit that recovery found in the log, but for `attach_replayed`. `relog`: and queues it for

@@ -57,7 +57,8 @@ impl<'a> MemoryWatch<'a> {
         if !self.memtables_are_small() || background.lock().turns.is_any_running() {
             self.busy = Instant::now();
         }
-        if self.busy.elapsed() >= QUIET {
+        if self.busy.elapsed() >= QUIET && memory.loading.load(Ordering::Relaxed) {
+            self.committer.lock().spare.clear();
             memory.end_load();
         }
         if memory.loading.load(Ordering::Relaxed) && self.given.0.elapsed() >= self.given.1 {

@@ -34,7 +34,7 @@ fn new_cell() -> Arc<ArcSwap<State>> {
 
 fn insert(active: &ActiveBuf, key: &[u8], seq: u64) {
     // SAFETY: one thread of the model commits.
-    assert!(unsafe { active.list.insert(key, seq, Tag::Put as u8, &seq.to_be_bytes()) });
+    assert!(unsafe { active.list.insert(key, seq, Tag::Put as u8, &seq.to_be_bytes()) }.is_some());
 }
 
 /// A small commit into the active buffer that is there.
@@ -49,7 +49,7 @@ fn commit_sealing(cell: &ArcSwap<State>, commit: &mut Commit, key: &[u8], seq: u
     let state = cell.load();
     let mut table = TableState::clone(&state.tables[0]);
     commit.spare.extend(table.seal_active(&Pool::new(0)).unwrap());
-    let free = commit.spare.iter_mut().any(|a| CountedArc::get_mut(a).is_some());
+    let free = commit.spare.iter_mut().any(|a| ActiveBuf::unshared_list(a).is_some());
     table.active = Some(if free {
         commit.new_active(ACTIVE_BYTES, 1, 16)
     } else {
@@ -85,7 +85,7 @@ fn a_snapshot_sees_all_of_its_commits_and_no_later_one() {
         let cell = new_cell();
         let writer = cell.clone();
         let writing = thread::spawn(move || {
-            let mut commit = Commit::new(1);
+            let mut commit = Commit::new(1, ACTIVE_BYTES);
             commit_small(&writer, b"x", 1);
             commit_sealing(&writer, &mut commit, b"x", 2);
         });
@@ -102,7 +102,7 @@ fn a_buffer_is_used_again_only_when_no_reader_holds_it() {
         commit_small(&cell, b"x", 1);
         let writer = cell.clone();
         let writing = thread::spawn(move || {
-            let mut commit = Commit::new(2);
+            let mut commit = Commit::new(2, ACTIVE_BYTES);
             commit_sealing(&writer, &mut commit, b"x", 2);
             commit_sealing(&writer, &mut commit, b"x", 3);
         });

@@ -10,7 +10,8 @@ mod table;
 
 pub(super) use level::look;
 pub(crate) use level::{HitRate, Level};
-pub(crate) use table::{ActiveBuf, TableState, tag_of};
+pub(super) use table::ACTIVE_BYTES_MAX;
+pub(crate) use table::{ActiveBuf, TableState};
 
 use super::dials::Dials;
 use super::tableset::Tables;
@@ -61,6 +62,11 @@ impl State {
 
     pub(crate) fn visible(&self) -> u64 {
         self.visible.load(Ordering::Acquire)
+    }
+
+    /// Makes commit `seq` visible here. REQUIRES: the commit lock; the active buffers have it already.
+    pub(super) fn show(&self, seq: u64) {
+        self.visible.store(seq, Ordering::Release);
     }
 
     /// The table of an id, unless it was dropped.
@@ -143,9 +149,9 @@ fn dropped(id: u32) -> Error {
 pub(super) fn publish(cell: &ArcSwap<State>, seq: u64, next: Option<State>) {
     match next {
         Some(state) => {
-            state.visible.store(seq, Ordering::Release);
+            state.show(seq);
             cell.store(Arc::new(state));
         }
-        None => cell.load().visible.store(seq, Ordering::Release),
+        None => cell.load().show(seq),
     }
 }

@@ -1,9 +1,9 @@
 //! The log: what makes a commit durable before its memtable reaches the file as a run.
 //!
-//! Commits fill a queue. Frames are written from it when a durable commit asks for that, when the eventual
-//! delay has passed, or at `sync`. Commits that a flush has made durable by then are dropped from the queue
-//! and never written. A chain is a list of segments. Each ends in a jump to the next, so the manifest names
-//! only the first.
+//! Commits fill a queue, most of them by reference to the memtable. Frames are written from it when a durable
+//! commit asks for that, when the eventual delay has passed, or at `sync`. Commits that a flush has made
+//! durable by then are dropped from the queue and never written. A chain is a list of segments. Each ends in
+//! a jump to the next, so the manifest names only the first.
 //!
 //! Lock order: checkpoint lock, `io`, `queue`.
 

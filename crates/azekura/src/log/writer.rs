@@ -2,6 +2,7 @@
 
 mod ahead;
 mod chain;
+mod entries;
 mod frames;
 mod slices;
 mod vouch;
@@ -11,12 +12,14 @@ use crate::base::error::{Error, Result};
 use crate::base::limits::ALIGN_BYTES;
 use crate::base::poison::Poison;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::base::sync::{Mutex, Rank};
+use crate::base::sync::{CountedArc, Mutex, Rank};
 use crate::format::frame::{begin_record, end_record};
+use crate::memtable::active::{Active, Node};
 use crate::memtable::chunk::Chunk;
 use crate::space::{Extent, Room};
 use crate::storage::{BulkWrites, File};
 use crate::values::{Segment, ValueStore};
+use entries::Entries;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -68,6 +71,8 @@ struct Pending {
 enum Body {
     /// Records in the form of the log.
     Bytes(Vec<u8>),
+    /// Small commits of one table, encoded only if they are written.
+    Entries(Entries),
     /// A large commit. It is encoded only if it is written.
     Chunks(Vec<(u32, Arc<Chunk>)>),
 }
@@ -276,6 +281,43 @@ impl Log {
         queue.added += grown as u64;
     }
 
+    /// Queues a small commit of one table by reference to what was inserted into the table's active buffer:
+    /// its records in the order of their keys, with keys and values of so many bytes in all. REQUIRES: as
+    /// `add_small`.
+    ///
+    /// # Safety
+    ///
+    /// REQUIRES: inserts into the buffer gave the nodes, after the last `reset`.
+    pub(crate) unsafe fn add_inserted(
+        &self,
+        seq: u64,
+        table: u32,
+        list: &CountedArc<Active>,
+        nodes: &[Node],
+        payload_bytes: usize,
+    ) {
+        let mut queue = self.queue.lock();
+        let apart = std::mem::take(&mut queue.apart);
+        let same_piece = match queue.pending.back() {
+            Some(Pending { body: Body::Entries(e), .. }) => {
+                !apart && e.are_in(list) && e.bytes() < PIECE_BYTES
+            }
+            _ => false,
+        };
+        if !same_piece {
+            let body = Body::Entries(Entries::new(table, list));
+            queue.pending.push_back(Pending { last_seq: seq, body, large: false });
+        }
+        let Some(Pending { last_seq, body: Body::Entries(entries), .. }) = queue.pending.back_mut() else {
+            return;
+        };
+        *last_seq = seq;
+        // SAFETY: the caller's promise.
+        let grown = unsafe { entries.add(nodes, payload_bytes) };
+        queue.bytes += grown;
+        queue.added += grown as u64;
+    }
+
     /// Queues a large commit by reference to its chunks. REQUIRES: the commit lock.
     pub(crate) fn add_chunks(&self, seq: u64, chunks: Vec<(u32, Arc<Chunk>)>) {
         let bytes: usize = chunks.iter().map(|(_, c)| c.bytes()).sum();
@@ -365,6 +407,7 @@ impl Pending {
     fn bytes(&self) -> usize {
         match &self.body {
             Body::Bytes(b) => b.len(),
+            Body::Entries(e) => e.bytes(),
             Body::Chunks(chunks) => chunks.iter().map(|(_, c)| c.bytes()).sum(),
         }
     }
@@ -373,6 +416,7 @@ impl Pending {
     fn written_bytes_max(&self) -> u64 {
         match &self.body {
             Body::Bytes(b) => b.len() as u64,
+            Body::Entries(e) => e.bytes() as u64,
             Body::Chunks(chunks) => {
                 chunks.iter().map(|(_, c)| part_bytes_max(c)).sum::<u64>() + RECORD_BYTES_MAX
             }

@@ -22,10 +22,9 @@
 //!   meta = value bytes (32 bits) | key bytes (24 bits) << 32 | kind << 56
 //! ```
 //!
-//! A key shorter than eight bytes is padded with zeros. (The arena is zeroed at first, and no byte of it is
-//! used twice before `reset` zeroes it.) The eight bytes at the key, as a big-endian number, are its *head*.
-//! If two heads differ, they order the keys. If they are equal, the bytes after the eighth do, then the
-//! lengths. ("a" and "a\0" have equal heads and nothing after them. The shorter one comes first.)
+//! A key shorter than eight bytes is padded with zeros. The eight bytes at the key, as a big-endian number,
+//! are its *head*. If two heads differ, they order the keys. If they are equal, the bytes after the eighth
+//! do, then the lengths. ("a" and "a\0" have equal heads and nothing after them: the shorter comes first.)
 //!
 //! Two nodes are fixed. `NIL` ends every level. Its head is the largest number, so the usual comparison also
 //! stops a search there. `HEAD` begins every level and is never compared.
@@ -57,10 +56,11 @@
 //! that a search can do without, and `HEAD` has links for all levels.
 
 mod cursor;
+mod entry;
 mod layout;
 mod writer;
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::UnsafeCell;
 use std::cmp::Ordering as Order;
 use std::ptr::NonNull;
@@ -73,6 +73,7 @@ use crate::base::sync::atomic::{AtomicUsize, Ordering};
 use crate::base::sync::{Link, Links, SetAlone, Shadow};
 
 pub(crate) use cursor::ActiveCursor;
+pub(crate) use entry::{Entry, Node};
 use layout::{HEAD, HEIGHT_MAX, LINK_CREDIT_MAX, NIL};
 use writer::Writer;
 
@@ -96,8 +97,7 @@ const _: () = assert!(usize_of(HEAD) == NIL_BYTES + HEIGHT_MAX * LINK_BYTES);
 const _: () =
     assert!(ENTRIES_AT == usize_of(HEAD) + KEY_AT + HEAD_BYTES && ENTRIES_AT.is_multiple_of(NODE_ALIGN));
 
-/// The arena's alignment. With more than 16 the allocator would zero the memory itself, instead of taking
-/// fresh pages from the system.
+/// The arena's alignment, which is what allocators give anyway.
 const ARENA_ALIGN: usize = 16;
 /// The largest arena: offsets have 32 bits.
 const ARENA_BYTES_MAX: usize = 1 << 31;
@@ -130,19 +130,6 @@ pub(crate) fn key_hash(key: &[u8]) -> u64 {
 #[inline(always)]
 fn after_head(key: &[u8]) -> &[u8] {
     &key[key.len().min(HEAD_BYTES)..]
-}
-
-/// One version of one key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry<'a> {
-    /// The key.
-    pub(crate) key: &'a [u8],
-    /// The sequence number of the commit that wrote it.
-    pub(crate) seq: u64,
-    /// What the writer says it is: a value, a delete, a reference.
-    pub(crate) kind: u8,
-    /// The value.
-    pub(crate) value: &'a [u8],
 }
 
 /// A place in the list's order. It stands before every entry of `key` that is older than `seq`, and before
@@ -192,16 +179,18 @@ unsafe impl Send for Active {}
 unsafe impl Sync for Active {}
 
 impl Active {
-    /// An empty buffer of `capacity_bytes` (at least a few hundred, at most 2 GiB). It is allocated now. Its
-    /// memory is touched only when it is written.
+    /// An empty buffer of `capacity_bytes`, at most 2 GiB. Its memory is touched only when it is written.
     pub(crate) fn new(capacity_bytes: usize) -> Active {
         assert!(capacity_bytes <= ARENA_BYTES_MAX, "an arena of {capacity_bytes} bytes is over 2 GiB");
         let arena_bytes = capacity_bytes.max(ENTRIES_AT).next_multiple_of(NODE_ALIGN);
         let layout = Active::layout(arena_bytes);
         // SAFETY: the layout's size is not zero.
-        let Some(arena) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
-        // SAFETY: NIL's head is within the first ENTRIES_AT bytes, and nobody else has the arena yet.
-        unsafe { arena.add(KEY_AT).cast::<u64>().write(u64::MAX) };
+        let Some(arena) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+        // SAFETY: the arena has ENTRIES_AT bytes, NIL's head is among them, and nobody else has it yet.
+        unsafe {
+            arena.write_bytes(0, ENTRIES_AT);
+            arena.add(KEY_AT).cast::<u64>().write(u64::MAX);
+        }
         Active {
             arena,
             arena_bytes,
@@ -221,14 +210,14 @@ impl Active {
         Layout::from_size_align(arena_bytes, ARENA_ALIGN).expect("the size was bounded by `new`")
     }
 
-    /// Adds a version. It comes before an earlier insert of the same key and sequence number. False: it does
+    /// Adds a version. It comes before an earlier insert of the same key and sequence number. None: it does
     /// not fit, and nothing has changed.
     ///
     /// # Safety
     ///
     /// REQUIRES: no other call of `insert` on this buffer runs at the same time, and the last one happened
     /// before this one (the caller holds the commit lock). There is no condition on readers.
-    pub(crate) unsafe fn insert(&self, key: &[u8], seq: u64, kind: u8, value: &[u8]) -> bool {
+    pub(crate) unsafe fn insert(&self, key: &[u8], seq: u64, kind: u8, value: &[u8]) -> Option<Node> {
         assert!(key.len() <= KEY_BYTES_LIMIT, "a key of {} bytes reached the memtable", key.len());
         // SAFETY: by the caller's promise no other call has the writer.
         let writer = unsafe { &mut *self.side.writer.get() };
@@ -237,7 +226,7 @@ impl Active {
         let start = (used_bytes + height * LINK_BYTES).next_multiple_of(NODE_ALIGN);
         let end = start + KEY_AT + key.len().max(HEAD_BYTES) + value.len();
         if end > self.arena_bytes {
-            return false;
+            return None;
         }
         writer.link_credit = (writer.link_credit + 2 - height).min(LINK_CREDIT_MAX);
         let node = u32_of(start);
@@ -258,7 +247,19 @@ impl Active {
         }
         self.side.used_bytes.store(end, Ordering::Relaxed);
         self.side.len.store(self.side.len.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        true
+        Some(Node(node))
+    }
+
+    /// The entry that an insert has added.
+    ///
+    /// # Safety
+    ///
+    /// REQUIRES: `insert` of this buffer gave `node`, not before the last `reset`, and that happened before
+    /// this call.
+    #[inline]
+    pub(crate) unsafe fn inserted(&self, node: Node) -> Entry<'_> {
+        // SAFETY: the caller's promise: the node is published, and it is neither of the fixed ones.
+        unsafe { self.entry_of(node.0) }
     }
 
     /// The newest version of `key` at or below `seq`.
@@ -312,14 +313,13 @@ impl Active {
         need <= self.arena_bytes - self.used_bytes()
     }
 
-    /// Empties the buffer for another use. Clearing memory costs 4 ns per record of 8 + 100 bytes. Fresh
-    /// memory would cost a page fault per 4 KiB, some 50 ns per record.
+    /// Empties the buffer for another use. Fresh memory would cost a page fault per 4 KiB.
     pub(crate) fn reset(&mut self) {
-        let used_bytes = self.used_bytes();
-        // SAFETY: the range is within the arena, and `&mut self` says that nobody else uses it. All of the
-        // arena but NIL becomes zero, as in `new`.
-        unsafe { self.arena.add(NIL_BYTES).write_bytes(0, used_bytes - NIL_BYTES) };
-        self.shadow.write(NIL_BYTES..used_bytes);
+        // SAFETY: the range is within the arena, and `&mut self` says that nobody else uses it. HEAD becomes
+        // zero, as in `new`.
+        unsafe { self.arena.add(NIL_BYTES).write_bytes(0, ENTRIES_AT - NIL_BYTES) };
+        // All of it will be written again, whoever has read it.
+        self.shadow.write(NIL_BYTES..self.used_bytes());
         self.links.clear();
         self.side.used_bytes.set_alone(ENTRIES_AT);
         self.side.len.set_alone(0);
@@ -328,7 +328,7 @@ impl Active {
         self.filter.clear();
     }
 
-    /// Writes a node, without its links and without the zeros that pad a short key.
+    /// Writes a node, without its links.
     ///
     /// # Safety
     ///
@@ -345,6 +345,9 @@ impl Active {
             let at = self.arena.add(usize_of(node));
             at.cast::<u64>().write(seq);
             at.add(META_AT).cast::<u64>().write(meta);
+            if key.len() < HEAD_BYTES {
+                at.add(KEY_AT).cast::<u64>().write(0);
+            }
             at.add(KEY_AT).copy_from_nonoverlapping(NonNull::from(key).cast(), key.len());
             at.add(value_at).copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
         }
@@ -455,9 +458,17 @@ impl Active {
     /// The entry of a published node. None for `NIL`.
     #[inline(always)]
     fn entry(&self, node: u32) -> Option<Entry<'_>> {
-        if node == NIL {
-            return None;
-        }
+        // SAFETY: the node is published, and it is not NIL. Nobody asks for HEAD.
+        (node != NIL).then(|| unsafe { self.entry_of(node) })
+    }
+
+    /// The entry of a node.
+    ///
+    /// # Safety
+    ///
+    /// REQUIRES: the node is published, and is neither `NIL` nor `HEAD`.
+    #[inline(always)]
+    unsafe fn entry_of(&self, node: u32) -> Entry<'_> {
         // SAFETY: as in `head`. `insert` has found the sizes in `meta` to fit. The bytes that they cover are
         // not written again while `self` lives, which the result borrows.
         unsafe {
@@ -471,7 +482,7 @@ impl Active {
             let value_at = KEY_AT + key_bytes.max(HEAD_BYTES);
             self.shadow.read(usize_of(node)..usize_of(node) + value_at + value_bytes);
             let value = NonNull::slice_from_raw_parts(at.add(value_at), value_bytes).as_ref();
-            Some(Entry { key, seq, kind: meta.to_be_bytes()[0], value })
+            Entry { key, seq, kind: meta.to_be_bytes()[0], value }
         }
     }
 }

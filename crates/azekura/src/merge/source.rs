@@ -142,7 +142,7 @@ mod tests {
                 heads.extend_from_slice(&source.block.heads);
                 windows += 1;
             }
-            assert_eq!((heads, windows), ((0..records as u64).collect(), 4), "{value_bytes}");
+            assert_eq!((heads, windows), ((0..records as u64).collect::<Vec<u64>>(), 4), "{value_bytes}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::base::error::Result;
 use crate::base::key::{SortKey, TableKind};
-use crate::engine::state::{HitRate, Level, TableState, tag_of};
+use crate::engine::state::{HitRate, Level, TableState};
 use crate::format::block::Tag;
 use crate::memtable::chunk::Chunk;
 use crate::run::{Hit, PageHandle, find_held};
@@ -80,7 +80,7 @@ enum InMemory<'a> {
 
 fn in_active<'a>(t: &'a TableState, seq: u64, key: SortKey<'_>) -> Option<InMemory<'a>> {
     let entry = t.active.as_ref()?.list.get(key.bytes, seq)?;
-    Some(InMemory::Record(tag_of(entry.kind), entry.value))
+    Some(InMemory::Record(entry.tag(), entry.value))
 }
 
 fn in_chunks<'a>(t: &'a TableState, sought: &Sought<'_>) -> Option<InMemory<'a>> {

@@ -19,6 +19,7 @@ mod full_disk;
 mod handles;
 mod indexes;
 mod log_end;
+mod log_waiting;
 mod mapped;
 mod merges;
 mod model;

@@ -13,6 +13,7 @@ use crate::engine::catalog::Names;
 use crate::engine::state::{ActiveBuf, State, TableState, publish};
 use crate::format::frame::NewTable;
 use crate::format::hidden::is_hidden;
+use crate::log::Log;
 use crate::memtable::pool::Pool;
 use crate::values::Segment;
 use std::sync::Arc;
@@ -62,6 +63,29 @@ impl Commit {
         Ok(())
     }
 
+    /// Puts a commit with one small part into its table's active buffer, queues it for the log by reference
+    /// to what stands there now, and makes it visible.
+    pub(super) fn apply_small(
+        &mut self,
+        to: &Memtables<'_>,
+        state_now: &State,
+        log: &Log,
+        seq: u64,
+        part: BatchPart,
+    ) -> Result<()> {
+        let mut next: Option<State> = None;
+        let active = self.active_for(&part, state_now, &mut next, to.pool)?;
+        let table = part.table;
+        let payload_bytes = self.insert(&active, seq, part);
+        // SAFETY: `insert` has noted what the buffer's inserts gave. It is not reset while this has it.
+        unsafe { log.add_inserted(seq, table, &active.list, &self.nodes, payload_bytes) };
+        match next {
+            None => state_now.show(seq),
+            next => publish(to.state, seq, next),
+        }
+        Ok(())
+    }
+
     /// A table whose active buffer is sealed, so that something newer may come. Its bytes are not among the
     /// live ones.
     fn sealed(&mut self, table: &TableState, pool: &Arc<Pool>) -> Result<TableState> {
@@ -102,21 +126,26 @@ impl Commit {
         Ok(active)
     }
 
-    /// Adds a part to an active buffer that has room for it.
-    fn insert(&mut self, active: &ActiveBuf, seq: u64, part: BatchPart) {
+    /// Adds a part to an active buffer that has room for it. Notes in `nodes` where its records stand, and
+    /// returns how many bytes their keys and values have.
+    fn insert(&mut self, active: &ActiveBuf, seq: u64, part: BatchPart) -> usize {
         if !part.segments.is_empty() {
             hold(&mut active.segments.lock(), part.segments);
         }
         let before = active.bytes();
-        let mut tmp = [0; 8];
+        self.nodes.clear();
+        let (mut payload_bytes, mut tmp) = (0, [0; 8]);
         for i in 0..part.block.len() {
-            let (key, tag) = (part.block.key(i, &mut tmp), part.block.tag(i));
+            let (key, value, tag) = (part.block.key(i, &mut tmp), part.block.value(i), part.block.tag(i));
+            payload_bytes += key.len() + value.len();
             // SAFETY: the commit lock is held (`self` is what it guards), so this is the only insert,
             // and the last one happened before the lock was taken.
-            let fitted = unsafe { active.list.insert(key, seq, tag as u8, part.block.value(i)) };
-            debug_assert!(fitted, "`fits` promised room");
+            let node = unsafe { active.list.insert(key, seq, tag as u8, value) };
+            debug_assert!(node.is_some(), "`fits` promised room");
+            self.nodes.extend(node);
         }
         self.live_bytes += active.bytes() - before;
+        payload_bytes
     }
 }
 

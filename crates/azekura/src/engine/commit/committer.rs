@@ -25,9 +25,9 @@ pub(in crate::engine) struct Committer {
 }
 
 impl Committer {
-    pub(in crate::engine) fn new(next_seq: u64) -> Committer {
+    pub(in crate::engine) fn new(next_seq: u64, memtable_bytes: usize) -> Committer {
         Committer {
-            commit: Mutex::ranked(Rank::Commit, Commit::new(next_seq)),
+            commit: Mutex::ranked(Rank::Commit, Commit::new(next_seq, memtable_bytes)),
             waiting: Mutex::ranked(Rank::Waiting, Waiting::default()),
             chunk_merges: OneAtATime::default(),
             closed: AtomicBool::new(false),

@@ -1,11 +1,16 @@
 //! What the commit lock guards, and the buffers that commits use again.
 
+use crate::base::codec::usize_of;
 use crate::base::sync::CountedArc;
 use crate::engine::history::History;
-use crate::engine::state::ActiveBuf;
+use crate::engine::state::{ACTIVE_BYTES_MAX, ActiveBuf};
+use crate::memtable::active::{Active, Node};
 
-/// Active buffers that wait to be used again.
-const SPARES_MAX: usize = 4;
+/// Active buffers that wait to be used again, at least.
+const SPARES_MIN: usize = 4;
+/// Most of them wait until the log needs them no more. So they may take as much memory as a memtable that
+/// fills and one that is flushed.
+const SPARE_MEMTABLES: usize = 2;
 /// A spare buffer is passed over for a table that wants one this many times smaller.
 const SPARE_TIMES_MAX: usize = 4;
 
@@ -20,8 +25,13 @@ pub(in crate::engine) struct Commit {
     pub(in crate::engine) queued_before: u64,
     /// Bytes of the commits with large values since the last freeze.
     pub(in crate::engine) large_bytes: u64,
-    /// Active buffers, to be used again once no reader holds them.
+    /// Active buffers, to be used again once neither a reader nor the log holds them.
     pub(in crate::engine) spare: Vec<CountedArc<ActiveBuf>>,
+    spares_max: usize,
+    /// What a commit has inserted.
+    pub(super) nodes: Vec<Node>,
+    /// The table of the last commit that was to a single one.
+    pub(super) last_table: u32,
     /// Tables that have got a chunk and may have too many now.
     pub(in crate::engine) chunk_added: Vec<u32>,
     /// Tables whose memtables were empty at the last freeze and are not now.
@@ -33,7 +43,7 @@ pub(in crate::engine) struct Commit {
 }
 
 impl Commit {
-    pub(in crate::engine) fn new(next_seq: u64) -> Commit {
+    pub(in crate::engine) fn new(next_seq: u64, memtable_bytes: usize) -> Commit {
         Commit {
             next_seq,
             history: History::default(),
@@ -41,6 +51,9 @@ impl Commit {
             queued_before: 0,
             large_bytes: 0,
             spare: Vec::new(),
+            spares_max: SPARES_MIN.max(memtable_bytes / usize_of(ACTIVE_BYTES_MAX) * SPARE_MEMTABLES),
+            nodes: Vec::new(),
+            last_table: 0,
             chunk_added: Vec::new(),
             touched: Vec::new(),
             noted: Vec::new(),
@@ -64,7 +77,7 @@ impl Commit {
     /// Keeps a buffer to be used again. The smallest goes if there are too many.
     pub(in crate::engine) fn keep_spare(&mut self, spare: Option<CountedArc<ActiveBuf>>) {
         self.spare.extend(spare);
-        if self.spare.len() > SPARES_MAX
+        if self.spare.len() > self.spares_max
             && let Some((smallest, _)) =
                 self.spare.iter().enumerate().min_by_key(|(_, a)| a.list.capacity_bytes())
         {
@@ -80,13 +93,13 @@ impl Commit {
         bytes: usize,
     ) -> CountedArc<ActiveBuf> {
         let size = size.max((bytes + records * 64 + 256) * 2);
-        let suits = |a: &ActiveBuf| (size..=size * SPARE_TIMES_MAX).contains(&a.list.capacity_bytes());
-        let found = self.spare.iter_mut().position(|a| CountedArc::get_mut(a).is_some_and(|a| suits(a)));
+        let suits = |list: &mut Active| (size..=size * SPARE_TIMES_MAX).contains(&list.capacity_bytes());
+        let found = self.spare.iter_mut().position(|a| ActiveBuf::unshared_list(a).is_some_and(suits));
         if let Some(i) = found {
             let mut spare = self.spare.swap_remove(i);
-            if let Some(buf) = CountedArc::get_mut(&mut spare) {
-                buf.list.reset();
-                buf.segments.get_mut().clear();
+            if let Some(list) = ActiveBuf::unshared_list(&mut spare) {
+                list.reset();
+                spare.segments.lock().clear();
                 return spare;
             }
         }

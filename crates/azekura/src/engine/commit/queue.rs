@@ -1,5 +1,6 @@
 //! A batch on its way: queued for the log, and made ready for the memtable.
 
+use super::guarded::Commit;
 use crate::engine::batch::{Batch, BatchPart};
 use crate::engine::dials::Dials;
 use crate::engine::state::State;
@@ -18,6 +19,20 @@ pub(super) enum Ready {
     Small(BatchPart),
     Chunk(u32, Arc<Chunk>),
     Tables(Vec<NewTable>),
+}
+
+/// From this many bytes on a commit is logged by reference though the one before was to another table. (A
+/// piece of the queue for each smaller one would take more than a copy.)
+const APART_BYTES_MIN: usize = 256;
+
+/// The only part of a batch, if the log may refer to what will stand of it in an active buffer.
+pub(super) fn take_small(commit: &mut Commit, state: &State, batch: &mut Batch) -> Option<BatchPart> {
+    let [part] = batch.parts.as_slice() else { return None };
+    let before = std::mem::replace(&mut commit.last_table, part.table);
+    let is_small = !part.block.is_empty() && !part.is_chunk(state.dials(part.table));
+    let alone = batch.created.is_empty() && part.segments.is_empty();
+    let suits = is_small && alone && (before == part.table || part.block.bytes() >= APART_BYTES_MIN);
+    if suits { batch.parts.pop() } else { None }
 }
 
 /// Queues a batch for the log and makes its parts ready for the memtable.

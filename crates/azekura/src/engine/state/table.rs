@@ -6,7 +6,6 @@ use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{CountedArc, Mutex};
 use crate::engine::dials::Dials;
 use crate::engine::indexes::Indexes;
-use crate::format::block::Tag;
 use crate::format::few::Few;
 use crate::memtable::active::Active;
 use crate::memtable::chunk::Chunk;
@@ -16,29 +15,31 @@ use std::sync::{Arc, LazyLock};
 
 /// The buffer of small commits of one table.
 pub(crate) struct ActiveBuf {
-    pub(crate) list: Active,
+    /// The log's queue may refer to it, too.
+    pub(crate) list: CountedArc<Active>,
     /// The value segments that its records refer to.
     pub(crate) segments: Mutex<Vec<Arc<Segment>>>,
 }
 
 impl ActiveBuf {
     pub(crate) fn new(capacity_bytes: usize) -> ActiveBuf {
-        ActiveBuf { list: Active::new(capacity_bytes), segments: Mutex::new(Vec::new()) }
+        let list = CountedArc::new(Active::new(capacity_bytes));
+        ActiveBuf { list, segments: Mutex::new(Vec::new()) }
+    }
+
+    /// The list, if nobody else has it or the buffer.
+    pub(in crate::engine) fn unshared_list(this: &mut CountedArc<ActiveBuf>) -> Option<&mut Active> {
+        CountedArc::get_mut(this).and_then(|buf| CountedArc::get_mut(&mut buf.list))
     }
 
     /// The memory it takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.list.memory_bytes() + size_of::<ActiveBuf>() + ACTIVE_OVERHEAD_BYTES
+        self.list.memory_bytes() + size_of::<Active>() + size_of::<ActiveBuf>() + ACTIVE_OVERHEAD_BYTES
     }
 }
 
 /// What the allocator adds to an active buffer, and the state to a table that has one.
 const ACTIVE_OVERHEAD_BYTES: usize = 128;
-
-/// The tag of an entry of the active buffer.
-pub(crate) fn tag_of(kind: u8) -> Tag {
-    Tag::from_code(kind).unwrap_or(Tag::Tombstone)
-}
 
 /// One table at one moment.
 #[derive(Clone)]
@@ -67,7 +68,7 @@ pub(crate) struct TableState {
 /// The first active buffer of a table. If there are many tables, most get a record only now and then.
 const ACTIVE_BYTES_MIN: u32 = 1 << 10;
 /// The largest: it stays in the processor's caches.
-const ACTIVE_BYTES_MAX: u32 = 2 << 20;
+pub(in crate::engine) const ACTIVE_BYTES_MAX: u32 = 2 << 20;
 /// How much larger the buffer after a full one is.
 const ACTIVE_GROWTH: u32 = 8;
 

@@ -67,6 +67,7 @@ impl Log {
         for p in pending {
             match &p.body {
                 Body::Bytes(bytes) => out.add_records(bytes, p.last_seq)?,
+                Body::Entries(entries) => out.add_records(&entries.encode(), p.last_seq)?,
                 Body::Chunks(chunks) => {
                     let mut w = Writer::default();
                     let start = begin_record(&mut w, p.last_seq, chunks.len());

@@ -27,7 +27,7 @@ struct Shared {
 /// Inserts and publishes, as a commit does.
 fn commit(shared: &Shared, seq: u64, key: &[u8]) {
     // SAFETY: each model commits from one thread at a time, joined before the next one begins.
-    assert!(unsafe { shared.list.insert(key, seq, 0, &seq.to_be_bytes()) });
+    assert!(unsafe { shared.list.insert(key, seq, 0, &seq.to_be_bytes()) }.is_some());
     shared.visible.store(seq, Ordering::Release);
 }
 

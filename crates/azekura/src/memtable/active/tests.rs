@@ -37,7 +37,7 @@ fn seed(test: &str) -> u64 {
 
 fn put(list: &Active, key: &[u8], seq: u64, value: &[u8]) -> bool {
     // SAFETY: each test inserts from one thread only.
-    unsafe { list.insert(key, seq, value.len().to_le_bytes()[0], value) }
+    unsafe { list.insert(key, seq, value.len().to_le_bytes()[0], value) }.is_some()
 }
 
 /// A key that collides with others in all the ways that heads, padding and lengths allow.
