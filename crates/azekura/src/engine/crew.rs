@@ -57,7 +57,7 @@ impl Role {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Role::Flush => "azekura-flush",
             Role::Log => "azekura-log",
