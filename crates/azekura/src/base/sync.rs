@@ -128,7 +128,7 @@ impl Links {
         unsafe { Link::from_ptr(arena.add(offset).cast().as_ptr()) }
     }
 
-    /// To be called after the arena's bytes were zeroed.
+    /// To be called after the head was zeroed. Other links are written before they are read.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {}
 }

@@ -58,7 +58,9 @@ impl<'a> MemoryWatch<'a> {
             self.busy = Instant::now();
         }
         if self.busy.elapsed() >= QUIET && memory.loading.load(Ordering::Relaxed) {
-            self.committer.lock().spare.clear();
+            // Given back when the lock is not held.
+            let spare = std::mem::take(&mut self.committer.lock().spare);
+            drop(spare);
             memory.end_load();
         }
         if memory.loading.load(Ordering::Relaxed) && self.given.0.elapsed() >= self.given.1 {

@@ -259,8 +259,12 @@ impl Log {
             _ => true,
         };
         if fresh {
-            // A piece that follows another will be filled, so it gets all its memory at once.
-            let room = if queue.pending.is_empty() { 4096 } else { PIECE_BYTES + PIECE_BYTES / 4 };
+            // A piece that follows a full one will be filled too, so it gets all its memory at once.
+            let room = match queue.pending.back() {
+                Some(Pending { body: Body::Bytes(_), .. }) => PIECE_BYTES + PIECE_BYTES / 4,
+                Some(_) => 0,
+                None => 4096,
+            };
             let body = Body::Bytes(Vec::with_capacity(room));
             queue.pending.push_back(Pending { last_seq: seq, body, large: false });
         }
@@ -279,6 +283,16 @@ impl Log {
         *bytes = w.bytes;
         queue.bytes += grown;
         queue.added += grown as u64;
+    }
+
+    /// How many bytes of memory the copied commits that wait have been given.
+    #[cfg(test)]
+    pub(crate) fn copies_capacity(&self) -> usize {
+        let of = |pending: &Pending| match &pending.body {
+            Body::Bytes(bytes) => bytes.capacity(),
+            _ => 0,
+        };
+        self.queue.lock().pending.iter().map(of).sum()
     }
 
     /// Queues a small commit of one table by reference to what was inserted into the table's active buffer:

@@ -314,7 +314,7 @@ mod watched {
             &self.0[offset / size_of::<u32>()]
         }
 
-        /// The arena's bytes were zeroed.
+        /// The head was zeroed, and nobody reads other links before they are written.
         pub(crate) fn clear(&mut self) {
             self.0.iter().for_each(|link| link.store(0, Ordering::Relaxed));
         }

@@ -25,13 +25,22 @@ pub(super) enum Ready {
 /// piece of the queue for each smaller one would take more than a copy.)
 const APART_BYTES_MIN: usize = 256;
 
+/// Of several records each takes this much on average, or they are copied. A shorter one takes more memory in
+/// the buffer than it counts in the queue.
+const RECORD_BYTES_MIN: usize = 64;
+
 /// The only part of a batch, if the log may refer to what will stand of it in an active buffer.
 pub(super) fn take_small(commit: &mut Commit, state: &State, batch: &mut Batch) -> Option<BatchPart> {
+    let before = std::mem::take(&mut commit.last_table);
     let [part] = batch.parts.as_slice() else { return None };
-    let before = std::mem::replace(&mut commit.last_table, part.table);
-    let is_small = !part.block.is_empty() && !part.is_chunk(state.dials(part.table));
-    let alone = batch.created.is_empty() && part.segments.is_empty();
-    let suits = is_small && alone && (before == part.table || part.block.bytes() >= APART_BYTES_MIN);
+    let (records, bytes) = (part.block.len(), part.block.bytes());
+    let is_small = records > 0 && !part.is_chunk(state.dials(part.table));
+    if !is_small || !batch.created.is_empty() || !part.segments.is_empty() {
+        return None;
+    }
+    commit.last_table = part.table;
+    let is_counted = records == 1 || bytes >= RECORD_BYTES_MIN * records;
+    let suits = is_counted && (before == part.table || bytes >= APART_BYTES_MIN);
     if suits { batch.parts.pop() } else { None }
 }
 

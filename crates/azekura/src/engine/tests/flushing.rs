@@ -157,3 +157,25 @@ fn syncing_a_bulk_writes_it_once() {
     let db = Db::open_on(&storage, "bulk.azk", options()).unwrap();
     assert_eq!(db.read().count(&db.open_table("t").unwrap()).unwrap(), 400_000);
 }
+
+/// Commits that wait by reference stand between those that wait as copies. Each piece of copies takes no more
+/// memory than it needs.
+#[test]
+fn copies_between_commits_by_reference_take_little_memory() {
+    let options = Options::new()
+        .background_merges(false)
+        .durability(Durability::Eventual)
+        .eventual_delay(Duration::from_secs(3600));
+    let db = Db::open_on(&MemStorage::default(), "engine.azk", options).unwrap();
+    let (long, short) = (
+        db.create_table("long", TableKind::Ordered).unwrap(),
+        db.create_table("short", TableKind::Hash).unwrap(),
+    );
+    for i in 0..1000u64 {
+        long.put(i.to_be_bytes(), [7; 300]).unwrap();
+        short.put(i.to_be_bytes(), [7; 8]).unwrap();
+    }
+    assert!(db.engine.log.queued_bytes() > 300_000);
+    let bytes = db.engine.log.copies_capacity();
+    assert!((16_000..1 << 20).contains(&bytes), "{bytes} bytes for copies of 1,000 short commits");
+}
