@@ -178,7 +178,8 @@ impl Options {
     /// pins are always honoured. Default: no limit.
     ///
     /// The limit is looked at with each checkpoint, and five times a second in between. So it may be passed for
-    /// a moment, by what one checkpoint frees.
+    /// a moment, by what one checkpoint frees. A writer without a limit forgets what was revoked before it
+    /// came: such a pin keeps its space until its process lets go of it.
     ///
     /// Followers read copies as long as the file is written with a limit, as with
     /// [`mapped(false)`](Options::mapped), for what stands in a mapping may change while it is looked at. A

@@ -19,8 +19,9 @@ use std::time::Duration;
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CopyOptions {
-    /// How many bytes a second are copied at most. Default: as many as the disks can. What a repository has
-    /// already costs nothing of it. A slower copy keeps the space of what is replaced meanwhile for longer.
+    /// How many bytes a second are copied at most, from 4,096 on. Default: as many as the disks can. What a
+    /// repository has already costs nothing of it. A slower copy keeps the space of what is replaced
+    /// meanwhile for longer.
     pub bytes_per_second: Option<u64>,
 }
 
@@ -44,7 +45,9 @@ impl Pace {
     /// `Invalid` if nothing could be copied.
     pub(super) fn new(options: CopyOptions) -> Result<Pace> {
         match options.bytes_per_second {
-            Some(0) => Err(Error::Invalid { detail: "a copy of 0 bytes a second has no end".into() }),
+            Some(rate) if rate < STEP_BYTES_MIN => Err(Error::Invalid {
+                detail: format!("{rate} bytes a second; a copy takes {STEP_BYTES_MIN} at least"),
+            }),
             bytes_per_second => Ok(Pace { bytes_per_second, next: None }),
         }
     }
@@ -105,11 +108,12 @@ mod tests {
 
     #[test]
     fn steps_are_neither_long_nor_tiny() {
-        assert_eq!(pace(1).step_bytes(), Some(STEP_BYTES_MIN));
+        assert_eq!(pace(4096).step_bytes(), Some(STEP_BYTES_MIN));
         assert_eq!(pace(1_000_000).step_bytes(), Some(50_000));
         assert_eq!(pace(u64::MAX).step_bytes(), Some(STEP_BYTES_MAX));
         assert_eq!(Pace::new(CopyOptions::default()).unwrap().step_bytes(), None);
-        assert!(matches!(Pace::new(CopyOptions { bytes_per_second: Some(0) }), Err(Error::Invalid { .. })));
+        let too_slow = Pace::new(CopyOptions { bytes_per_second: Some(4095) });
+        assert!(matches!(too_slow, Err(Error::Invalid { .. })));
         assert_eq!(time_of(u64::MAX, 1), Duration::from_nanos(u64::MAX));
     }
 }

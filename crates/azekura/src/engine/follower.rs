@@ -4,6 +4,8 @@
 
 use super::found::LogTail;
 use super::state::State;
+use crate::base::limits::ALIGN_BYTES;
+use crate::base::sync::thread::sleep;
 use crate::base::sync::{Mutex, Rank};
 use crate::engine::config::Freshness;
 use crate::format::superblock::{HONOURED_AT, Superblock, twin_number};
@@ -12,6 +14,11 @@ use crate::storage::{File, Watched};
 use crate::values::Segment;
 use std::io;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// How often a superblock that is being written is read again, and the pause before the third and later looks.
+const TORN_LOOKS: u32 = 50;
+const TORN_PAUSE: Duration = Duration::from_millis(1);
 
 /// What a follower's engine has that no other has.
 pub(super) struct Follower {
@@ -43,11 +50,24 @@ impl Follower {
     }
 }
 
-/// From which checkpoint on the writers honour pins.
+/// From which checkpoint on the writers honour pins. While copy A is being written, what it said before is not
+/// known, and that may have revoked pins already. So it is read again, and if it stays torn, copy B says what
+/// was there before.
 fn honoured_from(file: &dyn File) -> io::Result<u64> {
     let mut bytes = [0; 16];
-    file.read_at(&mut bytes, HONOURED_AT)?;
-    Ok(twin_number(bytes))
+    for look in 0..TORN_LOOKS {
+        file.read_at(&mut bytes, HONOURED_AT)?;
+        if let Some(number) = twin_number(bytes) {
+            return Ok(number);
+        }
+        if look > 0 {
+            sleep(TORN_PAUSE);
+        }
+    }
+    file.read_at(&mut bytes, ALIGN_BYTES + HONOURED_AT)?;
+    let torn =
+        || io::Error::new(io::ErrorKind::InvalidData, "both superblocks are damaged where pins are named");
+    twin_number(bytes).ok_or_else(torn)
 }
 
 /// What an engine that was made for one checkpoint keeps for its follower.

@@ -65,11 +65,11 @@ pub(crate) struct PinRules {
     pub(crate) honoured_from: u64,
 }
 
-/// The number that stands before its twin. 0 if they do not fit: one of them is being written, or neither is
-/// there.
-pub(crate) fn twin_number(bytes: [u8; 16]) -> u64 {
+/// The number that stands before its twin, and 0 if neither is there. None if they do not fit: one of them is
+/// being written.
+pub(crate) fn twin_number(bytes: [u8; 16]) -> Option<u64> {
     let (number, twin) = (u64_at(&bytes, 0), u64_at(&bytes, 8));
-    if twin == !number { number } else { 0 }
+    (twin == !number || (number, twin) == (0, 0)).then_some(number)
 }
 
 impl PinRules {
@@ -218,7 +218,7 @@ mod tests {
             let bytes = block.encode();
             assert!(matches!(Superblock::parse(&bytes).unwrap(), Parsed::Valid(b) if b == block));
             let at = usize::try_from(HONOURED_AT).unwrap();
-            assert_eq!(twin_number(*bytes[at..].first_chunk().unwrap()), pins.honoured_from);
+            assert_eq!(twin_number(*bytes[at..].first_chunk().unwrap()), Some(pins.honoured_from));
         }
         // An earlier writer's manifest may be longer.
         let mut bytes = of(INLINE_BYTES_MAX, rules(4, 9)).encode();
@@ -227,7 +227,7 @@ mod tests {
         bytes[8..12].copy_from_slice(&sum.to_le_bytes());
         let parsed = Superblock::parse(&bytes).unwrap();
         assert!(matches!(parsed, Parsed::Valid(b) if b.pins == PinRules::default()));
-        assert_eq!(twin_number([0xa5; 16]), 0);
+        assert_eq!((twin_number([0xa5; 16]), twin_number([0; 16])), (None, Some(0)));
     }
 
     #[test]

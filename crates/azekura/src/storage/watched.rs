@@ -61,10 +61,17 @@ impl Watched {
 
     /// An error if the writer may have used the space that is read here.
     pub(crate) fn check(&self) -> io::Result<()> {
+        if !self.process.is_current() {
+            return Err(io::Error::other(Error::Forked));
+        }
         self.check_after(self.named_by.load(Ordering::Acquire), Ok(()))
     }
 
     fn check_after<T>(&self, named_by: u64, read: io::Result<T>) -> io::Result<T> {
+        if !self.process.is_current() {
+            // The file below has refused it. The thread that held the lock at the fork may not be there.
+            return read;
+        }
         // The bytes are in place before the looks, and the pins are looked at before the announcement.
         fence(Ordering::SeqCst);
         let pinned = self.pinned.lock().range(..=named_by).next_back().map(|(&number, _)| number);
