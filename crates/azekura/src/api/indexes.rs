@@ -146,7 +146,8 @@ impl Table {
                         return Ok(());
                     }
                     conflicts = 0;
-                    most = most.saturating_mul(2);
+                    // A step may have ended before it had so many.
+                    most = step.records.max(1).saturating_mul(2);
                 }
                 // Somebody has changed one of these records. With fewer of them that is less likely.
                 Err(Error::Conflict { .. }) => {

@@ -8,6 +8,7 @@ use super::write::WriteTxn;
 use crate::base::error::{Error, Result};
 use crate::engine::{BatchPart, Refused, Table};
 use crate::format::block::Tag;
+use crate::values::ValuePointer;
 use std::sync::Arc;
 
 impl WriteTxn {
@@ -31,7 +32,8 @@ impl WriteTxn {
     ///
     /// # Errors
     /// As [`commit`](WriteTxn::commit), without `Conflict`; an error that a new index has for a record; what
-    /// reading the old values meets. Nothing is written then.
+    /// reading the old values meets. Nothing is written then. It may take as long as others write the same
+    /// keys of a table with indexes.
     pub fn commit_blind(mut self) -> Result<()> {
         let refused = Arc::new(Refused::default());
         loop {
@@ -76,6 +78,8 @@ impl WriteTxn {
                         self.reindex(table, &key, Some(&value))?;
                     }
                     self.write_alone(table, &key, Tag::Large, reference)?;
+                    let len = u64::from(ValuePointer::decode(reference)?.len);
+                    self.buffer(table)?.user_bytes += len.saturating_sub(reference.len() as u64);
                 }
                 (tag, value) => self.write(table, &key, tag, value)?,
             }

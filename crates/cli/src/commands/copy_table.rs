@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use azekura::{Db, Durability, NAME_BYTES_MAX, Table};
+use azekura::{Db, Durability, IndexInfo, NAME_BYTES_MAX, Table};
 
 use crate::bytes;
 use crate::failure::{Failure, Outcome};
@@ -144,8 +144,10 @@ fn copy(from: &Db, source: &Table, to: &Db, unfinished: &str, name: &str) -> Out
     });
     let at_target = |error: azekura::Error| Failure::from(error).at(to.path());
     let target = to.create_table(unfinished, source.kind()).map_err(at_target)?;
+    // The indexes first: one that is ready now holds for what is read later, too.
+    let indexes = ready_indexes(from, source);
     let copied = copy_records(from, source, to, &target, &stop).and_then(|(records, bytes)| {
-        let indexes = copy_indexes(from, source, to, &target, &stop)?;
+        let indexes = copy_indexes(indexes?, to, &target, &stop)?;
         to.rename_table(unfinished, name).map_err(at_target)?;
         Ok(Copied { records, bytes, indexes })
     });
@@ -202,10 +204,14 @@ fn copy_records(
     Ok((records, bytes))
 }
 
-/// Makes the indexes of a table for its copy, and tells how many.
-fn copy_indexes(from: &Db, source: &Table, to: &Db, target: &Table, stop: &AtomicBool) -> Outcome<usize> {
+fn ready_indexes(from: &Db, source: &Table) -> Outcome<Vec<IndexInfo>> {
     let mut all = source.indexes().map_err(|error| Failure::from(error).at(from.path()))?;
     all.retain(|index| index.is_ready);
+    Ok(all)
+}
+
+/// Makes the indexes of a table for its copy, and tells how many.
+fn copy_indexes(all: Vec<IndexInfo>, to: &Db, target: &Table, stop: &AtomicBool) -> Outcome<usize> {
     for index in &all {
         if stop.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted("interrupted".to_owned()));
