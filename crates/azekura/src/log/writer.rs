@@ -286,7 +286,7 @@ impl Log {
     }
 
     /// How many bytes of memory the copied commits that wait have been given.
-    #[cfg(test)]
+    #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn copies_capacity(&self) -> usize {
         let of = |pending: &Pending| match &pending.body {
             Body::Bytes(bytes) => bytes.capacity(),

@@ -165,6 +165,11 @@ mod clock {
     pub(crate) struct Instant(Duration);
 
     impl Instant {
+        /// As that of `std`.
+        pub(crate) fn checked_sub(self, time: Duration) -> Option<Instant> {
+            self.0.checked_sub(time).map(Instant)
+        }
+
         pub(crate) fn now() -> Instant {
             Instant(STEP * u32::try_from(shuttle::current::context_switches()).unwrap_or(u32::MAX))
         }
