@@ -3,8 +3,7 @@
 //!
 //! After each kill the database is opened with other options and compared with an oracle that survives the
 //! kill. Every commit acknowledged as durable is there. Commits are whole over both tables. What is there was
-//! begun. Eventual commits are a prefix in real time. `check` is clean, of the tables and of their indexes, some
-//! of which are made, dropped or given up when the kill comes. Sometimes the child falls silent
+//! begun. Eventual commits are a prefix in real time. `check` is clean. Sometimes the child falls silent
 //! before it is killed; then every eventual commit older than its delay is there. Locks are tried too: beside
 //! a writer nobody opens the file; readers share it and change nothing.
 //!
