@@ -4,7 +4,7 @@ use super::dials::Dials;
 use super::history::{ReadSet, key_mark};
 use super::indexes::Indexes;
 use crate::format::block::{Block, Tag};
-use crate::format::frame::NewTable;
+use crate::format::frame::TableChange;
 use crate::format::ranges::{Range, Ranges};
 use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
@@ -25,11 +25,45 @@ pub(crate) struct BatchPart {
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) parts: Vec<BatchPart>,
-    /// Tables that the commit makes. It writes no records then, but to these.
-    pub(crate) created: Vec<NewTable>,
+    /// What the commit changes among the tables. It is durable then, before anybody sees it.
+    pub(crate) tables: Option<Box<TableChanges>>,
     pub(crate) durable: bool,
     pub(crate) reads: Option<ReadSet>,
     pub(crate) user_bytes: u64,
+}
+
+/// What a commit changes among the tables, and what it believes of them.
+#[derive(Default, Clone)]
+pub(crate) struct TableChanges {
+    /// Dropped ones come first, then renamed ones, then made ones by their ids. Each table is there once.
+    pub(crate) list: Vec<TableChange>,
+    /// Names that were looked up, and the tables that had them. They still do, or the commit conflicts.
+    pub(crate) seen: Vec<(Arc<str>, Option<u32>)>,
+}
+
+impl TableChanges {
+    /// Some changes, after nothing was looked up.
+    pub(crate) fn of(list: Vec<TableChange>) -> Option<Box<TableChanges>> {
+        (!list.is_empty()).then(|| Box::new(TableChanges { list, seen: Vec::new() }))
+    }
+
+    /// Whether it makes a table.
+    pub(crate) fn makes(&self, id: u32) -> bool {
+        let made = &self.list[self.list.partition_point(|change| !matches!(change, TableChange::Made(_)))..];
+        made.binary_search_by_key(&id, TableChange::id).is_ok()
+    }
+}
+
+/// The tables that are dropped.
+pub(super) fn dropped(changes: &[TableChange]) -> impl Iterator<Item = u32> {
+    changes.iter().filter_map(|c| if let TableChange::Dropped(id) = c { Some(*id) } else { None })
+}
+
+impl Batch {
+    /// What it changes among the tables.
+    pub(super) fn changes(&self) -> &[TableChange] {
+        self.tables.as_ref().map_or(&[], |tables| &tables.list)
+    }
 }
 
 impl BatchPart {

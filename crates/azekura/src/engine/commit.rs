@@ -26,7 +26,7 @@ pub(super) use committer::Committer;
 pub(super) use guarded::Commit;
 
 use super::Engine;
-use super::batch::Batch;
+use super::batch::{Batch, dropped};
 use super::state::State;
 use super::within;
 use crate::base::error::Result;
@@ -82,6 +82,9 @@ impl Engine {
     fn sequence(&self, commit: &mut Commit, batch: &Batch) -> Result<u64> {
         self.committer.check_open()?;
         let state = self.state.load();
+        if let Some(changes) = &batch.tables {
+            order::check_changes(&state, &self.catalog.names, changes)?;
+        }
         if let Some(reads) = &batch.reads
             && !self.life.is_still(reads.since)
         {
@@ -96,6 +99,13 @@ impl Engine {
 
     fn apply(&self, commit: &mut Commit, seq: u64, ready: Vec<Ready>) -> Result<()> {
         let to = Memtables { state: &self.state, names: &self.catalog.names, pool: &self.memory.pool };
+        if let Some(Ready::Tables(changes)) = ready.first() {
+            let gone: Vec<u32> = dropped(changes).collect();
+            let before = self.state.load_full();
+            commit.apply(&to, seq, ready)?;
+            self.tables_are_gone(commit, before, &gone);
+            return Ok(());
+        }
         commit.apply(&to, seq, ready)
     }
 

@@ -8,6 +8,8 @@
 //!    If there is a newer one, it begins anew.
 //! 2. It reads manifest and log as recovery does, into an engine of its own (`build.rs`), and takes over the
 //!    runs that it knows already, with all that is known of their pages.
+//!    A checkpoint may have a part of a commit, what it did with tables: then the log is read up to that commit,
+//!    by all followers.
 //! 3. If it has read the log, it reads the superblocks once more. If there is a newer one, the log may have
 //!    led to what only a newer pin keeps, and it begins anew.
 //!
@@ -95,6 +97,12 @@ impl Engine {
         Some((followed.number, &followed.engine.looked.as_ref()?.at_checkpoint))
     }
 
+    /// Whether the checkpoint that a follower's state shows has a part of a commit, and the log the rest.
+    pub(super) fn is_torn(&self, state: &State) -> bool {
+        let looked = Followed::of(state).and_then(|followed| followed.engine.looked.as_ref());
+        looked.is_some_and(|looked| looked.is_torn)
+    }
+
     /// The number of the newest checkpoint, or of that which a follower's state shows, and the pins of others.
     pub(crate) fn pins(&self, state: &State) -> (u64, Vec<PinView>) {
         let followed = self.checkpoint_of(state).map(|(number, _)| number);
@@ -179,12 +187,12 @@ impl Engine {
             // All of it: the number may have been given to another checkpoint before it was pinned.
             if newest == block {
                 let found = self.look_at(follower, block.clone(), &pin, before);
-                if found.is_ok() && follower.freshness == Freshness::Checkpoint {
-                    return found;
+                if let Ok((state, false)) = found {
+                    return Ok(state);
                 }
                 newest = self.newest_block()?;
                 if newest.number == number {
-                    return found;
+                    return found.map(|(state, _)| state);
                 }
             }
             // The writer was faster.
@@ -206,21 +214,28 @@ impl Engine {
         }
     }
 
-    /// The state of a checkpoint that is pinned.
+    /// The state of a checkpoint that is pinned, and whether the log was read for it.
     fn look_at(
         &self,
         follower: &Follower,
         block: Superblock,
         pin: &Arc<Lease>,
         before: &State,
-    ) -> Result<State> {
+    ) -> Result<(State, bool)> {
         // After the superblock: the file has all that it names.
         let file_bytes = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
         let length = Length { path: &self.path, file_bytes, read_only: true };
         let (mut manifest, extent) = read_manifest(self.file.as_ref(), &block.manifest, &length)?;
-        if follower.freshness == Freshness::Checkpoint {
+        // What a commit has done with tables may be in the manifest before its records are in runs.
+        let tables_seq = manifest.tables_seq.unwrap_or(0);
+        let reads_log = follower.freshness == Freshness::Log || tables_seq > manifest.flushed_seq;
+        if !reads_log {
             manifest.logs.clear();
         }
+        let logs = match follower.freshness {
+            Freshness::Log => Logs::Follow,
+            Freshness::Checkpoint => Logs::FollowTo(tables_seq),
+        };
         let found = Found { block, stale_copy: None, manifest, extent };
         let runs = before.tables.with_runs().flat_map(|t| t.levels.iter()).flat_map(|level| &level.runs);
         let runs: HashMap<u64, Arc<Run>> = runs.map(|run| (run.info.id, run.clone())).collect();
@@ -230,7 +245,7 @@ impl Engine {
             io: self.io.clone(),
             seen: Some(Seen { pages: self.store.pages.clone(), runs, pin: pin.clone() }),
         };
-        let engine = build(&length, self.config.clone(), disk, &found, Logs::Follow, 0)?;
+        let engine = build(&length, self.config.clone(), disk, &found, logs, 0)?;
         let followed = Arc::new(Followed::new(engine, found.block.number));
         if let Some(looked) = &followed.engine.looked {
             // Not under the lock: noting takes another, and after an error the tail is not known.
@@ -238,6 +253,6 @@ impl Engine {
             followed.note_tail(tail.as_ref())?;
             *looked.tail.lock() = tail;
         }
-        Ok(followed.state(Some(pin.clone())))
+        Ok((followed.state(Some(pin.clone())), reads_log))
     }
 }

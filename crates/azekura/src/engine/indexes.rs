@@ -9,15 +9,15 @@ mod slots;
 pub(crate) use slots::{IndexSlot, Indexes, are_same};
 
 use super::Engine;
-use super::batch::{Batch, BatchPart};
+use super::batch::{Batch, BatchPart, TableChanges};
 use super::catalog::check_name;
 use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::key::TableKind;
-use crate::base::limits::{NAME_BYTES_MAX, SHORT_COUNT_END};
+use crate::base::limits::NAME_BYTES_MAX;
 use crate::base::sync::atomic::Ordering;
 use crate::format::block::Tag;
-use crate::format::frame::NewTable;
+use crate::format::frame::{NewTable, TableChange};
 use crate::format::hidden::{IndexState, STATE_KEY, is_hidden, name_of, parse_name};
 use crate::format::manifest::Manifest;
 use crate::index::IndexSpec;
@@ -94,17 +94,13 @@ impl Engine {
             let (found, limit) = (list.len() as u64 + 1, INDEXES_MAX as u64);
             return Err(Error::TooLarge { what: "number of indexes of a table", found, limit });
         }
-        let id = state.next_table;
-        if id >= SHORT_COUNT_END - 1 {
-            let (found, limit) = (u64::from(id) + 1, u64::from(SHORT_COUNT_END));
-            return Err(Error::TooLarge { what: "number of tables ever made", found, limit });
-        }
+        let id = self.catalog.reserve_ids(&state, 1)?;
         let made = NewTable { id, kind: TableKind::Ordered, name: name_of(table, name).into() };
         let first = IndexState { next: Some(Vec::new()), spec: spec.to_string() }.encode();
         // Before it is there: who asks whether there are indexes asks this first.
         self.any_indexes.store(true, Ordering::Release);
         self.commit_created(|| Batch {
-            created: vec![made.clone()],
+            tables: TableChanges::of(vec![TableChange::Made(made.clone())]),
             parts: vec![BatchPart::single(id, STATE_KEY, Tag::Put, &first)],
             durable: true,
             ..Batch::default()

@@ -56,7 +56,7 @@ mod waste;
 mod watch;
 pub(crate) mod within;
 
-pub(crate) use batch::{Batch, BatchPart};
+pub(crate) use batch::{Batch, BatchPart, TableChanges};
 pub(crate) use capture::{Capture, Part};
 pub use config::{Durability, Freshness};
 pub use handle::{Db, Table};

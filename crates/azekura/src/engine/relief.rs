@@ -32,6 +32,7 @@ use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::sync::thread::sleep;
 use crate::format::block::Tag;
+use crate::format::frame::TableChange;
 use estimates::{alive_part, hidden_bytes, merge_need, parts};
 use gains::{garbage, most_to_gain, tallest};
 use reserve::{GAIN_BYTES_MIN, RUN_OVERHEAD_PART, TABLE_BYTES, Vain};
@@ -71,11 +72,12 @@ impl Engine {
 
     #[cold]
     fn admit_measured(&self, batch: &Batch) -> Result<Admitted<'_>> {
-        let made: u64 = batch.created.iter().map(|t| t.name.len() as u64 + TABLE_BYTES).sum();
+        let named = batch.changes().iter().filter_map(TableChange::name);
+        let made: u64 = named.map(|name| name.len() as u64 + TABLE_BYTES).sum();
         let bytes = made + batch.parts.iter().map(|p| p.block.bytes() as u64 + p.ranges.bytes()).sum::<u64>();
         let only_deletes =
             || batch.parts.iter().all(|p| (0..p.block.len()).all(|i| p.block.tag(i) == Tag::Tombstone));
-        let frees = batch.created.is_empty() && only_deletes();
+        let frees = made == 0 && only_deletes();
         let run_bytes = bytes + bytes / RUN_OVERHEAD_PART;
         // What is not to be durable at once needs no log if a flush comes first.
         let log_bytes = if batch.durable { run_bytes } else { 0 };

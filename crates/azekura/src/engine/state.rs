@@ -33,6 +33,9 @@ pub(crate) struct State {
     pub(crate) frozen: Option<Arc<[u32]>>,
     /// The id of the next table. Those of all tables that ever were are below it.
     pub(crate) next_table: u32,
+    /// The last commit that has changed the tables, and the last one that has done so beside other changes.
+    pub(crate) tables_seq: u64,
+    pub(crate) joint_seq: u64,
     /// Where runs are read in the file's mapping, who has the state may read them. None once it is closed.
     pub(crate) lease: Option<Arc<Lease>>,
     /// In a follower, what it has found in the file (`Followed`). That has an engine of its own, whose state
@@ -52,6 +55,8 @@ impl State {
             frozen_seq: flushed_seq,
             frozen: None,
             next_table: 1,
+            tables_seq: 0,
+            joint_seq: 0,
             lease: None,
             followed: None,
             failure: None,
@@ -122,6 +127,8 @@ impl State {
             frozen_seq: self.frozen_seq,
             frozen: self.frozen.clone(),
             next_table: self.next_table,
+            tables_seq: self.tables_seq,
+            joint_seq: self.joint_seq,
             lease: self.lease.clone(),
             followed: self.followed.clone(),
             failure: self.failure.clone(),

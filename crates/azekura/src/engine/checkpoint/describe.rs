@@ -37,6 +37,7 @@ pub(super) fn describe(
         tables: tables.collect(),
         values: values.segments().iter().map(value_info).collect(),
         few: state.tables.iter().filter_map(|t| Some((t.id, t.few.clone()?))).collect(),
+        tables_seq: Some(state.tables_seq),
     }
 }
 

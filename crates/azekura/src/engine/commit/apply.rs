@@ -27,6 +27,7 @@ impl Commit {
     pub(super) fn apply(&mut self, to: &Memtables<'_>, seq: u64, ready: Vec<Ready>) -> Result<()> {
         let mut next: Option<State> = None;
         let state_now = to.state.load();
+        let (parts, mut given_up) = (ready.len(), Vec::new());
         for part in ready {
             match part {
                 Ready::Chunk(table, chunk) => {
@@ -36,11 +37,14 @@ impl Commit {
                     self.live_bytes += t.live_bytes();
                     state.tables.set(t);
                 }
-                Ready::Tables(created) if created.is_empty() => {}
-                Ready::Tables(created) => {
+                Ready::Tables(changes) => {
                     let state = next.get_or_insert_with(|| state_now.copy());
-                    self.created = true;
-                    created.into_iter().for_each(|table| to.names.add_table(state, table));
+                    self.tables_changed = true;
+                    state.tables_seq = seq;
+                    if changes.iter().any(|change| change.is_joint(parts - 1)) {
+                        state.joint_seq = seq;
+                    }
+                    given_up = to.names.change(state, changes);
                 }
                 Ready::Small(part) => {
                     let active = self.active_for(&part, &state_now, &mut next, to.pool)?;
@@ -49,6 +53,7 @@ impl Commit {
             }
         }
         publish(to.state, seq, next);
+        to.names.give_up(given_up, &to.state.load());
         Ok(())
     }
 
