@@ -29,7 +29,7 @@ const EVERY_BIT: &[&str] = &["flips", "--every-bit", "--part", "12/100", "--coun
 const EVERY_BIT_OF_VALUES: &[&str] = &["flips", "--every-bit", "--part", "70/100", "--count", "2000"];
 const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60"];
 
-const CANARIES: [Canary; 15] = [
+const CANARIES: [Canary; 16] = [
     Canary {
         name: "skip_sync",
         broken: "a checkpoint is written without syncing what it names",
@@ -44,6 +44,11 @@ const CANARIES: [Canary; 15] = [
     Canary {
         name: "skip_frame_checksum",
         broken: "checksums of the log are not verified: torn frames count",
+        command: CRASH_SMALL,
+    },
+    Canary {
+        name: "forget_rename",
+        broken: "the log does not say which tables a commit has renamed and dropped",
         command: CRASH_SMALL,
     },
     Canary {
