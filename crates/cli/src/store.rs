@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use azekura::{Db, Durability, Error, Freshness, NAME_BYTES_MAX, Options, Table, TableKind};
 
@@ -49,6 +50,28 @@ impl FollowArg {
     }
 }
 
+/// The options of commands that write for long, about those who follow meanwhile.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct LimitArgs {
+    /// Give up the oldest snapshots of followers when these keep more than so many bytes of the file
+    #[arg(long, value_name = "BYTES", value_parser = units::parse_bytes)]
+    pinned_bytes_max: Option<u64>,
+    /// Give up snapshots of followers that have been outdated for so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
+    pinned_age_max: Option<f64>,
+}
+
+impl LimitArgs {
+    /// Options with these limits.
+    pub fn options(self, options: Options) -> Options {
+        let options = self.pinned_bytes_max.map_or(options.clone(), |bytes| options.pinned_bytes_max(bytes));
+        match self.pinned_age_max {
+            Some(age) => options.pinned_age_max(Duration::from_secs_f64(age)),
+            None => options,
+        }
+    }
+}
+
 /// A whole table. It must always be named, so that no table is changed by accident.
 #[derive(Debug, Clone, clap::Args)]
 pub struct WholeTableArg {
@@ -89,8 +112,13 @@ pub fn open_to_follow(path: &Path) -> Outcome<Db> {
 /// Opens an existing database for writing, after `look` has checked it through a reading handle. Opening for
 /// writing may change the file, and a command that fails must not change it.
 pub fn open_to_write(path: &Path, durability: Durability, look: impl FnOnce(&Db) -> Outcome) -> Outcome<Db> {
+    open_to_write_with(path, Options::new().durability(durability), look)
+}
+
+/// The same with options.
+pub fn open_to_write_with(path: &Path, options: Options, look: impl FnOnce(&Db) -> Outcome) -> Outcome<Db> {
     look(&open_to_read(path)?)?;
-    Ok(Db::open(path, Options::new().create(false).durability(durability))?)
+    Ok(Db::open(path, options.create(false))?)
 }
 
 /// Closes a database whose changes are durable. A failure to close is only a warning.

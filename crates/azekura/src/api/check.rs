@@ -96,8 +96,8 @@ pub(super) fn check(db: &Db, progress: &mut dyn FnMut(Progress)) -> Result<Check
             check.report.tables += 1;
         }
         check.table(table, progress);
-        // What cannot be read since somebody has closed the database is no damage.
-        engine.life.check()?;
+        // What cannot be read since somebody has closed the database, or revoked the pin, is no damage.
+        engine.check_readable()?;
     }
     check.length()?;
     check.log();
@@ -106,6 +106,7 @@ pub(super) fn check(db: &Db, progress: &mut dyn FnMut(Progress)) -> Result<Check
         check.superblocks()?;
     }
     check.extents(&state);
+    engine.check_readable()?;
     progress(Progress { done: total, total });
     Ok(check.report)
 }

@@ -4,6 +4,7 @@ use super::Db;
 use crate::base::error::{Error, Result};
 use crate::engine::config::{Config, Durability, Freshness};
 use crate::engine::default_memtable_bytes;
+use crate::space::PinLimits;
 use std::path::Path;
 use std::time::Duration;
 
@@ -50,6 +51,7 @@ impl Options {
                 background_merges: true,
                 mapped: true,
                 threads: true,
+                pins: PinLimits::default(),
             },
         }
     }
@@ -166,6 +168,31 @@ impl Options {
     /// change when the parent goes on: a child lets go of them unread.
     pub fn mapped(mut self, yes: bool) -> Options {
         self.config.mapped = yes;
+        self
+    }
+
+    /// How many bytes of the file followers may keep at most ([`Stats::pinned_bytes`](crate::Stats::pinned_bytes)).
+    /// While they keep more, this handle, which writes, stops honouring their pins, the oldest first: what a
+    /// follower reads under such a pin may be written over from then on, and it gets
+    /// [`Error::SnapshotTooOld`], never a wrong value. Its next transaction sees the newest checkpoint, whose
+    /// pins are always honoured. Default: no limit.
+    ///
+    /// The limit is looked at with each checkpoint, and five times a second in between. So it may be passed for
+    /// a moment, by what one checkpoint frees.
+    ///
+    /// Followers read copies as long as the file is written with a limit, as with
+    /// [`mapped(false)`](Options::mapped), for what stands in a mapping may change while it is looked at. A
+    /// snapshot that a follower took before such a writer came is read in a mapping: its pin is honoured for
+    /// as long as it lives.
+    pub fn pinned_bytes_max(mut self, bytes: u64) -> Options {
+        self.config.pins.bytes_max = Some(bytes);
+        self
+    }
+
+    /// For how long a follower may read what is not the newest checkpoint any more. Pins that are older are not
+    /// honoured; all else is as [`pinned_bytes_max`](Options::pinned_bytes_max) says. Default: no limit.
+    pub fn pinned_age_max(mut self, age: Duration) -> Options {
+        self.config.pins.age_max = Some(age);
         self
     }
 

@@ -87,17 +87,18 @@ pub struct Stats {
     /// The number of the newest checkpoint; in a follower, of the one that it shows.
     pub checkpoint: u64,
     /// Checkpoints that followers of other handles read ([`Options::follow`](crate::Options::follow)), the
-    /// oldest first.
+    /// oldest first. Those whose pins were revoked
+    /// ([`Options::pinned_bytes_max`](crate::Options::pinned_bytes_max)) are not among them.
     pub pins: Vec<PinStats>,
     /// Bytes of the file that are only kept for these.
     pub pinned_bytes: u64,
 }
 
-/// A checkpoint that a follower reads, or several in a row.
+/// A checkpoint that followers read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PinStats {
-    /// Its number, the lowest of several.
+    /// Its number.
     pub checkpoint: u64,
     /// For how long there has been a newer one, as far as this handle knows: it asks at each checkpoint. A
     /// handle that does not write knows nothing of that, and has none.

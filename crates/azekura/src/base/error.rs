@@ -100,6 +100,20 @@ pub enum Error {
         /// The name asked for.
         name: String,
     },
+    /// A follower has read for so long that the writer does not keep any more what it reads: the writer's
+    /// limits ([`Options::pinned_bytes_max`](crate::Options::pinned_bytes_max),
+    /// [`Options::pinned_age_max`](crate::Options::pinned_age_max)) were passed. Begin another transaction, or
+    /// call again: that reads the newest checkpoint.
+    #[error(
+        "the snapshot is too old: the writer's limits for followers were passed, and it keeps checkpoint \
+         {honoured_from} and later ones, not {checkpoint}; begin anew"
+    )]
+    SnapshotTooOld {
+        /// The checkpoint that was read.
+        checkpoint: u64,
+        /// The oldest one that the writer keeps for followers.
+        honoured_from: u64,
+    },
     /// A write was asked of a read-only handle.
     #[error("the database is open read-only")]
     ReadOnly,
@@ -234,6 +248,7 @@ impl Error {
             Error::NotDurable { .. } => 19,
             Error::NotUnique { .. } => 20,
             Error::NoSuchIndex { .. } => 21,
+            Error::SnapshotTooOld { .. } => 22,
         }
     }
 }
@@ -265,7 +280,11 @@ impl From<Error> for io::Error {
             Error::NoSpace { .. } | Error::NotDurable { .. } => StorageFull,
             Error::NoSuchTable { .. } | Error::NoSuchIndex { .. } => NotFound,
             Error::TableExists { .. } | Error::NotUnique { .. } => AlreadyExists,
-            Error::Open { .. } | Error::Poisoned { .. } | Error::Closed | Error::Forked => Other,
+            Error::Open { .. }
+            | Error::Poisoned { .. }
+            | Error::SnapshotTooOld { .. }
+            | Error::Closed
+            | Error::Forked => Other,
         };
         io::Error::new(kind, error)
     }

@@ -33,7 +33,7 @@ use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
 use crate::log::Log;
 use crate::run::{Guides, PageSource, Run, Store};
 use crate::space::{Extent, Room, Space};
-use crate::storage::{BulkWrites, File, FileMapping, IoCounters, Lease, pins_of_others};
+use crate::storage::{BulkWrites, File, FileMapping, IoCounters, Lease, Watched, pins_of_others, without};
 use crate::values::{Segment, ValueStore};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -81,6 +81,7 @@ fn recover(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> R
     if !length.read_only {
         let pins = pins_of_others(file).map_err(|e| Error::io(ASKING_FOR_PINS, e))?;
         check_pins(&pins, found.block.number, length)?;
+        let pins = without(pins, &found.block.pins.revoked());
         space.pins_found_at_open(found.block.number, &pins, length.file_bytes);
     }
     Ok(Recovered { replayed, values, space, least_bytes })
@@ -114,6 +115,8 @@ pub(super) struct Seen {
     pub(super) runs: HashMap<u64, Arc<Run>>,
     /// The pin of the checkpoint that it looks at.
     pub(super) pin: Arc<Lease>,
+    /// What the file is then, if the pin may be revoked.
+    pub(super) watched: Option<Arc<Watched>>,
 }
 
 impl Disk {
@@ -148,9 +151,10 @@ pub(super) fn build(
         }
         segment
     };
+    engine.store.watched = seen.as_ref().and_then(|seen| seen.watched.clone());
     let held: Vec<Arc<Segment>> = recovered.values.values().map(adopt).collect();
     let known = seen.map_or_else(HashMap::new, |seen| seen.runs);
-    engine.load_tables(&found.manifest, length.file_bytes, &known)?;
+    engine.load_tables(found, length.file_bytes, &known)?;
     engine.checkpointer.found_logs(recovered.replayed.logs);
     let at_checkpoint = engine.state.load_full();
     engine.apply_replayed(recovered.replayed.commits)?;
@@ -196,7 +200,7 @@ impl Parts {
             .beside(config.memtable_bytes);
         let (file, bulk, room, poison) = shared();
         let buffers = division.buffers;
-        let store = Store { file, bulk, room, pages, file_id, lineage, hash_seed, buffers };
+        let store = Store { file, bulk, room, pages, file_id, lineage, hash_seed, buffers, watched: None };
         Ok(Parts { poison, values, log, store })
     }
 }
@@ -218,7 +222,7 @@ impl Engine {
         let Parts { poison, values, log, store } =
             Parts::new(&file, &config, &division, &room, found, recovered, pages)?;
         let relief = Relief::new(room.clone(), config.memtable_bytes);
-        let checkpointer = Checkpointer::new(file.clone(), room.clone(), found);
+        let checkpointer = Checkpointer::new(file.clone(), room.clone(), found, config.pins);
         let crew = Crew::new(config.threads && !config.read_only, config.background_merges);
         Ok(Engine {
             path: PathBuf::new(),
@@ -256,7 +260,7 @@ impl Engine {
 }
 
 /// Where the pages of runs will be read.
-fn page_source(mapping: Option<Arc<FileMapping>>, division: &Division) -> Result<PageSource> {
+pub(super) fn page_source(mapping: Option<Arc<FileMapping>>, division: &Division) -> Result<PageSource> {
     if let Some(mapping) = mapping {
         let guides = Guides::new(usize_of64(division.guides_bytes));
         return Ok(PageSource::Mapped { mapping, guides });
@@ -287,7 +291,8 @@ fn claim(found: &Found, replayed: &Replayed, values: &BTreeMap<u32, ValueInfo>) 
 }
 
 impl Engine {
-    fn load_tables(&self, manifest: &Manifest, file_len: u64, known: &HashMap<u64, Arc<Run>>) -> Result<()> {
+    fn load_tables(&self, found: &Found, file_len: u64, known: &HashMap<u64, Arc<Run>>) -> Result<()> {
+        let manifest = &found.manifest;
         let mut next = self.state.load().copy();
         next.next_table = manifest.next_table.max(1);
         for info in &manifest.tables {
@@ -295,7 +300,10 @@ impl Engine {
             let mut levels = Vec::new();
             for level in &info.levels {
                 let open = |r: &RunInfo| match known.get(&r.id) {
-                    Some(run) if run.info == *r => Ok(run.clone()),
+                    Some(run) if run.info == *r => {
+                        run.is_named_by(found.block.number);
+                        Ok(run.clone())
+                    }
                     _ => Ok(Arc::new(self.open_run(r.clone())?.found_in(file_len))),
                 };
                 let runs: Vec<Arc<Run>> = level.runs.iter().map(open).collect::<Result<_>>()?;

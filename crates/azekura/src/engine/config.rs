@@ -1,5 +1,6 @@
 //! The options of a database once they are fixed.
 
+use crate::space::PinLimits;
 use std::time::Duration;
 
 /// When a commit survives a crash.
@@ -41,4 +42,6 @@ pub(crate) struct Config {
     pub(crate) background_merges: bool,
     pub(crate) mapped: bool,
     pub(crate) threads: bool,
+    /// What followers may keep at most.
+    pub(crate) pins: PinLimits,
 }

@@ -24,6 +24,10 @@
 //! whose frames are believed by their numbers and checksums. The file is never cut before what is kept, so
 //! reading in the mapping is as safe as in the writer's process.
 //!
+//! A writer with limits for followers says so in its superblocks, and in the same place which pins it has
+//! revoked. Then the follower reads copies, through a file that looks after each read whether the pin is still
+//! honoured (`storage/watched.rs`). It touches nothing in the mapping but the superblocks.
+//!
 //! Lock order: `turn` comes before all others.
 
 use super::Engine;
@@ -37,9 +41,9 @@ use crate::base::error::{Error, Result};
 use crate::base::sync::thread::sleep;
 use crate::engine::config::Freshness;
 use crate::format::superblock::Superblock;
-use crate::run::Run;
+use crate::run::{PageSource, Run};
 use crate::space::PinView;
-use crate::storage::{File, Lease};
+use crate::storage::{File, Lease, Watched};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +64,15 @@ pub(super) fn newest_block(file: &dyn File, length: &Length<'_>) -> Result<Super
         }
         tries += 1;
     }
+}
+
+/// A checkpoint that is pinned, and how it is read.
+struct Place {
+    block: Superblock,
+    file: Arc<dyn File>,
+    pin: Arc<Lease>,
+    /// What `file` is, if the pin may be revoked.
+    watched: Option<Arc<Watched>>,
 }
 
 impl Engine {
@@ -122,9 +135,11 @@ impl Engine {
         if Followed::of(&before).is_some_and(|followed| followed.is_newest()) {
             return Ok(());
         }
-        let next = match self.read_on(&before)? {
-            Some(next) => next,
-            None => self.look_anew(follower, &before)?,
+        let next = match self.read_on(&before) {
+            Ok(Some(next)) => next,
+            // The writer may revoke a pin at any moment. Then there is a newer checkpoint.
+            Ok(None) | Err(Error::SnapshotTooOld { .. }) => self.look_anew(follower, &before)?,
+            Err(e) => return Err(e),
         };
         let _commit = self.committer.lock();
         self.life.check()?;
@@ -174,11 +189,14 @@ impl Engine {
                 return Ok(same.state(before.lease.clone()));
             }
             let number = block.number;
-            let pin = Lease::pin(self.file.clone(), number).map_err(|e| self.no_pin(e))?;
+            let watched = follower.watched(&self.file, &block);
+            let file = watched.clone().map_or_else(|| self.file.clone(), |watched| watched as Arc<dyn File>);
+            let pin = Lease::pin(file.clone(), number).map_err(|e| self.no_pin(e))?;
             let mut newest = self.newest_block()?;
             // All of it: the number may have been given to another checkpoint before it was pinned.
             if newest == block {
-                let found = self.look_at(follower, block.clone(), &pin, before);
+                let place = Place { block: block.clone(), file, pin, watched };
+                let found = self.look_at(follower, place, before);
                 if found.is_ok() && follower.freshness == Freshness::Checkpoint {
                     return found;
                 }
@@ -207,37 +225,38 @@ impl Engine {
     }
 
     /// The state of a checkpoint that is pinned.
-    fn look_at(
-        &self,
-        follower: &Follower,
-        block: Superblock,
-        pin: &Arc<Lease>,
-        before: &State,
-    ) -> Result<State> {
+    fn look_at(&self, follower: &Follower, place: Place, before: &State) -> Result<State> {
+        let Place { block, file, pin, watched } = place;
         // After the superblock: the file has all that it names.
-        let file_bytes = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
+        let file_bytes = file.len().map_err(|e| Error::io("reading the file's length", e))?;
         let length = Length { path: &self.path, file_bytes, read_only: true };
-        let (mut manifest, extent) = read_manifest(self.file.as_ref(), &block.manifest, &length)?;
+        let (mut manifest, extent) = read_manifest(file.as_ref(), &block.manifest, &length)?;
         if follower.freshness == Freshness::Checkpoint {
             manifest.logs.clear();
         }
         let found = Found { block, stale_copy: None, manifest, extent };
         let runs = before.tables.with_runs().flat_map(|t| t.levels.iter()).flat_map(|level| &level.runs);
+        // Pages in the mapping are no copies.
+        let runs = runs.filter(|run| run.is_watched() == watched.is_some());
         let runs: HashMap<u64, Arc<Run>> = runs.map(|run| (run.info.id, run.clone())).collect();
+        let pages = match &self.store.pages {
+            PageSource::Mapped { .. } if watched.is_some() => follower.copies(&self.config)?,
+            pages => pages.clone(),
+        };
         let disk = Disk {
-            file: self.file.clone(),
+            file,
             life: self.life.clone(),
             io: self.io.clone(),
-            seen: Some(Seen { pages: self.store.pages.clone(), runs, pin: pin.clone() }),
+            seen: Some(Seen { pages, runs, pin: pin.clone(), watched }),
         };
         let engine = build(&length, self.config.clone(), disk, &found, Logs::Follow, 0)?;
-        let followed = Arc::new(Followed::new(engine, found.block.number));
+        let followed = Arc::new(Followed::new(engine, found.block.number, &self.store.pages));
         if let Some(looked) = &followed.engine.looked {
             // Not under the lock: noting takes another, and after an error the tail is not known.
             let tail = looked.tail.lock().take();
             followed.note_tail(tail.as_ref())?;
             *looked.tail.lock() = tail;
         }
-        Ok(followed.state(Some(pin.clone())))
+        Ok(followed.state(Some(pin)))
     }
 }

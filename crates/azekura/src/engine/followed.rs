@@ -5,6 +5,7 @@ use super::found::LogTail;
 use super::state::State;
 use crate::base::codec::u64_at;
 use crate::base::error::Result;
+use crate::base::limits::SUPERBLOCKS_BYTES;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::{Instant, Mutex};
 use crate::format::superblock::NUMBER_AT;
@@ -38,17 +39,21 @@ pub(crate) struct Followed {
     /// A frame that is being written, and since when.
     coming: Mutex<Option<(Tail, Instant)>>,
     mapping: Option<Arc<FileMapping>>,
+    /// Whether the log may be read there: not if the pin may be revoked, and the file cut.
+    is_tail_mapped: bool,
 }
 
 impl Followed {
-    pub(super) fn new(engine: Engine, number: u64) -> Followed {
-        let mapping = match &engine.store.pages {
+    /// `pages` are those of the handle.
+    pub(super) fn new(engine: Engine, number: u64, pages: &PageSource) -> Followed {
+        let mapping = match pages {
             PageSource::Mapped { mapping, .. } => Some(mapping.clone()),
             PageSource::Cached(_) => None,
         };
         let (tail_at, tail_mark) = (AtomicU64::new(NO_TAIL), AtomicU64::new(0));
         let (look_again, began, coming) = (AtomicU64::new(0), Instant::now(), Mutex::new(None));
-        Followed { engine, number, tail_at, tail_mark, look_again, began, coming, mapping }
+        let is_tail_mapped = engine.store.watched.is_none();
+        Followed { is_tail_mapped, engine, number, tail_at, tail_mark, look_again, began, coming, mapping }
     }
 
     /// What a follower's state shows.
@@ -92,12 +97,12 @@ impl Followed {
         is_stuck.then(|| self.now() + u64::try_from(STUCK_LOOKS.as_micros()).unwrap_or(0))
     }
 
-    /// Some numbers of the file. REQUIRES: they stand in a part of it that is never cut off: the superblocks,
-    /// or what the pin keeps.
+    /// Some numbers of the file: of the superblocks, or of the log as the pin keeps it. So they stand in a part of
+    /// the file that is not cut off.
     #[inline(always)]
     fn words<const N: usize>(&self, at: u64) -> Option<[u64; N]> {
-        let Some(first) = self.mapping.as_ref().and_then(|mapping| mapping.at(at, N * size_of::<u64>()))
-        else {
+        let mapping = self.mapping.as_ref().filter(|_| self.is_tail_mapped || at < SUPERBLOCKS_BYTES);
+        let Some(first) = mapping.and_then(|mapping| mapping.at(at, N * size_of::<u64>())) else {
             return self.read_words(at);
         };
         let first = first.cast::<u64>().as_ptr();

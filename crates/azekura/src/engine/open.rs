@@ -13,6 +13,7 @@
 
 use super::Engine;
 use super::build::{Disk, build, len_of};
+use super::checkpoint::Purpose;
 use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
 use super::follow::newest_block;
 use super::follower::Follower;
@@ -84,6 +85,13 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         done => done?,
     }
     engine.lease();
+    if engine.checkpointer.has_to_revoke() {
+        // From this checkpoint on pins can be revoked. One that finds no room is written later.
+        match engine.checkpoint(Purpose::Plain) {
+            Err(Error::NoSpace { .. }) => {}
+            done => done?,
+        }
+    }
     let worked_for = Arc::downgrade(&engine);
     engine.background.crew.belong_to(worked_for);
     engine.look_after_what_waits()?;

@@ -35,7 +35,8 @@ impl Engine {
     }
 
     fn something_waits(&self) -> Result<bool> {
-        if !self.checkpointer.is_clean() || self.room.is_tight() {
+        let keeps_with_limits = self.config.pins.are_set() && self.space.kept_bytes() > 0;
+        if !self.checkpointer.is_clean() || self.room.is_tight() || keeps_with_limits {
             return Ok(true);
         }
         if !self.config.background_merges {

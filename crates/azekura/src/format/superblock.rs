@@ -11,8 +11,13 @@
 //! 40     8   manifest: offset in the file, 0 = it stands inline
 //! 48     4   manifest: length     52  4  manifest: CRC32C
 //! 56     8   lineage, 0 = it was made here; random in a file that a backup was restored to
-//! 64  4032   the manifest, if it fits
+//! 64  4008   the manifest, if it fits
+//! 4072  8   from this checkpoint on, pins may be revoked
+//! 4080  8   pins below this checkpoint are; 4088  8  the same number with every bit turned, or 0 for 0
 //! ```
+//!
+//! The last number is read alone, while somebody may be writing the superblock. Its twin tells whether it is
+//! whole. (In files of earlier writers the manifest may take these bytes too. Then they say nothing.)
 //!
 //! A checkpoint writes copy A, syncs, then writes copy B, which the next checkpoint's first sync makes
 //! durable. So after a torn write the other copy is whole, and a damaged copy has a twin.
@@ -21,6 +26,7 @@ use crate::base::checksum::crc;
 use crate::base::codec::{u32_at, u32_of, u64_at, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, COUNT_END};
+use std::ops::Range;
 
 /// The version this library writes.
 pub(crate) const VERSION: u32 = 1;
@@ -33,7 +39,13 @@ pub(crate) const NUMBER_AT: u64 = 24;
 /// Where an inline manifest begins.
 const INLINE_AT: usize = 64;
 /// A manifest up to this size is stored in the superblock.
-pub(crate) const INLINE_BYTES_MAX: usize = BYTES - INLINE_AT;
+pub(crate) const INLINE_BYTES_MAX: usize = REVOCABLE_AT - INLINE_AT;
+/// One up to this size is read there.
+const INLINE_BYTES_READ: usize = BYTES - INLINE_AT;
+/// Where `PinRules` stand.
+const REVOCABLE_AT: usize = BYTES - 24;
+/// Where `PinRules::honoured_from` and its twin stand in copy A.
+pub(crate) const HONOURED_AT: u64 = ALIGN_BYTES - 16;
 
 /// Where the manifest is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +54,45 @@ pub(crate) enum ManifestAt {
     Inline(Vec<u8>),
     /// In an extent of its own.
     Extent { offset: u64, len: u32, crc: u32 },
+}
+
+/// Which pins of followers the writers of the file honour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct PinRules {
+    /// Pins of this checkpoint, and of all from this number on, may be revoked. 0: not those of this one.
+    pub(crate) revocable_from: u64,
+    /// Pins of lower checkpoints are revoked, if they may be. It never becomes lower.
+    pub(crate) honoured_from: u64,
+}
+
+/// The number that stands before its twin. 0 if they do not fit: one of them is being written, or neither is
+/// there.
+pub(crate) fn twin_number(bytes: [u8; 16]) -> u64 {
+    let (number, twin) = (u64_at(&bytes, 0), u64_at(&bytes, 8));
+    if twin == !number { number } else { 0 }
+}
+
+impl PinRules {
+    /// The checkpoints whose pins are not honoured.
+    pub(crate) fn revoked(self) -> Range<u64> {
+        let from = if self.revocable_from == 0 { self.honoured_from } else { self.revocable_from };
+        from..self.honoured_from
+    }
+
+    fn encode(self, b: &mut [u8]) {
+        if self != PinRules::default() {
+            b[..8].copy_from_slice(&self.revocable_from.to_le_bytes());
+            b[8..16].copy_from_slice(&self.honoured_from.to_le_bytes());
+            b[16..24].copy_from_slice(&(!self.honoured_from).to_le_bytes());
+        }
+    }
+
+    fn parse(b: &[u8; 24]) -> PinRules {
+        if u64_at(b, 16) != !u64_at(b, 8) {
+            return PinRules::default();
+        }
+        PinRules { revocable_from: u64_at(b, 0), honoured_from: u64_at(b, 8) }
+    }
 }
 
 /// A superblock whose checksum held.
@@ -53,6 +104,7 @@ pub(crate) struct Superblock {
     pub(crate) number: u64,
     pub(crate) hash_seed: u64,
     pub(crate) manifest: ManifestAt,
+    pub(crate) pins: PinRules,
 }
 
 /// What one copy turned out to be.
@@ -85,6 +137,7 @@ impl Superblock {
                 b[52..56].copy_from_slice(&crc.to_le_bytes());
             }
         }
+        self.pins.encode(&mut b[REVOCABLE_AT..]);
         let sum = crc(0, &b[12..]);
         b[8..12].copy_from_slice(&sum.to_le_bytes());
         b
@@ -108,14 +161,17 @@ impl Superblock {
         let (offset, len) = (u64_at(b, 40), u32_at(b, 48));
         let manifest = if offset == 0 {
             let len = usize_of(len);
-            if len > INLINE_BYTES_MAX {
+            if len > INLINE_BYTES_READ {
                 return Ok(Parsed::Damaged);
             }
             ManifestAt::Inline(b[INLINE_AT..INLINE_AT + len].to_vec())
         } else {
             ManifestAt::Extent { offset, len, crc: u32_at(b, 52) }
         };
+        let is_theirs = matches!(&manifest, ManifestAt::Inline(bytes) if bytes.len() > INLINE_BYTES_MAX);
+        let pins = b.last_chunk().filter(|_| !is_theirs).map(PinRules::parse).unwrap_or_default();
         Ok(Parsed::Valid(Superblock {
+            pins,
             file_id: u64_at(b, 16),
             lineage: u64_at(b, 56),
             number: u64_at(b, 24),
@@ -138,11 +194,40 @@ mod tests {
             number,
             hash_seed: 77,
             manifest: ManifestAt::Inline(vec![1]),
+            pins: PinRules::default(),
         };
         let parse = |number| Superblock::parse(&of(number).encode()).unwrap();
         assert!(matches!(parse(COUNT_END - 1), Parsed::Valid(b) if b == of(COUNT_END - 1)));
         assert!(matches!(parse(COUNT_END), Parsed::Damaged));
         assert!(matches!(parse(u64::MAX), Parsed::Damaged));
+    }
+
+    #[test]
+    fn rules_for_pins_stand_where_no_manifest_does() {
+        let of = |bytes, pins| Superblock {
+            file_id: 5,
+            lineage: 6,
+            number: 9,
+            hash_seed: 77,
+            manifest: ManifestAt::Inline(vec![0xa5; bytes]),
+            pins,
+        };
+        let rules = |revocable_from, honoured_from| PinRules { revocable_from, honoured_from };
+        for pins in [rules(0, 0), rules(4, 0), rules(0, 8), rules(4, 9)] {
+            let block = of(INLINE_BYTES_MAX, pins);
+            let bytes = block.encode();
+            assert!(matches!(Superblock::parse(&bytes).unwrap(), Parsed::Valid(b) if b == block));
+            let at = usize::try_from(HONOURED_AT).unwrap();
+            assert_eq!(twin_number(*bytes[at..].first_chunk().unwrap()), pins.honoured_from);
+        }
+        // An earlier writer's manifest may be longer.
+        let mut bytes = of(INLINE_BYTES_MAX, rules(4, 9)).encode();
+        bytes[48..52].copy_from_slice(&u32_of(INLINE_BYTES_READ).to_le_bytes());
+        let sum = crc(0, &bytes[12..]);
+        bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+        let parsed = Superblock::parse(&bytes).unwrap();
+        assert!(matches!(parsed, Parsed::Valid(b) if b.pins == PinRules::default()));
+        assert_eq!(twin_number([0xa5; 16]), 0);
     }
 
     #[test]
@@ -153,6 +238,7 @@ mod tests {
             number: 9,
             hash_seed: 77,
             manifest: ManifestAt::Inline(vec![1, 2, 3]),
+            pins: PinRules { revocable_from: 3, honoured_from: 7 },
         };
         let good = block.encode();
         assert!(matches!(Superblock::parse(&good).unwrap(), Parsed::Valid(b) if b == block));

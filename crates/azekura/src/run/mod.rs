@@ -32,7 +32,7 @@ use crate::base::sync::Mutex;
 use crate::cache::{Cache, CacheStats, PageSlots};
 use crate::format::manifest::RunInfo;
 use crate::space::{Extent, Room, scattered};
-use crate::storage::{BulkWrites, File, FileMapping};
+use crate::storage::{BulkWrites, File, FileMapping, Watched};
 use crate::values::Segment;
 use meta::Meta;
 use standing::MappedPages;
@@ -49,6 +49,22 @@ pub(crate) struct Store {
     pub(crate) lineage: u64,
     pub(crate) hash_seed: u64,
     pub(crate) buffers: Buffers,
+    /// What `file` is, where pins under which it is read may be revoked.
+    pub(crate) watched: Option<Arc<Watched>>,
+}
+
+impl Store {
+    /// The store of one run. Other checkpoints may name the run than those that name the others.
+    fn of_run(&self) -> Store {
+        let store = self.clone();
+        match &self.watched {
+            None => store,
+            Some(watched) => {
+                let watched = Arc::new(watched.of_part());
+                Store { file: watched.clone(), watched: Some(watched), ..store }
+            }
+        }
+    }
 }
 
 /// How pages of runs are read.
@@ -138,7 +154,7 @@ impl Run {
             filter_blocks: info.filter_blocks,
             seed: seed(store.file_id, info.id),
             pages: RunPages::new(&info, &store.pages),
-            store: store.clone(),
+            store: store.of_run(),
             info,
             meta: OnceLock::new(),
             _segments: segments,
@@ -251,6 +267,18 @@ impl Run {
         let (there, beyond) = buf.split_at_mut(have);
         beyond.fill(0);
         self.read(at, there)
+    }
+
+    /// Whether it is read under pins that may be revoked.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.store.watched.is_some()
+    }
+
+    /// A follower has found it in checkpoint `number`, too, which is pinned.
+    pub(crate) fn is_named_by(&self, number: u64) {
+        if let Some(watched) = &self.store.watched {
+            watched.is_named_by(number);
+        }
     }
 
     /// The seed of the run's checksums.

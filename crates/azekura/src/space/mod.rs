@@ -32,8 +32,8 @@ mod tests;
 pub(crate) use extent::Extent;
 use extent::{END_MAX, between};
 use holes::Holes;
-pub(crate) use pinned::PinView;
 use pinned::Pinned;
+pub(crate) use pinned::{PinLimits, PinView};
 pub(crate) use room::Room;
 
 /// The allocator of one file.
@@ -206,6 +206,12 @@ impl Space {
             map.pinned.keep_unknown(free);
             self.note_taken(map);
         }
+    }
+
+    /// From which checkpoint on pins are to be honoured, so that those of the others keep no more than the
+    /// limits allow. Pins from `from` on may be revoked, but for those of the newest checkpoint.
+    pub(crate) fn honoured_from(&self, from: u64, limits: PinLimits) -> u64 {
+        self.map.lock().pinned.honoured_from(from, limits, Instant::now())
     }
 
     /// The pins that were found last, and what they keep.

@@ -30,11 +30,28 @@ struct Kept {
     died: u64,
 }
 
-/// Pinned checkpoints that follow each other, and since when they have not been the newest, as far as this
-/// handle knows.
+/// A lock on so few checkpoints is of pins. Each counts by itself.
+const SINGLE_PINS_MAX: u64 = 1024;
+
+/// A pinned checkpoint (or very many that follow each other), and since when it has not been the newest, as far
+/// as this handle knows.
 struct Pin {
     checkpoints: RangeInclusive<u64>,
     since: Option<Instant>,
+}
+
+/// What pins may keep at most. None: whatever they like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PinLimits {
+    pub(crate) bytes_max: Option<u64>,
+    /// For how long a checkpoint may be pinned when it is not the newest any more.
+    pub(crate) age_max: Option<Duration>,
+}
+
+impl PinLimits {
+    pub(crate) fn are_set(&self) -> bool {
+        *self != PinLimits::default()
+    }
 }
 
 /// What is known of a pin.
@@ -148,10 +165,10 @@ impl Pinned {
             let outdated = || (*checkpoints.start() < newest).then_some(now);
             same.and_then(|pin| pin.since).or_else(outdated)
         };
-        let pin = |range: &RangeInclusive<u64>| Pin { checkpoints: range.clone(), since: since(range) };
+        let pin = |range: RangeInclusive<u64>| Pin { since: since(&range), checkpoints: range };
         self.pins = match pins {
-            Some(pins) => pins.iter().map(pin).collect(),
-            None => old.iter().map(|old| pin(&old.checkpoints)).collect(),
+            Some(pins) => pins.iter().flat_map(single).map(pin).collect(),
+            None => old.iter().map(|old| pin(old.checkpoints.clone())).collect(),
         };
         if self.is_idle() {
             self.young.clear();
@@ -185,6 +202,37 @@ impl Pinned {
         self.pins.iter().map(|pin| *pin.checkpoints.end()).max().unwrap_or(0)
     }
 
+    /// See `Space::honoured_from`.
+    pub(super) fn honoured_from(&self, from: u64, limits: PinLimits, now: Instant) -> u64 {
+        if self.are_unknown {
+            return 0;
+        }
+        // What it takes to revoke a pin, and all older ones.
+        let after = |pin: &Pin| (*pin.checkpoints.end() + 1).min(self.newest);
+        let may_go = from..self.newest;
+        let revocable = || self.pins.iter().filter(|pin| may_go.contains(pin.checkpoints.start()));
+        let age = |pin: &Pin| pin.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let is_old = |pin: &&Pin| limits.age_max.is_some_and(|most| age(pin) > most);
+        let honoured = revocable().filter(is_old).map(after).max().unwrap_or(0);
+        let Some(bytes_max) = limits.bytes_max.filter(|&most| self.kept_bytes > most) else {
+            return honoured;
+        };
+        // What is kept all the same is no reason to revoke more.
+        let least = self.kept_without(from, self.newest).max(bytes_max);
+        let fits = |to: u64| self.kept_without(from, to) <= least;
+        let steps: Vec<u64> =
+            std::iter::once(honoured).chain(revocable().map(after).filter(|&to| to > honoured)).collect();
+        steps.get(steps.partition_point(|&to| !fits(to))).copied().unwrap_or(honoured)
+    }
+
+    /// What is kept if pins from `from` up to `to` do not count.
+    fn kept_without(&self, from: u64, to: u64) -> u64 {
+        let counts = |pin: &&Pin| *pin.checkpoints.start() < from || *pin.checkpoints.end() >= to;
+        let pins: Vec<&Pin> = self.pins.iter().filter(counts).collect();
+        let is_kept = |kept: &&Kept| pins.iter().any(|pin| means(pin, kept.born, kept.died));
+        self.kept.iter().filter(is_kept).map(|kept| kept.extent.len).sum()
+    }
+
     /// The pins, and what each keeps. What several keep counts for each.
     pub(super) fn view(&self, now: Instant) -> Vec<PinView> {
         let bytes = |pin: &Pin| {
@@ -197,6 +245,12 @@ impl Pinned {
         };
         self.pins.iter().map(view).collect()
     }
+}
+
+/// The checkpoints of a lock.
+fn single(range: &RangeInclusive<u64>) -> Vec<RangeInclusive<u64>> {
+    let (first, last) = (*range.start(), *range.end());
+    if last - first < SINGLE_PINS_MAX { (first..=last).map(|n| n..=n).collect() } else { vec![first..=last] }
 }
 
 /// Whether a pinned checkpoint may mean an extent.
@@ -284,6 +338,44 @@ mod tests {
     }
 
     #[test]
+    fn the_oldest_pins_are_revoked_first_and_never_those_of_the_newest_checkpoint() {
+        let mut p = pinned(3, &[3]);
+        find(&mut p, 4, &[3, 4]);
+        assert_eq!(p.give_back(extent(0, 10)), []);
+        find(&mut p, 5, &[3, 4, 5]);
+        p.took(extent(20, 25));
+        assert_eq!(p.give_back(extent(10, 14)), []);
+        assert_eq!(p.kept_bytes(), 14 * 4096);
+        let of = |p: &Pinned, from, pages: u64| {
+            let limits = PinLimits { bytes_max: Some(pages * 4096), age_max: None };
+            p.honoured_from(from, limits, Instant::now())
+        };
+        assert_eq!((of(&p, 1, 14), of(&p, 1, 13), of(&p, 1, 4), of(&p, 1, 3)), (0, 4, 4, 5));
+        assert_eq!((of(&p, 4, 0), of(&p, 5, 0)), (0, 0), "pins below `from` stay, and keep all of it");
+        assert_eq!(p.honoured_from(1, PinLimits::default(), Instant::now()), 0);
+        // What is revoked is as if it were not there.
+        assert_eq!(find(&mut p, 6, &[4, 5]), [extent(0, 10)]);
+        assert_eq!(find(&mut p, 6, &[5]), [extent(10, 14)]);
+    }
+
+    #[test]
+    fn pins_are_revoked_by_their_age() {
+        let (mut p, began) = (Pinned::default(), Instant::now());
+        let later = |s| began + Duration::from_secs(s);
+        p.found(3, Some(&[3..=3]), began);
+        p.found(4, Some(&[3..=4]), later(5));
+        p.found(6, Some(&[3..=4, 6..=6]), later(20));
+        let of = |p: &Pinned, s, age| {
+            let limits = PinLimits { bytes_max: None, age_max: Some(Duration::from_secs(age)) };
+            p.honoured_from(1, limits, later(s))
+        };
+        assert_eq!((of(&p, 30, 25), of(&p, 30, 24), of(&p, 30, 10), of(&p, 30, 9)), (0, 4, 4, 5));
+        assert_eq!(of(&p, 100, 1), 5, "the newest is honoured");
+        p.found(6, None, later(100));
+        assert_eq!(of(&p, 200, 1), 0, "nobody knows");
+    }
+
+    #[test]
     fn a_pin_is_as_old_as_the_checkpoint_after_it() {
         let (mut p, began) = (Pinned::default(), Instant::now());
         let later = |s| began + Duration::from_secs(s);
@@ -292,7 +384,7 @@ mod tests {
         p.found(5, None, later(9));
         p.found(6, Some(&[3..=4]), later(9));
         let ages: Vec<_> = p.view(later(10)).iter().map(|view| view.age.as_secs()).collect();
-        assert_eq!(ages, [5]);
+        assert_eq!(ages, [5, 1]);
         assert_eq!(Pinned::default().view(began), []);
     }
 }

@@ -39,6 +39,7 @@ mod retry;
 #[cfg(test)]
 mod tests;
 mod unsupported;
+mod watched;
 
 pub(crate) use bulk::BulkWrites;
 pub(crate) use gate::Gate;
@@ -47,9 +48,10 @@ pub use mapping::FileMapping;
 pub use memory::MemStorage;
 pub use metered::{IoCounters, Metered};
 pub use os::OsStorage;
-pub(crate) use pins::pins_of_others;
+pub(crate) use pins::{pins_of_others, without};
 pub use range::OFFSET_MAX;
 pub use retry::{read_fully, uninterrupted, write_fully};
+pub(crate) use watched::Watched;
 
 /// One open file. Several threads may call its methods at once. The caller orders writes to overlapping
 /// ranges. Dropping the last reference closes the file and releases its lock.

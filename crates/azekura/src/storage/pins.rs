@@ -15,11 +15,12 @@
 //! writer finds the pin, or the reader finds the newer superblock.
 
 use super::File;
+use crate::base::fault::fault;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
 
@@ -33,6 +34,9 @@ const PINS_AT: u64 = 1 << 62;
 /// # Errors
 /// Any other error of the system's. Then there may be pins.
 pub(crate) fn pins_of_others(file: &dyn File) -> io::Result<Vec<RangeInclusive<u64>>> {
+    if fault!("ignore_pins") {
+        return Ok(Vec::new());
+    }
     match file.pins() {
         // What `ENOSYS` and `EOPNOTSUPP` become, and `EINVAL`, by which a kernel says that it knows no such call.
         Err(e) if matches!(e.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {
@@ -40,6 +44,24 @@ pub(crate) fn pins_of_others(file: &dyn File) -> io::Result<Vec<RangeInclusive<u
         }
         found => found,
     }
+}
+
+/// What is left of pins without those of some checkpoints.
+pub(crate) fn without(pins: Vec<RangeInclusive<u64>>, revoked: &Range<u64>) -> Vec<RangeInclusive<u64>> {
+    if revoked.is_empty() {
+        return pins;
+    }
+    let mut left = Vec::new();
+    for pin in pins {
+        let (first, last) = (*pin.start(), *pin.end());
+        if first < revoked.start {
+            left.push(first..=last.min(revoked.start - 1));
+        }
+        if last >= revoked.end {
+            left.push(first.max(revoked.end)..=last);
+        }
+    }
+    left
 }
 
 /// The pins of one open file.
@@ -212,6 +234,17 @@ mod tests {
 
     fn ranges(file: &fs::File) -> Vec<(u64, u64)> {
         Pins::of_others(file).unwrap().into_iter().map(|range| range.into_inner()).collect()
+    }
+
+    #[test]
+    fn pins_without_those_that_are_revoked() {
+        let pins = || vec![1..=3, 5..=5, 6..=9, 12..=20];
+        assert_eq!(without(pins(), &(0..0)), pins());
+        assert_eq!(without(pins(), &(9..4)), pins());
+        assert_eq!(without(pins(), &(2..8)), [1..=1, 8..=9, 12..=20]);
+        assert_eq!(without(pins(), &(7..15)), [1..=3, 5..=5, 6..=6, 15..=20]);
+        assert_eq!(without(pins(), &(13..14)), [1..=3, 5..=5, 6..=9, 12..=12, 14..=20]);
+        assert_eq!(without(pins(), &(0..21)), []);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod corruption;
 mod cut;
 mod faults;
 mod follow;
+mod follow_limits;
 mod format;
 mod full_disk;
 mod handles;

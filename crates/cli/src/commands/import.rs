@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use azekura::{Db, Durability, Table, WriteTxn};
+use azekura::{Db, Durability, Options, Table, WriteTxn};
 
 use crate::bytes::{self, Form, FormArg};
 use crate::failure::EXIT_INTERRUPTED;
@@ -24,7 +24,7 @@ use crate::interrupt::Deferred;
 use crate::output;
 use crate::output_file::is_same;
 use crate::progress::{Progress, Unit};
-use crate::store::{self, FileArg, TableArg};
+use crate::store::{self, FileArg, LimitArgs, TableArg};
 use crate::units;
 
 /// Rows in one transaction: enough that the cost of a commit does not matter.
@@ -57,6 +57,8 @@ pub struct Args {
     /// Pass over the lines before this one
     #[arg(long, value_name = "N", default_value = "1", value_parser = crate::units::parse_positive)]
     from_line: u64,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Print a summary as JSON
     #[arg(long)]
     json: bool,
@@ -66,7 +68,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let (mut input, total) = open_input(&args.input, &args.file.path)?;
     let look = |db: &Db| store::open_table(db, &args.table.table).map(drop);
-    let db = store::open_to_write(&args.file.path, Durability::Eventual, look)?;
+    let options = args.limits.options(Options::new().durability(Durability::Eventual));
+    let db = store::open_to_write_with(&args.file.path, options, look)?;
     let table = store::open_table(&db, &args.table.table)?;
     let mut import = Import::new(&db, &table, args.form.form());
     (import.name, import.from_line) = (name(&args.input), args.from_line);

@@ -29,7 +29,9 @@ const EVERY_BIT: &[&str] = &["flips", "--every-bit", "--part", "12/100", "--coun
 const EVERY_BIT_OF_VALUES: &[&str] = &["flips", "--every-bit", "--part", "70/100", "--count", "2000"];
 const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60"];
 
-const CANARIES: [Canary; 15] = [
+const FOLLOWERS: &[&str] = &["followers", "--count", "400", "--seconds", "90"];
+
+const CANARIES: [Canary; 17] = [
     Canary {
         name: "skip_sync",
         broken: "a checkpoint is written without syncing what it names",
@@ -67,15 +69,22 @@ const CANARIES: [Canary; 15] = [
     Canary { name: "blind_check", broken: "check does not read large values", command: FLIPS },
     Canary { name: "blind_check", broken: "check does not read large values", command: EVERY_BIT_OF_VALUES },
     Canary { name: "forget_failure", broken: "a failed sync does not poison the handle", command: ERRORS },
+    Canary { name: "ignore_pins", broken: "the writer does not look at pins", command: FOLLOWERS },
+    Canary {
+        name: "revoke_silently",
+        broken: "pins are not honoured any more, and no follower is told",
+        command: FOLLOWERS,
+    },
     Canary { name: "late_snapshot", broken: "snapshots see later commits", command: METAMORPHIC },
     Canary { name: "drop_record", broken: "flushes and merges lose a record", command: METAMORPHIC },
 ];
 
 /// The commands that must find nothing in the same build without a canary.
-const CONTROLS: [(&[&str], &str); 6] = [
+const CONTROLS: [(&[&str], &str); 7] = [
     (&["crash", "--only", "small", "--count", "20000"], "crash, small"),
     (&["crash", "--only", "long", "--count", "500", "--seconds", "20"], "crash, long"),
     (&["errors", "--count", "500", "--seconds", "20"], "errors"),
+    (&["followers", "--count", "20", "--seconds", "20"], "followers"),
     (&["flips", "--count", "1000"], "flips"),
     (EVERY_BIT, "flips, every bit"),
     (&["metamorphic", "--count", "20", "--seconds", "20"], "metamorphic"),

@@ -2,18 +2,22 @@
 //! snapshot by the plan: the whole of one commit, never an older one than before, and the same however long
 //! it is held, while the writer replaces, merges, moves and cuts.
 //!
+//! In half of the rounds most writers have limits for what followers keep. A snapshot may become too old there,
+//! and it is right until then.
+//!
 //! Meanwhile readers are killed and stopped (SIGKILL, SIGSTOP), fork, and hold snapshots; the writer is
 //! killed and stopped, too, and a new one comes. In the end all readers are gone, and so must be their pins:
 //! the next writer gets all space back, and finds nothing wrong.
 
 use crate::followers::plan::{KEYS, TABLES, key_bytes, table_of, value};
+use crate::followers::reader::TOO_OLD;
 use crate::followers::writer::newest;
 use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;
 use crate::watchdog::Watchdog;
 use azekura::{Db, Options};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -36,6 +40,7 @@ struct Totals {
     commits: AtomicU64,
     readers: AtomicU64,
     killed: AtomicU64,
+    too_old: AtomicU64,
     writers: AtomicU64,
     pins_max: AtomicU64,
 }
@@ -53,11 +58,13 @@ pub fn run(limits: &Limits) -> Verdict {
     });
     let get = |n: &AtomicU64| n.load(Ordering::Relaxed);
     run.note(format!(
-        "{} commits of {} writers; {} followers, of which {} were killed; up to {} pins at once",
+        "{} commits of {} writers; {} followers, of which {} were killed, and {} had snapshots that were too \
+         old; up to {} pins at once",
         get(&totals.commits),
         get(&totals.writers),
         get(&totals.readers),
         get(&totals.killed),
+        get(&totals.too_old),
         get(&totals.pins_max)
     ));
     run.verdict()
@@ -83,6 +90,13 @@ impl Drop for Round {
         // What cannot be removed from the temporary folder is left to the system.
         let _left = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Whether a reader has found nothing wrong.
+fn has_ended_well(status: ExitStatus, totals: &Totals) -> bool {
+    let is_too_old = status.code() == Some(i32::from(TOO_OLD));
+    totals.too_old.fetch_add(u64::from(is_too_old), Ordering::Relaxed);
+    is_too_old || status.success()
 }
 
 /// Stops or continues a process.
@@ -132,7 +146,7 @@ impl Round {
             std::thread::sleep(Duration::from_millis(1 + rng.below(40)));
             self.disturb(rng, until, totals)?;
         }
-        self.end_readers()?;
+        self.end_readers(totals)?;
         self.kill_writer()?;
         self.judge(totals)
     }
@@ -146,7 +160,7 @@ impl Round {
                 let mut reader = self.readers.swap_remove(one);
                 let _ended = reader.kill();
                 let status = reader.wait().map_err(|e| format!("a reader: {e}"))?;
-                if status.code().is_some_and(|code| code != 0) {
+                if status.code().is_some() && !has_ended_well(status, totals) {
                     return Err(format!("a reader has ended: {status}"));
                 }
                 totals.killed.fetch_add(1, Ordering::Relaxed);
@@ -183,13 +197,13 @@ impl Round {
     }
 
     /// Waits for all readers, and for what they say.
-    fn end_readers(&mut self) -> Result<(), String> {
+    fn end_readers(&mut self, totals: &Totals) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         while let Some(reader) = self.readers.last_mut() {
             match reader.try_wait().map_err(|e| format!("a reader: {e}"))? {
                 None if Instant::now() > until => return Err("a reader hangs".into()),
                 None => std::thread::sleep(Duration::from_millis(2)),
-                Some(status) if status.success() => drop(self.readers.pop()),
+                Some(status) if has_ended_well(status, totals) => drop(self.readers.pop()),
                 Some(status) => return Err(format!("a reader has ended: {status}")),
             }
         }

@@ -16,6 +16,11 @@ pub const KEYS: u64 = 400;
 const WINDOW: u64 = 10;
 const TURNS: u64 = KEYS / WINDOW;
 
+/// Whether the writers of a database have limits for what its followers keep.
+pub fn is_limited(seed: u64) -> bool {
+    Rng::of(seed, u64::MAX).one_in(2)
+}
+
 /// The table of a key.
 pub fn table_of(key: u64) -> usize {
     usize::from(!key.is_multiple_of(2))

@@ -1,7 +1,7 @@
 //! A process that follows: it takes snapshots, holds some of them for long, forks, and compares all that it
-//! reads with the plan.
+//! reads with the plan. Where writers have limits, a snapshot may become too old. Then that is all that it says.
 
-use super::plan::{COUNTER, KEYS, TABLES, check_alone, key_bytes, table_of, value};
+use super::plan::{COUNTER, KEYS, TABLES, check_alone, is_limited, key_bytes, table_of, value};
 use crate::rng::Rng;
 use azekura::{Db, Error, Freshness, Options, ReadTxn, Table};
 use std::path::PathBuf;
@@ -25,6 +25,65 @@ pub struct Orders {
 const HELD_MAX: usize = 4;
 /// How many forks it makes at once.
 const FORKS_MAX: u64 = 5;
+/// The exit status of a reader that has found a snapshot too old, and nothing wrong.
+pub const TOO_OLD: u8 = 7;
+/// So many new snapshots are not too old one after the other.
+const TOO_OLD_MAX: u32 = 200;
+
+/// Why a reader goes no further with something.
+enum Trouble {
+    /// The writer does not keep the snapshot any more.
+    TooOld,
+    Wrong(String),
+}
+
+impl From<String> for Trouble {
+    fn from(text: String) -> Trouble {
+        Trouble::Wrong(text)
+    }
+}
+
+type Outcome<T = ()> = Result<T, Trouble>;
+
+/// What an error says of what was being read.
+fn trouble(what: impl FnOnce() -> String, e: Error) -> Trouble {
+    match e {
+        Error::SnapshotTooOld { .. } => Trouble::TooOld,
+        e => Trouble::Wrong(format!("{}: {e}", what())),
+    }
+}
+
+/// What has become too old, if anything may.
+struct Patience {
+    limited: bool,
+    times: u64,
+    in_a_row: u32,
+}
+
+impl Patience {
+    /// The outcome, or None if it was too old.
+    fn take<T>(&mut self, done: Outcome<T>) -> Result<Option<T>, String> {
+        match done {
+            Ok(done) => Ok(Some(done)),
+            Err(Trouble::Wrong(text)) => Err(text),
+            Err(Trouble::TooOld) if self.limited => {
+                self.times += 1;
+                Ok(None)
+            }
+            Err(Trouble::TooOld) => Err("a snapshot is too old, and no writer has a limit".into()),
+        }
+    }
+
+    /// As `take`, of a new snapshot.
+    fn take_new<T>(&mut self, done: Outcome<T>) -> Result<Option<T>, String> {
+        let taken = self.take(done)?;
+        self.in_a_row = if taken.is_some() { 0 } else { self.in_a_row + 1 };
+        if self.in_a_row > TOO_OLD_MAX {
+            return Err(format!("{TOO_OLD_MAX} new snapshots one after the other are too old"));
+        }
+        Ok(taken)
+    }
+}
 
 unsafe extern "C" {
     fn fork() -> i32;
@@ -40,14 +99,14 @@ struct Forks(Vec<i32>);
 pub fn run(orders: &Orders) -> ExitCode {
     let mut rng = Rng::of(orders.own, 1);
     let until = Instant::now() + Duration::from_millis(orders.ms);
-    let mut newest = 0;
+    let mut patience = Patience { limited: is_limited(orders.seed), times: 0, in_a_row: 0 };
     while Instant::now() < until {
-        if let Err(e) = follow(orders, &mut rng, until, &mut newest) {
+        if let Err(e) = follow(orders, &mut rng, until, &mut patience) {
             eprintln!("a follower (own seed {}) of {}: {e}", orders.own, orders.path.display());
             return ExitCode::FAILURE;
         }
     }
-    ExitCode::SUCCESS
+    if patience.times > 0 { ExitCode::from(TOO_OLD) } else { ExitCode::SUCCESS }
 }
 
 /// One opening of the database. None while it is being made.
@@ -78,7 +137,7 @@ struct Held {
     n: u64,
 }
 
-fn follow(orders: &Orders, rng: &mut Rng, until: Instant, newest: &mut u64) -> Result<(), String> {
+fn follow(orders: &Orders, rng: &mut Rng, until: Instant, patience: &mut Patience) -> Result<(), String> {
     let Some((db, tables)) = open(orders, rng)? else {
         std::thread::sleep(Duration::from_millis(1));
         return Ok(());
@@ -87,24 +146,26 @@ fn follow(orders: &Orders, rng: &mut Rng, until: Instant, newest: &mut u64) -> R
     let (mut seen, mut held, mut forks) = (0, Vec::new(), Forks::default());
     let seed = orders.seed;
     while Instant::now() < until && !rng.one_in(300) {
-        let snapshot = begin(&db, &tables)?;
+        let Some(snapshot) = patience.take_new(begin(&db, &tables))? else { continue };
         if snapshot.n < seen {
             return Err(format!("commit {} after commit {seen} was seen", snapshot.n));
         }
         seen = snapshot.n;
-        *newest = seen.max(*newest);
-        check(&snapshot, &tables, seed, rng)?;
+        let checked = patience.take(check(&snapshot, &tables, seed, rng))?;
         for _ in 0..8 {
             let key = rng.below(KEYS);
-            let alone = tables[table_of(key)].get(key_bytes(key)).map_err(|e| format!("key {key}: {e}"))?;
-            check_alone(seed, key, seen, alone.as_deref())?;
+            let alone = tables[table_of(key)].get(key_bytes(key));
+            let alone = alone.map_err(|e| trouble(|| format!("key {key}"), e));
+            if let Some(alone) = patience.take(alone)? {
+                check_alone(seed, key, seen, alone.as_deref())?;
+            }
         }
-        if rng.one_in(6) {
+        if checked.is_some() && rng.one_in(6) {
             held.push(snapshot);
         }
         if held.len() > HELD_MAX || rng.one_in(20) && !held.is_empty() {
             let old: Held = held.swap_remove(usize::try_from(rng.below(held.len() as u64)).unwrap_or(0));
-            check_all(&old, &tables, seed).map_err(|e| format!("held until commit {seen}: {e}"))?;
+            check_held(&old, &tables, seed, seen, patience)?;
         }
         match rng.below(200) {
             0 => {
@@ -116,43 +177,54 @@ fn follow(orders: &Orders, rng: &mut Rng, until: Instant, newest: &mut u64) -> R
         }
     }
     for old in &held {
-        check_all(old, &tables, seed).map_err(|e| format!("held until commit {seen}: {e}"))?;
+        check_held(old, &tables, seed, seen, patience)?;
     }
     forks.wait()
 }
 
+fn check_held(
+    old: &Held,
+    tables: &[Table],
+    seed: u64,
+    seen: u64,
+    patience: &mut Patience,
+) -> Result<(), String> {
+    let checked = patience.take(check_all(old, tables, seed));
+    checked.map(drop).map_err(|e| format!("held until commit {seen}: {e}"))
+}
+
 /// A snapshot, with both tables at the same commit.
-fn begin(db: &Db, tables: &[Table]) -> Result<Held, String> {
+fn begin(db: &Db, tables: &[Table]) -> Outcome<Held> {
     let txn = db.read();
     let mut counters = [0; TABLES.len()];
     for (counter, table) in counters.iter_mut().zip(tables) {
-        let found = txn.get(table, COUNTER).map_err(|e| format!("the counter: {e}"))?;
+        let found = txn.get(table, COUNTER).map_err(|e| trouble(|| "the counter".into(), e))?;
         let bytes = found.unwrap_or_else(|| vec![0; 8]);
         let bytes = bytes.try_into().map_err(|b: Vec<u8>| format!("a counter has {} bytes", b.len()))?;
         *counter = u64::from_le_bytes(bytes);
     }
     if counters[0] != counters[1] {
-        return Err(format!("a torn commit: {counters:?}"));
+        return Err(format!("a torn commit: {counters:?}").into());
     }
     Ok(Held { txn, n: counters[0] })
 }
 
-fn check(held: &Held, tables: &[Table], seed: u64, rng: &mut Rng) -> Result<(), String> {
+fn check(held: &Held, tables: &[Table], seed: u64, rng: &mut Rng) -> Outcome {
     if rng.one_in(12) {
         return check_all(held, tables, seed);
     }
     for _ in 0..8 {
         let key = rng.below(KEYS);
         let found = held.txn.get(&tables[table_of(key)], key_bytes(key));
-        let found = found.map_err(|e| format!("key {key} at commit {}: {e}", held.n))?;
+        let found = found.map_err(|e| trouble(|| format!("key {key} at commit {}", held.n), e))?;
         compare(key, held.n, found.as_deref(), value(seed, key, held.n).as_deref())?;
     }
     Ok(())
 }
 
 /// Compares the whole snapshot, by its cursors.
-fn check_all(held: &Held, tables: &[Table], seed: u64) -> Result<(), String> {
-    let text = |e: Error| format!("a walk at commit {}: {e}", held.n);
+fn check_all(held: &Held, tables: &[Table], seed: u64) -> Outcome {
+    let text = |e: Error| trouble(|| format!("a walk at commit {}", held.n), e);
     let mut found = vec![None; usize::try_from(KEYS).unwrap_or(0)];
     for table in tables {
         let mut cursor = held.txn.cursor(table).map_err(text)?;

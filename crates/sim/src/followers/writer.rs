@@ -1,6 +1,6 @@
 //! The process that writes, until it is killed: commits, flushes, compacts, shrinks, closes and opens again.
 
-use super::plan::{COUNTER, TABLES, key_bytes, table_of, window, written};
+use super::plan::{COUNTER, TABLES, is_limited, key_bytes, table_of, window, written};
 use crate::rng::Rng;
 use azekura::{Db, Durability, Options, Table};
 use std::path::PathBuf;
@@ -19,15 +19,26 @@ pub struct Orders {
 }
 
 /// Small memtables and budgets, so that checkpoints and merges follow each other within milliseconds.
-fn options(rng: &mut Rng) -> Options {
-    Options::new()
+fn options(rng: &mut Rng, limited: bool) -> Options {
+    let options = Options::new()
         .memory_bytes(8 << 20)
         .memtable_bytes(*rng.pick(&[64, 64, 256, 1024]) << 10)
         .durability(*rng.pick(&[Durability::Sync, Durability::Eventual, Durability::Eventual]))
         .eventual_delay(Duration::from_millis(*rng.pick(&[1, 5, 30])))
         .large_value_bytes(*rng.pick(&[64, 512, 8192]))
         .background_merges(!rng.one_in(4))
-        .mapped(!rng.one_in(4))
+        .mapped(!rng.one_in(4));
+    // Writers without limits come in between.
+    if !limited || rng.one_in(5) {
+        return options;
+    }
+    let bytes = *rng.pick(&[0, 64 << 10, 512 << 10, u64::MAX]);
+    let age = Duration::from_millis(*rng.pick(&[0, 5, 50, 10_000]));
+    match rng.below(3) {
+        0 => options.pinned_bytes_max(bytes),
+        1 => options.pinned_age_max(age),
+        _ => options.pinned_bytes_max(bytes).pinned_age_max(age),
+    }
 }
 
 /// Runs until it is killed. Ends by itself only if something is wrong, and prints what.
@@ -43,7 +54,7 @@ pub fn run(orders: &Orders) -> ExitCode {
 }
 
 fn write_for_a_while(orders: &Orders, rng: &mut Rng) -> Result<(), String> {
-    let db = options(rng).open(&orders.path).map_err(|e| format!("opening: {e}"))?;
+    let db = options(rng, is_limited(orders.seed)).open(&orders.path).map_err(|e| format!("opening: {e}"))?;
     let mut tables = Vec::new();
     for (name, kind) in TABLES {
         tables.push(db.table(name, kind).map_err(|e| format!("table {name}: {e}"))?);

@@ -13,10 +13,11 @@ use crate::engine::checkpoint::OldLog;
 use crate::engine::found::Found;
 use crate::engine::state::State;
 use crate::format::manifest::Manifest;
-use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, Superblock};
+use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, PinRules, Superblock};
 use crate::run::Run;
-use crate::space::{Extent, Room};
-use crate::storage::{File, pins_of_others};
+use crate::space::{Extent, PinLimits, Room};
+use crate::storage::{File, pins_of_others, without};
+use std::ops::Range;
 use std::sync::Arc;
 
 const WRITING_MANIFEST: &str = "writing the manifest";
@@ -31,6 +32,8 @@ pub(in crate::engine) struct Checkpointer {
     lineage: u64,
     hash_seed: u64,
     newest: Mutex<Checkpoint>,
+    /// What followers may keep at most.
+    limits: PinLimits,
     /// What the state has dropped and the newest durable checkpoint may still name.
     pending_free: Mutex<Vec<PendingFree>>,
 }
@@ -52,6 +55,10 @@ pub(in crate::engine) struct Checkpoint {
     pub(in crate::engine) clean: bool,
     /// The number that was found when the file was opened.
     pub(in crate::engine) opened: u64,
+    /// Which pins are honoured, as its superblock says.
+    pins: PinRules,
+    /// Checkpoints whose pins are not.
+    revoked: Range<u64>,
 }
 
 impl Checkpoint {
@@ -65,6 +72,8 @@ impl Checkpoint {
             flushed_seq: found.manifest.flushed_seq,
             clean: found.manifest.logs.is_empty(),
             opened: found.block.number,
+            pins: found.block.pins,
+            revoked: found.block.pins.revoked(),
         }
     }
 }
@@ -95,7 +104,12 @@ impl PendingFree {
 }
 
 impl Checkpointer {
-    pub(in crate::engine) fn new(file: Arc<dyn File>, room: Arc<Room>, found: &Found) -> Checkpointer {
+    pub(in crate::engine) fn new(
+        file: Arc<dyn File>,
+        room: Arc<Room>,
+        found: &Found,
+        limits: PinLimits,
+    ) -> Checkpointer {
         Checkpointer {
             file,
             room,
@@ -103,6 +117,7 @@ impl Checkpointer {
             lineage: found.block.lineage,
             hash_seed: found.block.hash_seed,
             newest: Mutex::ranked(Rank::Checkpoint, Checkpoint::found(found)),
+            limits,
             pending_free: Mutex::new(Vec::new()),
         }
     }
@@ -253,8 +268,39 @@ impl Checkpointer {
     /// newest superblock by now.
     pub(in crate::engine) fn find_pins(&self, guard: &Checkpoint) {
         // After an error any checkpoint may be pinned, as far as is known.
-        let pins = pins_of_others(self.file.as_ref()).ok();
+        let pins = pins_of_others(self.file.as_ref()).ok().map(|pins| without(pins, &guard.revoked));
         self.room.space.pins_found(guard.number, pins.as_deref(), Instant::now());
+    }
+
+    /// Which pins are honoured once checkpoint `number` is there, so that the others keep what they may keep.
+    /// The superblock says so before anything of that is used again.
+    fn pin_rules(&self, guard: &Checkpoint, number: u64) -> PinRules {
+        let honoured_from = guard.pins.honoured_from;
+        if !self.limits.are_set() {
+            return PinRules { revocable_from: 0, honoured_from };
+        }
+        let revocable_from = if guard.pins.revocable_from == 0 { number } else { guard.pins.revocable_from };
+        PinRules { revocable_from, honoured_from: self.to_honour(guard, revocable_from).max(honoured_from) }
+    }
+
+    /// The pins that may keep what they keep are those of this checkpoint and of later ones.
+    fn to_honour(&self, guard: &Checkpoint, revocable_from: u64) -> u64 {
+        if self.room.space.kept_bytes() == 0 && self.limits.age_max.is_none() {
+            return 0;
+        }
+        // Some may have gone.
+        self.find_pins(guard);
+        self.room.space.honoured_from(revocable_from, self.limits)
+    }
+
+    /// Whether a checkpoint would revoke pins, or say for the first time that they may be revoked.
+    pub(in crate::engine) fn has_to_revoke(&self) -> bool {
+        if !self.limits.are_set() {
+            return false;
+        }
+        let guard = self.lock();
+        let revocable_from = guard.pins.revocable_from;
+        revocable_from == 0 || self.to_honour(&guard, revocable_from) > guard.pins.honoured_from
     }
 
     /// Makes a manifest that stands in its place the newest. Gives the extent of the one before, which is
@@ -270,9 +316,15 @@ impl Checkpointer {
         // A number that is pinned was another checkpoint's.
         let number = guard.number.max(self.room.space.highest_pin()) + 1;
         let Checkpointer { file_id, lineage, hash_seed, .. } = *self;
-        let block = Superblock { file_id, lineage, number, hash_seed, manifest: at }.encode();
+        let pins = self.pin_rules(guard, number);
+        let said = if fault!("revoke_silently") { PinRules { honoured_from: 0, ..pins } } else { pins };
+        let block = Superblock { file_id, lineage, number, hash_seed, manifest: at, pins: said }.encode();
         self.file.write_durable_at(&block, 0).map_err(|e| Error::io("writing the superblock", e))?;
         guard.number = number;
+        guard.pins = pins;
+        if !pins.revoked().is_empty() {
+            guard.revoked = pins.revoked();
+        }
         self.find_pins(guard);
         self.file.write_at(&block, ALIGN_BYTES).map_err(|e| Error::io("writing the superblock", e))?;
         Ok(old)

@@ -32,6 +32,7 @@ impl Engine {
             }
             if !self.has_frozen() {
                 self.finish_flush();
+                self.revoke_pins();
                 continue;
             }
             let number = self.background.begin_flush();
@@ -62,6 +63,14 @@ impl Engine {
                 Ok(()) => self.background.forget_flush_error(),
                 Err(_) => self.background.pause(RETRY),
             }
+        }
+    }
+
+    /// Stops honouring pins that have come to keep more than they may since the last checkpoint.
+    fn revoke_pins(&self) {
+        if self.poison.check().is_ok() && !self.background.stopping() && self.checkpointer.has_to_revoke() {
+            // A failure poisons the handle. If there is no room for a checkpoint, the next one does it.
+            let _later = self.checkpoint(Purpose::Plain);
         }
     }
 
