@@ -4,7 +4,7 @@
 //! `cargo bench -p azekura --bench backup [-- DIRECTORY [RECORDS]]` makes a database of records of 8 + 8
 //! bytes, and repositories beside it, in a directory of its own that it removes.
 
-use azekura::{Db, Durability, Options, Repository, Result, Table, TableKind, Which};
+use azekura::{CopyOptions, Db, Durability, Options, Repository, Result, Table, TableKind, Which};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ const WARM_BYTES: usize = 1 << 30;
 /// How long the writer is watched, alone and beside backups, and how often in turn.
 const WATCHED: Duration = Duration::from_secs(4);
 const TURNS: usize = 3;
+/// How fast these backups may be.
+const RATES: [Option<u64>; 3] = [None, Some(100_000_000), Some(30_000_000)];
 
 fn main() -> std::result::Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
@@ -119,24 +121,27 @@ fn loss(db: &Db, table: &Table, records: u64, dir: &Path) -> Result<()> {
                 std::thread::sleep(WATCHED);
                 Ok(())
             })?;
-            let mut backups = 0;
-            let beside = watched(&written, || {
-                let started = Instant::now();
-                while started.elapsed() < WATCHED {
-                    backups += 1;
-                    let saved = dir.join(format!("{turn}-{backups}"));
-                    db.backup(&saved, |_| {})?;
-                    fs::remove_dir_all(&saved)
-                        .map_err(|e| azekura::Error::Invalid { detail: e.to_string() })?;
-                }
-                Ok(())
-            })?;
-            println!(
-                "writer: {:.2}M/s alone, {:.2}M/s beside {backups} whole backups, {:+.1} %",
-                alone / 1e6,
-                beside / 1e6,
-                (beside / alone - 1.0) * 100.0
-            );
+            println!("writer: {:.2}M/s alone", alone / 1e6);
+            for bytes_per_second in RATES {
+                let mut backups = 0;
+                let beside = watched(&written, || {
+                    let started = Instant::now();
+                    while started.elapsed() < WATCHED {
+                        backups += 1;
+                        let saved = dir.join(format!("{turn}-{backups}"));
+                        db.backup_with(&saved, CopyOptions { bytes_per_second }, |_| {})?;
+                        fs::remove_dir_all(&saved)
+                            .map_err(|e| azekura::Error::Invalid { detail: e.to_string() })?;
+                    }
+                    Ok(())
+                })?;
+                println!(
+                    "writer: {:.2}M/s beside {backups} whole backups of {} a second, {:+.1} %",
+                    beside / 1e6,
+                    bytes_per_second.map_or_else(|| "any bytes".into(), |rate| format!("{:.0} MB", mb(rate))),
+                    (beside / alone - 1.0) * 100.0
+                );
+            }
         }
         stop.store(true, Ordering::Relaxed);
         writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

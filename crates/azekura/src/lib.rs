@@ -99,8 +99,8 @@ pub use api::{
     LevelStats, Options, PinStats, ShrinkReport, Stats, Table, TableInfo, TableStats,
 };
 pub use backup::{
-    BackupReport, Keep, PointInfo, PointList, PruneReport, Repository, RestoreReport, VerifyReport, Which,
-    restore_stream, restore_stream_on,
+    BackupReport, CopyOptions, Keep, PointInfo, PointList, PruneReport, Repository, RestoreReport,
+    VerifyReport, Which, restore_stream, restore_stream_on,
 };
 pub use base::error::{Error, Result};
 pub use base::key::TableKind;

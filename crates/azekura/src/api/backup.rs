@@ -1,6 +1,6 @@
 //! Copies of a database: backups and hot copies.
 
-use crate::backup::{self, BackupReport, PointInfo};
+use crate::backup::{self, BackupReport, CopyOptions, PointInfo};
 use crate::base::error::Result;
 use crate::engine::{Db, Progress};
 use crate::storage::{OsStorage, Storage};
@@ -30,6 +30,20 @@ impl Db {
         self.backup_on(&OsStorage, repository, progress)
     }
 
+    /// As [`backup`](Db::backup), with options.
+    ///
+    /// # Errors
+    /// As [`backup`](Db::backup), and `Invalid` options.
+    pub fn backup_with(
+        &self,
+        repository: impl AsRef<Path>,
+        options: CopyOptions,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<BackupReport> {
+        self.engine.life.check()?;
+        backup::backup(&self.engine, &OsStorage, repository.as_ref(), options, &mut progress)
+    }
+
     /// As [`backup`](Db::backup), to a disk of the caller's making: for simulators and tests.
     ///
     /// # Errors
@@ -41,7 +55,7 @@ impl Db {
         mut progress: impl FnMut(Progress),
     ) -> Result<BackupReport> {
         self.engine.life.check()?;
-        backup::backup(&self.engine, storage, repository.as_ref(), &mut progress)
+        backup::backup(&self.engine, storage, repository.as_ref(), CopyOptions::default(), &mut progress)
     }
 
     /// Writes a whole backup to `out`, for a pipe; [`restore_stream`](crate::restore_stream) makes a database
@@ -64,9 +78,22 @@ impl Db {
     ///
     /// # Errors
     /// As [`backup`](Db::backup), and those of `out` as `Io`.
-    pub fn backup_to(&self, out: &mut dyn Write, mut progress: impl FnMut(Progress)) -> Result<PointInfo> {
+    pub fn backup_to(&self, out: &mut dyn Write, progress: impl FnMut(Progress)) -> Result<PointInfo> {
+        self.backup_to_with(out, CopyOptions::default(), progress)
+    }
+
+    /// As [`backup_to`](Db::backup_to), with options.
+    ///
+    /// # Errors
+    /// As [`backup_to`](Db::backup_to), and `Invalid` options.
+    pub fn backup_to_with(
+        &self,
+        out: &mut dyn Write,
+        options: CopyOptions,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<PointInfo> {
         self.engine.life.check()?;
-        backup::backup_to(&self.engine, out, &mut progress)
+        backup::backup_to(&self.engine, out, options, &mut progress)
     }
 
     /// Copies the database to the new file `path`, while others read and write. The copy is what was committed
@@ -92,6 +119,20 @@ impl Db {
         self.copy_to_on(&OsStorage, path, progress)
     }
 
+    /// As [`copy_to`](Db::copy_to), with options.
+    ///
+    /// # Errors
+    /// As [`copy_to`](Db::copy_to), and `Invalid` options.
+    pub fn copy_to_with(
+        &self,
+        path: impl AsRef<Path>,
+        options: CopyOptions,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<()> {
+        self.engine.life.check()?;
+        backup::copy(&self.engine, &OsStorage, path.as_ref(), options, &mut progress)
+    }
+
     /// As [`copy_to`](Db::copy_to), to a disk of the caller's making: for simulators and tests.
     ///
     /// # Errors
@@ -103,6 +144,6 @@ impl Db {
         mut progress: impl FnMut(Progress),
     ) -> Result<()> {
         self.engine.life.check()?;
-        backup::copy(&self.engine, storage, path.as_ref(), &mut progress)
+        backup::copy(&self.engine, storage, path.as_ref(), CopyOptions::default(), &mut progress)
     }
 }

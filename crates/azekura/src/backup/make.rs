@@ -6,6 +6,7 @@
 
 use super::aside::aside;
 use super::chunks::Chunks;
+use super::pace::{CopyOptions, Pace};
 use super::pieces::read_pieces;
 use super::repository::Repository;
 use crate::base::error::Result;
@@ -62,8 +63,10 @@ pub(crate) fn backup(
     engine: &Engine,
     storage: &dyn Storage,
     path: &Path,
+    options: CopyOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<BackupReport> {
+    let mut pace = Pace::new(options)?;
     let repository = Repository::of(storage, path, identity_of(engine))?;
     let _shared = repository.lock(false)?;
     let mut chunks = Chunks::of(&repository)?;
@@ -75,7 +78,8 @@ pub(crate) fn backup(
     let known = Known::of(before.as_ref(), &capture.manifest, &chunks, repository.identity);
     let digest = |part, index, bytes| known.digest(part, index, bytes);
     let copy = |progress: &mut dyn FnMut(Progress)| {
-        let pieces = read_pieces(&capture, digest, |piece, bytes| chunks.put(piece, bytes), progress)?;
+        let pieces =
+            read_pieces(&capture, digest, |piece, bytes| chunks.put(piece, bytes), &mut pace, progress)?;
         chunks.finish()?;
         Ok(pieces)
     };

@@ -1,5 +1,6 @@
 //! Parts of a database, piece by piece.
 
+use super::pace::Pace;
 use crate::base::codec::{u32_of, usize_of64};
 use crate::base::error::Result;
 use crate::engine::{Capture, Part, Progress};
@@ -15,11 +16,12 @@ fn cuts(bytes: u64) -> impl Iterator<Item = (u32, u64, usize)> {
 }
 
 /// Reads all that was captured, and hands each piece and its bytes to `take`; what is `known` by its digest is
-/// neither read nor handed on. Gives all pieces, by their offsets in the copy.
+/// neither read nor handed on. Gives all pieces, by their offsets in the copy. What is read waits for `pace`.
 pub(super) fn read_pieces(
     capture: &Capture,
     known: impl Fn(PartId, u32, u32) -> Option<u128>,
     mut take: impl FnMut(&Piece, &[u8]) -> Result<()>,
+    pace: &mut Pace,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Piece>> {
     let mut step = Progress { done: 0, total: capture.bytes() };
@@ -38,7 +40,8 @@ pub(super) fn read_pieces(
             let piece = match known {
                 Some(digest) => piece(digest),
                 None => {
-                    read_piece(capture, part, start, len, &mut buffer)?;
+                    buffer.resize(len, 0);
+                    read_piece(capture, part, start, &mut buffer, pace)?;
                     let piece = piece(digest(&buffer));
                     take(&piece, &buffer)?;
                     piece
@@ -52,11 +55,18 @@ pub(super) fn read_pieces(
     Ok(pieces)
 }
 
-fn read_piece(capture: &Capture, part: &Part, start: u64, len: usize, buffer: &mut Vec<u8>) -> Result<()> {
-    buffer.resize(len, 0);
-    capture.read(part, start, buffer)?;
+fn read_piece(capture: &Capture, part: &Part, start: u64, buffer: &mut [u8], pace: &mut Pace) -> Result<()> {
+    let mut next = start;
+    let step = pace.step_bytes().map_or(buffer.len(), usize_of64);
+    for some in buffer.chunks_mut(step.max(1)) {
+        pace.wait(some.len() as u64);
+        capture.read(part, next, some)?;
+        next += some.len() as u64;
+    }
+    if pace.step_bytes().is_some() {
+        return Ok(());
+    }
     // The disk goes on while this piece is handed on.
-    let next = start + len as u64;
     capture.will_read(part, next, (part.bytes - next).min(PIECE_BYTES_MAX as u64));
     Ok(())
 }

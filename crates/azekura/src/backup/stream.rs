@@ -9,6 +9,7 @@
 //! order, and nothing follows.
 
 use super::make::{now_ms, point_of};
+use super::pace::{CopyOptions, Pace};
 use super::pieces::read_pieces;
 use super::repository::PointInfo;
 use super::restore::RestoreReport;
@@ -34,8 +35,10 @@ const WHAT: &str = "backup stream";
 pub(crate) fn backup_to(
     engine: &Engine,
     out: &mut dyn Write,
+    options: CopyOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PointInfo> {
+    let mut pace = Pace::new(options)?;
     let failed = |e: io::Error| Error::io(WRITING, e);
     let time_ms = now_ms();
     let capture = engine.capture()?;
@@ -49,7 +52,7 @@ pub(crate) fn backup_to(
         piece.encode(&mut w);
         out.write_all(&w.bytes).and_then(|()| out.write_all(bytes)).map_err(failed)
     };
-    let pieces = read_pieces(&capture, |_, _, _| None, take, progress)?;
+    let pieces = read_pieces(&capture, |_, _, _| None, take, &mut pace, progress)?;
     let point = point_of(engine, capture, pieces, time_ms);
     let bytes = point.encode();
     let mut w = Writer::default();

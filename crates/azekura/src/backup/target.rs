@@ -3,6 +3,7 @@
 use super::aside::aside;
 use super::files::failed;
 use super::make::{now_ms, point_of};
+use super::pace::{CopyOptions, Pace};
 use super::pieces::read_pieces;
 use crate::base::checksum::crc;
 use crate::base::codec::u32_of;
@@ -118,13 +119,16 @@ pub(crate) fn copy(
     engine: &Engine,
     storage: &dyn Storage,
     path: &Path,
+    options: CopyOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<()> {
+    let mut pace = Pace::new(options)?;
     let mut target = Target::create(storage, path)?;
     let capture = engine.capture()?;
     target.reserve(capture.parts.last().map_or(0, |part| part.offset + part.bytes))?;
     let copy = |progress: &mut dyn FnMut(Progress)| {
-        read_pieces(&capture, |_, _, _| None, |piece, bytes| target.put(piece, bytes), progress)
+        let put = |piece: &_, bytes: &_| target.put(piece, bytes);
+        read_pieces(&capture, |_, _, _| None, put, &mut pace, progress)
     };
     let pieces = aside(engine, copy, progress)?;
     target.finish(&point_of(engine, capture, pieces, now_ms()))

@@ -240,6 +240,42 @@ fn a_repository_is_of_one_lineage_of_one_database() {
     assert!(matches!(Repository::open_on(&disk, "nowhere"), Err(Error::Open { .. })));
 }
 
+/// Records of about 3 MB, at 10 MB a second.
+#[test]
+fn a_copy_with_a_limit_takes_its_time_and_is_the_same() {
+    let dir = std::env::temp_dir().join(format!("azekura-slowly-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let db = Options::new().memory_bytes(8 << 20).open(dir.join("db.azk")).unwrap();
+    let t = db.create_table("t", TableKind::Hash).unwrap();
+    t.put_many((0..3000u32).map(|i| (i.to_be_bytes(), [i as u8; 1000]))).unwrap();
+    db.compact().unwrap();
+    let options = |rate| CopyOptions { bytes_per_second: Some(rate) };
+    let seconds = |work: &mut dyn FnMut()| {
+        let began = std::time::Instant::now();
+        work();
+        began.elapsed().as_secs_f64()
+    };
+    let (copy, mut stream, mut bytes) = (dir.join("copy.azk"), Vec::new(), 0);
+    let slow = 10_000_000;
+    let took = seconds(&mut || db.copy_to_with(&copy, options(slow), |step| bytes = step.total).unwrap());
+    let least = bytes as f64 / slow as f64 * 0.8;
+    assert!(bytes > 2_500_000 && took > least, "{took} s for {bytes} bytes");
+    let took = seconds(&mut || drop(db.backup_to_with(&mut stream, options(slow), |_| {}).unwrap()));
+    assert!(took > least, "{took} s for {bytes} bytes");
+    let saved = dir.join("saved");
+    let took = seconds(&mut || drop(db.backup_with(&saved, options(slow), |_| {}).unwrap()));
+    assert!(took > least, "{took} s for {bytes} bytes");
+    // What is there already costs nothing: at this rate it would be a quarter of an hour.
+    let took = seconds(&mut || drop(db.backup_with(&saved, options(slow / 3000), |_| {}).unwrap()));
+    assert!(took < 60.0, "{took} s");
+    let copied = Options::new().open(&copy).unwrap().open_table("t").unwrap();
+    assert!((0..3000u32).all(|i| copied.get(i.to_be_bytes()).unwrap() == Some(vec![i as u8; 1000])));
+    assert!(matches!(db.backup_with(&saved, options(0), |_| {}), Err(Error::Invalid { .. })));
+    drop((copied, t));
+    db.close().unwrap();
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
 #[test]
 fn a_stream_is_restored_whole_or_not_at_all() {
     let disk = MemStorage::default();

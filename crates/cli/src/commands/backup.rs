@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use azekura::{BackupReport, Db, Durability, Error};
+use azekura::{BackupReport, CopyOptions, Db, Durability, Error};
 
 use crate::failure::{self, Failure, Outcome};
 use crate::output;
@@ -17,7 +17,7 @@ use crate::units;
     after_help = "A second backup copies only what REPO does not have. Of a database that a program has open it is\n\
                   the newest checkpoint; the program itself can back up every commit: Db::backup.\n\n\
                   Example:\n  azekura backup fruit.azk saved\n  \
-                  azekura backup fruit.azk - | ssh host azekura restore - fruit.azk"
+                  azekura backup fruit.azk - --rate 20MB | ssh host azekura restore - fruit.azk"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -26,7 +26,24 @@ pub struct Args {
     #[arg(value_name = "REPO")]
     repository: PathBuf,
     #[command(flatten)]
+    rate: RateArg,
+    #[command(flatten)]
     json: JsonArg,
+}
+
+/// The `--rate` option of copies.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct RateArg {
+    /// Copy no more than so many bytes a second, such as 100MB
+    #[arg(long, value_name = "BYTES", value_parser = units::parse_bytes)]
+    rate: Option<u64>,
+}
+
+impl RateArg {
+    /// As the engine knows it.
+    pub fn options(self) -> CopyOptions {
+        CopyOptions { bytes_per_second: self.rate }
+    }
 }
 
 /// Runs `backup`.
@@ -35,7 +52,8 @@ pub fn run(args: &Args) -> Outcome {
         return to_stdout(args);
     }
     let mut progress = Progress::new("copying", Unit::Bytes, 0);
-    let mut backup = |db: &Db| db.backup(&args.repository, |step| progress.set_of(step.done, step.total));
+    let mut told = |step: azekura::Progress| progress.set_of(step.done, step.total);
+    let mut backup = |db: &Db| db.backup_with(&args.repository, args.rate.options(), &mut told);
     let report = of_whole(&args.file, &mut backup)?;
     drop(progress);
     if args.json.json {
@@ -90,7 +108,8 @@ fn to_stdout(args: &Args) -> Outcome {
         return Err(Failure::Usage("standard output is a terminal: a backup is no text".to_owned()));
     }
     let mut progress = Progress::new("copying", Unit::Bytes, 0);
-    let mut backup = |db: &Db| db.backup_to(&mut stdout, |step| progress.set_of(step.done, step.total));
+    let mut told = |step: azekura::Progress| progress.set_of(step.done, step.total);
+    let mut backup = |db: &Db| db.backup_to_with(&mut stdout, args.rate.options(), &mut told);
     of_whole(&args.file, &mut backup).map(drop)
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use azekura::{Db, Options};
 
-use super::backup::of_whole;
+use super::backup::{RateArg, of_whole};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::output_file::check_target;
@@ -32,6 +32,8 @@ pub struct Args {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
+    rate: RateArg,
+    #[command(flatten)]
     json: JsonArg,
 }
 
@@ -39,7 +41,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let unfinished = check_target(&args.out, &[&args.file.path], args.force)?.unfinished()?;
     let mut progress = Progress::new("copying", Unit::Bytes, 0);
-    let mut copy = |db: &Db| db.copy_to(unfinished.path(), |step| progress.set_of(step.done, step.total));
+    let mut told = |step: azekura::Progress| progress.set_of(step.done, step.total);
+    let mut copy = |db: &Db| db.copy_to_with(unfinished.path(), args.rate.options(), &mut told);
     of_whole(&args.file, &mut copy)?;
     drop(progress);
     if args.compact {
