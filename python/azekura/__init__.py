@@ -41,6 +41,7 @@ from ._errors import (
     NotUnique,
     Poisoned,
     ReadOnly,
+    SnapshotTooOld,
     TableExists,
     TooLarge,
     TransactionOver,
@@ -57,7 +58,7 @@ __all__ = [
     "BackupReport", "CannotOpen", "Closed", "Conflict", "Corrupt", "Database", "Error", "Forked", "Index",
     "Invalid", "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchIndex", "NoSuchTable",
     "NotADatabase", "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport", "ReadOnly",
-    "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "Snapshot", "Table",
-    "TableExists", "TooLarge", "Transaction", "TransactionOver", "Truncated", "VerifyReport", "WrongType",
+    "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "Snapshot", "SnapshotTooOld",
+    "Table", "TableExists", "TooLarge", "Transaction", "TransactionOver", "Truncated", "VerifyReport", "WrongType",
     "error", "open", "restore_stream", "types",
 ]

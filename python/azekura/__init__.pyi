@@ -130,6 +130,9 @@ class NotUnique(Error):
 class NoSuchIndex(Error, LookupError):
     """The table has no index of that name."""
 
+class SnapshotTooOld(Error):
+    """The writer's limits for those who follow it were passed. The next read sees the newest commit."""
+
 class TransactionOver(Error, ValueError):
     """The transaction was committed or rolled back."""
 

@@ -10,7 +10,9 @@ from typing import Any, Generic, Literal, overload
 from typing_extensions import Self, TypeVar
 
 from ._reports import BackupReport, Point, PruneReport, RestoreReport, VerifyReport
-from ._types import ArrowData, BytesLike, Column, Durability, IndexValue, Kind, ObjectForm, Progress, Readable, Writable
+from ._types import (
+    ArrowData, BytesLike, Column, Durability, Follow, IndexValue, Kind, ObjectForm, Progress, Readable, Writable,
+)
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -239,6 +241,9 @@ class Database:
         create: bool = True,
         exclusive: bool = False,
         mapped: bool = True,
+        follow: Follow | None = None,
+        pinned_bytes_max: int | None = None,
+        pinned_age_max: float | None = None,
     ) -> Self: ...
     @property
     def path(self) -> Path: ...

@@ -46,6 +46,10 @@ class Database(_azekura.Database):
     memory_bytes: the budget for everything. durability: 'sync', commits are durable when they return, or
     'eventual', within `eventual_delay` seconds. read_only: several processes may. create: whether to make
     the file. exclusive: whether to fail if it exists. mapped: whether the file is read through a mapping.
+    follow: 'checkpoints' or 'log', to read while another process writes: what that has flushed, or every
+    durable commit. pinned_bytes_max, pinned_age_max: how many bytes of the file those who follow this one
+    may keep, and for how many seconds an old snapshot of theirs is good. After that it raises
+    `SnapshotTooOld`.
     """
 
     def __init__(self, *arguments, **options):

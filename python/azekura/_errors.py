@@ -92,6 +92,10 @@ class NoSuchIndex(Error, LookupError):
     """The table has no index of that name."""
 
 
+class SnapshotTooOld(Error):
+    """The writer's limits for those who follow it were passed. The next read sees the newest commit."""
+
+
 class TransactionOver(Error, ValueError):
     """The transaction was committed or rolled back."""
 
@@ -119,6 +123,7 @@ _CLASSES = {
     19: (NotDurable, errno.ENOSPC),
     20: (NotUnique, None),
     21: (NoSuchIndex, None),
+    22: (SnapshotTooOld, None),
     1000: (TransactionOver, None),
 }
 

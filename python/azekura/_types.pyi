@@ -7,6 +7,7 @@ from typing_extensions import Buffer
 
 Kind = Literal["ordered", "hash"]
 Durability = Literal["sync", "eventual"]
+Follow = Literal["checkpoints", "log"]
 BytesLike = str | Buffer
 # True shows a bar.
 Progress = Callable[[int, int], object] | bool

@@ -11,7 +11,7 @@ from typing_extensions import Self, TypeVar
 from ._azekura import RecordBatches
 from ._azekura import Transaction as PlainTransaction
 from ._reports import BackupReport, Point
-from ._types import ArrowData, BytesLike, Column, Durability, IndexValue, Kind, ObjectForm, Progress, Writable
+from ._types import ArrowData, BytesLike, Column, Durability, Follow, IndexValue, Kind, ObjectForm, Progress, Writable
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -276,5 +276,8 @@ async def open(
     create: bool = True,
     exclusive: bool = False,
     mapped: bool = True,
+    follow: Follow | None = None,
+    pinned_bytes_max: int | None = None,
+    pinned_age_max: float | None = None,
 ) -> Database:
     """Opens a database with the options of `azekura.Database`."""

@@ -6,7 +6,7 @@ use crate::long;
 use crate::shared::Shared;
 use crate::table::{Table, View, kind_name};
 use crate::transaction::{Snapshot, Transaction};
-use azekura::{Db, Durability, Error, Isolation, Options, TableKind, WriteOptions};
+use azekura::{Db, Durability, Error, Freshness, Isolation, Options, TableKind, WriteOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -39,6 +39,19 @@ fn kind_of(name: &str) -> PyResult<TableKind> {
     }
 }
 
+fn freshness_of(name: &str) -> PyResult<Freshness> {
+    match name {
+        "checkpoints" => Ok(Freshness::Checkpoint),
+        "log" => Ok(Freshness::Log),
+        _ => Err(PyValueError::new_err(format!("follow is 'checkpoints' or 'log', not {name:?}"))),
+    }
+}
+
+fn seconds(name: &str, number: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(number)
+        .map_err(|error| PyValueError::new_err(format!("{name} is {number}: {error}")))
+}
+
 fn isolation_of(name: &str) -> PyResult<Isolation> {
     match name {
         "serializable" => Ok(Isolation::Serializable),
@@ -57,7 +70,8 @@ impl Database {
 impl Database {
     #[new]
     #[pyo3(signature = (path, *, memory_bytes = MEMORY_BYTES, durability = "sync", eventual_delay = 1.0,
-                        read_only = false, create = true, exclusive = false, mapped = true))]
+                        read_only = false, create = true, exclusive = false, mapped = true, follow = None,
+                        pinned_bytes_max = None, pinned_age_max = None))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -69,17 +83,28 @@ impl Database {
         create: bool,
         exclusive: bool,
         mapped: bool,
+        follow: Option<&str>,
+        pinned_bytes_max: Option<u64>,
+        pinned_age_max: Option<f64>,
     ) -> PyResult<Database> {
-        let delay = Duration::try_from_secs_f64(eventual_delay)
-            .map_err(|error| PyValueError::new_err(format!("eventual_delay is {eventual_delay}: {error}")))?;
-        let options = Options::new()
+        let delay = seconds("eventual_delay", eventual_delay)?;
+        let mut options = Options::new()
             .memory_bytes(memory_bytes)
             .durability(durability_of(durability)?)
             .eventual_delay(delay)
             .read_only(read_only)
-            .create(create && !read_only)
+            .create(create && !read_only && follow.is_none())
             .exclusive(exclusive)
             .mapped(mapped);
+        if let Some(follow) = follow {
+            options = options.freshness(freshness_of(follow)?);
+        }
+        if let Some(bytes) = pinned_bytes_max {
+            options = options.pinned_bytes_max(bytes);
+        }
+        if let Some(age) = pinned_age_max {
+            options = options.pinned_age_max(seconds("pinned_age_max", age)?);
+        }
         let db = py.detach(|| options.open(&path)).map_err(|error| of_engine(&error))?;
         Ok(Database { db })
     }
@@ -212,6 +237,9 @@ impl Database {
             ("merge_ns", stats.merge_ns),
             ("stalls", stats.stalls),
             ("stall_ns", stats.stall_ns),
+            ("checkpoint", stats.checkpoint),
+            ("pins", stats.pins.len() as u64),
+            ("pinned_bytes", stats.pinned_bytes),
         ];
         let dict = PyDict::new(py);
         figures.into_iter().try_for_each(|(name, figure)| dict.set_item(name, figure))?;

@@ -177,6 +177,10 @@ enum azk_status
    * The table has no index of that name.
    */
   AZK_NO_SUCH_INDEX = 21,
+  /**
+   * The writer does not keep any more what this snapshot of a follower reads. Take another one.
+   */
+  AZK_SNAPSHOT_TOO_OLD = 22,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -238,6 +242,35 @@ enum azk_durability
 typedef enum azk_durability azk_durability;
 #else
 typedef int32_t azk_durability;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What a database that another process writes is followed by. See azk_options_set_follow.
+ */
+enum azk_follow
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * It is not: the file is locked.
+   */
+  AZK_FOLLOW_NOTHING = 0,
+  /**
+   * What the writer has flushed: the newest checkpoint.
+   */
+  AZK_FOLLOW_CHECKPOINTS = 1,
+  /**
+   * All commits that are durable: the log, too.
+   */
+  AZK_FOLLOW_LOG = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum azk_follow azk_follow;
+#else
+typedef int32_t azk_follow;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -740,6 +773,22 @@ typedef struct {
    * The time of these delays, in nanoseconds.
    */
   uint64_t stall_ns;
+  /**
+   * The number of the newest checkpoint; in a follower, of the one that it shows.
+   */
+  uint64_t checkpoint;
+  /**
+   * How many checkpoints followers of other handles read.
+   */
+  uint64_t pins;
+  /**
+   * Bytes of the file that are kept for these alone.
+   */
+  uint64_t pinned_bytes;
+  /**
+   * For how long there has been a newer checkpoint than the oldest of these, in nanoseconds. 0 in a follower.
+   */
+  uint64_t oldest_pin_ns;
 } azk_stats;
 
 /**
@@ -834,6 +883,31 @@ azk_status azk_options_set_exclusive(azk_options *options,
  */
 azk_status azk_options_set_read_only(azk_options *options,
                                      int32_t yes);
+
+/**
+ * How to follow a file that another process writes, an azk_follow. Neither waits for the other. Each call that
+ * reads, and each snapshot, sees the newest commit that there is then. Such a handle is read-only. A snapshot
+ * keeps space in the file; AZK_SNAPSHOT_TOO_OLD says that the writer has set limits for that
+ * (azk_options_set_pinned_bytes_max) and that they were passed. Default: AZK_FOLLOW_NOTHING. Errors:
+ * AZK_INVALID.
+ */
+azk_status azk_options_set_follow(azk_options *options,
+                                  int32_t follow);
+
+/**
+ * How many bytes of the file the followers of this writer may keep at most. When they keep more, the oldest of
+ * their snapshots are given up: reading there gives AZK_SNAPSHOT_TOO_OLD, never a wrong value. Followers copy
+ * what they read as long as there is a limit. Default: none. Errors: none of its own.
+ */
+azk_status azk_options_set_pinned_bytes_max(azk_options *options,
+                                            uint64_t bytes);
+
+/**
+ * For how many milliseconds a follower may read what is not the newest checkpoint any more. All else is as
+ * azk_options_set_pinned_bytes_max says. Default: for any time. Errors: none of its own.
+ */
+azk_status azk_options_set_pinned_age_max_ms(azk_options *options,
+                                             uint64_t age_ms);
 
 /**
  * The memory for everything, in bytes. Default: 256 MiB. At least 8 MiB; azk_db_open refuses other values

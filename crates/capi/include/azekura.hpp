@@ -53,6 +53,8 @@ enum class durability : int32_t {
     eventual = AZK_DURABILITY_EVENTUAL
 };
 
+enum class follow : int32_t { nothing = AZK_FOLLOW_NOTHING, checkpoints = AZK_FOLLOW_CHECKPOINTS, log = AZK_FOLLOW_LOG };
+
 enum class isolation : int32_t { serializable = AZK_SERIALIZABLE, snapshot = AZK_SNAPSHOT };
 
 /* A key, a value, or a bound that may be missing. */

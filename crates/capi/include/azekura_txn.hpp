@@ -298,6 +298,8 @@ public:
     options &large_value_bytes(uint32_t bytes) { return set(azk_options_set_large_value_bytes(get(), bytes)); }
     options &background_merges(bool yes) { return set(azk_options_set_background_merges(get(), yes)); }
     options &mapped(bool yes) { return set(azk_options_set_mapped(get(), yes)); }
+    options &follow(azekura::follow what) { return set(azk_options_set_follow(get(), static_cast<int32_t>(what))); }
+    options &pinned_bytes_max(uint64_t bytes) { return set(azk_options_set_pinned_bytes_max(get(), bytes)); }
     options &threads(bool yes) { return set(azk_options_set_threads(get(), yes)); }
 
     options &durability(azekura::durability durability)
@@ -308,6 +310,11 @@ public:
     options &eventual_delay(std::chrono::milliseconds delay)
     {
         return set(azk_options_set_eventual_delay_ms(get(), static_cast<uint64_t>(delay.count())));
+    }
+
+    options &pinned_age_max(std::chrono::milliseconds age)
+    {
+        return set(azk_options_set_pinned_age_max_ms(get(), static_cast<uint64_t>(age.count())));
     }
 
 private:

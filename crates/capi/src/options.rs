@@ -4,7 +4,7 @@ use crate::call::{Caller, call};
 use crate::handles::azk_options;
 use crate::slots::{end, own, owned};
 use crate::status::{Outcome, azk_status, invalid};
-use azekura::{Durability, Options};
+use azekura::{Durability, Freshness, Options};
 use std::time::Duration;
 
 /// When a commit survives a crash.
@@ -28,6 +28,18 @@ pub(crate) fn durability_of(number: i32) -> Outcome<Option<Durability>> {
         2 => Ok(Some(Durability::Eventual)),
         other => Err(invalid(format!("{other} is no azk_durability"))),
     }
+}
+
+/// What a database that another process writes is followed by. See azk_options_set_follow.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum azk_follow {
+    /// It is not: the file is locked.
+    AZK_FOLLOW_NOTHING = 0,
+    /// What the writer has flushed: the newest checkpoint.
+    AZK_FOLLOW_CHECKPOINTS = 1,
+    /// All commits that are durable: the log, too.
+    AZK_FOLLOW_LOG = 2,
 }
 
 /// Makes options with the defaults: the file is made if there is none, 256 MiB of memory, durable commits.
@@ -81,6 +93,41 @@ pub extern "C" fn azk_options_set_exclusive(options: *mut azk_options, yes: i32)
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_set_read_only(options: *mut azk_options, yes: i32) -> azk_status {
     change(options, |o| o.read_only(yes != 0))
+}
+
+/// How to follow a file that another process writes, an azk_follow. Neither waits for the other. Each call that
+/// reads, and each snapshot, sees the newest commit that there is then. Such a handle is read-only. A snapshot
+/// keeps space in the file; AZK_SNAPSHOT_TOO_OLD says that the writer has set limits for that
+/// (azk_options_set_pinned_bytes_max) and that they were passed. Default: AZK_FOLLOW_NOTHING. Errors:
+/// AZK_INVALID.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_follow(options: *mut azk_options, follow: i32) -> azk_status {
+    call(|| {
+        let mut options = owned(options)?;
+        let before = options.clone();
+        *options = match follow {
+            0 => before.follow(false),
+            1 => before.freshness(Freshness::Checkpoint),
+            2 => before.freshness(Freshness::Log),
+            other => return Err(invalid(format!("{other} is no azk_follow"))),
+        };
+        Ok(azk_status::AZK_OK)
+    })
+}
+
+/// How many bytes of the file the followers of this writer may keep at most. When they keep more, the oldest of
+/// their snapshots are given up: reading there gives AZK_SNAPSHOT_TOO_OLD, never a wrong value. Followers copy
+/// what they read as long as there is a limit. Default: none. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_pinned_bytes_max(options: *mut azk_options, bytes: u64) -> azk_status {
+    change(options, |o| o.pinned_bytes_max(bytes))
+}
+
+/// For how many milliseconds a follower may read what is not the newest checkpoint any more. All else is as
+/// azk_options_set_pinned_bytes_max says. Default: for any time. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_pinned_age_max_ms(options: *mut azk_options, age_ms: u64) -> azk_status {
+    change(options, |o| o.pinned_age_max(Duration::from_millis(age_ms)))
 }
 
 /// The memory for everything, in bytes. Default: 256 MiB. At least 8 MiB; azk_db_open refuses other values

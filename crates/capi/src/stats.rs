@@ -95,6 +95,14 @@ pub struct azk_stats {
     pub stalls: u64,
     /// The time of these delays, in nanoseconds.
     pub stall_ns: u64,
+    /// The number of the newest checkpoint; in a follower, of the one that it shows.
+    pub checkpoint: u64,
+    /// How many checkpoints followers of other handles read.
+    pub pins: u64,
+    /// Bytes of the file that are kept for these alone.
+    pub pinned_bytes: u64,
+    /// For how long there has been a newer checkpoint than the oldest of these, in nanoseconds. 0 in a follower.
+    pub oldest_pin_ns: u64,
 }
 
 fn figures_of(stats: &Stats) -> azk_stats {
@@ -125,6 +133,13 @@ fn figures_of(stats: &Stats) -> azk_stats {
         merge_ns: stats.merge_ns,
         stalls: stats.stalls,
         stall_ns: stats.stall_ns,
+        checkpoint: stats.checkpoint,
+        pins: stats.pins.len() as u64,
+        pinned_bytes: stats.pinned_bytes,
+        oldest_pin_ns: stats
+            .pins
+            .first()
+            .map_or(0, |pin| u64::try_from(pin.age.as_nanos()).unwrap_or(u64::MAX)),
     }
 }
 

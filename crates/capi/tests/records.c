@@ -352,6 +352,73 @@ static void options(const char *dir)
     OK(azk_options_free(options));
 }
 
+/* A second handle reads while the first one writes. */
+static void followers(const char *dir)
+{
+    azk_options *options = NULL;
+    azk_db *db = NULL, *log = NULL, *checkpoints = NULL, *locked = NULL;
+    azk_table *table = NULL, *seen = NULL, *old = NULL;
+    azk_read *snapshot = NULL;
+    azk_stats stats;
+    char key[16], value[400], room[400];
+    size_t len;
+    int i, round, too_old = 0;
+    OK(azk_options_create(&options));
+    OK(azk_options_set_pinned_bytes_max(options, 0));
+    OK(azk_options_set_pinned_age_max_ms(options, 60000));
+    OK(azk_db_open(path_of(dir, "f.azk"), options, &db));
+    table = table_of(db, "t", AZK_HASH);
+    OK(azk_db_flush(db));
+    OK(azk_options_free(options));
+    OK(azk_options_create(&options));
+    IS(AZK_INVALID, azk_options_set_follow(options, 3));
+    OK(azk_options_set_follow(options, AZK_FOLLOW_LOG));
+    OK(azk_db_open(path_of(dir, "f.azk"), options, &log));
+    OK(azk_options_set_follow(options, AZK_FOLLOW_CHECKPOINTS));
+    OK(azk_db_open(path_of(dir, "f.azk"), options, &checkpoints));
+    OK(azk_options_set_follow(options, AZK_FOLLOW_NOTHING));
+    IS(AZK_LOCKED, azk_db_open(path_of(dir, "f.azk"), options, &locked));
+    OK(azk_options_free(options));
+    OK(azk_db_open_table(log, "t", &seen));
+    OK(azk_db_open_table(checkpoints, "t", &old));
+    OK(azk_table_put(table, TEXT("k"), TEXT("v")));
+    CHECK(has(seen, "k", "v"));
+    IS(AZK_NOT_FOUND, azk_table_get(old, TEXT("k"), room, sizeof room, &len));
+    IS(AZK_READ_ONLY, azk_table_put(seen, TEXT("k"), TEXT("w")));
+    OK(azk_db_flush(db));
+    CHECK(has(old, "k", "v"));
+    for (round = 0; round < 4; round++) {
+        for (i = 0; i < 2000; i++) {
+            snprintf(key, sizeof key, "%d", i);
+            memset(value, 'a' + round, sizeof value);
+            OK(azk_table_put(table, TEXT(key), value, sizeof value));
+        }
+        OK(azk_db_compact(db));
+        if (round == 0)
+            OK(azk_read_begin(checkpoints, &snapshot));
+    }
+    for (i = 0; i < 2000; i++) {
+        azk_status status;
+        snprintf(key, sizeof key, "%d", i);
+        status = azk_read_get(snapshot, old, TEXT(key), room, sizeof room, &len);
+        too_old += status == AZK_SNAPSHOT_TOO_OLD;
+        CHECK(status == AZK_SNAPSHOT_TOO_OLD || (status == AZK_OK && len == sizeof room && room[9] == 'a'));
+        OK(azk_table_get(old, TEXT(key), room, sizeof room, &len));
+        CHECK(len == sizeof room && room[9] == 'd');
+    }
+    CHECK(too_old > 0 && strcmp(azk_status_name(22), "AZK_SNAPSHOT_TOO_OLD") == 0);
+    stats.size = sizeof stats;
+    OK(azk_db_stats(db, &stats));
+    CHECK(stats.pins == 1 && stats.pinned_bytes == 0 && stats.checkpoint > 4);
+    OK(azk_read_end(snapshot));
+    OK(azk_table_free(seen));
+    OK(azk_table_free(old));
+    OK(azk_db_close(log));
+    OK(azk_db_close(checkpoints));
+    OK(azk_table_free(table));
+    OK(azk_db_close(db));
+}
+
 int main(int argc, char **argv)
 {
     int32_t kinds[2] = {AZK_ORDERED, AZK_HASH};
@@ -378,6 +445,7 @@ int main(int argc, char **argv)
     OK(azk_table_free(table[1]));
     OK(azk_db_close(db));
     options(argv[1]);
+    followers(argv[1]);
     damage(argv[1]);
     backups(argv[1]);
     return 0;

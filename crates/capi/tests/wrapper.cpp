@@ -222,5 +222,12 @@ int main(int argc, char **argv)
     db.close();
     CHECK(thrown([&] { t.put("a", "b"); }) == AZK_CLOSED && thrown([&] { db.sync(); }) == AZK_BAD_HANDLE);
     CHECK(azekura::database(path).open_table("t").get("sum").has_value());
+    azekura::options writing, following;
+    writing.pinned_bytes_max(1 << 20).pinned_age_max(std::chrono::milliseconds(500));
+    azekura::database writer(path, writing);
+    following.follow(azekura::follow::log);
+    azekura::database follower(path, following);
+    writer.open_table("t").put("sum", "5");
+    CHECK(follower.open_table("t").get("sum") == "5" && writer.stats().pins == 1);
     return 0;
 }

@@ -1,0 +1,52 @@
+"""Following a file that another handle writes, and a writer's limits for that."""
+
+import azekura
+from tests.common import TestCase
+
+
+class Follow(TestCase):
+    def follower(self, follow, **options):
+        return self.enterContext(azekura.Database(self.path, follow=follow, **options))
+
+    def test_checkpoints_and_the_log(self):
+        db = self.database(durability="sync")
+        table = db.table("t", key=str, value=int)
+        db.flush()
+        log, checkpoints = self.follower("log"), self.follower("checkpoints")
+        seen = [other.table("t", key=str, value=int) for other in (log, checkpoints)]
+        table["a"] = 5
+        self.assertEqual([t.get("a") for t in seen], [5, None])
+        db.flush()
+        self.assertEqual([t.get("a") for t in seen], [5, 5])
+        with self.assertRaises(azekura.ReadOnly):
+            seen[0]["a"] = 6
+        self.assertEqual(db.stats()["pins"], 1)
+        with self.assertRaises(ValueError):
+            self.follower("everything")
+        with self.assertRaises(azekura.CannotOpen):
+            azekura.Database(self.path + "-none", follow="log")
+
+    def test_a_snapshot_beyond_the_limit_is_too_old(self):
+        db = self.database(pinned_bytes_max=0, pinned_age_max=60)
+        table = db.table("t", "hash", key=int, value=bytes)
+        rounds = [{n: bytes([n % 251, round]) * 200 for n in range(2000)} for round in range(4)]
+        table.put_many(rounds[0])
+        db.compact()
+        follower = self.follower("checkpoints")
+        seen = follower.table("t", key=int, value=bytes)
+        snapshot = follower.snapshot()
+        for records in rounds[1:]:
+            table.put_many(records)
+            db.compact()
+        old = snapshot.table(seen)
+        too_old = 0
+        for n in range(2000):
+            try:
+                self.assertEqual(old[n], rounds[0][n])
+            except azekura.SnapshotTooOld:
+                too_old += 1
+        self.assertGreater(too_old, 0)
+        self.assertEqual(dict(seen.items()), rounds[3])
+        self.assertEqual(db.stats()["pinned_bytes"], 0)
+        with self.assertRaises(ValueError):
+            self.database(pinned_age_max=-1)
