@@ -4,8 +4,10 @@
 
 #include "peer.h"
 
+#include <fcntl.h>
 #include <lmdb.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* This is only address space: the file grows as it is written. */
 static const uint64_t map_bytes_min = UINT64_C(16) << 30;
@@ -211,11 +213,34 @@ static void reader_close(void *raw) {
   free(r);
 }
 
+/* Each backup is a directory with a whole copy, without free pages. */
+static int backup(void *raw, const char *to, bench_error *error) {
+  store *s = raw;
+  char dir[4096], file[4200];
+  snprintf(dir, sizeof dir, "%s/%d", to, bench_newest_backup(to, "") + 1);
+  if (mkdir(dir, 0755) != 0) return bench_fail(error, "mkdir", dir);
+  int rc = mdb_env_copy2(s->env, dir, MDB_CP_COMPACT);
+  if (rc != 0) return fail(error, "mdb_env_copy2", rc);
+  snprintf(file, sizeof file, "%s/data.mdb", dir);
+  const int fd = open(file, O_RDWR);
+  const int synced = fd >= 0 && fsync(fd) == 0;
+  if (fd >= 0) close(fd);
+  return synced ? 0 : bench_fail(error, "fsync", file);
+}
+
+static int restore(const char *from, const char *to, bench_error *error) {
+  char source[4096], target[4096];
+  snprintf(source, sizeof source, "%s/%d/data.mdb", from, bench_newest_backup(from, ""));
+  snprintf(target, sizeof target, "%s/data.mdb", to);
+  return bench_copy_file(source, target, error);
+}
+
 const bench_peer bench_lmdb = {
     .version = version,
     .configuration = "MDB_NOSYNC | MDB_NOMETASYNC unless durable, MDB_NOTLS, no MDB_WRITEMAP, "
                      "map of 4 x the data (lmdb-append: also MDB_APPEND); one read transaction a phase, renewed "
-                     "at each get beside a writer; memory is the page cache, without a bound",
+                     "at each get beside a writer; memory is the page cache, without a bound; a backup is "
+                     "mdb_env_copy2 with MDB_CP_COMPACT, then fsync",
     .store_open = store_open,
     .store_sync = store_sync,
     .store_settle = NULL,
@@ -233,4 +258,6 @@ const bench_peer bench_lmdb = {
     .scan = scan,
     .range = range_of,
     .reader_close = reader_close,
+    .backup = backup,
+    .restore = restore,
 };

@@ -7,15 +7,21 @@
  * Every call that can fail takes a `bench_error` and fills it with "<library call>: <message>".
  * Calls that return int return 0 for success and -1 for failure, unless they say otherwise.
  *
- * The Rust mirror of these declarations is src/peers/shim.rs. */
+ * The Rust mirror of these declarations is src/peers/abi.rs. */
 #ifndef BENCH_PEER_H
 #define BENCH_PEER_H
+
+/* For fsync and fileno. */
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE
+#endif
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -92,6 +98,12 @@ typedef struct bench_peer {
   void (*reader_close)(void *reader);
   /* Visits the records whose values begin with these 8 bytes, by the index. NULL if there is none. */
   int (*find)(void *reader, const uint8_t *field, size_t field_bytes, bench_seen *seen, bench_error *error);
+
+  /* Adds a backup to those in an existing directory, durably, while others read and write. NULL, as is
+   * restore: there is no such thing. */
+  int (*backup)(void *store, const char *to, bench_error *error);
+  /* Makes the newest of these a store of an existing empty directory, durably. */
+  int (*restore)(const char *from, const char *to, bench_error *error);
 } bench_peer;
 
 extern const bench_peer bench_kyoto_hash;
@@ -116,6 +128,31 @@ extern const bench_peer bench_mariadb_innodb_bulk;
 static inline int bench_fail(bench_error *error, const char *call, const char *message) {
   snprintf(error->text, sizeof error->text, "%s: %s", call, message);
   return -1;
+}
+
+/* Copies a file, durably. */
+static inline int bench_copy_file(const char *from, const char *to, bench_error *error) {
+  static const size_t step = 1 << 20;
+  FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+  char *buffer = (char *)malloc(step);
+  size_t n = 0;
+  int done = in != NULL && out != NULL && buffer != NULL;
+  while (done && (n = fread(buffer, 1, step, in)) > 0) done = fwrite(buffer, 1, n, out) == n;
+  done = done && !ferror(in) && fflush(out) == 0 && fsync(fileno(out)) == 0;
+  if (in != NULL) fclose(in);
+  if (out != NULL) done = fclose(out) == 0 && done;
+  free(buffer);
+  return done ? 0 : bench_fail(error, "copying a backup", to);
+}
+
+/* The number of the newest backup in a directory, where each is something called N with this ending. 0: none. */
+static inline int bench_newest_backup(const char *dir, const char *ending) {
+  char path[4096];
+  int number = 0;
+  do
+    snprintf(path, sizeof path, "%s/%d%s", dir, ++number, ending);
+  while (access(path, F_OK) == 0);
+  return number - 1;
 }
 
 /* Zeroed memory for a store, a writer or a reader. NULL: there was none, and the error says so. */

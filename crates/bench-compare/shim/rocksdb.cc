@@ -10,6 +10,7 @@
 #include <rocksdb/iterator.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
+#include <rocksdb/utilities/backup_engine.h>
 #include <rocksdb/version.h>
 #include <rocksdb/write_batch.h>
 
@@ -165,6 +166,29 @@ int Scan(void *raw, bench_seen *seen, bench_error *error) {
 
 void ReaderClose(void *raw) { delete static_cast<Reader *>(raw); }
 
+// Backups share the files that they have in common.
+std::string BackupsIn(const char *dir) { return std::string(dir) + "/backups"; }
+
+int Backup(void *raw, const char *to, bench_error *error) {
+  rocksdb::BackupEngine *engine = nullptr;
+  const rocksdb::BackupEngineOptions options(BackupsIn(to));
+  const auto opened = rocksdb::BackupEngine::Open(options, rocksdb::Env::Default(), &engine);
+  if (!opened.ok()) return Fail(opened, "BackupEngine::Open", error);
+  const std::unique_ptr<rocksdb::BackupEngine> owned(engine);
+  auto *db = static_cast<Store *>(raw)->db.get();
+  return Told(engine->CreateNewBackup(db, true), "BackupEngine::CreateNewBackup", error);
+}
+
+int Restore(const char *from, const char *to, bench_error *error) {
+  rocksdb::BackupEngineReadOnly *engine = nullptr;
+  const rocksdb::BackupEngineOptions options(BackupsIn(from));
+  const auto opened = rocksdb::BackupEngineReadOnly::Open(options, rocksdb::Env::Default(), &engine);
+  if (!opened.ok()) return Fail(opened, "BackupEngineReadOnly::Open", error);
+  const std::unique_ptr<rocksdb::BackupEngineReadOnly> owned(engine);
+  const std::string target = std::string(to) + "/rocksdb";
+  return Told(engine->RestoreDBFromLatestBackup(target, target), "RestoreDBFromLatestBackup", error);
+}
+
 }  // namespace
 
 extern "C" const bench_peer bench_rocksdb = {
@@ -172,7 +196,7 @@ extern "C" const bench_peer bench_rocksdb = {
     "four write buffers of 8 MiB, LRU block cache of what they, the indexes and the filters leave of the budget; "
     "10-bit Bloom filter, blocks of 4 KiB with a hash index, dynamic level sizes, 2 background jobs, no concurrent "
     "writes to a buffer, no periodic statistics, no compression; a WriteBatch a transaction, synced only when "
-    "durable; MultiGet for many; settled by CompactRange",
+    "durable; MultiGet for many; settled by CompactRange; a backup is one of its BackupEngine, flushed first",
     StoreOpen,
     StoreSync,
     StoreSettle,
@@ -190,4 +214,7 @@ extern "C" const bench_peer bench_rocksdb = {
     Scan,
     Range,
     ReaderClose,
+    nullptr,
+    Backup,
+    Restore,
 };

@@ -235,13 +235,40 @@ static int scan(void *raw, bench_seen *seen, bench_error *error) {
   return range_of(raw, &all, seen, error);
 }
 
+/* Each backup is a whole copy of one snapshot: in several steps it would begin anew at each commit. */
+static int backup(void *raw, const char *to, bench_error *error) {
+  store *s = raw;
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%d.sqlite", to, bench_newest_backup(to, ".sqlite") + 1);
+  sqlite3 *from = connect(s, 0, UINT64_C(1) << 20, error), *copy = NULL;
+  if (from == NULL) return -1;
+  int rc = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+  if (rc == SQLITE_OK) {
+    sqlite3_backup *all = sqlite3_backup_init(copy, "main", from, "main");
+    if (all != NULL) sqlite3_backup_step(all, -1);
+    rc = all != NULL ? sqlite3_backup_finish(all) : SQLITE_ERROR;
+  }
+  if (rc != SQLITE_OK) fail(copy, "sqlite3_backup", error);
+  if (sqlite3_close(copy) != SQLITE_OK && rc == SQLITE_OK) rc = fail(copy, "sqlite3_close", error);
+  sqlite3_close(from);
+  return rc == SQLITE_OK ? 0 : -1;
+}
+
+static int restore(const char *from, const char *to, bench_error *error) {
+  char source[4096], target[4096];
+  snprintf(source, sizeof source, "%s/%d.sqlite", from, bench_newest_backup(from, ".sqlite"));
+  snprintf(target, sizeof target, "%s/data.sqlite", to);
+  return bench_copy_file(source, target, error);
+}
+
 const bench_peer bench_sqlite = {
     .version = version,
     .configuration = "a table of two BLOBs WITHOUT ROWID; page_size 4096, or 16384 or 65536 for records above "
                      "900 or 3,600 bytes; journal_mode WAL, synchronous NORMAL, or FULL when durable; "
                      "cache_size budget / 2 in a writer, budget / 8 in a reader; mmap_size budget / 2; "
                      "wal_autocheckpoint 64 MiB; prepared statements; one read transaction a phase, one "
-                     "for each get beside a writer; for the index workload an index of substr(v, 1, 8)",
+                     "for each get beside a writer; for the index workload an index of substr(v, 1, 8); a backup is "
+                     "sqlite3_backup_step of all pages",
     .store_open = store_open,
     .store_sync = store_sync,
     .store_close = store_close,
@@ -258,4 +285,6 @@ const bench_peer bench_sqlite = {
     .range = range_of,
     .reader_close = reader_close,
     .find = find,
+    .backup = backup,
+    .restore = restore,
 };

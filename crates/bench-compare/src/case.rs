@@ -21,6 +21,9 @@ pub enum Workload {
     /// Scattered 8-byte keys with 36-byte values and an index of the first 8 bytes of these, in batches of
     /// 100,000; then lookups by the index.
     Index,
+    /// Backups: a whole one, one after a hundredth of the records was put again, and whole ones beside a writer
+    /// of transactions of 100 updates; restored, and what was restored is read.
+    Backup,
     /// Lists of pairs of about 730-byte texts, put and got over and over.
     Pairs,
     /// Text keys of 8 to 40 bytes with values of 20 to 200 bytes.
@@ -101,6 +104,10 @@ impl Case {
             Workload::Sequential | Workload::Lookup | Workload::Small | Workload::Index => {
                 format!("{records} records of 8 + {value} bytes, {batch}")
             }
+            Workload::Backup => format!(
+                "backups of {records} records of 8 + {value} bytes, {s} s beside transactions of {} updates",
+                grouped(self.batch)
+            ),
             Workload::Huge => format!("{records} records of 16 + {value} bytes, {batch}"),
             Workload::Text => format!("{records} records of 8…40 + 20…200 bytes, {batch}"),
             Workload::Pairs => {
@@ -139,14 +146,16 @@ impl Case {
     pub fn suits(&self, about: &About) -> bool {
         let numbers = self.workload == Workload::Lookup && self.value_bytes == 8;
         // A helper process answers one call after the other. A server outlives its client.
-        let together =
-            self.threads > 1 || self.rate_per_s.is_some() || matches!(self.workload, Workload::Mixed);
+        let together = self.threads > 1
+            || self.rate_per_s.is_some()
+            || matches!(self.workload, Workload::Mixed | Workload::Backup);
         let killed_with_us = self.workload != Workload::Recover || about.place != Place::Server;
         (self.shape() == Shape::Ascending || !about.ascending_only)
             && (numbers || !about.numbers_only)
             && !(together && matches!(about.place, Place::Helper(_)))
             && killed_with_us
             && (self.workload != Workload::Index || about.indexes)
+            && (self.workload != Workload::Backup || about.backups)
     }
 }
 
@@ -158,6 +167,7 @@ impl Workload {
             Self::Lookup => "lookup",
             Self::Huge => "huge",
             Self::Index => "index",
+            Self::Backup => "backup",
             Self::Pairs => "pairs",
             Self::Text => "text",
             Self::Small => "small",

@@ -73,6 +73,7 @@ fn preset(workload: Workload, quick: bool) -> Preset {
             if quick { 10 * K } else { 100 * K },
         ),
         Workload::Index => (&[(36, 5 * M)], &[(36, 400 * K)], if quick { 10 * K } else { 100 * K }),
+        Workload::Backup => (&[(100, 5 * M)], &[(100, 100 * K)], 100),
         Workload::Pairs => {
             (&[(730, 10), (730, 10 * K), (730, 100 * K)], &[(730, 10), (730, K), (730, 10 * K)], 1)
         }
@@ -176,6 +177,7 @@ pub fn phases_s(case: &Case, phase_s: f64) -> f64 {
             4.0 * phase_s
         }
         Workload::Index => 3.0 * phase_s,
+        Workload::Backup => 3.0 * phase_s + case.seconds,
         Workload::Huge => 5.0 * phase_s,
         Workload::Pairs => 2.0 * phase_s + case.seconds,
         Workload::Ycsb => phase_s + 6.0 * case.seconds,

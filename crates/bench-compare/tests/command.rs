@@ -51,6 +51,8 @@ fn every_workload_runs_and_leaves_a_page() {
         "sequential",
         "lookup",
         "huge",
+        "index",
+        "backup",
         "pairs",
         "text",
         "small",

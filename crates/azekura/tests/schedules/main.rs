@@ -9,7 +9,7 @@
 
 mod disk;
 
-use azekura::{Db, Durability, Error, Options, ReadTxn, Table, TableKind, WriteOptions};
+use azekura::{Db, Durability, Error, Freshness, Options, ReadTxn, Table, TableKind, WriteOptions};
 use disk::{Disk, PATH};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, Runner, thread};
@@ -399,4 +399,86 @@ fn tables_come_and_go_beside_commits() {
         ];
         world.end_after(threads);
     });
+}
+
+/// The value that a record has in a round. Every fourth is large.
+fn round_value(i: u8, round: u64) -> Vec<u8> {
+    let mut value = round.to_be_bytes().to_vec();
+    value.resize(if i.is_multiple_of(4) { 5000 } else { 40 }, i);
+    value
+}
+
+/// Replaces all records again and again, and brings that to the file, where space is used again.
+fn replace_rounds(db: &Db, table: &Table, rounds: std::ops::Range<u64>) {
+    for round in rounds {
+        let mut txn = db.write();
+        (0..24u8).for_each(|i| txn.put(table, [i], round_value(i, round)).unwrap());
+        txn.commit().unwrap();
+        db.compact().unwrap();
+        db.shrink(|_| {}).unwrap();
+    }
+}
+
+/// Takes snapshots and holds one of them. Each record is that of the snapshot's round, or too old. Gives how
+/// many were.
+fn follow_rounds(follower: &Db, limited: bool) -> usize {
+    let table = follower.open_table("t").unwrap();
+    let mut too_old = 0;
+    let mut held: Option<(u64, ReadTxn)> = None;
+    let mut read = |txn: &ReadTxn, i: u8| match txn.get(&table, [i]) {
+        Ok(found) => found,
+        Err(Error::SnapshotTooOld { .. }) if limited => {
+            too_old += 1;
+            None
+        }
+        Err(e) => panic!("record {i}: {e}"),
+    };
+    for n in 0..6 {
+        let txn = follower.read();
+        let Some(first) = read(&txn, 1) else { continue };
+        let round = u64::from_be_bytes(*first.first_chunk().unwrap());
+        for (round, txn) in [(round, &txn)].into_iter().chain(held.as_ref().map(|(round, txn)| (*round, txn)))
+        {
+            for i in (0..24).filter(|i| (n + i) % 3 == 0) {
+                if let Some(found) = read(txn, i) {
+                    assert_eq!(found, round_value(i, round), "record {i} of round {round}");
+                }
+            }
+        }
+        if n == 1 {
+            held = Some((round, txn));
+        }
+    }
+    too_old
+}
+
+fn followed(options: Options, limited: bool) {
+    let disk = Disk::new();
+    let db = Db::open_on(&disk, PATH, options).unwrap();
+    let table = db.create_table("t", TableKind::Hash).unwrap();
+    replace_rounds(&db, &table, 0..1);
+    let readers = [Freshness::Checkpoint, Freshness::Log].map(|freshness| {
+        let disk = disk.clone();
+        thread::spawn(move || {
+            let follower = Db::open_on(&disk, PATH, self::options().freshness(freshness)).unwrap();
+            follow_rounds(&follower, limited);
+        })
+    });
+    replace_rounds(&db, &table, 1..6);
+    join(readers.into());
+    replace_rounds(&db, &table, 6..7);
+    assert_eq!(db.stats().pinned_bytes, 0);
+    assert_eq!(db.check(|_| {}).unwrap().problems, Vec::<String>::new());
+}
+
+/// Pin, read the superblock again, read; against checkpoints that free, and moves that use again.
+#[test]
+fn what_a_follower_has_pinned_stays() {
+    explore(|| followed(options(), false));
+}
+
+/// The same where the writer gives pins up: announce, use again; against read, look at the announcement.
+#[test]
+fn what_was_revoked_under_a_follower_is_too_old_and_never_wrong() {
+    explore(|| followed(options().pinned_bytes_max(0), true));
 }

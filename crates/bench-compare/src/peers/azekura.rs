@@ -3,11 +3,15 @@
 use super::{About, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
-use azekura::{Cursor, Db, Durability, Index, Options, ReadTxn, Table, TableKind, WriteTxn};
+use azekura::{
+    Cursor, Db, Durability, Index, Options, ReadTxn, Repository, Table, TableKind, Which, WriteTxn,
+};
 use std::ops::Bound;
+use std::path::Path;
 
 const TABLE: &str = "bench";
 const FILE: &str = "data.azk";
+const SAVED: &str = "saved";
 
 /// Both kinds.
 pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
@@ -19,6 +23,7 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
             let about = About {
                 ours: true,
                 indexes: true,
+                backups: true,
                 ordered: kind == TableKind::Ordered,
                 ..About::new(name, title)
             };
@@ -46,7 +51,7 @@ impl Peer for AzekuraPeer {
     fn configuration(&self) -> String {
         "memory_bytes(budget), durability Eventual, or Sync when durable; nothing else set; db.flush() \
          before closing; one read snapshot a phase, the table's own get beside a writer; for the index \
-         workload an index of v[0..8]:u64be"
+         workload an index of v[0..8]:u64be; a backup is a point of a repository"
             .to_owned()
     }
 
@@ -64,6 +69,14 @@ impl Peer for AzekuraPeer {
         let index = how.indexed.then(|| table.create_index("field", "v[0..8]:u64be")).transpose();
         let index = index.map_err(|error| Failure::peer(name, "Table::create_index", &error))?;
         Ok(Box::new(AzekuraStore { name, db, table, index }))
+    }
+
+    fn restore(&self, from: &Path, to: &Path) -> Result<()> {
+        let name = self.about.name;
+        Repository::open(from.join(SAVED))
+            .and_then(|saved| saved.restore(Which::Newest, to.join(FILE), |_| {}))
+            .map(drop)
+            .map_err(|error| Failure::peer(name, "Repository::restore", &error))
     }
 }
 
@@ -99,6 +112,10 @@ impl Store for AzekuraStore {
     fn settle(&self) -> Result<bool> {
         self.db.compact().map_err(self.failed("Db::settle"))?;
         Ok(true)
+    }
+
+    fn backup(&self, to: &Path) -> Result<()> {
+        self.db.backup(to.join(SAVED), |_| {}).map(drop).map_err(self.failed("Db::backup"))
     }
 
     fn close(self: Box<Self>) -> Result<()> {

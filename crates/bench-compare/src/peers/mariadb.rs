@@ -1,10 +1,11 @@
 //! MariaDB. Each store has its own server, on its own socket, in its own directory, without a network. It is
 //! driven through shim/mariadb.c.
 
+use super::abi::{self, RawPeer};
 use super::engines::Engine;
 use super::helper::process::Process;
 use super::libraries;
-use super::shim::{self, RawPeer, ShimPeer};
+use super::shim::ShimPeer;
 use super::{About, Open, Peer, Place, Reader, Store, Writer};
 use crate::counters;
 use crate::failure::{Failure, Result};
@@ -58,7 +59,7 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
     .into_iter()
     .map(|(engine, bulk, about)| {
         let about = About { place: Place::Server, get: libraries::get("mariadb"), ..about };
-        let there = shim::mariadb(engine, bulk).zip(program());
+        let there = abi::mariadb(engine, bulk).zip(program());
         let peer = there.map(|(raw, program)| -> Box<dyn Peer> {
             Box::new(ServerPeer { about, engine, bulk, raw, program })
         });

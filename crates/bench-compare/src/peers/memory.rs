@@ -6,10 +6,13 @@ use crate::records::ScanSum;
 use std::collections::BTreeMap;
 use std::mem;
 use std::ops::Bound;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The name of a backup.
+const SAVED: &str = "saved";
 
 /// What to get wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +75,14 @@ impl Peer for MemoryPeer {
         let (lie, closed, dir) = (self.lie, self.closed, how.dir.clone());
         Ok(Box::new(MemoryStore { map: Mutex::new(map), lie, closed, dir }))
     }
+
+    fn restore(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut closed = locked(self.closed);
+        let map = closed.get(&from.join(SAVED)).cloned();
+        let map = map.ok_or_else(|| Failure::peer(self.about.name, "restore", &"no such backup"))?;
+        closed.insert(to.to_owned(), map);
+        Ok(())
+    }
 }
 
 struct MemoryStore {
@@ -96,6 +107,18 @@ impl Store for MemoryStore {
 
     fn settle(&self) -> Result<bool> {
         Ok(false)
+    }
+
+    fn backup(&self, to: &Path) -> Result<()> {
+        let map = locked(&self.map).clone();
+        // Something that has a size.
+        std::fs::write(to.join(format!("{}", map.len())), b"saved")
+            .and_then(|()| {
+                std::fs::write(to.join(format!("again-{:?}", std::time::Instant::now())), b"saved")
+            })
+            .map_err(|error| Failure::peer("memory", "backup", &error))?;
+        locked(self.closed).insert(to.join(SAVED), map);
+        Ok(())
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -7,6 +7,7 @@
 //! whole batches at a time and measures the peer's own calls. For these a workload takes its times from
 //! [`Store::clock`], and gets through [`Reader::get_each`] and not one by one.
 
+mod abi;
 mod all;
 mod azekura;
 mod crates;
@@ -26,7 +27,7 @@ pub mod tests;
 pub use all::all;
 
 use crate::counters;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -87,6 +88,8 @@ pub struct About {
     pub numbers_only: bool,
     /// Keeps indexes of values.
     pub indexes: bool,
+    /// Makes backups while others write.
+    pub backups: bool,
     /// What makes it different in a comparison, or empty.
     pub caveat: &'static str,
     /// How to get it. Empty if it is built with this program.
@@ -107,6 +110,7 @@ impl About {
             place: Place::Here,
             numbers_only: false,
             indexes: false,
+            backups: false,
             caveat: "",
             get: "",
         }
@@ -123,10 +127,19 @@ pub trait Peer: Send + Sync {
     fn configuration(&self) -> String;
     /// Opens or creates a store.
     fn open(&self, how: &Open) -> Result<Box<dyn Store>>;
+    /// Makes the newest backup in a directory ([`Store::backup`]) a store of an empty one.
+    fn restore(&self, from: &Path, to: &Path) -> Result<()> {
+        let _ = (from, to);
+        Err(no_backups(self.about().name))
+    }
     /// The bytes on disk of the store in a directory. Files that do not grow with the records are left out.
     fn file_bytes(&self, dir: &Path) -> u64 {
         counters::directory_bytes(dir)
     }
+}
+
+fn no_backups(peer: &'static str) -> Failure {
+    Failure::peer(peer, "backup", &"there is no such thing")
 }
 
 /// An open store, for any number of threads.
@@ -139,6 +152,11 @@ pub trait Store: Send + Sync {
     fn sync(&self) -> Result<()>;
     /// Finishes work that would otherwise go on in the background. Returns `false` if there is no such work.
     fn settle(&self) -> Result<bool>;
+    /// Adds a backup to those in a directory, durably, while others read and write.
+    fn backup(&self, to: &Path) -> Result<()> {
+        let _ = to;
+        Err(Failure::Usage("this peer makes no backups".to_owned()))
+    }
     /// The time that the peer's calls have taken, by the clock of its helper process. `None` for all others:
     /// their time is that of the calls made here.
     fn clock(&self) -> Option<Duration> {

@@ -1,151 +1,18 @@
 //! Peers behind the C ABI of shim/peer.h.
 
-use super::engines::Engine;
+use super::abi::{
+    ASCENDING, CREATE, DURABLE, INDEXED, OnHandle, RawBytes, RawError, RawOpen, RawPeer, RawRange, RawSeen,
+    berkeley_hash, berkeley_tree, kyoto_hash, kyoto_tree, leveldb, lmdb, rocksdb, sqlite, tkrzw_hash,
+    tkrzw_tree, tokyo_hash, tokyo_tree,
+};
 use super::libraries;
 use super::{About, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::ptr;
-
-const ERROR_BYTES: usize = 240;
-const CREATE: u32 = 1;
-const DURABLE: u32 = 2;
-const ASCENDING: u32 = 4;
-const INDEXED: u32 = 8;
-
-#[repr(C)]
-struct RawError {
-    text: [c_char; ERROR_BYTES],
-}
-
-#[repr(C)]
-struct RawOpen {
-    path: *const c_char,
-    budget_bytes: u64,
-    records: u64,
-    raw_bytes: u64,
-    flags: u32,
-}
-
-/// `bench_bytes`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct RawBytes {
-    at: *const u8,
-    count: usize,
-}
-
-impl RawBytes {
-    const NONE: Self = Self { at: ptr::null(), count: 0 };
-}
-
-/// `bench_seen`.
-#[repr(C)]
-#[derive(Default)]
-struct RawSeen {
-    records: u64,
-    sum: u64,
-}
-
-#[repr(C)]
-struct RawRange {
-    from: *const u8,
-    from_bytes: usize,
-    limit: u64,
-    down: c_int,
-}
-
-type GetsMany =
-    unsafe extern "C" fn(*mut c_void, *const RawBytes, usize, *mut RawBytes, *mut RawError) -> c_int;
-type OnHandle = unsafe extern "C" fn(*mut c_void, *mut RawError) -> c_int;
-type Opens = unsafe extern "C" fn(*mut c_void, *mut RawError) -> *mut c_void;
-type Frees = unsafe extern "C" fn(*mut c_void);
-
-/// `bench_peer` of shim/peer.h.
-#[repr(C)]
-pub struct RawPeer {
-    version: unsafe extern "C" fn() -> *const c_char,
-    configuration: *const c_char,
-    store_open: unsafe extern "C" fn(*const RawOpen, *mut RawError) -> *mut c_void,
-    store_sync: OnHandle,
-    store_settle: Option<OnHandle>,
-    store_close: OnHandle,
-    writer_open: Opens,
-    begin: OnHandle,
-    put: unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize, *mut RawError) -> c_int,
-    remove: unsafe extern "C" fn(*mut c_void, *const u8, usize, *mut RawError) -> c_int,
-    commit: OnHandle,
-    writer_close: Frees,
-    reader_open: Opens,
-    refresh: OnHandle,
-    get: unsafe extern "C" fn(
-        *mut c_void,
-        *const u8,
-        usize,
-        *mut *const u8,
-        *mut usize,
-        *mut RawError,
-    ) -> c_int,
-    get_many: Option<GetsMany>,
-    scan: unsafe extern "C" fn(*mut c_void, *mut RawSeen, *mut RawError) -> c_int,
-    range: Option<unsafe extern "C" fn(*mut c_void, *const RawRange, *mut RawSeen, *mut RawError) -> c_int>,
-    reader_close: Frees,
-    find: Option<unsafe extern "C" fn(*mut c_void, *const u8, usize, *mut RawSeen, *mut RawError) -> c_int>,
-}
-
-// SAFETY: this is a constant of functions and of text that lives as long as the process.
-unsafe impl Sync for RawPeer {}
-
-/// Declares the function table of each peer whose library build.rs found.
-macro_rules! raw_peer {
-    ($function:ident, $library:ident, $symbol:ident) => {
-        fn $function() -> Option<&'static RawPeer> {
-            #[cfg($library)]
-            {
-                unsafe extern "C" {
-                    static $symbol: RawPeer;
-                }
-                // SAFETY: the shim defines the symbol as a constant of this layout.
-                Some(unsafe { &$symbol })
-            }
-            #[cfg(not($library))]
-            None
-        }
-    };
-}
-
-raw_peer!(kyoto_hash, has_kyoto, bench_kyoto_hash);
-raw_peer!(kyoto_tree, has_kyoto, bench_kyoto_tree);
-raw_peer!(tkrzw_hash, has_tkrzw, bench_tkrzw_hash);
-raw_peer!(tkrzw_tree, has_tkrzw, bench_tkrzw_tree);
-raw_peer!(lmdb, has_lmdb, bench_lmdb);
-raw_peer!(leveldb, has_leveldb, bench_leveldb);
-raw_peer!(tokyo_hash, has_tokyo, bench_tokyo_hash);
-raw_peer!(tokyo_tree, has_tokyo, bench_tokyo_tree);
-raw_peer!(berkeley_hash, has_berkeley, bench_berkeley_hash);
-raw_peer!(berkeley_tree, has_berkeley, bench_berkeley_tree);
-raw_peer!(rocksdb, has_rocksdb, bench_rocksdb);
-raw_peer!(sqlite, has_sqlite, bench_sqlite);
-raw_peer!(mariadb_myisam, has_mariadb, bench_mariadb_myisam);
-raw_peer!(mariadb_myisam_bulk, has_mariadb, bench_mariadb_myisam_bulk);
-raw_peer!(mariadb_aria, has_mariadb, bench_mariadb_aria);
-raw_peer!(mariadb_aria_bulk, has_mariadb, bench_mariadb_aria_bulk);
-raw_peer!(mariadb_innodb, has_mariadb, bench_mariadb_innodb);
-raw_peer!(mariadb_innodb_bulk, has_mariadb, bench_mariadb_innodb_bulk);
-
-/// The client of a MariaDB server. Its tables use this engine, filled with the index in place or in bulk.
-pub fn mariadb(engine: Engine, bulk: bool) -> Option<&'static RawPeer> {
-    match (engine, bulk) {
-        (Engine::MyIsam, false) => mariadb_myisam(),
-        (Engine::MyIsam, true) => mariadb_myisam_bulk(),
-        (Engine::Aria, false) => mariadb_aria(),
-        (Engine::Aria, true) => mariadb_aria_bulk(),
-        (Engine::InnoDb, false) => mariadb_innodb(),
-        (Engine::InnoDb, true) => mariadb_innodb_bulk(),
-    }
-}
 
 /// The peers behind shims.
 pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
@@ -193,10 +60,10 @@ fn trees() -> Vec<Known> {
         get: libraries::get("leveldb"),
         ..About::new("leveldb", "LevelDB")
     };
-    let plain = |name, title, get| About { get, ..About::new(name, title) };
+    let plain = |name, title, get| About { get, backups: true, ..About::new(name, title) };
     let rocks = plain("rocksdb", "RocksDB", libraries::get("rocksdb"));
     vec![
-        (lmdb_about("lmdb", "LMDB"), lmdb()),
+        (About { backups: true, ..lmdb_about("lmdb", "LMDB") }, lmdb()),
         (append, lmdb()),
         (leveldb_about, leveldb()),
         (rocks, rocksdb()),
@@ -277,8 +144,7 @@ impl Peer for ShimPeer {
 
     fn open(&self, how: &Open) -> Result<Box<dyn Store>> {
         let calls = Calls { name: self.about.name, raw: self.raw };
-        let path = CString::new(how.dir.as_os_str().as_bytes())
-            .map_err(|error| Failure::Usage(format!("{}: {error}", how.dir.display())))?;
+        let path = c_path(&how.dir)?;
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
         let open = RawOpen {
             path: path.as_ptr(),
@@ -295,6 +161,20 @@ impl Peer for ShimPeer {
             calls.run(|raw, error| unsafe { (raw.store_open)(&raw const open, error) }, |p| p.is_null())?;
         Ok(Box::new(ShimStore { calls, handle }))
     }
+
+    fn restore(&self, from: &Path, to: &Path) -> Result<()> {
+        let calls = Calls { name: self.about.name, raw: self.raw };
+        let Some(restore) = self.raw.restore else { return Err(super::no_backups(self.about.name)) };
+        let (from, to) = (c_path(from)?, c_path(to)?);
+        // SAFETY: both paths outlive the call.
+        calls.run(|_, error| unsafe { restore(from.as_ptr(), to.as_ptr(), error) }, |code| *code != 0)?;
+        Ok(())
+    }
+}
+
+fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
 }
 
 struct ShimStore {
@@ -341,6 +221,15 @@ impl Store for ShimStore {
             Some(settle) => self.calls.on(self.handle, |_| settle).map(|()| true),
             None => Ok(false),
         }
+    }
+
+    fn backup(&self, to: &Path) -> Result<()> {
+        let Some(backup) = self.calls.raw.backup else { return Err(super::no_backups(self.calls.name)) };
+        let to = c_path(to)?;
+        // SAFETY: the store is open. The path outlives the call.
+        let call = |_: &RawPeer, error| unsafe { backup(self.handle, to.as_ptr(), error) };
+        self.calls.run(call, |code| *code != 0)?;
+        Ok(())
     }
 
     fn close(mut self: Box<Self>) -> Result<()> {

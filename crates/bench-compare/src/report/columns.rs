@@ -34,6 +34,10 @@ const fn less(name: &'static str, title: &'static str, unit: Unit) -> Column {
     Column { name, title, unit, better: Better::Lower, headline: false }
 }
 
+const fn more(name: &'static str, title: &'static str) -> Column {
+    Column { name, title, unit: Unit::Plain, better: Better::Higher, headline: false }
+}
+
 const fn head(column: Column) -> Column {
     Column { headline: true, ..column }
 }
@@ -104,6 +108,24 @@ const INDEX: [Column; 16] = [
     FILE,
     head(less("file_per_raw", "file\n/ raw", Unit::Plain)),
     less("written_per_raw", "written\n/ raw", Unit::Plain),
+    MEMORY,
+];
+
+const BACKUP: [Column; 15] = [
+    head(less("backup_s", "backup", Unit::Seconds)),
+    more("backup_mb_per_s", "backup\nMB/s"),
+    less("backup_per_raw", "backup\n/ raw", Unit::Plain),
+    head(less("again_s", "1 % put,\nbackup", Unit::Seconds)),
+    head(less("again_per_put", "copied\n/ put", Unit::Plain)),
+    head(less("restore_s", "restore", Unit::Seconds)),
+    more("restore_mb_per_s", "restore\nMB/s"),
+    rate("alone_per_s", "updates\nalone"),
+    rate("beside_per_s", "updates\nbeside"),
+    head(more("beside_percent", "% of\nalone")),
+    less("beside_backup_s", "backup\nbeside", Unit::Seconds),
+    less("beside_max_ms", "commit\nmax beside", Unit::Milliseconds),
+    rate("write_per_s", "load"),
+    FILE,
     MEMORY,
 ];
 
@@ -224,6 +246,7 @@ pub fn of(workload: Workload) -> &'static [Column] {
         Workload::Sequential => &CEDALSS,
         Workload::Lookup | Workload::Huge | Workload::Text | Workload::Small => &LOOKUP,
         Workload::Index => &INDEX,
+        Workload::Backup => &BACKUP,
         Workload::Pairs => &PAIRS,
         Workload::Ycsb => &YCSB,
         Workload::Mixed => &MIXED,

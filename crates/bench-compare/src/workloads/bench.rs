@@ -45,8 +45,13 @@ impl<'a> Bench<'a> {
 
     /// Opens the store.
     pub fn open(&self, create: bool, durable: bool) -> Result<Box<dyn Store>> {
+        self.open_in(self.dir, create, durable)
+    }
+
+    /// Opens a store of the same records in another directory.
+    pub fn open_in(&self, dir: &Path, create: bool, durable: bool) -> Result<Box<dyn Store>> {
         self.peer.open(&Open {
-            dir: self.dir.to_owned(),
+            dir: dir.to_owned(),
             budget_bytes: self.case.budget_bytes,
             records: self.case.records,
             raw_bytes: self.raw_bytes,

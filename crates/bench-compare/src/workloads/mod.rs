@@ -1,5 +1,6 @@
 //! The workloads. Each is a function that runs in a process of its own and measures one peer.
 
+mod backup;
 mod bench;
 mod delete;
 mod durable;
@@ -51,6 +52,7 @@ fn measure(peer: &dyn Peer, job: &Job) -> Result<Measured> {
         (Workload::Sequential, _) => sequential::run(bench),
         (Workload::Lookup | Workload::Huge | Workload::Text | Workload::Small, _) => lookup::run(bench),
         (Workload::Index, _) => index::run(bench),
+        (Workload::Backup, _) => backup::run(bench),
         (Workload::Pairs, _) => pairs::run(bench),
         (Workload::Ycsb, _) => ycsb::run(bench),
         (Workload::Mixed, _) => mixed::run(bench),

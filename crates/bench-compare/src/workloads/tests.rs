@@ -38,11 +38,12 @@ fn run(peer: &dyn Peer, workload: Workload, dir: &TestDir) -> Result<Measured> {
 }
 
 /// All except those that need a second process: tests/command.rs has them.
-const ALL: [Workload; 12] = [
+const ALL: [Workload; 13] = [
     Workload::Sequential,
     Workload::Lookup,
     Workload::Huge,
     Workload::Index,
+    Workload::Backup,
     Workload::Pairs,
     Workload::Text,
     Workload::Small,

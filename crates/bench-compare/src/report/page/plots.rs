@@ -41,6 +41,7 @@ pub fn of(workload: Workload, cases: &[&CaseResult]) -> Vec<Plot> {
         Workload::Durable => durable(cases),
         Workload::Text
         | Workload::Index
+        | Workload::Backup
         | Workload::Small
         | Workload::Scan
         | Workload::Delete
