@@ -117,7 +117,8 @@ fn each_thread_starts_with_its_work_and_ends_with_the_database() {
     t.put(b"key", b"value").unwrap();
     wait_until("a commit starts the log's thread", || has("azekura-log"));
     wait_until("and that the one for idle time", || has("azekura-merge"));
-    assert!(has("azekura-flush") && !has("azekura-values"), "{:?}", threads());
+    wait_until("and that the one for flushes", || has("azekura-flush"));
+    assert!(!has("azekura-values"), "{:?}", threads());
     assert_eq!(nice("azekura-flush"), nice("azekura-log"), "no merging thread has started it");
     let large = vec![7; 3 << 20];
     for key in 0..4u64 {
