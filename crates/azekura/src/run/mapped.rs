@@ -1,7 +1,8 @@
 //! Pages of a run in the mapped file. Memory holds only what is known of them.
 //!
 //! A page is first read into a buffer of the thread, and checked there. A read reports an error where a touch
-//! of the mapping would end the process. From then on (`known`) holders of the run use the page through the
+//! of the mapping would end the process. Where the system has entered the page's stretch of the file into the
+//! mapping, which reports errors too, the page is checked in place. From then on (`known`) holders of the run use the page through the
 //! mapping. Nobody else is given the run's extents meanwhile.
 //!
 //! A page that is not in one piece (it was moved in parts) is copied at each use.
@@ -117,28 +118,54 @@ impl Run {
         let len = units * self.info.page_bytes;
         self.find_first(pages);
         let standing = self.page_standing(pages, unit, units);
+        if let Some(whole) = standing.filter(|bytes| bytes.len() == len)
+            && self.has_entered(pages, unit, len)
+        {
+            // SAFETY: the bytes are in the mapping, and were entered. The run is borrowed as long as they are,
+            // so nobody is given its extents.
+            return self.checked_page(pages, unit, units, unsafe { whole.as_ref() }, standing);
+        }
         with_buffer(len, |buffer| {
             self.read_units(unit, buffer)?;
-            check(buffer, self.seed, self.info.id, unit, offset)?;
-            if units > 1 && units_of(buffer, self.info.page_bytes) != Some(units) {
-                return Err(bad("impossible number of units"));
-            }
-            let guide = Guide::read_marked(buffer).map_err(bad)?;
-            // The used part of the page must be in one piece, and so must its columns, whatever `used`
-            // claims.
-            let all_of =
-                |part: usize| used_of(buffer) + TAIL_BYTES <= part && Guide::read(&buffer[..part]).is_ok();
-            let fits = |bytes: &NonNull<[u8]>| bytes.len() == len || all_of(bytes.len());
-            let Some(bytes) = standing.filter(fits) else {
-                return Ok(PageHandle::Large(Arc::new(LargePage { bytes: Box::from(&*buffer), guide })));
-            };
-            let guide = match pages.data.keep_guide(unit, guide) {
-                Some(kept) => GuideOf::Kept(kept),
-                None => GuideOf::Own(Arc::new(guide)),
-            };
-            // SAFETY: as in `known_page`. The bytes were checked just now.
-            Ok(PageHandle::Mapped(MappedPage { bytes: unsafe { bytes.as_ref() }, guide }))
+            self.checked_page(pages, unit, units, buffer, standing)
         })
+    }
+
+    /// Whether a page may be touched in the mapping before it was read.
+    fn has_entered(&self, pages: &MappedPages, unit: u32, len: usize) -> bool {
+        let at = self.unit_at(unit);
+        pages.has_entered(at..at + len as u64, self.info.meta_at(), |start| self.stretch(start))
+    }
+
+    /// Checks a page, whose bytes are `read`, and keeps what is then known of it. `standing` is where it is in
+    /// the mapping.
+    fn checked_page<'a>(
+        &self,
+        pages: &'a MappedPages,
+        unit: u32,
+        units: usize,
+        read: &[u8],
+        standing: Option<NonNull<[u8]>>,
+    ) -> Result<PageHandle<'a>> {
+        let offset = self.unit_offset(unit);
+        let bad = |detail: &str| corrupt_page(offset, self.info.id, unit, detail);
+        check(read, self.seed, self.info.id, unit, offset)?;
+        if units > 1 && units_of(read, self.info.page_bytes) != Some(units) {
+            return Err(bad("impossible number of units"));
+        }
+        let guide = Guide::read_marked(read).map_err(bad)?;
+        // The used part of the page must be in one piece, and so must its columns, whatever `used` claims.
+        let all_of = |part: usize| used_of(read) + TAIL_BYTES <= part && Guide::read(&read[..part]).is_ok();
+        let fits = |bytes: &NonNull<[u8]>| bytes.len() == read.len() || all_of(bytes.len());
+        let Some(bytes) = standing.filter(fits) else {
+            return Ok(PageHandle::Large(Arc::new(LargePage { bytes: Box::from(read), guide })));
+        };
+        let guide = match pages.data.keep_guide(unit, guide) {
+            Some(kept) => GuideOf::Kept(kept),
+            None => GuideOf::Own(Arc::new(guide)),
+        };
+        // SAFETY: as in `known_page`. The bytes were checked just now.
+        Ok(PageHandle::Mapped(MappedPage { bytes: unsafe { bytes.as_ref() }, guide }))
     }
 
     /// A line of a filter page. The page is checked if it was not. None if the page is not in one piece: then

@@ -1,12 +1,13 @@
 //! A run's pages where they stand in the mapped file: what of them is kept, and what holders get.
 
 use super::known::{Guides, KnownPages};
+use crate::base::codec::usize_of64;
 use crate::base::prefetch::prefetch_line;
 use crate::format::guide::Guide;
 use crate::format::page::Page;
-use crate::storage::FileMapping;
-use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicPtr};
+use crate::storage::{ENTER_BYTES, FileMapping};
+use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The pages of a run, in the file's mapping.
@@ -18,6 +19,40 @@ pub(super) struct MappedPages {
     /// Which pages of the filter were found whole.
     pub(super) filter: OnceLock<Box<[AtomicBool]>>,
     pub(super) filter_pages: u32,
+    entered: Entered,
+}
+
+/// For each stretch of [`ENTER_BYTES`] of a run, whether the system was asked to enter it into the mapping,
+/// and did. Made at the first use.
+#[derive(Default)]
+struct Entered(OnceLock<Box<[AtomicU8]>>);
+
+/// The system was not asked, did not, did.
+const UNASKED: u8 = 0;
+const REFUSED: u8 = 1;
+const ENTERED: u8 = 2;
+
+impl Entered {
+    /// Whether all of a range of a run of `run_bytes` was entered. Its stretch is asked for once, by `enter`.
+    /// So a file that is not in memory costs hardly more.
+    fn has(&self, range: Range<u64>, run_bytes: u64, enter: impl FnOnce(Range<u64>) -> bool) -> bool {
+        let number = range.start / ENTER_BYTES;
+        let stretch = number * ENTER_BYTES..run_bytes.min((number + 1) * ENTER_BYTES);
+        if range.end > stretch.end {
+            return false;
+        }
+        let stretches = usize_of64(run_bytes.div_ceil(ENTER_BYTES));
+        let states = self.0.get_or_init(|| (0..stretches).map(|_| AtomicU8::new(UNASKED)).collect());
+        let Some(state) = states.get(usize_of64(number)) else { return false };
+        match state.compare_exchange(UNASKED, REFUSED, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) if enter(stretch) => {
+                state.store(ENTERED, Ordering::Relaxed);
+                true
+            }
+            Ok(_) => false,
+            Err(state) => state == ENTERED,
+        }
+    }
 }
 
 impl MappedPages {
@@ -28,7 +63,23 @@ impl MappedPages {
         filter_pages: u32,
     ) -> MappedPages {
         let (first, filter) = (AtomicPtr::default(), OnceLock::new());
-        MappedPages { mapping, first, data: KnownPages::new(units, guides), filter, filter_pages }
+        let data = KnownPages::new(units, guides);
+        MappedPages { mapping, first, data, filter, filter_pages, entered: Entered::default() }
+    }
+
+    /// Whether the system has entered a range of the run, whose pages have `run_bytes`, into the mapping.
+    /// `place` gives the place in the file of a byte of the run, and how many bytes follow it there.
+    pub(super) fn has_entered(
+        &self,
+        range: Range<u64>,
+        run_bytes: u64,
+        place: impl FnOnce(u64) -> Option<(u64, u64)>,
+    ) -> bool {
+        self.entered.has(range, run_bytes, |stretch| {
+            let len = stretch.end - stretch.start;
+            place(stretch.start)
+                .is_some_and(|(offset, together)| together >= len && self.mapping.enter(offset, len))
+        })
     }
 }
 

@@ -21,6 +21,9 @@ const WINDOW_BYTES: u64 = 64 << 30;
 /// What lies behind the last window is not mapped.
 const WINDOWS: usize = 256;
 
+/// How much is entered into a mapping at a time: what one huge entry of the processor's tables covers.
+pub(crate) const ENTER_BYTES: u64 = 2 << 20;
+
 /// The mappings of one file.
 pub struct FileMapping {
     file: Arc<fs::File>,
@@ -62,6 +65,14 @@ impl FileMapping {
         Some(unsafe { window.first.add(usize::try_from(start).ok()?) })
     }
 
+    /// Enters bytes of the file into the mapping, if the system has all of them in memory. Returns whether it
+    /// has. From then on they may be touched, as if they had been read. Nothing is read from the disk, unless
+    /// memory is short at this moment.
+    pub(crate) fn enter(&self, offset: u64, len: u64) -> bool {
+        let Some(first) = usize::try_from(len).ok().and_then(|len| self.at(offset, len)) else { return false };
+        cached::has_all(&self.file, offset, len) && cached::populate(first, offset, len)
+    }
+
     #[cold]
     fn open<'a>(&self, slot: &'a OnceLock<Option<Window>>, offset: u64) -> Option<&'a Window> {
         slot.get_or_init(|| Window::new(&self.file, offset)).as_ref()
@@ -90,6 +101,68 @@ impl Window {
     /// Not mapped: what other systems do behind a file's end has not been tried.
     fn new(_: &fs::File, _: u64) -> Option<Window> {
         None
+    }
+}
+
+/// What the system has of a file in memory.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod cached {
+    use rustix::mm::{Advice, madvise};
+    use std::os::fd::AsRawFd;
+    use std::ptr::NonNull;
+
+    /// The number of the system call `cachestat`, the same on all processors with calls of 64 bits.
+    const CACHESTAT: std::ffi::c_long = 451;
+    /// The least size of a page of memory. Where pages are larger, fewer are counted, and nothing is entered.
+    const PAGE_BYTES: u64 = 4 << 10;
+
+    #[repr(C)]
+    struct Asked {
+        offset: u64,
+        len: u64,
+    }
+
+    /// Numbers of pages.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Found {
+        cached: u64,
+        dirty: u64,
+        in_writeback: u64,
+        evicted: u64,
+        recently_evicted: u64,
+    }
+
+    /// Whether the system has all pages of a range in memory. No where it does not say: older systems than
+    /// Linux 6.5 do not.
+    pub(super) fn has_all(file: &std::fs::File, offset: u64, len: u64) -> bool {
+        let (asked, mut found) = (Asked { offset, len }, Found::default());
+        // SAFETY: both structures have the layout of the call, and are borrowed for its time.
+        let done =
+            unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const asked, &raw mut found, 0_u32) };
+        let pages = (offset + len).div_ceil(PAGE_BYTES) - offset / PAGE_BYTES;
+        done == 0 && found.cached >= pages
+    }
+
+    /// Enters all pages of a range. Returns whether the system could.
+    pub(super) fn populate(first: NonNull<u8>, offset: u64, len: u64) -> bool {
+        let ahead = usize::try_from(offset % PAGE_BYTES).unwrap_or(0);
+        let Ok(len) = usize::try_from(len) else { return false };
+        let start = first.as_ptr().wrapping_sub(ahead).cast();
+        // SAFETY: the range is of a mapping that the caller borrows, rounded down to a page of memory. Entering
+        // pages changes no contents.
+        unsafe { madvise(start, len + ahead, Advice::LinuxPopulateRead) }.is_ok()
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+mod cached {
+    pub(super) fn has_all(_: &std::fs::File, _: u64, _: u64) -> bool {
+        false
+    }
+
+    pub(super) fn populate(_: std::ptr::NonNull<u8>, _: u64, _: u64) -> bool {
+        false
     }
 }
 
@@ -130,6 +203,21 @@ mod tests {
             Some(at.as_ptr().wrapping_add(2)),
             "the same window"
         );
+    }
+
+    #[test]
+    fn only_what_the_system_has_in_memory_is_entered() {
+        let (file, mapping) = mapped();
+        file.write_all_at(&[7; 3 << 20], 0).unwrap();
+        if !mapping.enter(0, 3 << 20) {
+            // The system does not say what it has in memory.
+            return;
+        }
+        assert!(mapping.enter(1_234_567, 1_000_001), "any part of it");
+        assert!(!mapping.enter((3 << 20) - 4096, 8192), "behind the file's end there is nothing");
+        assert!(!mapping.enter(u64::MAX - 1, 1) && !mapping.enter(WINDOW_BYTES - 1, 2));
+        file.set_len(2 << 20).unwrap();
+        assert!(!mapping.enter(1 << 20, 2 << 20), "a file that was cut");
     }
 
     #[test]

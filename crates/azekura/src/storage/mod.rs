@@ -45,6 +45,7 @@ mod watched;
 pub(crate) use bulk::BulkWrites;
 pub(crate) use gate::Gate;
 pub(crate) use lease::Lease;
+pub(crate) use mapping::ENTER_BYTES;
 pub use mapping::FileMapping;
 pub use memory::MemStorage;
 pub use metered::{IoCounters, Metered};
