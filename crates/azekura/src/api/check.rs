@@ -1,7 +1,7 @@
 //! The check: everything in the file is read and compared with everything that refers to it.
 //!
-//! Runs, memtables and log hold versions: records, deletes, and what those hide. A walk over all of a table's
-//! sources at once, as a scan takes it, says how many records there are. So no set of keys is needed.
+//! Runs, memtables and log hold versions: records, deletes, and what they hide. How many records a table has
+//! is counted by a scan of it. So no set of keys is needed.
 
 mod indexes;
 
@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub struct CheckReport {
     /// Tables checked, each with its indexes.
     pub tables: u64,
-    /// Records of tables, as counting them gives: in runs, memtables and the log together.
+    /// Records of tables, as a scan counts them: in runs, memtables and the log together.
     pub records: u64,
     /// Deletes that are kept, since something older may have their keys.
     pub deletes: u64,
@@ -41,7 +41,7 @@ pub struct CheckReport {
     pub pages: u64,
     /// Large values read.
     pub values: u64,
-    /// Commits in the file's log, read there once more, that are in no run yet.
+    /// Commits in the file's log that are in no run yet. The log is read again for that.
     pub log_commits: u64,
     /// Records of those commits, deletes included.
     pub log_records: u64,
@@ -59,9 +59,9 @@ pub struct CheckReport {
 
 /// Problems beyond this many are not listed.
 const PROBLEMS_MAX: usize = 1000;
-/// Such a record no lookup can find.
+/// No lookup can find such a record.
 const NO_SORT_KEY: &str = "a record of a hash table stands under what is the mix of no key";
-/// What overlaps so many times is no accident of the moment.
+/// Extents that overlap in so many looks are damage. In one look a segment may just be closing.
 const OVERLAP_LOOKS: usize = 3;
 
 struct Check<'a> {
@@ -96,13 +96,13 @@ pub(super) fn check(db: &Db, progress: &mut dyn FnMut(Progress)) -> Result<Check
             check.report.tables += 1;
         }
         check.table(table, progress);
-        // What cannot be read since somebody has closed the database, or revoked the pin, is no damage.
+        // If somebody has closed the database or revoked the pin, nothing can be read. That is no damage.
         engine.check_readable()?;
     }
     check.length()?;
     check.log();
     if engine.config.follow.is_none() {
-        // A follower has read the newest copy and its manifest, and others write them meanwhile.
+        // Another process writes them, and the follower has read the newest one and its manifest.
         check.superblocks()?;
     }
     check.extents(&state);
@@ -138,7 +138,7 @@ impl Check<'_> {
         self.indexes(table, sound);
     }
 
-    /// Counts what a scan of the table would give; the other versions are hidden. `sound`: how many problems
+    /// Counts what a scan of the table would give. The other versions are hidden. `sound`: how many problems
     /// there were before the table.
     fn count(&mut self, table: &Arc<TableState>, sound: usize, shown: &str) {
         let counted = match table.levels.as_slice() {
@@ -161,7 +161,7 @@ impl Check<'_> {
                 }
                 self.report.hidden += self.puts.saturating_sub(records);
             }
-            // What stops a scan is mostly known by now.
+            // What stops a scan was mostly found before.
             Err(e) if self.report.problems.len() == sound => {
                 self.problem(format!("{shown}: {e}"));
             }
@@ -169,8 +169,8 @@ impl Check<'_> {
         }
     }
 
-    /// Counts the records that are in memory (of the memtable, and those of a small table), and reads the
-    /// large values to which they refer.
+    /// Counts the records in memory (those of the memtable, and of a table without runs). Reads the large
+    /// values to which they refer.
     fn memory(&mut self, table: &TableState) {
         let (seq, seed) = (self.seq, self.engine.hash_seed);
         let shown = self.state.shown_name(&table.name);
@@ -277,7 +277,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The file's end. Who writes was refused if it was cut, and may have shortened it since.
+    /// The file's end. A handle that writes was refused if the file was cut, and may have shortened it since.
     fn length(&mut self) -> Result<()> {
         let file_bytes = self.engine.file.len().map_err(|e| Error::io("reading the file's length", e))?;
         let least_bytes = self.engine.least_bytes;
@@ -338,8 +338,8 @@ impl Check<'_> {
     fn extents(&mut self, state: &State) {
         let engine = self.engine;
         let look = || {
-            // While these and the state are held, nothing that is allocated from now on stands there. The one
-            // exception is the end of a segment that is closed at this moment.
+            // While these and the state are held, nothing new is put there. The one exception is the end of a
+            // segment that is being closed.
             let segments = engine.values.segments();
             let places: Vec<_> = segments.iter().map(|s| s.place()).collect();
             let mut live: Vec<Extent> = places.iter().flat_map(|p| p.extents().iter().copied()).collect();
@@ -349,7 +349,7 @@ impl Check<'_> {
             let (extents, bytes) = (live.len() as u64, live.iter().map(|e| e.len).sum::<u64>());
             (extents, bytes, Space::from_live(SUPERBLOCKS_BYTES, live))
         };
-        // So that what overlaps once is looked at again.
+        // What overlaps once is looked at again.
         let mut looks = (0..OVERLAP_LOOKS).map(|_| look());
         let found = looks.find(|(_, _, space)| space.is_ok());
         let (extents, live_bytes, space) = found.unwrap_or_else(look);
@@ -359,7 +359,7 @@ impl Check<'_> {
                 self.report.live_bytes = live_bytes + SUPERBLOCKS_BYTES;
                 self.report.free_bytes = engine.space.free_bytes();
                 // With nobody writing, what nothing refers to must be what the allocator holds free.
-                if engine.is_quiet()
+                if engine.config.read_only
                     && (space.end(), space.free_bytes()) != (engine.space.end(), engine.space.free_bytes())
                 {
                     let text = format!(

@@ -15,16 +15,23 @@ mod request;
 
 pub(super) use checkpointer::{Checkpoint, Checkpointer, PendingFree};
 pub(super) use old_log::{OldLog, old_log_bytes};
-pub(super) use request::{Checkpoints, Purpose, ValueMove};
+pub(super) use request::{Purpose, ValueMove};
 
-use super::Engine;
-use super::commit::Commit;
+use super::commit::{Commit, Committer};
+use super::counters::Counters;
+use super::ids::Ids;
+use super::pace::Pace;
+use super::relief::Relief;
 use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::limits::align_up;
+use crate::base::poison::Poison;
+use crate::base::sync::ArcSwap;
 use crate::format::manifest::Manifest;
 use crate::format::superblock::ManifestAt;
-use crate::space::Extent;
+use crate::log::Log;
+use crate::space::{Extent, Space};
+use crate::values::ValueStore;
 use describe::describe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,27 +47,38 @@ enum Change<'a> {
     Values(&'a ValueMove),
 }
 
-impl Checkpoints for Engine {
-    fn write(&self) -> Result<()> {
-        self.checkpoint(Purpose::Plain)
-    }
-
-    fn write_move(&self, step: &ValueMove) -> Result<()> {
-        self.checkpoint_move(step)
-    }
+/// Writes checkpoints. Runs are out of its reach: it names them, and others write and merge them.
+#[derive(Clone, Copy)]
+pub(super) struct Checkpoints<'a> {
+    pub(super) checkpointer: &'a Checkpointer,
+    pub(super) state: &'a ArcSwap<State>,
+    pub(super) committer: &'a Committer,
+    pub(super) log: &'a Log,
+    pub(super) values: &'a ValueStore,
+    pub(super) ids: &'a Ids,
+    pub(super) space: &'a Space,
+    pub(super) pace: &'a Pace,
+    pub(super) relief: &'a Relief,
+    pub(super) poison: &'a Poison,
+    pub(super) counters: &'a Counters,
 }
 
-impl Engine {
+impl Checkpoints<'_> {
     /// Writes a checkpoint of the state as it is now.
-    pub(super) fn checkpoint(&self, purpose: Purpose) -> Result<()> {
-        self.checkpoint_with(&mut self.checkpointer.lock(), purpose, Change::Nothing)
+    pub(super) fn write(&self) -> Result<()> {
+        self.write_for(Purpose::Plain)
+    }
+
+    /// As `write`, for a purpose.
+    pub(super) fn write_for(&self, purpose: Purpose) -> Result<()> {
+        self.write_with(&mut self.checkpointer.lock(), purpose, Change::Nothing)
     }
 
     /// Writes a checkpoint with other tables, and then changes the state to have them. After `NoSpace`
     /// nothing has changed. `change` says under the checkpoint lock whether the change may be made, and
     /// gives a function that makes it. That is called twice, on different states, since commits and merges
     /// go on meanwhile. `changed` gets the state before the change.
-    pub(super) fn checkpoint_tables<F: Fn(&State) -> State>(
+    pub(super) fn write_tables<F: Fn(&State) -> State>(
         &self,
         change: impl FnOnce(&State) -> Result<F>,
         changed: impl FnOnce(&mut Commit, &State),
@@ -69,7 +87,7 @@ impl Engine {
         self.committer.check_open()?;
         let change = change(&self.state.load())?;
         let armed = self.poison.armed("changing the tables");
-        if let Err(e) = self.checkpoint_with(&mut guard, Purpose::Plain, Change::Tables(&change)) {
+        if let Err(e) = self.write_with(&mut guard, Purpose::Plain, Change::Tables(&change)) {
             armed.disarm();
             return Err(e);
         }
@@ -88,10 +106,10 @@ impl Engine {
     /// Nobody else names the new place before that. What is logged later may name either place, and the
     /// checkpoint's word counts. After an error that does not poison the handle, the segment is where it
     /// was.
-    pub(super) fn checkpoint_move(&self, step: &ValueMove) -> Result<()> {
+    pub(super) fn write_move(&self, step: &ValueMove) -> Result<()> {
         let mut guard = self.checkpointer.lock();
         let armed = self.poison.armed("moving large values");
-        let done = self.checkpoint_with(&mut guard, Purpose::Plain, Change::Values(step));
+        let done = self.write_with(&mut guard, Purpose::Plain, Change::Values(step));
         if done.is_ok() {
             step.segment.moved(step.extents.clone(), step.left.clone());
         }
@@ -99,7 +117,7 @@ impl Engine {
         done
     }
 
-    fn checkpoint_with(&self, guard: &mut Checkpoint, purpose: Purpose, change: Change<'_>) -> Result<()> {
+    fn write_with(&self, guard: &mut Checkpoint, purpose: Purpose, change: Change<'_>) -> Result<()> {
         self.poison.check()?;
         if purpose == Purpose::StartLog {
             self.log.begin_chain(self.ids.next())?;
@@ -116,7 +134,7 @@ impl Engine {
         let kept = guard.old_logs.iter().filter(|l| l.last_seq > flushed).map(|l| &l.chain);
         let logs = kept.chain(&chain).cloned().collect();
         let moved = if let Change::Values(step) = change { Some(step) } else { None };
-        let manifest = describe(&state, &self.values, self.ids.peek(), logs, moved);
+        let manifest = describe(&state, self.values, self.ids.peek(), logs, moved);
         let (at, extent) = match self.make_room(guard, &manifest, purpose) {
             Err(e @ Error::NoSpace { .. }) if purpose != Purpose::Close => {
                 self.checkpointer.free_later(pending_free);
@@ -133,17 +151,12 @@ impl Engine {
         armed.disarm();
         let old = self.poison.guard(done)?;
         // Flushes come first.
-        let others = || self.merges().flush_need() + self.relief.reserve_bytes() / SPARED_PART;
+        let flush_need = || self.relief.flush_need(self.pace, &self.state.load());
+        let others = || flush_need() + self.relief.reserve_bytes() / SPARED_PART;
         self.checkpointer.keep_spare(guard, old, bytes, purpose, others);
         freed.extend(chain.into_iter().flat_map(|c| self.log.release(c.first_frame)));
-        let (needless, kept): (Vec<_>, _) =
-            std::mem::take(&mut guard.old_logs).into_iter().partition(|l| l.last_seq <= flushed);
-        guard.old_logs = kept;
-        self.counters.old_log_bytes.store(old_log_bytes(&guard.old_logs), Ordering::Relaxed);
-        freed.extend(needless.into_iter().flat_map(|l| l.segments));
-        for extent in freed {
-            self.space.free(extent);
-        }
+        freed.extend(self.forget_old_logs(guard, flushed));
+        freed.into_iter().for_each(|extent| self.space.free(extent));
         for old in pending_free {
             if let PendingFree::Run { run, extents } = old {
                 run.free_parts_on_drop(extents);
@@ -153,19 +166,14 @@ impl Engine {
             self.log.published();
         }
         self.log.set_checkpoint(guard.number);
-        self.log.flushed(state.flushed_seq);
-        guard.flushed_seq = state.flushed_seq;
+        self.log.flushed(flushed);
+        guard.flushed_seq = flushed;
         guard.clean = manifest.logs.is_empty();
         Ok(())
     }
 
-    /// No checkpoint is written while the result lives.
-    pub(crate) fn hold_checkpoints(&self) -> impl Sized + '_ {
-        self.checkpointer.lock()
-    }
-
-    /// Extents that belong to no run and no value segment, for `check`.
-    pub(crate) fn live_extents(&self) -> Vec<Extent> {
+    /// Extents that belong to no run and no value segment.
+    pub(super) fn live_extents(&self) -> Vec<Extent> {
         let guard = self.checkpointer.lock();
         let mut live: Vec<Extent> = guard.manifest.into_iter().chain(guard.spare).collect();
         live.extend(guard.old_logs.iter().flat_map(|l| l.segments.iter().copied()));
@@ -173,14 +181,13 @@ impl Engine {
         live
     }
 
-    /// Whether nothing is on its way between memory and file.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.config.read_only
-    }
-
-    /// Names the log's chain in the manifest.
-    pub(super) fn publish_log(&self) -> Result<()> {
-        self.checkpoint(Purpose::StartLog)
+    /// Forgets chains of earlier handles that a flush has made needless. Gives their segments.
+    fn forget_old_logs(&self, guard: &mut Checkpoint, flushed: u64) -> impl Iterator<Item = Extent> + use<> {
+        let old_logs = std::mem::take(&mut guard.old_logs);
+        let (needless, kept): (Vec<_>, _) = old_logs.into_iter().partition(|l| l.last_seq <= flushed);
+        guard.old_logs = kept;
+        self.counters.old_log_bytes.store(old_log_bytes(&guard.old_logs), Ordering::Relaxed);
+        needless.into_iter().flat_map(|l| l.segments)
     }
 
     /// Does what needs room on the disk.

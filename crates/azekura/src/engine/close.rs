@@ -44,13 +44,13 @@ impl Engine {
         }
         if !last && self.poison.check().is_ok() {
             // Mostly all there is to do, and others can still commit if there is no room for it.
-            if let Err(e @ Error::NotDurable { .. }) = self.save_all() {
+            if let Err(e @ Error::NotDurable { .. }) = self.syncer().save_all() {
                 return Err(e);
             }
         }
         // Every commit is either before this, and saved below, or refused.
         self.committer.close();
-        let saved = self.poison.check().and_then(|()| self.save_all());
+        let saved = self.poison.check().and_then(|()| self.syncer().save_all());
         if !last && matches!(saved, Err(Error::NotDurable { .. })) {
             self.committer.reopen();
             return saved.map(drop);
@@ -65,7 +65,7 @@ impl Engine {
             // The log has what could not be flushed, and the next handle reads it.
             return self.room_maker().trim();
         }
-        // Who compacts or tidies up notices at the next step.
+        // Threads that compact or tidy up notice it at their next step.
         let _paused = self.background.pause_merges();
         self.values.close_open()?;
         self.committer.lock().spare.clear();

@@ -25,6 +25,7 @@ mod waiting;
 
 pub(super) use committer::Committer;
 pub(super) use guarded::Commit;
+pub(super) use sync::Syncer;
 
 use super::Engine;
 use super::batch::Batch;
@@ -44,7 +45,7 @@ impl Engine {
         // Without a thread that writes the log later, the commit writes it.
         batch.durable |= !self.look_after();
         if self.log.is_long() {
-            self.shorten_log()?;
+            self.syncer().shorten_log()?;
         }
         let _admitted = self.admit_batch(&batch)?;
         self.pace_writer(batch.user_bytes)?;

@@ -3,7 +3,7 @@
 use super::checkpoint::PendingFree;
 use super::compaction::install::Installer;
 use super::compaction::merges::Merges;
-use super::compaction::output::{MergeOutput, OutputWriter, UninstalledRuns};
+use super::compaction::output::{OutputWriter, UninstalledRuns};
 use super::config::Config;
 use super::counters::Counters;
 use super::crew::Role;
@@ -37,9 +37,16 @@ type Flushed = (u32, Arc<Vec<Arc<Chunk>>>, Output);
 
 /// What a memtable becomes, with what a small table had before.
 enum Output {
-    Runs(MergeOutput),
+    Runs(FlushedRuns),
     /// So little that it stands in the manifest.
     Few(Option<Few>),
+}
+
+/// The runs of a memtable.
+struct FlushedRuns {
+    runs: UninstalledRuns,
+    /// What part of the records likely replaces older ones.
+    updates: f32,
 }
 
 /// Flushes, and waits for flushes.
@@ -110,7 +117,7 @@ impl Flush<'_> {
         }
     }
 
-    fn flush_table(&self, table: &TableState, newest: u64) -> Result<MergeOutput> {
+    fn flush_table(&self, table: &TableState, newest: u64) -> Result<FlushedRuns> {
         let sources = table.flush_sources();
         let few = table.few.as_ref().map_or(0, |few| few.records());
         let records = table.frozen.iter().map(|c| c.block.len() as u64).sum::<u64>() + few;
@@ -125,9 +132,7 @@ impl Flush<'_> {
         let fine = updates > UPDATES_FEW || self.merges.store.room.is_tight();
         let mut output = OutputWriter::new(self.merges.outlet(), origin, !apart, fine, records, bytes);
         while !output.step(&mut merger)? {}
-        let mut done = output.finish(&merger.ranges())?;
-        done.updates = updates;
-        Ok(done)
+        Ok(FlushedRuns { runs: output.finish(&merger.ranges())?, updates })
     }
 
     /// Puts the runs in place of the frozen chunks.
@@ -284,7 +289,7 @@ fn stands_apart(table: &TableState, frozen: &[Arc<Chunk>]) -> bool {
 
 /// The levels with a flush's runs. If these meet nothing, and the oldest level is free (not being merged),
 /// they join it, so that ascending loads are written once. Else they are the newest level.
-fn place(levels: &[Arc<Level>], output: &MergeOutput, newest: u64, free: bool) -> Result<Vec<Arc<Level>>> {
+fn place(levels: &[Arc<Level>], output: &FlushedRuns, newest: u64, free: bool) -> Result<Vec<Arc<Level>>> {
     let (mut levels, fresh) = (levels.to_vec(), output.runs.runs());
     if fresh.is_empty() {
         return Ok(levels);

@@ -74,14 +74,14 @@ use crate::base::sync::atomic::AtomicBool;
 use crate::engine::config::Config;
 use crate::log::Log;
 use crate::run::Store;
-use crate::space::{Room, Space};
+use crate::space::{Extent, Room, Space};
 use crate::storage::{File, IoCounters};
 use crate::values::{LargeValue, Segment, ValuePointer, ValueStore};
 use background::Background;
 use bound::Bound;
 use catalog::Catalog;
-use checkpoint::Checkpointer;
-use commit::Committer;
+use checkpoint::{Checkpointer, Purpose};
+use commit::{Commit, Committer};
 use compaction::compactor::Compactor;
 use counters::Counters;
 use crew::Role;
@@ -158,6 +158,11 @@ impl Engine {
         self.flushing().flush()
     }
 
+    /// See `Syncer::sync`.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.syncer().sync()
+    }
+
     /// See `Reclaimer::compact`.
     pub(crate) fn compact(&self) -> Result<()> {
         self.look_after();
@@ -169,6 +174,30 @@ impl Engine {
         self.check_writable()?;
         self.look_after();
         self.reclaimer().shrink(progress)
+    }
+
+    /// See `Checkpoints::write_for`.
+    fn checkpoint(&self, purpose: Purpose) -> Result<()> {
+        self.checkpoints().write_for(purpose)
+    }
+
+    /// See `Checkpoints::write_tables`.
+    fn checkpoint_tables<F: Fn(&State) -> State>(
+        &self,
+        change: impl FnOnce(&State) -> Result<F>,
+        changed: impl FnOnce(&mut Commit, &State),
+    ) -> Result<()> {
+        self.checkpoints().write_tables(change, changed)
+    }
+
+    /// No checkpoint is written while the result lives.
+    pub(crate) fn hold_checkpoints(&self) -> impl Sized + '_ {
+        self.checkpointer.lock()
+    }
+
+    /// Extents that belong to no run and no value segment, for `check`.
+    pub(crate) fn live_extents(&self) -> Vec<Extent> {
+        self.checkpoints().live_extents()
     }
 
     /// Called before anything is changed: the background looks after it from now on. False if the system

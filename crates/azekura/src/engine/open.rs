@@ -159,6 +159,6 @@ impl Engine {
             self.log.begin_chain(self.ids.next())?;
         }
         self.log.write(u64::MAX)?;
-        self.publish_log()
+        self.checkpoint(Purpose::StartLog)
     }
 }

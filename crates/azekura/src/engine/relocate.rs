@@ -45,7 +45,7 @@ pub(super) struct Relocator<'a> {
     log: &'a Log,
     space: &'a Space,
     poison: &'a Poison,
-    checkpoints: &'a dyn Checkpoints,
+    checkpoints: Checkpoints<'a>,
     /// One of `PARTS_BYTES_MIN`.
     part_min: u64,
     /// How many bytes may still be moved.

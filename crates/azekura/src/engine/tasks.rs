@@ -1,6 +1,8 @@
 //! How the engine fills the parts that live for one task: each gets just the references that it may use.
 
 use super::Engine;
+use super::checkpoint::Checkpoints;
+use super::commit::Syncer;
 use super::compaction::install::Installer;
 use super::compaction::merges::Merges;
 use super::flush::Flush;
@@ -9,16 +11,34 @@ use super::idle::MemoryWatch;
 use super::reclaim::Reclaimer;
 use super::relief::RoomMaker;
 use super::sweep::Sweeper;
-use super::threads::{FlushThread, MergeThread};
+use super::threads::{FlushThread, LogThread, MergeThread};
 use super::watch::Watcher;
 
 impl Engine {
     /// Who picks merges and does them.
     pub(super) fn merges(&self) -> Merges<'_> {
         let Engine { compactor, store, values, ids, memory, pace, relief, poison, .. } = self;
-        let checkpoints = self;
-        let installer = self.installer();
+        let (installer, checkpoints) = (self.installer(), self.checkpoints());
         Merges { installer, compactor, store, values, ids, memory, pace, relief, poison, checkpoints }
+    }
+
+    /// Who writes checkpoints.
+    pub(super) fn checkpoints(&self) -> Checkpoints<'_> {
+        let Engine { checkpointer, state, committer, log, values, ids, .. } = self;
+        let Engine { space, pace, relief, poison, counters, .. } = self;
+        Checkpoints {
+            checkpointer,
+            state,
+            committer,
+            log,
+            values,
+            ids,
+            space,
+            pace,
+            relief,
+            poison,
+            counters,
+        }
     }
 
     /// Who changes the levels that the state has.
@@ -40,6 +60,12 @@ impl Engine {
         Flush { merges: self.merges(), freezer: self.freezer(), flusher, counters, config, life }
     }
 
+    /// Who makes commits durable.
+    #[inline]
+    pub(super) fn syncer(&self) -> Syncer<'_> {
+        Syncer { flush: self.flushing(), log: &self.log }
+    }
+
     /// Who looks for work for the threads.
     pub(super) fn watcher(&self) -> Watcher<'_> {
         let background_merges = self.config.background_merges;
@@ -51,6 +77,11 @@ impl Engine {
         let pages_bytes = self.store.pages.stats().bytes;
         let memory = MemoryWatch::new(self.freezer(), &self.committer, pages_bytes);
         FlushThread { flush: self.flushing(), watcher: self.watcher(), memory }
+    }
+
+    /// The work of the log's thread.
+    pub(super) fn log_thread(&self) -> LogThread<'_> {
+        LogThread { syncer: self.syncer(), watcher: self.watcher() }
     }
 
     /// Who says who may write on a disk that is nearly full.

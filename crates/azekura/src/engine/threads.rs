@@ -8,6 +8,7 @@ mod log;
 mod merge;
 
 pub(super) use flush::FlushThread;
+pub(super) use log::LogThread;
 pub(super) use merge::MergeThread;
 
 use super::Engine;
@@ -35,7 +36,7 @@ impl Work for Engine {
         let armed = self.poison.armed(role.doing());
         match role {
             Role::Flush => self.flush_thread().run(),
-            Role::Log => self.log_loop(),
+            Role::Log => self.log_thread().run(),
             Role::Values => self.values.run(),
             Role::Merge(class) => self.merge_thread(class).run(),
             Role::Sweep => self.sweeper().run(),

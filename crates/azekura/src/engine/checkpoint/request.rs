@@ -1,6 +1,5 @@
 //! How a checkpoint is asked for, and what else it may say.
 
-use crate::base::error::Result;
 use crate::space::Extent;
 use crate::values::Segment;
 use std::sync::Arc;
@@ -23,13 +22,4 @@ pub(in crate::engine) struct ValueMove {
     pub(in crate::engine) extents: Vec<Extent>,
     /// What of its former extents is free then.
     pub(in crate::engine) left: Vec<Extent>,
-}
-
-/// Who writes checkpoints: the engine, for parts of it that know no more of it than this.
-pub(in crate::engine) trait Checkpoints {
-    /// Writes a checkpoint of the state as it is now.
-    fn write(&self) -> Result<()>;
-
-    /// As `Engine::checkpoint_move`.
-    fn write_move(&self, step: &ValueMove) -> Result<()>;
 }

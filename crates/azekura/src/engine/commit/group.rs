@@ -52,7 +52,7 @@ impl Engine {
     /// leader, or to be chosen as the next. (Nobody waits for the commit lock itself. A lock keeps no order:
     /// a thread that comes back at once would always get it first.)
     pub(super) fn commit_durable(&self, batch: Batch) -> Result<u64> {
-        self.start_log()?;
+        self.syncer().start_log()?;
         let ticket = Ticket::new(batch);
         if !self.committer.join(ticket.clone())
             && let Some(result) = ticket.wait()

@@ -30,7 +30,7 @@ pub(in crate::engine) struct Merges<'a> {
     pub(in crate::engine) pace: &'a Pace,
     pub(in crate::engine) relief: &'a Relief,
     pub(in crate::engine) poison: &'a Poison,
-    pub(in crate::engine) checkpoints: &'a dyn Checkpoints,
+    pub(in crate::engine) checkpoints: Checkpoints<'a>,
 }
 
 impl<'a> Merges<'a> {
@@ -60,8 +60,7 @@ impl<'a> Merges<'a> {
 
     /// What a flush of all that is in memory may need.
     pub(in crate::engine) fn flush_need(&self) -> u64 {
-        let tables = self.installer.state.load().tables.len() as u64;
-        self.relief.flush_need(self.pace.memtable_bytes(), tables)
+        self.relief.flush_need(self.pace, &self.installer.state.load())
     }
 
     /// A merge that is due, if one is.

@@ -38,6 +38,19 @@ impl UninstalledRuns {
         }
     }
 
+    /// Opens a run that was written, and keeps it.
+    fn keep(&mut self, to: &Outlet<'_>, info: RunInfo) -> Result<()> {
+        let extents = info.extents.clone();
+        match to.open_run(info) {
+            Ok(run) => self.0.push(Arc::new(run)),
+            Err(e) => {
+                extents.into_iter().for_each(|extent| to.store.room.space.free(extent));
+                return Err(e);
+            }
+        }
+        Ok(())
+    }
+
     /// The state has them now.
     pub(in crate::engine) fn installed(mut self) {
         self.0.clear();
@@ -50,13 +63,6 @@ impl Drop for UninstalledRuns {
             run.free_on_drop();
         }
     }
-}
-
-/// What a merge or flush has written.
-pub(in crate::engine) struct MergeOutput {
-    pub(in crate::engine) runs: UninstalledRuns,
-    /// What part of the records likely replaces older ones.
-    pub(in crate::engine) updates: f32,
 }
 
 /// Where runs are written.
@@ -191,7 +197,7 @@ impl<'a> OutputWriter<'a> {
         let before = self.before.take();
         if let Some(info) = full.finish(&Ranges::default(), before.as_deref(), false)? {
             self.before = Some(info.max.clone());
-            self.keep(info)?;
+            self.done.keep(&self.to, info)?;
         }
         Ok(())
     }
@@ -201,26 +207,15 @@ impl<'a> OutputWriter<'a> {
         std::mem::take(&mut self.done)
     }
 
-    /// Ends the merge. `ranges` are what the output goes on deleting.
-    pub(in crate::engine) fn finish(mut self, ranges: &Ranges) -> Result<MergeOutput> {
-        let fresh = RunWriter::new(self.to.store, 0, self.origin.clone(), 0);
-        let last = std::mem::replace(&mut self.writer, fresh);
-        if let Some(info) = last.finish(ranges, self.before.as_deref(), true)? {
-            self.keep(info)?;
+    /// Ends the merge. `ranges` are what the output goes on deleting. Gives the runs that were not taken yet.
+    pub(in crate::engine) fn finish(self, ranges: &Ranges) -> Result<UninstalledRuns> {
+        let OutputWriter { to, writer, mut done, before, held, .. } = self;
+        if let Some(info) = writer.finish(ranges, before.as_deref(), true)? {
+            done.keep(&to, info)?;
         }
-        Ok(MergeOutput { runs: self.done, updates: 0.0 })
-    }
-
-    fn keep(&mut self, info: RunInfo) -> Result<()> {
-        let extents = info.extents.clone();
-        match self.to.open_run(info) {
-            Ok(run) => self.done.0.push(Arc::new(run)),
-            Err(e) => {
-                extents.into_iter().for_each(|extent| self.to.store.room.space.free(extent));
-                return Err(e);
-            }
-        }
-        Ok(())
+        // The run holds them now.
+        drop(held);
+        Ok(done)
     }
 
     /// Counts what the step's records refer to, and moves what stands in draining segments.

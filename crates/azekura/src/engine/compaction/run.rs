@@ -34,7 +34,7 @@ const SPARSE_BYTES_MIN: u64 = 64 << 10;
 /// For errors and panics: what the thread was doing.
 pub(super) const MERGING: &str = "merging";
 
-/// What a merge works with, and whom it asks. Of log and memtables it knows nothing.
+/// What a merge works with, and whom it asks. It knows nothing of log and memtables.
 pub(in crate::engine) struct Means<'a> {
     pub(in crate::engine) installer: Installer<'a>,
     pub(in crate::engine) outlet: Outlet<'a>,
@@ -43,7 +43,7 @@ pub(in crate::engine) struct Means<'a> {
     /// What a flush of all in memory may need now.
     pub(in crate::engine) flush_need: &'a dyn Fn() -> u64,
     /// A checkpoint makes durable what was put in place. What it took the place of is free then.
-    pub(in crate::engine) checkpoints: &'a dyn Checkpoints,
+    pub(in crate::engine) checkpoints: Checkpoints<'a>,
 }
 
 impl Means<'_> {
@@ -125,10 +125,10 @@ impl Compactor {
                 return Ok(false);
             }
         }
-        let done = output.finish(&merger.ranges())?;
+        let last = output.finish(&merger.ranges())?;
         // On a tight disk the next one may need what this one frees.
         let waits = short && together && !means.is_tight();
-        let installed = means.install_job(table, steps, done.runs, !waits)?;
+        let installed = means.install_job(table, steps, last, !waits)?;
         self.merges.fetch_add(1, Ordering::Relaxed);
         self.records.fetch_add(records, Ordering::Relaxed);
         let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);

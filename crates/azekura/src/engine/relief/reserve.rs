@@ -1,13 +1,15 @@
 //! Who may take how much where the disk is nearly full.
 //!
-//! `Relief` knows the room and what was let pass. What a flush of all in memory may need (`flush_need`) its
-//! methods are given, for that is known elsewhere.
+//! `Relief` knows the room and what was let pass. What is in memory it does not know. So its methods are
+//! given what a flush of that may need (`flush_need`).
 
 use super::estimates::merge_need;
 use crate::base::sync::{Mutex, MutexGuard, Rank};
 use crate::engine::compaction::pick::MergeJob;
 use crate::engine::compaction::sizes::partition_bytes;
 use crate::engine::config::Config;
+use crate::engine::pace::Pace;
+use crate::engine::state::State;
 use crate::engine::waste::Sparse;
 use crate::space::Room;
 use std::sync::Arc;
@@ -15,7 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The reserve is this part of what the file holds.
 const RESERVE_PART: u64 = 6;
-/// But no less, and for a large file no more than so many memtables, or so many bytes.
+/// It is no less than this. For a large file it is at most so many memtables, or so many bytes if that is
+/// more.
 const RESERVE_BYTES_MIN: u64 = 64 << 10;
 const RESERVE_MEMTABLES_MAX: u64 = 6;
 const RESERVE_BYTES_MAX: u64 = 16 << 20;
@@ -119,8 +122,9 @@ impl Relief {
         (self.room.taken_bytes() / RESERVE_PART).clamp(RESERVE_BYTES_MIN.min(max), max)
     }
 
-    /// What a flush of `bytes` in the memtables of so many tables may need.
-    pub(in crate::engine) fn flush_need(&self, bytes: u64, tables: u64) -> u64 {
+    /// What a flush of all that is in memory may need.
+    pub(in crate::engine) fn flush_need(&self, pace: &Pace, state: &State) -> u64 {
+        let (bytes, tables) = (pace.memtable_bytes(), state.tables.len() as u64);
         let runs = (tables * TABLE_RUN_BYTES).min(self.reserve_bytes() / 2);
         bytes + bytes / RUN_OVERHEAD_PART + FLUSH_BYTES_MIN + runs + tables * TABLE_BYTES
     }

@@ -2,7 +2,11 @@
 
 use crate::base::error::Error;
 use crate::base::sync::Instant;
-use crate::engine::Engine;
+use crate::engine::commit::Syncer;
+use crate::engine::compaction::merges::Merges;
+use crate::engine::flush::Flush;
+use crate::engine::freeze::Freezer;
+use crate::engine::watch::Watcher;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -13,29 +17,38 @@ const LOG_REST: Duration = Duration::from_millis(100);
 /// The eventual delay is watched in this many steps.
 const LOG_TICKS: u32 = 8;
 
-impl Engine {
-    pub(in crate::engine) fn log_loop(&self) {
-        let tick = (self.config.eventual_delay / LOG_TICKS).max(Duration::from_millis(1));
+/// What the log's thread uses.
+pub(in crate::engine) struct LogThread<'a> {
+    pub(in crate::engine) syncer: Syncer<'a>,
+    pub(in crate::engine) watcher: Watcher<'a>,
+}
+
+impl LogThread<'_> {
+    /// From the thread's start to its end.
+    pub(super) fn run(&self) {
+        let LogThread { syncer, watcher } = self;
+        let Flush { merges: Merges { installer, poison, .. }, freezer, config, .. } = syncer.flush;
+        let Freezer { state, log, background, .. } = freezer;
+        let tick = (config.eventual_delay / LOG_TICKS).max(Duration::from_millis(1));
         // Commits that were there then are late at the tick after the next.
-        let late = self.config.eventual_delay.saturating_sub(tick * 2);
+        let late = config.eventual_delay.saturating_sub(tick * 2);
         let mut seen: VecDeque<(Instant, u64)> = VecDeque::new();
         let mut took = Duration::ZERO;
         let (mut looked, mut frames) = (Instant::now(), 0);
         let mut begun = Instant::now();
         let mut room_seen = begun;
-        let watcher = self.watcher();
         watcher.keep_watch(&mut room_seen);
-        while !self.background.stopping() {
-            self.background.pause(LOG_REST.min(tick.saturating_sub(begun.elapsed())));
+        while !background.stopping() {
+            background.pause(LOG_REST.min(tick.saturating_sub(begun.elapsed())));
             if looked.elapsed() >= LOG_REST {
-                self.log.prepare_segment(frames);
-                (looked, frames) = (Instant::now(), self.log.vouch_at_rest(frames));
+                log.prepare_segment(frames);
+                (looked, frames) = (Instant::now(), log.vouch_at_rest(frames));
                 watcher.keep_watch(&mut room_seen);
             }
             if begun.elapsed() < tick {
                 continue;
             }
-            let (now, newest) = (Instant::now(), self.state.load().visible());
+            let (now, newest) = (Instant::now(), state.load().visible());
             seen.push_back((now, newest));
             let mut due = 0;
             while let Some(&(at, seq)) = seen.front()
@@ -44,16 +57,16 @@ impl Engine {
                 due = seq;
                 seen.pop_front();
             }
-            if due > self.log.durable_seq() && self.poison.check().is_ok() {
+            if due > log.durable_seq() && poison.check().is_ok() {
                 // A bulk's younger commits wait, for a flush under way may make their log needless. A few
                 // commits go along with those that are due, for one sync for all. Where syncs are slow, all
                 // commits do.
-                let all = took > tick || self.log.queued_bytes() < LOG_BULK_BYTES;
+                let all = took > tick || log.queued_bytes() < LOG_BULK_BYTES;
                 // A failure poisons the handle, which is how writers learn of it. Where there is no room for
                 // the log, a flush makes it needless. If that finds none either, both are tried again.
-                let synced = self.sync_until(if all { newest } else { due });
+                let synced = syncer.sync_until(if all { newest } else { due });
                 if matches!(synced, Err(Error::NoSpace { .. })) {
-                    let _later = self.freezer().rotate(&mut self.committer.lock());
+                    let _later = freezer.rotate(&mut installer.committer.lock());
                 }
                 took = now.elapsed();
             }
