@@ -1,34 +1,19 @@
-//! No circle of files: whoever reads a file and what it imports, and so on, never comes back to it.
+//! No circle of files: the imports of a file, and theirs, and so on, never lead back to it.
 //!
 //! A file imports another if it names something that is defined there, by a `use` line or by a path. What a
 //! file only hands on (`pub use`) leads to where it is defined. Declaring a module is no import.
 
-mod known;
 mod paths;
 mod resolve;
 mod words;
 
 use super::source::Source;
-pub use known::{KNOWN, Known};
 use resolve::{Import, Modules};
 
-/// The circles of a crate that are not known, and the known ones that are not there.
-pub fn circles(folder: &str, files: &[Source], known: &[Known]) -> Vec<String> {
+/// The circles of a crate.
+pub fn circles(folder: &str, files: &[Source]) -> Vec<String> {
     let imports = Modules::new(files).imports();
-    let mut wrong = Vec::new();
-    let mut expected: Vec<&Known> = known.iter().filter(|known| known.folder == folder).collect();
-    for circle in strong(&imports) {
-        let mut names: Vec<String> = circle.iter().map(|&file| below(folder, &files[file])).collect();
-        names.sort();
-        match expected.iter().position(|known| names.iter().eq(known.files.iter())) {
-            Some(at) => drop(expected.swap_remove(at)),
-            None => wrong.push(described(folder, files, &circle, &imports)),
-        }
-    }
-    wrong.extend(expected.iter().map(|known| {
-        format!("{folder}: there is no circle of just {}, take it off the list", known.files.join(", "))
-    }));
-    wrong
+    strong(&imports).iter().map(|circle| described(folder, files, circle, &imports)).collect()
 }
 
 /// A file's path below its crate's folder.

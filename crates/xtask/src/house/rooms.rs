@@ -11,7 +11,7 @@ pub struct Order {
     rooms: &'static [&'static str],
 }
 
-/// The folders of crates without rooms. Circles are looked for there too.
+/// The folders of crates without rooms. Circles and long files are looked for there too.
 pub const WITHOUT: [&str; 2] = ["crates/xtask/src", "python/src"];
 
 /// The crates that have rooms.
@@ -180,6 +180,18 @@ pub fn upward(order: &Order, files: &[Source]) -> Vec<String> {
     wrong
 }
 
+/// What is wrong with a document's table of a crate's folders. It has a row for each, in their order, which
+/// begins as in "| `base/` |".
+pub fn untrue_table(order: &Order, files: &[Source], document: &str) -> Option<String> {
+    let rows = document.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("/` |"));
+    let listed: Vec<&str> = rows.map(|(room, _)| room).filter(|room| !room.contains('`')).collect();
+    let is_folder = |room: &&str| files.iter().any(|f| f.modules.len() > 1 && f.modules[0] == **room);
+    let rooms: Vec<&str> = order.rooms.iter().copied().filter(is_folder).collect();
+    (listed != rooms).then(|| {
+        format!("{}: the document lists the rooms {listed:?}, their order is {rooms:?}", order.folder)
+    })
+}
+
 /// The names that a line imports from the crate's root. `depth` is the depth of the line's module.
 fn imported(line: &str, depth: usize) -> Vec<String> {
     let root = "super::".repeat(depth);
@@ -226,6 +238,21 @@ mod tests {
         assert_eq!(imported("    super::super::engine::open()", 2), ["engine"]);
         assert_eq!(imported("use super::super::state::State;", 3), Vec::<String>::new());
         assert_eq!(imported("a(crate::log::x(), mycrate::txn)", 1), ["log"]);
+    }
+
+    #[test]
+    fn a_table_of_rooms_in_another_order_is_named() {
+        let order = Order { folder: "c", rooms: &["low", "high", "file"] };
+        let file = |names: &[&str]| Source {
+            path: "a.rs".into(),
+            modules: names.iter().map(|&name| name.to_owned()).collect(),
+            lines: Vec::new(),
+        };
+        let files = [file(&["low", "a"]), file(&["high", "a"]), file(&["file"])];
+        let found = |document| untrue_table(&order, &files, document);
+        assert_eq!(found("| room |\n| `low/` | x |\n| `high/` | y |\n| `A`, `B` | `low/` |"), None);
+        assert!(found("| `high/` | y |\n| `low/` | x |").is_some());
+        assert!(found("| `low/` | x |").is_some());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use super::{Known, circles};
+use super::circles;
 use crate::house::source::Source;
 
 /// A file of a crate in the folder `c`.
@@ -9,7 +9,7 @@ fn file(path: &str, text: &str) -> Source {
 }
 
 fn found(files: &[Source]) -> Vec<String> {
-    circles("c", files, &[])
+    circles("c", files)
 }
 
 #[test]
@@ -69,19 +69,4 @@ fn one_way_is_no_circle() {
         file("b.rs", "pub struct B;\n#[cfg(test)]\nuse crate::A;"),
     ];
     assert!(found(&files).is_empty());
-}
-
-#[test]
-fn a_known_circle_may_stay_and_must_be_there() {
-    let files = [
-        file("lib.rs", "mod a; mod b;"),
-        file("a.rs", "use crate::b::B;\npub struct A;"),
-        file("b.rs", "use crate::a::A;\npub struct B;"),
-    ];
-    let known = [Known { folder: "c", files: &["a.rs", "b.rs"] }, Known { folder: "d", files: &["e.rs"] }];
-    assert!(circles("c", &files, &known).is_empty());
-    assert_eq!(
-        circles("c", &files[..2], &known),
-        ["c: there is no circle of just a.rs, b.rs, take it off the list"]
-    );
 }
