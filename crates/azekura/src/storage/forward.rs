@@ -1,4 +1,4 @@
-//! What a file that wraps another leaves to it.
+//! What a file or a storage that wraps another leaves to it. The schedules of the tests take this file too.
 
 /// Passes the named methods of [`File`](super::File) on to the file in a field.
 macro_rules! forward_file {
@@ -24,4 +24,28 @@ macro_rules! forward_file {
     };
 }
 
+/// Passes what changes names on to the storage in a field.
+#[cfg(all(test, not(loom)))]
+macro_rules! forward_names {
+    ($files:ident) => {
+        fn exists(&self, path: &Path) -> io::Result<bool> {
+            self.$files.exists(path)
+        }
+
+        fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
+            self.$files.rename(from, to, replace)
+        }
+
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            self.$files.remove(path)
+        }
+
+        fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
+            self.$files.sync_dir_of(path)
+        }
+    };
+}
+
 pub(crate) use forward_file;
+#[cfg(all(test, not(loom)))]
+pub(crate) use forward_names;

@@ -1,6 +1,7 @@
 //! A file in memory for the schedules: other threads may have their turn at each call, and it is known what a
 //! power cut would leave.
 
+use crate::forward::{forward_file, forward_names};
 use azekura::storage::{File, MemStorage, OpenMode, Storage};
 use shuttle::rand::{RngCore, thread_rng};
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
@@ -165,24 +166,10 @@ impl Below {
 }
 
 impl Storage for Disk {
+    forward_names!(files);
+
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         Ok(Arc::new(Handle { file: self.files.open(path, mode)?, below: self.below.clone() }))
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.files.exists(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
-        self.files.rename(from, to, replace)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.files.remove(path)
-    }
-
-    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
-        self.files.sync_dir_of(path)
     }
 
     fn random(&self) -> io::Result<u64> {
@@ -196,6 +183,8 @@ struct Handle {
 }
 
 impl File for Handle {
+    forward_file!(file: len, try_lock, unlock);
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.below.give_way();
         self.file.read_at(buf, offset)
@@ -230,10 +219,6 @@ impl File for Handle {
         Ok(())
     }
 
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.below.give_way();
         self.below.note(Change::Len(len));
@@ -250,13 +235,5 @@ impl File for Handle {
         self.below.give_way();
         self.below.note(Change::Zero(offset, offset + len));
         self.file.punch(offset, len)
-    }
-
-    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
-        self.file.try_lock(exclusive)
-    }
-
-    fn unlock(&self) -> io::Result<()> {
-        self.file.unlock()
     }
 }

@@ -8,6 +8,8 @@
 #![cfg(shuttle)]
 
 mod disk;
+#[path = "../../src/storage/forward.rs"]
+mod forward;
 
 use azekura::{Db, Durability, Error, Options, ReadTxn, Table, TableKind, WriteOptions};
 use disk::{Disk, PATH};

@@ -1,7 +1,7 @@
 //! A storage in memory that asks a test's hook before each call: it may fail, wait or panic there.
 
 use crate::base::limits::SUPERBLOCKS_BYTES;
-use crate::storage::forward::forward_file;
+use crate::storage::forward::{forward_file, forward_names};
 use crate::storage::{DiskRoom, File, MemStorage, OpenMode, Storage};
 use parking_lot::Mutex;
 use std::io;
@@ -87,25 +87,11 @@ fn eio() -> io::Error {
 }
 
 impl Storage for Hooked {
+    forward_names!(files);
+
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let file = self.files.open(path, mode)?;
         Ok(Arc::new(HookedFile { file, hook: self.hook.clone(), bytes_max: self.bytes_max.clone() }))
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.files.exists(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
-        self.files.rename(from, to, replace)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.files.remove(path)
-    }
-
-    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
-        self.files.sync_dir_of(path)
     }
 
     fn random(&self) -> io::Result<u64> {
