@@ -1,7 +1,7 @@
 //! What happens on Ctrl-C, or when the system asks the program to end.
 //!
 //! Half-written files are removed ([`Scratch`]), and the program ends with the status that shells have for an
-//! interrupt. A command that must finish something first says so with [`Deferred`]; a second Ctrl-C ends it
+//! interrupt. A command that must finish something first says so with [`Deferred`]. A second Ctrl-C ends it
 //! in any case. The process has one handler, which is set when it is first needed. A program that `nohup`
 //! started gets no handler, because the handler would undo `nohup`.
 
@@ -55,11 +55,11 @@ fn interrupted() {
     std::process::exit(i32::from(EXIT_INTERRUPTED));
 }
 
-/// What names that were drawn at random begin with.
+/// The beginning of names that were drawn at random.
 pub const DRAWN: &str = ".azekura-";
 
-/// Removes a file, and what the engine has on its way to be it, if its name was drawn at random: then nobody
-/// else has such names.
+/// Removes a file. If its name was drawn at random, also removes the engine's unfinished files for it, for
+/// then nobody else has such names.
 fn remove_with_unfinished(path: &Path) {
     let _ = std::fs::remove_file(path);
     let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {

@@ -1,4 +1,4 @@
-//! The keys to which a command is limited: a range, or keys with a prefix.
+//! The keys that a command is about: one, a range, or those with a prefix.
 
 use std::ffi::OsString;
 use std::ops::Bound;
@@ -6,9 +6,36 @@ use std::ops::Bound;
 use azekura::{Cursor, ReadTxn, Table, TableKind};
 
 use crate::arguments;
-use crate::bytes::{self, Form};
+use crate::bytes::{self, Form, FormArg};
 use crate::failure::{Failure, Outcome};
 use crate::store::{FileArg, TableArg};
+
+/// One key of a table.
+#[derive(Debug, clap::Args)]
+pub struct KeyArg {
+    #[command(flatten)]
+    pub file: FileArg,
+    /// The key, or - for standard input (a key that is - itself: --hex 2d)
+    #[arg(allow_hyphen_values = true)]
+    pub key: OsString,
+    #[command(flatten)]
+    pub table: TableArg,
+    #[command(flatten)]
+    pub form: FormArg,
+}
+
+impl KeyArg {
+    /// The key as bytes. Standard input is read if the argument says so.
+    pub fn key(&self) -> Outcome<Vec<u8>> {
+        arguments::argument(&self.key, self.form.form())
+    }
+
+    /// The failure for a key that is absent.
+    pub fn not_found(&self, key: &[u8]) -> Failure {
+        let (key, table) = (bytes::shown(key, self.form.form()), bytes::quoted(&self.table.table));
+        Failure::NotFound(format!("no key {key} in table {table}"))
+    }
+}
 
 /// The options that limit keys.
 #[derive(Debug, clap::Args)]

@@ -140,9 +140,9 @@ impl Unfinished {
         OsStorage.sync_dir_of(&path).map_err(failed)
     }
 
-    /// Exchanges the names of the file and of the target, and exchanges them back if the target is not what
-    /// was `seen`: between a check and a rename another file may come. Without such a system call the check
-    /// must be enough.
+    /// Exchanges the names of the file and of the target. If the target is not what was `seen`, exchanges
+    /// them back: another file may have come between a check and a rename. Without such a system call the
+    /// check must be enough.
     fn replace(self, seen: &Metadata) -> Outcome {
         let Unfinished { scratch, target } = self;
         let failed = |error: io::Error| Failure::io("writing", &target.named, &error);

@@ -50,7 +50,25 @@ impl FollowArg {
     }
 }
 
-/// The options of commands that write for long, about those who follow meanwhile.
+/// A database that is read, and told of as text or JSON.
+#[derive(Debug, clap::Args)]
+pub struct ReportArg {
+    #[command(flatten)]
+    pub file: FileArg,
+    #[command(flatten)]
+    pub json: JsonArg,
+    #[command(flatten)]
+    pub follow: FollowArg,
+}
+
+impl ReportArg {
+    /// Opens the database for reading.
+    pub fn open(&self) -> Outcome<Db> {
+        self.follow.open(&self.file.path)
+    }
+}
+
+/// The options of commands that write for long: limits for those who follow meanwhile.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct LimitArgs {
     /// Give up the oldest snapshots of followers when these keep more than so many bytes of the file

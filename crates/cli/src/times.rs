@@ -16,7 +16,7 @@ pub fn utc(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02} UTC", second % 60)
 }
 
-/// Reads a time; a day is its beginning.
+/// Reads a time. A day stands for its beginning.
 pub fn parse(text: &str) -> Result<SystemTime, String> {
     let wrong = || format!("{text:?} is no time (try 2026-03-01T10:30)");
     let plain = text.trim().trim_end_matches(" UTC").trim_end_matches('Z');
@@ -61,7 +61,7 @@ fn days_of(year: u64, month: u64) -> u64 {
 /// Year, month and day of a day, counted from the first of 1970.
 fn date_of(mut days: u64) -> (u64, u64, u64) {
     let mut year = 1970;
-    // Beyond that no clock goes: a time is what a file says.
+    // The time comes from a file, so it may be any number. Years of five digits are not counted.
     while days >= days_in(year) && year < 9999 {
         days -= days_in(year);
         year += 1;
@@ -105,7 +105,7 @@ mod tests {
         ] {
             assert!(parse(bad).is_err(), "{bad:?}");
         }
-        // Of a clock that was never right.
+        // A time that no clock has.
         assert!(
             utc(SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(u32::MAX) << 20)).starts_with("9999-")
         );

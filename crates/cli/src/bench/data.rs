@@ -1,9 +1,9 @@
 //! Keys and values, made from a record's index at almost no cost.
 //!
-//! A value is a slice of a pool of random bytes, at an offset that the index gives. So there is nothing to
-//! compute and nothing to compress. The pool fits into the processor's cache, and neighbours follow one
-//! another in it, so the bench does not measure reading it. After a million records the offsets begin again,
-//! shifted. So a value that belongs to another record is noticed, wherever it comes from.
+//! A value is a slice of a pool of random bytes, at an offset that the index gives. So nothing has to be
+//! computed, and nothing can be compressed. The pool fits into the processor's cache and is read in order, so
+//! the bench does not measure reading it. After a million records the offsets begin again, shifted. So a
+//! value that belongs to another record is noticed.
 //!
 //! A binary key is the index, big-endian (`Ascending`), or the index put through the finalizer of splitmix64
 //! (`Mixed8`; `Mixed16` has a second word). The finalizer is invertible. So keys are unique without a list of

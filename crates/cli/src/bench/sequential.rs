@@ -1,8 +1,8 @@
 //! The main job: ascending keys in a number of transactions, a close, a reopening, and a get of every key in
 //! sequence, verified.
 //!
-//! `write_s` is from opening the new file to the return of the last commit, `flush_s` the close with its
-//! flush and sync, and `read_s` the reopening and the gets.
+//! `write_s` is from opening the new file to the return of the last commit. `flush_s` is the close with its
+//! flush and sync. `read_s` is the reopening and the gets.
 
 mod row;
 

@@ -69,7 +69,8 @@ pub fn run(args: &Args) -> Outcome {
     ))
 }
 
-/// Does something with a database all of which is in runs: one that was not closed is opened for writing.
+/// Does something with a database all of which is in runs. One that was not closed is opened for writing for
+/// that.
 pub fn of_whole<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result<T>) -> Outcome<T> {
     let db = match store::open_to_read(&file.path) {
         Err(Failure::Engine(Error::Locked { .. })) => return beside_writer(file, work),
@@ -84,7 +85,7 @@ pub fn of_whole<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result<
     Ok(done)
 }
 
-/// Does something with a database that another program has open: what that has brought to a checkpoint.
+/// Does something with a database that another program has open, as of its newest checkpoint.
 fn beside_writer<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result<T>) -> Outcome<T> {
     let db = store::open_to_follow(&file.path)?;
     let later = db.stats().log_commits;

@@ -6,7 +6,7 @@ use crate::bytes;
 use crate::failure::Outcome;
 use crate::output::Output;
 use crate::progress::{Progress, Unit};
-use crate::store::{FileArg, FollowArg, JsonArg};
+use crate::store::ReportArg;
 use crate::style::Paint;
 use crate::units;
 
@@ -17,27 +17,23 @@ use crate::units;
 )]
 pub struct Args {
     #[command(flatten)]
-    pub file: FileArg,
-    #[command(flatten)]
-    json: JsonArg,
-    #[command(flatten)]
-    follow: FollowArg,
+    pub of: ReportArg,
 }
 
 /// Runs `check`.
 pub fn run(args: &Args) -> Outcome {
-    let db = args.follow.open(&args.file.path)?;
+    let db = args.of.open()?;
     let mut progress = Progress::new("checking", Unit::Bytes, 0);
     let report = db.check(|step| progress.set_of(step.done, step.total))?;
     drop(progress);
     let mut output = Output::new();
-    if args.json.json {
+    if args.of.json.json {
         output.json(&json(&report))?;
     } else {
         print(&report, &mut output)?;
     }
     output.finish()?;
-    super::corrupt_unless_none(&args.file, report.problems.len() as u64, ["problem", "problems"])
+    super::corrupt_unless_none(&args.of.file, report.problems.len() as u64, ["problem", "problems"])
 }
 
 fn json(report: &CheckReport) -> serde_json::Value {

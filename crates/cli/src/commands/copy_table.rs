@@ -144,7 +144,7 @@ fn copy(from: &Db, source: &Table, to: &Db, unfinished: &str, name: &str) -> Out
     });
     let at_target = |error: azekura::Error| Failure::from(error).at(to.path());
     let target = to.create_table(unfinished, source.kind()).map_err(at_target)?;
-    // The indexes first: one that is ready now holds for what is read later, too.
+    // The indexes first. One that is ready now is ready for what is read later, too.
     let indexes = ready_indexes(from, source);
     let copied = copy_records(from, source, to, &target, &stop).and_then(|(records, bytes)| {
         let indexes = copy_indexes(indexes?, to, &target, &stop)?;

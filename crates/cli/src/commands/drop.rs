@@ -21,7 +21,7 @@ pub fn run(Args { of: args }: &Args) -> Outcome {
     remove_records(args, "dropped", |db| Ok(db.drop_table(&args.table)?))
 }
 
-/// Has `remove` take a table's records away, and says how many there were.
+/// Removes a table's records by `remove`, and says how many there were.
 pub fn remove_records(args: &WholeTableArg, done: &str, remove: impl FnOnce(&Db) -> Outcome) -> Outcome {
     let mut records = None;
     let db = store::open_to_write(&args.file.path, Durability::Sync, |db| {

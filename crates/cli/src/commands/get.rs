@@ -1,12 +1,10 @@
 //! `azekura get`: the value of one key.
 
-use std::ffi::OsString;
-
-use crate::arguments;
-use crate::bytes::{self, Form, FormArg, JsonRecord};
-use crate::failure::{Failure, Outcome};
+use crate::bytes::{self, Form, JsonRecord};
+use crate::failure::Outcome;
+use crate::keys::KeyArg;
 use crate::output::{self, Output};
-use crate::store::{self, FileArg, FollowArg, JsonArg, TableArg};
+use crate::store::{self, FollowArg, JsonArg};
 
 /// Arguments of `get`.
 #[derive(Debug, clap::Args)]
@@ -19,14 +17,7 @@ use crate::store::{self, FileArg, FollowArg, JsonArg, TableArg};
 )]
 pub struct Args {
     #[command(flatten)]
-    pub file: FileArg,
-    /// The key, or - for standard input (a key that is - itself: --hex 2d)
-    #[arg(allow_hyphen_values = true)]
-    key: OsString,
-    #[command(flatten)]
-    table: TableArg,
-    #[command(flatten)]
-    form: FormArg,
+    pub of: KeyArg,
     /// Print the value's bytes and nothing else, not even a line feed
     #[arg(long, conflicts_with = "json")]
     raw: bool,
@@ -38,13 +29,10 @@ pub struct Args {
 
 /// Runs `get`.
 pub fn run(args: &Args) -> Outcome {
-    let form = args.form.form();
-    let key = arguments::argument(&args.key, form)?;
-    let db = args.follow.open(&args.file.path)?;
-    let table = store::open_table(&db, &args.table.table)?;
-    let Some(value) = table.get(&key)? else {
-        return Err(not_found(&key, &args.table.table, form));
-    };
+    let (key, form) = (args.of.key()?, args.of.form.form());
+    let db = args.follow.open(&args.of.file.path)?;
+    let table = store::open_table(&db, &args.of.table.table)?;
+    let Some(value) = table.get(&key)? else { return Err(args.of.not_found(&key)) };
     if args.json.json {
         return output::print_json(&JsonRecord::new(&key, Some(&value), form));
     }
@@ -62,9 +50,4 @@ pub fn run(args: &Args) -> Outcome {
     }
     output.bytes(b"\n")?;
     output.finish()
-}
-
-/// The failure for a key that is absent.
-pub fn not_found(key: &[u8], table: &str, form: Form) -> Failure {
-    Failure::NotFound(format!("no key {} in table {}", bytes::shown(key, form), bytes::quoted(table)))
 }

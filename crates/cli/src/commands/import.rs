@@ -112,7 +112,7 @@ fn stopped() -> Failure {
     Failure::Interrupted("interrupted".to_owned())
 }
 
-/// The import, also if a thread has panicked while it held the lock: what is committed is whole.
+/// The import, also if a thread has panicked while it held the lock. What is committed is whole.
 fn locked(import: &Mutex<Import>) -> MutexGuard<'_, Import> {
     import.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@
 use crate::bytes::{harmless, shown_name};
 use crate::failure::Outcome;
 use crate::output;
-use crate::store::{self, FileArg, FollowArg, JsonArg, kind_name};
+use crate::store::{self, ReportArg, kind_name};
 use crate::units;
 
 /// Arguments of `info`.
@@ -11,23 +11,19 @@ use crate::units;
 #[command(after_help = "Example:\n  azekura info fruit.azk")]
 pub struct Args {
     #[command(flatten)]
-    pub file: FileArg,
-    #[command(flatten)]
-    json: JsonArg,
-    #[command(flatten)]
-    follow: FollowArg,
+    pub of: ReportArg,
 }
 
 /// Runs `info`.
 pub fn run(args: &Args) -> Outcome {
-    let db = args.follow.open(&args.file.path)?;
+    let db = args.of.open()?;
     let tables = db.tables();
     let stats = db.stats();
     let (indexes, index_bytes) = indexes(&db, &tables)?;
-    if args.json.json {
+    if args.of.json.json {
         let named = |table: &azekura::TableInfo| serde_json::json!({ "table": table.name, "kind": kind_name(table.kind) });
         return output::print_json(&serde_json::json!({
-            "path": args.file.path.to_string_lossy(),
+            "path": args.of.file.path.to_string_lossy(),
             "file_bytes": stats.file_bytes,
             "live_bytes": stats.live_bytes,
             "free_bytes": stats.free_bytes,
@@ -52,7 +48,7 @@ pub fn run(args: &Args) -> Outcome {
         .map(|table| format!("{} ({})", shown_name(&table.name), kind_name(table.kind)))
         .collect();
     output::print_labelled(&[
-        ("database", harmless(&args.file.path.display().to_string())),
+        ("database", harmless(&args.of.file.path.display().to_string())),
         ("file", size(stats.file_bytes)),
         ("live", size(stats.live_bytes)),
         ("free", size(stats.free_bytes)),

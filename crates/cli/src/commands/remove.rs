@@ -1,14 +1,10 @@
 //! `azekura remove`: removes one key, durably.
 
-use std::ffi::OsString;
-
 use azekura::{Db, Durability};
 
-use crate::arguments;
-use crate::bytes::FormArg;
-use crate::commands::get::not_found;
 use crate::failure::Outcome;
-use crate::store::{self, FileArg, TableArg};
+use crate::keys::KeyArg;
+use crate::store;
 
 /// Arguments of `remove`.
 #[derive(Debug, clap::Args)]
@@ -16,28 +12,19 @@ use crate::store::{self, FileArg, TableArg};
                   Example:\n  azekura remove fruit.azk apple\n  printf 'two\\nlines' | azekura remove fruit.azk -")]
 pub struct Args {
     #[command(flatten)]
-    pub file: FileArg,
-    /// The key, or - for standard input (a key that is - itself: --hex 2d)
-    #[arg(allow_hyphen_values = true)]
-    key: OsString,
-    #[command(flatten)]
-    table: TableArg,
-    #[command(flatten)]
-    form: FormArg,
+    pub of: KeyArg,
 }
 
 /// Runs `remove`.
 pub fn run(args: &Args) -> Outcome {
-    let form = args.form.form();
-    let key = arguments::argument(&args.key, form)?;
-    let name = &args.table.table;
+    let (key, name) = (args.of.key()?, &args.of.table.table);
     let look = |db: &Db| match store::open_table(db, name)?.contains(&key) {
-        Ok(false) => Err(not_found(&key, name, form)),
+        Ok(false) => Err(args.of.not_found(&key)),
         // A record that cannot be read can be removed.
         Ok(true) | Err(azekura::Error::Corrupt { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     };
-    let db = store::open_to_write(&args.file.path, Durability::Sync, look)?;
+    let db = store::open_to_write(&args.of.file.path, Durability::Sync, look)?;
     store::open_table(&db, name)?.remove(&key)?;
     store::close(db);
     Ok(())

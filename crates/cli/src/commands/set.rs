@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use azekura::{Db, Durability, KEY_BYTES_MAX};
 
 use crate::arguments;
-use crate::bytes::FormArg;
 use crate::failure::{Failure, Outcome};
-use crate::store::{self, FileArg, TableArg};
+use crate::keys::KeyArg;
+use crate::store;
 use crate::units;
 
 /// Arguments of `set`.
@@ -20,34 +20,26 @@ use crate::units;
 )]
 pub struct Args {
     #[command(flatten)]
-    pub file: FileArg,
-    /// The key, or - for standard input (a key that is - itself: --hex 2d)
-    #[arg(allow_hyphen_values = true)]
-    key: OsString,
+    pub of: KeyArg,
     /// The value, or - for standard input
     #[arg(allow_hyphen_values = true)]
     value: OsString,
-    #[command(flatten)]
-    table: TableArg,
-    #[command(flatten)]
-    form: FormArg,
 }
 
 /// Runs `set`. Standard input is read before the database is opened: a slow pipe must not lock others out.
 pub fn run(args: &Args) -> Outcome {
-    let form = args.form.form();
-    arguments::one_from_stdin(("KEY", &args.key), ("VALUE", &args.value))?;
-    let key = arguments::argument(&args.key, form)?;
-    let value = arguments::argument(&args.value, form)?;
+    arguments::one_from_stdin(("KEY", &args.of.key), ("VALUE", &args.value))?;
+    let key = args.of.key()?;
+    let value = arguments::argument(&args.value, args.of.form.form())?;
     if key.len() > KEY_BYTES_MAX {
         let bytes = units::grouped(u64::try_from(key.len()).unwrap_or(u64::MAX));
         return Err(Failure::Usage(format!(
             "the key has {bytes} bytes, at most {KEY_BYTES_MAX} are allowed"
         )));
     }
-    let name = &args.table.table;
+    let name = &args.of.table.table;
     let look = |db: &Db| store::open_table(db, name).map(drop);
-    let db = store::open_to_write(&args.file.path, Durability::Sync, look)?;
+    let db = store::open_to_write(&args.of.file.path, Durability::Sync, look)?;
     store::open_table(&db, name)?.put(&key, &value)?;
     store::close(db);
     Ok(())
