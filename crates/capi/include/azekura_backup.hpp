@@ -1,4 +1,4 @@
-/* The third part of azekura.hpp, which includes it: repositories of backups. */
+/* A part of azekura.hpp, which includes it: repositories of backups. */
 #ifndef AZEKURA_BACKUP_HPP
 #define AZEKURA_BACKUP_HPP
 

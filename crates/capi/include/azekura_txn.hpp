@@ -1,4 +1,4 @@
-/* The second half of azekura.hpp, which includes it: transactions, options and databases. */
+/* A part of azekura.hpp, which includes it: transactions and databases. */
 #ifndef AZEKURA_TXN_HPP
 #define AZEKURA_TXN_HPP
 
@@ -320,55 +320,6 @@ private:
     }
 
     detail::handle<azk_write, azk_write_rollback> handle_;
-};
-
-/* How to open a database. What each option means is in azekura.h. */
-class options {
-public:
-    options()
-    {
-        azk_options *out = nullptr;
-        detail::check(azk_options_create(&out));
-        handle_.reset(out);
-    }
-
-    azk_options *get() const { return handle_.get(); }
-
-    options &create(bool yes) { return set(azk_options_set_create(get(), yes)); }
-    options &exclusive(bool yes) { return set(azk_options_set_exclusive(get(), yes)); }
-    options &read_only(bool yes) { return set(azk_options_set_read_only(get(), yes)); }
-    options &memory_bytes(uint64_t bytes) { return set(azk_options_set_memory_bytes(get(), bytes)); }
-    options &memtable_bytes(uint64_t bytes) { return set(azk_options_set_memtable_bytes(get(), bytes)); }
-    options &large_value_bytes(uint32_t bytes) { return set(azk_options_set_large_value_bytes(get(), bytes)); }
-    options &background_merges(bool yes) { return set(azk_options_set_background_merges(get(), yes)); }
-    options &mapped(bool yes) { return set(azk_options_set_mapped(get(), yes)); }
-    options &follow(azekura::follow what) { return set(azk_options_set_follow(get(), static_cast<int32_t>(what))); }
-    options &pinned_bytes_max(uint64_t bytes) { return set(azk_options_set_pinned_bytes_max(get(), bytes)); }
-    options &threads(bool yes) { return set(azk_options_set_threads(get(), yes)); }
-
-    options &durability(azekura::durability durability)
-    {
-        return set(azk_options_set_durability(get(), static_cast<int32_t>(durability)));
-    }
-
-    options &eventual_delay(std::chrono::milliseconds delay)
-    {
-        return set(azk_options_set_eventual_delay_ms(get(), static_cast<uint64_t>(delay.count())));
-    }
-
-    options &pinned_age_max(std::chrono::milliseconds age)
-    {
-        return set(azk_options_set_pinned_age_max_ms(get(), static_cast<uint64_t>(age.count())));
-    }
-
-private:
-    options &set(int32_t status)
-    {
-        detail::check(status);
-        return *this;
-    }
-
-    detail::handle<azk_options, azk_options_free> handle_;
 };
 
 /* An open database. Its destructor closes it as well as can be; close says whether all went well. */

@@ -95,6 +95,7 @@ fn install(built: &Path, places: &Places) -> Result<Vec<PathBuf>, Failure> {
     let mut copies = vec![
         (capi.join("include/azekura.h"), "include/azekura.h".to_owned()),
         (capi.join("include/azekura.hpp"), "include/azekura.hpp".to_owned()),
+        (capi.join("include/azekura_base.hpp"), "include/azekura_base.hpp".to_owned()),
         (capi.join("include/azekura_index.hpp"), "include/azekura_index.hpp".to_owned()),
         (capi.join("include/azekura_txn.hpp"), "include/azekura_txn.hpp".to_owned()),
         (capi.join("include/azekura_backup.hpp"), "include/azekura_backup.hpp".to_owned()),
