@@ -254,16 +254,16 @@ enum azk_isolation
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * As if transactions ran one after the other: the commit fails if anything that the transaction has read
-   * was changed since. Its snapshot begins with its first read. A transaction that only writes never
-   * conflicts, unless a table that it writes to has indexes, or has got or lost one meanwhile: a write to
-   * a table with indexes reads the old value.
+   * As if transactions ran one after the other. The commit fails if anything that the transaction has read
+   * was changed since. Its snapshot begins with its first read. A transaction that only writes conflicts
+   * only if a table that it writes to has indexes (a write there reads the old value), or has got or lost
+   * one meanwhile.
    */
   AZK_SERIALIZABLE = 0,
   /**
-   * The commit fails only if a key that the transaction has written was changed since it began, others have
-   * written records with the same values in a unique index, or a table that it has written to has got or
-   * lost an index. Its snapshot begins with the transaction.
+   * The commit fails only in three cases. A key that the transaction has written was changed since it
+   * began. Others have written records with the same values in a unique index. A table that it has written
+   * to has got or lost an index. Its snapshot begins with the transaction.
    */
   AZK_SNAPSHOT = 1,
 };
@@ -276,7 +276,7 @@ typedef int32_t azk_isolation;
 #endif // __cplusplus
 
 /**
- * What a database that another process writes is followed by. See azk_options_set_follow.
+ * Up to what a handle follows a database that another process writes. See azk_options_set_follow.
  */
 enum azk_follow
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -284,7 +284,7 @@ enum azk_follow
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * It is not: the file is locked.
+   * It does not follow: the file is locked.
    */
   AZK_FOLLOW_NOTHING = 0,
   /**
@@ -305,7 +305,7 @@ typedef int32_t azk_follow;
 #endif // __cplusplus
 
 /**
- * Of which type an azk_value is.
+ * The type of an azk_value.
  */
 enum azk_value_kind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -313,7 +313,7 @@ enum azk_value_kind
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * What a field is that a record does not have. It comes before all others.
+   * The value of a field that a record does not have. It comes before all others.
    */
   AZK_VALUE_NULL = 0,
   /**
@@ -1273,31 +1273,32 @@ azk_status azk_table_scan(const azk_table *table,
                           void *user_data);
 
 /**
- * The first record of a table; of a hash table any. Both are copies in one block: free it with
- * azk_free(key->data). Errors: AZK_NOT_FOUND if the table has no records, AZK_NO_MEMORY, and as azk_table_get.
+ * The first record of a table. Of a hash table it may be any. Key and value are copies in one block: free it
+ * with azk_free(key->data). Errors: AZK_NOT_FOUND if the table has no records, AZK_NO_MEMORY, and as
+ * azk_table_get.
  */
 azk_status azk_table_first(const azk_table *table,
                            azk_bytes *key,
                            azk_bytes *value);
 
 /**
- * The last record of a table; of a hash table any. Else as azk_table_first.
+ * The last record of a table. Of a hash table it may be any. Else as azk_table_first.
  */
 azk_status azk_table_last(const azk_table *table,
                           azk_bytes *key,
                           azk_bytes *value);
 
 /**
- * Removes the first record of a table; of a hash table any. Gives it as azk_table_first. Threads that do so at
- * the same time get a record each. If there is no memory for the copy, the record is gone. Errors: as
- * azk_table_first and azk_table_put.
+ * Removes the first record of a table and gives it, as azk_table_first. Threads that do so at the same time
+ * get a record each. If there is no memory for the copy, the record is gone. Errors: as azk_table_first and
+ * azk_table_put.
  */
 azk_status azk_table_pop_first(const azk_table *table,
                                azk_bytes *key,
                                azk_bytes *value);
 
 /**
- * Removes the last record of a table; of a hash table any. Else as azk_table_pop_first.
+ * Removes the last record of a table and gives it, as azk_table_last. Else as azk_table_pop_first.
  */
 azk_status azk_table_pop_last(const azk_table *table,
                               azk_bytes *key,
@@ -1370,11 +1371,12 @@ azk_status azk_write_remove_existing(azk_write *write,
                                      bool *done);
 
 /**
- * Removes the records from `from` on and below `to` for which `callback` returns 0. NULL is no bound, and a hash
- * table has no bounds. All go at once, and each is one that the callback has refused: if another commit changes
- * one of them meanwhile, all is done again, so the callback may be called again. *removed says how many have
- * gone; `removed` may be NULL. Errors: AZK_WRONG_TYPE for a part of a hash table, AZK_CONFLICT if they were
- * changed each time, AZK_INVALID if the callback is NULL, and as azk_table_put and azk_table_get.
+ * Removes the records from `from` on and below `to` for which `callback` returns 0. NULL is no bound, and a
+ * hash table has no bounds. All go at once, and only records that the callback has refused go. If another
+ * commit changes one of them meanwhile, all is done again, and the callback is called again. *removed says
+ * how many have gone. `removed` may be NULL. Errors: AZK_WRONG_TYPE for a part of a hash table, AZK_CONFLICT
+ * if they were changed each time, AZK_INVALID if the callback is NULL, and as azk_table_put and
+ * azk_table_get.
  */
 azk_status azk_table_retain(const azk_table *table,
                             const azk_bytes *from,
@@ -1385,10 +1387,10 @@ azk_status azk_table_retain(const azk_table *table,
 
 /**
  * Removes the records from `from` on and below `to`, and then calls `callback` with each of them. NULL is no
- * bound, and a hash table has no bounds. Removing them is one step, and as durable as a put before the first
- * call, so no two threads get the same record; what the callback does not come to is gone. Errors: AZK_STOPPED
- * if it has ended the walk, AZK_WRONG_TYPE for a part of a hash table, AZK_INVALID if it is NULL (nothing is
- * removed then), and as azk_table_put and azk_cursor_next.
+ * bound, and a hash table has no bounds. They are removed in one step, and as durably as by a put, before
+ * the first call. So no two threads get the same record, and records that the callback does not come to are
+ * gone too. Errors: AZK_STOPPED if it has ended the walk, AZK_WRONG_TYPE for a part of a hash table,
+ * AZK_INVALID if it is NULL (nothing is removed then), and as azk_table_put and azk_cursor_next.
  */
 azk_status azk_table_drain(const azk_table *table,
                            const azk_bytes *from,
@@ -1397,7 +1399,7 @@ azk_status azk_table_drain(const azk_table *table,
                            void *user_data);
 
 /**
- * As azk_table_drain, within this transaction: others see it when that is committed.
+ * As azk_table_drain, within this transaction. Others see it when the transaction is committed.
  */
 azk_status azk_write_drain(azk_write *write,
                            const azk_table *table,
@@ -1784,17 +1786,17 @@ azk_status azk_cursor_seek_last(azk_cursor *cursor);
 azk_status azk_cursor_free(azk_cursor *cursor);
 
 /**
- * Makes an index of the table, and returns when it is complete and durable. From then on every write to the
- * table keeps it, by whatever program. If there is an index of this name and specification, it is opened, and
- * first built to its end if that was not done.
+ * Makes an index of the table, and returns when it is complete and durable. From now on every write to the
+ * table keeps it, by whatever program. If there is an index of this name and specification, it is opened. If
+ * it is not complete, it is built to its end first.
  *
  * `spec` names fields between commas, each a source (k or v, the key or the value), a piece and a type, and
  * then options: "v./email:lower unique where present", "v[0..8]:u64le, k". docs/indexes.md has all forms.
- * `progress` may be NULL; it is told of records. Free the index with azk_index_free. On failure *out is NULL.
- * Errors: AZK_INVALID if the specification has no meaning or there is another index of this name,
- * AZK_NOT_UNIQUE if two records have the same values in a unique index, AZK_TOO_LARGE if an entry would be or
- * the table has 64 indexes, and as azk_table_put: after AZK_NO_SPACE, AZK_IO and the like what is built may
- * stay. Each write keeps it, nobody reads it, and this function goes on with it.
+ * `progress` may be NULL; it is told of records. Free the index with azk_index_free. On failure *out is
+ * NULL. Errors: AZK_INVALID if the specification has no meaning or there is another index of this name,
+ * AZK_NOT_UNIQUE if two records have the same values in a unique index, AZK_TOO_LARGE if an entry would be
+ * too large or the table has 64 indexes, and as azk_table_put: after AZK_NO_SPACE, AZK_IO and the like what
+ * is built may stay. Writes keep it and nobody reads it. This function goes on with it.
  */
 azk_status azk_table_create_index(const azk_table *table,
                                   const char *name,
@@ -1832,10 +1834,11 @@ azk_status azk_table_indexes(const azk_table *table,
 azk_status azk_index_free(azk_index *index);
 
 /**
- * Finds the records whose first fields have these values, in the order of the index, as it is at this moment;
- * with no values all that are in it. Free the lookup with azk_lookup_free: until then the space of what it
- * sees is kept. On failure *out is NULL. Errors: AZK_INVALID if a field cannot have its value or there are
- * too many, AZK_NO_SUCH_INDEX, AZK_CORRUPT, AZK_IO, AZK_CLOSED, AZK_FORKED.
+ * Finds the records whose first fields have these values, in the order of the index, as it is at this
+ * moment. Without values it finds all records that are in the index. Free the lookup with azk_lookup_free:
+ * until then the space of what it sees is kept. On failure *out is NULL. Errors: AZK_INVALID if a field
+ * cannot have its value or there are too many, AZK_NO_SUCH_INDEX, AZK_CORRUPT, AZK_IO, AZK_CLOSED,
+ * AZK_FORKED.
  */
 azk_status azk_index_get(const azk_index *index,
                          const azk_value *values,
@@ -1843,7 +1846,7 @@ azk_status azk_index_get(const azk_index *index,
                          azk_lookup **out);
 
 /**
- * As azk_index_get, but of the last value, text or bytes, only the beginning is given. Errors: as
+ * As azk_index_get, but only the beginning of the last value is given. It is text or bytes. Errors: as
  * azk_index_get.
  */
 azk_status azk_index_prefix(const azk_index *index,
@@ -2010,10 +2013,10 @@ azk_status azk_db_copy(azk_db *db,
                        void *user_data);
 
 /**
- * Adds a point, the database after its newest commit, to the repository in the directory `repository`, which is
- * made if there is none. Others read and write meanwhile. It costs what has changed since the point before. The
- * point is durable when this returns. `progress` and `report` may be NULL. Errors: AZK_INVALID if the repository
- * is another database's, AZK_LOCKED while it is pruned, and as azk_db_copy.
+ * Adds a point, the database after its newest commit, to the repository in the directory `repository`. The
+ * repository is made if there is none. Others read and write meanwhile. It costs what has changed since the
+ * point before. The point is durable when this returns. `progress` and `report` may be NULL. Errors:
+ * AZK_INVALID if the repository is another database's, AZK_LOCKED while it is pruned, and as azk_db_copy.
  */
 azk_status azk_db_backup(azk_db *db,
                          const char *repository,
@@ -2058,11 +2061,12 @@ azk_status azk_repository_verify(const char *repository,
                                  char **problems);
 
 /**
- * Removes the points that are not to be kept, and what only they have named. `keep` says which are, as in
- * "7d,4w,12m": the newest of each of the last 7 days, 4 weeks and 12 months on which there are some; h and y are
- * hours and years, and a number alone is so many points. The newest is kept in any case. `progress`, and the places for how many are kept and
- * removed, may be NULL. Errors: AZK_INVALID for another `keep`, AZK_CORRUPT if a point is damaged (nothing is
- * removed then), AZK_LOCKED while a backup or a restore is at work, AZK_OPEN if there is no repository, AZK_IO.
+ * Removes the points that are not to be kept, and what only they have named. `keep` says which are to be
+ * kept, as in "7d,4w,12m": the newest of each of the last 7 days, 4 weeks and 12 months that have some. h
+ * and y are hours and years. A number alone is so many points. The newest is kept in any case. `progress`,
+ * and the places for how many are kept and removed, may be NULL. Errors: AZK_INVALID for another `keep`,
+ * AZK_CORRUPT if a point is damaged (nothing is removed then), AZK_LOCKED while a backup or a restore is at
+ * work, AZK_OPEN if there is no repository, AZK_IO.
  */
 azk_status azk_repository_prune(const char *repository,
                                 const char *keep,

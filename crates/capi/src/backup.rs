@@ -159,10 +159,10 @@ pub unsafe extern "C" fn azk_db_copy(
     })
 }
 
-/// Adds a point, the database after its newest commit, to the repository in the directory `repository`, which is
-/// made if there is none. Others read and write meanwhile. It costs what has changed since the point before. The
-/// point is durable when this returns. `progress` and `report` may be NULL. Errors: AZK_INVALID if the repository
-/// is another database's, AZK_LOCKED while it is pruned, and as azk_db_copy.
+/// Adds a point, the database after its newest commit, to the repository in the directory `repository`. The
+/// repository is made if there is none. Others read and write meanwhile. It costs what has changed since the
+/// point before. The point is durable when this returns. `progress` and `report` may be NULL. Errors:
+/// AZK_INVALID if the repository is another database's, AZK_LOCKED while it is pruned, and as azk_db_copy.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_backup(
     db: *mut azk_db,
@@ -258,11 +258,12 @@ pub unsafe extern "C" fn azk_repository_verify(
     })
 }
 
-/// Removes the points that are not to be kept, and what only they have named. `keep` says which are, as in
-/// "7d,4w,12m": the newest of each of the last 7 days, 4 weeks and 12 months on which there are some; h and y are
-/// hours and years, and a number alone is so many points. The newest is kept in any case. `progress`, and the places for how many are kept and
-/// removed, may be NULL. Errors: AZK_INVALID for another `keep`, AZK_CORRUPT if a point is damaged (nothing is
-/// removed then), AZK_LOCKED while a backup or a restore is at work, AZK_OPEN if there is no repository, AZK_IO.
+/// Removes the points that are not to be kept, and what only they have named. `keep` says which are to be
+/// kept, as in "7d,4w,12m": the newest of each of the last 7 days, 4 weeks and 12 months that have some. h
+/// and y are hours and years. A number alone is so many points. The newest is kept in any case. `progress`,
+/// and the places for how many are kept and removed, may be NULL. Errors: AZK_INVALID for another `keep`,
+/// AZK_CORRUPT if a point is damaged (nothing is removed then), AZK_LOCKED while a backup or a restore is at
+/// work, AZK_OPEN if there is no repository, AZK_IO.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_repository_prune(
     repository: *const c_char,

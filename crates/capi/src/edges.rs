@@ -30,8 +30,9 @@ fn give(
     })
 }
 
-/// The first record of a table; of a hash table any. Both are copies in one block: free it with
-/// azk_free(key->data). Errors: AZK_NOT_FOUND if the table has no records, AZK_NO_MEMORY, and as azk_table_get.
+/// The first record of a table. Of a hash table it may be any. Key and value are copies in one block: free it
+/// with azk_free(key->data). Errors: AZK_NOT_FOUND if the table has no records, AZK_NO_MEMORY, and as
+/// azk_table_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_first(
     table: *const azk_table,
@@ -42,7 +43,7 @@ pub unsafe extern "C" fn azk_table_first(
     give(unsafe { Caller::trusted() }, key, value, || Ok(shared(table)?.first()?))
 }
 
-/// The last record of a table; of a hash table any. Else as azk_table_first.
+/// The last record of a table. Of a hash table it may be any. Else as azk_table_first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_last(
     table: *const azk_table,
@@ -53,9 +54,9 @@ pub unsafe extern "C" fn azk_table_last(
     give(unsafe { Caller::trusted() }, key, value, || Ok(shared(table)?.last()?))
 }
 
-/// Removes the first record of a table; of a hash table any. Gives it as azk_table_first. Threads that do so at
-/// the same time get a record each. If there is no memory for the copy, the record is gone. Errors: as
-/// azk_table_first and azk_table_put.
+/// Removes the first record of a table and gives it, as azk_table_first. Threads that do so at the same time
+/// get a record each. If there is no memory for the copy, the record is gone. Errors: as azk_table_first and
+/// azk_table_put.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_pop_first(
     table: *const azk_table,
@@ -66,7 +67,7 @@ pub unsafe extern "C" fn azk_table_pop_first(
     give(unsafe { Caller::trusted() }, key, value, || Ok(shared(table)?.pop_first()?))
 }
 
-/// Removes the last record of a table; of a hash table any. Else as azk_table_pop_first.
+/// Removes the last record of a table and gives it, as azk_table_last. Else as azk_table_pop_first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_pop_last(
     table: *const azk_table,

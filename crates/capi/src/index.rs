@@ -34,17 +34,17 @@ fn made(c: Caller, out: *mut *mut azk_index, make: impl FnOnce() -> Outcome<Inde
     })
 }
 
-/// Makes an index of the table, and returns when it is complete and durable. From then on every write to the
-/// table keeps it, by whatever program. If there is an index of this name and specification, it is opened, and
-/// first built to its end if that was not done.
+/// Makes an index of the table, and returns when it is complete and durable. From now on every write to the
+/// table keeps it, by whatever program. If there is an index of this name and specification, it is opened. If
+/// it is not complete, it is built to its end first.
 ///
 /// `spec` names fields between commas, each a source (k or v, the key or the value), a piece and a type, and
 /// then options: "v./email:lower unique where present", "v[0..8]:u64le, k". docs/indexes.md has all forms.
-/// `progress` may be NULL; it is told of records. Free the index with azk_index_free. On failure *out is NULL.
-/// Errors: AZK_INVALID if the specification has no meaning or there is another index of this name,
-/// AZK_NOT_UNIQUE if two records have the same values in a unique index, AZK_TOO_LARGE if an entry would be or
-/// the table has 64 indexes, and as azk_table_put: after AZK_NO_SPACE, AZK_IO and the like what is built may
-/// stay. Each write keeps it, nobody reads it, and this function goes on with it.
+/// `progress` may be NULL; it is told of records. Free the index with azk_index_free. On failure *out is
+/// NULL. Errors: AZK_INVALID if the specification has no meaning or there is another index of this name,
+/// AZK_NOT_UNIQUE if two records have the same values in a unique index, AZK_TOO_LARGE if an entry would be
+/// too large or the table has 64 indexes, and as azk_table_put: after AZK_NO_SPACE, AZK_IO and the like what
+/// is built may stay. Writes keep it and nobody reads it. This function goes on with it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_create_index(
     table: *const azk_table,

@@ -10,11 +10,11 @@ use azekura::{AnyTxn, Index, IndexRecords, IndexValue};
 use std::ops::Bound;
 use std::vec::IntoIter;
 
-/// Of which type an azk_value is.
+/// The type of an azk_value.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum azk_value_kind {
-    /// What a field is that a record does not have. It comes before all others.
+    /// The value of a field that a record does not have. It comes before all others.
     AZK_VALUE_NULL = 0,
     /// The field `bytes`.
     AZK_VALUE_BYTES = 1,
@@ -193,10 +193,11 @@ fn looked_up_by_write<'a>(
     })
 }
 
-/// Finds the records whose first fields have these values, in the order of the index, as it is at this moment;
-/// with no values all that are in it. Free the lookup with azk_lookup_free: until then the space of what it
-/// sees is kept. On failure *out is NULL. Errors: AZK_INVALID if a field cannot have its value or there are
-/// too many, AZK_NO_SUCH_INDEX, AZK_CORRUPT, AZK_IO, AZK_CLOSED, AZK_FORKED.
+/// Finds the records whose first fields have these values, in the order of the index, as it is at this
+/// moment. Without values it finds all records that are in the index. Free the lookup with azk_lookup_free:
+/// until then the space of what it sees is kept. On failure *out is NULL. Errors: AZK_INVALID if a field
+/// cannot have its value or there are too many, AZK_NO_SUCH_INDEX, AZK_CORRUPT, AZK_IO, AZK_CLOSED,
+/// AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_index_get(
     index: *const azk_index,
@@ -209,7 +210,7 @@ pub unsafe extern "C" fn azk_index_get(
     looked_up(c, index, out, || Ok(Query::Equal(self::values(c, values, count)?)))
 }
 
-/// As azk_index_get, but of the last value, text or bytes, only the beginning is given. Errors: as
+/// As azk_index_get, but only the beginning of the last value is given. It is text or bytes. Errors: as
 /// azk_index_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_index_prefix(

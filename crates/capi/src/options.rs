@@ -30,11 +30,11 @@ pub(crate) fn durability_of(number: i32) -> Outcome<Option<Durability>> {
     }
 }
 
-/// What a database that another process writes is followed by. See azk_options_set_follow.
+/// Up to what a handle follows a database that another process writes. See azk_options_set_follow.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum azk_follow {
-    /// It is not: the file is locked.
+    /// It does not follow: the file is locked.
     AZK_FOLLOW_NOTHING = 0,
     /// What the writer has flushed: the newest checkpoint.
     AZK_FOLLOW_CHECKPOINTS = 1,

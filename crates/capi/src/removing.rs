@@ -75,11 +75,12 @@ fn bounds<'a>(span: &Span<'a>) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
     (span.start(), span.end())
 }
 
-/// Removes the records from `from` on and below `to` for which `callback` returns 0. NULL is no bound, and a hash
-/// table has no bounds. All go at once, and each is one that the callback has refused: if another commit changes
-/// one of them meanwhile, all is done again, so the callback may be called again. *removed says how many have
-/// gone; `removed` may be NULL. Errors: AZK_WRONG_TYPE for a part of a hash table, AZK_CONFLICT if they were
-/// changed each time, AZK_INVALID if the callback is NULL, and as azk_table_put and azk_table_get.
+/// Removes the records from `from` on and below `to` for which `callback` returns 0. NULL is no bound, and a
+/// hash table has no bounds. All go at once, and only records that the callback has refused go. If another
+/// commit changes one of them meanwhile, all is done again, and the callback is called again. *removed says
+/// how many have gone. `removed` may be NULL. Errors: AZK_WRONG_TYPE for a part of a hash table, AZK_CONFLICT
+/// if they were changed each time, AZK_INVALID if the callback is NULL, and as azk_table_put and
+/// azk_table_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_retain(
     table: *const azk_table,
@@ -103,10 +104,10 @@ pub unsafe extern "C" fn azk_table_retain(
 }
 
 /// Removes the records from `from` on and below `to`, and then calls `callback` with each of them. NULL is no
-/// bound, and a hash table has no bounds. Removing them is one step, and as durable as a put before the first
-/// call, so no two threads get the same record; what the callback does not come to is gone. Errors: AZK_STOPPED
-/// if it has ended the walk, AZK_WRONG_TYPE for a part of a hash table, AZK_INVALID if it is NULL (nothing is
-/// removed then), and as azk_table_put and azk_cursor_next.
+/// bound, and a hash table has no bounds. They are removed in one step, and as durably as by a put, before
+/// the first call. So no two threads get the same record, and records that the callback does not come to are
+/// gone too. Errors: AZK_STOPPED if it has ended the walk, AZK_WRONG_TYPE for a part of a hash table,
+/// AZK_INVALID if it is NULL (nothing is removed then), and as azk_table_put and azk_cursor_next.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_drain(
     table: *const azk_table,
@@ -124,7 +125,7 @@ pub unsafe extern "C" fn azk_table_drain(
     })
 }
 
-/// As azk_table_drain, within this transaction: others see it when that is committed.
+/// As azk_table_drain, within this transaction. Others see it when the transaction is committed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_drain(
     write: *mut azk_write,

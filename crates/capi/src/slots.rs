@@ -16,8 +16,9 @@
 //! over from its seat if the slot is not in use. A thread that changes the owner first marks the slot as
 //! [`TAKEN`], and then looks at the seats (`seat`). If the slot is in use, the change is refused and the slot
 //! stays as it was. So only threads whose seats say so read what a slot holds, and it is taken out only when
-//! no seat of another thread names it. A thread that frees its own slot needs no mark: its seat names it, so
-//! who marks it meanwhile finds it in use, and takes the mark back only if it is still there.
+//! no seat of another thread names it. A thread that frees its own slot needs no mark, for its seat names the
+//! slot. Another thread that marks it meanwhile finds it in use, and takes its mark back if that is still
+//! there.
 
 use crate::seat::{self, Seat};
 use crate::status::{Failure, Outcome, azk_status, failure};

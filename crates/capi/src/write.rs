@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum azk_isolation {
-    /// As if transactions ran one after the other: the commit fails if anything that the transaction has read
-    /// was changed since. Its snapshot begins with its first read. A transaction that only writes never
-    /// conflicts, unless a table that it writes to has indexes, or has got or lost one meanwhile: a write to
-    /// a table with indexes reads the old value.
+    /// As if transactions ran one after the other. The commit fails if anything that the transaction has read
+    /// was changed since. Its snapshot begins with its first read. A transaction that only writes conflicts
+    /// only if a table that it writes to has indexes (a write there reads the old value), or has got or lost
+    /// one meanwhile.
     AZK_SERIALIZABLE = 0,
-    /// The commit fails only if a key that the transaction has written was changed since it began, others have
-    /// written records with the same values in a unique index, or a table that it has written to has got or
-    /// lost an index. Its snapshot begins with the transaction.
+    /// The commit fails only in three cases. A key that the transaction has written was changed since it
+    /// began. Others have written records with the same values in a unique index. A table that it has written
+    /// to has got or lost an index. Its snapshot begins with the transaction.
     AZK_SNAPSHOT = 1,
 }
 

@@ -1,4 +1,5 @@
-//! What a call does to records: in the transaction under way if there is one, else by commits of its own.
+//! What a call does to records. It is done in the transaction under way, if there is one, else by commits of
+//! its own.
 
 use crate::errors::{NOT_WRITER, Outcome};
 use crate::open::Open;
@@ -11,7 +12,7 @@ const BATCH_BYTES: usize = 4 << 20;
 pub(crate) struct Access<'a> {
     pub(crate) open: &'a Open,
     writes: Writes<'a>,
-    /// Whether it has written, or may have, what no cursor was told of.
+    /// Whether it may have written something that no cursor knows of.
     pub(crate) untold: bool,
 }
 

@@ -134,8 +134,8 @@ pub unsafe extern "C" fn kcdbmerge(db: *mut KCDB, sources: *mut *mut KCDB, count
     })
 }
 
-/// Writes the records of a database to another one. The source is not locked meanwhile: it is as it was when
-/// this began.
+/// Writes the records of a database to another one. The source is not locked meanwhile. It is read as it was
+/// when this began.
 fn merge(store: &Store, source: &Store, mode: u32) -> Outcome<()> {
     let mut cursor = source.look(|access| access.cursor())?;
     store.many(false, |access| {

@@ -8,8 +8,9 @@ use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What the caller of a function answers for: handles are from this library and not deleted, pointers to bytes
-/// lead to as many as it says, and pointers for results have room for these. It makes the methods safe to call.
+/// What the caller of a function answers for. Handles are from this library and not deleted. Pointers to
+/// bytes lead to as many as it says. Pointers for results have room for these. So the methods are safe to
+/// call.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller(());
 
@@ -112,7 +113,7 @@ impl Caller {
 
 /// Runs a call. A panic becomes a failure.
 pub(crate) fn guarded<T>(database: u64, failed: T, f: impl FnOnce() -> Outcome<T>) -> T {
-    // What a panic leaves half-done is behind locks that take no notice of it; the engine has its own guard.
+    // What a panic leaves half-done is behind locks that take no notice of it. The engine has its own guard.
     let failure = match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(done)) => return done,
         Ok(Err(failure)) => failure,

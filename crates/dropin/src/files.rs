@@ -56,7 +56,7 @@ pub(crate) fn open_path(path: &[u8], kind: Kind, mode: u32) -> Outcome<Open> {
     Ok(open)
 }
 
-/// The table with the records. A reader of a database that has none finds it wanting.
+/// The table with the records. For a reader, a database without it is an error.
 fn table_of(db: &Db, kind: Kind, writer: bool) -> Outcome<Table> {
     if writer {
         return Ok(db.table(TABLE, kind.table)?);

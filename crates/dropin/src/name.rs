@@ -54,8 +54,8 @@ pub(crate) struct Name<'a> {
     pub(crate) kind: Kind,
 }
 
-/// Reads a name. Parameters that only tune have no effect. Those that change what a program sees are refused,
-/// unless they ask for what is done anyway.
+/// Reads a name. Parameters that only tune have no effect. Parameters that change what a program sees are
+/// refused, unless they ask for what is done anyway.
 pub(crate) fn parse(name: &[u8]) -> Outcome<Name<'_>> {
     let mut parts = name.split(|&b| b == b'#');
     let path = parts.next().unwrap_or_default();

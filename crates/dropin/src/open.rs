@@ -16,7 +16,7 @@ pub(crate) struct Open {
     pub(crate) path: CString,
     pub(crate) kind: Kind,
     pub(crate) writer: bool,
-    /// Of commits, if the caller does not say.
+    /// The durability of commits, if the caller does not say.
     pub(crate) durability: Durability,
     /// The number of this opening, by which cursors know theirs.
     pub(crate) opening: u64,

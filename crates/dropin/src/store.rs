@@ -3,7 +3,8 @@
 //! Locks, in the order in which they are taken: `turn`, `gate`, a stripe, the transaction, a cursor's place.
 //!
 //! - `gate` is shared by calls for one record or one step, and taken alone by calls for all of them.
-//! - A stripe belongs to the keys of one hash. Who changes a record has it from the look to the write.
+//! - A stripe belongs to the keys of one hash. A call that changes a record holds it from the look to the
+//!   write.
 //! - `turn` says whose transaction is under way. Only its beginning waits for it: while one is under way, the
 //!   writes of all threads go to it.
 //!
