@@ -113,8 +113,8 @@ pub enum Command {
 
 /// The seconds that a quick run may take in all. Measurements that would begin later are left out.
 pub const QUICK_S: f64 = 585.0;
-/// The time of a measurement besides its phases: processes, closing, removing files, waiting for the disk.
-/// Measured over all peers.
+/// The time of a measurement besides its phases: processes, closing, removing files, waiting for the disk. It
+/// is measured over all peers.
 const AROUND_S: f64 = 0.25;
 /// The limits between which the phases of a quick run are chosen.
 const PHASE_S: (f64, f64) = (0.05, 3.0);

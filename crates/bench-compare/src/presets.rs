@@ -1,8 +1,7 @@
 //! The cases of each workload, with its own sizes unless others are asked for.
 //!
-//! The sizes of a full run are those of the published comparisons, as far as one machine can run them in a
-//! night. The largest must be asked for: `sequential --records 100M`, `lookup --records 1700M`, `huge
-//! --records 40M`.
+//! A full run has the sizes of the published comparisons, as far as one machine can run them in a night. The
+//! largest must be asked for: `sequential --records 100M`, `lookup --records 1700M`, `huge --records 40M`.
 
 use crate::case::{Case, Workload};
 

@@ -224,8 +224,8 @@ fn import(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// A specification of an index, and behind line feeds a key and a value: a record to find the fields of, and an
-/// entry that may be damaged.
+/// A specification of an index, a key and a value, with line feeds between them. The fields of that record
+/// are found, and read back from an entry that may be damaged.
 fn index(bytes: &[u8]) -> Result<(), String> {
     let mut lines = bytes.splitn(3, |&b| b == b'\n');
     let mut line = || lines.next().unwrap_or_default();

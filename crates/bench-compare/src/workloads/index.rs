@@ -1,7 +1,7 @@
 //! Records with an index: inserted batch by batch, then reopened and looked up by the index.
 //!
-//! The first 8 bytes of a value are one of some 262,000: with more records several have the same, which a
-//! lookup finds together.
+//! The first 8 bytes of a value are one of some 262,000. With more records several have the same one, and a
+//! lookup finds all of these.
 
 use super::bench::Bench;
 use crate::counters::Io;

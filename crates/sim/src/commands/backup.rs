@@ -1,9 +1,9 @@
-//! Backups: whatever is cut off, each point of a repository is the database after some commit, whole, and the
-//! points that were acknowledged are there; a restored file has its name when it is whole, or not at all.
+//! Backups. Whatever is cut off, each point of a repository is the whole database after some commit, and
+//! acknowledged points are there. A restored file has its name only when it is whole.
 //!
-//! The database and its repository are on one disk, which loses power at random calls of a script with
-//! backups and prunings in between (`cuts`). On disks of their own, calls fail or files are lost and damaged
-//! (`damage`).
+//! `cuts`: the database and its repository are on one disk. It loses power at random calls of a script with
+//! backups and prunings in between. `damage`: each is on a disk of its own. Calls fail, or files are lost and
+//! damaged.
 
 mod cuts;
 mod damage;

@@ -1,10 +1,10 @@
-//! Canaries: the engine is broken on purpose, in one way after another, and the command that watches the
-//! promise must notice. A command that finds nothing proves nothing without this.
+//! Canaries: the engine is broken on purpose, in one way after another. The command that watches the promise
+//! must notice. Without this, a command that finds nothing proves nothing.
 //!
 //! The engine has the faults only in builds with `--cfg azekura_canary`. Unless it is such a build itself,
-//! this command builds `sim` so, in a folder of its own under `target/`. It runs the build once for each
-//! canary, which the environment picks. As a control it also runs each command without a canary, and nothing
-//! may be found.
+//! this command makes one, in a folder of its own under `target/`. It runs the build once for each canary,
+//! which the environment picks. As a control it also runs each command without a canary, and nothing may be
+//! found.
 
 use crate::report::{Limits, Run, Verdict};
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ const CONTROLS: [(&[&str], &str); 7] = [
 pub struct Arguments {
     #[command(flatten)]
     limits: Limits,
-    /// Without the controls: the same build has just passed the commands themselves.
+    /// Leave out the controls: the same build has just passed the commands themselves.
     #[arg(long)]
     no_controls: bool,
 }

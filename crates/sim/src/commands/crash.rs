@@ -3,8 +3,8 @@
 //! database can be used on.
 //!
 //! First all small workloads are tried, exhaustively (`small`). Then long ones are tried at random, without
-//! end (`long`). The count is of crash images: one distinct choice of what is kept, at one call to the disk,
-//! in one workload, which was opened again and judged.
+//! end (`long`). What is counted are crash images: a choice of what is kept, at a call to the disk, in a
+//! workload. Each was opened again and judged.
 
 mod bulk;
 mod long;

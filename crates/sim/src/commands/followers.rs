@@ -1,12 +1,12 @@
 //! Followers: several processes read a file that another writes, each at its own pace. They judge each
-//! snapshot by the plan: the whole of one commit, never an older one than before, and the same however long
-//! it is held, while the writer replaces, merges, moves and cuts.
+//! snapshot by the plan. It is the whole of one commit, never older than the snapshot before. It stays the
+//! same however long it is held, while the writer replaces, merges, moves and cuts.
 //!
 //! In half of the rounds most writers have limits for what followers keep. A snapshot may become too old there,
 //! and it is right until then.
 //!
-//! Meanwhile readers are killed and stopped (SIGKILL, SIGSTOP), fork, and hold snapshots; the writer is
-//! killed and stopped, too, and a new one comes. In the end all readers are gone, and so must be their pins:
+//! Meanwhile readers are killed and stopped (SIGKILL, SIGSTOP), fork, and hold snapshots. The writer is
+//! killed and stopped too, and a new one comes. In the end all readers are gone, and so must be their pins:
 //! the next writer gets all space back, and finds nothing wrong.
 
 use crate::followers::plan::{KEYS, TABLES, key_bytes, table_of, value};
@@ -23,14 +23,14 @@ use std::time::{Duration, Instant};
 
 /// How long a database is written and read.
 const ROUND_MS: u64 = 400;
-/// How many readers there are, mostly, and now and then.
+/// How many readers there are in most rounds, and in some.
 const READERS_MAX: u64 = 6;
 const MANY_READERS: u64 = 64;
 /// One in so many rounds has many.
 const MANY_PART: u64 = 40;
-/// How long readers may take beyond their time, on a machine that is busy.
+/// How long readers may take beyond their time. The machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A file without readers is no longer than this many times its records, and so many bytes.
+/// A file without readers has at most this many times the bytes of its records, and so many more.
 const LOOSE: u64 = 2;
 const LOOSE_BYTES: u64 = 256 << 10;
 
@@ -83,7 +83,7 @@ struct Round {
 impl Drop for Round {
     fn drop(&mut self) {
         for child in self.readers.iter_mut().chain(&mut self.writer) {
-            // One that has ended by itself cannot be killed.
+            // A process that has ended by itself cannot be killed.
             let _ended = child.kill();
             let _waited = child.wait();
         }
@@ -102,7 +102,7 @@ fn has_ended_well(status: ExitStatus, totals: &Totals) -> bool {
 /// Stops or continues a process.
 fn signal(child: &Child, name: &str) {
     let mut command = Command::new("kill");
-    // One that has just ended gets none.
+    // A process that has just ended gets no signal.
     let _gone = command.args([name, &child.id().to_string()]).stderr(Stdio::null()).status();
 }
 

@@ -4,8 +4,8 @@
 //! After each kill the database is opened with other options and compared with an oracle that survives the
 //! kill. Every commit acknowledged as durable is there. Commits are whole over both tables. What is there was
 //! begun. Eventual commits are a prefix in real time. `check` is clean. Sometimes the child falls silent
-//! before it is killed; then every eventual commit older than its delay is there. Locks are tried too: beside
-//! a writer nobody opens the file; readers share it and change nothing.
+//! before it is killed. Then every eventual commit older than its delay is there. Locks are tried too. Beside
+//! a writer nobody opens the file. Readers share it and change nothing.
 //!
 //! A kill leaves the page cache alone, so this tests processes that die, not machines. For power cuts see
 //! `crash`.
@@ -28,8 +28,8 @@ use std::time::{Duration, Instant};
 const LIVES: u64 = 25;
 /// How long a silent child is left alone beyond its delay, since the machine may be busy.
 const SILENCE: Duration = Duration::from_millis(400);
-/// How often, and how many times, the disk is timed meanwhile. Below, how many times the longest write's time
-/// the child gets in addition.
+/// The interval in which the disk is timed meanwhile, how many times that is, and how many times the longest
+/// write's time the child gets in addition.
 const PROBE: Duration = Duration::from_millis(20);
 const PROBES: u128 = (QUIET_DELAY.as_millis() + SILENCE.as_millis()).div_ceil(PROBE.as_millis());
 const PROBE_TIMES: u32 = 6;

@@ -1,5 +1,6 @@
-//! A process that follows: it takes snapshots, holds some of them for long, forks, and compares all that it
-//! reads with the plan. Where writers have limits, a snapshot may become too old. Then that is all that it says.
+//! A process that follows. It takes snapshots, holds some of them for long, forks, and compares all that it
+//! reads with the plan. Where writers have limits, a snapshot may become too old. Then each read of it says
+//! so.
 
 use super::plan::{COUNTER, KEYS, TABLES, check_alone, is_limited, key_bytes, table_of, value};
 use crate::rng::Rng;
@@ -25,9 +26,9 @@ pub struct Orders {
 const HELD_MAX: usize = 4;
 /// How many forks it makes at once.
 const FORKS_MAX: u64 = 5;
-/// The exit status of a reader that has found a snapshot too old, and nothing wrong.
+/// The exit status of a reader that has found nothing wrong, but a snapshot too old.
 pub const TOO_OLD: u8 = 7;
-/// So many new snapshots are not too old one after the other.
+/// So many new snapshots in a row cannot all be too old.
 const TOO_OLD_MAX: u32 = 200;
 
 /// Why a reader goes no further with something.
@@ -53,7 +54,7 @@ fn trouble(what: impl FnOnce() -> String, e: Error) -> Trouble {
     }
 }
 
-/// What has become too old, if anything may.
+/// What has become too old, where snapshots may.
 struct Patience {
     limited: bool,
     times: u64,
@@ -115,7 +116,7 @@ fn open(orders: &Orders, rng: &mut Rng) -> Result<Option<(Db, Vec<Table>)>, Stri
         .memory_bytes(8 << 20)
         .freshness(*rng.pick(&[Freshness::Checkpoint, Freshness::Log]))
         .mapped(!rng.one_in(3));
-    // Asked before it is opened: the writer may make the file between an opening and a look afterwards.
+    // Asked before the opening: the writer may make the file right after an opening that has failed.
     let was_there = orders.path.exists();
     let db = match options.open(&orders.path) {
         Err(Error::Open { .. }) if !was_there => return Ok(None),
@@ -142,7 +143,7 @@ fn follow(orders: &Orders, rng: &mut Rng, until: Instant, patience: &mut Patienc
         std::thread::sleep(Duration::from_millis(1));
         return Ok(());
     };
-    // A handle that shows checkpoints may be behind one that showed the log.
+    // A handle that shows only checkpoints may be behind an earlier one that showed the log.
     let (mut seen, mut held, mut forks) = (0, Vec::new(), Forks::default());
     let seed = orders.seed;
     while Instant::now() < until && !rng.one_in(300) {

@@ -1,7 +1,7 @@
 //! What is measured: the memory and the files of this process, and the pauses of the machine itself.
 //!
-//! On a machine with other users a thread may wait for a processor, and a write behind the writes of others,
-//! longer than the engine ever makes it wait. So the part that the machine took of an operation's time is
+//! On a machine with other users a thread may wait for a processor, and a write for the writes of others,
+//! longer than the engine ever makes it wait. So the part of an operation's time that the machine took is
 //! found like this:
 //!
 //! - *Its own thread*: the kernel counts how long each thread was ready to run and did not run. This count is

@@ -50,8 +50,8 @@ impl Trial<'_> {
         format!("backups {} of {} steps, {:?}", self.n, self.script.steps.len(), self.set)
     }
 
-    /// Runs the script on a good disk. A mark has the durable state, the newest that was begun, and which
-    /// points must be there: the newest, and the oldest.
+    /// Runs the script on a good disk. A mark has the durable state, the newest state that was begun, and the
+    /// points that must be there: from the oldest to the newest.
     fn go(&mut self, disk: &Disk, rng: &mut Rng) -> Result<(), String> {
         let failed = |e: azekura::Error| format!("failed on a good disk: {e}");
         let db = self.set.open(disk).map_err(failed)?;
@@ -94,7 +94,7 @@ impl Trial<'_> {
         }
     }
 
-    /// The database, all points, and a backup after that.
+    /// Judges the database, all points, and a backup after that.
     fn judge(&self, image: &Disk, moment: &Moment, rng: &mut Rng) -> Result<(), String> {
         let [durable, begun, points] = moment.mark.numbers;
         let (oldest, points) = (points / POINTS_MAX, points % POINTS_MAX);

@@ -1,5 +1,5 @@
-//! Calls that fail during backup, restore and pruning, and repositories of which files are lost or damaged:
-//! the right database or an error, and nothing under the final name of what is not whole.
+//! Calls that fail during backup, restore and pruning, and repositories of which files are lost or damaged.
+//! The result is the right database or an error. What is not whole never has its final name.
 
 use super::restored::{OUT, REPO, is_state, restores, setting};
 use crate::disk::{Call, Disk, Effect, Fault};
@@ -62,7 +62,8 @@ fn fault(db: &Db, script: &Script, rng: &mut Rng) -> Result<(), String> {
     let say =
         |what: &str| format!("{fault:?}: {what} (backup {first:?}, restore {restored:?}, prune {pruned:?})");
     if disk.exists(Path::new(OUT)).unwrap_or(false) {
-        // A backup or a restore that failed may have, if only making the last name durable did.
+        // A backup or a restore that failed may still have its name, if all but the sync of the name was
+        // done.
         is_state(&disk, script, script.last()).map_err(|e| say(&e))?;
         disk.remove(Path::new(OUT)).map_err(|e| say(&e.to_string()))?;
     }

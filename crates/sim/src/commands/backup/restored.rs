@@ -31,7 +31,7 @@ pub(super) fn prefix(script: &Script, steps: usize) -> Script {
     }
 }
 
-/// Restores a point, which must be in a state of the script; the file is gone afterwards.
+/// Restores a point, which must be in a state of the script. The file is removed afterwards.
 pub(super) fn restores(disk: &Disk, script: &Script, point: u64, state: usize) -> Result<(), String> {
     let failed = |e: azekura::Error| format!("point {point}: {e}");
     let repository = Repository::open_on(disk, REPO).map_err(failed)?;
