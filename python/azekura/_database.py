@@ -1,4 +1,4 @@
-"""`Database`: the extension's class, with what is better said in Python."""
+"""`Database`: the extension's class, with the parts that are simpler in Python."""
 
 import atexit
 import random
@@ -17,12 +17,12 @@ _open = weakref.WeakSet()
 
 @atexit.register
 def _close_all():
-    """What is written eventually is durable when the program ends, closed or not."""
+    """Closes what is open when the program ends. So eventual commits are durable then."""
     for database in list(_open):
         try:
             database.close()
         except Error:
-            # A forked child's copy of its parent's, or a full disk: nobody is there to be told.
+            # A forked child's copy of its parent's database, or a full disk. Nobody is there to be told.
             pass
 
 
@@ -43,12 +43,12 @@ class Database(_azekura.Database):
     [('grace', 1906), ('ada', 1816)]
     >>> db.close()
 
-    memory_bytes: the budget for everything. durability: 'sync', commits are durable when they return, or
-    'eventual', within `eventual_delay` seconds. read_only: several processes may. create: whether to make
-    the file. exclusive: whether to fail if it exists. mapped: whether the file is read through a mapping.
-    follow: 'checkpoints' or 'log', to read while another process writes: what that has flushed, or every
-    durable commit. pinned_bytes_max, pinned_age_max: how many bytes of the file those who follow this one
-    may keep, and for how many seconds an old snapshot of theirs is good. After that it raises
+    memory_bytes: the budget for everything. durability: 'sync' (commits are durable when they return) or
+    'eventual' (within `eventual_delay` seconds). read_only: several processes may open a file so. create:
+    whether to make the file. exclusive: whether to fail if it exists. mapped: whether the file is read
+    through a mapping. follow: to read while another process writes. 'checkpoints' shows what that process
+    has flushed, 'log' every durable commit. pinned_bytes_max, pinned_age_max: how many bytes of the file
+    followers may keep, and for how many seconds an old snapshot of theirs is good. After that it raises
     `SnapshotTooOld`.
     """
 
@@ -60,7 +60,7 @@ class Database(_azekura.Database):
         """Calls `fn` with a write transaction, commits it, and gives what `fn` gave.
 
         If another transaction has changed meanwhile what this one has read, all is done again with a new
-        one, so `fn` should change nothing else. After `retries` of these it is `Conflict`.
+        one. So `fn` should change nothing else. After `retries` conflicts it raises `Conflict`.
 
         >>> import azekura, os, tempfile
         >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "stock.azk"))
@@ -85,6 +85,6 @@ class Database(_azekura.Database):
                     raise
             tries += 1
             if tries > _TRIES_AT_ONCE:
-                # Those who have met each other do not wait equally long.
+                # The wait is random, so that two who have met do not meet again.
                 pause = _PAUSE_FIRST_SECONDS * 2 ** min(tries - _TRIES_AT_ONCE, 16)
                 time.sleep(min(pause, _PAUSE_MAX_SECONDS) * random.uniform(0.3, 1))

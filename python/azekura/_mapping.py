@@ -33,7 +33,7 @@ class Mapping(MutableMapping):
     def __init__(self, database, table):
         self._database = database
         self._table = table
-        # Where a walk by firstkey and nextkey is in a hash table: the key given last, and those to come.
+        # A walk by firstkey and nextkey: the key that was given last, and the keys to come.
         self._last, self._rest = None, iter(())
 
     def __getitem__(self, key):
@@ -142,8 +142,8 @@ def open(path, flag="r", *, kind=None, table="main", memory_bytes=256 << 20, dur
     """Opens a file as `dbm` does and gives its table `table` as a mapping of bytes.
 
     flag: 'r' to read, 'w' to read and write a file that exists, 'c' also makes it, 'n' also empties it.
-    What is written is durable within a second, at `sync` and at `close`; with durability='sync' each write
-    is when it returns. A new table is ordered unless kind='hash'.
+    What is written is durable within a second, at `sync` and at `close`. With durability='sync' each write
+    is durable when it returns. A new table is ordered unless kind='hash'.
 
     >>> import os, shelve, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "shelf.azk")

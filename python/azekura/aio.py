@@ -9,9 +9,9 @@
             print(name, year)
 
 The engine's calls let other threads run, so the event loop goes on meanwhile. A call costs some 50 µs more than
-without asyncio: many records are better put, read and walked over by one call. If a task is cancelled while it
-waits, what the engine has begun goes on to its end. The next step of a walk goes on where the cancelled one would
-have.
+without asyncio, so many records are better put, read and walked over by one call. If a task is cancelled while
+it waits, what the engine has begun goes on to its end. The next step of a walk gives what the cancelled one
+would have given.
 """
 
 import asyncio
@@ -99,7 +99,7 @@ class Records:
     def _more(self):
         some = []
         try:
-            # It is called once: a second `drain` would not give what the first has taken.
+            # Called only once: a second `drain` would not give what the first has taken.
             begin, self._begin = self._begin, None
             if begin is not None:
                 self._plain = begin()
@@ -263,7 +263,7 @@ class Database:
 
     async def close(self):
         """Makes everything durable and closes the file. A second time is no error."""
-        # Not by one of its threads, which may be gone already.
+        # By another thread: the pool's may be gone already.
         await asyncio.to_thread(self._plain.close)
         self._closed = True
         self._threads.shutdown(wait=False)
@@ -280,7 +280,7 @@ for _name in _OF_DATABASES:
 
 
 async def open(path, *, threads=4, **options):
-    """Opens a database with the options of `azekura.Database`. So many calls are done at once as there are
+    """Opens a database with the options of `azekura.Database`. As many calls are done at once as there are
     `threads`."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix="azekura")
     try:

@@ -1,8 +1,8 @@
 """Numbers of other widths than Python's int and float have in a table, which are `i64` and `f64`.
 
-They are for tables whose records are smaller so, or that a program in Rust has made: `key=azekura.types.u32`.
-Keys and values are plain ints and floats all the same. One that does not fit is an `OverflowError`; an `f32`
-keeps seven digits.
+They make records smaller, and read tables that a program in Rust has made: `key=azekura.types.u32`. Keys and
+values are plain ints and floats all the same. One that does not fit is an `OverflowError`. An `f32` keeps
+seven digits.
 """
 
 

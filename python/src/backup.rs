@@ -22,7 +22,7 @@ fn report<'py>(py: Python<'py>, name: &str, parts: impl PyCallArgs<'py>) -> PyRe
 
 fn point<'py>(py: Python<'py>, info: &PointInfo) -> PyResult<Bound<'py, PyAny>> {
     let since = info.time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // As a whole number: a float of seconds may be a microsecond less.
+    // As a whole number, for a float of seconds may be a microsecond less.
     let time = py.import("azekura._reports")?.call_method1("utc", (since.as_micros(),))?;
     report(py, "Point", (info.number, info.commit, time, info.tables, info.bytes))
 }
@@ -64,7 +64,7 @@ impl Stream {
         });
     }
 
-    /// What came of the call.
+    /// The outcome of the call.
     fn end<T>(self, done: azekura::Result<T>) -> PyResult<T> {
         match self.raised {
             Some(raised) => Err(raised),
@@ -73,7 +73,7 @@ impl Stream {
     }
 }
 
-/// A stream of which the engine has one end to read or write, and another to tell the progress.
+/// A stream for the engine to read or write, and the progress that it tells meanwhile.
 #[derive(Clone)]
 struct Piped(Arc<std::sync::Mutex<Stream>>);
 
@@ -99,7 +99,7 @@ impl Write for Piped {
         let write = |py: Python<'_>, stream: &Stream| {
             stream.file.call_method1(py, "write", (PyBytes::new(py, bytes),))?.extract::<Option<usize>>(py)
         };
-        // A file that does not say how much it took has taken all.
+        // A file that does not say how many bytes it took has taken all.
         self.with(|stream| stream.call(write)).map(|written| written.unwrap_or(bytes.len()).min(bytes.len()))
     }
 
@@ -301,7 +301,7 @@ fn time_of(time: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
     let seconds: f64 = time.call_method0("timestamp")?.extract()?;
     let wrong = |detail: String| PyValueError::new_err(format!("no time of a backup: {detail}"));
     let since = Duration::try_from_secs_f64(seconds).map_err(|error| wrong(error.to_string()))?;
-    // The float is the nearest one, which may be some nanoseconds less.
+    // The float is only the nearest one, so it may be some nanoseconds less.
     let micros = (since.subsec_nanos() + 500) / 1000;
     let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(since.as_secs()));
     time.and_then(|time| time.checked_add(Duration::from_micros(micros.into())))

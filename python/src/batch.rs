@@ -239,7 +239,7 @@ fn put_pairs(
     };
     for pair in pairs.try_iter()? {
         let (key, value) = pair_of(&pair?)?;
-        // Both are encoded before either is kept, so an error leaves no half record.
+        // Both are encoded before either is kept. So an error leaves no half record.
         let (key, value) = (key_codec.key(&key)?, value_codec.value(&value)?);
         packed.push(key.as_ref());
         packed.push(value.as_ref());

@@ -75,7 +75,7 @@ fn exception<'py>(
 
 /// The exception for a missing key, as mappings raise it.
 pub fn missing(key: &Bound<'_, PyAny>) -> PyErr {
-    // In a tuple: a key that is itself a tuple would be taken for several arguments.
+    // In a tuple, for a key that is itself a tuple would be taken for several arguments.
     match PyTuple::new(key.py(), [key]) {
         Ok(arguments) => pyo3::exceptions::PyKeyError::new_err(arguments.unbind()),
         Err(error) => error,

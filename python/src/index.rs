@@ -291,9 +291,9 @@ impl Table {
 #[pymethods]
 impl Table {
     /// Makes an index, or opens the one that is there, and returns it when it is complete and durable. From
-    /// then on every write to the table keeps it. `spec` names fields between commas, as in
-    /// `v./email:lower, k[0..4] unique`: docs/indexes.md has all forms. `progress(done, total)` is called as
-    /// it is built; True shows a bar. Raises NotUnique if two records have the same values in a unique index.
+    /// now on every write to the table keeps it. `spec` names fields between commas, as in `v./email:lower,
+    /// k[0..4] unique`: docs/indexes.md has all forms. `progress(done, total)` is called as it is built; True
+    /// shows a bar. Raises NotUnique if two records have the same values in a unique index.
     #[pyo3(signature = (name, spec, *, progress = None))]
     fn create_index(
         &self,

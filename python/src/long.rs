@@ -2,7 +2,7 @@
 //!
 //! The engine works on a thread of its own. So the caller's thread can look for signals and tell the progress
 //! while it waits. If a signal or the callback raises an exception, the call ends at once. The engine goes on
-//! by itself then, until it has done or the database is closed: what it does is whole at each moment.
+//! by itself, until it is done or the database is closed. It can be ended at any moment without harm.
 
 use crate::errors::{of_engine, wrong_argument};
 use azekura::Progress;
@@ -50,7 +50,7 @@ pub fn run<T: Send + 'static>(
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => match worker.join() {
-                // It says what came of it before it ends.
+                // The thread sends its outcome before it ends.
                 Ok(()) => unreachable!("a thread has ended without a word"),
                 Err(panic) => std::panic::resume_unwind(panic),
             },

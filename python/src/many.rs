@@ -61,7 +61,7 @@ impl Table {
 /// Undoes what a call has put before it failed. Returns its error.
 fn undone(py: Python<'_>, txn: &Shared<WriteTxn>, before: &Savepoint, error: PyErr) -> PyErr {
     match py.detach(|| txn.with(|txn| txn.rollback_to(before))) {
-        // There is nothing to undo if whoever gives the records has ended the transaction.
+        // Whoever gives the records may have ended the transaction. Then there is nothing to undo.
         Ok(()) | Err(Failure::Over) => error,
         Err(failure) => {
             let raised = PyErr::from(failure);

@@ -139,7 +139,7 @@ impl Number {
             }
             Family::Float => {
                 let number = object.extract::<f64>().map_err(wrong("float"))?;
-                // Of fewer digits the nearest, as in Rust and NumPy.
+                // A type of fewer digits takes the nearest, as in Rust and NumPy.
                 Ok(if self.width == 8 { number.to_bits() } else { u64::from((number as f32).to_bits()) })
             }
         }

@@ -162,7 +162,7 @@ impl Table {
         self.writes(py, |t| t.remove_range(ends.range()), |txn, t| txn.remove_range(t, ends.range()))
     }
 
-    /// The first record as a pair, or None. Of a hash table any.
+    /// The first record as a pair, or None. Of a hash table it may be any.
     fn first<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let record = self.reads(py, |t| t.first(), |txn, t| txn.first(t), |txn, t| txn.first(t))?;
         self.pair(py, record)
@@ -200,7 +200,7 @@ impl Table {
         if let View::Write(txn) = &self.view {
             return self.retain_in(txn, keep, &ends);
         }
-        // Only the records that are removed have to be as they were.
+        // Only the removed records must not have changed.
         let options = WriteOptions { isolation: Isolation::Snapshot, ..WriteOptions::default() };
         let mut tries = 0;
         loop {

@@ -158,8 +158,8 @@ impl Records {
                 return Ok(None);
             }
         }
-        // A record that cannot be decoded is passed over as a whole. The next call goes on behind it, since
-        // drained records are nowhere else.
+        // A record that cannot be decoded is passed over. The next call goes on behind it: drained records
+        // are nowhere else.
         let given = self.given;
         self.given += if self.what == What::Items { 2 } else { 1 };
         let first = self.fetched.get(given);

@@ -100,7 +100,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Copies a buffer. None if the object is no buffer, or one of Python's objects.
+    /// Copies a buffer. None if the object is no buffer, or a buffer of Python's objects.
     ///
     /// If the table's type is a number, the elements must have that type. Otherwise a row is taken as raw
     /// bytes.
@@ -128,7 +128,7 @@ impl Buffer {
         let len = bytes.as_bytes().len();
         let width = len.checked_div(rows).unwrap_or(0);
         let number = match codec {
-            // Of no rows nothing can be wrong.
+            // Without rows nothing can be wrong.
             _ if len == 0 => None,
             Codec::Number(number) => {
                 expect_numbers(*number, &format, width)?;

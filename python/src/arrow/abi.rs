@@ -1,5 +1,5 @@
-//! The structures of Arrow's C data interface. The specification says who owns what: a structure belongs to
-//! whoever holds it until its `release` is called, which happens once and may happen in any thread.
+//! The structures of Arrow's C data interface. The specification says who owns what. A structure belongs to
+//! whoever holds it until its `release` is called. That happens once, in any thread.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -34,7 +34,7 @@ impl RecordBatches {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Who asks for other types gets these all the same, as the protocol allows.
+        // A caller that asks for other types gets these all the same. The protocol allows that.
         let _ = requested_schema;
         let (table, ends) = (&self.table, &self.ends);
         let cursor = py.detach(|| match &self.view {
@@ -81,7 +81,7 @@ impl Table {
             View::Direct => View::Read(Arc::new(Shared::new(py.detach(|| self.db.read())))),
             other => other.clone(),
         };
-        // Errors of the range are told here, not by whoever reads.
+        // An error of the range is raised here, and not when somebody reads.
         if !ends.are_all() {
             self.reads(
                 py,

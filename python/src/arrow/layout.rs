@@ -109,15 +109,15 @@ impl<'a> Column<'a> {
     fn part(layout: &'a Layout, array: &'a Array, start: usize, rows: usize) -> Result<Column<'a>, String> {
         let there = count_of(array.offset).checked_add(count_of(array.length));
         let due = start.checked_add(rows);
-        // No sum is None, which is less than any that is there.
+        // A sum that overflows is None, which is less than any length.
         if array.n_buffers < layout.buffers_min() || due.is_none() || due > there {
             return Err(MISSHAPEN.to_owned());
         }
         Ok(Column { layout, array, start, rows })
     }
 
-    /// Fails if a row is null; for a structure, not if a part of one is. It looks at all rows, so it is for
-    /// arrays when they arrive.
+    /// Fails if a row is null. A part of a structure may be. All rows are looked at, so this is for arrays
+    /// when they arrive.
     pub fn expect_rows(&self) -> Result<(), String> {
         let validity = self.buffer(0);
         if self.array.null_count == 0 || validity.is_null() {
@@ -223,7 +223,7 @@ impl<'a> Column<'a> {
             return Ok(&view[4..4 + len]);
         }
         let (buffer, at) = (number(8).ok_or_else(wrong)?, number(12).ok_or_else(wrong)?);
-        // Two buffers come before those of data, and behind them one with their lengths.
+        // Two buffers come before those with data. A last one has their lengths.
         if buffer + 3 >= count_of(self.array.n_buffers) {
             return Err(wrong());
         }
@@ -276,7 +276,7 @@ unsafe fn bit(buffer: *const c_void, at: usize) -> bool {
     unsafe { *buffer.cast::<u8>().add(at / 8) >> (at % 8) & 1 == 1 }
 }
 
-/// Bytes of a buffer of data, whose length is nowhere but in the array's offsets.
+/// Bytes of a buffer of data. Only the array's offsets tell its length.
 fn slice<'a>(buffer: *const c_void, from: usize, len: usize) -> &'a [u8] {
     if len == 0 || buffer.is_null() {
         return &[];

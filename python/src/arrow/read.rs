@@ -56,8 +56,8 @@ impl Batches {
     }
 }
 
-/// Encodes rows of a column from `rows.start` on, until `rows.end` or until they have many bytes. Returns also
-/// how many they are, one at least.
+/// Encodes rows of a column from `rows.start` on, until `rows.end` or until they have many bytes. Also
+/// returns how many rows these are, at least one.
 fn encode(column: Column<'_>, codec: &Codec, rows: Range<usize>, is_key: bool) -> PyResult<(Rows, usize)> {
     let count = rows.len();
     match (codec, column.layout()) {
@@ -132,8 +132,8 @@ impl ArrowColumn {
         self.starts[self.arrays.len()]
     }
 
-    /// Rows from `rows.start` on, encoded, and how many they are: all of `rows`, or fewer. REQUIRES: there are
-    /// such rows.
+    /// Rows from `rows.start` on, encoded, and how many there are: all of `rows`, or fewer. REQUIRES: there
+    /// are such rows.
     pub fn piece(&self, py: Python<'_>, rows: Range<usize>, is_key: bool) -> PyResult<(Rows, usize)> {
         let i = self.starts.partition_point(|&start| start <= rows.start) - 1;
         let (start, end) = (self.starts[i], self.starts[i + 1]);
@@ -155,9 +155,9 @@ fn expect_whole(layout: &Layout, places: (usize, usize), array: &Array) -> Resul
 /// What the columns of keys and values are called.
 #[derive(Default)]
 pub struct Names<'a> {
-    /// If it is said; else it is "key".
+    /// If it was given. Else it is "key".
     pub key: Option<&'a str>,
-    /// If it is said; else it is "value".
+    /// If it was given. Else it is "value".
     pub value: Option<&'a str>,
 }
 
