@@ -2,9 +2,9 @@
 //! how the log is written.
 //!
 //! `cargo bench -p azekura --bench durable [-- DIRECTORY [COMMITS]]` takes turns, in one directory, between a
-//! commit of one small record and writes of 4 KiB that are durable when they return: over blocks that were
-//! written before, through the system's memory and past it (`O_DIRECT`), into blocks that are only reserved,
-//! and at the file's end. Each pair meets the same minute of the disk.
+//! commit of one small record and writes of 4 KiB that are durable when they return. These go over blocks
+//! that were written before, through the system's memory and past it (`O_DIRECT`), into blocks that are only
+//! reserved, and to the file's end. So each pair meets the disk in the same minute.
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -111,7 +111,7 @@ mod linux {
         let block = Block([7; BLOCK_BYTES]);
         let mut times = Vec::new();
         for turn in 0..commits as u64 {
-            // Who comes first differs from turn to turn.
+            // The order changes from turn to turn.
             for k in 0..=raw.len() {
                 let k = (k + turn as usize) % (raw.len() + 1);
                 if let Some(raw) = raw.get_mut(k) {

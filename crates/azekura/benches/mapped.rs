@@ -2,9 +2,9 @@
 //! engine's mapping.
 //!
 //! `cargo bench -p azekura --bench mapped [-- FILE]` writes a file of 1 GiB in pieces of 4 MiB, as the engine
-//! writes its runs, and prints a line per figure: warm reads at random, the first touch of a page through a
-//! fresh mapping (with the check of its bytes), the same from the disk with the bytes that it had to read,
-//! and durable writes of 4 KiB. Everything is read back at random places drawn from one seed.
+//! writes its runs, and prints a line per figure. The figures are: warm reads at random; the first touch of a
+//! page through a fresh mapping (with the check of its bytes); the same from the disk, with the bytes that it
+//! had to read; durable writes of 4 KiB. The places are random, and drawn from one seed.
 
 #[cfg(target_os = "linux")]
 fn main() -> std::io::Result<()> {

@@ -29,8 +29,8 @@ impl Queue {
         self.waiting.put((urgency, id), what)
     }
 
-    /// The most urgent job, which is this worker's until `deadline`. Of two workers that ask at the same time
-    /// one meets a conflict, and `transact` has it ask again.
+    /// The most urgent job, which is this worker's until `deadline`. If two workers ask at the same time, one
+    /// of them meets a conflict. `transact` has it ask again.
     fn begin(&self, deadline: u64) -> Result<Option<(u64, String)>> {
         self.db.transact(|txn| {
             let Some(((urgency, id), what)) = self.waiting.write_in(txn).pop_first()? else {

@@ -37,7 +37,7 @@ impl Sessions {
         txn.commit()
     }
 
-    /// Whose session it is; from now on it lasts as long as a new one.
+    /// The user of a session. From now on the session lasts as long as a new one.
     fn user(&self, token: Token, now: u64) -> Result<Option<String>> {
         // Most calls change nothing, and cost one get.
         let Some((end, user)) = self.sessions.get(token)?.filter(|(end, _)| *end > now) else {

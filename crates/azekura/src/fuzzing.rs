@@ -20,8 +20,8 @@ use std::path::Path;
 /// Where the log begins in the file of [`log`].
 const LOG_AT: u64 = 8192;
 
-/// Of a page with more records than this every nth is looked up: a page of 65,535 would take as long as
-/// hundreds of others.
+/// At most about so many records of a page are looked up. A page of 65,535 would take as long as hundreds of
+/// others.
 const LOOKUPS: usize = 256;
 
 /// Reads a page of a run in every way: header, all records, lookups of its own keys and of others.
@@ -88,7 +88,7 @@ pub fn log(bytes: &[u8]) {
     if file.write_at(bytes, LOG_AT).is_err() {
         return;
     }
-    // Who reads a log knows whose it is.
+    // A reader of a log knows the ids of its file and chain.
     let Some(first) = Frame::parse(bytes) else { return };
     let first_extent = Extent { offset: LOG_AT, len: (bytes.len() as u64).next_multiple_of(4096) };
     let (first_frame, end_frame) = (first.number, u64::MAX);

@@ -8,13 +8,14 @@ use std::io::Write;
 use std::path::Path;
 
 impl Db {
-    /// Adds a point, the database after its newest commit, to the repository of backups in the directory
-    /// `repository`, which is made if there is none. Others read and write meanwhile. What the repository has
-    /// already is not copied again: a second backup costs what has changed. The point is there, durably, when
-    /// this returns; a backup that was cut off leaves none, or a whole one, and what it has copied the next one
-    /// need not write. `progress` is called now and then. See [`Repository`](crate::Repository) for an example.
+    /// Adds a point to the repository of backups in the directory `repository`: the database after its newest
+    /// commit. The repository is made if there is none. Others read and write meanwhile. What the repository
+    /// has already is not copied again, so a second backup costs what has changed. When this returns, the
+    /// point is durable. A backup that was cut off leaves no point, or a whole one. What it has copied the
+    /// next one need not write. `progress` is called now and then. See [`Repository`](crate::Repository) for
+    /// an example.
     ///
-    /// The space of records that are replaced or removed meanwhile is free when the backup has ended, so the
+    /// Records that are replaced or removed meanwhile keep their space until the backup has ended. So the
     /// file may grow.
     ///
     /// # Errors
@@ -58,8 +59,8 @@ impl Db {
         backup::backup(&self.engine, storage, repository.as_ref(), CopyOptions::default(), &mut progress)
     }
 
-    /// Writes a whole backup to `out`, for a pipe; [`restore_stream`](crate::restore_stream) makes a database
-    /// of it again.
+    /// Writes a whole backup to `out`, for a pipe. [`restore_stream`](crate::restore_stream) makes a database
+    /// of it.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("azekura-doc-stream-{}", std::process::id()));
@@ -96,9 +97,9 @@ impl Db {
         backup::backup_to(&self.engine, out, options, &mut progress)
     }
 
-    /// Copies the database to the new file `path`, while others read and write. The copy is what was committed
-    /// when this began, without free space; it has its name when it is whole and durable, and a lineage of its
-    /// own, as a restored backup has.
+    /// Copies the database to the new file `path`, while others read and write. The copy is what was
+    /// committed when this began, without free space. It gets its name when it is whole and durable. Its
+    /// lineage is its own, as that of a restored backup.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("azekura-doc-copy-{}", std::process::id()));

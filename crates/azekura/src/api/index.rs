@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 /// An index of a table: finds records by what is in their values. See [`Table::create_index`].
 ///
-/// Each lookup sees one snapshot, in which index and table agree. Several in the same one, and those that see
-/// the writes of a transaction, are by [`read_in`](Index::read_in).
+/// Each lookup sees one snapshot, in which index and table agree. [`read_in`](Index::read_in) is for several
+/// lookups in one snapshot, and for lookups that see the writes of a transaction.
 #[derive(Clone)]
 pub struct Index {
     table: Table,
@@ -22,16 +22,16 @@ pub struct Index {
     entries: Table,
     name: Arc<str>,
     spec: Arc<IndexSpec>,
-    /// It is known that the index was complete after this commit.
+    /// The index was complete after this commit.
     ready_at: u64,
 }
 
-/// A transaction in which an index is looked at.
+/// A transaction in which an index is read.
 #[derive(Clone, Copy)]
 pub enum AnyTxn<'t> {
     /// A snapshot.
     Read(&'t ReadTxn),
-    /// One that sees its own writes. What it looks at by an index counts as read.
+    /// One that sees its own writes. What it reads by an index counts as read.
     Write(&'t WriteTxn),
 }
 
@@ -53,7 +53,7 @@ impl<'t> From<&'t mut WriteTxn> for AnyTxn<'t> {
     }
 }
 
-/// Where records are read that an index names: a snapshot of their own, or a transaction.
+/// Where the records are read that an index names: in a snapshot of their own, or in a transaction.
 pub trait Reads {
     /// As a transaction.
     fn txn(&self) -> AnyTxn<'_>;
@@ -120,8 +120,8 @@ impl Index {
         &self.table
     }
 
-    /// The records whose first fields have these values, in the order of the index; of no values all that are
-    /// in it. They are read when they are asked for, from a snapshot of now.
+    /// The records whose first fields have these values, in the order of the index. Without values all
+    /// records that are in the index. They are read one by one as the iterator goes, from a snapshot of now.
     ///
     /// # Errors
     /// `Invalid` if a value is not of its field's type, or there are more values than fields; `NoSuchIndex` if
@@ -130,7 +130,7 @@ impl Index {
         self.records(self.own(), self.of_values(values)?)
     }
 
-    /// As [`get`](Index::get), but of the last value, text or bytes, only the beginning is given.
+    /// As [`get`](Index::get), but only the beginning of the last value is given. It is text or bytes.
     ///
     /// # Errors
     /// As [`get`](Index::get).
@@ -138,8 +138,8 @@ impl Index {
         self.records(self.own(), self.of_beginning(values)?)
     }
 
-    /// The records from some values to others, in the order of the index. Values stand for the first fields:
-    /// an included end includes all records that begin with them, an excluded one excludes them.
+    /// The records from some values to others, in the order of the index. Values stand for the first fields.
+    /// An included end includes all records that begin with its values. An excluded end excludes them.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-index-range-{}.azk", std::process::id()));
@@ -162,8 +162,8 @@ impl Index {
         self.records(self.own(), self.of_range(&range)?)
     }
 
-    /// The first record whose first fields have these values: the only one, if the index is unique and these
-    /// are values for all of its fields.
+    /// The first record whose first fields have these values. If the index is unique and all of its fields
+    /// have a value here, it is the only one.
     ///
     /// # Errors
     /// As [`get`](Index::get).
@@ -217,7 +217,7 @@ impl Index {
             Bound::Included(values) => prefix(values)?.end,
             Bound::Excluded(values) => Some(prefix(values)?.start),
         };
-        // Nothing comes behind all.
+        // Nothing comes after the end of all.
         let Some(start) = start else { return Ok(none()) };
         let range = Range { start, end };
         Ok(if range.is_empty() { none() } else { Limits::from(range) })
@@ -244,7 +244,7 @@ impl Index {
         Ok(cursor)
     }
 
-    /// An error if the index was not complete yet in a snapshot from before it was opened.
+    /// An error if the snapshot is from before the index was opened, and the index was not complete then.
     #[cold]
     fn expect_ready(&self, txn: AnyTxn<'_>) -> Result<()> {
         let state = txn.get(&self.entries, STATE_KEY).map_err(|e| self.named(e))?;
@@ -256,7 +256,7 @@ impl Index {
         Err(Error::Invalid { detail })
     }
 
-    /// An error of the hidden table, which nobody knows.
+    /// An error of the hidden table, in the words of the index: programs do not know the table.
     #[cold]
     fn named(&self, e: Error) -> Error {
         match e {
@@ -362,8 +362,8 @@ impl<'t> IndexRead<'t> {
     }
 }
 
-/// An iterator over records in the order of an index, from both ends: keys and values of the table. After an
-/// error it has ended. One with a snapshot of its own can go to another thread.
+/// An iterator over records in the order of an index, from both ends. It gives keys and values of the table.
+/// After an error it has ended. One with a snapshot of its own can go to another thread.
 pub struct IndexRecords<S = Box<ReadTxn>> {
     entries: Records,
     index: Index,
@@ -372,12 +372,12 @@ pub struct IndexRecords<S = Box<ReadTxn>> {
 }
 
 impl<S: Reads> IndexRecords<S> {
-    /// Their keys alone; no record is read.
+    /// Their keys alone. No record is read.
     pub fn keys(self) -> IndexKeys<S> {
         IndexKeys(self)
     }
 
-    /// The key of the next record, which is passed over and not read.
+    /// The key of the next record. The record is passed over and not read.
     pub fn next_key(&mut self) -> Option<Result<Vec<u8>>> {
         self.key(Way::Forward)
     }
@@ -440,7 +440,7 @@ impl<S: Reads> DoubleEndedIterator for IndexKeys<S> {
 
 impl<S: Reads> FusedIterator for IndexKeys<S> {}
 
-/// What is looked up may be walked over by another thread.
+/// Another thread may walk over the records that were looked up.
 const _: fn() = || {
     fn can_be_sent<T: Send>() {}
     can_be_sent::<(Index, IndexRecords, IndexKeys)>();

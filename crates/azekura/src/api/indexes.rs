@@ -13,8 +13,8 @@ use crate::txn::indexed::state_of;
 use crate::txn::{Isolation, WriteOptions};
 use std::sync::Arc;
 
-/// So many records are read in the first step of building. Each step that meets no conflict is followed by one
-/// of twice as many.
+/// The first step of building reads so many records. A step that meets no conflict is followed by one of
+/// twice as many.
 const STEP_RECORDS: u64 = 4096;
 
 /// An index of a table, as [`Table::indexes`] gives it.
@@ -22,22 +22,22 @@ const STEP_RECORDS: u64 = 4096;
 pub struct IndexInfo {
     /// Its name.
     pub name: String,
-    /// What it is of: the canonical text of its [`IndexSpec`].
+    /// The canonical text of its [`IndexSpec`].
     pub spec: String,
-    /// Whether it is complete. One that is not is kept with each write, and [`Table::create_index`] goes on
+    /// Whether it is complete. Writes keep an incomplete one too, and [`Table::create_index`] goes on
     /// building it.
     pub is_ready: bool,
-    /// It in figures, as if it were a table: its entries are the records. It has no indexes.
+    /// Its figures, as those of a table. Its records are the entries. It has no indexes.
     pub stats: TableStats,
 }
 
 impl Table {
-    /// Makes an index of the table, and returns when it is complete and durable; while it is built others may
-    /// read and write. From then on every write to the table keeps it, in the same transaction: also those by
-    /// other names for the table, with types, and in other languages.
+    /// Makes an index of the table. Returns when it is complete and durable. Others may read and write while
+    /// it is built. From now on every write to the table keeps the index, in the same transaction. So do
+    /// writes through other handles of the table, with types, and in other languages.
     ///
-    /// If the table has an index of this name and specification it is opened, and first built to its end if
-    /// the process that made it did not come to that.
+    /// If the table has an index of this name and specification, that is opened. If it is not complete, it is
+    /// built to its end first.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-index-{}.azk", std::process::id()));
@@ -54,21 +54,21 @@ impl Table {
     /// ```
     ///
     /// A write to a table with indexes reads the old value of the record. So a transaction that only writes
-    /// to such a table has a snapshot too, and may get [`Error::Conflict`]. So may one that has written to
-    /// the table before the index was made, and commits after that.
+    /// to such a table has a snapshot too, and may get [`Error::Conflict`]. A transaction that wrote to the
+    /// table before the index was made, and commits afterwards, may get it too.
     ///
     /// # Errors
-    /// `Invalid` if the specification has no meaning, or there is another index of this name; `NotUnique` if
-    /// two records have the same values in a unique index, `TooLarge` or another error that the specification
-    /// has for a record: then the index is given up, and dropped if the disk is not full. `TooLarge` too if the
-    /// table has 64 indexes. As [`put`](Table::put): after `NoSpace`, `Io` and the like what is built may stay.
-    /// Each write keeps it, nobody reads it, and `create_index` with the same specification goes on with it.
+    /// `Invalid` if the specification has no meaning, or there is another index of this name. `NotUnique` if
+    /// two records have the same values in a unique index; `TooLarge` or another error that the specification
+    /// has for a record. Then the index is given up, and dropped if the disk is not full. `TooLarge` also if
+    /// the table has 64 indexes. As [`put`](Table::put): after `NoSpace`, `Io` and the like what is built may
+    /// stay. Writes keep it and nobody reads it. `create_index` with the same specification goes on with it.
     pub fn create_index(&self, name: &str, spec: &str) -> Result<Index> {
         self.create_index_with(name, spec, |_| {})
     }
 
-    /// As [`create_index`](Table::create_index). `progress` is called after each step with the records that
-    /// are done, and about how many there are.
+    /// As [`create_index`](Table::create_index). After each step `progress` is told how many records are
+    /// done, and about how many there are.
     ///
     /// # Errors
     /// As [`create_index`](Table::create_index).
@@ -97,11 +97,11 @@ impl Table {
             let entries = self.entries(id, name);
             match self.build(&entries, &spec, &mut progress) {
                 Ok(()) => return Ok(self.ready(id, name, spec)),
-                // Somebody has dropped it, perhaps for an error that this one meets as well.
+                // Somebody has dropped it, perhaps for an error that this builder meets too.
                 Err(Error::NoSuchTable { .. }) => {}
                 Err(e) if is_of_the_records(&e) => match self.give_up(&entries) {
                     Ok(true) => return Ok(self.ready(id, name, spec)),
-                    // On a full disk it may stay unfinished.
+                    // On a full disk it may stay, incomplete.
                     Ok(false) | Err(_) => return Err(e),
                 },
                 Err(e) => return Err(e),
@@ -109,8 +109,8 @@ impl Table {
         }
     }
 
-    /// Drops an index that cannot be, for the sake of those who write to the table. True if another builder has
-    /// completed it meanwhile, when the records had changed: then it stays.
+    /// Drops an index that cannot be completed, so that writers need not keep it. If the records have changed
+    /// meanwhile and another builder has completed it, it stays. Then this is true.
     fn give_up(&self, entries: &Table) -> Result<bool> {
         self.db.engine.drop_index_unless(entries.id, |state| {
             let known = state_of(&self.db, state, state.visible(), entries.id)?;
@@ -133,7 +133,8 @@ impl Table {
             let mut txn = self.db.write_with(options);
             let stepped = txn.build_step(self, entries, spec, most);
             let commit = |step: Step| {
-                // Who gives the index up sees that it is ready, or this commit that it is gone.
+                // Either whoever gives the index up sees that it is ready, or this commit sees that it is
+                // gone.
                 let _stays = step.is_ready.then(|| self.db.engine.keep_tables());
                 txn.commit().map(|()| step)
             };
@@ -146,10 +147,10 @@ impl Table {
                         return Ok(());
                     }
                     conflicts = 0;
-                    // A step may have ended before it had so many.
+                    // A step may have ended before it had read so many.
                     most = step.records.max(1).saturating_mul(2);
                 }
-                // Somebody has changed one of these records. With fewer of them that is less likely.
+                // Somebody has changed one of these records. In a smaller step that is less likely.
                 Err(Error::Conflict { .. }) => {
                     conflicts += 1;
                     most = (most / 4).max(1);
@@ -201,7 +202,7 @@ impl Table {
         Ok(all)
     }
 
-    /// Removes an index; its space is free for others once no snapshot sees it.
+    /// Removes an index. Its space is free once no snapshot sees it.
     ///
     /// # Errors
     /// `NoSuchIndex`, as [`put`](Table::put).
@@ -217,11 +218,11 @@ impl Table {
         }
     }
 
-    /// What a state says of an index; none if it has no record of it.
+    /// What a state says of an index. None if the index has no state record.
     fn info(&self, state: &State, slot: &IndexSlot) -> Result<Option<IndexInfo>> {
         let known = state_of(&self.db, state, state.visible(), slot.id)?;
         let mut stats = figures(state.table(slot.id)?);
-        // The state record is none.
+        // The state record is no entry.
         stats.records_estimate = stats.records_estimate.saturating_sub(1);
         let info = |k: IndexState| IndexInfo {
             name: slot.name.to_string(),
@@ -232,7 +233,7 @@ impl Table {
         Ok(known.map(info))
     }
 
-    /// The number of an index and what is known of it. One that has lost its record is dropped.
+    /// The id of an index and what is known of it. An index that has lost its state record is dropped.
     fn known(&self, name: &str) -> Result<Option<(u32, IndexInfo)>> {
         let engine = &self.db.engine;
         let mut is_settled = false;
@@ -269,13 +270,13 @@ impl Table {
     }
 }
 
-/// Whether a table's records are why there cannot be an index.
+/// Whether the index cannot be because of the table's records.
 fn is_of_the_records(e: &Error) -> bool {
     use Error::{Invalid, NotUnique, TooLarge, WrongType};
     matches!(e, NotUnique { .. } | TooLarge { .. } | Invalid { .. } | WrongType { .. })
 }
 
-/// Refuses to take an index for another.
+/// Refuses an index of another specification.
 fn same_spec(name: &str, wanted: &IndexSpec, known: &str) -> Result<()> {
     if IndexSpec::parse(known)? == *wanted {
         return Ok(());

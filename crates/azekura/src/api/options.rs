@@ -1,4 +1,4 @@
-//! Options of a database: what is to be decided when it is opened. None needs tuning for speed.
+//! Options of a database, set when it is opened. None needs tuning for speed.
 
 use super::Db;
 use crate::base::error::{Error, Result};
@@ -68,7 +68,7 @@ impl Options {
         self
     }
 
-    /// Whether to open for reading only. Several processes may, as long as none writes. Nothing is
+    /// Whether to open for reading only. Several processes may do so, as long as none writes. Nothing is
     /// written then, not even to recover: the log is replayed in memory. A file that was cut can be opened
     /// only so. Default: false.
     pub fn read_only(mut self, yes: bool) -> Options {
@@ -76,16 +76,15 @@ impl Options {
         self
     }
 
-    /// Whether to follow a file that another process writes: to read it while that goes on, which neither
-    /// waits for the other. What is seen is one commit's state at a time, and never an older one later. Each
-    /// call that reads, and each transaction when it begins, looks whether there is a newer one; what
-    /// [`freshness`](Options::freshness) says. Nothing is written to the file, and nothing has to be closed
-    /// first: the writer may crash, and come back. A follower holds no lock, only a pin of what it reads (a
-    /// lock on a byte far behind the file's end), which the system drops when the process ends in whatever
-    /// way. Default: false.
+    /// Whether to follow a file: to read it while another process writes it. Neither waits for the other. A
+    /// follower sees the state after one commit, and later never an older one. Each call that reads, and each
+    /// transaction when it begins, looks whether there is a newer state. Which states count is what
+    /// [`freshness`](Options::freshness) says. Nothing is written to the file. The writer may crash and come
+    /// back meanwhile. A follower holds only a pin of what it reads: a lock on a byte far behind the file's
+    /// end. The system drops it when the process ends, however it ends. Default: false.
     ///
-    /// As long as a transaction, cursor or [`ValueRef`](crate::ValueRef) of a follower lives, and otherwise
-    /// until the next call, the writer keeps the space of what it sees, no more
+    /// The writer keeps the space of what a follower sees, and no more: as long as a transaction, cursor or
+    /// [`ValueRef`](crate::ValueRef) of it lives, else until its next call
     /// ([`Stats::pins`](crate::Stats::pins)).
     ///
     /// ```
@@ -105,15 +104,14 @@ impl Options {
         self
     }
 
-    /// What a follower sees ([`follow`](Options::follow), which this implies). Default: the newest checkpoint.
+    /// What a follower sees. Setting it implies [`follow`](Options::follow). Default: the newest checkpoint.
     pub fn freshness(mut self, freshness: Freshness) -> Options {
         self.config.follow = Some(freshness);
         self
     }
 
-    /// The memory to be used for everything, in bytes: memtables, merges, and what is kept of pages.
-    /// Transactions come on top while they are open, and so do the fences of runs, about 1/1000 of the data.
-    /// Default: 256 MiB; at least 8 MiB.
+    /// The memory to be used, in bytes, for memtables, merges, and what is kept of pages. Open transactions
+    /// come on top, and so do the fences of runs, about 1/1000 of the data. Default: 256 MiB; at least 8 MiB.
     pub fn memory_bytes(mut self, bytes: u64) -> Options {
         self.config.memory_bytes = bytes;
         self
@@ -138,69 +136,69 @@ impl Options {
         self
     }
 
-    /// Values of this many bytes or more are written once, apart from their keys, and moved by merges only
-    /// out of segments that are mostly dead (when the file is closed or left alone, out of the emptiest as
-    /// long as a sixteenth of the file is dead). Default: 1024; from 64 to 8192. Two values of more than
-    /// 5,400 bytes fill a page of 16 KiB badly.
+    /// Values of so many bytes or more are written once, apart from their keys. Merges move them only out of
+    /// segments that are mostly dead. When the file is closed or left alone they are moved out of the
+    /// emptiest segments, as long as a sixteenth of the file is dead. Default: 1024; from 64 to 8192. Two
+    /// values of more than 5,400 bytes fill a page of 16 KiB badly.
     pub fn large_value_bytes(mut self, bytes: u32) -> Options {
         self.config.large_value_bytes = crate::base::codec::usize_of(bytes);
         self
     }
 
     /// Whether threads of the library merge runs in the background. Without them, reads slow down as runs
-    /// pile up, until [`Db::compact`] or [`Db::shrink`] is called, and the file keeps what was replaced until
-    /// then, also when it is closed. Default: true.
+    /// pile up, and the file keeps what was replaced, also when it is closed. [`Db::compact`] or
+    /// [`Db::shrink`] ends that. Default: true.
     pub fn background_merges(mut self, yes: bool) -> Options {
         self.config.background_merges = yes;
         self
     }
 
-    /// Whether runs and large values are read where the system keeps them, in shared read-only mappings of
-    /// the file: nothing is copied, and what the system keeps of the file serves all processes. Else they are
-    /// read into a cache of the library's own, within the budget. Default: true. (On systems other than
-    /// Linux, and where the system refuses, it is as false.)
+    /// Whether runs and large values are read in shared read-only mappings of the file. Nothing is copied
+    /// then, and what the system keeps of the file serves all processes. Else they are read into a cache of
+    /// the library's own, within the budget. Default: true. On systems other than Linux, and where the system
+    /// refuses, it is as false.
     ///
-    /// Either way everything is read with its checksum before it is used, and what cannot be read is an
-    /// error. What was read once, and given up by the system for want of memory, is read again by the system
-    /// when it is used through a mapping; if the disk fails just then, or somebody else has cut the file off
-    /// meanwhile, the process gets the signal SIGBUS instead of an error. Choose false where that must not
-    /// be. A [`ValueRef`](crate::ValueRef) or a cursor's record that a forked child has in its hands may
-    /// change when the parent goes on: a child lets go of them unread.
+    /// Either way everything is checked by its checksum before it is used, and what cannot be read is an
+    /// error. There is one exception. What was read once, and then dropped by the system for want of memory,
+    /// the system reads again when it is used through a mapping. If the disk fails just then, or somebody
+    /// else has cut the file meanwhile, the process gets the signal SIGBUS. Choose false where that must not
+    /// be. In a forked child a [`ValueRef`](crate::ValueRef) or a cursor's record may change when the parent
+    /// goes on: a child lets go of them unread.
     pub fn mapped(mut self, yes: bool) -> Options {
         self.config.mapped = yes;
         self
     }
 
-    /// How many bytes of the file followers may keep at most ([`Stats::pinned_bytes`](crate::Stats::pinned_bytes)).
-    /// While they keep more, this handle, which writes, stops honouring their pins, the oldest first: what a
-    /// follower reads under such a pin may be written over from then on, and it gets
-    /// [`Error::SnapshotTooOld`], never a wrong value. Its next transaction sees the newest checkpoint, whose
-    /// pins are always honoured. Default: no limit.
+    /// How many bytes of the file followers may keep at most
+    /// ([`Stats::pinned_bytes`](crate::Stats::pinned_bytes)). While they keep more, this handle, which
+    /// writes, stops honouring their pins, the oldest first. What a follower reads under such a pin may be
+    /// written over from then on. It gets [`Error::SnapshotTooOld`], never a wrong value. Its next
+    /// transaction sees the newest checkpoint, whose pins are always honoured. Default: no limit.
     ///
-    /// The limit is looked at with each checkpoint, and five times a second in between. So it may be passed for
-    /// a moment, by what one checkpoint frees. A writer without a limit forgets what was revoked before it
-    /// came: such a pin keeps its space until its process lets go of it.
+    /// The limit is looked at with each checkpoint, and five times a second in between. So it may be passed
+    /// for a moment, by what one checkpoint frees. A writer without a limit does not know which pins were
+    /// revoked before. Such a pin keeps its space until its process lets go of it.
     ///
-    /// Followers read copies as long as the file is written with a limit, as with
-    /// [`mapped(false)`](Options::mapped), for what stands in a mapping may change while it is looked at. A
-    /// snapshot that a follower took before such a writer came is read in a mapping: its pin is honoured for
-    /// as long as it lives.
+    /// As long as the file is written with a limit, followers read copies, as with
+    /// [`mapped(false)`](Options::mapped): in a mapping the bytes may change while they are read. A snapshot
+    /// that a follower took before such a writer came is read in a mapping. Its pin is honoured for as long
+    /// as it lives.
     pub fn pinned_bytes_max(mut self, bytes: u64) -> Options {
         self.config.pins.bytes_max = Some(bytes);
         self
     }
 
-    /// For how long a follower may read what is not the newest checkpoint any more. Pins that are older are not
-    /// honoured; all else is as [`pinned_bytes_max`](Options::pinned_bytes_max) says. Default: no limit.
+    /// For how long a follower may read what is not the newest checkpoint any more. Older pins are not
+    /// honoured. All else is as [`pinned_bytes_max`](Options::pinned_bytes_max) says. Default: no limit.
     pub fn pinned_age_max(mut self, age: Duration) -> Options {
         self.config.pins.age_max = Some(age);
         self
     }
 
-    /// Whether the library starts threads at all. Without them flushes and the writing of large values happen
-    /// in whichever call finds them due, nothing is merged but by [`Db::compact`], [`Db::shrink`] and
-    /// closing, and eventual commits become durable by [`Db::sync`], a later durable commit, a flush or the
-    /// close: not by time alone. For simulators, which must be able to repeat a run call by call.
+    /// Whether the library starts threads at all. Without them the call that finds a flush or the writing of
+    /// large values due does it. Only [`Db::compact`], [`Db::shrink`] and closing merge. Eventual commits
+    /// become durable by [`Db::sync`], a later durable commit, a flush or the close, and not by time alone.
+    /// For simulators, which must be able to repeat a run call by call.
     #[doc(hidden)]
     pub fn threads(mut self, yes: bool) -> Options {
         self.config.threads = yes;
@@ -215,7 +213,7 @@ impl Options {
         Db::open(path, self)
     }
 
-    /// Fills in what was left open, and refuses what has no meaning.
+    /// Fills in what was not set, and refuses what has no meaning.
     pub(crate) fn fixed(self) -> Result<Config> {
         let mut c = self.config;
         let refuse = |detail: String| Err(Error::Invalid { detail });

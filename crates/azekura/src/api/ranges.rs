@@ -6,8 +6,8 @@ use crate::engine::Table;
 use crate::txn::{Isolation, WriteOptions};
 
 impl Table {
-    /// A cursor over the table as it is now, before its first record: the fastest way to walk, and back and
-    /// forth.
+    /// A cursor over the table as it is now, before its first record. It is the fastest way to walk, and goes
+    /// back and forth.
     ///
     /// # Errors
     /// As [`get`](Table::get).
@@ -78,7 +78,7 @@ impl Table {
         self.db.read().prefix(self, prefix)
     }
 
-    /// The first record, of a hash table any.
+    /// The first record. Of a hash table it may be any.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-first-{}.azk", std::process::id()));
@@ -98,7 +98,7 @@ impl Table {
         self.db.read().first(self)
     }
 
-    /// The last record, of a hash table any.
+    /// The last record. Of a hash table it may be any.
     ///
     /// # Errors
     /// As [`get`](Table::get).
@@ -106,15 +106,15 @@ impl Table {
         self.db.read().last(self)
     }
 
-    /// What `f` makes of the record that comes first this way.
+    /// What `f` makes of the first record in this direction.
     pub(crate) fn edge<T>(&self, way: Way, f: impl FnOnce(&[u8], &[u8]) -> Result<T>) -> Result<Option<T>> {
         self.db.read().edge(self, way, f)
     }
 
-    /// Removes the first record and gives it; of a hash table any. Threads that do so at the same time get a
-    /// record each.
+    /// Removes the first record and gives it. Of a hash table it may be any. Threads that do so at the same
+    /// time get a record each.
     ///
-    /// A call costs microseconds; [`drain`](Table::drain) takes many records for much less.
+    /// A call costs microseconds. [`drain`](Table::drain) takes many records for much less.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-pop-{}.azk", std::process::id()));
@@ -135,7 +135,7 @@ impl Table {
         self.retry(|w| w.pop_first(self))
     }
 
-    /// Removes the last record and gives it; as [`pop_first`](Table::pop_first).
+    /// Removes the last record and gives it, as [`pop_first`](Table::pop_first) does with the first.
     ///
     /// # Errors
     /// As [`pop_first`](Table::pop_first).
@@ -143,7 +143,7 @@ impl Table {
         self.retry(|w| w.pop_last(self))
     }
 
-    /// Removes the record that comes first this way, and gives what `f` made of it.
+    /// Removes the first record in this direction, and gives what `f` made of it.
     pub(crate) fn pop_with<T>(
         &self,
         way: Way,
@@ -175,8 +175,8 @@ impl Table {
     }
 
     /// Removes the records of a range for which `f` says false, and tells how many. Of a hash table the range
-    /// is `..`. All go at once, and each of them is one that `f` has refused: if another commit changes one
-    /// of them meanwhile, all is done again. What others add or change beside them is left as it is.
+    /// is `..`. All go at once, and only records that `f` has refused go: if another commit changes one of
+    /// them meanwhile, all is done again. What others add or change besides stays as it is.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-retain-table-{}.azk", std::process::id()));
@@ -197,22 +197,22 @@ impl Table {
         self.try_retain(range, |key, value| Ok(f(key, value)))
     }
 
-    /// As `retain`; if `f` fails nothing is removed.
+    /// As `retain`. If `f` fails nothing is removed.
     pub(crate) fn try_retain(
         &self,
         range: impl KeyRange,
         mut f: impl FnMut(&[u8], &[u8]) -> Result<bool>,
     ) -> Result<u64> {
-        // Under snapshot isolation only the records that are removed have to be as they were.
+        // Under snapshot isolation only the removed records must not have changed.
         let options = WriteOptions { isolation: Isolation::Snapshot, ..WriteOptions::default() };
         let range = (range.start(), range.end());
         self.db.transact_with(options, |w| w.try_retain(self, range, &mut f))
     }
 
-    /// Removes a range and gives what was in it: an iterator that reads when it is asked, from the table as
-    /// it was. However many records there are, removing them is one step (but for indexes), and durable before the first is
-    /// given, so that no two threads get the same one; what a program does not come to look at is gone. Of a
-    /// hash table the range is `..`.
+    /// Removes a range and gives what was in it, by an iterator that reads from the table as it was. However
+    /// many records there are, they are removed in one step, unless there are indexes. That is durable before
+    /// the first record is given. So no two threads get the same one, and records that a program does not
+    /// come to are gone too. Of a hash table the range is `..`.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-drain-{}.azk", std::process::id()));

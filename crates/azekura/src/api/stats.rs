@@ -27,7 +27,7 @@ pub struct LevelStats {
     pub deletes: u64,
 }
 
-/// A snapshot of what the engine counts. Sizes are in bytes; counts are since the opening.
+/// A snapshot of what the engine counts. Sizes are in bytes. Counts are since the opening.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -35,16 +35,15 @@ pub struct Stats {
     pub file_bytes: u64,
     /// Bytes of the file in use.
     pub live_bytes: u64,
-    /// Bytes of the file in holes, to be used again.
+    /// Bytes of the file that are free, to be used again.
     pub free_bytes: u64,
     /// Memory of the memtables.
     pub memtable_bytes: u64,
-    /// Memory of the tables themselves, the records of small ones included.
+    /// Memory of the tables themselves, and of the records of small ones.
     pub table_bytes: u64,
     /// Log waiting in memory, and in the file.
     pub log_bytes: u64,
-    /// Commits that opening found in the file's log, in no run yet, and the records in them, deletes
-    /// included.
+    /// Commits that opening found in the log and in no run, and the records in them, deletes included.
     pub log_commits: u64,
     /// See `log_commits`.
     pub log_records: u64,
@@ -54,12 +53,12 @@ pub struct Stats {
     pub runs: u64,
     /// The levels, by table, newest first.
     pub levels: Vec<LevelStats>,
-    /// What is kept in memory of the file's pages, in bytes: their guides, or, where the file is not mapped,
-    /// they themselves.
+    /// What is kept in memory of the file's pages, in bytes: their guides. Where the file is not mapped, the
+    /// pages themselves.
     pub cache_bytes: u64,
     /// Pages that had to be read from the file and checked.
     pub cache_misses: u64,
-    /// Pages in memory that made room for others. None where the file is mapped.
+    /// Pages in memory that were given up for others. None where the file is mapped.
     pub cache_evictions: u64,
     /// Bytes written to the file, and calls that wrote them.
     pub written_bytes: u64,
@@ -69,7 +68,7 @@ pub struct Stats {
     pub read_bytes: u64,
     /// Syncs of the file.
     pub syncs: u64,
-    /// Bytes of keys and values in commits: `written_bytes` over this is the write amplification.
+    /// Bytes of keys and values in commits. `written_bytes` divided by this is the write amplification.
     pub user_bytes: u64,
     /// Commits.
     pub commits: u64,
@@ -85,13 +84,13 @@ pub struct Stats {
     pub stalls: u64,
     /// See `stalls`.
     pub stall_ns: u64,
-    /// The number of the newest checkpoint; in a follower, of the one that it shows.
+    /// The number of the newest checkpoint. In a follower, of the one that it shows.
     pub checkpoint: u64,
     /// Checkpoints that followers of other handles read ([`Options::follow`](crate::Options::follow)), the
     /// oldest first. Those whose pins were revoked
     /// ([`Options::pinned_bytes_max`](crate::Options::pinned_bytes_max)) are not among them.
     pub pins: Vec<PinStats>,
-    /// Bytes of the file that are only kept for these.
+    /// Bytes of the file that are kept only for these.
     pub pinned_bytes: u64,
 }
 
@@ -101,10 +100,10 @@ pub struct Stats {
 pub struct PinStats {
     /// Its number.
     pub checkpoint: u64,
-    /// For how long there has been a newer one, as far as this handle knows: it asks at each checkpoint. A
-    /// handle that does not write knows nothing of that, and has none.
+    /// For how long there has been a newer one, as far as this handle knows. It asks at each checkpoint. None
+    /// in a handle that does not write.
     pub age: Duration,
-    /// Bytes of the file that cannot be used again because of it. What other pins keep too counts for each.
+    /// Bytes of the file that cannot be used again because of it. What several pins keep counts for each.
     /// None in a handle that does not write.
     pub bytes: u64,
 }
@@ -113,8 +112,8 @@ pub struct PinStats {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableStats {
-    /// About how many records there are. Too many by those that were put again, or removed, since levels were
-    /// merged last; right where all is one level. [`Table::count`] counts them.
+    /// About how many records there are. Records that were put again or removed since the last merge count
+    /// too. Where all is one level it is right. [`Table::count`] counts them.
     pub records_estimate: u64,
     /// Levels in the file.
     pub levels: u64,
@@ -174,7 +173,7 @@ pub(super) fn figures(t: &TableState) -> TableStats {
     let chunks = || t.chunks.iter().chain(t.frozen.iter());
     let active = t.active.as_ref().map_or(0, |active| active.list.len());
     let in_memory = (active + chunks().map(|chunk| chunk.block.len()).sum::<usize>()) as u64;
-    // A delete in a run is a record, and hides another.
+    // A delete is a record in a run, and hides another one.
     let in_runs = sum(Level::records).saturating_sub(sum(Level::deletes).saturating_mul(2));
     let few = t.few.as_ref();
     TableStats {
@@ -190,7 +189,7 @@ pub(super) fn figures(t: &TableState) -> TableStats {
 }
 
 pub(super) fn stats(engine: &Engine) -> Stats {
-    // The figures of a follower that cannot look are those of what it has seen.
+    // A follower that cannot look for a newer state gives the figures of the one that it has seen.
     let _told_by_reads = engine.follow();
     let state = engine.state.load();
     let whole = engine;

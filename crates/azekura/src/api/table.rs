@@ -21,8 +21,8 @@ impl Table {
         self.kind
     }
 
-    /// Calls `f` with the value of a key where it stands, and gives what `f` made of it: the
-    /// cheapest way to read.
+    /// Calls `f` with the value of a key where it stands, and gives what `f` made of it. It is the cheapest
+    /// way to read.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-get-with-{}.azk", std::process::id()));
@@ -44,8 +44,8 @@ impl Table {
         let engine = &self.db.engine;
         engine.follow()?;
         let state = engine.state.load();
-        // After the state is at hand: what it reads stays its own though somebody closes the database
-        // meanwhile.
+        // Asked after the state was loaded. From then on a close by somebody else takes nothing away from
+        // this read.
         engine.life.check()?;
         let seq = state.visible();
         let t = self.of(&state)?;
@@ -68,8 +68,8 @@ impl Table {
         self.get_with(key, <[u8]>::to_vec)
     }
 
-    /// Replaces the contents of `out` by the value of a key; false (and `out` empty) if there is
-    /// none. Allocates only if the value does not fit.
+    /// Replaces the contents of `out` by the value of a key. If there is none, it is false and `out` is
+    /// empty. Allocates only if the value does not fit.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-get-into-{}.azk", std::process::id()));
@@ -140,7 +140,8 @@ impl Table {
         self.db.read().get_many(self, keys)
     }
 
-    /// Calls `f` with the place and value of each of several keys, in no particular order.
+    /// Calls `f` for each of several keys, in no particular order, with the key's index among them and its
+    /// value.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-get-many-with-{}.azk", std::process::id()));
@@ -180,9 +181,9 @@ impl Table {
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// `TooLarge`, `ReadOnly`, `NoSpace`, `Io`, `Poisoned`, `NoSuchTable`, `Closed`, `Forked`; `NotUnique`, or
-    /// an error that the specification of an index has for the record. `Corrupt` if the table has indexes and
-    /// the old value is damaged, for its entries are not known then: without indexes
+    /// `TooLarge`, `ReadOnly`, `NoSpace`, `Io`, `Poisoned`, `NoSuchTable`, `Closed`, `Forked`; `NotUnique`,
+    /// or an error that the specification of an index has for the record. `Corrupt` if the table has indexes
+    /// and the old value is damaged, for its entries are not known then. Without indexes
     /// ([`drop_index`](Table::drop_index)) such a record can be put and removed.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_bytes(key.as_ref(), value.as_ref())
@@ -208,7 +209,7 @@ impl Table {
         let user_bytes = (key.len() + value.len()) as u64;
         match engine.commit(Batch { parts: vec![part], durable, user_bytes, ..Batch::default() }) {
             Ok(_) => Ok(()),
-            // It has read nothing, so only a new index can be what it has met.
+            // This has read nothing, so only a new index can be the cause.
             Err(Error::Conflict { .. }) => self.commit_indexed(key, tag, value),
             Err(e) => Err(self.named(e)),
         }
@@ -239,8 +240,8 @@ impl Table {
         w.commit_blind()
     }
 
-    /// Removes a key, whether it is there or not. Nothing is looked at, so that removing is as fast as
-    /// putting, unless the table has indexes; [`remove_existing`](Table::remove_existing) tells whether it was there.
+    /// Removes a key, whether it is there or not. Unless the table has indexes nothing is read, so removing
+    /// is as fast as putting. [`remove_existing`](Table::remove_existing) tells whether the key was there.
     ///
     /// # Errors
     /// As [`put`](Table::put), also `Corrupt`.
@@ -250,7 +251,7 @@ impl Table {
         self.commit_one(key, Tag::Tombstone, &[])
     }
 
-    /// Runs an operation that reads before it writes, again as long as others come between.
+    /// Runs an operation that reads before it writes. After a conflict it is run again.
     pub(crate) fn retry<T>(&self, mut f: impl FnMut(&mut WriteTxn) -> Result<T>) -> Result<T> {
         loop {
             let mut w = self.db.write();
@@ -262,7 +263,7 @@ impl Table {
         }
     }
 
-    /// Sets the value of a key only if it is absent; whether it was.
+    /// Sets the value of a key only if the key is absent. True if it was.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-add-{}.azk", std::process::id()));
@@ -283,7 +284,7 @@ impl Table {
         self.retry(|w| w.add(self, key, value))
     }
 
-    /// Sets the value of a key only if it is present; whether it was.
+    /// Sets the value of a key only if the key is present. True if it was.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-replace-{}.azk", std::process::id()));
@@ -303,7 +304,7 @@ impl Table {
         self.retry(|w| w.replace(self, key, value))
     }
 
-    /// Appends to the value of a key; an absent one counts as empty.
+    /// Appends to the value of a key. An absent value counts as empty.
     ///
     /// # Errors
     /// As [`put`](Table::put).
@@ -312,7 +313,8 @@ impl Table {
         self.retry(|w| w.append(self, key, suffix))
     }
 
-    /// Adds to a number (eight bytes, little-endian; absent = 0; sums wrap) and gives the sum.
+    /// Adds to a number and gives the sum. A number is eight bytes, little-endian; an absent one is 0. Sums
+    /// wrap.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-increment-{}.azk", std::process::id()));
@@ -333,8 +335,8 @@ impl Table {
         self.retry(|w| w.increment(self, key, delta))
     }
 
-    /// Replaces the value of a key only if it is what is expected (none = absent); whether it was.
-    /// A new value of none removes the key.
+    /// Replaces the value of a key only if it is what is expected, where none stands for an absent key. True
+    /// if it was. A new value of none removes the key.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-cas-{}.azk", std::process::id()));
@@ -361,8 +363,9 @@ impl Table {
         self.retry(|w| w.compare_and_swap(self, key, expected, new))
     }
 
-    /// Replaces the value of a key by what `f` makes of it; none = absent, before and after. `f` is run again
-    /// if another commit comes between. It may use the database, but not write to what it is asked to change.
+    /// Replaces the value of a key by what `f` makes of it. None stands for an absent key, before and after.
+    /// `f` is run again if another commit has changed the key meanwhile. It may use the database, but must
+    /// not change the key itself.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-update-{}.azk", std::process::id()));
@@ -380,8 +383,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](Table::put); `Invalid` if `f` has itself committed a change to the key, be it by the delete
-    /// of a range.
+    /// As [`put`](Table::put); `Invalid` if `f` has itself committed a change to the key, also by removing a
+    /// range.
     pub fn update(
         &self,
         key: impl AsRef<[u8]>,
@@ -390,7 +393,7 @@ impl Table {
         self.try_update(key.as_ref(), |old| Ok(f(old)))
     }
 
-    /// As `update`; if `f` fails nothing is written.
+    /// As `update`. If `f` fails nothing is written.
     pub(crate) fn try_update(
         &self,
         key: &[u8],
@@ -404,7 +407,7 @@ impl Table {
         })
     }
 
-    /// Removes a key if it is there; whether it was. It costs a get more than [`remove`](Table::remove).
+    /// Removes a key if it is there. True if it was. It costs a get more than [`remove`](Table::remove).
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-remove-existing-{}.azk", std::process::id()));
@@ -446,7 +449,7 @@ impl Table {
         self.retry(|w| w.take(self, key))
     }
 
-    /// Removes a key and gives what `f` made of its value; if `f` fails nothing is removed.
+    /// Removes a key and gives what `f` made of its value. If `f` fails nothing is removed.
     pub(crate) fn take_with<T>(
         &self,
         key: &[u8],

@@ -5,16 +5,16 @@ use crate::engine::Db;
 use crate::txn::{WriteOptions, WriteTxn};
 use std::time::Duration;
 
-/// So many times a transaction is tried.
+/// A transaction is tried so many times.
 const TRIES_MAX: u32 = 100;
-/// After so many conflicts each further one is waited for, twice as long as the one before.
+/// After so many conflicts there is a pause before each further try. Each is twice as long as the last.
 const TRIES_AT_ONCE: u32 = 4;
 const PAUSE_FIRST: Duration = Duration::from_micros(20);
 const PAUSE_MAX: Duration = Duration::from_millis(5);
 
 impl Db {
     /// Calls `f` with a write transaction and commits it. If another transaction has changed meanwhile what
-    /// this one has read, all is done again with a new one, so `f` should change nothing else.
+    /// this one has read, all is done again with a new one. So `f` should change nothing else.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-transact-{}.azk", std::process::id()));
@@ -37,8 +37,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// What `f` gives: then nothing is written. `Conflict` after a hundred of them, the last ones with pauses
-    /// between them; else as [`WriteTxn::commit`].
+    /// What `f` gives: nothing is written then. `Conflict` after a hundred of them, with pauses between the
+    /// last ones. Else as [`WriteTxn::commit`].
     pub fn transact<T>(&self, f: impl FnMut(&mut WriteTxn) -> Result<T>) -> Result<T> {
         self.transact_with(WriteOptions::default(), f)
     }
@@ -65,7 +65,7 @@ impl Db {
     }
 }
 
-/// Waits before the next try; those who have met each other do not wait equally long.
+/// Waits before the next try. The wait is random, so that two who have met do not meet again.
 pub(super) fn pause(tries: u32) {
     let Some(doublings) = tries.checked_sub(TRIES_AT_ONCE) else { return };
     let longest = PAUSE_FIRST.saturating_mul(1 << doublings.min(16)).min(PAUSE_MAX);

@@ -1,4 +1,4 @@
-//! A thread of low priority for the bulk of a copy, so that on a busy machine writers keep their processors.
+//! A thread of low priority that does the bulk of a copy. So on a busy machine writers keep their processors.
 //! It holds no lock that others wait for.
 
 use crate::base::error::Result;
@@ -7,17 +7,17 @@ use std::panic::resume_unwind;
 use std::sync::mpsc;
 use std::thread::{Builder, scope};
 
-/// Beside one thread that is busy it gets a fifteenth of a processor, and all of one that is idle.
+/// Beside one busy thread it gets a fifteenth of a processor. It gets all of an idle one.
 const NICE: i32 = 12;
 
-/// Does `work` in a thread of its own, while this one tells how far it is. Where there are to be no threads,
-/// or the system refuses one, this one does it.
+/// Does `work` in a thread of its own, while this thread tells the progress. Without threads, or if the
+/// system refuses one, this thread does the work.
 pub(super) fn aside<T: Send>(
     engine: &Engine,
     work: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<T> + Send,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<T> {
-    // Taken by whoever does it.
+    // Taken by the thread that does it.
     let mut left = Some(work);
     if engine.config.threads
         && let Some(done) = in_thread(&mut left, progress)
@@ -28,7 +28,7 @@ pub(super) fn aside<T: Send>(
     work(progress)
 }
 
-/// None if there is no such thread.
+/// None if this thread does the work.
 fn in_thread<T: Send>(
     left: &mut Option<impl FnOnce(&mut dyn FnMut(Progress)) -> Result<T> + Send>,
     progress: &mut dyn FnMut(Progress),
@@ -39,7 +39,7 @@ fn in_thread<T: Send>(
             lower_priority(NICE);
             let work = left.take()?;
             Some(work(&mut |step| {
-                // Whoever listens may have panicked, which is told when this has ended.
+                // If the listener has panicked, that is reported when this has ended.
                 let _unheard = tell.send(step);
             }))
         };

@@ -26,7 +26,7 @@ struct Fresh {
 /// The chunks of a repository.
 pub(super) struct Chunks<'r> {
     repository: &'r Repository<'r>,
-    /// Names of those that are whole.
+    /// The names of whole chunks.
     present: HashSet<String>,
     fresh: VecDeque<Fresh>,
     /// How many were written, and their bytes.
@@ -75,7 +75,7 @@ impl<'r> Chunks<'r> {
         Ok(())
     }
 
-    /// All chunks and their names are durable, those that others have written too.
+    /// Makes all chunks and their names durable, also those that others have written.
     pub(super) fn finish(&mut self) -> Result<()> {
         while !self.fresh.is_empty() {
             self.name_oldest()?;

@@ -6,7 +6,7 @@ use crate::storage::{OpenMode, Storage};
 use std::io;
 use std::path::Path;
 
-/// An error of the system that says which file. A full disk stays what it is.
+/// An error of the system that says which file. A full disk stays `NoSpace`.
 pub(super) fn failed(path: &Path, during: &'static str) -> impl Fn(io::Error) -> Error {
     move |source| match Error::io(during, source) {
         Error::Io { source, .. } => {
@@ -16,7 +16,7 @@ pub(super) fn failed(path: &Path, during: &'static str) -> impl Fn(io::Error) ->
     }
 }
 
-/// The same error about damage, which says in which file it is.
+/// The same error. If it is about damage, it says in which file.
 pub(super) fn inside(path: &Path) -> impl Fn(Error) -> Error {
     move |error| match error {
         Error::Corrupt { what, offset, detail } => {
@@ -26,7 +26,7 @@ pub(super) fn inside(path: &Path) -> impl Fn(Error) -> Error {
     }
 }
 
-/// Heads have some bytes, and points 45 for each 8 MiB of a database: no file is longer than this.
+/// No head or point is longer than this. A head has some bytes, a point 45 for each 8 MiB of a database.
 const BYTES_MAX: u64 = 1 << 30;
 
 /// All bytes of a head or a point.
@@ -42,7 +42,7 @@ pub(super) fn read(storage: &dyn Storage, path: &Path, during: &'static str) -> 
     Ok(bytes)
 }
 
-/// Writes a file that has its name when it is whole and durable; false if there is one of that name.
+/// Writes a file that gets its name when it is whole and durable. False if there is a file of that name.
 pub(super) fn publish(
     storage: &dyn Storage,
     path: &Path,

@@ -11,9 +11,9 @@ const DAY_S: u64 = 24 * HOUR_S;
 const DAYS_TO_MONDAY: u64 = 4;
 
 /// Which points [`Repository::prune`](crate::Repository::prune) keeps: `7d,4w` keeps the newest point of each
-/// of the seven newest days that have one, and of each of the four newest weeks. Also `h`, `m` (months) and `y`;
-/// a number without a letter is that many of the newest points. Days are those of UTC, weeks begin on Mondays.
-/// The newest point is kept in any case.
+/// of the seven newest days that have one, and of each of the four newest weeks. There are also `h`, `m`
+/// (months) and `y`. A number without a letter is that many of the newest points. Days are those of UTC, and
+/// weeks begin on Mondays. The newest point is kept in any case.
 ///
 /// ```
 /// let keep: azekura::Keep = "3,7d,4w,12m".parse()?;
@@ -64,7 +64,7 @@ fn rule_of(rule: &str) -> Option<(u64, Unit)> {
 }
 
 impl Keep {
-    /// The numbers of those that are kept, of points with their numbers and times.
+    /// The numbers of the points that are kept. `points`: all points, by number and time.
     pub(super) fn of(&self, points: &[(u64, SystemTime)]) -> BTreeSet<u64> {
         let mut newest_first: Vec<(u64, u64)> = points.iter().map(|&(n, time)| (seconds(time), n)).collect();
         newest_first.sort_unstable();
@@ -84,14 +84,14 @@ impl Keep {
 }
 
 impl Unit {
-    /// Which of its periods a time lies in.
+    /// The number of the period in which a time lies.
     fn period(self, time_s: u64, number: u64) -> u64 {
         let days = time_s / DAY_S;
         match self {
             Unit::Points => number,
             Unit::Hours => time_s / HOUR_S,
             Unit::Days => days,
-            // From here on each is a Monday's.
+            // Week 0 is shorter, and ends before the first Monday.
             Unit::Weeks => (days + 7 - DAYS_TO_MONDAY) / 7,
             Unit::Months => month(days),
             Unit::Years => month(days) / 12,

@@ -1,8 +1,9 @@
 //! A backup into a repository.
 //!
-//! What the newest point has of a part is not read again. A run is the same if its id is: ids are never used
-//! twice in one lineage. A value segment's id is, when nothing refers to the segment any more; so a segment
-//! is the same if a run that both points have refers to it. What is used of it stays as it is.
+//! Parts that the newest point has are not read again. A run with the same id is the same run: ids of runs
+//! are never used twice in one lineage. The id of a value segment is given again when nothing refers to the
+//! segment any more. So a segment is the same only if a run that both points have refers to it. Its used
+//! bytes never change.
 
 use super::aside::aside;
 use super::chunks::Chunks;
@@ -58,7 +59,7 @@ fn identity_of(engine: &Engine) -> Identity {
     Identity { file_id: engine.store.file_id, lineage: engine.store.lineage }
 }
 
-/// Adds a point to the repository in `path`, which is made if there is none.
+/// Adds a point to the repository in `path`. Makes the repository if there is none.
 pub(crate) fn backup(
     engine: &Engine,
     storage: &dyn Storage,
@@ -72,7 +73,7 @@ pub(crate) fn backup(
     let mut chunks = Chunks::of(&repository)?;
     let time_ms = now_ms();
     let capture = engine.capture()?;
-    // One that is damaged is of no use here, and the next older one is.
+    // A damaged point is of no use here. The next older one is taken.
     let numbers = repository.numbers()?;
     let before = numbers.iter().rev().find_map(|&number| repository.read_point(number).ok());
     let known = Known::of(before.as_ref(), &capture.manifest, &chunks, repository.identity);
@@ -97,7 +98,7 @@ pub(crate) fn backup(
     Ok(report)
 }
 
-/// Pieces that the repository has for sure.
+/// Pieces that the repository certainly has.
 struct Known(HashMap<(PartId, u32), (u32, u128)>);
 
 impl Known {

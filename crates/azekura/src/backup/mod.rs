@@ -13,10 +13,10 @@
 //!   is whole and durable, for it was synced before.
 //! - `points/N`: what one commit consists of. It is written when all its chunks are durable, and named last.
 //!
-//! So a backup that is cut off leaves chunks, which the next backup finds, and files with other names, which
-//! pruning removes. A point is there with all that it names, or not at all. Runs never change, so a backup
-//! reads only those that the newest point has not (`make`). A restored file has a lineage of its own
-//! (`target`).
+//! So a backup that is cut off leaves chunks, which the next backup finds, and files with temporary names,
+//! which pruning removes. A point is there with all that it names, or not at all. Runs never change, so a
+//! backup reads only those that the newest point does not have (`make`). A restored file has a lineage of its
+//! own (`target`).
 
 mod aside;
 mod chunks;

@@ -19,18 +19,18 @@ use std::time::Duration;
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CopyOptions {
-    /// How many bytes a second are copied at most, from 4,096 on. Default: as many as the disks can. What a
-    /// repository has already costs nothing of it. A slower copy keeps the space of what is replaced
-    /// meanwhile for longer.
+    /// How many bytes a second are copied at most, from 4,096 on. Default: as many as the disks can take.
+    /// What a repository has already does not count. A slower copy keeps the space of replaced records for
+    /// longer.
     pub bytes_per_second: Option<u64>,
 }
 
-/// Steps of a copy with a limit take about so long, so that others need not wait for long ones.
+/// A step of a copy with a limit takes about so long. Others wait for no longer step.
 const STEPS_A_SECOND: u64 = 20;
 /// The bounds of their lengths.
 const STEP_BYTES_MIN: u64 = 4 << 10;
 const STEP_BYTES_MAX: u64 = 256 << 10;
-/// Who was held up by others may catch up on no more than this.
+/// A copy that was held up by others catches up on at most this much time.
 const CATCH_UP: Duration = Duration::from_millis(100);
 
 /// Holds a copy back.
@@ -52,7 +52,7 @@ impl Pace {
         }
     }
 
-    /// The length of a step, if there are to be any.
+    /// The length of a step, if there is a limit.
     pub(super) fn step_bytes(&self) -> Option<u64> {
         self.bytes_per_second.map(|rate| (rate / STEPS_A_SECOND).clamp(STEP_BYTES_MIN, STEP_BYTES_MAX))
     }

@@ -15,8 +15,8 @@ fn cuts(bytes: u64) -> impl Iterator<Item = (u32, u64, usize)> {
     })
 }
 
-/// Reads all that was captured, and hands each piece and its bytes to `take`; what is `known` by its digest is
-/// neither read nor handed on. Gives all pieces, by their offsets in the copy. What is read waits for `pace`.
+/// Reads all that was captured, and hands each piece and its bytes to `take`. A piece with a `known` digest
+/// is neither read nor handed on. Gives all pieces, by their offsets in the copy. Reading waits for `pace`.
 pub(super) fn read_pieces(
     capture: &Capture,
     known: impl Fn(PartId, u32, u32) -> Option<u128>,

@@ -1,6 +1,7 @@
 //! Removing points, and the chunks that no other point names.
 //!
-//! Points go first, and durably; then chunks. So what is cut off in between leaves chunks that nobody names.
+//! Points are removed first, durably, and then chunks. A pruning that is cut off in between leaves chunks
+//! that no point names.
 
 use super::files::failed;
 use super::keep::Keep;
@@ -18,9 +19,9 @@ const REMOVING: &str = "removing what is not kept";
 pub struct PruneReport {
     /// The points that are left.
     pub kept: Vec<u64>,
-    /// Those that are gone.
+    /// The points that are gone.
     pub removed: Vec<u64>,
-    /// Files that are gone with them, or were left by backups that were cut off, and their bytes.
+    /// Files that were removed, and their bytes. Backups that were cut off have left some of them.
     pub files: u64,
     /// See `files`.
     pub bytes: u64,
@@ -31,8 +32,8 @@ impl Repository<'_> {
     /// called now and then, with numbers of files.
     ///
     /// # Errors
-    /// `Corrupt` if a point is damaged: nobody knows then which chunks it names, and nothing is removed.
-    /// `Locked` while a backup or a restore is at work; what removing meets.
+    /// `Corrupt` if a point is damaged: it is not known then which chunks it names, and nothing is removed.
+    /// `Locked` while a backup or a restore is at work; the errors of removing files.
     pub fn prune(&self, keep: &Keep, mut progress: impl FnMut(Progress)) -> Result<PruneReport> {
         let _alone = self.lock(true)?;
         let mut points = Vec::new();
@@ -83,13 +84,13 @@ fn is_chunk(name: &str) -> bool {
     lineage.is_some_and(|l| l.len() == 16 && l.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Whether that is a point's name, or the head's, before it is whole.
+/// Whether this is the temporary name of a point or of the head.
 fn unfinished(name: &str) -> bool {
     let ours = |name: &str| name == HEAD || name.bytes().all(|b| b.is_ascii_digit());
     name.split_once(".new-").is_some_and(|(name, _)| ours(name))
 }
 
-/// Removes points, and heads, that never came to their names, and makes durable that points are gone.
+/// Removes points and heads that were never completed. Makes durable that points are gone.
 fn drop_unfinished(repository: &Repository<'_>, report: &mut PruneReport) -> Result<()> {
     let any = repository.point(0);
     for dir in any.ancestors().skip(1).take(2) {

@@ -15,7 +15,7 @@ const CHUNKS: &str = "chunks";
 const POINTS: &str = "points";
 const MAKING: &str = "making the repository";
 const READING: &str = "reading the repository";
-/// Points have smaller numbers, so that the one that follows can be written.
+/// Points have smaller numbers, so that there is always a next one.
 const NUMBER_END: u64 = COUNT_END - 1;
 
 /// A directory of backups of one database, which [`Db::backup`](crate::Db::backup) has made.
@@ -64,9 +64,9 @@ pub struct PointInfo {
 /// What [`Repository::points`] has found.
 #[derive(Debug, Clone, Default)]
 pub struct PointList {
-    /// Those that can be read, by their numbers.
+    /// The points that can be read, by their numbers.
     pub points: Vec<PointInfo>,
-    /// Those that cannot, and why.
+    /// The points that cannot be read, and why.
     pub damaged: Vec<(u64, Error)>,
 }
 
@@ -126,8 +126,8 @@ impl<'s> Repository<'s> {
         Err(Error::Invalid { detail: format!("{} has the backups of {whose}", path.display()) })
     }
 
-    /// Takes the repository's lock: shared, or alone for whoever removes something. Where there are no locks
-    /// nobody holds one, and nothing is removed.
+    /// Takes the repository's lock: shared, or alone to remove something. On a file system without locks
+    /// nothing is removed.
     pub(super) fn lock(&self, alone: bool) -> Result<Arc<dyn File>> {
         let head = self.path.join(HEAD);
         let mode = if alone { OpenMode::ReadWrite } else { OpenMode::ReadOnly };
@@ -158,7 +158,7 @@ impl<'s> Repository<'s> {
         self.storage.names_in(dir).map_err(failed(dir, READING))
     }
 
-    /// The numbers of all points, in order. What has a greater one is no point of ours.
+    /// The numbers of all points, in order. A file with a greater number is no point.
     pub(super) fn numbers(&self) -> Result<Vec<u64>> {
         let names = self.names_in(&self.path.join(POINTS))?;
         let number =
@@ -209,7 +209,7 @@ impl<'s> Repository<'s> {
     }
 }
 
-/// Makes an empty repository: the head comes last.
+/// Makes an empty repository. The head is written last.
 fn make(storage: &dyn Storage, path: &Path, identity: Identity) -> Result<()> {
     let at = failed(path, MAKING);
     if storage.exists(path).map_err(&at)? {
@@ -223,6 +223,6 @@ fn make(storage: &dyn Storage, path: &Path, identity: Identity) -> Result<()> {
         storage.create_dir(dir).map_err(failed(dir, MAKING))?;
         storage.sync_dir_of(dir).map_err(failed(dir, MAKING))?;
     }
-    // If somebody else was faster, theirs is compared.
+    // If somebody else was faster, their head is compared.
     publish(storage, &path.join(HEAD), &encode_head(identity), MAKING).map(drop)
 }

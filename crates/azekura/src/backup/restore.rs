@@ -34,9 +34,9 @@ pub struct RestoreReport {
 }
 
 impl Repository<'_> {
-    /// Makes the database `out`, which must not be there, of a point. It has its name when it is whole and
-    /// durable. Each byte is verified on the way. The new database has a lineage of its own: its backups go to
-    /// another repository. `progress` is called now and then.
+    /// Makes the database `out`, which must not be there, of a point. It gets its name when it is whole and
+    /// durable. Each byte is verified on the way. The new database has a lineage of its own: its backups go
+    /// to another repository. `progress` is called now and then.
     ///
     /// # Errors
     /// `Invalid` if there is no such point, `Corrupt` if it, or a chunk of it, is damaged, `Open` if `out` is
@@ -63,7 +63,7 @@ impl Repository<'_> {
         Ok(RestoreReport { point: PointInfo::of(&point), bytes: step.done })
     }
 
-    /// Reads and verifies a chunk; its bytes are in `buffer` then.
+    /// Reads a chunk into `buffer`, and verifies it.
     pub(super) fn read_chunk(&self, piece: &Piece, buffer: &mut Vec<u8>) -> Result<()> {
         let path = self.chunk(piece);
         let during = "reading a chunk of the backup";
@@ -79,8 +79,8 @@ impl Repository<'_> {
         piece.verify(buffer).map_err(inside(&path))
     }
 
-    /// The point that is meant. One that is damaged and newer than the answer is an error, for it might have
-    /// been the answer.
+    /// The point that is meant. A damaged point that is newer than the answer is an error, for it might be
+    /// the answer.
     fn find(&self, which: Which) -> Result<Point> {
         let numbers = self.numbers()?;
         let newest_first = || numbers.iter().rev().map(|&number| self.read_point(number));

@@ -31,7 +31,7 @@ const WRITING: &str = "writing the backup";
 const READING: &str = "reading the backup";
 const WHAT: &str = "backup stream";
 
-/// Writes a backup of all to `out`; gives what it is a backup of.
+/// Writes a whole backup to `out`. Gives the point that it has.
 pub(crate) fn backup_to(
     engine: &Engine,
     out: &mut dyn Write,
@@ -101,7 +101,7 @@ impl Input<'_> {
         Ok(())
     }
 
-    /// The next piece, whose bytes are in `buffer` then.
+    /// Reads the next piece into `buffer`.
     fn piece(&mut self, buffer: &mut Vec<u8>, end: u64) -> Result<Piece> {
         let at = self.at;
         let entry: [u8; PIECE_ENTRY_BYTES] = self.array()?;
@@ -118,11 +118,11 @@ impl Input<'_> {
         Ok(piece)
     }
 
-    /// The point, and nothing behind it.
+    /// Reads the point. Nothing may follow it.
     fn point(&mut self) -> Result<Point> {
         let at = self.at;
         let len = u64::from_le_bytes(self.array()?);
-        // A length that is not true takes no more memory than what comes.
+        // A false length takes no more memory than the bytes that come.
         let mut bytes = Vec::new();
         let mut rest = self.from.take(len);
         rest.read_to_end(&mut bytes).map_err(|e| Error::io(READING, e))?;
@@ -141,9 +141,10 @@ impl Input<'_> {
 }
 
 /// Makes the database `out`, which must not be there, of a stream that
-/// [`Db::backup_to`](crate::Db::backup_to) has written. As [`Repository::restore`](crate::Repository::restore):
-/// `out` has its name when it is whole and durable, every byte is verified, and it has a lineage of its own.
-/// `progress` is called now and then; the total is not known before the end.
+/// [`Db::backup_to`](crate::Db::backup_to) has written. As
+/// [`Repository::restore`](crate::Repository::restore): `out` gets its name when it is whole and durable,
+/// every byte is verified, and it has a lineage of its own. `progress` is called now and then. The total is
+/// not known before the end.
 ///
 /// # Errors
 /// `Corrupt` if the stream is damaged, or ends too early; `Open` if `out` is there, `NoSpace`, `Io`.

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const WRITING: &str = "writing the copy";
-/// The number of a superblock: that of a file that was just made is 1.
+/// The number of its superblock. A new file's is 1.
 const NUMBER_MIN: u64 = 2;
 
 /// A copy that is being written. Dropping it removes it.
@@ -26,14 +26,14 @@ pub(super) struct Target<'s> {
     path: &'s Path,
     fresh: PathBuf,
     file: Arc<dyn File>,
-    /// What was handed to the disk, and how far that was waited for.
+    /// Where writeback has begun, and where it was waited for.
     written: u64,
     waited: u64,
     is_named: bool,
 }
 
 impl<'s> Target<'s> {
-    /// Begins a copy that becomes `path`, where there is nothing yet.
+    /// Begins a copy that becomes `path`. Nothing may be there yet.
     pub(super) fn create(storage: &'s dyn Storage, path: &'s Path) -> Result<Target<'s>> {
         let at = failed(path, WRITING);
         if storage.exists(path).map_err(&at)? {
@@ -46,7 +46,7 @@ impl<'s> Target<'s> {
         Ok(Target { storage, path, fresh, file, written: 0, waited: 0, is_named: false })
     }
 
-    /// Says how long it will be, so that a full disk is met at once.
+    /// Reserves its whole length, so that a full disk is noticed at once.
     pub(super) fn reserve(&self, bytes: u64) -> Result<()> {
         self.file.allocate(0, bytes).map(drop).map_err(failed(self.path, WRITING))
     }

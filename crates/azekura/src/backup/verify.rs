@@ -1,4 +1,4 @@
-//! Whether a repository is what it was: every point, and every byte of every chunk that one of them names.
+//! Verifies a repository: every point, and every byte of every chunk that a point names.
 
 use super::repository::Repository;
 use crate::base::error::Result;
@@ -17,7 +17,7 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Files that no point names, as backups that were cut off leave them. [`Repository::prune`] removes them.
     pub unused: u64,
-    /// What is wrong, and which points it concerns; nothing if the repository is sound.
+    /// What is wrong, and which points it concerns. Empty if the repository is sound.
     pub problems: Vec<String>,
 }
 

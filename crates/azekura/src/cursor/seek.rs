@@ -30,9 +30,9 @@ impl Cursor {
         Ok(())
     }
 
-    /// Goes to the place of a key in the table's own order, also of a hash table: `next` then gives the record
-    /// of the key, or, if there is none, the one after its place; `prev` the one before its place. So a walk can
-    /// be resumed by another cursor, after the key that the first one has given last.
+    /// Goes to the place of a key in the table's own order, also of a hash table. `next` then gives the
+    /// record of the key, or the one after its place if there is none. `prev` gives the one before its place.
+    /// So a walk can be resumed by another cursor, after the key that the first one has given last.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-seek-place-{}.azk", std::process::id()));

@@ -11,7 +11,7 @@ use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{Condvar, Instant, Mutex, MutexGuard, Rank};
 use std::time::Duration;
 
-/// Who waits for something without a signal looks this often. So often is looked at the disk's room, too, for
+/// Waits for something that sends no signal look this often. The disk's room is looked at as often, for
 /// others take it.
 pub(super) const LOOK: Duration = Duration::from_millis(200);
 

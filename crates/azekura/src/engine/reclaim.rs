@@ -207,8 +207,8 @@ impl<'a> Reclaimer<'a> {
     }
 
     /// What idle time does when everything is merged, as long as `go_on` says so. It lets go of the log and
-    /// of what is dead, and moves the tail. False if somebody else holds merges back. That one does this
-    /// work, or there will be more to do.
+    /// of what is dead, and moves the tail. False if somebody else holds merges back. They do this work too,
+    /// or more of it will be due when they end.
     pub(super) fn tidy(&self, class: usize, go_on: impl Fn() -> bool) -> Result<bool> {
         let merges = self.flush.merges;
         let background = merges.installer.background;

@@ -5,9 +5,9 @@
 //! logged and flushed before anything is free, and a merge writes before its inputs go. Commits that only
 //! remove may take most of the reserve, flushes and checkpoints all of it.
 //!
-//! Merges leave what a flush needs, and a part of the reserve. How much they write before they free
-//! anything is an estimate. A merge that finds no more than it must leave ends, and gives back what it has
-//! not put in place. Those of the background leave half of the reserve to those that are to make room.
+//! Merges leave what a flush needs, and a part of the reserve. How much they write before they free anything
+//! is an estimate. A merge that finds no more than it must leave ends, and gives back what it has not put in
+//! place. Merges of the background leave half of the reserve to merges that are to make room.
 //!
 //! Where there is not enough room, the caller who wants to commit makes some first. A flush makes the log
 //! needless. Merges let go of what is known to be garbage. Only if that does not help is the commit refused.
@@ -46,7 +46,7 @@ const FREEING_PART: u64 = 8;
 const COMMIT_BYTES_MIN: u64 = 8 << 10;
 /// A flush is worth its while if it frees this part of the reserve.
 const FLUSH_PART: u64 = 4;
-/// If there is no room for a merge, so many parts of it are tried. Those come first that free most.
+/// If there is no room for a merge, so many parts of it are tried. The parts that free most come first.
 const TRIES_MAX: usize = 4;
 /// So many merges at most, whatever the estimates say.
 const MERGES_MAX: usize = 64;
@@ -98,8 +98,8 @@ impl<'a> RoomMaker<'a> {
         let mut admitted =
             self.relieve(!frees, || self.fits(bytes, reserve))?.or_else(|| self.fits(bytes, kept));
         if admitted.is_none() && frees {
-            // To be refused here is to be stuck: all is tried anew, and what flushes need is all that is
-            // kept.
+            // If this commit were refused, nothing could free room. So all is tried anew, and only what
+            // flushes need is kept.
             *self.relief().lock() = Vain::default();
             admitted = self.relieve(true, || self.fits(bytes, kept))?.or_else(|| self.fits(bytes, 0));
         }
@@ -251,7 +251,7 @@ impl<'a> RoomMaker<'a> {
             });
             let mut jobs: Vec<MergeJob> =
                 jobs.filter(|job| merges.claim(job, alive_part(job)).is_some()).collect();
-            // Those for which there is room whatever goes come first.
+            // Merges that have room even if nothing goes come first.
             let risky = |job: &MergeJob| merges.claim(job, 1.0).is_none();
             jobs.sort_by_cached_key(|job| {
                 (risky(job), Reverse(hidden_bytes(&job.inputs)), merge_need(job, 1.0))

@@ -33,7 +33,7 @@ pub(crate) struct State {
     pub(crate) frozen_seq: u64,
     /// The tables whose memtables wait for a flush, or are being flushed. None if nothing does.
     pub(crate) frozen: Option<Arc<[u32]>>,
-    /// The id of the next table. Those of all tables that ever were are below it.
+    /// The id of the next table. All ids that were ever given are below it.
     pub(crate) next_table: u32,
     /// Where runs are read in the file's mapping, who has the state may read them. None once it is closed.
     pub(crate) lease: Option<Arc<Lease>>,

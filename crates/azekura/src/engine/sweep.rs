@@ -14,8 +14,8 @@
 //! A sweep always ends, and then the limit is above what is taken. So no writer is stopped for good by what
 //! readers still see, a damaged table or a full disk. What could not be freed counts as alive.
 //!
-//! Nobody waits where there are no threads, or none that merge, or none to be had. Nor does anybody on a
-//! nearly full disk, which has rules of its own (`relief.rs`).
+//! Nobody waits where no thread can sweep: without threads, without merges, or if the system refuses the
+//! thread. Nobody waits on a nearly full disk either. It has rules of its own (`relief.rs`).
 
 use super::bound::Bound;
 use super::compaction::install::Installer;

@@ -31,7 +31,7 @@ impl Watcher<'_> {
             return Ok(false);
         }
         let several = state.load().tables.with_runs().any(|t| t.levels.len() > 1);
-        // Of tables with one level each, all that is looked at here is in memory.
+        // If each table has one level, all that is looked at here is in memory.
         if several || is_loose_for_idle_time(space) {
             return Ok(true);
         }

@@ -31,7 +31,7 @@ const ESCAPED: [u8; 2] = [0, 0xff];
 /// and this is the end: smaller than whatever may come instead, so that what is shorter comes first.
 const END: [u8; 2] = [0, 1];
 
-/// The bit that a number's order is turned by.
+/// Flipping this bit brings signed numbers into the order of unsigned ones.
 const SIGN: u64 = 1 << 63;
 
 /// The byte that a form begins with.
@@ -57,7 +57,7 @@ pub(super) fn push_text(text: &str, out: &mut Vec<u8>) {
     push_escaped(TEXT, text.as_bytes(), out);
 }
 
-/// Text in lower case, and of what is too long the beginning, as `push_escaped` does.
+/// Text in lower case. Of a text that is too long only the beginning, as `push_escaped` does.
 pub(super) fn push_lower(text: &str, out: &mut Vec<u8>) {
     let at = out.len();
     if text.is_ascii() {
@@ -79,8 +79,8 @@ pub(super) fn push_lower(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&END);
 }
 
-/// Of what is longer than a key may be, only so much is appended: no entry is so long, so it is refused, or
-/// found nowhere, all the same.
+/// Of bytes that are too long for a key only so much is appended. That is longer than any entry too. So a
+/// write of it is refused, and a lookup finds nothing, as with all of the bytes.
 fn push_escaped(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     let bytes = &bytes[..bytes.len().min(KEY_BYTES_MAX)];
     out.reserve(bytes.len() + 3);
@@ -119,7 +119,7 @@ pub(super) fn push_f64(value: f64, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Takes the end from text or bytes, so that they are the beginning of longer ones.
+/// Removes the end mark of text or bytes. What is left is the beginning of longer ones.
 pub(super) fn open_end(field: &Field, out: &mut Vec<u8>) -> Result<()> {
     match field.kind.form() {
         Form::Bytes | Form::Text if out.ends_with(&END) => {
@@ -178,7 +178,7 @@ fn wrong(field: &Field, value: IndexValue<'_>) -> Error {
     Error::Invalid { detail: format!("field {field} of an index has no value {value:?}") }
 }
 
-/// The length of the field that stands first in `entry`, and whether it is null.
+/// The length of the first field of `entry`, and whether it is null.
 pub(super) fn field_len(field: &Field, entry: &[u8]) -> Result<(usize, bool)> {
     let form = field.kind.form();
     let Some((&first, rest)) = entry.split_first() else { return Err(damaged(field, "it is missing")) };

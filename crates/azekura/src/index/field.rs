@@ -185,7 +185,7 @@ impl Display for Kind {
     }
 }
 
-/// In quotes if there is something in it that would end it.
+/// In quotes if it has a character that would end it.
 impl Display for Pointer {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mut text = String::new();

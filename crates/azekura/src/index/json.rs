@@ -1,9 +1,9 @@
 //! Finds what a pointer leads to in a JSON document, and builds no tree.
 //!
 //! The reader goes forward once and stops at what it was asked for. What stands before that must be well
-//! formed: brackets, commas, colons, numbers and words are compared with RFC 8259, and of strings where they
-//! end. What follows is not looked at, but nothing but white space may follow a document that is the field
-//! itself. Of members with the same name the first counts. Nothing is found below `DEPTH_MAX` levels, nor
+//! formed: brackets, commas, colons, numbers and words are compared with RFC 8259. Of strings only the end is
+//! looked for. What follows the field is not looked at. If the field is the document itself, only white space
+//! may follow. Of members with the same name the first counts. Nothing is found below `DEPTH_MAX` levels, nor
 //! behind something that is nested deeper.
 
 use super::field::Pointer;
@@ -14,8 +14,8 @@ use std::borrow::Cow;
 /// The deepest nesting of a document that is read: as many levels as the bits of `Nesting`.
 pub(super) const DEPTH_MAX: usize = 128;
 
-/// So much of an unescaped text is kept. In lower case it may be a third as long, and is too long for an entry
-/// even then.
+/// Only so much of an unescaped text is kept. That is too long for an entry, even if lower case makes it a
+/// third as long.
 const TEXT_BYTES: usize = 4 * KEY_BYTES_MAX;
 
 /// What the pointer leads to, where it is text, a number or a truth value.

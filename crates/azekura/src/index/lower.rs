@@ -1,9 +1,9 @@
-//! Text in lower case, by a table of its own: an entry must be found again by programs built years later,
-//! whose libraries know more letters.
+//! Text in lower case, by a table of its own. Programs that are built years later must find an entry again,
+//! and their libraries know more letters.
 //!
-//! Each character becomes what Unicode 17.0 gives as its lower case, whatever stands beside it: of the Greek
-//! sigma there is one form, also at the end of a word. One character becomes two, İ (U+0130): i and U+0307.
-//! Nothing else is mapped, so `ß` stays as it is, and `SS` becomes `ss`.
+//! Each character becomes its lower case of Unicode 17.0, whatever stands beside it. So the Greek sigma has
+//! one form, also at the end of a word. One character becomes two: İ (U+0130) becomes i and U+0307. Nothing
+//! else is mapped, so `ß` stays as it is, and `SS` becomes `ss`.
 
 /// The only character that becomes two.
 const DOTTED_I: char = '\u{130}';
@@ -91,7 +91,7 @@ fn lower(c: char) -> char {
 mod tests {
     use super::*;
 
-    /// A library of a later Unicode has more letters, and none that differ.
+    /// A library of a later Unicode may know more letters. Those known here must be the same.
     #[test]
     fn the_table_is_that_of_the_library() {
         for c in char::MIN..=char::MAX {

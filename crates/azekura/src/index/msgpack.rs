@@ -1,10 +1,10 @@
 //! Finds what a pointer leads to in a MessagePack document, and builds no tree.
 //!
-//! A token of the pointer is the key of a map that is that text, those bytes or, in digits, that integer; in
-//! an array it is a place. The reader goes forward once and stops at what it was asked for; what follows is
-//! not looked at, but nothing may follow a document that is the field itself. Of equal keys the first counts.
-//! What is passed over may be nested as deeply as it likes: only a count is kept. Extensions, timestamps too,
-//! are no values of a field.
+//! A token of the pointer is a key of a map: that text, those bytes, or that integer in digits. In an array
+//! it is a place. The reader goes forward once and stops at what it was asked for. What follows is not looked
+//! at. If the field is the document itself, nothing may follow. Of equal keys the first counts. What is
+//! passed over may be nested to any depth: only a count is kept. Extensions, timestamps too, are no values of
+//! a field.
 
 use super::field::Pointer;
 use super::found::Found;
@@ -46,7 +46,7 @@ fn try_find<'a>(document: &'a [u8], pointer: &Pointer) -> Option<Found<'a>> {
     Some(found)
 }
 
-/// A value; of a map or an array only how many follow.
+/// A value. Of a map or an array only how many follow.
 enum Head<'a> {
     Text(&'a [u8]),
     Bytes(&'a [u8]),

@@ -13,7 +13,7 @@ pub(super) const FIELDS_MAX: usize = 16;
 /// The longest text of a specification.
 pub(super) const TEXT_BYTES_MAX: usize = 4096;
 
-/// What an index is of: the fields of a record, and which records. It is text, and the file keeps it.
+/// What an index is of: the fields of a record, and which records. It is a text that the file keeps.
 ///
 /// ```
 /// use azekura::IndexSpec;
@@ -250,7 +250,7 @@ impl IndexSpec {
         }
     }
 
-    /// Whether the field at that place is text or bytes. Of others there is no beginning.
+    /// Whether the field at that place is text or bytes. Only these have beginnings.
     pub fn is_bytes(&self, place: usize) -> bool {
         self.fields.get(place).is_some_and(|field| matches!(field.kind.form(), Form::Bytes | Form::Text))
     }

@@ -208,8 +208,8 @@ impl Space {
         }
     }
 
-    /// From which checkpoint on pins are to be honoured, so that those of the others keep no more than the
-    /// limits allow. Pins from `from` on may be revoked, but for those of the newest checkpoint.
+    /// Pins of this checkpoint and of later ones are to be honoured. Then pins keep no more than the limits
+    /// allow. Pins from `from` on may be revoked, but for those of the newest checkpoint.
     pub(crate) fn honoured_from(&self, from: u64, limits: PinLimits) -> u64 {
         self.map.lock().pinned.honoured_from(from, limits, Instant::now())
     }
@@ -259,7 +259,7 @@ impl Space {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// The taken bytes without those that only pins keep: what the database itself has made of its file.
+    /// The taken bytes without those that only pins keep: the database's own.
     #[inline(always)]
     pub(crate) fn used_bytes(&self) -> u64 {
         self.used.load(Ordering::Relaxed)

@@ -2,14 +2,14 @@
 //!
 //! A reader in another process, a **follower**, has pinned a checkpoint (`storage/pins.rs`), and reads what
 //! that checkpoint names, and what the log behind it leads to. The engine knows nothing of such readers. It
-//! frees an extent when the newest checkpoint does not name it and nobody in this process reads it. So that
-//! is not enough where checkpoints are pinned: the extent is **kept** then, as taken as before, until the
-//! pins are gone that may mean it.
+//! frees an extent when the newest checkpoint does not name it and nobody in this process reads it. Where
+//! checkpoints are pinned that is not enough. Then the extent is **kept**: it counts as taken until the pins
+//! that may mean it are gone.
 //!
-//! Which ones are these? An extent that was taken while `born` was the newest checkpoint, and given back
-//! while `died` was, is named by checkpoints from `born` (by its log) up to the one before `died`. A pin of
-//! another checkpoint does not keep it. So a reader that sleeps for hours keeps what there was when it fell
-//! asleep, and not what came and went meanwhile.
+//! Take an extent that was taken while `born` was the newest checkpoint, and given back while `died` was. The
+//! checkpoints from `born` (by its log) up to the one before `died` name it. A pin of another checkpoint does
+//! not keep it. So a reader that sleeps for hours keeps what there was when it fell asleep, and not what came
+//! and went meanwhile.
 //!
 //! Pins are asked for at each checkpoint, after the superblock was written. A pin that is found later is of
 //! that checkpoint or a newer one, and keeps nothing that was freed before. So as long as none is found
@@ -30,7 +30,7 @@ struct Kept {
     died: u64,
 }
 
-/// A lock on so few checkpoints is of pins. Each counts by itself.
+/// A lock on at most so many checkpoints is a number of pins. Each counts by itself.
 const SINGLE_PINS_MAX: u64 = 1024;
 
 /// A pinned checkpoint (or very many that follow each other), and since when it has not been the newest, as far
@@ -40,7 +40,7 @@ struct Pin {
     since: Option<Instant>,
 }
 
-/// What pins may keep at most. None: whatever they like.
+/// What pins may keep at most. None: no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PinLimits {
     pub(crate) bytes_max: Option<u64>,
@@ -71,7 +71,7 @@ pub(super) struct Pinned {
     /// The newest checkpoint.
     newest: u64,
     pins: Vec<Pin>,
-    /// Whether it was not to be learnt which pins there are. Then each checkpoint may be pinned.
+    /// Whether the system did not tell which pins there are. Then each checkpoint may be pinned.
     are_unknown: bool,
     kept: Vec<Kept>,
     kept_bytes: u64,
@@ -80,7 +80,7 @@ pub(super) struct Pinned {
 }
 
 impl Pinned {
-    /// Whether there is nothing to be counted.
+    /// Whether nothing has to be counted.
     pub(super) fn is_idle(&self) -> bool {
         self.pins.is_empty() && !self.are_unknown
     }
@@ -207,7 +207,7 @@ impl Pinned {
         if self.are_unknown {
             return 0;
         }
-        // What it takes to revoke a pin, and all older ones.
+        // The first checkpoint that is honoured once a pin and all older ones are revoked.
         let after = |pin: &Pin| (*pin.checkpoints.end() + 1).min(self.newest);
         let may_go = from..self.newest;
         let revocable = || self.pins.iter().filter(|pin| may_go.contains(pin.checkpoints.start()));
@@ -217,7 +217,7 @@ impl Pinned {
         let Some(bytes_max) = limits.bytes_max.filter(|&most| self.kept_bytes > most) else {
             return honoured;
         };
-        // What is kept all the same is no reason to revoke more.
+        // What stays kept whatever is revoked is no reason to revoke more.
         let least = self.kept_without(from, self.newest).max(bytes_max);
         let fits = |to: u64| self.kept_without(from, to) <= least;
         let steps: Vec<u64> =

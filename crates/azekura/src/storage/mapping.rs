@@ -98,7 +98,7 @@ impl Window {
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 impl Window {
-    /// Not mapped: what other systems do behind a file's end has not been tried.
+    /// Nothing is mapped: it is not known what other systems do behind a file's end.
     fn new(_: &fs::File, _: u64) -> Option<Window> {
         None
     }

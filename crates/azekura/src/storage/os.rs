@@ -34,10 +34,11 @@ use super::{DiskRoom, File, FileMapping, OpenMode, Storage, read_fully, uninterr
 /// The unit in which the system counts the disk space of a file.
 const STAT_BLOCK_BYTES: u64 = 512;
 
-/// The most bytes that one call writes, unless they are to be durable when it returns. For a megabyte or more at once, a file system with large folios (ext4,
-/// XFS) must mostly put free memory together first, on a machine that has been up for a while: beside calls of
-/// 4 MiB, loads are 1.6 times (text) to twice (values of 4 KiB) as fast. A call also keeps its processor until
-/// it ends: readers beside updates at a fixed rate have a fifth of the p99.
+/// The most bytes that one call writes, unless they are to be durable when it returns. On a machine that has
+/// been up for a while, a file system with large folios (ext4, XFS) must put free memory together for a
+/// megabyte or more at once. Loads are 1.6 times (text) to twice (values of 4 KiB) as fast as with calls of 4
+/// MiB. A call also keeps its processor until it ends: readers beside updates at a fixed rate have a fifth of
+/// the p99.
 const CALL_BYTES_MAX: usize = 256 << 10;
 
 /// The operating system's file system.

@@ -107,17 +107,17 @@ fn in_chunk<'a>(chunk: &'a Chunk, key: SortKey<'_>, hash: u64) -> Option<InMemor
     chunk.ranges.covers(key.bytes).then_some(InMemory::Hidden)
 }
 
-/// Of so few levels the pages are sent for before the filters have answered.
+/// Of at most so many levels the pages are prefetched before the filters have answered.
 const EAGER_LEVELS: usize = 4;
 
-/// A page that was sent for, with a guess of the key's place in it.
+/// A page that was prefetched, with a guess of the key's place in it.
 type Early<'a> = Option<(usize, PageHandle<'a>)>;
 
 /// Looks a key up in the levels, or in the few records that a small table has instead.
 ///
-/// What lookups have met in the oldest level says whether keys are mostly found. Where nearly all are, its
-/// filter is not asked. Where most are, the lines of filters and pages are sent for before any is looked at.
-/// Where they are not, the filters are asked before all else.
+/// What lookups have met in the oldest level says whether keys are mostly found. Where nearly all are found,
+/// its filter is not asked. Where most are found, the lines of filters and pages are prefetched before any is
+/// looked at. Where they are not, the filters are asked before all else.
 #[inline(always)]
 fn in_levels<'a, R>(
     t: &'a TableState,
@@ -138,8 +138,8 @@ fn in_levels<'a, R>(
     }
 }
 
-/// As `search`, but sends for what it will look at before it looks at any of it. Out of line, so that the
-/// lookup in one level is short.
+/// As `search`, but prefetches all that it will look at first. Out of line, so that the lookup in one level
+/// is short.
 #[inline(never)]
 fn search_eagerly<'a, R>(
     levels: &'a [Arc<Level>],
@@ -199,7 +199,7 @@ fn search<'a, R>(
     Ok(None)
 }
 
-/// Looks a key up in one level. `early` is the page that may have it, if it was sent for.
+/// Looks a key up in one level. `early` is the page that may have it, if it was prefetched.
 #[inline(always)]
 fn in_level<'a, R>(
     level: &'a Level,

@@ -8,8 +8,8 @@ use crate::engine::Table;
 use std::ops::Bound;
 
 /// A pop that has to pass over more deleted records than this removes their range with the record. Later pops
-/// go past them by one seek. Not each time, for a range is more work than a key, and conflicts with all who
-/// have read single keys of the table.
+/// go past them by one seek. This is not done each time: a range is more work than a key, and conflicts with
+/// all transactions that have read single keys of the table.
 const PASSED_MAX: usize = 256;
 
 impl WriteTxn {

@@ -4,11 +4,11 @@ use crate::base::error::{Error, Result};
 use crate::engine::Table;
 use std::marker::PhantomData;
 
-/// A type of keys: how it becomes bytes whose order is that of the keys, and how it is read again.
+/// A type of keys: how a key becomes bytes that have the order of the keys, and how it is read again.
 ///
-/// A type has three forms, which for numbers are one: `Given` is what a call is given (`&str`), `View` what
-/// is read where it stands, and `Owned` (`String`) what is kept. So a table of `str` takes `&str` and gives
-/// `String`. A key of the program's own goes by one that is there:
+/// A type has three forms. `Given` is what a call takes (`&str`). `View` is what is read where it stands.
+/// `Owned` (`String`) is a copy. So a table of `str` takes `&str` and gives `String`. For numbers all three
+/// are the same. A program's own type of keys is written by means of another one:
 ///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-key-{}.azk", std::process::id()));
@@ -48,11 +48,11 @@ use std::marker::PhantomData;
 /// # Ok::<(), azekura::Error>(())
 /// ```
 pub trait Key {
-    /// How a call is given it.
+    /// What a call takes.
     type Given<'a>: Copy;
-    /// How it is read, where it stands.
+    /// What is read where it stands.
     type View<'a>;
-    /// How it is kept.
+    /// A copy.
     type Owned;
 
     /// Calls `f` with the bytes of a key. Of two keys the smaller has the smaller bytes.
@@ -67,10 +67,10 @@ pub trait Key {
     /// `WrongType` if the bytes are none of this type.
     fn view(bytes: &[u8]) -> Result<Self::View<'_>>;
 
-    /// Keeps what was read.
+    /// Copies what was read.
     fn own(view: Self::View<'_>) -> Self::Owned;
 
-    /// What is kept as it is given to calls.
+    /// A copy, as a call takes it.
     fn lend(owned: &Self::Owned) -> Self::Given<'_>;
 }
 
@@ -82,7 +82,7 @@ pub trait KeyPart: Key {
     /// `Invalid` for what cannot be a key.
     fn push(part: Self::Given<'_>, key: &mut KeyBytes) -> Result<()>;
 
-    /// Reads the part that stands first, and leaves what follows it.
+    /// Reads the first part of `rest`, and leaves what follows it.
     ///
     /// # Errors
     /// `WrongType` if there is none of this type.
@@ -100,11 +100,11 @@ pub trait Prefix<K: ?Sized> {
 
 /// A type of values: how it becomes bytes, and how it is read again. The forms are those of a [`Key`].
 pub trait Value {
-    /// How a call is given it.
+    /// What a call takes.
     type Given<'a>: Copy;
-    /// How it is read, where it stands.
+    /// What is read where it stands.
     type View<'a>;
-    /// How it is kept.
+    /// A copy.
     type Owned;
 
     /// Calls `f` with the bytes of a value.
@@ -119,10 +119,10 @@ pub trait Value {
     /// `WrongType` if the bytes are none of this type.
     fn view(bytes: &[u8]) -> Result<Self::View<'_>>;
 
-    /// Keeps what was read.
+    /// Copies what was read.
     fn own(view: Self::View<'_>) -> Self::Owned;
 
-    /// What is kept as it is given to calls.
+    /// A copy, as a call takes it.
     fn lend(owned: &Self::Owned) -> Self::Given<'_>;
 }
 
@@ -136,7 +136,7 @@ const INLINE_BYTES: usize = 64;
 pub struct KeyBytes {
     inline: [u8; INLINE_BYTES],
     len: usize,
-    /// All of them, once they are too many.
+    /// All bytes, once there is no room for them in `array`.
     long: Vec<u8>,
 }
 

@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::marker::PhantomData;
 
-/// Values of a type that `serde` can write and read, as JSON text: it says what its parts are, so that a type
-/// may get more of them later. With the feature `serde`.
+/// Values of a type that `serde` can write and read, as JSON text. The text names the parts of a value, so a
+/// type may get more of them later. Needs the feature `serde`.
 ///
-/// Another of `serde`'s formats takes as many lines as this type: implement [`Value`].
+/// Another format of `serde`'s takes no more lines than this type: implement [`Value`].
 ///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-json-{}.azk", std::process::id()));

@@ -1,6 +1,6 @@
 //! The methods of tables with types, written once for the table, a snapshot's view and a write transaction's
-//! view. Each turns its arguments into bytes, calls the method of that name, and reads what comes back before
-//! anything is committed, so that nothing is removed that cannot be given.
+//! view. Each turns its arguments into bytes, calls the method of that name, and reads the result before
+//! anything is committed. So nothing is removed that cannot be given.
 
 use super::codec::{Key, Prefix, Value, in_record};
 use super::records::{TypedCursor, TypedRecords, own_record};
@@ -166,8 +166,7 @@ reads!(TypedTable<K, V>, table);
 reads!(TypedRead<'_, K, V>, txn, table);
 reads!(TypedWrite<'_, K, V>, txn, table);
 
-/// What writes. `$mut` is there where that takes an exclusive reference; `$put` is the put that knows what its
-/// caller knows.
+/// What writes. `$mut` is there where that takes an exclusive reference. `$put` is the put to call.
 macro_rules! writes {
     ($of:ty, [$($mut:tt)?], $put:ident, $on:ident $(, $table:ident)?) => {
         impl<K: Key + ?Sized, V: Value + ?Sized> $of {
@@ -249,11 +248,11 @@ macro_rules! writes {
                 K::with_bytes(key, |key| self.$on.compare_and_swap($(self.$table,)? key, expected, new))
             }
 
-            /// Replaces the value of a key by what `f` makes of it; none = absent, before and after. Of a
-            /// table (not within a transaction) `f` is run again if another commit comes between.
+            /// Replaces the value of a key by what `f` makes of it. None stands for an absent key, before and
+            /// after. Outside a transaction `f` is run again if another commit has changed the key meanwhile.
             ///
             /// # Errors
-            /// As [`Table::update`](crate::Table::update); `WrongType` if the value has not the form of its
+            /// As [`Table::update`](crate::Table::update); `WrongType` if the value is not of the table's
             /// type: then it stays.
             pub fn update(
                 &$($mut)? self,
@@ -303,12 +302,12 @@ macro_rules! writes {
                 self.$on.remove_range($(self.$table,)? range)
             }
 
-            /// Removes the records of a range for which `f` says false, and tells how many; as
+            /// Removes the records of a range for which `f` says false, and tells how many, as
             /// [`Table::retain`](crate::Table::retain).
             ///
             /// # Errors
-            /// `WrongType` for a part of a hash table, or if a record has not the form of its types: then all
-            /// stay. As `get` and `put`.
+            /// `WrongType` for a part of a hash table, or if a record is not of the table's types: then all
+            /// records stay. As `get` and `put`.
             pub fn retain<'k>(
                 &$($mut)? self,
                 range: impl RangeBounds<K::Given<'k>>,
@@ -361,7 +360,7 @@ impl<K: Key + ?Sized, V: Value + ?Sized> TypedTable<K, V> {
 
 impl<K: Key + ?Sized, V: Value + ?Sized> TypedWrite<'_, K, V> {
     /// Removes a range and gives what was in it, as [`WriteTxn::drain`](crate::WriteTxn::drain). Only in a
-    /// transaction, which can be rolled back if a record has not the form of its types.
+    /// transaction, which can be rolled back if a record is not of the table's types.
     ///
     /// # Errors
     /// `WrongType` for a part of a hash table; as `get`.

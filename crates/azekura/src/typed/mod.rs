@@ -1,10 +1,10 @@
 //! Tables whose keys and values have types.
 //!
-//! A [`TypedTable`] is a [`Table`](crate::Table) and two types. [`Key`] says how a key becomes bytes of which
-//! the order is that of the keys; [`Value`] says it of a value, which needs no order. The types are known
-//! when the program is compiled, so a number is put as eight bytes from a register, and text as the bytes
-//! that it is: nothing is copied or allocated that a table of plain bytes would not. (Only tuples are put
-//! together in a buffer.)
+//! A [`TypedTable`] is a [`Table`](crate::Table) and two types. [`Key`] says how a key becomes bytes that
+//! have the order of the keys. [`Value`] says how a value becomes bytes; these need no order. The types are
+//! known when the program is compiled. So a number is put as eight bytes from a register, and text as its own
+//! bytes. Nothing is copied or allocated that a table of plain bytes would not copy or allocate. (Only tuples
+//! are put together in a buffer.)
 //!
 //! ```text
 //! keys    u8 … u128            big-endian
@@ -19,8 +19,8 @@
 //! ```
 //!
 //! The Python package writes the same for `int` (`i64`), `float` (`f64`), `str`, `bytes`, `tuple` and JSON,
-//! so one can read what the other has put. The file does not record the types: what has not the form of its
-//! type is [`Error::WrongType`](crate::Error::WrongType) when it is read, and stays as it is.
+//! so one can read what the other has put. The file does not record the types. A record that is not of the
+//! table's types is [`Error::WrongType`](crate::Error::WrongType) when it is read, and stays as it is.
 
 mod codec;
 #[cfg(feature = "serde")]

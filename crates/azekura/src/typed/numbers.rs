@@ -3,7 +3,7 @@
 use super::codec::{Key, KeyBytes, KeyPart, Value, none_of};
 use crate::base::error::{Error, Result};
 
-/// What the forms of a type that is copied are.
+/// The forms of a type that is `Copy`.
 macro_rules! copied {
     ($type:ty) => {
         type Given<'a> = $type;
@@ -102,7 +102,8 @@ macro_rules! signed {
     };
 }
 
-/// The bits of a float grow with its size, so those of a negative one are all flipped, of others the sign.
+/// The bits of a float grow with its size. So of a negative float all bits are flipped, and of others only
+/// the sign.
 macro_rules! float {
     ($type:ty, $bits:ty) => {
         fixed_key!(

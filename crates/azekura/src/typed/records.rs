@@ -7,7 +7,7 @@ use crate::engine::Table;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 
-/// An iterator over copies of the records of a [`TypedTable`](super::TypedTable), from both ends; as
+/// An iterator over copies of the records of a [`TypedTable`](super::TypedTable), from both ends, as
 /// [`Records`]. After an error it has ended.
 pub struct TypedRecords<K: ?Sized, V: ?Sized> {
     records: Records,

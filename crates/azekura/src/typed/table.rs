@@ -9,8 +9,8 @@ use crate::txn::{ReadTxn, WriteTxn};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A table's name, kind and types, in one place: a constant of the program, from which
-/// [`Db::typed_table`] makes the table.
+/// A table's name, kind and types in one place. It is a constant of the program, and [`Db::typed_table`]
+/// makes the table from it.
 ///
 /// ```
 /// use azekura::TableDefinition;
@@ -66,7 +66,7 @@ impl Db {
     }
 }
 
-/// A [`Table`] whose keys and values have types. Its methods are those of the table; each is a transaction of
+/// A [`Table`] whose keys and values have types. Its methods are those of the table. Each is a transaction of
 /// its own.
 ///
 /// In a transaction, [`read_in`](TypedTable::read_in) and [`write_in`](TypedTable::write_in) give the same
@@ -98,15 +98,15 @@ impl Db {
 /// # Ok::<(), azekura::Error>(())
 /// ```
 ///
-/// The file does not record the types. What has another form than the type says is an error that names the
-/// table and the key, when it is read; nothing is changed then.
+/// The file does not record the types. Reading a record of another type is an error that names the table and
+/// the key. Nothing is changed then.
 pub struct TypedTable<K: ?Sized, V: ?Sized> {
     pub(super) table: Table,
     types: Types<K, V>,
 }
 
 impl<K: Key + ?Sized, V: Value + ?Sized> TypedTable<K, V> {
-    /// The types, over a table that is open.
+    /// An open table with types.
     pub fn over(table: Table) -> TypedTable<K, V> {
         TypedTable { table, types: PhantomData }
     }

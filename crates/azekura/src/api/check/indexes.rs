@@ -18,7 +18,7 @@ impl Check<'_> {
     pub(super) fn indexes(&mut self, table: &Arc<TableState>, sound: usize) {
         for slot in table.indexes.iter().flat_map(|list| list.iter()) {
             match self.index(table, slot) {
-                // What stops the comparison is mostly known by now.
+                // What stops the comparison was mostly found before.
                 Err(_) if self.report.problems.len() > sound => {}
                 Err(e) => self.problem(format!("index {:?} of table {:?}: {e}", slot.name, table.name)),
                 Ok(()) => {}
@@ -48,7 +48,7 @@ impl Check<'_> {
         };
         let spec = IndexSpec::parse(&known.spec)?;
         let entries = self.state.table(slot.id)?.clone();
-        // Of one that is being built, only what the builder has come to.
+        // Of an index that is being built, only the records that the builder has come to.
         let is_ready = known.next.is_none();
         let wanted = self.wanted(table, &entries, &spec, known.next, &slot.name)?;
         let found = self.entries(table, &entries, &spec, &slot.name)?;

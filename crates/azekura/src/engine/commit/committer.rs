@@ -1,7 +1,7 @@
-//! Who orders commits: the commit lock, and the durable commits that wait for it. (What follows a commit
+//! What orders commits: the commit lock, and the durable commits that wait for it. (What follows a commit
 //! outside the lock is in `engine/chunks.rs`.)
 //!
-//! The committer knows neither the log nor the disk. Who calls it gives it the state that readers see.
+//! The committer knows neither the log nor the disk. Its callers give it the state that readers see.
 
 use super::guarded::Commit;
 use super::turn::OneAtATime;
@@ -18,7 +18,7 @@ pub(in crate::engine) struct Committer {
     commit: Mutex<Commit>,
     /// Durable commits that wait for a group.
     pub(in crate::engine) waiting: Mutex<Waiting>,
-    /// Who merges small chunks.
+    /// Only one thread merges small chunks.
     pub(in crate::engine) chunk_merges: OneAtATime,
     /// Set under the commit lock when closing begins. Nothing is committed from then on.
     closed: AtomicBool,

@@ -1,5 +1,5 @@
-//! Turns as values: dropped, also by a panic, they end what they stand for. Who merges has a `Turn`, who looks
-//! at the runs of a state a `Look`, who holds merges back is `Paused`.
+//! Turns as values. When they are dropped, also by a panic, what they stand for has ended. A `Turn` is a
+//! merge, a `Look` a look at the runs of a state. `Paused` holds merges back.
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::engine::background::Background;

@@ -35,7 +35,7 @@ pub(super) fn merge_need(job: &MergeJob, alive: f64) -> u64 {
     let (mut freed, mut passed, mut most) = (0, 0, 0);
     for run in &oldest.runs {
         let end = run.info.max.as_slice();
-        // Of those that are being read, half.
+        // Half of the runs that are being read.
         let read = job.inputs.iter().flat_map(|l| &l.runs).map(|r| match () {
             () if r.info.max.as_slice() <= end => r.info.bytes(),
             () if r.info.min.as_slice() <= end => r.info.bytes() / 2,

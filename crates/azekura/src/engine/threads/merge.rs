@@ -17,7 +17,7 @@ const TIDY: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(100);
 /// A merge that fails again and again (a damaged page) is tried less and less often.
 const RETRY_DOUBLINGS: u32 = 8;
-/// But what found no room earlier is tried at once, if there is this part more of it.
+/// A merge that found no room is tried again at once if the room has grown by this part.
 const MORE_ROOM_PART: u64 = 4;
 
 /// What a thread that merges uses.
