@@ -24,7 +24,7 @@ pub(super) struct Background {
     work: Mutex<Work>,
     changed: Condvar,
     stop: AtomicBool,
-    /// How many hold merges back, for those who ask without the lock.
+    /// How many hold merges back. Readers without the lock look here.
     pub(super) holding_back: AtomicU64,
 }
 
@@ -75,7 +75,7 @@ impl Background {
         self.notify();
     }
 
-    /// As `wake`, for who has just held the lock.
+    /// As `wake`, for a caller that has just held the lock.
     pub(super) fn notify(&self) {
         self.changed.notify_all();
     }
@@ -109,7 +109,7 @@ impl Background {
         self.pause_while(time, || true);
     }
 
-    /// As `pause`, as long as something holds, which is looked at now and then.
+    /// As `pause`, but ends when a condition that is checked now and then does not hold any more.
     pub(super) fn pause_while(&self, time: Duration, holds: impl Fn() -> bool) {
         let until = Instant::now() + time;
         let mut work = self.lock();
@@ -144,7 +144,7 @@ impl Background {
     /// # Errors
     /// What the system says if it starts no thread.
     pub(super) fn ask_for_sweep(&self, what: &AtomicBool) -> Result<()> {
-        // First, for a thread that the sweep starts would have its low priority.
+        // First, for a thread that the sweep starts would inherit its low priority.
         self.crew.need(Role::Flush)?;
         self.crew.need(Role::Sweep)?;
         what.store(true, Ordering::Relaxed);

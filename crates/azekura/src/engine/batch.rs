@@ -26,12 +26,12 @@ pub(crate) struct BatchPart {
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) parts: Vec<BatchPart>,
-    /// Tables that the commit makes. It writes no records then, but to these.
+    /// Tables that the commit makes. A commit that makes some writes records only to these.
     pub(crate) created: Vec<NewTable>,
     pub(crate) durable: bool,
     pub(crate) reads: Option<ReadSet>,
     pub(crate) user_bytes: u64,
-    /// Where the parts go if the commit is refused, for one that is made again.
+    /// If the commit is refused, its parts go here, so that it can be made again.
     pub(crate) refused: Option<Arc<Refused>>,
 }
 
@@ -74,7 +74,7 @@ impl BatchPart {
             .collect()
     }
 
-    /// And the ranges it deleted.
+    /// And the ranges that it deleted.
     pub(crate) fn range_marks(&self) -> Vec<(u32, Range)> {
         self.ranges.iter().map(|r| (self.table, r.clone())).collect()
     }

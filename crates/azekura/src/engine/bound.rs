@@ -5,12 +5,12 @@ use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::space::Room;
 
 /// What is in place may grow by this part of what is alive, or of a memtable, before it is looked at. That is
-/// early: a load of new keys is to be known for what it is before it comes to the limit.
+/// early, so that a load of new keys is recognised before it comes to the limit.
 const GROWTH_PART: u64 = 4;
 /// So much may be dead before a sweep is worth its while.
 const DEAD_PART: u64 = 2;
-/// Merges and flushes under way write before they free anything. The limit leaves them this room below the
-/// bound: these parts of a memtable and of what is alive.
+/// Merges and flushes under way write before they free anything. For that the limit leaves these parts of a
+/// memtable and of what is alive below the bound.
 const MEMTABLE_MARGIN_PART: u64 = 2;
 const ALIVE_MARGIN_PART: u64 = 2;
 /// After a sweep there are these parts of a memtable, or of what is alive, to be written before the next.
@@ -22,11 +22,11 @@ pub(super) struct Bound {
     memtable_bytes: u64,
     /// Whether there is a thread that may sweep.
     has_sweep: bool,
-    /// How much of what is in place was alive at the last look.
+    /// How many bytes in place were alive at the last look.
     alive: AtomicU64,
-    /// What was in place then.
+    /// How many bytes were in place then.
     seen: AtomicU64,
-    /// Writers wait where more of the file is taken. Zero until the tables are loaded, when nobody writes.
+    /// Writers wait when more of the file is taken. Zero until the tables are loaded: nobody writes before.
     limit: AtomicU64,
     /// A look is wanted, or under way.
     pub(super) look: AtomicBool,
@@ -89,10 +89,10 @@ impl Bound {
     pub(super) fn has_grown(&self, in_place: u64) -> bool {
         let seen = self.seen.load(Ordering::Relaxed);
         if in_place < self.alive() {
-            // Dropped, or known better.
+            // Less is in place: tables were dropped, or the estimate was too high.
             self.note_all_alive(in_place);
         } else if in_place < seen {
-            // Merged.
+            // Less is in place, by merges.
             self.seen.store(in_place, Ordering::Relaxed);
         } else {
             return in_place - seen > self.alive().saturating_add(self.memtable_bytes) / GROWTH_PART;

@@ -60,7 +60,7 @@ impl Engine {
 
     fn commit_eventual(&self, batch: Batch) -> Result<u64> {
         if self.log.is_full() {
-            // Nothing more is promised to be durable soon before what waits is.
+            // The queue is full. What waits becomes durable before more is promised to be durable soon.
             self.sync()?;
         }
         let mut commit = self.committer.lock();

@@ -1,5 +1,5 @@
-//! A new database. Its file is whole from the moment that it has its name. Or it is made in an empty file
-//! that is there.
+//! A new database. Its file is whole from the moment that it has its name. It may also be made in an empty
+//! file that is there.
 
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
@@ -55,7 +55,7 @@ fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
         storage
             .rename(&fresh, path, false)
             .or_else(|e| {
-                // Somebody else was faster: theirs is as good as ours.
+                // Somebody else was faster, and their database is as good.
                 if e.kind() == io::ErrorKind::AlreadyExists { storage.remove(&fresh) } else { Err(e) }
             })
             .map_err(|e| named(path, during, e))?;

@@ -3,8 +3,8 @@
 //!
 //! The log's thread is the first. It starts before anything is changed, or when the database is opened and
 //! something is waiting. From then on it looks a few times a second what else there is to do (`watch.rs`).
-//! Where that would take too long, whoever makes the work starts the thread. So a freeze starts the flush, a
-//! large value its writer, a flush the merges.
+//! Where that would take too long, the part that makes the work starts the thread. A freeze starts the flush,
+//! a large value its writer, a flush the merges.
 //!
 //! If the system refuses a thread nothing is lost. An eventual commit becomes a durable one. A caller that
 //! waits for a flush or for large values does the work. Merges wait. The next occasion asks again. Once
@@ -68,7 +68,7 @@ impl Role {
     }
 }
 
-/// For whom the threads work: the engine. They know no more of it than this.
+/// What the threads work for: the engine. They know no more of it than this.
 pub(super) trait Work: Send + Sync {
     /// What a thread does, from its start to its end.
     fn work_as(&self, role: Role);
@@ -77,7 +77,7 @@ pub(super) trait Work: Send + Sync {
 /// The threads of an engine.
 pub(super) struct Crew {
     engine: OnceLock<Weak<dyn Work>>,
-    /// Which were started. Those that never are count as started.
+    /// Which were started. Threads that are never started count as started.
     started: [AtomicBool; ROLES],
     hands: Mutex<Hands>,
     /// The system refuses to start one.

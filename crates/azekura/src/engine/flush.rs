@@ -98,7 +98,7 @@ impl Flush<'_> {
         self.merges.checkpoints.write()?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         pace.note_flush(frozen_bytes, started.elapsed());
-        // Here, where it is waited for: both look at the state.
+        // Done here, where a flush is waited for, since both look at the state.
         self.merges.note_levels();
         self.note_growth();
         background.wake();
@@ -193,7 +193,7 @@ impl Flush<'_> {
         let Installer { state, committer, background, checkpointer } = self.merges.installer;
         self.check_writable()?;
         let goal = state.load().visible();
-        // An earlier flush may have failed on a disk that has room by now. That is not the answer.
+        // An earlier flush may have failed on a disk that has room by now. Its error does not count.
         let before = background.flushes_begun();
         while state.load().flushed_seq < goal {
             self.check_writable()?;

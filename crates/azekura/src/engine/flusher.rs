@@ -1,4 +1,4 @@
-//! Who flushes: one at a time. Without the engine's threads callers flush, and they may be several.
+//! One flush at a time. Without the engine's threads callers flush, and there may be several of them.
 
 use crate::base::sync::{Mutex, MutexGuard, Rank};
 

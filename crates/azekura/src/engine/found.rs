@@ -201,7 +201,7 @@ impl Admission {
     }
 }
 
-/// The end of the log, for who follows it.
+/// The end of the log, for a follower.
 pub(super) struct LogTail {
     reader: ChainReader,
     admission: Admission,

@@ -120,7 +120,7 @@ impl Freezer<'_> {
         next.frozen_seq = next.visible();
         next.frozen = Some(frozen.into());
         self.state.store(Arc::new(next));
-        // What the last flush met says nothing of this one.
+        // The error of the last flush says nothing of this one.
         self.background.forget_flush_error();
         // If the thread is refused, a caller that waits flushes, and the log's thread asks again.
         let _later = self.background.crew.need(Role::Flush);

@@ -30,13 +30,13 @@ pub struct Db {
 /// Closes the engine when the last handle goes.
 struct Closer {
     engine: Arc<Engine>,
-    /// Nobody has closed it, or is at it.
+    /// Whether nobody has closed it, or is closing it.
     is_open: AtomicBool,
 }
 
 impl Closer {
     fn close(&self, last: bool) -> Result<()> {
-        // First, for in a forked child nobody may be there who would let go of the lock.
+        // First: in a forked child the thread that holds the lock may not exist.
         self.engine.life.check()?;
         let mut is_open = self.is_open.swap(false, Ordering::AcqRel);
         if !is_open {

@@ -39,7 +39,7 @@ pub(crate) struct ReadSet {
     pub(crate) own: OwnCommits,
 }
 
-/// What a transaction's own closure has committed. To run it again would meet that again.
+/// What a transaction's own closure has committed. If it were run again, it would meet that again.
 #[derive(Debug, Default)]
 pub(crate) struct OwnCommits {
     /// Their numbers.

@@ -42,7 +42,7 @@ const GUIDES_PART: u64 = 4;
 /// a manifest of 5.6 MB.)
 const FEW_PART: u64 = 4;
 const FEW_BYTES_MAX: u64 = 8 << 20;
-/// Giving back less than this part of the budget was not worth it.
+/// If less than this part of the budget was given back, it was not worth it.
 const GIVEN_PART: u64 = 16;
 
 /// All that the division of memory depends on.
@@ -58,7 +58,7 @@ pub(super) struct Load {
     pub(super) is_read: bool,
 }
 
-/// Who has how much.
+/// What each use of memory gets.
 #[derive(Clone, Copy)]
 pub(super) struct Division {
     /// What a flush writes, about. Runs, tiers and partitions are measured by it.

@@ -31,9 +31,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Ids that were given out between the last checkpoint and a crash must not be given out again. Else a page
-/// of an unfinished run could pass for one of its namesake. So could a frame of a chain that no checkpoint
-/// came to name, for one of the next chain. A random number of ids is skipped besides, since several handles
-/// may find the same checkpoint one after the other.
+/// of an unfinished run could pass for a page of a later run with its id. So could a frame of a chain that no
+/// checkpoint came to name. The number of skipped ids is random, since several handles may find the same
+/// checkpoint one after the other.
 const ID_GAP: u64 = 1 << 20;
 
 /// Opens a database. The background begins if there is something for it to do.
@@ -97,8 +97,8 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     Ok(engine)
 }
 
-/// Opens a database that another process may be writing to. The engine has no tables of its own. The states
-/// of the file's checkpoints take their turns in it.
+/// Opens a database that another process may be writing to. The engine has no tables of its own. It shows the
+/// state of one checkpoint after the other.
 fn follow(path: &Path, config: Config, freshness: Freshness, disk: Disk) -> Result<Arc<Engine>> {
     if is_empty(disk.file.as_ref())? {
         let (path, reason) = (path.display().to_string(), "the file is empty".into());

@@ -21,9 +21,9 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// What is written anew may make more due: a merge may let go of values.
+/// A merge may leave more values dead, so more may be due after it. It is looked at so many times.
 const ROUNDS_MAX: usize = 4;
-/// On a disk that is nearly full, where only a part finds room at a time.
+/// The same on a nearly full disk, where only a part finds room at a time.
 const TIGHT_ROUNDS_MAX: usize = 16;
 /// Several merges share a checkpoint. There is one for each so many bytes that were written anew.
 const STEP_BYTES: u64 = 16 << 20;
@@ -69,7 +69,8 @@ impl<'a> Reclaimer<'a> {
     /// Adds what it has merged to `bytes`. REQUIRES: merges are held back.
     fn compact_table(&self, id: u32, bytes: &mut u64) -> Result<()> {
         let Installer { state: newest, committer, .. } = self.flush.merges.installer;
-        // On a full disk in parts, of which each takes one at least: others may flush meanwhile.
+        // On a full disk it is done in parts, of which each merges away one level at least. There are no more
+        // parts than levels, for others may flush meanwhile.
         let parts = newest.load().table(id).map_or(0, |t| t.levels.len());
         for _ in 0..parts.max(1) {
             committer.check_open()?;
@@ -87,7 +88,7 @@ impl<'a> Reclaimer<'a> {
     }
 
     /// Makes the file no larger than its contents, by merging and moving. On a full disk that goes as far as
-    /// there is room for copies. `progress` is called without a lock, and may call whatever there is.
+    /// there is room for copies. `progress` is called without a lock, and may call anything.
     pub(super) fn shrink(&self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
         let Merges { store, values, checkpoints, installer, .. } = self.flush.merges;
         let Installer { committer, background, checkpointer, .. } = installer;
@@ -102,7 +103,7 @@ impl<'a> Reclaimer<'a> {
         let total = self.space().end();
         no_matter(self.relocator(total).move_down(|end| {
             paused.step_aside(|| progress(Progress { done: total.saturating_sub(end), total }));
-            // It may have closed the database, or waited for somebody who did.
+            // `progress` may have closed the database, or waited for somebody who did.
             committer.check_open()
         }))?;
         // What was moved is named, and then the manifest goes lower.
@@ -110,7 +111,7 @@ impl<'a> Reclaimer<'a> {
         no_matter(checkpoints.write())?;
         self.room_maker().trim()?;
         self.space().with_holes(|hole| {
-            // On a disk that is nearly full they will be wanted.
+            // On a nearly full disk their blocks will be wanted.
             if hole.len < PUNCH_BYTES_MIN || store.room.is_tight() {
                 return Ok(());
             }
@@ -150,7 +151,7 @@ impl<'a> Reclaimer<'a> {
     pub(super) fn shrink_for_closing(&self) -> Result<()> {
         let values = self.flush.merges.values;
         let dropped = if self.flush.config.background_merges { self.drop_dead(true) } else { Ok(()) };
-        // Where there was no room for that, there may be holes all the same. A damaged file is left as it is.
+        // If there was no room for that, holes may still be cut. A damaged file is left as it is.
         if !matches!(dropped, Ok(()) | Err(Error::NoSpace { .. })) {
             return dropped;
         }
@@ -254,7 +255,7 @@ impl<'a> Reclaimer<'a> {
             let excess = survey.excess_while(&may_look);
             (survey.due(&excess), excess, may_look())
         });
-        // What a look has found that was ended early says little.
+        // A look that was ended early says little.
         let Some((due, excess, true)) = look else { return Ok(()) };
         if excess.is_empty() {
             return Ok(());
@@ -280,7 +281,7 @@ impl<'a> Reclaimer<'a> {
         [commits, space.end(), space.free_bytes(), self.log.file_bytes()]
     }
 
-    /// Who moves up to so many bytes of the tail. REQUIRES: merges are held back.
+    /// The part that moves up to so many bytes of the tail. REQUIRES: merges are held back.
     pub(super) fn relocator(&self, bytes: u64) -> Relocator<'a> {
         Relocator::new(&self.flush.merges, self.log, bytes)
     }

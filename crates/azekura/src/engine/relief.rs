@@ -15,7 +15,7 @@
 //! On such a disk the engine works as with a small memtable, a part of the room that is left. Runs, their
 //! partitions and value segments are small then, and a merge writes little before its inputs go.
 //!
-//! Lock order: the lock of `Relief` comes before all others but that of who changes tables.
+//! Lock order: the lock of `Relief` comes before all others but those of followers and of changes of tables.
 
 mod estimates;
 mod gains;
@@ -40,7 +40,7 @@ use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What frees leaves this part of the reserve to flushes and merges.
+/// Commits that free room leave this part of the reserve to flushes and merges.
 const FREEING_PART: u64 = 8;
 /// A durable commit takes a block of the log at least.
 const COMMIT_BYTES_MIN: u64 = 8 << 10;
@@ -48,12 +48,13 @@ const COMMIT_BYTES_MIN: u64 = 8 << 10;
 const FLUSH_PART: u64 = 4;
 /// If there is no room for a merge, so many parts of it are tried. The parts that free most come first.
 const TRIES_MAX: usize = 4;
-/// So many merges at most, whatever the estimates say.
+/// At most so many merges, whatever the estimates say.
 const MERGES_MAX: usize = 64;
-/// The first may only find out which large values are dead, and the next one then moves those beside them.
+/// So many merges may gain nothing. The first may only find out which large values are dead. The next one
+/// then moves the values beside them.
 const MERGES_IN_VAIN: u32 = 2;
-/// What has become needless is free when nobody looks at it any more. That is always waited for a moment, and
-/// for a second where it is much. By then the background is done, on a busy machine too.
+/// What has become needless is free when nobody looks at it any more. Room is waited for that: always for a
+/// moment, and for a second if it is much. By then the background is done, on a busy machine too.
 const LOOKS_MIN: u32 = 10;
 const LOOKS_MAX: u32 = 500;
 const LOOK_TIME: Duration = Duration::from_millis(2);
@@ -123,7 +124,7 @@ impl<'a> RoomMaker<'a> {
     fn relieve<T>(&self, patient: bool, wanted: impl Fn() -> Option<T>) -> Result<Option<T>> {
         let (relief, merges) = (self.relief(), self.flush.merges);
         let mut vain = relief.lock();
-        // Others may have made some, in the file or beside it.
+        // Others may have made room, in the file or beside it.
         self.room().look();
         if let Some(found) = wanted() {
             return Ok(Some(found));
@@ -132,11 +133,11 @@ impl<'a> RoomMaker<'a> {
             return Ok(None);
         }
         if vain.mark[2].abs_diff(self.room().bytes()) >= relief.gain_worth() {
-            // What found no room then may find some, or have less to do.
+            // A merge that found no room then may find some now, or have less to do.
             (vain.garbage, vain.levels) = (0, 0);
         }
         self.relieve_by_flush()?;
-        // What merges have taken and not put in place comes back.
+        // What merges have taken and not put in place is given back.
         drop(merges.installer.background.pause_merges());
         let mut found = wanted();
         if found.is_none() && most_to_gain(&merges.survey(), relief, &vain).is_some() {
@@ -259,7 +260,7 @@ impl<'a> RoomMaker<'a> {
             let Some(job) = jobs.into_iter().nth(tried).filter(|_| tried < TRIES_MAX) else {
                 return done.map(|_| false);
             };
-            // Its inputs keep their place in the file as long as they are held.
+            // The inputs keep their place in the file as long as the job holds them.
             drop(levels);
             tried += 1;
             done = merges.try_run(job).map(|_| false);
@@ -284,7 +285,7 @@ fn records(state: &State) -> f64 {
     levels.map(|l| l.records()).sum::<u64>().max(1) as f64
 }
 
-/// A full disk is no matter: what was to be done may as well be left, and there is no room for it.
+/// Ignores that the disk is full. What was to be done may be left undone.
 pub(super) fn no_matter(done: Result<()>) -> Result<()> {
     match done {
         Err(Error::NoSpace { .. }) => Ok(()),

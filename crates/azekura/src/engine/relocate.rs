@@ -147,7 +147,7 @@ impl<'a> Relocator<'a> {
     }
 
     fn last_values(&self) -> Option<LastValues> {
-        // What the file was cut of is damaged, and may be as long as a forged manifest says.
+        // What was cut off the file is damaged. It may be as long as a forged manifest says.
         let whole = self.outlet.values.whole_segments().into_iter().filter(|s| !s.is_cut());
         let all = whole.map(|segment| {
             let extents = segment.place().extents().to_vec();
@@ -182,7 +182,7 @@ impl<'a> Relocator<'a> {
             self.installer.replace(table, std::slice::from_ref(level), &[Some(fresh)], Vec::new())
         });
         if !matches!(replaced, Ok(true)) {
-            // Somebody was faster, or the copy cannot be read. Nobody has seen it.
+            // Somebody was faster, or the copy cannot be read. Nobody has seen the copy.
             self.free_copies(&copied);
             return replaced.map(|_| true);
         }

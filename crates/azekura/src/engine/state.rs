@@ -35,7 +35,8 @@ pub(crate) struct State {
     pub(crate) frozen: Option<Arc<[u32]>>,
     /// The id of the next table. All ids that were ever given are below it.
     pub(crate) next_table: u32,
-    /// Where runs are read in the file's mapping, who has the state may read them. None once it is closed.
+    /// Where runs are read in the file's mapping: who holds the state may read them there. None once the
+    /// database is closed.
     pub(crate) lease: Option<Arc<Lease>>,
     /// In a follower, what it has found in the file (`Followed`). That has an engine of its own, whose state
     /// this is. So it cannot be named here.

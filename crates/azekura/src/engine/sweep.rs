@@ -33,10 +33,10 @@ use std::time::Duration;
 
 /// The sweep's merges among those of the others.
 const CLASS: usize = CLASSES;
-/// A merge may only find out which values are dead, and the next one then moves those beside them.
+/// A merge may only find out which values are dead. The next one then moves the values beside them.
 const ROUNDS_MAX: usize = 8;
-/// One write waits no longer than this, and the time that its bytes take at so many in a microsecond. It is
-/// slowed, never stopped.
+/// A write waits no longer than this and the time of its bytes, at so many in a microsecond. So it is slowed,
+/// never stopped.
 const WAIT_MAX: Duration = Duration::from_millis(20);
 const BYTES_PER_MICROSECOND: u64 = 100;
 /// Waits end at a signal. This is for those that are missed.
@@ -47,7 +47,7 @@ const NICE: i32 = 4;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Swept {
     All,
-    /// Others were at work on some, of whom one has ended.
+    /// Others were at work on some of the tables, and one of them has ended.
     Some,
     /// Merges are held back.
     HeldBack,
@@ -68,7 +68,7 @@ impl Sweeper<'_> {
         self.room().space.used_bytes()
     }
 
-    /// Waits for a sweep, but for a write of so many bytes no longer than is due.
+    /// Waits for a sweep, but no longer than a write of so many bytes may.
     #[cold]
     pub(super) fn wait_for_room(&self, bytes: u64) {
         let most = WAIT_MAX + Duration::from_micros(bytes / BYTES_PER_MICROSECOND);
@@ -129,12 +129,12 @@ impl Sweeper<'_> {
                 let found = survey.look_beside_writers(go_on);
                 (survey.due(&found.excess), found, go_on())
             };
-            // What a look has found that was ended early says nothing.
+            // A look that was ended early says nothing.
             let Some((due, found, true)) = background.look_at_runs(look) else { break };
             self.bound.note_look(found.in_place, found.alive);
             let dead_max = self.bound.dead_max();
             let enough = if for_room || round > 0 { dead_max / 2 } else { dead_max };
-            // What was merged in vain would be again.
+            // Else what was merged in vain would be merged again.
             let in_vain = before.as_ref() == Some(&found.excess);
             let is_done = found.dead <= enough || found.excess.is_empty() || in_vain || told.is_err();
             if is_done {

@@ -70,7 +70,7 @@ impl Tables {
         self.leaves.iter().flat_map(|l| l.tables.iter().map(|t| &t.1))
     }
 
-    /// Those that have runs.
+    /// The tables that have runs.
     pub(crate) fn with_runs(&self) -> impl Iterator<Item = &Arc<TableState>> {
         let leaves = self.leaves.iter().filter(|l| l.with_runs > 0);
         leaves.flat_map(|l| l.tables.iter().map(|t| &t.1)).filter(|t| !t.levels.is_empty())

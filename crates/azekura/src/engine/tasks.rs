@@ -15,14 +15,14 @@ use super::threads::{FlushThread, LogThread, MergeThread};
 use super::watch::Watcher;
 
 impl Engine {
-    /// Who picks merges and does them.
+    /// The part that picks merges and does them.
     pub(super) fn merges(&self) -> Merges<'_> {
         let Engine { compactor, store, values, ids, memory, pace, relief, poison, .. } = self;
         let (installer, checkpoints) = (self.installer(), self.checkpoints());
         Merges { installer, compactor, store, values, ids, memory, pace, relief, poison, checkpoints }
     }
 
-    /// Who writes checkpoints.
+    /// The part that writes checkpoints.
     pub(super) fn checkpoints(&self) -> Checkpoints<'_> {
         let Engine { checkpointer, state, committer, log, values, ids, .. } = self;
         let Engine { space, pace, relief, poison, counters, .. } = self;
@@ -41,32 +41,32 @@ impl Engine {
         }
     }
 
-    /// Who changes the levels that the state has.
+    /// The part that changes the levels that the state has.
     pub(super) fn installer(&self) -> Installer<'_> {
         let Engine { state, committer, background, checkpointer, .. } = self;
         Installer { state, committer, background, checkpointer }
     }
 
-    /// Who freezes memtables.
+    /// The part that freezes memtables.
     #[inline]
     pub(super) fn freezer(&self) -> Freezer<'_> {
         let Engine { state, log, memory, pace, bound, background, .. } = self;
         Freezer { state, log, memory, pace, bound, background }
     }
 
-    /// Who flushes.
+    /// The part that flushes.
     pub(super) fn flushing(&self) -> Flush<'_> {
         let Engine { flusher, counters, config, life, .. } = self;
         Flush { merges: self.merges(), freezer: self.freezer(), flusher, counters, config, life }
     }
 
-    /// Who makes commits durable.
+    /// The part that makes commits durable.
     #[inline]
     pub(super) fn syncer(&self) -> Syncer<'_> {
         Syncer { flush: self.flushing(), log: &self.log }
     }
 
-    /// Who looks for work for the threads.
+    /// The part that looks for work for the threads.
     pub(super) fn watcher(&self) -> Watcher<'_> {
         let background_merges = self.config.background_merges;
         Watcher { merges: self.merges(), log: &self.log, background_merges }
@@ -84,17 +84,17 @@ impl Engine {
         LogThread { syncer: self.syncer(), watcher: self.watcher() }
     }
 
-    /// Who says who may write on a disk that is nearly full.
+    /// The part that says who may write on a nearly full disk, and makes room there.
     pub(super) fn room_maker(&self) -> RoomMaker<'_> {
         RoomMaker { flush: self.flushing(), log: &self.log }
     }
 
-    /// Who keeps the bound of the file.
+    /// The part that keeps the bound of the file.
     pub(super) fn sweeper(&self) -> Sweeper<'_> {
         Sweeper { flush: self.flushing(), bound: &self.bound }
     }
 
-    /// Who gives space back.
+    /// The part that gives space back.
     pub(super) fn reclaimer(&self) -> Reclaimer<'_> {
         Reclaimer { flush: self.flushing(), log: &self.log }
     }

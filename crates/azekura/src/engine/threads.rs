@@ -31,7 +31,7 @@ pub(crate) fn lower_priority(nice: i32) {
 pub(crate) fn lower_priority(_nice: i32) {}
 
 impl Work for Engine {
-    /// A panic here would leave work undone for which everybody relies on the thread, so it poisons the handle.
+    /// After a panic here nobody would do the thread's work. So it poisons the handle.
     fn work_as(&self, role: Role) {
         let armed = self.poison.armed(role.doing());
         match role {

@@ -28,7 +28,7 @@ use crate::values::{Segment, ValuePointer, ValueStore};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Dead may be this part of what tables keep, and so many bytes.
+/// This part of what tables keep may be dead, and so many bytes.
 const DEAD_PART: u64 = 16;
 const DEAD_BYTES_MIN: u64 = 8 << 10;
 /// The log, and values to which no run refers yet, may take this part of what tables keep, and so much.
@@ -44,9 +44,10 @@ const RECORDS_OF_PAGE: usize = 4;
 /// While others write, fewer pages are looked at, but some of each table that counts.
 const PAGES_SOON: u64 = 64;
 const PAGES_OF_TABLE: u64 = 8;
-/// A table counts if this part of all may be dead in it.
+/// A table counts if this part of all that is in place may be dead in it.
 const TABLE_PART: u64 = 256;
-/// While others write, only what is dead to this part is written anew: copying two bytes frees one at least.
+/// While others write, only things of which this part is dead are written anew. So copying two bytes frees
+/// one at least.
 const WORTH_PART: u64 = 3;
 /// So many references must have been seen for their sample to count.
 const LARGE_MIN: u32 = 32;
@@ -317,7 +318,8 @@ fn dead_bytes(table: &TableState, at_most: u64, allowed: u64, go_on: &dyn Fn() -
     found.unwrap_or(0).min(at_most)
 }
 
-/// By some records of `pages` pages of all levels: those of which a newer one says something are dead.
+/// By some records of `pages` pages of all levels. A record is dead if a newer level has something of its
+/// key.
 fn sampled(table: &TableState, pages: u64, allowed: u64, go_on: &dyn Fn() -> bool) -> Result<u64> {
     let levels = &table.levels;
     let runs: Vec<(usize, &Arc<Run>)> =
@@ -358,7 +360,7 @@ fn dead_at_most(levels: &[Arc<Level>], memtable_bytes: u64) -> u64 {
     sum(older.iter().map(|l| l.kept_bytes())).saturating_add(beside)
 }
 
-/// By all keys of all but the oldest level: what each hides is its next older version.
+/// By all keys of all but the oldest level. Each hides its next older version.
 fn looked_up(table: &TableState, go_on: &dyn Fn() -> bool) -> Result<u64> {
     let mut dead = 0;
     let mut block = Block::new(None);
@@ -394,7 +396,7 @@ fn value_bytes(tag: Tag, value: &[u8]) -> Result<u64> {
     Ok(value.len() as u64 + large)
 }
 
-/// Adds some records of a page of level `n`, for all of them.
+/// Adds some records of a page of level `n`. They stand for all of the page.
 fn look_at(table: &TableState, n: usize, block: &Block, sample: &mut Sample) -> Result<()> {
     let newer = &table.levels[..n];
     let taken = block.len().min(RECORDS_OF_PAGE);

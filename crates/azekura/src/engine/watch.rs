@@ -65,8 +65,8 @@ impl Watcher<'_> {
         self.start_merges();
     }
 
-    /// Frees what only pins kept that are gone. Without a checkpoint nobody else looks. It waits for none: that
-    /// looks itself, and the log's thread has commits that are due.
+    /// Frees what was kept only by pins that are gone. Without a checkpoint nobody else looks. It does not
+    /// wait for one: a checkpoint looks itself, and the log's thread has commits that are due.
     fn look_at_pins(&self) {
         let checkpointer = self.merges.installer.checkpointer;
         if self.merges.store.room.space.kept_bytes() > 0
@@ -76,7 +76,7 @@ impl Watcher<'_> {
         }
     }
 
-    /// Starts those that have a merge to do.
+    /// Starts the threads that have a merge to do.
     pub(super) fn start_merges(&self) {
         let Installer { state, background, .. } = self.merges.installer;
         for class in 0..CLASSES {

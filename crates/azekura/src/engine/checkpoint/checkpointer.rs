@@ -57,7 +57,7 @@ pub(in crate::engine) struct Checkpoint {
     pub(in crate::engine) opened: u64,
     /// Which pins are honoured, as its superblock says.
     pins: PinRules,
-    /// Checkpoints whose pins are not.
+    /// Checkpoints whose pins are not honoured.
     revoked: Range<u64>,
 }
 
@@ -87,7 +87,7 @@ pub(in crate::engine) enum PendingFree {
 }
 
 impl PendingFree {
-    /// All of it goes.
+    /// All extents of the run go.
     pub(in crate::engine) fn whole(run: Arc<Run>) -> PendingFree {
         PendingFree::Run { extents: run.info.extents.clone(), run }
     }
@@ -177,7 +177,8 @@ impl Checkpointer {
         self.file.sync_data().map_err(|e| Error::io("syncing a checkpoint", e))
     }
 
-    /// Keeps room in which no manifest came to stand, if none is kept yet and the disk is nearly full.
+    /// Keeps an extent that was taken for a manifest and not used, if the disk is nearly full and none is
+    /// kept yet.
     pub(super) fn put_aside(&self, guard: &mut Checkpoint, extent: Extent) {
         if guard.spare.is_none() && self.room.is_tight() {
             guard.spare = Some(extent);
@@ -283,7 +284,7 @@ impl Checkpointer {
         PinRules { revocable_from, honoured_from: self.to_honour(guard, revocable_from).max(honoured_from) }
     }
 
-    /// The pins that may keep what they keep are those of this checkpoint and of later ones.
+    /// Pins of this checkpoint and of later ones may keep what they keep.
     fn to_honour(&self, guard: &Checkpoint, revocable_from: u64) -> u64 {
         if self.room.space.kept_bytes() == 0 && self.limits.age_max.is_none() {
             return 0;
@@ -313,7 +314,7 @@ impl Checkpointer {
     ) -> Result<Option<Extent>> {
         let old = std::mem::replace(&mut guard.manifest, extent);
         self.sync()?;
-        // A number that is pinned was another checkpoint's.
+        // A pinned number was used for another checkpoint.
         let number = guard.number.max(self.room.space.highest_pin()) + 1;
         let Checkpointer { file_id, lineage, hash_seed, .. } = *self;
         let pins = self.pin_rules(guard, number);

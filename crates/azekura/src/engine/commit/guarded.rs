@@ -63,8 +63,8 @@ impl Commit {
 
     /// Lets go of the value segments to which buffers of the past refer.
     pub(in crate::engine) fn clear_spares(&mut self) {
-        // One that a reader still holds is not worth waiting for. It goes even if the reader lets go of it at
-        // this moment. While it is kept, what it refers to stays in the file.
+        // A buffer that a reader still holds is dropped, even if the reader is about to let go of it. If it
+        // were kept, what it refers to would stay in the file.
         self.spare.retain_mut(|spare| match CountedArc::get_mut(spare) {
             Some(buf) => {
                 buf.segments.get_mut().clear();

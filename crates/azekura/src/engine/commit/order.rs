@@ -62,7 +62,7 @@ pub(super) fn expect_tables(
     gone: impl Fn(u32) -> String,
 ) -> Result<()> {
     for part in &batch.parts {
-        // A table that it has written to is named.
+        // The error names a table that the transaction has written to.
         state.table(part.table).map_err(|e| found_indexes(state, batch).unwrap_or(e))?;
     }
     match reads.reads.tables().find(|&id| state.tables.get(id).is_none()) {

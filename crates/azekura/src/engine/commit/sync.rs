@@ -52,8 +52,8 @@ impl Syncer<'_> {
         self.log.queued_bytes() as u64 >= self.flush.freezer.memory.division(false).bulk_bytes
     }
 
-    /// Flushes, since the log takes much of what room there is. If there is none for that, the commit will
-    /// see.
+    /// Flushes, since the log takes much of the room that there is. If the flush finds no room, the commit
+    /// will notice.
     #[cold]
     pub(in crate::engine) fn shorten_log(&self) -> Result<()> {
         // Once: on a full disk each commit would try.

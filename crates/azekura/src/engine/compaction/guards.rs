@@ -76,7 +76,7 @@ impl Drop for Look<'_> {
 pub(in crate::engine) struct Paused<'a> {
     background: &'a Background,
     holding_back: &'a AtomicU64,
-    /// Somebody else may be at it while this one has stepped aside.
+    /// Somebody else may reorder the runs while this one has stepped aside.
     has_turn: Cell<bool>,
 }
 

@@ -13,8 +13,7 @@ use crate::engine::state::{Level, State, TableState};
 use crate::run::Run;
 use std::sync::Arc;
 
-/// Changes the levels that the state has. It cannot make the change durable: whoever has it done writes a
-/// checkpoint.
+/// Changes the levels that the state has. It cannot make the change durable. Its callers write a checkpoint.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct Installer<'a> {
     pub(in crate::engine) state: &'a ArcSwap<State>,
@@ -25,7 +24,7 @@ pub(in crate::engine) struct Installer<'a> {
 
 impl Installer<'_> {
     /// Swaps contiguous levels of a table, each for another or none. The next checkpoint frees the runs in
-    /// `gone`. A level in the place of another is as busy as that was. False if the table was dropped
+    /// `gone`. A level that takes the place of a busy one is busy too. False if the table was dropped
     /// meanwhile, or the levels are not there any more.
     pub(in crate::engine) fn replace(
         &self,

@@ -53,7 +53,7 @@ impl<'a> Merges<'a> {
         self.compactor.run(job, &means)
     }
 
-    /// Lets a merge pass that is likely to find room, if such a part of what it reads is alive.
+    /// Lets a merge pass if it will likely find room. `alive`: which part of what it reads is alive.
     pub(in crate::engine) fn claim(&self, job: &MergeJob, alive: f64) -> Option<Admitted<'a>> {
         self.relief.claim(job, alive, self.memory.flush_bytes(), || self.flush_need())
     }
@@ -97,7 +97,7 @@ impl<'a> Merges<'a> {
         self.pace.set_levels(most);
     }
 
-    /// By what merges are picked here.
+    /// The sizes by which merges are picked.
     pub(in crate::engine) fn sizes(&self) -> Sizes {
         Sizes { flush_bytes: self.memory.flush_bytes(), few_runs: self.store.room.is_tight() }
     }

@@ -33,7 +33,7 @@ impl UninstalledRuns {
     /// Takes them into the page cache, if there is room, before readers meet them.
     pub(in crate::engine) fn warm(&self) {
         for run in &self.0 {
-            // Only a favour: who meets a page that cannot be read is told then.
+            // Only a favour. A reader that meets a page that cannot be read gets the error.
             let _warmed = run.warm();
         }
     }

@@ -87,7 +87,7 @@ fn class_of(inputs: &[Arc<Level>], flush_bytes: u64) -> usize {
     }
 }
 
-/// By what merges are picked.
+/// The sizes by which merges are picked.
 pub(in crate::engine) struct Sizes {
     /// What flushes write, about.
     pub(in crate::engine) flush_bytes: u64,
@@ -200,7 +200,7 @@ fn needs_purge(levels: &[Arc<Level>]) -> bool {
 }
 
 /// Many small partitions side by side in the bottom, as many short sessions leave them. What a merge has made
-/// counts only when as many have joined it since. So no merge is made of its own result.
+/// counts only when as many have joined it since. So no merge takes only its own result in again.
 fn has_small_partitions(levels: &[Arc<Level>], flush_bytes: u64) -> bool {
     let [only] = levels else { return false };
     are_small(only.runs.iter().map(|r| r.info.bytes()), only.joined, flush_bytes)

@@ -1,4 +1,4 @@
-//! What of a merge's newer inputs may go while the merge goes on.
+//! Which parts of a merge's newer inputs may go while the merge goes on.
 
 use crate::base::error::Result;
 use crate::engine::state::Level;
@@ -10,10 +10,10 @@ pub(in crate::engine) type Successor = Option<Arc<Level>>;
 
 /// Which partitions of the newer inputs may go when the output has all keys up to `end`.
 ///
-/// A partition may go only if no input between it and the output keeps any of its keys. What that one says of
-/// them is older than the output, and would hide it. So this goes from the oldest input to the newest. Each
-/// may let go only of what is below all that those before have kept. Range deletes hide keys of other
-/// partitions too. So an input that has some keeps all, as if it had their keys.
+/// A partition may go only if no input between it and the output keeps any of its keys. Such an input has
+/// older versions than the partition, and they would hide the output. So this goes from the oldest input to
+/// the newest. Each may let go only of what is below all that those before have kept. Range deletes hide keys
+/// of other partitions too. So an input that has some keeps all, as if it had their keys.
 pub(in crate::engine) struct ReplaceablePrefix<'a> {
     end: &'a [u8],
     /// The smallest key that an older input keeps.

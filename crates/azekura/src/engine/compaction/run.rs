@@ -1,10 +1,10 @@
 //! The compactor: it carries merges out, and puts their results in place.
 //!
-//! A merge installs its output partition by partition, as part of its oldest input. Partitions of all
-//! inputs that have been read up go as their replacements come, so the file grows by little meanwhile. What
-//! stays of newer inputs says of those keys what the output says too, or is hidden by what does
-//! (`ReplaceablePrefix`). So readers cannot tell. (A merge that carries range deletes on installs all at
-//! its end, for only there are these written. So is what lies above all keys of the oldest input.)
+//! A merge installs its output partition by partition, as part of its oldest input. Partitions of all inputs
+//! that have been read up go as their replacements come, so the file grows by little meanwhile. What stays of
+//! newer inputs says the same of those keys as the output, or is hidden by something that does
+//! (`ReplaceablePrefix`). So readers see no difference. (A merge that carries range deletes on installs all
+//! at its end, for only there are these written. So is what lies above all keys of the oldest input.)
 
 use super::compactor::Compactor;
 use super::install::Installer;
@@ -42,7 +42,7 @@ pub(in crate::engine) struct Means<'a> {
     pub(in crate::engine) poison: &'a Poison,
     /// What a flush of all in memory may need now.
     pub(in crate::engine) flush_need: &'a dyn Fn() -> u64,
-    /// A checkpoint makes durable what was put in place. What it took the place of is free then.
+    /// A checkpoint makes durable what was put in place. What was there before is free then.
     pub(in crate::engine) checkpoints: Checkpoints<'a>,
 }
 
@@ -76,7 +76,7 @@ impl Compactor {
     /// The job is consumed, since what holds its inputs keeps their place in the file.
     fn merge(&self, job: MergeJob, means: &Means<'_>) -> Result<bool> {
         let stepwise = job.is_stepwise();
-        // A sweep's, of which the copies are limited, gives way too.
+        // A merge of the sweep, whose copies are limited, gives way too.
         let is_background = job.is_background() || job.copies_max < u64::MAX;
         let MergeJob { table, inputs, bottom, drain, copies_max, closing, together, urgent } = job;
         let started = Instant::now();

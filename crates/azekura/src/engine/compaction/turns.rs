@@ -5,7 +5,7 @@ use crate::engine::state::{Level, State};
 use crate::engine::waste::Excess;
 use std::sync::Arc;
 
-/// What of an excess a thread has taken on.
+/// What a thread does about the excess of a table.
 pub(in crate::engine) enum Taken {
     Job(MergeJob),
     /// The table has nothing to do with it any more.

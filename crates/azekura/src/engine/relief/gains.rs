@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// What a delete takes in a run, about.
 const DELETE_BYTES: u64 = 8;
-/// A full disk is left with no more levels of a table than this, or more than were left the last time.
+/// On a full disk merges leave a table no more levels than this, or than they left the last time.
 const LEVELS_MANY: usize = 6;
 
 /// The table with the most garbage, if that is much more than was left the last time. Else the one with the

@@ -57,10 +57,9 @@ pub(super) struct Vain {
     pub(super) mark: [u64; 3],
     /// So much garbage was left. Merges are tried again when there is more.
     pub(super) garbage: u64,
-    /// And so many levels of a table.
+    /// So many levels of a table were left. Merges are tried again when there are more.
     pub(super) levels: usize,
-    /// Tables that could not be read. That is nothing to those who commit to others, and keeps no room from
-    /// them.
+    /// Tables that could not be read. Commits to other tables are not refused for that.
     pub(super) damaged: Vec<u32>,
 }
 
@@ -73,13 +72,13 @@ pub(in crate::engine) struct Relief {
     vain: Mutex<Vain>,
     /// What commits that are under way may come to take.
     admitted: AtomicU64,
-    /// What merges that are under way may.
+    /// What merges that are under way may come to take.
     merging: AtomicU64,
     /// How many records have been removed since the last flush for that.
     removes: AtomicU64,
 }
 
-/// Bytes that somebody was let pass with. They count here until this is dropped: then they count elsewhere.
+/// Bytes that somebody was let pass with. They count here until this is dropped. Then they count elsewhere.
 pub(in crate::engine) struct Admitted<'a> {
     count: &'a AtomicU64,
     bytes: u64,

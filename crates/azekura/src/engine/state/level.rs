@@ -14,9 +14,9 @@ pub(crate) struct Level {
     /// The partitions' smallest keys, to find one by.
     bounds: Block,
     pub(crate) ranges: Ranges,
-    /// What it says is older than what commits behind this number say. See `run::label`.
+    /// Its records are older than those of commits after this number. See `run::label`.
     pub(crate) newest: u64,
-    /// The part of its records that likely replace older ones, 0 to 1. Sampled when it was written.
+    /// Which part of its records likely replaces older ones, from 0 to 1. Sampled when it was written.
     pub(crate) updates: f32,
     /// How many of its partitions have joined it since it was merged, as far as this handle knows.
     pub(crate) joined: usize,
@@ -93,7 +93,7 @@ impl Level {
         Ok(Level { runs, bounds, ranges, newest, updates, joined: 0, hit_rate: AtomicU8::new(HIT_RATE_MAX) })
     }
 
-    /// The same, of whose partitions so many have joined it.
+    /// The same level, with the number of partitions that have joined it.
     pub(crate) fn joined_by(self, joined: usize) -> Level {
         Level { joined, ..self }
     }
@@ -139,8 +139,8 @@ impl Level {
     }
 }
 
-/// Hands the newest record of a key in some levels to `f`, if there is one. Nobody's reading: it brings no
-/// pages into the cache.
+/// Hands the newest record of a key in some levels to `f`, if there is one. It counts as nobody's reading,
+/// and brings no pages into the cache.
 pub(in crate::engine) fn look<R>(
     kind: TableKind,
     levels: &[Arc<Level>],

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// How long nothing must have been committed before idle merges begin.
 const IDLE: Duration = Duration::from_millis(500);
-/// And before the file is brought down to what its records need.
+/// How long nothing must have been committed before the file is brought down to what its records need.
 const TIDY: Duration = Duration::from_secs(1);
 /// A thread without a merge to do looks this often.
 const LOOK: Duration = Duration::from_millis(100);
@@ -60,7 +60,7 @@ impl MergeThread<'_> {
         self.reclaimer.flush.counters.commits.load(Ordering::Relaxed)
     }
 
-    /// Does what is due. Gives whether that has failed, if there was something.
+    /// Does what is due. If there was something, says whether it has failed.
     fn work(&self, seen: &mut Seen) -> Option<bool> {
         let merges = self.reclaimer.flush.merges;
         let idle = self.class == CLASSES - 1 && seen.commits.1.elapsed() >= IDLE;
@@ -83,7 +83,7 @@ impl MergeThread<'_> {
             return None;
         }
         let is_quiet = || self.commits() == seen.commits.0;
-        // What fails here is tried again, and is nobody's loss.
+        // What fails here is tried again, and nothing is lost.
         let done = self.reclaimer.tidy(self.class, is_quiet);
         if matches!(done, Ok(true)) && is_quiet() {
             seen.tidied = self.reclaimer.file_mark();
