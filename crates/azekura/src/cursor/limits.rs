@@ -31,13 +31,13 @@ impl Limits {
         Range { start: self.start.clone(), end: self.end.clone() }
     }
 
-    /// Whether a key is inside that was reached from inside.
+    /// Whether a key is inside, if it was reached from inside.
     #[inline(always)]
     pub(super) fn allows(&self, to: Direction, key: &[u8]) -> bool {
         match to {
             Direction::Forward => self.end.as_ref().is_none_or(|e| key < e.as_slice()),
-            // A comparison with an empty key is slow: nothing stands where an empty vector points, and the
-            // processor's masked loads are slow where no memory is.
+            // A comparison with an empty key is slow. An empty vector points to no memory, and the
+            // processor's masked loads are slow there.
             Direction::Backward => self.start.is_empty() || key >= self.start.as_slice(),
         }
     }

@@ -4,14 +4,14 @@
 //! every source stands at its first record above the cursor's place, and the smallest is next. Going back, it
 //! stands at its last record below it, and the largest is next. A change of direction seeks all sources anew.
 //!
-//! The sources are kept in the order of their records. So one that has stepped is compared with the one after
-//! it, and where runs do not interleave with no other. The record that was given out is read where it stands,
-//! so the sources pass it only when the next one is asked for.
+//! The sources are kept in the order of their records. So a source that has stepped is compared only with the
+//! one after it, and with others only where runs interleave. The record that was given out is read where it
+//! stands. So the sources pass it only when the next one is asked for.
 //!
-//! Records of older sources with the same key are stepped over. Deletes are skipped. So is what a newer
-//! source's range delete covers: one by one, and if there is more of it by a seek.
+//! Records of older sources with the same key are stepped over. Deletes are skipped. Records that a newer
+//! source's range delete covers are skipped one by one, and if there are many by a seek.
 //!
-//! Most steps look at none of this, for it is known how many records the first source has before that of the
+//! Most steps look at none of this: it is known how many records the first source has before that of the
 //! second.
 
 mod direction;
@@ -43,7 +43,7 @@ use value::{Reader, Sources};
 /// A moving place in a table as of one snapshot.
 ///
 /// A new cursor stands before the first record. [`next`](Cursor::next) and [`prev`](Cursor::prev) give
-/// records by reference, with values that are read when they are asked for; [`owned`](Cursor::owned) makes an
+/// records by reference. Their values are read when they are asked for. [`owned`](Cursor::owned) makes an
 /// ordinary iterator.
 ///
 /// A cursor keeps the page at which it stands in memory, so it should not be kept for long.
@@ -74,7 +74,8 @@ pub struct Cursor {
     place: CursorPosition,
     /// The sort key of the place, if that is `Before` or `After` it.
     at: Vec<u8>,
-    /// The places in `sources` of those that stand at a record, the nearest first, of equal keys the newest.
+    /// The places in `sources` of those that stand at a record. The nearest comes first, and of equal keys
+    /// the newest.
     order: Vec<usize>,
     /// The first of them, and how many of its records may be given out before anything else is looked at.
     front: usize,
@@ -90,7 +91,7 @@ pub struct Cursor {
     view: View,
 }
 
-/// So many records that a range delete hides are stepped over; then a seek to its end is cheaper.
+/// So many records that a range delete hides are stepped over. After that a seek to its end is cheaper.
 const HIDDEN_MAX: usize = 16;
 
 /// What a cursor walks over.

@@ -37,17 +37,17 @@ pub struct Records {
 }
 
 impl Cursor {
-    /// As an iterator over copies of the records from here on; from the other end, down to here.
+    /// An iterator over copies of the records from here on. Its other end goes down to here.
     pub fn owned(self) -> Records {
         Records { front: self, back: None, done: false }
     }
 
-    /// As an iterator over copies of the records from the end of the table, or range, down to here.
+    /// An iterator over copies of the records from the end of the table, or range, down to here.
     pub fn rev(self) -> Rev<Records> {
         self.owned().rev()
     }
 
-    /// What `f` makes of the next record one way: of a new cursor the first or the last.
+    /// What `f` makes of the next record in a direction. Of a new cursor that is the first or the last one.
     pub(crate) fn edge<T>(
         &mut self,
         way: Direction,

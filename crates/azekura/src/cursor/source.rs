@@ -92,7 +92,7 @@ impl CursorSource {
         self.at = NOWHERE;
     }
 
-    /// It is to be sought in, and then to be walked this way.
+    /// The source will be sought in, and then walked in this direction.
     pub(super) fn face(&mut self, to: Direction) {
         (self.to, self.batch_len) = (to, BATCH_FIRST);
         if let Feed::Level(feed) = &mut self.feed {
@@ -197,7 +197,7 @@ impl CursorSource {
 
     #[inline(never)]
     fn unpack_batch(&mut self) -> Result<()> {
-        // Records that make no sense are the business of whoever comes to them.
+        // Records that make no sense are reported when the cursor comes to them.
         if self.unpack(self.batch_len).is_err() {
             self.unpack(1)?;
         }

@@ -120,7 +120,7 @@ impl Reader {
         if self.asked > 0 {
             self.asked -= 1;
         } else if began.elapsed() > WAITED {
-            // Where one value comes from the disk, those after it do.
+            // If one value comes from the disk, those after it do too.
             let next = sources.all.iter().flat_map(CursorSource::next_references);
             self.asked = engine.values.will_read(next);
         }

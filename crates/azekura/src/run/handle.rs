@@ -15,8 +15,8 @@ pub(crate) enum PageHandle<'a> {
     Large(Arc<LargePage>),
 }
 
-/// A copy of a page that is not kept. The page has several units, does not stand together in the file, or
-/// was read for nobody (`look`).
+/// A copy of a page that is not kept. The page has several units, is not in one piece in the file, or was
+/// read for a sample (`look`).
 pub(crate) struct LargePage {
     pub(super) bytes: Box<[u8]>,
     pub(super) guide: Guide,

@@ -173,9 +173,9 @@ impl Run {
     }
 
     /// Takes the run's pages into the cache, or checks them in the mapping, as long as no others have to go
-    /// for them. It is for a run that will take the place of one that is being read, before readers meet
-    /// it. In a mapping no more bytes are read than guides may take. A page that cannot be read is told to
-    /// those who ask for it.
+    /// for them. It is for a run that will take the place of one that is being read, before readers meet it.
+    /// In a mapping no more bytes are read than guides may take. A page that cannot be read is an error only
+    /// for those who ask for it.
     pub(crate) fn warm(&self) -> Result<()> {
         let bytes_max = match &self.pages {
             RunPages::Mapped(pages) => pages.data.guides_bytes_max(),
@@ -203,8 +203,8 @@ impl Run {
         Ok(())
     }
 
-    /// Hands the record of a key to `f`, if it is there. This is nobody's reading: a page of records does
-    /// not come into the cache. (Pages of the filter do.)
+    /// Hands the record of a key to `f`, if it is there. This does not count as reading: a page of records
+    /// does not come into the cache. (Pages of the filter do.)
     pub(crate) fn look<R>(&self, key: SortKey<'_>, f: impl FnOnce(Tag, &[u8]) -> R) -> Result<Option<R>> {
         let Some(page) = self.meta()?.page_of(key) else { return Ok(None) };
         let handle = self.page_unread(page)?;
@@ -212,7 +212,7 @@ impl Run {
         Ok(find_held(page, handle, guess, key, |hit| f(hit.tag, &hit.page[hit.value.clone()])))
     }
 
-    /// Decodes the page of the fence's entry `page`. Nobody's reading, as in `look`.
+    /// Decodes the page of the fence's entry `page`. This does not count as reading, as in `look`.
     pub(crate) fn decode_page(&self, page: usize, out: &mut Block) -> Result<()> {
         self.page_unread(page)?.page().decode(out).map_err(|detail| self.corrupt(page, detail))
     }

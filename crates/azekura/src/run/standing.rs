@@ -1,4 +1,4 @@
-//! A run's pages where they stand in the mapped file: what of them is kept, and what holders get.
+//! A run's pages where they stand in the mapped file: what is known of them, and what holders get.
 
 use super::known::{Guides, KnownPages};
 use crate::base::codec::usize_of64;

@@ -1,8 +1,8 @@
 //! Commits that are made again after a conflict, from their own writes.
 //!
-//! Writes that depend on nothing that was read can be made over whatever others have left. They meet a
-//! conflict all the same where there are indexes: by the old values of records, and by an index that comes
-//! or goes. The commit then gives its writes back.
+//! Writes that depend on nothing that was read can be made over whatever others have left. Where there are
+//! indexes they may still meet a conflict: by the old values of records, or by an index that comes or goes.
+//! The commit then gives its writes back.
 
 use super::write::WriteTxn;
 use crate::base::error::{Error, Result};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 impl WriteTxn {
     /// Commits writes that depend on nothing that this transaction has read. Where
     /// [`commit`](WriteTxn::commit) gives `Conflict` all of them are made again, over what others have
-    /// committed, until none comes between. So of two that write one key the later commit counts.
+    /// committed, until none comes between. So if two transactions write one key, the later commit counts.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-blind-{}.azk", std::process::id()));

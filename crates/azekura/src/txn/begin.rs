@@ -3,7 +3,7 @@
 use super::read::ReadTxn;
 use crate::engine::Db;
 
-/// A snapshot of what there is; later commits of others leave a trace until `WriteTxn::end`.
+/// A snapshot of what there is. Later commits of others leave a trace until `WriteTxn::end`.
 pub(super) fn begin_snapshot(db: &Db) -> ReadTxn {
     if db.engine.config.follow.is_some() {
         // It can commit nothing, so nothing can conflict with it.

@@ -49,8 +49,8 @@ pub(crate) struct TableBuffer {
     pool: Arc<Pool>,
 }
 
-/// The first fixed records get room for so many, or for fewer whose values take so many bytes: most
-/// transactions of middling values have one.
+/// The first fixed records get room for so many, or for fewer if their values take so many bytes. Most
+/// transactions with values of middling length have one record.
 const FIRST_RECORDS: usize = 64;
 const FIRST_VALUE_BYTES: usize = 1 << 10;
 

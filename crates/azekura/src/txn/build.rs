@@ -1,7 +1,7 @@
 //! One step of building an index: the entries of some records of its table.
 //!
-//! Whoever writes to the table keeps the index from the commit on that made it. So a builder needs to know of
-//! each record that it has read that nobody has changed it meanwhile, and nothing of records that come.
+//! From the commit on that made the index, every write to the table keeps it. So a builder has to know only
+//! that nobody has changed the records that it has read. It need not know of new records.
 //!
 //! Entries come in the order of the table, which is none for the index. So a step is long where it can be: what
 //! it writes is sorted once, and becomes one chunk.
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const STEP_PART: u64 = 2;
 /// What a record takes in memory beside its entry: its place, and that it was read.
 const RECORD_BYTES: usize = 48;
-/// A step ends after this time, so that who waits sees that it goes on, and a crash costs no more.
+/// A step ends after this time, so that the progress is seen, and a crash costs no more.
 const STEP_TIME: Duration = Duration::from_secs(1);
 /// And after this time if others have committed meanwhile: their commits leave a trace until it has ended.
 const STEP_TIME_BESIDE_OTHERS: Duration = Duration::from_millis(50);
@@ -86,7 +86,7 @@ impl WriteTxn {
         let state = IndexState { next: (!is_ready).then_some(last), spec: state.spec };
         let state = state.encode();
         if state.len() < INLINE_VALUE_BYTES_MAX {
-            // Whoever salvages the file finds it though the values are lost.
+            // Salvage finds it there even if large values are lost.
             self.write(entries, STATE_KEY, Tag::Put, &state)?;
         } else {
             self.put(entries, STATE_KEY, &state)?;

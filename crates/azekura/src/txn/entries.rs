@@ -42,7 +42,7 @@ impl Added {
     }
 }
 
-/// From one place to the next that is not far it goes by so many entries, before it seeks.
+/// A walk takes at most so many steps to its next place, which may be near. Then it seeks.
 const STEPS_MAX: usize = 16;
 
 /// The entries of an index in a snapshot, gone through in their order.

@@ -88,7 +88,8 @@ impl Indexed {
         new: Option<&[u8]>,
     ) -> Result<()> {
         let start = self.bytes.len();
-        // What can have no entry has none: it was there before the index, which is still being built.
+        // A record for which there can be no entry has none: it was there before the index, which is still
+        // being built.
         let had = !fault!("forget_entry")
             && old.is_some_and(|old| matches!(entry_of(spec, key, old, &mut self.bytes), Ok(Some(_))));
         if !had {
@@ -190,7 +191,7 @@ impl WriteTxn {
         &mut self.buffers[i]
     }
 
-    /// Looks whether what was added to unique indexes is unique. Gives what was looked at, by table.
+    /// Checks that what was added to unique indexes is unique. Gives what was read for that, by table.
     ///
     /// # Errors
     /// `NotUnique`.
@@ -243,7 +244,7 @@ impl WriteTxn {
         let (db, state, seq) = (read.db.clone(), read.snapshot.state().clone(), read.snapshot.seq());
         let table = match state.table(id) {
             Ok(table) => table.clone(),
-            // It is newer. Whatever is in it was committed after the snapshot, and conflicts.
+            // The index is newer than the snapshot. All that is in it was committed later, and conflicts.
             Err(_) => Arc::new(TableState::new(id, TableKind::Ordered, "".into())),
         };
         Cursor::new(db, state, table, seq, Vec::new(), Limits::none())

@@ -18,14 +18,14 @@ use crate::values::ahead::ReadAhead;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-/// A consistent view of every table as of the moment it was begun. It blocks nobody and nobody
-/// blocks it; commits made later are not seen. While it lives, the space of what it sees is kept,
-/// so long-lived ones make the file larger than it needs to be.
+/// A consistent view of every table as of the moment it was begun. It blocks nobody and nobody blocks it. It
+/// does not see later commits. While it lives, the space of what it sees is kept. So a long-lived one makes
+/// the file larger than it needs to be.
 ///
 /// Gets in ascending key order are recognised and cost a fraction of random ones.
 ///
-/// A transaction may move between threads, but is used by one at a time; threads that read in
-/// parallel each begin their own, which costs nanoseconds.
+/// A transaction may move between threads, but is used by one at a time. Threads that read in parallel each
+/// begin their own, which costs nanoseconds.
 ///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-read-{}.azk", std::process::id()));
@@ -94,8 +94,8 @@ impl ReadTxn {
         self.get_with(table, key, <[u8]>::to_vec)
     }
 
-    /// Replaces the contents of `out` by the value of a key; false (and `out` empty) if there is
-    /// none. Allocates only if the value does not fit.
+    /// Replaces the contents of `out` by the value of a key. If there is none, it is false and `out` is
+    /// empty. Allocates only if the value does not fit.
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get).
@@ -150,8 +150,8 @@ impl ReadTxn {
         Ok(self.find(t, sort, |_, _| ())?.is_some())
     }
 
-    /// Calls `f` with the value of a key where it stands, and gives what `f` made of it: the
-    /// cheapest way to read.
+    /// Calls `f` with the value of a key where it stands, and gives what `f` made of it. It is the cheapest
+    /// way to read.
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get).
@@ -198,7 +198,7 @@ impl ReadTxn {
     fn follow_hint_ordered(&self, t: &TableState, key: &[u8]) -> Result<Option<(usize, usize)>> {
         let mut slot = self.hint.borrow_mut();
         let Some(hint) = slot.as_mut().filter(|h| h.table == t.id) else { return Ok(None) };
-        // A page that cannot be read is the business of whoever asks for a key in it.
+        // A page that cannot be read is an error only for those who ask for a key in it.
         if hint.next >= hint.held.page().len() && !hint.turn_page().unwrap_or(false) {
             *slot = None;
             return Ok(None);
@@ -272,7 +272,8 @@ impl ReadTxn {
         Ok(out)
     }
 
-    /// Calls `f` with the place and value of each of several keys, in no particular order.
+    /// Calls `f` for each of several keys, in no particular order, with the key's index among them and its
+    /// value.
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get).
@@ -302,7 +303,7 @@ impl ReadTxn {
         self.cursor(table).map(Cursor::owned)
     }
 
-    /// The first record of the table, of a hash table any.
+    /// The first record of the table. Of a hash table it may be any.
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get).
@@ -310,7 +311,7 @@ impl ReadTxn {
         self.edge(table, Way::Forward, |key, value| Ok((key.to_vec(), value.to_vec())))
     }
 
-    /// The last record of the table, of a hash table any.
+    /// The last record of the table. Of a hash table it may be any.
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get).
@@ -318,7 +319,7 @@ impl ReadTxn {
         self.edge(table, Way::Backward, |key, value| Ok((key.to_vec(), value.to_vec())))
     }
 
-    /// What `f` makes of the record that comes first this way.
+    /// What `f` makes of the first record in this direction.
     pub(crate) fn edge<T>(
         &self,
         table: &Table,

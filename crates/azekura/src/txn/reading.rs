@@ -1,8 +1,8 @@
 //! What a write transaction reads: its own writes over its snapshot.
 //!
-//! Reading takes a shared reference, so that values can be borrowed and callbacks can read too. What a commit
-//! has to know of it, the snapshot and the set of what was read, stands in cells. No cell is borrowed while a
-//! callback runs.
+//! Reading takes a shared reference, so that values can be borrowed and callbacks can read too. The snapshot
+//! and the set of what was read, which a commit needs, are in cells. No cell is borrowed while a callback
+//! runs.
 
 use super::ValueRef;
 use super::begin::begin_snapshot;
@@ -36,7 +36,7 @@ impl WriteTxn {
     }
 
     /// Calls `f` with the value of a key where it stands, as this transaction sees it, and gives what `f`
-    /// made of it: the cheapest way to read. `f` may read from the transaction too.
+    /// made of it. It is the cheapest way to read. `f` may read from the transaction too.
     ///
     /// # Errors
     /// As [`ReadTxn::get`].
@@ -127,7 +127,7 @@ impl WriteTxn {
         self.get_with(table, key, <[u8]>::to_vec)
     }
 
-    /// Replaces the contents of `out` by the value of a key; false if there is none.
+    /// Replaces the contents of `out` by the value of a key. False if there is none.
     ///
     /// # Errors
     /// As [`ReadTxn::get`].
@@ -160,7 +160,7 @@ impl WriteTxn {
         Ok(self.get_with(table, key, |_| ())?.is_some())
     }
 
-    /// A cursor over the table as this transaction sees it now; later writes are not in it.
+    /// A cursor over the table as this transaction sees it now. Later writes are not in it.
     ///
     /// # Errors
     /// As [`ReadTxn::cursor`].
@@ -168,7 +168,7 @@ impl WriteTxn {
         self.limited(table, Limits::none())
     }
 
-    /// An iterator over copies of the records, as this transaction sees them now; later writes are not in it.
+    /// An iterator over copies of the records, as this transaction sees them now. Later writes are not in it.
     ///
     /// # Errors
     /// As [`ReadTxn::cursor`].
@@ -210,7 +210,7 @@ impl WriteTxn {
         self.edge(table, Way::Backward, |key, value| Ok((key.to_vec(), value.to_vec())))
     }
 
-    /// What `f` makes of the record that comes first this way.
+    /// What `f` makes of the first record in this direction.
     pub(crate) fn edge<T>(
         &self,
         table: &Table,

@@ -22,9 +22,9 @@ pub struct Savepoint {
 /// Which savepoints of a transaction are good.
 #[derive(Default)]
 pub(super) struct Savepoints {
-    /// What tells this transaction from all others; drawn with the first savepoint.
+    /// A number that tells this transaction from all others. Drawn with the first savepoint.
     txn: u64,
-    /// The serial number of the next one; none is given twice.
+    /// The serial number of the next one. None is given twice.
     next: u64,
     /// The serial numbers of those that were not rolled past, as ranges in ascending order.
     good: Vec<Range<u64>>,
@@ -46,7 +46,7 @@ impl Savepoints {
         (self.txn, serial)
     }
 
-    /// Forgets those that were set after this one; an error if it is not good itself.
+    /// Forgets the savepoints that were set after this one. An error if it is not good itself.
     fn back_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         let refuse = |detail: &str| Err(Error::Invalid { detail: detail.into() });
         if savepoint.txn != self.txn {

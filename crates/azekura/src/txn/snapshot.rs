@@ -3,7 +3,7 @@
 //!
 //! Without this, a transaction that reads for long would go on searching the memtable and the many runs that
 //! it met at first, whatever was flushed and merged since. As long as nobody commits anything, the engine's
-//! state has the very contents of the transaction's, in fewer places. Then the transaction takes it over.
+//! state has the same contents as the transaction's, in fewer places. Then the transaction takes it over.
 
 use crate::base::error::Result;
 use crate::engine::Engine;
@@ -90,7 +90,7 @@ fn places(table: &TableState) -> usize {
     table.levels.len() + table.frozen.len() + table.chunks.len() + usize::from(table.active.is_some())
 }
 
-/// Whether no table came, went or was renamed. That is no commit, and has no number.
+/// Whether no table was made, dropped or renamed. These are not seen by the number of a commit.
 fn same_tables(a: &State, b: &State) -> bool {
     a.tables.are_named_as(&b.tables)
 }

@@ -13,7 +13,7 @@ use std::ops::Bound;
 const PASSED_MAX: usize = 256;
 
 impl WriteTxn {
-    /// Sets the value of a key only if it is absent; whether it was.
+    /// Sets the value of a key only if the key is absent. True if it was.
     ///
     /// # Errors
     /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
@@ -27,7 +27,7 @@ impl WriteTxn {
         Ok(absent)
     }
 
-    /// Sets the value of a key only if it is present; whether it was.
+    /// Sets the value of a key only if the key is present. True if it was.
     ///
     /// # Errors
     /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
@@ -53,8 +53,8 @@ impl WriteTxn {
         self.put(table, key, &value)
     }
 
-    /// Adds to a number and gives the sum. Numbers are eight bytes, little-endian, two's
-    /// complement; an absent key counts as zero; sums wrap around.
+    /// Adds to a number and gives the sum. Numbers are eight bytes, little-endian, in two's complement. An
+    /// absent key counts as zero. Sums wrap around.
     ///
     /// # Errors
     /// `WrongType` if the value has not eight bytes; as [`put`](WriteTxn::put) and
@@ -75,8 +75,8 @@ impl WriteTxn {
         Ok(new)
     }
 
-    /// Replaces the value of a key only if it is what is expected (none = absent); whether it was.
-    /// A new value of none removes the key.
+    /// Replaces the value of a key only if it is what is expected, where none stands for an absent key. True
+    /// if it was. A new value of none removes the key.
     ///
     /// # Errors
     /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
@@ -103,7 +103,7 @@ impl WriteTxn {
         }
     }
 
-    /// Replaces the value of a key by what `f` makes of it; none = absent, before and after.
+    /// Replaces the value of a key by what `f` makes of it. None stands for an absent key, before and after.
     ///
     /// # Errors
     /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
@@ -116,7 +116,7 @@ impl WriteTxn {
         self.try_update(table, key.as_ref(), |old| Ok(f(old)))
     }
 
-    /// As `update`; if `f` fails nothing is written.
+    /// As `update`. If `f` fails nothing is written.
     pub(crate) fn try_update(
         &mut self,
         table: &Table,
@@ -137,7 +137,7 @@ impl WriteTxn {
         self.take_with(table, key.as_ref(), |value| Ok(value.to_vec()))
     }
 
-    /// Removes a key and gives what `f` made of its value; if `f` fails nothing is removed.
+    /// Removes a key and gives what `f` made of its value. If `f` fails nothing is removed.
     pub(crate) fn take_with<T>(
         &mut self,
         table: &Table,
@@ -152,8 +152,8 @@ impl WriteTxn {
         Ok(old)
     }
 
-    /// Removes a key if it is there; whether it was. It costs a get, and the key counts as read, so that the
-    /// commit may conflict; [`remove`](WriteTxn::remove) looks at nothing.
+    /// Removes a key if it is there. True if it was. It costs a get, and the key counts as read, so the
+    /// commit may conflict. [`remove`](WriteTxn::remove) reads nothing.
     ///
     /// # Errors
     /// As [`get`](WriteTxn::get).
@@ -161,8 +161,8 @@ impl WriteTxn {
         self.take_with(table, key.as_ref(), |_| Ok(())).map(|found| found.is_some())
     }
 
-    /// Removes the first record and gives it; of a hash table any. For conflicts only the keys up to it count
-    /// as read. [`drain`](WriteTxn::drain) is better for many.
+    /// Removes the first record and gives it. Of a hash table it may be any. For conflicts only the keys up
+    /// to it count as read. [`drain`](WriteTxn::drain) is better for many.
     ///
     /// # Errors
     /// As [`get`](WriteTxn::get).
@@ -170,7 +170,7 @@ impl WriteTxn {
         self.pop_with(table, Way::Forward, |key, value| Ok((key.to_vec(), value.to_vec())))
     }
 
-    /// Removes the last record and gives it; as [`pop_first`](WriteTxn::pop_first).
+    /// Removes the last record and gives it, as [`pop_first`](WriteTxn::pop_first) does with the first.
     ///
     /// # Errors
     /// As [`get`](WriteTxn::get).
@@ -178,7 +178,7 @@ impl WriteTxn {
         self.pop_with(table, Way::Backward, |key, value| Ok((key.to_vec(), value.to_vec())))
     }
 
-    /// Removes the record that comes first this way, and gives what `f` made of it; if `f` fails nothing is
+    /// Removes the first record in this direction, and gives what `f` made of it. If `f` fails nothing is
     /// removed.
     pub(crate) fn pop_with<T>(
         &mut self,
@@ -188,7 +188,7 @@ impl WriteTxn {
     ) -> Result<Option<T>> {
         let seen = self.look(table, way, |key, value| Ok((key.to_vec(), f(key, value)?)))?;
         let Some((key, out)) = seen.found else { return Ok(None) };
-        // (A part of a hash table is no range for those who salvage it: its seed may be lost.)
+        // (Salvage knows no parts of a hash table as ranges: its seed may be lost.)
         if seen.passed > PASSED_MAX && table.kind == TableKind::Ordered {
             // Nothing else is in the range.
             self.remove(table, key)?;
@@ -227,7 +227,7 @@ impl WriteTxn {
         self.try_retain(table, range, |key, value| Ok(f(key, value)))
     }
 
-    /// As `retain`; if `f` fails nothing is removed.
+    /// As `retain`. If `f` fails nothing is removed.
     pub(crate) fn try_retain(
         &mut self,
         table: &Table,
@@ -248,9 +248,9 @@ impl WriteTxn {
         Ok(gone.len() as u64)
     }
 
-    /// Removes a range and gives what was in it: an iterator that reads when it is asked, from the table as
-    /// it was. However many records there are, removing them is one step, unless the table has indexes. Of a
-    /// hash table the range is `..`.
+    /// Removes a range and gives what was in it, by an iterator that reads from the table as it was. However
+    /// many records there are, they are removed in one step, unless the table has indexes. Of a hash table
+    /// the range is `..`.
     ///
     /// # Errors
     /// `WrongType` for a part of a hash table; as [`get`](WriteTxn::get).
@@ -263,7 +263,7 @@ impl WriteTxn {
     }
 }
 
-/// The limits of a range; a hash table can be walked through only as a whole.
+/// The limits of a range. A hash table can be walked through only as a whole.
 fn limits_of(table: &Table, range: &impl KeyRange) -> Result<Limits> {
     match (range.start(), range.end()) {
         (Bound::Unbounded, Bound::Unbounded) => Ok(Limits::none()),

@@ -49,7 +49,7 @@ impl SegmentPlace {
         SegmentPlace { extents, space, poison, next, left, lease: OnceLock::new(), touched }
     }
 
-    /// Whoever holds the place holds the lease.
+    /// Holders of the place hold the lease.
     pub(crate) fn read_under(&self, lease: Arc<Lease>) {
         let is_first = self.lease.set(lease).is_ok();
         debug_assert!(is_first, "a follower adopts a segment once for each view");

@@ -410,7 +410,7 @@ impl ValueStore {
                 continue;
             };
             queue.busy = Some(job.number);
-            // A panic poisons the handle, and whoever waits for the job is told.
+            // A panic poisons the handle, and those who wait for the job get the error.
             let write =
                 || self.poison.catch(WRITING, || Ok(self.write(&job, &mut unsettled))).unwrap_or(true);
             let written = MutexGuard::unlocked(queue, write);

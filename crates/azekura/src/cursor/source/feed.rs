@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// A place before the first or after the last record.
 pub(super) const NOWHERE: usize = usize::MAX;
 
-/// A page whose records take longer to walk waits for the disk, or for whoever walks.
+/// If the records of a page take longer to walk, the walk waits for the disk, or its caller is slow.
 const WAITED: Duration = Duration::from_micros(20);
 /// How many bytes of pages the system is asked for ahead of such a walk.
 const AHEAD_BYTES: usize = 1 << 20;

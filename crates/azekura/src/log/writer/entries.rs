@@ -1,8 +1,8 @@
 //! Small commits that wait by reference: their records stand in the active buffer of their table, and are
 //! copied only if they are written. Mostly a flush comes first.
 //!
-//! The buffer's memory is not used again before the last who refers to it lets go, so what waits counts with
-//! the length that it has in the log: a buffer takes about as much.
+//! The buffer's memory is not used again while anything refers to it. So what waits counts with the length
+//! that it has in the log, for a buffer takes about as much.
 
 use crate::base::codec::Writer;
 use crate::base::sync::CountedArc;
