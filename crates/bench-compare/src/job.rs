@@ -11,7 +11,8 @@ use std::path::PathBuf;
 pub enum Part {
     /// All of it.
     Whole,
-    /// Only loads and closes: the first half of [`Workload::Open`](crate::case::Workload::Open), which needs two processes.
+    /// Only loads and closes: the first half of [`Workload::Open`](crate::case::Workload::Open), which needs
+    /// two processes.
     Load,
     /// Loads until it is killed: the first half of [`Workload::Recover`](crate::case::Workload::Recover).
     LoadUntilKilled,

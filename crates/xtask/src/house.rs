@@ -1,6 +1,6 @@
 //! The order of the house: rooms import only from rooms before them (`rooms`), no files import each other in
-//! a circle (`circles`), files stay short (`sizes`), and so do the lines of documents (`documents`). The length
-//! of functions is left to clippy (`clippy.toml`).
+//! a circle (`circles`), files stay short (`sizes`), and so do the lines of documents (`documents`). The
+//! length of functions is left to clippy (`clippy.toml`).
 
 mod circles;
 mod documents;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 /// The usage, for `cargo xtask`.
 pub const USAGE: &str = "install --prefix DIR [--destdir DIR]";
-/// The shared libraries, as linkers know them, and what cargo calls them. The soname of each ends with the version
-/// of its interface, which is 0.
+/// The shared libraries, as linkers know them, and what cargo calls them. The soname of each ends with the
+/// version of its interface, which is 0.
 const LIBRARIES: [(&str, &str); 2] = [("azekura", "azekura_capi"), ("azekura_dropin", "azekura_dropin")];
 
 /// Where to install.

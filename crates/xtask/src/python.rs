@@ -119,8 +119,8 @@ fn engine_exchanges(folder: &Path, due: bool) -> Result<(), Failure> {
     if due && seen.is_empty() { Err("the engine has not read Python's file".to_owned()) } else { Ok(()) }
 }
 
-/// Has the checkers of types that are there read the stubs, and a program that uses them. Returns what is to be
-/// said of it.
+/// Has the checkers of types that are there read the stubs, and a program that uses them. Returns what is to
+/// be said of it.
 fn types(folder: &Path) -> Result<String, Failure> {
     let mut said = Vec::new();
     for (checker, arguments) in CHECKERS {

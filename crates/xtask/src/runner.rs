@@ -60,7 +60,8 @@ pub fn run_seeing(mut command: Command, see: impl FnMut(&str)) -> Result<(), Fai
     let (reader, writer) = std::io::pipe().map_err(failed)?;
     command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
     let mut child = command.spawn().map_err(failed)?;
-    // The command has the writing ends. With them dropped the stream ends when the children have closed theirs.
+    // The command has the writing ends. With them dropped the stream ends when the children have closed
+    // theirs.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     show_lines(reader, see)?;
     ended(&mut child, &command)

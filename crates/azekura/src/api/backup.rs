@@ -19,10 +19,10 @@ impl Db {
     /// file may grow.
     ///
     /// # Errors
-    /// `Invalid` if the repository has the backups of another database, or another lineage of this one; `Open`
-    /// if there is something else, or the system refuses; `NoSpace`, `Locked` while it is pruned; `Corrupt`;
-    /// what [`flush`](Db::flush) meets. `ReadOnly` if the database is open to read only and was not closed: its
-    /// log would have to be flushed.
+    /// `Invalid` if the repository has the backups of another database, or another lineage of this one;
+    /// `Open` if there is something else, or the system refuses; `NoSpace`, `Locked` while it is pruned;
+    /// `Corrupt`; what [`flush`](Db::flush) meets. `ReadOnly` if the database is open to read only and was
+    /// not closed: its log would have to be flushed.
     pub fn backup(
         &self,
         repository: impl AsRef<Path>,

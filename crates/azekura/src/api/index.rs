@@ -124,8 +124,8 @@ impl Index {
     /// records that are in the index. They are read one by one as the iterator goes, from a snapshot of now.
     ///
     /// # Errors
-    /// `Invalid` if a value is not of its field's type, or there are more values than fields; `NoSuchIndex` if
-    /// the index was dropped; as [`Table::get`].
+    /// `Invalid` if a value is not of its field's type, or there are more values than fields; `NoSuchIndex`
+    /// if the index was dropped; as [`Table::get`].
     pub fn get(&self, values: &[IndexValue<'_>]) -> Result<IndexRecords> {
         self.records(self.own(), self.of_values(values)?)
     }

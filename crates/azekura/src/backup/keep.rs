@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn months_begin_where_the_calendar_says() {
-        // 1 January 1970, 31 January, 1 February; 29 February 2000, 1 March; 31 December 2026, 1 January 2027.
+        // 1 January 1970, 31 January, 1 February; 29 February 2000, 1 March; 31 December 2026, 1 January
+        // 2027.
         let of = |days| (1970 + month(days) / 12, 1 + month(days) % 12);
         assert_eq!([of(0), of(30), of(31)], [(1970, 1), (1970, 1), (1970, 2)]);
         assert_eq!([of(11_016), of(11_017)], [(2000, 2), (2000, 3)]);

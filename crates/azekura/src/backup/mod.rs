@@ -8,7 +8,8 @@
 //!
 //! A repository is a directory:
 //!
-//! - `repository`: the file's id and lineage. Backups, restores and checks hold its lock shared, pruning alone.
+//! - `repository`: the file's id and lineage. Backups, restores and checks hold its lock shared, pruning
+//!   alone.
 //! - `chunks/…`: pieces of runs and value segments, named by lineage, part and digest. One that has its name
 //!   is whole and durable, for it was synced before.
 //! - `points/N`: what one commit consists of. It is written when all its chunks are durable, and named last.

@@ -63,8 +63,8 @@ impl<'s> Target<'s> {
         Ok(())
     }
 
-    /// Ends the file, as that of a database with a new lineage, and gives it its name. REQUIRES: the pieces of
-    /// the point were put.
+    /// Ends the file, as that of a database with a new lineage, and gives it its name. REQUIRES: the pieces
+    /// of the point were put.
     pub(super) fn finish(mut self, point: &Point) -> Result<()> {
         let at = failed(self.path, WRITING);
         let block = Superblock {

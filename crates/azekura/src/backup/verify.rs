@@ -15,7 +15,8 @@ pub struct VerifyReport {
     pub chunks: u64,
     /// See `chunks`.
     pub bytes: u64,
-    /// Files that no point names, as backups that were cut off leave them. [`Repository::prune`] removes them.
+    /// Files that no point names, as backups that were cut off leave them. [`Repository::prune`] removes
+    /// them.
     pub unused: u64,
     /// What is wrong, and which points it concerns. Empty if the repository is sound.
     pub problems: Vec<String>,

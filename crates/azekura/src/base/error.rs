@@ -102,8 +102,8 @@ pub enum Error {
     },
     /// A follower has read for so long that the writer does not keep any more what it reads: the writer's
     /// limits ([`Options::pinned_bytes_max`](crate::Options::pinned_bytes_max),
-    /// [`Options::pinned_age_max`](crate::Options::pinned_age_max)) were passed. Begin another transaction, or
-    /// call again: that reads the newest checkpoint.
+    /// [`Options::pinned_age_max`](crate::Options::pinned_age_max)) were passed. Begin another transaction,
+    /// or call again: that reads the newest checkpoint.
     #[error(
         "the snapshot is too old: the writer's limits for followers were passed, and it keeps checkpoint \
          {honoured_from} and later ones, not {checkpoint}; begin anew"

@@ -1,7 +1,7 @@
 //! The engine: everything between the public handles and the file.
 //!
-//! A lock is a field of the part that it belongs to. `Rank` (`base/sync.rs`) has their order, which builds for
-//! tests check. ARCHITECTURE.md says what each guards.
+//! A lock is a field of the part that it belongs to. `Rank` (`base/sync.rs`) has their order, which builds
+//! for tests check. ARCHITECTURE.md says what each guards.
 
 mod background;
 mod batch;

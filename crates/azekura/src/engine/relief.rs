@@ -229,8 +229,8 @@ impl<'a> RoomMaker<'a> {
         Ok(())
     }
 
-    /// Merges a table into one level, by a job of all its runs. Where there is no room for that, merges some of
-    /// them, so that less is to be done the next time. True if it was all. REQUIRES: merges are held back.
+    /// Merges a table into one level, by a job of all its runs. Where there is no room for that, merges some
+    /// of them, so that less is to be done the next time. True if it was all. REQUIRES: merges are held back.
     pub(super) fn merge_in_room(&self, job: MergeJob) -> Result<bool> {
         let merges = self.flush.merges;
         let (table, closing, together) = (job.table, job.closing, job.together);

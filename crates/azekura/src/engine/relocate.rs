@@ -36,8 +36,8 @@ const STEP_BYTES_MAX: u64 = 64 << 20;
 /// The log is written to meanwhile, and may stand at the end again at once: it is moved so often at most.
 const LOG_MOVES_MAX: u32 = 3;
 
-/// Moves the file's tail. It has an allowance of bytes, so moving ends, however fast others write and whatever
-/// readers still hold. REQUIRES: merges are held back while it lives.
+/// Moves the file's tail. It has an allowance of bytes, so moving ends, however fast others write and
+/// whatever readers still hold. REQUIRES: merges are held back while it lives.
 pub(super) struct Relocator<'a> {
     installer: Installer<'a>,
     /// The runs and the value segments.

@@ -2,7 +2,8 @@
 //!
 //! A **part** is a run, or the used bytes of a value segment. It is stored in **pieces** of up to 8 MiB, each
 //! a file whose name says of which lineage, of which part and which piece of it, and what its digest is. A
-//! **point** is the state after one commit: the manifest of a packed file, and the pieces that fill that file.
+//! **point** is the state after one commit: the manifest of a packed file, and the pieces that fill that
+//! file.
 //!
 //! ```text
 //! point: "AZKPOINT" | u32 version | u64 file id | u64 lineage | u64 hash seed | u64 point | u64 checkpoint

@@ -9,8 +9,8 @@
 //! | 5 | a float, likewise: of a negative one all bits are flipped, else the sign |
 //!
 //! These are the forms that typed tables give to parts of tuples. A field has one type and so one such byte,
-//! or null. The smaller of two values has the smaller bytes, and no value's bytes begin those of another: what
-//! follows them decides only between equals.
+//! or null. The smaller of two values has the smaller bytes, and no value's bytes begin those of another:
+//! what follows them decides only between equals.
 
 use super::field::{Field, Form};
 use super::lower::lower_chars;

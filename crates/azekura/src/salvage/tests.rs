@@ -381,8 +381,8 @@ fn values_are_found_behind_any_number_of_lost_ones() {
     assert!(found["t"].iter().all(|(k, v)| world.model["t"].get(k) == Some(v)), "what nobody has written");
 }
 
-/// Each time that a segment is emptied, its values may come to stand in the next one as they stood there. What
-/// is left of older runs refers to the older segments.
+/// Each time that a segment is emptied, its values may come to stand in the next one as they stood there.
+/// What is left of older runs refers to the older segments.
 #[test]
 fn a_value_is_found_for_each_segment_that_has_had_it() {
     let values: Vec<Vec<u8>> = (0..14).map(|i| value(i, 3000 + i as usize)).collect();

@@ -184,7 +184,8 @@ impl<'a> Values<'a> {
         wanted.dedup();
         let mut places: Vec<(ValuePointer, u64)> = Vec::new();
         self.search.places(&wanted, |content, offset| {
-            // Several segments may have had the value: it was moved from one to the next, with its neighbours.
+            // Several segments may have had the value: it was moved from one to the next, with its
+            // neighbours.
             let from = contents.partition_point(|c| c.0 < content);
             let same = contents[from..].iter().take_while(|c| c.0 == content);
             places.extend(same.map(|c| (c.1, offset)));

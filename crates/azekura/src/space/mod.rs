@@ -156,8 +156,8 @@ impl Space {
         kept
     }
 
-    /// Frees an allocated extent, once no pin means it. A part of it that is free already stays free; that is an error of the
-    /// caller, and debug builds panic.
+    /// Frees an allocated extent, once no pin means it. A part of it that is free already stays free; that is
+    /// an error of the caller, and debug builds panic.
     pub(crate) fn free(&self, extent: Extent) {
         if !self.process.is_current() {
             // The thread that held the lock at the fork does not exist in this process, and cannot release
@@ -295,8 +295,8 @@ impl Space {
 }
 
 impl Map {
-    /// Frees the allocated parts of `extent`. Returns whether all of it was allocated. The caller notes what is
-    /// taken then.
+    /// Frees the allocated parts of `extent`. Returns whether all of it was allocated. The caller notes what
+    /// is taken then.
     fn free_allocated_part(&mut self, extent: Extent) -> bool {
         if !extent.is_valid(self.start) {
             return false;

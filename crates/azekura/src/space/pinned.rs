@@ -33,8 +33,8 @@ struct Kept {
 /// A lock on at most so many checkpoints is a number of pins. Each counts by itself.
 const SINGLE_PINS_MAX: u64 = 1024;
 
-/// A pinned checkpoint (or very many that follow each other), and since when it has not been the newest, as far
-/// as this handle knows.
+/// A pinned checkpoint (or very many that follow each other), and since when it has not been the newest, as
+/// far as this handle knows.
 struct Pin {
     checkpoints: RangeInclusive<u64>,
     since: Option<Instant>,
@@ -146,8 +146,8 @@ impl Pinned {
         parts
     }
 
-    /// The newest checkpoint is `newest` now, and these are pinned. (None: that is not known.) Returns what has
-    /// become free.
+    /// The newest checkpoint is `newest` now, and these are pinned. (None: that is not known.) Returns what
+    /// has become free.
     pub(super) fn found(
         &mut self,
         newest: u64,
@@ -181,8 +181,8 @@ impl Pinned {
         free
     }
 
-    /// Keeps extents of which it is not known which other checkpoint names them. A pinned one above the newest
-    /// is among them: its superblock was lost.
+    /// Keeps extents of which it is not known which other checkpoint names them. A pinned one above the
+    /// newest is among them: its superblock was lost.
     pub(super) fn keep_unknown(&mut self, extents: impl IntoIterator<Item = Extent>) {
         let highest = self.highest();
         let died = if highest > self.newest { highest + 1 } else { self.newest };

@@ -162,10 +162,10 @@ pub trait File: Send + Sync {
         Ok(())
     }
 
-    /// Pins checkpoint `number` for this handle: until [`unpin`](File::unpin), or until the handle is dropped,
-    /// other handles find it among [`pins`](File::pins). A handle may pin one several times. When this
-    /// returns, nothing that is read afterwards is older than what others had written before they last asked
-    /// for pins and did not find this one.
+    /// Pins checkpoint `number` for this handle: until [`unpin`](File::unpin), or until the handle is
+    /// dropped, other handles find it among [`pins`](File::pins). A handle may pin one several times. When
+    /// this returns, nothing that is read afterwards is older than what others had written before they last
+    /// asked for pins and did not find this one.
     ///
     /// # Errors
     /// `Unsupported` where there is no such thing, which is the default; the system's error.

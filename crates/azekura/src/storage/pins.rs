@@ -28,8 +28,8 @@ use std::sync::atomic::{Ordering, fence};
 /// lies below the largest offset.
 const PINS_AT: u64 = 1 << 62;
 
-/// The checkpoints that other handles have pinned. Where the system has no such locks nobody can pin, so there
-/// are none.
+/// The checkpoints that other handles have pinned. Where the system has no such locks nobody can pin, so
+/// there are none.
 ///
 /// # Errors
 /// Any other error of the system's. Then there may be pins.
@@ -38,7 +38,8 @@ pub(crate) fn pins_of_others(file: &dyn File) -> io::Result<Vec<RangeInclusive<u
         return Ok(Vec::new());
     }
     match file.pins() {
-        // What `ENOSYS` and `EOPNOTSUPP` become, and `EINVAL`, by which a kernel says that it knows no such call.
+        // What `ENOSYS` and `EOPNOTSUPP` become, and `EINVAL`, by which a kernel says that it knows no such
+        // call.
         Err(e) if matches!(e.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {
             Ok(Vec::new())
         }
@@ -143,8 +144,8 @@ mod platform {
     use std::io;
     use std::os::fd::AsRawFd;
 
-    /// File systems whose locks this machine's kernel keeps alone: `linux/magic.h` and the systems' own headers
-    /// have these numbers. Others may keep them on a server, or nowhere.
+    /// File systems whose locks this machine's kernel keeps alone: `linux/magic.h` and the systems' own
+    /// headers have these numbers. Others may keep them on a server, or nowhere.
     const LOCAL: [u64; 17] = [
         0xef53,      // ext2, ext3, ext4
         0x5846_5342, // XFS
@@ -186,7 +187,8 @@ mod platform {
 
     pub(super) fn lock(file: &fs::File, at: u64, shared: bool) -> io::Result<()> {
         let request = request(if shared { libc::F_RDLCK } else { libc::F_UNLCK }, at, 1)?;
-        // SAFETY: `file` keeps the descriptor open, and the request lives throughout the call, which reads it.
+        // SAFETY: `file` keeps the descriptor open, and the request lives throughout the call, which reads
+        // it.
         let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const request) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }

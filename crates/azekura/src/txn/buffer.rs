@@ -268,8 +268,8 @@ impl TableBuffer {
         None
     }
 
-    /// Whether all writes came in ascending order and below a key. Then nobody need look for it, and who loads
-    /// records in order makes no index.
+    /// Whether all writes came in ascending order and below a key. Then nobody need look for it, and who
+    /// loads records in order makes no index.
     fn is_next(&self, key: &[u8]) -> bool {
         let last = self.ops.len() - 1;
         self.ascending && self.index.get().is_none() && self.ops.key(last, &mut [0; 8]) < key

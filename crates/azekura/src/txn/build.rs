@@ -3,8 +3,8 @@
 //! From the commit on that made the index, every write to the table keeps it. So a builder has to know only
 //! that nobody has changed the records that it has read. It need not know of new records.
 //!
-//! Entries come in the order of the table, which is none for the index. So a step is long where it can be: what
-//! it writes is sorted once, and becomes one chunk.
+//! Entries come in the order of the table, which is none for the index. So a step is long where it can be:
+//! what it writes is sorted once, and becomes one chunk.
 
 use super::entries::Added;
 use super::indexed::entry_of;

@@ -171,7 +171,8 @@ impl WriteTxn {
         Ok(())
     }
 
-    /// A conflict if this transaction wrote to a table before an index of it was made, and so has not kept it.
+    /// A conflict if this transaction wrote to a table before an index of it was made, and so has not kept
+    /// it.
     pub(crate) fn expect_kept(&self, table: &Table, id: u32) -> Result<()> {
         self.db.expect(table)?;
         let Some(buffer) = self.place_of(table.id).map(|i| &self.buffers[i]) else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! A transaction's own writes to a table as its cursors see them: sorted chunks, which stay for later cursors.
+//! A transaction's own writes to a table as its cursors see them: sorted chunks, which stay for later
+//! cursors.
 //!
 //! A cursor needs the writes sorted, and there may be a cursor between any two writes. So what was sorted
 //! before is kept, and only what was written since becomes a chunk, together with the chunks before it that
@@ -147,8 +148,8 @@ mod tests {
         }
     }
 
-    /// A walk that writes at each step makes a cursor at each step. All that is sorted for these cursors together
-    /// is a few times what was written.
+    /// A walk that writes at each step makes a cursor at each step. All that is sorted for these cursors
+    /// together is a few times what was written.
     #[test]
     fn a_cursor_after_each_write_sorts_little() {
         const WRITES: usize = 20_000;

@@ -11,7 +11,8 @@ use crate::base::error::{Error, Result};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A place in a transaction to which it can return. See [`WriteTxn::rollback_to`](crate::WriteTxn::rollback_to).
+/// A place in a transaction to which it can return. See
+/// [`WriteTxn::rollback_to`](crate::WriteTxn::rollback_to).
 pub struct Savepoint {
     /// The transaction's number, and its own within that.
     txn: u64,

@@ -180,7 +180,8 @@ fn a_snapshot_from_before_the_limit_is_honoured_for_good() {
     assert!(too_old(&limited, &followed, 0) > 0);
     drop(t);
     db.close().unwrap();
-    // A writer without limits does not bring back what was revoked, and its own checkpoints are read in place.
+    // A writer without limits does not bring back what was revoked, and its own checkpoints are read in
+    // place.
     let db = options().open(&path).unwrap();
     let t = db.open_table("t").unwrap();
     replace(&db, &t, 4);

@@ -1,7 +1,7 @@
 //! The tests of the public interface, one file for each subject. They are one program, for each program costs
 //! a compilation of what it shares with the others. Tests that count the threads or the memory of their
-//! process, fork it, mount file systems, or look at what idle time does have programs of their own beside this
-//! one.
+//! process, fork it, mount file systems, or look at what idle time does have programs of their own beside
+//! this one.
 
 mod callbacks;
 mod check;

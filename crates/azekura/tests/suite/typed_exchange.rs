@@ -1,6 +1,6 @@
-//! What types are as bytes, which is a part of the format: this test and one of the Python package compare with
-//! the same list, and read what the other has written. The test command says in `AZEKURA_EXCHANGE` where that
-//! is; without it the file is this test's own.
+//! What types are as bytes, which is a part of the format: this test and one of the Python package compare
+//! with the same list, and read what the other has written. The test command says in `AZEKURA_EXCHANGE` where
+//! that is; without it the file is this test's own.
 
 use azekura::{Db, Json, Key, Options, Result, TableDefinition, Value};
 use serde::de::DeserializeOwned;

@@ -1,5 +1,5 @@
-//! Figures in documents. A document has blocks between `<!-- NAME -->` and `<!-- /NAME -->`, each on a line of
-//! its own. What stands in them is written anew from results, so a document says what was measured.
+//! Figures in documents. A document has blocks between `<!-- NAME -->` and `<!-- /NAME -->`, each on a line
+//! of its own. What stands in them is written anew from results, so a document says what was measured.
 
 use super::format::{compact, figure};
 use super::markdown::{self, cell};

@@ -33,8 +33,8 @@ pub fn render(results: &Results) -> String {
     text
 }
 
-/// A line for each headline figure: Azekura's, the best peer's, how many times better it is, and how many times
-/// better it must be.
+/// A line for each headline figure: Azekura's, the best peer's, how many times better it is, and how many
+/// times better it must be.
 pub fn table(cases: &[CaseResult]) -> String {
     let mut text =
         "| workload | figure | Azekura | best peer | × | asked |\n|---|---|---|---|---|---|\n".to_owned();

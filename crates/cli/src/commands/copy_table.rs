@@ -1,9 +1,9 @@
 //! `azekura copy-table`: copies a table to another name, or to another database.
 //!
-//! The records of one snapshot go, in batches, into a table with a temporary name. Then its indexes are made. When
-//! all is there and durable, the table gets the wanted name. So under that name there is a whole copy or none. A copy that
-//! fails or is interrupted removes what it has made. A copy that is killed leaves it, and the next copy says
-//! so.
+//! The records of one snapshot go, in batches, into a table with a temporary name. Then its indexes are made.
+//! When all is there and durable, the table gets the wanted name. So under that name there is a whole copy or
+//! none. A copy that fails or is interrupted removes what it has made. A copy that is killed leaves it, and
+//! the next copy says so.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

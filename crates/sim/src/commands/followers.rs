@@ -2,8 +2,8 @@
 //! snapshot by the plan. It is the whole of one commit, never older than the snapshot before. It stays the
 //! same however long it is held, while the writer replaces, merges, moves and cuts.
 //!
-//! In half of the rounds most writers have limits for what followers keep. A snapshot may become too old there,
-//! and it is right until then.
+//! In half of the rounds most writers have limits for what followers keep. A snapshot may become too old
+//! there, and it is right until then.
 //!
 //! Meanwhile readers are killed and stopped (SIGKILL, SIGSTOP), fork, and hold snapshots. The writer is
 //! killed and stopped too, and a new one comes. In the end all readers are gone, and so must be their pins:

@@ -260,7 +260,8 @@ fn compare(key: u64, n: u64, found: Option<&[u8]>, expected: Option<&[u8]>) -> R
 }
 
 impl Forks {
-    /// Starts children that have the descriptors, and the locks, for a while. What they inherit tells them so.
+    /// Starts children that have the descriptors, and the locks, for a while. What they inherit tells them
+    /// so.
     fn start(&mut self, rng: &mut Rng, db: &Db, tables: &[Table]) {
         for _ in 0..1 + rng.below(FORKS_MAX) {
             let time = Duration::from_millis(rng.below(20));

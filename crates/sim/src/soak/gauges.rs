@@ -18,8 +18,8 @@
 //!   sampler sees which threads the kernel keeps waiting for the disk: a write into a page cache that is full
 //!   of what others wrote waits for the disk, too.
 //!
-//! The rest is the engine's. The excused time is shown: on an unshared machine it should be nothing. What each
-//! thread was seen to do meanwhile is shown with an operation that took too long.
+//! The rest is the engine's. The excused time is shown: on an unshared machine it should be nothing. What
+//! each thread was seen to do meanwhile is shown with an operation that took too long.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -36,8 +36,8 @@ const DISK_USUAL: Duration = Duration::from_millis(5);
 /// How many samples are kept: ten seconds. An operation is judged right after its end. They are part of the
 /// memory that is judged.
 const KEPT: usize = 2_000;
-/// So much of a thread's waits for the disk is excused, and no more: a commit that always waits for a long sync
-/// is the engine's fault.
+/// So much of a thread's waits for the disk is excused, and no more: a commit that always waits for a long
+/// sync is the engine's fault.
 const BLOCKED_MAX: Duration = Duration::from_millis(300);
 
 /// How much of each moment the machine has kept from this process.

@@ -15,8 +15,8 @@ impl Background {
         Paused::new(self, &self.holding_back)
     }
 
-    /// Looks at the runs of a state for long, unless merges are held back. `look` is told when somebody wants to
-    /// hold them back, and ends then.
+    /// Looks at the runs of a state for long, unless merges are held back. `look` is told when somebody wants
+    /// to hold them back, and ends then.
     pub(in crate::engine) fn look_at_runs<T>(&self, look: impl FnOnce(&dyn Fn() -> bool) -> T) -> Option<T> {
         let _look = Look::begin(self)?;
         Some(look(&|| !self.are_merges_paused() && !self.stopping()))
@@ -81,8 +81,8 @@ pub(in crate::engine) struct Paused<'a> {
 }
 
 impl<'a> Paused<'a> {
-    /// Holds back new merges, and waits for those under way, for those who look at runs, and for others who do
-    /// the same. `holding_back` counts those who do, for readers without the lock.
+    /// Holds back new merges, and waits for those under way, for those who look at runs, and for others who
+    /// do the same. `holding_back` counts those who do, for readers without the lock.
     fn new(background: &'a Background, holding_back: &'a AtomicU64) -> Paused<'a> {
         let mut work = background.lock();
         work.turns.paused += 1;

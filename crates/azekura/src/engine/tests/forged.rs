@@ -50,8 +50,8 @@ fn a_record_under_what_is_no_keys_mix_is_reported() {
     }
 }
 
-/// A log can call any number of tables indexes of one. Opening takes no longer for them than for other tables,
-/// nor does dropping the table.
+/// A log can call any number of tables indexes of one. Opening takes no longer for them than for other
+/// tables, nor does dropping the table.
 #[test]
 fn very_many_indexes_of_one_table_in_a_log_are_no_trouble() {
     let took = |name: fn(u32, u32) -> String| {

@@ -272,8 +272,8 @@ fn who_holds_merges_back_is_alone_with_the_runs() {
     background.join().unwrap();
 }
 
-/// On a nearly full disk a commit that needs room has merges held back. One of the background ends at its next
-/// step, and what it has put in place stays.
+/// On a nearly full disk a commit that needs room has merges held back. One of the background ends at its
+/// next step, and what it has put in place stays.
 #[test]
 fn a_commit_that_needs_room_does_not_wait_for_a_merge() {
     let disk = Hooked::default();

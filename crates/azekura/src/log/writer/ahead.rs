@@ -49,8 +49,8 @@ impl Log {
         Ok(())
     }
 
-    /// Takes room for the segment that follows the last one, if it is wanted soon. Gives both. Each frame counts as one block, so a bulk does
-    /// not count: its segments need no zeros.
+    /// Takes room for the segment that follows the last one, if it is wanted soon. Gives both. Each frame
+    /// counts as one block, so a bulk does not count: its segments need no zeros.
     fn take_ahead(&self, before: u64) -> Option<(Extent, Extent)> {
         let mut io = self.io.lock();
         let last = io.segments.back()?.extent;

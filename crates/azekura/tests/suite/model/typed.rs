@@ -1,4 +1,5 @@
-//! Tables with types beside a map of the same types: random operations, alone and in transactions, with reopening.
+//! Tables with types beside a map of the same types: random operations, alone and in transactions, with
+//! reopening.
 
 use crate::common::Rng;
 use azekura::storage::MemStorage;

@@ -1,5 +1,5 @@
-//! The words of a file: names and signs, each with its line. Strings, comments and lifetimes are left out, and
-//! so is what is compiled for tests only.
+//! The words of a file: names and signs, each with its line. Strings, comments and lifetimes are left out,
+//! and so is what is compiled for tests only.
 
 /// A name, `::`, or another sign.
 #[derive(Clone, Copy, Debug)]
