@@ -15,7 +15,7 @@ fn cuts(bytes: u64) -> impl Iterator<Item = (u32, u64, usize)> {
     })
 }
 
-/// Reads all that was captured, and hands each piece and its bytes to `take`. A piece with a `known` digest
+/// Reads all that was captured, and hands each piece and its bytes to `take`. A piece whose digest is `known`
 /// is neither read nor handed on. Gives all pieces, by their offsets in the copy. Reading waits for `pace`.
 pub(super) fn read_pieces(
     capture: &Capture,

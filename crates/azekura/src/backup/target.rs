@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const WRITING: &str = "writing the copy";
-/// The number of its superblock. A new file's is 1.
+/// The least number of its superblock. A new file's is 1.
 const NUMBER_MIN: u64 = 2;
 
 /// A copy that is being written. Dropping it removes it.
@@ -26,7 +26,7 @@ pub(super) struct Target<'s> {
     path: &'s Path,
     fresh: PathBuf,
     file: Arc<dyn File>,
-    /// Where writeback has begun, and where it was waited for.
+    /// Up to where writeback has begun, and up to where it was waited for.
     written: u64,
     waited: u64,
     is_named: bool,

@@ -18,7 +18,7 @@ pub(in crate::engine) struct Committer {
     commit: Mutex<Commit>,
     /// Durable commits that wait for a group.
     pub(in crate::engine) waiting: Mutex<Waiting>,
-    /// Only one thread merges small chunks.
+    /// One thread at a time merges small chunks.
     pub(in crate::engine) chunk_merges: OneAtATime,
     /// Set under the commit lock when closing begins. Nothing is committed from then on.
     closed: AtomicBool,
