@@ -291,7 +291,7 @@ fn same_spec(name: &str, wanted: &IndexSpec, known: &str) -> Result<()> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use crate::storage::MemStorage;
-    use crate::{Db, Options, TableKind};
+    use crate::{Db, Error, Options, TableKind};
 
     #[test]
     fn a_builder_that_gives_up_leaves_what_another_has_completed() {
@@ -306,5 +306,21 @@ mod tests {
         assert!(!t.give_up(&t.entries(id, "begun")).unwrap());
         let names: Vec<String> = t.indexes().unwrap().into_iter().map(|index| index.name).collect();
         assert_eq!(names, ["ready"]);
+    }
+
+    #[test]
+    fn a_builder_finds_no_duplicates_in_an_index_that_another_has_given_up() {
+        let options = Options::new().memory_bytes(8 << 20);
+        let db = Db::open_on(&MemStorage::default(), "/g.azk", options).unwrap();
+        let t = db.create_table("t", TableKind::Ordered).unwrap();
+        t.put_many([("a", "1"), ("b", "1")]).unwrap();
+        let spec = "v unique".parse().unwrap();
+        let id = db.engine.create_index(t.id, "u", &spec).unwrap().unwrap();
+        let entries = t.entries(id, "u");
+        let mut txn = db.write();
+        txn.build_step(&t, &entries, &spec, 10).unwrap();
+        assert!(!t.give_up(&entries).unwrap());
+        let refused = txn.commit();
+        assert!(matches!(refused, Err(Error::NoSuchTable { .. })), "{refused:?}");
     }
 }

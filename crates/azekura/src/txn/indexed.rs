@@ -192,7 +192,8 @@ impl WriteTxn {
         &mut self.buffers[i]
     }
 
-    /// Checks that what was added to unique indexes is unique. Gives what was read for that, by table.
+    /// Checks that what was added to unique indexes is unique. Gives what was read for that, by table. An index
+    /// that was dropped meanwhile refuses nothing: the commit will conflict.
     ///
     /// # Errors
     /// `NotUnique`.
@@ -211,7 +212,10 @@ impl WriteTxn {
                 // In their order those with the same fields stand side by side.
                 let next = group.get(i + 1).filter(|b| b.fields() == a.fields()).map(Added::key);
                 if let Some(other) = next.or(self.other_before(a, &mut entries)?.as_deref()) {
-                    return Err(self.not_unique(a, other.to_vec()));
+                    match self.not_unique(a, other) {
+                        Some(e) => return Err(e),
+                        None => break,
+                    }
                 }
                 ranges.add(Limits::prefix(a.fields()).as_range());
             }
@@ -251,13 +255,13 @@ impl WriteTxn {
         Cursor::new(db, state, table, seq, Vec::new(), Limits::none())
     }
 
-    /// The error of two records with the same values.
+    /// The error of two records with the same values. None if the index was dropped since they were looked at.
     #[cold]
-    fn not_unique(&self, added: &Added, other: Vec<u8>) -> Error {
-        let (id, key) = (added.id, added.key().to_vec());
+    fn not_unique(&self, added: &Added, other: &[u8]) -> Option<Error> {
         let state = self.db.engine.state.load();
-        let name = |id| state.table(id).map_or("", |table| &*table.name);
-        let (table, index) = parse_name(name(id)).unwrap_or_default();
-        Error::NotUnique { table: name(table).to_owned(), index: index.to_owned(), key, other }
+        let (table, index) = parse_name(&state.table(added.id).ok()?.name)?;
+        let table = state.table(table).ok()?.name.to_string();
+        let (index, key, other) = (index.to_owned(), added.key().to_vec(), other.to_vec());
+        Some(Error::NotUnique { table, index, key, other })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::options;
 use super::rules::{keys, open, with_index};
-use azekura::{Error, Freshness, TableKind};
+use azekura::{Error, Freshness, Isolation, TableKind, WriteOptions};
 use std::path::PathBuf;
 
 fn folder(name: &str) -> PathBuf {
@@ -66,6 +66,29 @@ fn a_lookup_by_an_index_that_is_gone_at_the_commit_conflicts() {
     assert!(matches!(index.read_in(&txn).count(&[]), Err(Error::NoSuchIndex { .. })));
     txn.put(&u, "flag", "1").unwrap();
     txn.commit().unwrap();
+}
+
+/// Also while it is being given up by those who could not build it.
+#[test]
+fn an_index_that_is_gone_at_the_commit_refuses_nothing_for_its_own_sake() {
+    let (db, t) = with_index("v unique");
+    t.put("a", "1").unwrap();
+    for isolation in [Isolation::Serializable, Isolation::Snapshot] {
+        let mut txn = db.write_with(WriteOptions { isolation, ..WriteOptions::default() });
+        txn.put(&t, "b", "1").unwrap();
+        t.drop_index("i").unwrap();
+        let refused = txn.commit();
+        assert!(matches!(&refused, Err(Error::Conflict { table }) if table == "t"), "{refused:?}");
+        t.create_index("i", "v unique").unwrap();
+    }
+    let mut tries = 0;
+    db.transact(|txn| {
+        tries += 1;
+        txn.put(&t, "b", "1")?;
+        if tries == 1 { t.drop_index("i") } else { Ok(()) }
+    })
+    .unwrap();
+    assert_eq!((t.count().unwrap(), tries), (2, 2));
 }
 
 #[test]
