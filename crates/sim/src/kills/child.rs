@@ -3,7 +3,9 @@
 //! oracle all that it begins and all that is acknowledged.
 
 use super::oracle::Oracle;
-use super::plan::{TABLES, WRITERS, Write, account, bytes, commit, counter, key, step};
+use super::plan::{
+    KEPT, PASSING, REFUSED, TABLES, WRITERS, Write, account, bytes, commit, counter, key, step,
+};
 use crate::rng::Rng;
 use azekura::{Db, Durability, Error, Isolation, Options, Table, WriteOptions};
 use std::path::PathBuf;
@@ -71,7 +73,8 @@ fn lives(orders: &Orders) -> Result<(), String> {
         }
         let db = options.open(&orders.path).map_err(|e| format!("opening: {e}"))?;
         for (name, kind) in TABLES {
-            db.table(name, kind).map_err(|e| format!("table {name}: {e}"))?;
+            let table = db.table(name, kind).map_err(|e| format!("table {name}: {e}"))?;
+            indexes(&table).map_err(|e| format!("the indexes of table {name}: {e}"))?;
         }
         let mut there = [0; WRITERS];
         for (w, n) in there.iter_mut().enumerate() {
@@ -94,6 +97,15 @@ fn lives(orders: &Orders) -> Result<(), String> {
         child.db.close().map_err(|e| format!("closing: {e}"))?;
     }
     Ok(())
+}
+
+/// The indexes that a table has at the beginning of a life.
+fn indexes(table: &Table) -> Result<(), Error> {
+    match table.drop_index(REFUSED.0) {
+        Ok(()) | Err(Error::NoSuchIndex { .. }) => {}
+        Err(e) => return Err(e),
+    }
+    table.create_index(KEPT.0, KEPT.1).map(|_| ())
 }
 
 /// The newest commit of a writer, by its two counters, which must agree.
@@ -161,7 +173,9 @@ impl Child<'_> {
                 match self.commit(&tables, writer, i, &commit) {
                     Ok(()) => break,
                     // Others write the same accounts, and under snapshot isolation the same keys.
+                    // An index that cannot be may be under way.
                     Err(Error::Conflict { .. }) => {}
+                    Err(Error::NotUnique { index, .. }) if index == REFUSED.0 => {}
                     Err(e) => return Err(format!("commit {i} of writer {writer}: {e}")),
                 }
             }
@@ -205,17 +219,34 @@ impl Child<'_> {
         while !self.stopping() {
             std::thread::sleep(Duration::from_micros(rng.below(12_000)));
             let then = self.oracle.acknowledged();
-            let done = match rng.below(12) {
+            let done = match rng.below(15) {
                 0 => self.db.shrink(|_| {}).map(|_| ()),
                 1 => self.db.compact(),
                 2..=3 => self.db.flush(),
                 4..=5 => self.next_step(),
+                6..=7 => self.index_step(rng),
                 _ => self.db.sync(),
             };
             done.map_err(|e| format!("the keeper: {e}"))?;
             self.oracle.synced(then);
         }
         Ok(())
+    }
+
+    /// Makes an index, or drops it.
+    fn index_step(&self, rng: &mut Rng) -> Result<(), Error> {
+        let table = self.db.open_table(rng.pick(&TABLES).0)?;
+        if rng.one_in(4) {
+            return match table.create_index(REFUSED.0, REFUSED.1) {
+                Ok(_) => table.drop_index(REFUSED.0),
+                Err(Error::NotUnique { .. }) => Ok(()),
+                Err(e) => Err(e),
+            };
+        }
+        match table.drop_index(PASSING.0) {
+            Err(Error::NoSuchIndex { .. }) => table.create_index(PASSING.0, PASSING.1).map(|_| ()),
+            done => done,
+        }
     }
 
     /// Makes a table, or drops the newest one.

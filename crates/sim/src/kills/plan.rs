@@ -12,6 +12,12 @@ use std::collections::BTreeMap;
 pub const WRITERS: usize = 4;
 /// The tables of records.
 pub const TABLES: [(&str, TableKind); 2] = [("ordered", TableKind::Ordered), ("hash", TableKind::Hash)];
+/// The index that each of them has from its first life on: its name, and what it is of.
+pub const KEPT: (&str, &str) = ("kept", "v[0..2], k unique");
+/// An index that comes and goes.
+pub const PASSING: (&str, &str) = ("passing", "v[..1] where present");
+/// One that cannot be, once there are some records. Until it is given up commits may be refused for it.
+pub const REFUSED: (&str, &str) = ("refused", "k[0..1] unique");
 /// Slots of each writer in each table. From `SLOTS_SHORT` on, keys do not have eight bytes.
 const SLOTS: u64 = 240;
 const SLOTS_SHORT: u64 = 160;

@@ -2,7 +2,7 @@
 
 use super::child::newest;
 use super::oracle::Oracle;
-use super::plan::{ACCOUNTS, Model, TABLES, WRITERS, account, bytes, counter, key, step};
+use super::plan::{ACCOUNTS, KEPT, Model, TABLES, WRITERS, account, bytes, counter, key, step};
 use azekura::Db;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -29,6 +29,9 @@ pub fn verify(db: &Db, oracle: &Oracle, seed: u64, models: &mut [Model; WRITERS]
     prefix(oracle, found)?;
     steps(db, oracle)?;
     records(db, seed, found, models)?;
+    if oracle.opened().load(Ordering::SeqCst) > 0 {
+        indexes(db)?;
+    }
     let report = db.check(|_| {}).map_err(|e| format!("check: {e}"))?;
     if report.problems.is_empty() { Ok(found) } else { Err(format!("check says {:?}", report.problems)) }
 }
@@ -72,6 +75,23 @@ fn steps(db: &Db, oracle: &Oracle) -> Result<(), String> {
         }
         None => Err(format!("tables {names:?} after {done} to {begun} steps")),
     }
+}
+
+/// Checks that each table's index is complete since the first opening, and finds as many records as there are.
+/// (That they are the right ones `check` says.)
+fn indexes(db: &Db) -> Result<(), String> {
+    for (name, _) in TABLES {
+        let counts = || {
+            let table = db.open_table(name)?;
+            Ok((table.count()?, table.index(KEPT.0)?.count(&[])?))
+        };
+        let (records, found) =
+            counts().map_err(|e: azekura::Error| format!("the index of table {name}: {e}"))?;
+        if records != found {
+            return Err(format!("table {name} has {records} records, and its index finds {found}"));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that the records are exactly what the commits that are there have left.
