@@ -139,10 +139,7 @@ impl Db {
     /// # Errors
     /// `NoSuchTable`, `Closed`, `Forked`.
     pub fn open_table(&self, name: &str) -> Result<Table> {
-        self.engine.follow()?;
-        self.engine.life.check()?;
-        let state = self.engine.state.load();
-        let t = self.engine.behind(&state).shown_table(&state, name)?;
+        let t = self.engine.table_now(name)?;
         Ok(Table { db: self.clone(), id: t.id, kind: t.kind, name: t.name.clone() })
     }
 

@@ -10,7 +10,7 @@ use crate::txn::{ValueRef, WriteTxn, check_key};
 use crate::values::ahead::ReadAhead;
 
 impl Table {
-    /// The table's name; empty if it was dropped.
+    /// The table's name; empty if it was dropped, or if the transaction that makes it is not committed.
     pub fn name(&self) -> String {
         let state = self.db.engine.state.load();
         state.table(self.id).map_or(String::new(), |t| t.name.to_string())

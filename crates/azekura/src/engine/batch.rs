@@ -1,11 +1,12 @@
 //! What a transaction commits: the writes to each table, sorted.
 
+use super::changes::TableChanges;
 use super::dials::Dials;
 use super::history::{ReadSet, key_mark};
 use super::indexes::Indexes;
 use crate::base::sync::Mutex;
 use crate::format::block::{Block, Tag};
-use crate::format::frame::NewTable;
+use crate::format::frame::TableChange;
 use crate::format::ranges::{Range, Ranges};
 use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
@@ -26,8 +27,8 @@ pub(crate) struct BatchPart {
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) parts: Vec<BatchPart>,
-    /// Tables that the commit makes. A commit that makes some writes records only to these.
-    pub(crate) created: Vec<NewTable>,
+    /// What the commit changes among the tables. It is durable then, before anybody sees it.
+    pub(crate) tables: Option<Box<TableChanges>>,
     pub(crate) durable: bool,
     pub(crate) reads: Option<ReadSet>,
     pub(crate) user_bytes: u64,
@@ -35,13 +36,13 @@ pub(crate) struct Batch {
     pub(crate) refused: Option<Arc<Refused>>,
 }
 
-/// The parts of a commit that was refused.
+/// The parts of a commit that was refused, but not for the names of tables.
 #[derive(Default)]
-pub(crate) struct Refused(Mutex<Vec<BatchPart>>);
+pub(crate) struct Refused(Mutex<Option<Vec<BatchPart>>>);
 
 impl Refused {
-    pub(crate) fn take(&self) -> Vec<BatchPart> {
-        std::mem::take(&mut self.0.lock())
+    pub(crate) fn take(&self) -> Option<Vec<BatchPart>> {
+        self.0.lock().take()
     }
 }
 
@@ -49,8 +50,20 @@ impl Batch {
     /// The commit was refused.
     pub(super) fn give_back(&mut self) {
         if let Some(refused) = &self.refused {
-            *refused.0.lock() = std::mem::take(&mut self.parts);
+            *refused.0.lock() = Some(std::mem::take(&mut self.parts));
         }
+    }
+}
+
+impl Batch {
+    /// What it changes among the tables.
+    pub(super) fn changes(&self) -> &[TableChange] {
+        self.tables.as_ref().map_or(&[], |tables| &tables.list)
+    }
+
+    /// Whether it makes, renames or drops tables.
+    pub(crate) fn changes_tables(&self) -> bool {
+        !self.changes().is_empty()
     }
 }
 

@@ -7,6 +7,7 @@ use super::background::Background;
 use super::batch::{Batch, BatchPart};
 use super::bound::Bound;
 use super::catalog::Catalog;
+use super::changes::TableChanges;
 use super::checkpoint::Checkpointer;
 use super::commit::Committer;
 use super::compaction::compactor::Compactor;
@@ -16,6 +17,7 @@ use super::flusher::Flusher;
 use super::follower::Looked;
 use super::found::{Found, Logs, Replay, Replayed, read_logs};
 use super::ids::Ids;
+use super::indexes::HiddenTables;
 use super::length::{Length, named_bytes, value_end};
 use super::memory::{Division, Load, MemoryBudget, divide};
 use super::pace::Pace;
@@ -30,7 +32,7 @@ use crate::base::sync::atomic::AtomicBool;
 use crate::base::sync::{ArcSwap, Mutex};
 use crate::cache::Cache;
 use crate::engine::config::Config;
-use crate::format::hidden::is_hidden;
+use crate::format::frame::TableChange;
 use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
 use crate::log::Log;
 use crate::run::{Guides, PageSource, Run, Store};
@@ -143,7 +145,8 @@ pub(super) fn build(
     engine.path = length.path.to_path_buf();
     engine.ids = Ids::from(found.manifest.next_id.saturating_add(id_gap));
     // The log may lead to values for which its writer has made the file longer meanwhile.
-    let file_bytes = if logs == Logs::Follow { len_of(engine.file.as_ref())? } else { length.file_bytes };
+    let follows = matches!(logs, Logs::Follow | Logs::FollowTo(_));
+    let file_bytes = if follows { len_of(engine.file.as_ref())? } else { length.file_bytes };
     let adopt = |v: &ValueInfo| {
         let segment = engine.values.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()));
         segment.found_in(file_bytes);
@@ -155,9 +158,14 @@ pub(super) fn build(
     engine.store.watched = seen.as_ref().and_then(|seen| seen.watched.clone());
     let held: Vec<Arc<Segment>> = recovered.values.values().map(adopt).collect();
     let known = seen.map_or_else(HashMap::new, |seen| seen.runs);
-    engine.load_tables(found, length.file_bytes, &known)?;
+    // An older file does not say which commits its tables show. It does not know them when it is opened, and
+    // after that all of them are shown.
+    let last_seq = recovered.replayed.commits.last().map_or(found.manifest.flushed_seq, |commit| commit.seq);
+    let tables_seq = found.manifest.tables_seq.unwrap_or(last_seq);
+    engine.load_tables(found, tables_seq, length.file_bytes, &known)?;
     engine.checkpointer.found_logs(recovered.replayed.logs);
     let at_checkpoint = engine.state.load_full();
+    let is_torn = recovered.replayed.is_torn;
     engine.apply_replayed(recovered.replayed.commits)?;
     engine.room.look();
     // All that is found counts as alive.
@@ -165,7 +173,7 @@ pub(super) fn build(
     if engine.config.follow.is_some() {
         // Its runs are those of other checkpoints too, so they do not hold the segments.
         let tail = Mutex::new(recovered.replayed.tail.take());
-        engine.looked = Some(Looked { _segments: held, at_checkpoint, tail });
+        engine.looked = Some(Looked { _segments: held, at_checkpoint, is_torn, tail });
     }
     Ok(engine)
 }
@@ -301,10 +309,18 @@ impl Engine {
         }
     }
 
-    fn load_tables(&self, found: &Found, file_len: u64, known: &HashMap<u64, Arc<Run>>) -> Result<()> {
+    /// What commits up to `tables_seq` have changed is in the manifest's tables.
+    fn load_tables(
+        &self,
+        found: &Found,
+        tables_seq: u64,
+        file_len: u64,
+        known: &HashMap<u64, Arc<Run>>,
+    ) -> Result<()> {
         let manifest = &found.manifest;
         let mut next = self.state.load().copy();
         next.next_table = manifest.next_table.max(1);
+        next.tables_seq = tables_seq;
         for info in &manifest.tables {
             let mut table = TableState::new(info.id, info.kind, info.name.clone());
             let mut levels = Vec::new();
@@ -356,23 +372,13 @@ impl Engine {
     }
 
     pub(super) fn apply_replayed(&self, commits: Vec<Replay>) -> Result<()> {
-        let mut hidden = Vec::new();
+        let mut hidden = HiddenTables::default();
         for Replay { seq, parts, in_doubt } in commits {
             let mut batch = Batch { durable: true, ..Batch::default() };
+            let mut changes = Vec::new();
             for part in parts {
-                if let Some(table) = part.created {
-                    if self.catalog.names.get(&table.name).is_some() {
-                        return Err(Error::corrupt(
-                            "log",
-                            0,
-                            format!("two tables have the name {:?}", table.name),
-                        ));
-                    }
-                    self.note_index(&table.name);
-                    if is_hidden(&table.name) {
-                        hidden.push((table.id, table.name.clone()));
-                    }
-                    batch.created.push(table);
+                if let Some(change) = part.change {
+                    changes.push(change);
                     continue;
                 }
                 let find = |(id, _): &(u32, Extent)| self.values.segment(*id);
@@ -385,6 +391,12 @@ impl Engine {
                     indexes: None,
                 });
             }
+            if let Some(name) = self.catalog.names.refused(&self.state.load(), &changes) {
+                return Err(Error::corrupt("log", 0, format!("two tables have the name {name:?}")));
+            }
+            changes.iter().filter_map(TableChange::name).for_each(|name| self.note_index(name));
+            hidden.note(&self.state.load(), &changes);
+            batch.tables = TableChanges::of(changes);
             self.apply_recovered(seq, batch, in_doubt)?;
             if !in_doubt {
                 self.log.recovered(seq);

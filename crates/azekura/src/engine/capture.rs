@@ -12,6 +12,7 @@ use super::checkpoint::Purpose;
 use super::state::{State, TableState};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{SUPERBLOCKS_BYTES, align_up};
+use crate::base::sync::thread::sleep;
 use crate::format::hidden::is_hidden;
 use crate::format::manifest::{LevelInfo, Manifest, RunInfo, TableInfo, ValueInfo};
 use crate::format::point::PartId;
@@ -21,6 +22,11 @@ use crate::storage::File;
 use crate::values::{Segment, ValueStore};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often, and for how long, a checkpoint is waited for that needs no log.
+const WHOLE_LOOKS: u32 = 250;
+const WHOLE_PAUSE: Duration = Duration::from_millis(20);
 
 /// A run, or what of a value segment is used: bytes that never change.
 pub(crate) struct CapturePart {
@@ -102,6 +108,8 @@ impl Packing {
             tables,
             values: Vec::new(),
             few: state.tables.iter().filter_map(|t| Some((t.id, t.few.clone()?))).collect(),
+            // A copy has no log, and goes on from here.
+            tables_seq: Some(state.flushed_seq),
         }
     }
 
@@ -144,13 +152,27 @@ impl Engine {
 
     /// The newest checkpoint of a file that another process writes. What its log has besides is not in it.
     fn capture_followed(&self) -> Result<Capture> {
-        self.follow()?;
-        let state = self.state.load_full();
+        let state = self.whole_checkpoint()?;
         let Some((number, at_checkpoint)) = self.checkpoint_of(&state) else { return Err(Error::Closed) };
         let mut capture = CaptureSource::of(self.behind(&state)).capture(at_checkpoint, number)?;
         // The pin goes with the state.
         capture.held.1.push(state);
         Ok(capture)
+    }
+
+    /// The state of a checkpoint that needs no log to be whole. If the newest one does, its writer makes
+    /// another soon.
+    fn whole_checkpoint(&self) -> Result<Arc<State>> {
+        for _ in 0..WHOLE_LOOKS {
+            self.follow()?;
+            let state = self.state.load_full();
+            if !self.is_torn(&state) {
+                return Ok(state);
+            }
+            sleep(WHOLE_PAUSE);
+        }
+        let during = "waiting for the records of a commit that has changed tables to be in runs";
+        Err(Error::io(during, std::io::ErrorKind::ResourceBusy.into()))
     }
 }
 

@@ -1,12 +1,14 @@
 //! The tables by name, and which names there may be.
 
+use super::changes::{TableChanges, dropped};
 use super::state::{State, TableState};
 use crate::base::error::{Error, Result};
-use crate::base::limits::NAME_BYTES_MAX;
+use crate::base::limits::{NAME_BYTES_MAX, SHORT_COUNT_END};
+use crate::base::sync::atomic::{AtomicU32, Ordering};
 use crate::base::sync::{Mutex, Rank};
-use crate::format::frame::NewTable;
+use crate::format::frame::{NewTable, TableChange};
 use crate::format::hidden::is_hidden;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// The tables by name.
@@ -15,6 +17,8 @@ pub(super) struct Catalog {
     pub(super) changing: Mutex<()>,
     pub(super) names: Names,
     pub(super) gone: Gone,
+    /// The smallest id that no table and no transaction has been given.
+    next_id: AtomicU32,
 }
 
 impl Catalog {
@@ -23,7 +27,21 @@ impl Catalog {
             changing: Mutex::ranked(Rank::ChangingTables, ()),
             names: Names::default(),
             gone: Gone::default(),
+            next_id: AtomicU32::new(0),
         }
+    }
+
+    /// Ids for so many tables, one after the other. Nobody else gets them, whether they are used or not.
+    pub(super) fn reserve_ids(&self, state: &State, tables: usize) -> Result<u32> {
+        self.next_id.fetch_max(state.next_table, Ordering::Relaxed);
+        let end = |first: u32| {
+            let end = u64::from(first) + tables as u64;
+            u32::try_from(end).ok().filter(|&end| end < SHORT_COUNT_END)
+        };
+        self.next_id.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end).map_err(|first| {
+            let (found, limit) = (u64::from(first) + tables as u64, u64::from(SHORT_COUNT_END));
+            Error::TooLarge { what: "number of tables ever made", found, limit }
+        })
     }
 }
 
@@ -50,8 +68,9 @@ impl Gone {
     }
 }
 
-/// Which tables the newest state has, by name. It changes with the state, under the commit lock. A reader
-/// compares what it finds with its own state.
+/// Which tables the newest state has, by name. It changes with the state, under the commit lock: before that it
+/// has the new names already, and still has old ones. A reader compares what it finds with its own state, and
+/// looks through that if they differ.
 #[derive(Default)]
 pub(super) struct Names(Mutex<HashMap<Arc<str>, u32>>);
 
@@ -65,11 +84,76 @@ impl Names {
         self.0.lock().insert(name, id).is_some()
     }
 
-    /// Adds a table to the state that comes next. REQUIRES: the commit lock.
-    pub(super) fn add_table(&self, state: &mut State, table: NewTable) {
-        state.next_table = state.next_table.max(table.id + 1);
-        self.insert(table.name.clone(), table.id);
-        state.tables.set(TableState::new(table.id, table.kind, table.name));
+    /// Makes the changes of a commit in the state that comes next. Gives the names that tables give up, which
+    /// readers of the state before still look for. Unless it `attaches`, the lists of indexes stay as they are.
+    /// REQUIRES: the commit lock.
+    pub(super) fn change(
+        &self,
+        state: &mut State,
+        changes: Vec<TableChange>,
+        attaches: bool,
+    ) -> Vec<(Arc<str>, u32)> {
+        let before = changes.iter().filter_map(|change| state.tables.get(change.id()));
+        let given_up = before.map(|table| (table.name.clone(), table.id)).collect();
+        let gone: Vec<u32> = dropped(&changes).collect();
+        if !gone.is_empty() {
+            *state = state.without_tables(&gone, attaches);
+        }
+        let mut hidden = Vec::new();
+        for change in changes {
+            match change {
+                TableChange::Dropped(_) => {}
+                TableChange::Renamed(id, name) => {
+                    let Some(table) = state.tables.get(id) else { continue };
+                    let table = TableState { name: name.clone(), ..TableState::clone(table) };
+                    self.insert(name, id);
+                    state.tables.set(table);
+                }
+                TableChange::Made(NewTable { id, kind, name }) => {
+                    state.next_table = state.next_table.max(id + 1);
+                    self.insert(name.clone(), id);
+                    if attaches && is_hidden(&name) {
+                        hidden.push((id, name.clone()));
+                    }
+                    state.tables.set(TableState::new(id, kind, name));
+                }
+            }
+        }
+        if !hidden.is_empty() {
+            state.attach_indexes(hidden.iter().map(|(id, name)| (*id, &**name)));
+        }
+        given_up
+    }
+
+    /// Forgets names that tables have given up, unless others have them, or they again.
+    pub(super) fn give_up(&self, given_up: Vec<(Arc<str>, u32)>, state: &State) {
+        let mut names = self.0.lock();
+        for (name, id) in given_up {
+            let has_it = state.tables.get(id).is_some_and(|table| table.name == name);
+            if names.get(&name) == Some(&id) && !has_it {
+                names.remove(&name);
+            }
+        }
+    }
+
+    /// A name that two tables would have after the changes, or that a hidden table would give up for another.
+    pub(super) fn refused<'a>(&self, state: &State, changes: &'a [TableChange]) -> Option<Arc<str>> {
+        let names = self.0.lock();
+        let given_up: HashSet<u32> = changes.iter().map(TableChange::id).collect();
+        let mut new = HashSet::new();
+        let mut is_bad = |change: &'a TableChange| {
+            let is_hidden_now = || state.tables.get(change.id()).is_some_and(|t| is_hidden(&t.name));
+            let Some(name) = change.name() else { return false };
+            let is_taken = names.get(name).is_some_and(|id| !given_up.contains(id));
+            is_taken || !new.insert(name) || is_hidden_now()
+        };
+        changes.iter().find(|change| is_bad(change)).and_then(TableChange::name).cloned()
+    }
+
+    /// The name of a table that somebody has made, renamed or dropped since it was looked up.
+    pub(super) fn changed<'a>(&self, changes: &'a TableChanges) -> Option<&'a str> {
+        let names = self.0.lock();
+        changes.seen.iter().find(|(name, id)| names.get(name) != id.as_ref()).map(|(name, _)| &**name)
     }
 
     pub(super) fn remove(&self, name: &str) -> Option<u32> {

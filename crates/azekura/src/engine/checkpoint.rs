@@ -74,6 +74,13 @@ impl Checkpoints<'_> {
         self.write_with(&mut self.checkpointer.lock(), purpose, Change::Nothing)
     }
 
+    /// Writes a checkpoint, but none after closing has begun.
+    pub(super) fn write_if_open(&self) -> Result<()> {
+        let mut guard = self.checkpointer.lock();
+        self.committer.check_open()?;
+        self.write_with(&mut guard, Purpose::Plain, Change::Nothing)
+    }
+
     /// Writes a checkpoint with other tables, and then changes the state to have them. After `NoSpace`
     /// nothing has changed. `change` says under the checkpoint lock whether the change may be made, and
     /// gives a function that makes it. That is called twice, on different states, since commits and merges

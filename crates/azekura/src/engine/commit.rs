@@ -29,6 +29,7 @@ pub(super) use sync::Syncer;
 
 use super::Engine;
 use super::batch::Batch;
+use super::changes::dropped;
 use super::state::State;
 use super::within;
 use crate::base::error::Result;
@@ -87,6 +88,10 @@ impl Engine {
     }
 
     fn sequence(&self, commit: &mut Commit, batch: &mut Batch) -> Result<u64> {
+        if let Some(changes) = &batch.tables {
+            // To commit it again would be in vain.
+            order::check_changes(&self.state.load(), &self.catalog.names, changes)?;
+        }
         let sequenced = self.try_sequence(commit, batch);
         if sequenced.is_err() {
             batch.give_back();
@@ -114,7 +119,13 @@ impl Engine {
     }
 
     fn apply_to(&self, commit: &mut Commit, seq: u64, ready: Vec<Ready>, attaches: bool) -> Result<()> {
-        commit.apply(&self.memtables(attaches), seq, ready)
+        let to = self.memtables(attaches);
+        let Some(Ready::Tables(changes)) = ready.first() else { return commit.apply(&to, seq, ready) };
+        let gone: Vec<u32> = dropped(changes).collect();
+        let before = self.state.load_full();
+        commit.apply(&to, seq, ready)?;
+        self.tables_are_gone(commit, before, &gone);
+        Ok(())
     }
 
     fn memtables(&self, attaches: bool) -> Memtables<'_> {

@@ -8,6 +8,8 @@
 //!    If there is a newer one, it begins anew.
 //! 2. It reads manifest and log into an engine of its own, as recovery does (`build.rs`). It takes over the
 //!    runs that it knows already, with all that is known of their pages.
+//!    A checkpoint may have a part of a commit, what it did with tables: then the log is read up to that commit,
+//!    by all followers.
 //! 3. If it has read the log, it reads the superblocks once more. If there is a newer one, the log may have
 //!    led to what only a newer pin keeps, and it begins anew.
 //!
@@ -116,6 +118,12 @@ impl Engine {
         Some((followed.number, &followed.engine.looked.as_ref()?.at_checkpoint))
     }
 
+    /// Whether the checkpoint that a follower's state shows has a part of a commit, and the log the rest.
+    pub(super) fn is_torn(&self, state: &State) -> bool {
+        let looked = Followed::of(state).and_then(|followed| followed.engine.looked.as_ref());
+        looked.is_some_and(|looked| looked.is_torn)
+    }
+
     /// The number of the newest checkpoint, or of that which a follower's state shows, and the pins of others.
     pub(crate) fn pins(&self, state: &State) -> (u64, Vec<PinView>) {
         let followed = self.checkpoint_of(state).map(|(number, _)| number);
@@ -205,12 +213,12 @@ impl Engine {
             if newest == block {
                 let place = Place { block: block.clone(), file, pin, watched };
                 let found = self.look_at(follower, place, before);
-                if found.is_ok() && follower.freshness == Freshness::Checkpoint {
-                    return found;
+                if let Ok((state, false)) = found {
+                    return Ok(state);
                 }
                 newest = self.newest_block()?;
                 if newest.number == number {
-                    return found;
+                    return found.map(|(state, _)| state);
                 }
             }
             // The writer was faster.
@@ -241,16 +249,23 @@ impl Engine {
         Ok(follower.copies.get_or_init(|| made).clone())
     }
 
-    /// The state of a checkpoint that is pinned.
-    fn look_at(&self, follower: &Follower, place: Place, before: &State) -> Result<State> {
+    /// The state of a checkpoint that is pinned, and whether the log was read for it.
+    fn look_at(&self, follower: &Follower, place: Place, before: &State) -> Result<(State, bool)> {
         let Place { block, file, pin, watched } = place;
         // After the superblock: the file has all that it names.
         let file_bytes = file.len().map_err(|e| Error::io("reading the file's length", e))?;
         let length = Length { path: &self.path, file_bytes, read_only: true };
         let (mut manifest, extent) = read_manifest(file.as_ref(), &block.manifest, &length)?;
-        if follower.freshness == Freshness::Checkpoint {
+        // What a commit has done with tables may be in the manifest before its records are in runs.
+        let tables_seq = manifest.tables_seq.unwrap_or(0);
+        let reads_log = follower.freshness == Freshness::Log || tables_seq > manifest.flushed_seq;
+        if !reads_log {
             manifest.logs.clear();
         }
+        let logs = match follower.freshness {
+            Freshness::Log => Logs::Follow,
+            Freshness::Checkpoint => Logs::FollowTo(tables_seq),
+        };
         let found = Found { block, stale_copy: None, manifest, extent };
         let runs = before.tables.with_runs().flat_map(|t| t.levels.iter()).flat_map(|level| &level.runs);
         // Pages in the mapping are no copies.
@@ -266,7 +281,7 @@ impl Engine {
             io: self.io.clone(),
             seen: Some(Seen { pages, runs, pin: pin.clone(), watched }),
         };
-        let engine = build(&length, self.config.clone(), disk, &found, Logs::Follow, 0)?;
+        let engine = build(&length, self.config.clone(), disk, &found, logs, 0)?;
         let followed = Arc::new(Followed::new(engine, found.block.number, &self.store.pages));
         if let Some(looked) = &followed.engine.looked {
             // Not under the lock: noting takes another, and after an error the tail is not known.
@@ -274,6 +289,6 @@ impl Engine {
             followed.note_tail(tail.as_ref())?;
             *looked.tail.lock() = tail;
         }
-        Ok(followed.state(Some(pin)))
+        Ok((followed.state(Some(pin)), reads_log))
     }
 }

@@ -76,6 +76,8 @@ pub(super) struct Looked {
     pub(super) _segments: Vec<Arc<Segment>>,
     /// The state without the log.
     pub(super) at_checkpoint: Arc<State>,
+    /// Whether that has a part of a commit, and the log the rest.
+    pub(super) is_torn: bool,
     /// None if it is not known how far it was read.
     pub(super) tail: Mutex<Option<LogTail>>,
 }

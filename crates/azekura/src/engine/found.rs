@@ -6,7 +6,7 @@ use crate::base::checksum::crc;
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
-use crate::format::frame::RecordPart;
+use crate::format::frame::{RecordPart, TableChange};
 use crate::format::manifest::{LogChain, Manifest, ValueInfo};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::log::recovery::{ChainReader, Tail, replay};
@@ -36,6 +36,8 @@ pub(super) enum Logs {
     Rewrite,
     /// Nothing, and the last chain is read while its writer goes on.
     Follow,
+    /// As `Follow`, up to the commit of this number.
+    FollowTo(u64),
 }
 
 pub(super) fn read_superblocks(file: &dyn File, length: &Length<'_>) -> Result<Found> {
@@ -151,6 +153,8 @@ pub(super) struct Replayed {
     pub(super) logs: Vec<OldLog>,
     /// Segments that commits refer to.
     pub(super) segments: BTreeMap<u32, ValueInfo>,
+    /// Whether the manifest has a part of a commit, what it did with tables, and the log the rest.
+    pub(super) is_torn: bool,
     /// Where a follower goes on to read.
     pub(super) tail: Option<LogTail>,
 }
@@ -168,32 +172,41 @@ pub(super) struct Admission {
     last: u64,
     tables: BTreeSet<u32>,
     next_table: u32,
+    /// See `Manifest::tables_seq`.
+    tables_seq: Option<u64>,
+    /// Later ones are of no interest.
+    end: u64,
 }
 
 impl Admission {
-    fn after(manifest: &Manifest) -> Admission {
+    fn after(manifest: &Manifest, logs: Logs) -> Admission {
         Admission {
             last: manifest.flushed_seq,
             tables: manifest.tables.iter().map(|t| t.id).collect(),
             next_table: manifest.next_table,
+            tables_seq: manifest.tables_seq,
+            end: if let Logs::FollowTo(seq) = logs { seq } else { u64::MAX },
         }
     }
 
     /// Leaves out what does not count. False if nothing of the commit does.
     fn admit(&mut self, seq: u64, parts: &mut Vec<RecordPart>) -> bool {
-        if seq <= self.last {
+        if seq <= self.last || seq > self.end {
             return false;
         }
         self.last = seq;
-        let Admission { tables, next_table, .. } = self;
+        let Admission { tables, next_table, tables_seq, .. } = self;
+        let is_new = tables_seq.map(|known| seq > known);
         // A table that the manifest does not know was dropped after the commit. The values that the commit
-        // stored for it may have made room for others. So was a table that a commit has made and whose id
-        // the manifest counts.
-        parts.retain(|p| match p.created {
-            Some(_) if p.table >= *next_table => {
-                *next_table = p.table + 1;
+        // stored for it may have made room for others. What the manifest knows of tables is not done again:
+        // in an older file it knows those that were made with the ids that it counts.
+        parts.retain(|p| match p.change {
+            Some(TableChange::Made(_)) if is_new.unwrap_or(p.table >= *next_table) => {
+                *next_table = (p.table + 1).max(*next_table);
                 tables.insert(p.table)
             }
+            Some(TableChange::Renamed(..)) if is_new != Some(false) => tables.contains(&p.table),
+            Some(TableChange::Dropped(_)) if is_new != Some(false) => tables.remove(&p.table),
             Some(_) => false,
             None => tables.contains(&p.table),
         });
@@ -229,14 +242,16 @@ impl LogTail {
 
 pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> Result<Replayed> {
     let mut out = Replayed::default();
-    let mut admission = Admission::after(&found.manifest);
+    let mut admission = Admission::after(&found.manifest, logs);
     let mut open = None;
+    let (flushed, tables_seq, mut is_torn) = (found.manifest.flushed_seq, found.manifest.tables_seq, false);
     for log in &found.manifest.logs {
         let mut ends = Vec::new();
         let (commits, segments) = (&mut out.commits, &mut out.segments);
         let first = commits.len();
         let mut apply = |frame, seq, mut parts: Vec<RecordPart>| {
             ends.push((frame, seq));
+            is_torn |= seq > flushed && tables_seq.is_some_and(|known| seq <= known) && is_joint(&parts);
             if admission.admit(seq, &mut parts) {
                 for part in &parts {
                     note_segments(segments, part)?;
@@ -246,12 +261,12 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
             Ok(())
         };
         let (id, number) = (found.block.file_id, found.block.number);
-        if logs == Logs::Follow {
+        if matches!(logs, Logs::Follow | Logs::FollowTo(_)) {
             let mut reader = ChainReader::new(id, number, log);
             reader.read_beside_writer(file, &mut apply)?;
             let (chain, segments) = (log.clone(), reader.segments().to_vec());
             out.logs.push(OldLog { chain, segments, last_seq: ends.last().map_or(0, |e| e.1) });
-            open = (log.end_frame == u64::MAX).then_some(reader);
+            open = (log.end_frame == u64::MAX && logs == Logs::Follow).then_some(reader);
             continue;
         }
         let done = replay(file, id, number, log, apply).map_err(|e| length.or_cut(e))?;
@@ -266,8 +281,16 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
         let chain = LogChain { end_frame, ..log.clone() };
         out.logs.push(OldLog { chain, segments: done.segments, last_seq });
     }
+    out.is_torn = is_torn;
     out.tail = open.map(|reader| LogTail { reader, admission });
     Ok(out)
+}
+
+/// Whether a commit changes tables and something else, and half of it would show.
+fn is_joint(parts: &[RecordPart]) -> bool {
+    let changes = || parts.iter().filter_map(|part| part.change.as_ref());
+    let others = parts.len() - changes().count();
+    changes().any(|change| change.is_joint(others))
 }
 
 /// Remembers the segments of a part, and how far its references reach into them.

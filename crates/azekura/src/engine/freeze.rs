@@ -78,11 +78,11 @@ impl Freezer<'_> {
         commit.touched.iter().all(|&id| state.tables.get(id).is_none_or(|t| is_empty(t)))
     }
 
-    /// Freezes the memtables. False if a flush is under way, or if nothing is in them and no table was made.
-    /// (The log's record of a new table goes when a manifest names the table, as each flush makes one do.)
+    /// Freezes the memtables. False if a flush is under way, or if nothing is in them and no table has changed.
+    /// (What the log says of tables is needless when a manifest says it, as each flush makes one do.)
     pub(super) fn rotate(&self, commit: &mut Commit) -> Result<bool> {
         let state = self.state.load();
-        if state.has_frozen() || self.nothing_is_live(commit, &state) && !commit.created {
+        if state.has_frozen() || self.nothing_is_live(commit, &state) && !commit.tables_changed {
             return Ok(false);
         }
         let mut next = state.copy();
@@ -112,7 +112,7 @@ impl Freezer<'_> {
         commit.noted = noted;
         self.pace.set_frozen(self.held_bytes(commit));
         commit.touched.clear();
-        commit.created = false;
+        commit.tables_changed = false;
         commit.live_bytes = 0;
         commit.queued_before = self.log.added_bytes();
         commit.large_bytes = 0;

@@ -11,18 +11,19 @@ pub(crate) use slots::{IndexSlot, Indexes, are_same};
 use super::Engine;
 use super::batch::{Batch, BatchPart};
 use super::catalog::check_name;
+use super::changes::TableChanges;
 use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::key::TableKind;
-use crate::base::limits::{NAME_BYTES_MAX, SHORT_COUNT_END};
+use crate::base::limits::NAME_BYTES_MAX;
 use crate::base::sync::MutexGuard;
 use crate::base::sync::atomic::Ordering;
 use crate::format::block::Tag;
-use crate::format::frame::NewTable;
+use crate::format::frame::{NewTable, TableChange};
 use crate::format::hidden::{IndexState, STATE_KEY, is_hidden, name_of, parse_name};
 use crate::format::manifest::Manifest;
 use crate::index::IndexSpec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 /// The most indexes of a table. Every write to it goes through all of them.
@@ -31,6 +32,31 @@ const INDEXES_MAX: usize = 64;
 /// The longest name of an index: with the longest id of a table it is a table's name.
 const INDEX_NAME_BYTES_MAX: usize = 200;
 const _: () = assert!("\0index\0\0".len() + "4294967295".len() + INDEX_NAME_BYTES_MAX <= NAME_BYTES_MAX);
+
+/// Hidden tables that commits of a log have made and dropped, by id and name.
+#[derive(Default)]
+pub(super) struct HiddenTables {
+    made: Vec<(u32, Arc<str>)>,
+    dropped: Vec<(u32, Arc<str>)>,
+}
+
+impl HiddenTables {
+    /// Notes those of the next commit. `state`: before it.
+    pub(super) fn note(&mut self, state: &State, changes: &[TableChange]) {
+        for change in changes {
+            match change {
+                TableChange::Made(table) if is_hidden(&table.name) => {
+                    self.made.push((table.id, table.name.clone()));
+                }
+                TableChange::Dropped(id) => {
+                    let table = state.tables.get(*id).filter(|table| is_hidden(&table.name));
+                    self.dropped.extend(table.map(|table| (*id, table.name.clone())));
+                }
+                _ => {}
+            }
+        }
+    }
+}
 
 impl State {
     /// Notes which of some tables, by id and name, are indexes of which. (A forged file may call any table so,
@@ -49,10 +75,16 @@ impl State {
         }
     }
 
-    /// Takes a table out of the list of the one whose index it is.
-    pub(crate) fn detach_index(&mut self, id: u32, name: &str) {
-        if let Some((table, _)) = parse_name(name) {
-            self.change_indexes(table, |list| list.retain(|slot| slot.id != id));
+    /// Takes tables, by id and name, out of the lists of those whose indexes they are.
+    pub(crate) fn detach_indexes<'a>(&mut self, tables: impl IntoIterator<Item = (u32, &'a str)>) {
+        let mut gone: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for (id, name) in tables {
+            if let Some((table, _)) = parse_name(name) {
+                gone.entry(table).or_default().insert(id);
+            }
+        }
+        for (table, of) in gone {
+            self.change_indexes(table, |list| list.retain(|slot| !of.contains(&slot.id)));
         }
     }
 
@@ -110,17 +142,13 @@ impl Engine {
             let (found, limit) = (list.len() as u64 + 1, INDEXES_MAX as u64);
             return Err(Error::TooLarge { what: "number of indexes of a table", found, limit });
         }
-        let id = state.next_table;
-        if id >= SHORT_COUNT_END - 1 {
-            let (found, limit) = (u64::from(id) + 1, u64::from(SHORT_COUNT_END));
-            return Err(Error::TooLarge { what: "number of tables ever made", found, limit });
-        }
+        let id = self.catalog.reserve_ids(&state, 1)?;
         let made = NewTable { id, kind: TableKind::Ordered, name: name_of(table, name).into() };
         let first = IndexState { next: Some(Vec::new()), spec: spec.to_string() }.encode();
         // Before it is there: who asks whether there are indexes asks this first.
         self.any_indexes.store(true, Ordering::Release);
         self.commit_created(|| Batch {
-            created: vec![made.clone()],
+            tables: TableChanges::of(vec![TableChange::Made(made.clone())]),
             parts: vec![BatchPart::single(id, STATE_KEY, Tag::Put, &first)],
             durable: true,
             ..Batch::default()
@@ -134,14 +162,15 @@ impl Engine {
         state.attach_indexes(manifest.tables.iter().map(|info| (info.id, &*info.name)));
     }
 
-    /// Notes which tables that recovery has found in the log are indexes of which.
-    pub(super) fn attach_replayed(&self, made: &[(u32, Arc<str>)]) {
-        if made.is_empty() {
+    /// Notes which tables that recovery has found in the log are indexes of which, and which are gone.
+    pub(super) fn attach_replayed(&self, hidden: &HiddenTables) {
+        if hidden.made.is_empty() && hidden.dropped.is_empty() {
             return;
         }
         let commit = self.committer.lock();
         let mut next = self.state.load().copy();
-        next.attach_indexes(made.iter().map(|(id, name)| (*id, &**name)));
+        next.detach_indexes(hidden.dropped.iter().map(|(id, name)| (*id, &**name)));
+        next.attach_indexes(hidden.made.iter().map(|(id, name)| (*id, &**name)));
         self.state.store(Arc::new(next));
         self.committer.end(commit, &self.state);
     }

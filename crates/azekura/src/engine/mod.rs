@@ -9,6 +9,7 @@ mod bound;
 mod build;
 mod capture;
 mod catalog;
+mod changes;
 mod checkpoint;
 mod chunks;
 mod close;
@@ -57,6 +58,7 @@ pub(crate) mod within;
 
 pub(crate) use batch::{Batch, BatchPart, Refused};
 pub(crate) use capture::{Capture, CapturePart};
+pub(crate) use changes::TableChanges;
 pub use config::{Durability, Freshness};
 pub use handle::{Db, Table};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, conflict_error, key_mark};

@@ -31,6 +31,7 @@ use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::sync::thread::sleep;
 use crate::format::block::Tag;
+use crate::format::frame::TableChange;
 use crate::log::Log;
 use crate::space::Room;
 use estimates::{alive_part, hidden_bytes, merge_need, parts};
@@ -69,11 +70,12 @@ impl<'a> RoomMaker<'a> {
     /// Lets a batch pass, or refuses it for want of room.
     #[cold]
     pub(super) fn admit_batch(&self, batch: &Batch) -> Result<Admitted<'a>> {
-        let made: u64 = batch.created.iter().map(|t| t.name.len() as u64 + TABLE_BYTES).sum();
+        let named = batch.changes().iter().filter_map(TableChange::name);
+        let made: u64 = named.map(|name| name.len() as u64 + TABLE_BYTES).sum();
         let bytes = made + batch.parts.iter().map(|p| p.block.bytes() as u64 + p.ranges.bytes()).sum::<u64>();
         let only_deletes =
             || batch.parts.iter().all(|p| (0..p.block.len()).all(|i| p.block.tag(i) == Tag::Tombstone));
-        let frees = batch.created.is_empty() && only_deletes();
+        let frees = made == 0 && only_deletes();
         let run_bytes = bytes + bytes / RUN_OVERHEAD_PART;
         // What is not to be durable at once needs no log if a flush comes first.
         let log_bytes = if batch.durable { run_bytes } else { 0 };

@@ -35,6 +35,9 @@ pub(crate) struct State {
     pub(crate) frozen: Option<Arc<[u32]>>,
     /// The id of the next table. All ids that were ever given are below it.
     pub(crate) next_table: u32,
+    /// The last commit that has changed the tables, and the last one that has done so beside other changes.
+    pub(crate) tables_seq: u64,
+    pub(crate) joint_seq: u64,
     /// Where runs are read in the file's mapping: who holds the state may read them there. None once the
     /// database is closed.
     pub(crate) lease: Option<Arc<Lease>>,
@@ -55,6 +58,8 @@ impl State {
             frozen_seq: flushed_seq,
             frozen: None,
             next_table: 1,
+            tables_seq: 0,
+            joint_seq: 0,
             lease: None,
             followed: None,
             failure: None,
@@ -108,15 +113,13 @@ impl State {
         next
     }
 
-    /// A copy without some tables.
-    pub(crate) fn without_tables(&self, gone: &[u32]) -> State {
+    /// A copy without some tables. `detaches`: nor are they in the lists of indexes.
+    pub(crate) fn without_tables(&self, gone: &[u32], detaches: bool) -> State {
         let mut next = self.copy();
-        // A table before its indexes, so that its list is not made anew for each.
-        for &id in gone {
-            next.tables.remove(id);
-            if let Some(table) = self.tables.get(id) {
-                next.detach_index(id, &table.name);
-            }
+        gone.iter().for_each(|&id| next.tables.remove(id));
+        if detaches {
+            let named = |&id: &u32| self.tables.get(id).map(|table| (id, &*table.name));
+            next.detach_indexes(gone.iter().filter_map(named));
         }
         let all: HashSet<u32> = gone.iter().copied().collect();
         let left: Vec<u32> =
@@ -134,6 +137,8 @@ impl State {
             frozen_seq: self.frozen_seq,
             frozen: self.frozen.clone(),
             next_table: self.next_table,
+            tables_seq: self.tables_seq,
+            joint_seq: self.joint_seq,
             lease: self.lease.clone(),
             followed: self.followed.clone(),
             failure: self.failure.clone(),

@@ -1,21 +1,26 @@
 //! Making, renaming and dropping tables.
 //!
 //! Tables are made by a commit, any number at once. The log has their names until a manifest does. So
-//! making one costs what a durable commit costs, however many there are. The manifest's `next_table` says
-//! which tables of the log it knows.
+//! making one costs what a durable commit costs, however many there are. The manifest's `tables_seq` says
+//! which commits of the log it knows.
 //!
-//! Renaming and dropping are a checkpoint each, after a sync, so that earlier commits are durable. The
-//! checkpoint comes first, and then the state: a full disk has changed nothing.
+//! A transaction makes, renames and drops them by its commit, too. That is durable before anybody sees it,
+//! whatever the transaction's durability is: so a manifest that knows of it never stands without its records.
+//! What was dropped keeps its place in the file until the next checkpoint, which follows at once.
+//!
+//! Renaming and dropping outside of transactions are a checkpoint each, after a sync, so that earlier commits
+//! are durable. The checkpoint comes first, and then the state: a full disk has changed nothing.
 
 use super::Engine;
 use super::batch::Batch;
 use super::catalog::{check_name, check_shown};
+use super::changes::{TableChanges, dropped};
+use super::checkpoint::PendingFree;
 use super::commit::Commit;
 use super::state::{State, TableState};
 use crate::base::error::{Error, Result};
 use crate::base::key::TableKind;
-use crate::base::limits::SHORT_COUNT_END;
-use crate::format::frame::NewTable;
+use crate::format::frame::{NewTable, TableChange};
 use crate::format::hidden::is_hidden;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -26,27 +31,59 @@ impl Engine {
     pub(crate) fn create_tables(&self, wanted: &[(&str, TableKind)]) -> Result<u32> {
         self.check_writable()?;
         let _changing = self.catalog.changing.lock();
-        let first = self.state.load().next_table;
         let mut seen = HashSet::with_capacity(wanted.len());
-        let mut created = Vec::with_capacity(wanted.len());
-        for (id, &(name, kind)) in (first..SHORT_COUNT_END - 1).zip(wanted) {
+        for &(name, _) in wanted {
             check_name(name)?;
             check_shown(name)?;
             self.check_free(name)?;
             if !seen.insert(name) {
                 return Err(Error::TableExists { name: name.into() });
             }
-            created.push(NewTable { id, kind, name: name.into() });
         }
-        if created.len() < wanted.len() {
-            let (found, limit) = (u64::from(first) + wanted.len() as u64, u64::from(SHORT_COUNT_END));
-            return Err(Error::TooLarge { what: "number of tables ever made", found, limit });
-        }
-        if !created.is_empty() {
-            let batch = || Batch { created: created.clone(), durable: true, ..Batch::default() };
-            self.commit_created(batch)?;
+        let first = self.catalog.reserve_ids(&self.state.load(), wanted.len())?;
+        let made = (first..).zip(wanted);
+        let made: Vec<TableChange> = made
+            .map(|(id, &(name, kind))| TableChange::Made(NewTable { id, kind, name: name.into() }))
+            .collect();
+        if !made.is_empty() {
+            let tables = || TableChanges::of(made.clone());
+            self.commit_created(|| Batch { tables: tables(), durable: true, ..Batch::default() })?;
         }
         Ok(first)
+    }
+
+    /// The id of a table that a transaction is to make. No other table gets it.
+    pub(crate) fn reserve_table(&self) -> Result<u32> {
+        self.catalog.reserve_ids(&self.state.load(), 1)
+    }
+
+    /// Whether a table may have this name.
+    pub(crate) fn check_new_name(&self, name: &str) -> Result<()> {
+        self.check_writable()?;
+        check_name(name)?;
+        check_shown(name)
+    }
+
+    /// Commits a transaction that changes tables. Those that it drops take their indexes along.
+    pub(crate) fn commit_tables(&self, mut batch: Batch) -> Result<u64> {
+        let _changing = self.catalog.changing.lock();
+        let state = self.state.load_full();
+        let tables = dropped(batch.changes()).filter_map(|id| state.tables.get(id));
+        let slots = tables.flat_map(|table| table.indexes.iter().flat_map(|list| list.iter()));
+        let indexes: Vec<TableChange> = slots.map(|slot| TableChange::Dropped(slot.id)).collect();
+        drop(state);
+        if let Some(changes) = &mut batch.tables {
+            changes.list.splice(0..0, indexes);
+        }
+        let gone: HashSet<u32> = dropped(batch.changes()).collect();
+        batch.parts.retain(|part| !gone.contains(&part.table));
+        batch.durable = true;
+        let seq = self.commit(batch)?;
+        if !gone.is_empty() {
+            // It is committed, and without room for a checkpoint the space is free after the next.
+            let _later = self.checkpoints().write_if_open();
+        }
+        Ok(seq)
     }
 
     /// Commits a batch that makes tables.
@@ -120,7 +157,7 @@ impl Engine {
         let remove = |state: &State| {
             let ids = find(state)?;
             gone.borrow_mut().clone_from(&ids);
-            Ok(move |state: &State| state.without_tables(&ids))
+            Ok(move |state: &State| state.without_tables(&ids, true))
         };
         self.checkpoint_tables(remove, |commit, before| {
             self.life.note_dropped();
@@ -128,22 +165,44 @@ impl Engine {
                 self.catalog.gone.add(table.id, before.name_when_gone(table.id));
                 self.catalog.names.remove(&table.name);
                 self.forget_table(commit, table);
+                // No durable checkpoint names them any more. Recovery passes over the log's records of unknown
+                // tables, so values may go too.
+                table.levels.iter().flat_map(|l| &l.runs).for_each(|run| run.free_on_drop());
             }
-            self.pace.set_live(self.freezer().held_bytes(commit));
-            if !self.state.load().has_frozen() {
-                self.pace.set_frozen(0);
-                self.background.forget_flush_error();
-            }
+            self.note_memory(commit);
         })
     }
 
-    /// Lets go of what a table has that is in no state any more.
+    /// Lets go of what a commit has dropped. The newest checkpoint names its runs, and the log behind that
+    /// refers to its large values.
+    pub(super) fn tables_are_gone(&self, commit: &mut Commit, before: Arc<State>, gone: &[u32]) {
+        if gone.is_empty() {
+            return;
+        }
+        self.life.note_dropped();
+        for table in gone.iter().filter_map(|&id| before.tables.get(id)) {
+            self.catalog.gone.add(table.id, before.name_when_gone(table.id));
+            self.forget_table(commit, table);
+            let runs = table.levels.iter().flat_map(|l| &l.runs).cloned();
+            self.checkpointer.free_later(runs.map(PendingFree::whole));
+        }
+        self.checkpointer.free_later([PendingFree::memory(before)]);
+        self.note_memory(commit);
+    }
+
+    /// A table is in no state any more, and its memory no part of the memtables.
     fn forget_table(&self, commit: &mut Commit, table: &TableState) {
         self.memory.count_few(Some(table), None);
         commit.live_bytes -= table.live_bytes().min(commit.live_bytes);
-        // No durable checkpoint names them any more. Recovery passes over the log's records of unknown
-        // tables, so values may go too.
-        table.levels.iter().flat_map(|l| &l.runs).for_each(|run| run.free_on_drop());
+    }
+
+    /// What memtables hold, after tables have gone.
+    fn note_memory(&self, commit: &Commit) {
+        self.pace.set_live(self.freezer().held_bytes(commit));
+        if !self.state.load().has_frozen() {
+            self.pace.set_frozen(0);
+            self.background.forget_flush_error();
+        }
     }
 }
 
@@ -161,10 +220,22 @@ impl Engine {
         self.table_named(state, name).and_then(shown)
     }
 
+    /// The table that has a name now, or as a follower sees it.
+    pub(crate) fn table_now(&self, name: &str) -> Result<Arc<TableState>> {
+        self.follow()?;
+        self.life.check()?;
+        let state = self.state.load();
+        self.behind(&state).shown_table(&state, name).cloned()
+    }
+
     /// The table of a name in a state.
     fn table_named<'a>(&self, state: &'a State, name: &str) -> Result<&'a Arc<TableState>> {
-        let found =
-            self.catalog.names.get(name).and_then(|id| state.tables.get(id)).filter(|t| &*t.name == name);
+        let has_name = |t: &&Arc<TableState>| &*t.name == name;
+        let id = self.catalog.names.get(name);
+        // While names change they are ahead of the state, or behind it.
+        let found = id.and_then(|id| {
+            state.tables.get(id).filter(has_name).or_else(|| state.tables.iter().find(has_name))
+        });
         found.ok_or_else(|| Error::NoSuchTable { name: name.into() })
     }
 

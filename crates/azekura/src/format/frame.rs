@@ -16,6 +16,8 @@
 //!         u8 form:  0 rows:  u32 n, each u8 tag, u32 key length, u32 value length, key, value
 //!                   1 fixed: u32 n, u32 value length, u8 tag, n keys as u64, n values
 //!                   2 table: the commit makes it: u8 kind, blob name
+//!                   3 renamed: the commit gives it this name: blob name
+//!                   4 dropped: the commit drops it
 //! ```
 //!
 //! Recovery that starts at a frame starts at its `first_record`. Records that begin before that place belong
@@ -31,6 +33,7 @@ use crate::base::error::Result;
 use crate::base::fault::fault;
 use crate::base::key::{SortKey, TableKind};
 use crate::base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, SHORT_COUNT_END};
+use crate::format::hidden::is_hidden;
 use crate::format::ranges::Ranges;
 use crate::space::Extent;
 use std::cmp::Ordering;
@@ -46,6 +49,8 @@ const MAGIC: u32 = u32::from_le_bytes(*b"AZLF");
 const FORM_ROWS: u8 = 0;
 const FORM_FIXED: u8 = 1;
 const FORM_TABLE: u8 = 2;
+const FORM_RENAMED: u8 = 3;
+const FORM_DROPPED: u8 = 4;
 
 /// Bytes of a row before its key and value: the tag and both lengths.
 pub(crate) const ROW_BYTES: usize = 1 + 4 + 4;
@@ -115,12 +120,49 @@ pub(crate) struct NewTable {
     pub(crate) name: Arc<str>,
 }
 
+/// What a commit changes among the tables. All that one commit changes happens at once: so it may give a
+/// table the name that another had before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TableChange {
+    Dropped(u32),
+    Renamed(u32, Arc<str>),
+    Made(NewTable),
+}
+
+impl TableChange {
+    /// The table.
+    pub(crate) fn id(&self) -> u32 {
+        match self {
+            TableChange::Dropped(id) | TableChange::Renamed(id, _) => *id,
+            TableChange::Made(table) => table.id,
+        }
+    }
+
+    /// Whether it would show if the commit's `others`, the parts of other kinds, were not there. (Nobody sees the
+    /// table of an index without its records.)
+    pub(crate) fn is_joint(&self, others: usize) -> bool {
+        match self {
+            TableChange::Made(table) => others > 0 && !is_hidden(&table.name),
+            _ => true,
+        }
+    }
+
+    /// What the table is called from then on; none if it is gone.
+    pub(crate) fn name(&self) -> Option<&Arc<str>> {
+        match self {
+            TableChange::Dropped(_) => None,
+            TableChange::Renamed(_, name) => Some(name),
+            TableChange::Made(table) => Some(&table.name),
+        }
+    }
+}
+
 /// One table's part of a commit.
 #[derive(Debug)]
 pub(crate) struct RecordPart {
     pub(crate) table: u32,
-    /// The table that the commit makes. Such a part has no records.
-    pub(crate) created: Option<NewTable>,
+    /// What the commit does with the table itself. Such a part has no records.
+    pub(crate) change: Option<TableChange>,
     pub(crate) segments: Vec<(u32, Extent)>,
     pub(crate) ranges: Ranges,
     pub(crate) block: Block,
@@ -188,14 +230,23 @@ pub(crate) fn write_rows(w: &mut Writer, block: &Block) {
     }
 }
 
-/// Writes the part of a table that the commit makes.
-pub(crate) fn write_new_table(w: &mut Writer, table: &NewTable) {
-    w.u32(table.id);
+/// Writes the part of a table that the commit makes, renames or drops.
+pub(crate) fn write_table_change(w: &mut Writer, change: &TableChange) {
+    w.u32(change.id());
     w.u32(0);
     Ranges::none().encode(w);
-    w.u8(FORM_TABLE);
-    w.u8(table.kind.code());
-    w.blob(table.name.as_bytes());
+    match change {
+        TableChange::Made(table) => {
+            w.u8(FORM_TABLE);
+            w.u8(table.kind.code());
+            w.blob(table.name.as_bytes());
+        }
+        TableChange::Renamed(_, name) => {
+            w.u8(FORM_RENAMED);
+            w.blob(name.as_bytes());
+        }
+        TableChange::Dropped(_) => w.u8(FORM_DROPPED),
+    }
 }
 
 /// Reads a record after its length: the sequence number and the parts.
@@ -217,13 +268,25 @@ fn read_part(r: &mut Reader<'_>) -> Result<RecordPart> {
         segments.push((r.counted_short()?, Extent { offset: r.u64()?, len: r.u64()? }));
     }
     let ranges = Ranges::decode(r)?;
-    let (created, block) = match r.u8()? {
+    let change = |change| (Some(change), Block::new(None));
+    let (change, block) = match r.u8()? {
         FORM_ROWS => (None, read_rows(r)?),
         FORM_FIXED => (None, read_fixed(r)?),
-        FORM_TABLE => (Some(read_new_table(r, table)?), Block::new(None)),
+        FORM_TABLE => change(TableChange::Made(read_new_table(r, table)?)),
+        FORM_RENAMED => change(TableChange::Renamed(table, read_new_name(r, table)?)),
+        FORM_DROPPED => change(TableChange::Dropped(table)),
         form => return Err(r.bad(format!("unknown form {form}"))),
     };
-    Ok(RecordPart { table, created, segments, ranges, block })
+    Ok(RecordPart { table, change, segments, ranges, block })
+}
+
+/// The name that a table gets. Hidden tables keep theirs.
+fn read_new_name(r: &mut Reader<'_>, id: u32) -> Result<Arc<str>> {
+    let name = std::str::from_utf8(r.blob()?).map_err(|_| r.bad(format!("table {id}: name is not UTF-8")))?;
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || is_hidden(name) {
+        return Err(r.bad(format!("table {id} cannot be renamed so")));
+    }
+    Ok(name.into())
 }
 
 fn read_new_table(r: &mut Reader<'_>, id: u32) -> Result<NewTable> {
@@ -271,4 +334,42 @@ fn read_fixed(r: &mut Reader<'_>) -> Result<Block> {
     }
     block.heap.extend_from_slice(values);
     Ok(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(changes: &[TableChange]) -> Vec<u8> {
+        let mut w = Writer::default();
+        let start = begin_record(&mut w, 7, changes.len());
+        changes.iter().for_each(|change| write_table_change(&mut w, change));
+        end_record(&mut w, start);
+        w.bytes.split_off(8)
+    }
+
+    #[test]
+    fn what_becomes_of_tables_is_read_as_it_was_written_and_nothing_else_is() {
+        let made = NewTable { id: 3, kind: TableKind::Hash, name: "new".into() };
+        let changes = [
+            TableChange::Dropped(9),
+            TableChange::Renamed(8, "n".repeat(NAME_BYTES_MAX).into()),
+            TableChange::Made(made),
+        ];
+        let bytes = record(&changes);
+        let (seq, parts) = read_record(&bytes, 0).unwrap();
+        assert!(parts.iter().all(|p| p.block.is_empty() && p.ranges.is_empty() && p.segments.is_empty()));
+        assert!(parts.iter().map(|p| p.table).eq(changes.iter().map(TableChange::id)));
+        assert_eq!((seq, parts.into_iter().filter_map(|p| p.change).collect()), (7, changes.to_vec()));
+        assert!((0..bytes.len()).all(|n| read_record(&bytes[..n], 0).is_err()));
+        for name in ["", "\0index\x001\0i", &"n".repeat(NAME_BYTES_MAX + 1)] {
+            let renamed = record(&[TableChange::Renamed(8, name.into())]);
+            assert!(read_record(&renamed, 0).is_err(), "{name:?}");
+        }
+        let mut other = record(&[TableChange::Dropped(9)]);
+        for form in FORM_DROPPED + 1..=u8::MAX {
+            *other.last_mut().unwrap() = form;
+            assert!(read_record(&other, 0).is_err(), "form {form}");
+        }
+    }
 }

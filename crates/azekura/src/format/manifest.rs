@@ -134,6 +134,9 @@ pub(crate) struct Manifest {
     pub(crate) values: Vec<ValueInfo>,
     /// The records of small tables, which have no runs.
     pub(crate) few: Vec<(u32, Few)>,
+    /// What commits up to this one have made, renamed and dropped is in `tables`. None in older files: there
+    /// `next_table` says which tables of the log are known.
+    pub(crate) tables_seq: Option<u64>,
 }
 
 impl Manifest {
@@ -178,6 +181,9 @@ impl Manifest {
         for log in &self.logs {
             w.u64(log.chain);
             w.u64(log.durable_below);
+        }
+        if let Some(seq) = self.tables_seq {
+            w.u64(seq);
         }
         w.bytes
     }
@@ -240,6 +246,8 @@ impl Manifest {
                 }
             }
         }
+        // (Or here, without what the log need not say of tables.)
+        m.tables_seq = if r.remaining() > 0 { Some(r.counted()?) } else { None };
         r.finish()?;
         Ok(m)
     }
@@ -420,6 +428,9 @@ mod tests {
     /// Bytes of the list of durable frames in the encoded sample.
     const SAMPLE_DURABLE_BYTES: usize = 4 + 8 + 8;
 
+    /// Bytes of what says which commits the tables show.
+    const SAMPLE_TABLES_BYTES: usize = 8;
+
     /// Bytes of the small tables of `sample`: one table with one row.
     const SAMPLE_FEW_BYTES: usize = 4 + 4 + 4 + 9 + 3 + 5;
 
@@ -466,6 +477,7 @@ mod tests {
                 used: 5000,
             }],
             few: vec![(2, few)],
+            tables_seq: Some(78),
         }
     }
 
@@ -484,14 +496,17 @@ mod tests {
         let m = sample();
         let bytes = m.encode();
         assert_eq!(Manifest::decode(&bytes, 0).unwrap(), m);
-        // Without the list of durable frames, or without that and the small tables, a manifest is still
-        // valid.
-        let older = bytes.len() - SAMPLE_DURABLE_BYTES;
+        // Without what older files do not have, one after the other, a manifest is still valid.
+        let old = bytes.len() - SAMPLE_TABLES_BYTES;
+        let older = old - SAMPLE_DURABLE_BYTES;
         let oldest = older - SAMPLE_FEW_BYTES;
-        for n in (0..bytes.len()).filter(|n| ![oldest, older].contains(n)) {
+        for n in (0..bytes.len()).filter(|n| ![oldest, older, old].contains(n)) {
             assert!(Manifest::decode(&bytes[..n], 0).is_err(), "{n}");
         }
-        let mut old = m.clone();
+        let without = Manifest { tables_seq: None, ..m.clone() };
+        assert_eq!(Manifest::decode(&bytes[..old], 0).unwrap(), without);
+        assert_eq!(without.encode(), bytes[..old]);
+        let mut old = without;
         old.logs[0].durable_below = 0;
         assert_eq!(Manifest::decode(&bytes[..older], 0).unwrap(), old);
         old.few.clear();
@@ -516,6 +531,7 @@ mod tests {
         let long = [true, true, true, false, false];
         assert_eq!(of(|m, n| m.next_id = n), long);
         assert_eq!(of(|m, n| m.flushed_seq = n), long);
+        assert_eq!(of(|m, n| m.tables_seq = Some(n)), long);
         assert_eq!(of(|m, n| m.logs[0].chain = n), long);
         assert_eq!(of(|m, n| m.logs[0].first_frame = n), long);
         assert_eq!(of(|m, n| m.tables[0].levels[0].runs[0].id = n), long);
@@ -538,7 +554,7 @@ mod tests {
             let form = form_of(&manifest.tables[0].levels[0].runs[0]);
             // The form stands before stride, tag, both keys and the value segments of the run. A value
             // segment follows.
-            let end = bytes.len() - SAMPLE_DURABLE_BYTES - SAMPLE_FEW_BYTES;
+            let end = bytes.len() - SAMPLE_TABLES_BYTES - SAMPLE_DURABLE_BYTES - SAMPLE_FEW_BYTES;
             let at = end - (4 + 4 + 8 + 8 + 8) - (4 + 4 + 8) - (4 + 1 + 4 + 2) - (4 + 1) - 1;
             assert_eq!(bytes[at], form);
             for unknown in 3..=u8::MAX {

@@ -1,5 +1,6 @@
 //! What to read, and in which order: the runs and commits of each table, by age.
 
+use super::fates::Fates;
 use super::identity::Identity;
 use super::input::Input;
 use super::log::Commits;
@@ -10,7 +11,7 @@ use crate::base::hash::hash_bytes;
 use crate::base::key::{TableKind, head_of};
 use crate::format::block::Block;
 use crate::format::few::Few;
-use crate::format::frame::RecordPart;
+use crate::format::frame::{RecordPart, TableChange};
 use crate::format::manifest::{Manifest, RunInfo};
 use crate::format::ranges::{Range, Ranges};
 use std::collections::{BTreeMap, HashMap};
@@ -76,7 +77,10 @@ pub(super) fn by_manifest(
     }
     // A table whose id the manifest has given out, but which it does not name, was dropped. Nothing of it is
     // needed.
-    let young = commits.values().flatten().filter(|part| part.table >= manifest.next_table);
+    let fates = Fates::of(commits.iter().flat_map(|(&seq, parts)| parts.iter().map(move |p| (seq, p))));
+    let known_until = manifest.tables_seq.unwrap_or(manifest.flushed_seq);
+    let is_young = |id| id >= manifest.next_table || fates.is_made_after(id, known_until);
+    let young = commits.values().flatten().filter(|part| is_young(part.table));
     for (id, table) in logged(young, hash_seed) {
         plan.entry(id).or_insert_with(|| table.plan(id, report));
     }
@@ -88,6 +92,7 @@ pub(super) fn by_manifest(
             }
         }
     }
+    meet(&mut plan, &fates, |_| known_until);
     plan
 }
 
@@ -102,7 +107,7 @@ pub(super) fn by_identity(
     let mut plan = Plan::new();
     let known = older.map(Known::of).unwrap_or_default();
     let mut ages: Vec<(u32, u64, u64, RunPlan)> = Vec::new();
-    let mut names: HashMap<u32, (u64, u64, String)> = HashMap::new();
+    let mut names = Names::new();
     for (id, run) in found.runs {
         let info = known.runs.get(&id);
         let Some((table, kind)) = owner(&run).or_else(|| known.owner(id)) else { continue };
@@ -119,6 +124,7 @@ pub(super) fn by_identity(
     }
     let mut parts: Vec<(u64, RecordPart)> = Vec::new();
     commits.into_iter().for_each(|(seq, list)| parts.extend(list.into_iter().map(|p| (seq, p))));
+    let fates = Fates::of(parts.iter().map(|(seq, part)| (*seq, part)));
     let mut logged = logged(parts.iter().map(|p| &p.1), hash_seed);
     if let Some(older) = older {
         // At the manifest's last commit a small table has these records and no others.
@@ -150,14 +156,38 @@ pub(super) fn by_identity(
             table.ages.entry(seq * 2).or_default().parts.push(part);
         }
     }
-    for (id, table) in &mut plan {
-        match names.remove(id) {
-            Some((_, _, name)) if !known.tables.contains_key(id) => table.name = name,
+    name_all(&mut plan, &names, &known);
+    let older_until = older.map_or(0, |older| older.tables_seq.unwrap_or(older.flushed_seq));
+    meet(&mut plan, &fates, |id| match known.tables.contains_key(&id) {
+        true => older_until,
+        false => names.get(&id).map_or(0, |label| label.0),
+    });
+    plan
+}
+
+/// Names of tables as labels of runs have them: up to which commit, in which run, and the name.
+type Names = HashMap<u32, (u64, u64, String)>;
+
+/// Gives tables the names that labels have for them, unless an older manifest names them. Each gets some name.
+fn name_all(plan: &mut Plan, names: &Names, known: &Known<'_>) {
+    for (id, table) in plan {
+        match names.get(id) {
+            Some((_, _, name)) if !known.tables.contains_key(id) => table.name.clone_from(name),
             _ if table.name.is_empty() => table.name = format!("table-{id}"),
             _ => {}
         }
     }
-    plan
+}
+
+/// Leaves out what was dropped, and gives tables their newest names. `names_as_of` says up to which commit the
+/// name is known that the plan has for a table.
+fn meet(plan: &mut Plan, fates: &Fates, names_as_of: impl Fn(u32) -> u64) {
+    plan.retain(|&id, _| !fates.is_dropped(id));
+    for (&id, table) in plan {
+        if let Some(name) = fates.name_after(id, names_as_of(id)) {
+            table.name = name.to_owned();
+        }
+    }
 }
 
 /// What an older manifest says.
@@ -208,8 +238,11 @@ fn logged<'a>(
     let mut tables = BTreeMap::<u32, Logged>::new();
     for part in parts {
         let table = tables.entry(part.table).or_default();
-        match &part.created {
-            Some(made) => *table = Logged { name: Some(made.name.to_string()), kind: Some(made.kind) },
+        match &part.change {
+            Some(TableChange::Made(made)) => {
+                *table = Logged { name: Some(made.name.to_string()), kind: Some(made.kind) }
+            }
+            Some(TableChange::Renamed(..) | TableChange::Dropped(_)) => {}
             None => table.kind = table.kind.or_else(|| kind_of(&part.block, hash_seed)),
         }
     }
@@ -241,7 +274,7 @@ fn kind_of(block: &Block, hash_seed: Option<u64>) -> Option<TableKind> {
 
 /// The records of a small table, as a part of a commit.
 fn part_of(table: u32, few: &Few, ranges: Ranges) -> RecordPart {
-    RecordPart { table, created: None, segments: Vec::new(), ranges, block: few.to_block() }
+    RecordPart { table, change: None, segments: Vec::new(), ranges, block: few.to_block() }
 }
 
 /// Stretches of a table's keys for which nothing older than a run counts.

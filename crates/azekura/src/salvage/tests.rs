@@ -1,5 +1,7 @@
 //! Salvage of small files, damaged in chosen places. (The crate `sim` tries random damage.)
 
+mod tables;
+
 use super::*;
 use crate::api::{Durability, Options};
 use crate::base::codec::{Writer, u32_of};

@@ -4,6 +4,7 @@
 //! indexes they may still meet a conflict: by the old values of records, or by an index that comes or goes.
 //! The commit then gives its writes back.
 
+use super::tables::OwnTables;
 use super::write::WriteTxn;
 use crate::base::error::{Error, Result};
 use crate::engine::{BatchPart, Refused, Table};
@@ -31,28 +32,35 @@ impl WriteTxn {
     /// ```
     ///
     /// # Errors
-    /// As [`commit`](WriteTxn::commit), without `Conflict`; an error that a new index has for a record; what
-    /// reading the old values meets. Nothing is written then. It may take as long as others write the same
-    /// keys of a table with indexes.
+    /// As [`commit`](WriteTxn::commit), without `Conflict` but for one over the name of a table; an error that
+    /// a new index has for a record; what reading the old values meets. Nothing is written then. It may take
+    /// as long as others write the same keys of a table with indexes.
     pub fn commit_blind(mut self) -> Result<()> {
         let refused = Arc::new(Refused::default());
         loop {
+            let tables = self.tables.clone();
             let Some(mut batch) = self.take_batch()? else { return Ok(()) };
             batch.refused = Some(refused.clone());
-            let done = self.db.engine.commit(batch).map(|_| ()).map_err(|e| self.named(e));
-            let parts = refused.take();
-            if parts.is_empty() || !matches!(done, Err(Error::Conflict { .. })) {
-                return done;
-            }
-            self = self.again(parts)?;
+            let done = self.commit_batch(batch);
+            self = match refused.take() {
+                Some(parts) if matches!(done, Err(Error::Conflict { .. })) => self.again(parts, tables)?,
+                _ => return done,
+            };
         }
     }
 
-    /// A new transaction with the writes of this one.
+    /// A new transaction with the writes of this one, and what it does with tables.
     #[cold]
-    fn again(&self, parts: Vec<BatchPart>) -> Result<WriteTxn> {
+    fn again(&self, parts: Vec<BatchPart>, tables: Option<Box<OwnTables>>) -> Result<WriteTxn> {
         let mut txn = WriteTxn::new(self.db.clone(), self.options);
+        let made: Vec<Table> = tables.iter().flat_map(|own| own.made(&self.db)).collect();
+        txn.tables = tables;
+        made.iter().try_for_each(|table| txn.begin_made(table.id))?;
         for part in parts {
+            if let Some(table) = made.iter().find(|table| table.id == part.table) {
+                txn.write_again(table, part)?;
+                continue;
+            }
             // What was written to tables of indexes follows from the rest.
             if let Some((id, name)) = self.names.iter().find(|(id, _)| *id == part.table) {
                 let kind = self.db.engine.state.load().table(*id).map_err(|e| self.named(e))?.kind;

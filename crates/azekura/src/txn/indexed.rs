@@ -175,6 +175,7 @@ impl WriteTxn {
     /// it.
     pub(crate) fn expect_kept(&self, table: &Table, id: u32) -> Result<()> {
         self.db.expect(table)?;
+        self.tables.iter().try_for_each(|own| own.expect(table))?;
         let Some(buffer) = self.place_of(table.id).map(|i| &self.buffers[i]) else { return Ok(()) };
         let is_kept = buffer.indexes.iter().flat_map(|list| list.iter()).any(|slot| slot.id == id);
         if is_kept || buffer.is_empty() { Ok(()) } else { Err(conflict_error(&table.name)) }

@@ -14,6 +14,7 @@ mod read;
 mod reading;
 mod savepoint;
 mod snapshot;
+mod tables;
 mod update;
 pub(crate) mod value;
 mod write;

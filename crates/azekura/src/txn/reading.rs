@@ -51,7 +51,7 @@ impl WriteTxn {
         let mut buf = KeyBuf::new();
         let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
         match self.own_write(table, sort) {
-            LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => Ok(None),
+            LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => self.nothing_in(table),
             LocalWrite::Written(tag, stored) => {
                 resolve(tag, stored, |reference| self.db.engine.values.read(reference), f).map(Some)
             }
@@ -89,7 +89,7 @@ impl WriteTxn {
         let mut buf = KeyBuf::new();
         let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
         match self.own_write(table, sort) {
-            LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => Ok(None),
+            LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => self.nothing_in(table),
             LocalWrite::Written(tag, stored) => {
                 let large = |reference: &[u8]| self.db.engine.values.read(reference);
                 // SAFETY: the bytes are in a buffer of `self`, from which the result borrows: no write can
@@ -110,7 +110,9 @@ impl WriteTxn {
     }
 
     fn track_range(&self, table: &Table, range: Range) {
-        if self.options.isolation == Isolation::Serializable {
+        // Nobody else can change what this transaction has made.
+        let is_own = || self.tables.as_ref().is_some_and(|own| own.has_made(table.id));
+        if self.options.isolation == Isolation::Serializable && !is_own() {
             self.reads.borrow_mut().ranges.push((table.id, range));
         }
     }
@@ -258,7 +260,7 @@ impl WriteTxn {
         self.db.expect(table)?;
         let read = self.snapshot();
         let (db, state, seq) = (read.db.clone(), read.snapshot.state().clone(), read.snapshot.seq());
-        let t = table.of(&state)?.clone();
+        let t = self.table_below(table, &state)?;
         Cursor::new(db, state, t, seq, self.own_chunks(table.id), limits)
     }
 

@@ -7,8 +7,10 @@
 mod txn;
 
 use super::buffer::Mark;
+use super::tables::Changes;
 use crate::base::error::{Error, Result};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A place in a transaction to which it can return. See
@@ -18,6 +20,7 @@ pub struct Savepoint {
     txn: u64,
     serial: u64,
     marks: Vec<(u32, Mark)>,
+    tables: Option<Arc<Changes>>,
 }
 
 /// Which savepoints of a transaction are good.

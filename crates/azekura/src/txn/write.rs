@@ -5,6 +5,7 @@ use super::buffer::TableBuffer;
 use super::entries::Indexed;
 use super::read::ReadTxn;
 use super::savepoint::Savepoints;
+use super::tables::OwnTables;
 use crate::base::error::{Error, Result};
 use crate::base::hash::mix;
 use crate::base::key::{KeyBuf, TableKind};
@@ -64,8 +65,8 @@ pub struct WriteOptions {
 /// So many buffers are looked through for a table's.
 const SEARCHED_MAX: usize = 16;
 
-/// A transaction over any number of tables: nothing is visible to others until it is committed,
-/// and then everything is. Dropping it rolls it back.
+/// A transaction over any number of tables, which it can also make, rename and drop: nothing is visible to
+/// others until it is committed, and then everything is. Dropping it rolls it back.
 ///
 /// Several may be open at once, in any threads; none waits for another. It sees its own writes, and otherwise
 /// the database as it was when its snapshot began: at its first read, or, under [`Isolation::Snapshot`], when
@@ -103,6 +104,8 @@ pub struct WriteTxn {
     pub(super) names: Vec<(u32, Arc<str>)>,
     pub(super) savepoints: Savepoints,
     pub(super) indexed: Indexed,
+    /// What it does with tables; none if it has not looked for any.
+    pub(super) tables: Option<Box<OwnTables>>,
     /// A write failed half-way (out of space for a large value, or a range whose records could not all be
     /// read for their indexes): it can only be rolled back.
     broken: Option<Error>,
@@ -173,6 +176,7 @@ impl WriteTxn {
             names: Vec::new(),
             savepoints: Savepoints::default(),
             indexed: Indexed::default(),
+            tables: None,
             broken: None,
         }
     }
@@ -205,7 +209,13 @@ impl WriteTxn {
         self.db.expect(table)?;
         // Before the look: what is dropped after it is noticed by the next write.
         let seen = self.db.engine.life.now()?;
-        let indexes = table.of(&self.db.engine.state.load())?.indexes.clone();
+        let indexes = match &self.tables {
+            Some(own) if own.has_made(table.id) => None,
+            own => {
+                own.iter().try_for_each(|own| own.expect(table))?;
+                table.of(&self.db.engine.state.load())?.indexes.clone()
+            }
+        };
         let i = match self.place_of(table.id) {
             Some(i) => i,
             None => {
@@ -370,15 +380,21 @@ impl WriteTxn {
     /// Makes all writes visible at once, and durable as was chosen.
     ///
     /// # Errors
-    /// `Conflict` if another transaction has changed what this one depends on, or a table that this one has
-    /// written to has got or lost an index meanwhile; `NotUnique` (nothing was written in these cases);
-    /// `NoSuchTable` if a table was dropped since it was written to; `NoSpace`, `Io`, `Poisoned` if the log
-    /// cannot be written; `Closed`, `Forked`.
+    /// `Conflict` if another transaction has changed what this one depends on, a name that it has looked up
+    /// stands for another table, or a table that it has written to has got or lost an index meanwhile;
+    /// `NotUnique` (nothing was written in these cases); `NoSuchTable` if a table was dropped since it was
+    /// written to; `NoSpace`, `Io`, `Poisoned` if the log cannot be written; `Closed`, `Forked`.
     pub fn commit(mut self) -> Result<()> {
         match self.take_batch()? {
-            Some(batch) => self.db.engine.commit(batch).map(|_| ()).map_err(|e| self.named(e)),
+            Some(batch) => self.commit_batch(batch),
             None => Ok(()),
         }
+    }
+
+    pub(super) fn commit_batch(&self, batch: Batch) -> Result<()> {
+        let engine = &self.db.engine;
+        let done = if batch.changes_tables() { engine.commit_tables(batch) } else { engine.commit(batch) };
+        done.map(|_| ()).map_err(|e| self.named(e))
     }
 
     /// What is to be committed; none if nothing was written.
@@ -396,23 +412,30 @@ impl WriteTxn {
             user_bytes += sorted.user_bytes;
             parts.push(sorted.into_part());
         }
-        if parts.is_empty() {
+        let changes_tables = self.tables.as_ref().is_some_and(|own| own.has_changes());
+        if parts.is_empty() && !changes_tables {
             return Ok(None);
         }
         let durability = self.options.durability.unwrap_or(self.db.engine.config.durability);
         let snapshot = self.read.get().map(|r| r.snapshot.seq());
         if self.options.isolation == Isolation::Snapshot && snapshot.is_some() {
-            *self.reads.get_mut() = Reads {
-                keys: parts.iter().flat_map(BatchPart::marks).collect(),
-                ranges: parts.iter().flat_map(BatchPart::range_marks).collect(),
-                sets: Vec::new(),
-            };
+            let is_shared = |p: &&BatchPart| self.tables.iter().all(|own| !own.is_alone_with(p.table));
+            let shared = || parts.iter().filter(is_shared);
+            let (keys, ranges) =
+                (shared().flat_map(BatchPart::marks), shared().flat_map(BatchPart::range_marks));
+            *self.reads.get_mut() =
+                Reads { keys: keys.collect(), ranges: ranges.collect(), sets: Vec::new() };
         }
         self.reads.get_mut().sets.extend(looked);
         let (reads, own) = (self.reads.take(), std::mem::take(&mut self.own_commits));
         let reads = snapshot.map(|snapshot| ReadSet { snapshot, since: self.since.get(), reads, own });
         let durable = durability == Durability::Sync;
-        Ok(Some(Batch { parts, durable, reads, user_bytes, ..Batch::default() }))
+        let tables = self.tables.take().map(|own| own.settle(&mut parts));
+        if parts.is_empty() && !changes_tables {
+            // All of it was in tables that came and went.
+            return Ok(None);
+        }
+        Ok(Some(Batch { parts, tables, durable, reads, user_bytes, ..Batch::default() }))
     }
 
     /// The name of the table that the engine has not found.

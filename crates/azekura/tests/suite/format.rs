@@ -262,6 +262,23 @@ fn an_independent_reader_finds_every_record() {
     let few = db.create_table("made", TableKind::Ordered).unwrap();
     world.model.insert("few".into(), (true, Records::new()));
     world.model.insert("made".into(), (false, Records::new()));
+    // All that a transaction can do with tables.
+    db.create_tables(&[("yesterday", TableKind::Ordered), ("older", TableKind::Hash)]).unwrap();
+    let mut w = db.write();
+    w.drop_table("older").unwrap();
+    w.rename_table("yesterday", "older").unwrap();
+    let today = w.create_table("yesterday", TableKind::Hash).unwrap();
+    w.put(&today, b"k", b"made and written at once").unwrap();
+    w.commit().unwrap();
+    let record = (b"k".to_vec(), b"made and written at once".to_vec());
+    world.model.insert("older".into(), (false, Records::new()));
+    world.model.insert("yesterday".into(), (true, Records::from([record])));
+    world.compare("db", "checkpoint of a drop");
+    let mut w = db.write();
+    w.rename_table("older", "oldest").unwrap();
+    w.commit().unwrap();
+    let older = world.model.remove("older").unwrap();
+    world.model.insert("oldest".into(), older);
     let mut w = db.write();
     world.put(&mut w, &few, b"a record", b"of a small table".to_vec());
     w.commit().unwrap();
@@ -307,7 +324,7 @@ fn an_independent_reader_finds_every_record() {
     world.model.retain(|name, _| names.iter().any(|n| n.0 == name));
     moved_in_parts(&mut world);
 
-    let all: [fn(&Seen) -> usize; 24] = [
+    let all: [fn(&Seen) -> usize; 26] = [
         |s| usize::from(s.is_copy),
         |s| s.pages[0],
         |s| s.pages[1],
@@ -322,6 +339,8 @@ fn an_independent_reader_finds_every_record() {
         |s| s.forms[0],
         |s| s.forms[1],
         |s| s.forms[2],
+        |s| s.forms[3],
+        |s| s.forms[4],
         |s| s.small,
         |s| s.log_ranges,
         |s| s.large,

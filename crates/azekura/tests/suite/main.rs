@@ -29,5 +29,6 @@ mod reader;
 mod reading;
 mod recovery;
 mod savepoints;
+mod table_changes;
 mod transactions;
 mod typed_exchange;

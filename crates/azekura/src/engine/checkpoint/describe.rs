@@ -29,6 +29,8 @@ pub(super) fn describe(
         info.used = s.used().min(info.bytes());
         info
     };
+    // Who opens a file without a log goes on from there.
+    let tables_seq = if logs.is_empty() { state.flushed_seq } else { state.tables_seq };
     Manifest {
         next_id,
         next_table: state.next_table,
@@ -37,6 +39,7 @@ pub(super) fn describe(
         tables: tables.collect(),
         values: values.segments().iter().map(value_info).collect(),
         few: state.tables.iter().filter_map(|t| Some((t.id, t.few.clone()?))).collect(),
+        tables_seq: Some(tables_seq),
     }
 }
 

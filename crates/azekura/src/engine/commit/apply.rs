@@ -11,8 +11,6 @@ use crate::base::sync::{ArcSwap, CountedArc};
 use crate::engine::batch::BatchPart;
 use crate::engine::catalog::Names;
 use crate::engine::state::{ActiveBuf, State, TableState, publish};
-use crate::format::frame::NewTable;
-use crate::format::hidden::is_hidden;
 use crate::log::Log;
 use crate::memtable::pool::Pool;
 use crate::values::Segment;
@@ -23,7 +21,7 @@ pub(super) struct Memtables<'a> {
     pub(super) state: &'a ArcSwap<State>,
     pub(super) names: &'a Names,
     pub(super) pool: &'a Arc<Pool>,
-    /// Whether the tables that the commit makes are noted as indexes. Recovery does that for all at once.
+    /// Whether the tables that the commit makes and drops are noted as indexes. Recovery does that for all at once.
     pub(super) attaches: bool,
 }
 
@@ -32,6 +30,7 @@ impl Commit {
     pub(super) fn apply(&mut self, to: &Memtables<'_>, seq: u64, ready: Vec<Ready>) -> Result<()> {
         let mut next: Option<State> = None;
         let state_now = to.state.load();
+        let (parts, mut given_up) = (ready.len(), Vec::new());
         for part in ready {
             match part {
                 Ready::Chunk(table, chunk) => {
@@ -41,17 +40,14 @@ impl Commit {
                     self.live_bytes += t.live_bytes();
                     state.tables.set(t);
                 }
-                Ready::Tables(created) if created.is_empty() => {}
-                Ready::Tables(created) => {
+                Ready::Tables(changes) => {
                     let state = next.get_or_insert_with(|| state_now.copy());
-                    self.created = true;
-                    let made =
-                        |table: &NewTable| is_hidden(&table.name).then(|| (table.id, table.name.clone()));
-                    let hidden: Vec<(u32, Arc<str>)> = created.iter().filter_map(made).collect();
-                    created.into_iter().for_each(|table| to.names.add_table(state, table));
-                    if to.attaches {
-                        state.attach_indexes(hidden.iter().map(|(id, name)| (*id, &**name)));
+                    self.tables_changed = true;
+                    state.tables_seq = seq;
+                    if changes.iter().any(|change| change.is_joint(parts - 1)) {
+                        state.joint_seq = seq;
                     }
+                    given_up = to.names.change(state, changes, to.attaches);
                 }
                 Ready::Small(part) => {
                     let active = self.active_for(&part, &state_now, &mut next, to.pool)?;
@@ -60,6 +56,9 @@ impl Commit {
             }
         }
         publish(to.state, seq, next);
+        if !given_up.is_empty() {
+            to.names.give_up(given_up, &to.state.load());
+        }
         Ok(())
     }
 

@@ -63,7 +63,11 @@ impl Engine {
         let mut commit = self.committer.lock();
         leader.group = self.committer.take_group();
         let armed = self.poison.armed("committing");
-        self.commit_group(&mut commit, &leader.group);
+        // What changes the tables is alone, for each commit is judged by the tables that there are before its
+        // group.
+        for together in leader.group.chunk_by(|a, b| !a.changes_tables && !b.changes_tables) {
+            self.commit_group(&mut commit, together);
+        }
         armed.disarm();
         // The next leader asks for the lock that this one gives back.
         drop(leader);

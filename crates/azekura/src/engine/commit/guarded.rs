@@ -38,8 +38,9 @@ pub(in crate::engine) struct Commit {
     pub(in crate::engine) touched: Vec<u32>,
     /// Tables of which is known whether their memtables were read.
     pub(in crate::engine) noted: Vec<u32>,
-    /// A table was made since the last freeze. The log before that is needed until a manifest names it.
-    pub(in crate::engine) created: bool,
+    /// A table was made, renamed or dropped by a commit since the last freeze. The log before that is needed
+    /// until a manifest knows it.
+    pub(in crate::engine) tables_changed: bool,
 }
 
 impl Commit {
@@ -57,7 +58,7 @@ impl Commit {
             chunk_added: Vec::new(),
             touched: Vec::new(),
             noted: Vec::new(),
-            created: false,
+            tables_changed: false,
         }
     }
 

@@ -3,6 +3,8 @@
 use super::guarded::Commit;
 use crate::base::error::{Error, Result};
 use crate::engine::batch::Batch;
+use crate::engine::catalog::Names;
+use crate::engine::changes::TableChanges;
 use crate::engine::history::{ReadSet, conflict_error, own_error};
 use crate::engine::indexes::are_same;
 use crate::engine::state::State;
@@ -13,12 +15,11 @@ impl Commit {
         if let Some(reads) = &batch.reads {
             self.check_reads(state, reads)?;
         }
-        if batch.created.is_empty() {
-            for part in &batch.parts {
-                let table = state.table(part.table).map_err(|e| found_indexes(state, batch).unwrap_or(e))?;
-                if !are_same(&table.indexes, &part.indexes) {
-                    return Err(conflict_error(&table.name));
-                }
+        for part in &batch.parts {
+            match state.tables.get(part.table) {
+                Some(table) if are_same(&table.indexes, &part.indexes) => {}
+                Some(table) => return Err(conflict_error(&table.name)),
+                None => expect_made(state, batch, part.table)?,
             }
         }
         let seq = self.next_seq;
@@ -44,6 +45,27 @@ impl Commit {
     }
 }
 
+/// Whether the names that a commit has looked up are those of the same tables as they were then.
+#[cold]
+pub(super) fn check_changes(state: &State, names: &Names, changes: &TableChanges) -> Result<()> {
+    match names.changed(changes) {
+        Some(name) => Err(conflict_error(name)),
+        None => match names.refused(state, &changes.list) {
+            Some(name) => Err(Error::TableExists { name: name.to_string() }),
+            None => Ok(()),
+        },
+    }
+}
+
+/// An error unless the commit makes a table that is not there.
+#[cold]
+fn expect_made(state: &State, batch: &Batch, table: u32) -> Result<()> {
+    if batch.tables.as_ref().is_some_and(|changes| changes.makes(table)) {
+        return Ok(());
+    }
+    state.table(table).map(drop).map_err(|e| found_indexes(state, batch).unwrap_or(e))
+}
+
 /// The error of a commit whose transaction has written to an index that was dropped since.
 #[cold]
 fn found_indexes(state: &State, batch: &Batch) -> Option<Error> {
@@ -63,7 +85,9 @@ pub(super) fn expect_tables(
 ) -> Result<()> {
     for part in &batch.parts {
         // The error names a table that the transaction has written to.
-        state.table(part.table).map_err(|e| found_indexes(state, batch).unwrap_or(e))?;
+        if state.tables.get(part.table).is_none() {
+            expect_made(state, batch, part.table)?;
+        }
     }
     match reads.reads.tables().find(|&id| state.tables.get(id).is_none()) {
         None => Ok(()),

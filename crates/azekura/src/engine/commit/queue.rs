@@ -1,10 +1,12 @@
 //! A batch on its way: queued for the log, and made ready for the memtable.
 
 use super::guarded::Commit;
+use crate::base::fault::fault;
 use crate::engine::batch::{Batch, BatchPart};
+use crate::engine::changes::TableChanges;
 use crate::engine::dials::Dials;
 use crate::engine::state::State;
-use crate::format::frame::{NewTable, write_new_table, write_part};
+use crate::format::frame::{TableChange, write_part, write_table_change};
 use crate::log::{Log, segment_list};
 use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
@@ -18,7 +20,7 @@ pub(super) enum Ready {
     /// For the active buffer.
     Small(BatchPart),
     Chunk(u32, Arc<Chunk>),
-    Tables(Vec<NewTable>),
+    Tables(Vec<TableChange>),
 }
 
 /// From this many bytes on a commit is logged by reference though the one before was to another table. (A
@@ -35,7 +37,7 @@ pub(super) fn take_small(commit: &mut Commit, state: &State, batch: &mut Batch) 
     let [part] = batch.parts.as_slice() else { return None };
     let (records, bytes) = (part.block.len(), part.block.bytes());
     let is_small = records > 0 && !part.is_chunk(state.dials(part.table));
-    if !is_small || !batch.created.is_empty() || !part.segments.is_empty() {
+    if !is_small || !batch.changes().is_empty() || !part.segments.is_empty() {
         return None;
     }
     commit.last_table = part.table;
@@ -49,21 +51,22 @@ pub(super) fn log_batch(log: &Log, state: &State, pool: &Arc<Pool>, seq: u64, ba
     let bytes: usize = batch.parts.iter().map(|p| p.block.bytes()).sum();
     let as_chunks = batch.parts.iter().any(|p| p.is_chunk(state.dials(p.table)));
     let into_chunk = |p: BatchPart| (p.table, Arc::new(p.into_chunk(pool)));
-    if as_chunks && bytes >= BY_REFERENCE_BYTES_MIN && batch.created.is_empty() {
+    if as_chunks && bytes >= BY_REFERENCE_BYTES_MIN && batch.changes().is_empty() {
         let chunks: Vec<(u32, Arc<Chunk>)> = batch.parts.into_iter().map(into_chunk).collect();
         log.add_chunks(seq, chunks.clone());
         return chunks.into_iter().map(|(table, chunk)| Ready::Chunk(table, chunk)).collect();
     }
     let large = batch.parts.iter().any(|p| !p.segments.is_empty());
-    log.add_small(seq, large, batch.created.len() + batch.parts.len(), |w| {
-        for table in &batch.created {
-            write_new_table(w, table);
+    let changes = logged(batch.changes());
+    log.add_small(seq, large, changes.len() + batch.parts.len(), |w| {
+        for change in changes {
+            write_table_change(w, change);
         }
         for p in &batch.parts {
             write_part(w, p.table, &segment_list(&p.segments), &p.ranges, &p.block);
         }
     });
-    let created = (!batch.created.is_empty()).then_some(Ready::Tables(batch.created));
+    let tables = changed(batch.tables);
     let ready = |p: BatchPart| {
         if as_chunks {
             let (table, chunk) = into_chunk(p);
@@ -72,7 +75,7 @@ pub(super) fn log_batch(log: &Log, state: &State, pool: &Arc<Pool>, seq: u64, ba
             Ready::Small(p)
         }
     };
-    created.into_iter().chain(batch.parts.into_iter().map(ready)).collect()
+    tables.into_iter().chain(batch.parts.into_iter().map(ready)).collect()
 }
 
 /// The parts of a batch that recovery has read from the log, ready for the memtable.
@@ -84,5 +87,17 @@ pub(super) fn recovered(pool: &Arc<Pool>, batch: Batch) -> Vec<Ready> {
             Ready::Small(p)
         }
     });
-    std::iter::once(Ready::Tables(batch.created)).chain(parts).collect()
+    changed(batch.tables).into_iter().chain(parts).collect()
+}
+
+fn changed(tables: Option<Box<TableChanges>>) -> Option<Ready> {
+    tables.filter(|changes| !changes.list.is_empty()).map(|changes| Ready::Tables(changes.list))
+}
+
+/// What of the changes the log is told.
+fn logged(changes: &[TableChange]) -> &[TableChange] {
+    // Without those that a fault forgets: what was renamed or dropped.
+    let made = |change: &TableChange| matches!(change, TableChange::Made(_));
+    let first = if fault!("forget_rename") { changes.partition_point(|change| !made(change)) } else { 0 };
+    &changes[first..]
 }

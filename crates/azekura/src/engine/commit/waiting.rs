@@ -14,6 +14,7 @@ pub(in crate::engine) struct Waiting {
 
 /// A durable commit waiting for its leader.
 pub(in crate::engine) struct Ticket {
+    pub(super) changes_tables: bool,
     pub(super) slot: Mutex<TicketState>,
     changed: Condvar,
 }
@@ -27,8 +28,9 @@ pub(in crate::engine) struct TicketState {
 
 impl Ticket {
     pub(super) fn new(batch: Batch) -> Arc<Ticket> {
+        let changes_tables = !batch.changes().is_empty();
         let slot = TicketState { batch: Some(batch), chosen: false, result: None };
-        Arc::new(Ticket { slot: Mutex::ranked(Rank::Ticket, slot), changed: Condvar::new() })
+        Arc::new(Ticket { changes_tables, slot: Mutex::ranked(Rank::Ticket, slot), changed: Condvar::new() })
     }
 
     pub(super) fn choose(&self) {

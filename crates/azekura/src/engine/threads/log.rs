@@ -16,6 +16,9 @@ const LOG_BULK_BYTES: usize = 8 << 20;
 const LOG_REST: Duration = Duration::from_millis(100);
 /// The eventual delay is watched in this many steps.
 const LOG_TICKS: u32 = 8;
+/// A commit that has changed tables and records is to be in runs after so long. Until then a checkpoint has
+/// a part of it, and who reads that needs the log.
+const JOINT_WAIT: Duration = Duration::from_secs(1);
 
 /// What the log's thread uses.
 pub(in crate::engine) struct LogThread<'a> {
@@ -36,13 +39,14 @@ impl LogThread<'_> {
         let mut took = Duration::ZERO;
         let (mut looked, mut frames) = (Instant::now(), 0);
         let mut begun = Instant::now();
-        let mut room_seen = begun;
+        let (mut room_seen, mut joint_since) = (begun, None);
         watcher.keep_watch(&mut room_seen);
         while !background.stopping() {
             background.pause(LOG_REST.min(tick.saturating_sub(begun.elapsed())));
             if looked.elapsed() >= LOG_REST {
                 log.prepare_segment(frames);
                 (looked, frames) = (Instant::now(), log.vouch_at_rest(frames));
+                self.flush_joint(&mut joint_since);
                 watcher.keep_watch(&mut room_seen);
             }
             if begun.elapsed() < tick {
@@ -71,6 +75,19 @@ impl LogThread<'_> {
                 took = now.elapsed();
             }
             begun = Instant::now();
+        }
+    }
+
+    /// Has a commit flushed that has changed tables and records, some time after it was made.
+    fn flush_joint(&self, since: &mut Option<Instant>) {
+        let Flush { merges: Merges { installer, poison, .. }, freezer, .. } = self.syncer.flush;
+        let state = freezer.state.load();
+        if state.joint_seq <= state.frozen_seq || poison.check().is_err() {
+            *since = None;
+        } else if since.get_or_insert_with(Instant::now).elapsed() >= JOINT_WAIT {
+            drop(state);
+            *since = None;
+            let _later = freezer.rotate(&mut installer.committer.lock());
         }
     }
 }

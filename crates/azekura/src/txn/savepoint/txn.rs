@@ -5,13 +5,17 @@ use crate::base::error::Result;
 use crate::txn::write::WriteTxn;
 
 impl WriteTxn {
-    /// Remembers the writes so far, to return to them with [`rollback_to`](WriteTxn::rollback_to).
+    /// Remembers the writes so far, and what became of tables, to return to them with
+    /// [`rollback_to`](WriteTxn::rollback_to).
     pub fn savepoint(&mut self) -> Savepoint {
         let (txn, serial) = self.savepoints.add();
-        Savepoint { txn, serial, marks: self.buffers.iter_mut().map(|b| (b.table, b.mark())).collect() }
+        let marks = self.buffers.iter_mut().map(|b| (b.table, b.mark())).collect();
+        let tables = self.tables.as_ref().map(|own| own.changes.clone());
+        Savepoint { txn, serial, marks, tables }
     }
 
-    /// Undoes the writes since a savepoint, which can be used again. Savepoints set after it are gone.
+    /// Undoes the writes since a savepoint, and what was done with tables. The savepoint can be used again; those
+    /// set after it are gone.
     ///
     /// # Errors
     /// `Invalid` if the savepoint is of another transaction, or gone since the transaction was rolled back to
@@ -37,6 +41,10 @@ impl WriteTxn {
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.db.engine.life.check()?;
         self.savepoints.back_to(savepoint)?;
+        if let Some(own) = &mut self.tables {
+            // Names that were looked up stay so: what they stood for may have been told.
+            own.changes = savepoint.tables.clone().unwrap_or_default();
+        }
         for buffer in &mut self.buffers {
             match savepoint.marks.iter().find(|(table, _)| *table == buffer.table) {
                 Some((_, mark)) => buffer.back_to(mark),

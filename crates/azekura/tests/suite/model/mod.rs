@@ -14,7 +14,7 @@ use crate::common::Rng;
 use azekura::storage::{MemStorage, Storage};
 use azekura::{
     Cursor, Db, Durability, Error, Isolation, Options, ReadTxn, Repository, Table, TableKind, ValueRef,
-    Which, WriteOptions, restore_stream_on,
+    Which, WriteOptions, WriteTxn, restore_stream_on,
 };
 use data::Family;
 use std::path::Path;
@@ -27,6 +27,7 @@ use write::Writer;
 const ROUNDS: u64 = 160;
 
 /// A table and what should be in it.
+#[derive(Clone)]
 struct Modelled {
     name: String,
     family: Family,
@@ -166,33 +167,35 @@ impl World {
         let durability =
             [None, Some(Durability::Sync), Some(Durability::Eventual)][self.rng.below(3) as usize];
         let mut txn = self.db().write_with(WriteOptions { durability, isolation });
-        let mut maps: Vec<Arc<Map>> = self.tables.iter().map(|m| m.map.clone()).collect();
+        // As the transaction sees them.
+        let mut tables = self.tables.clone();
         let mut points = Vec::new();
         let mut said = String::from("transaction:");
         for _ in 0..1 + self.rng.below(8) {
-            let i = self.any_table();
-            let m = &mut self.tables[i];
-            match self.rng.below(12) {
+            let i = self.rng.below(tables.len() as u64) as usize;
+            let m = &mut tables[i];
+            match self.rng.below(13) {
                 0 | 1 => {
-                    points.push((txn.savepoint(), maps.clone()));
+                    points.push((txn.savepoint(), tables.clone()));
                     said += " savepoint";
                 }
+                12 => said += &self.change_tables(&mut txn, &mut tables, i),
                 2 if !points.is_empty() => {
                     let at = self.rng.below(points.len() as u64) as usize;
                     points.truncate(at + 1);
                     txn.rollback_to(&points[at].0).unwrap();
-                    maps.clone_from(&points[at].1);
+                    tables.clone_from(&points[at].1);
                     said += &format!(" back to {at}");
                 }
                 3..=8 => {
-                    let map = Arc::make_mut(&mut maps[i]);
+                    let map = Arc::make_mut(&mut m.map);
                     let what =
                         write::write(Writer::Txn(&mut txn), &m.table, &mut m.family, map, &mut self.rng);
                     said += &format!(" {}: {what}", m.name);
                 }
                 _ => {
                     said += &format!(" read {}", m.name);
-                    read(Reader::Write(&mut txn), &m.table, &m.family, &maps[i], &mut self.rng);
+                    read(Reader::Write(&mut txn), &m.table, &m.family, &m.map, &mut self.rng);
                 }
             }
             crate::common::doing(format!("{} {said}", crate::common::was_doing()));
@@ -203,10 +206,44 @@ impl World {
             return said + " rollback";
         }
         txn.commit().unwrap();
-        for (m, map) in self.tables.iter_mut().zip(maps) {
-            m.map = map;
+        self.tables = tables;
+        for m in &self.tables {
+            assert_eq!(m.table.name(), m.name);
         }
         said
+    }
+
+    /// Makes, renames or drops a table in a transaction.
+    fn change_tables(&mut self, txn: &mut WriteTxn, tables: &mut Vec<Modelled>, i: usize) -> String {
+        self.names += 1;
+        let name = format!("table {}", self.names);
+        match self.rng.below(3) {
+            0 if tables.len() > 1 => {
+                let gone = tables.swap_remove(i);
+                txn.drop_table(&gone.name).unwrap();
+                let read = txn.get(&gone.table, b"k");
+                assert!(matches!(read, Err(Error::NoSuchTable { .. })), "a dropped table gave {read:?}");
+                // Another one may have its name.
+                if self.rng.one_in(2) {
+                    let table = txn.create_table(&gone.name, TableKind::Ordered).unwrap();
+                    tables.push(Modelled { table, map: Arc::default(), ..gone });
+                }
+                " drop".into()
+            }
+            1 if tables.len() < 5 => {
+                let kind = if self.rng.one_in(3) { TableKind::Hash } else { TableKind::Ordered };
+                let family = Family::random(&mut self.rng);
+                let table = txn.create_table(&name, kind).unwrap();
+                let said = format!(" create {name} {kind:?} {family:?}");
+                tables.push(Modelled { name, family, table, map: Arc::default() });
+                said
+            }
+            _ => {
+                txn.rename_table(&tables[i].name, &name).unwrap();
+                tables[i].name = name;
+                " rename".into()
+            }
+        }
     }
 
     fn read_one(&mut self) -> String {

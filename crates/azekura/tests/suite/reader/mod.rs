@@ -35,7 +35,7 @@ pub struct Seen {
     pub empty: usize,
     pub vouching_jumps: usize,
     pub jumps: usize,
-    pub forms: [usize; 3],
+    pub forms: [usize; 5],
     /// Tables whose records stand in the manifest.
     pub small: usize,
     pub log_ranges: usize,
@@ -62,7 +62,7 @@ struct File<'a> {
     /// By id: name, and whether it is a hash table.
     names: BTreeMap<u64, (String, bool)>,
     /// Tables that a record makes have been dropped if their ids are below.
-    next_table: u64,
+    tables_until: u64,
     seen: Seen,
 }
 
@@ -184,8 +184,8 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
     assert!(manifest.is_empty(), "bytes behind the manifest");
     let (file_id, hash_seed) = (block.num("file_id"), block.num("hash_seed"));
     let seen = Seen { outside: offset != 0, is_copy: block.num("lineage") != 0, ..Seen::default() };
-    let (flushed, segments, names, next_table) =
-        (node.num("flushed"), BTreeMap::new(), BTreeMap::new(), node.num("next_table"));
+    let (flushed, segments, names, tables_until) =
+        (node.num("flushed"), BTreeMap::new(), BTreeMap::new(), node.num("tables_until"));
     let (table, table_name) = (0, Vec::new());
     let mut file = File {
         doc,
@@ -197,7 +197,7 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
         table_name,
         segments,
         names,
-        next_table,
+        tables_until,
         seen,
     };
     let tables = file.tables(&node, block.num("number"));
@@ -213,7 +213,7 @@ impl<'a> File<'a> {
         }
         let mut tables: BTreeMap<u64, Sorted> = BTreeMap::new();
         for t in manifest.list("tables") {
-            assert!(t.num("id") < self.next_table);
+            assert!(t.num("id") < manifest.num("next_table"));
             self.name(t.num("id"), t);
             let mut sorted = Sorted::new();
             let is_hash = t.num("kind") == doc.constant("kind_hash");
@@ -596,12 +596,26 @@ impl<'a> File<'a> {
         for _ in 0..record.num("parts") {
             let part = doc.sequence("part", rest);
             self.seen.forms[part.num("form") as usize] += 1;
-            if part.num("form") == doc.constant("form_table") {
-                let made = doc.sequence("made", rest);
+            let form = |name| part.num("form") == doc.constant(name);
+            if ["form_table", "form_renamed", "form_dropped"].into_iter().any(form) {
+                let id = part.num("table");
+                let is_new = apply && record.num("sequence") > self.tables_until;
                 assert!(part.list("segments").is_empty() && part.list("ranges").is_empty());
-                if apply && part.num("table") >= self.next_table {
-                    self.name(part.num("table"), &made);
-                    assert!(tables.insert(part.num("table"), Sorted::new()).is_none());
+                if form("form_table") {
+                    let made = doc.sequence("made", rest);
+                    if is_new {
+                        self.name(id, &made);
+                        assert!(tables.insert(id, Sorted::new()).is_none());
+                    }
+                } else if form("form_renamed") {
+                    let renamed = doc.sequence("renamed", rest);
+                    assert_ne!(renamed.bytes("name").first(), Some(&0));
+                    if let Some(known) = self.names.get_mut(&id).filter(|_| is_new) {
+                        known.0 = String::from_utf8(renamed.bytes("name").to_vec()).unwrap();
+                    }
+                } else if is_new {
+                    self.names.remove(&id);
+                    tables.remove(&id);
                 }
                 continue;
             }

@@ -114,7 +114,7 @@ fn a_hidden_table_of_no_table() {
     let state = db.engine.state.load_full();
     let stray = state.tables.iter().last().unwrap().as_ref().clone();
     let mut next = state.copy();
-    next.detach_index(stray.id, &stray.name);
+    next.detach_indexes([(stray.id, &*stray.name)]);
     db.engine.state.store(std::sync::Arc::new(next));
     finds(&db, &["is the index of no table"]);
 }
