@@ -3,7 +3,7 @@
 //! A digest of all tables identifies a state. So what a database holds after a crash can be compared with
 //! every state that it might be in. `run` runs the script from any state on.
 use crate::rng::Rng;
-use azekura::{Db, Durability, Error, Table, TableKind, WriteOptions};
+use azekura::{Db, Durability, Error, Table, TableKind, WriteOptions, WriteTxn};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
@@ -23,6 +23,22 @@ pub enum Write {
     Range(usize, Vec<u8>, Vec<u8>),
     /// Removes all keys.
     Clear(usize),
+    /// Makes the table, or drops it if it is there.
+    Toggle(usize),
+    /// Makes a table by another name, drops the one that there is, and gives the new one its name.
+    Replace(usize),
+    /// Gives each of two tables the other's name.
+    Exchange(usize, usize),
+}
+
+impl Write {
+    /// The table that is written to. None if tables are made, renamed or dropped.
+    fn table(&self) -> Option<usize> {
+        match self {
+            Write::Put(t, ..) | Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t) => Some(*t),
+            Write::Toggle(_) | Write::Replace(_) | Write::Exchange(..) => None,
+        }
+    }
 }
 
 /// A step of a script.
@@ -66,6 +82,11 @@ const SMALL: usize = TABLES.len();
 /// The name and kind of a small table, by its number in writes.
 fn small(table: usize) -> (String, TableKind) {
     (format!("small {table}"), if table.is_multiple_of(2) { TableKind::Ordered } else { TableKind::Hash })
+}
+
+/// The kind of a table, by its number in writes.
+fn kind_of(table: usize) -> TableKind {
+    TABLES.get(table).map_or_else(|| small(table).1, |t| t.1)
 }
 
 /// The name of a table, by its number in writes.
@@ -181,6 +202,7 @@ impl Script {
                 },
                 15..=16 => Step::Index(rng.below(INDEXES.len() as u64) as usize),
                 17 => Step::DropIndex(rng.below(INDEXES.len() as u64) as usize),
+                18..=20 => s.change_tables(&mut rng, &model, u32::try_from(i).unwrap() + 1, rich),
                 14 if !model.contains_key(&name_of(SMALL)) => Step::CreateSmall(5 + rng.below(40) as usize),
                 _ => s.commit(&mut rng, &model, u32::try_from(i).unwrap() + 1, rich),
             };
@@ -262,6 +284,24 @@ impl Script {
         Step::Commit(durability, writes)
     }
 
+    /// A commit that also makes, renames or drops tables.
+    fn change_tables(&self, rng: &mut Rng, model: &Model, i: u32, rich: bool) -> Step {
+        let Step::Commit(durability, mut writes) = self.commit(rng, model, i, rich) else { unreachable!() };
+        let any_place = rng.below(writes.len() as u64 + 1) as usize;
+        let has_extra = model.contains_key("extra");
+        match rng.below(3) {
+            0 if has_extra => writes.push(Write::Toggle(2)),
+            0 => {
+                writes.insert(0, Write::Toggle(2));
+                let put = |n| Write::Put(2, key(rng, 2), (i * 2000 + 1800 + n, 300));
+                writes.extend((0..3).map(put));
+            }
+            1 if has_extra => writes.insert(any_place, Write::Exchange(0, 2)),
+            _ => writes.insert(any_place, Write::Replace(rng.below(2 + u64::from(has_extra)) as usize)),
+        }
+        Step::Commit(durability, writes)
+    }
+
     /// Which state, from `low` to `high`, a database is in. Otherwise describes what it holds.
     pub fn state_of(&self, db: &Db, low: usize, high: usize) -> Result<usize, String> {
         let found = digest_of(db).map_err(|e| format!("reading everything: {e}"))?;
@@ -338,31 +378,49 @@ fn apply(model: &mut Model, step: &Step) {
         return;
     };
     for write in writes {
-        let (Write::Put(t, ..) | Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t)) = write;
-        let records = &mut model.get_mut(&name_of(*t)).unwrap().1;
         match write {
-            Write::Put(_, k, v) => drop(records.insert(k.clone(), *v)),
-            Write::Remove(_, k) => drop(records.remove(k)),
-            Write::Range(_, a, b) => records.retain(|k, _| k < a || k >= b),
-            Write::Clear(_) => records.clear(),
+            Write::Put(t, k, v) => drop(records_of(model, *t).insert(k.clone(), *v)),
+            Write::Remove(t, k) => drop(records_of(model, *t).remove(k)),
+            Write::Range(t, a, b) => records_of(model, *t).retain(|k, _| k < a || k >= b),
+            Write::Clear(t) => records_of(model, *t).clear(),
+            Write::Toggle(t) if model.contains_key(&name_of(*t)) => drop(model.remove(&name_of(*t))),
+            Write::Toggle(t) | Write::Replace(t) => {
+                let new = (kind_of(*t) == TableKind::Hash, BTreeMap::new());
+                model.insert(name_of(*t), new);
+            }
+            Write::Exchange(a, b) => {
+                let (one, two) = (model.remove(&name_of(*a)).unwrap(), model.remove(&name_of(*b)).unwrap());
+                model.extend([(name_of(*a), two), (name_of(*b), one)]);
+            }
         }
     }
+}
+
+fn records_of(model: &mut Model, table: usize) -> &mut BTreeMap<Vec<u8>, Stamp> {
+    &mut model.get_mut(&name_of(table)).unwrap().1
 }
 
 fn take(db: &Db, step: &Step) -> Result<(), Error> {
     match step {
         Step::Commit(durability, writes) => {
             let mut tables: BTreeMap<usize, Table> = BTreeMap::new();
-            for write in writes {
-                let (Write::Put(t, ..) | Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t)) = write;
-                if !tables.contains_key(t) {
-                    tables.insert(*t, db.open_table(&name_of(*t))?);
-                }
-            }
             let mut txn =
                 db.write_with(WriteOptions { durability: Some(*durability), ..WriteOptions::default() });
+            let changes_tables = writes.iter().any(|write| write.table().is_none());
             for write in writes {
+                if let Some(t) = write.table()
+                    && !tables.contains_key(&t)
+                {
+                    // Who changes no tables opens them as most programs do.
+                    let name = name_of(t);
+                    let table = if changes_tables { txn.open_table(&name) } else { db.open_table(&name) };
+                    tables.insert(t, table?);
+                }
                 match write {
+                    Write::Toggle(_) | Write::Replace(_) | Write::Exchange(..) => {
+                        change(&mut txn, write)?;
+                        tables.clear();
+                    }
                     Write::Put(t, k, v) => txn.put(&tables[t], k, &bytes_of(*v))?,
                     Write::Remove(t, k) => txn.remove(&tables[t], k)?,
                     Write::Range(t, a, b) => txn.remove_range(&tables[t], a..b)?,
@@ -398,6 +456,28 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
         Step::Flush => db.flush(),
         Step::Settle => db.compact(),
         Step::Compact => db.shrink(|_| {}).map(drop),
+    }
+}
+
+/// Makes, renames or drops tables in a transaction.
+fn change(txn: &mut WriteTxn, write: &Write) -> Result<(), Error> {
+    const BETWEEN: &str = "for a moment";
+    match write {
+        Write::Toggle(t) => match txn.open_table(&name_of(*t)) {
+            Err(Error::NoSuchTable { .. }) => txn.create_table(&name_of(*t), kind_of(*t)).map(drop),
+            found => found.and_then(|_| txn.drop_table(&name_of(*t))),
+        },
+        Write::Replace(t) => {
+            txn.create_table(BETWEEN, kind_of(*t))?;
+            txn.drop_table(&name_of(*t))?;
+            txn.rename_table(BETWEEN, &name_of(*t))
+        }
+        Write::Exchange(a, b) => {
+            txn.rename_table(&name_of(*a), BETWEEN)?;
+            txn.rename_table(&name_of(*b), &name_of(*a))?;
+            txn.rename_table(BETWEEN, &name_of(*b))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -31,7 +31,7 @@ const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60
 
 const FOLLOWERS: &[&str] = &["followers", "--count", "400", "--seconds", "90"];
 
-const CANARIES: [Canary; 17] = [
+const CANARIES: [Canary; 18] = [
     Canary {
         name: "skip_sync",
         broken: "a checkpoint is written without syncing what it names",
@@ -46,6 +46,11 @@ const CANARIES: [Canary; 17] = [
     Canary {
         name: "skip_frame_checksum",
         broken: "checksums of the log are not verified: torn frames count",
+        command: CRASH_SMALL,
+    },
+    Canary {
+        name: "forget_rename",
+        broken: "the log does not say which tables a commit has renamed and dropped",
         command: CRASH_SMALL,
     },
     Canary {

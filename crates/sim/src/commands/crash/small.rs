@@ -1,9 +1,9 @@
 //! All workloads of up to three transactions over two tables, with a cut at every call to the disk.
 //!
 //! A workload makes two tables, one of each kind. It commits up to three transactions of the [`kinds`], or
-//! flushes or compacts in place of one, and closes. The disk keeps a copy of itself at every call of one run
-//! without threads, which gives all places for the cut. Places before the last transaction belong to shorter
-//! workloads, so each place is tried once.
+//! flushes or compacts or changes the tables in place of one, and closes. The disk keeps a copy of itself at
+//! every call of one run without threads, which gives all places for the cut. Places before the last
+//! transaction belong to shorter workloads, so each place is tried once.
 //!
 //! At each place every subset of the waiting operations is tried, if they are five or fewer. Otherwise all
 //! prefixes, each one alone, and all but each are tried. The current write is torn at every sector, kept as a
@@ -68,12 +68,21 @@ fn large(i: u32) -> Vec<Step> {
     vec![Step::Commit(Durability::Eventual, (0..1300).map(record).collect()), step(0, i + 1).remove(0)]
 }
 
+/// A transaction that changes tables, and a record.
+fn tables(mut writes: Vec<Write>, i: u32) -> Vec<Step> {
+    writes.push(Write::Put(1, b"key".to_vec(), (i, 8)));
+    vec![Step::Commit(Durability::Eventual, writes)]
+}
+
 /// Transactions of each kind, durable and not, and what else may happen in place of one.
 fn step(choice: usize, i: u32) -> Vec<Step> {
     let kinds = kinds();
     match choice.checked_sub(kinds.len() * 2) {
         Some(0) => return vec![Step::Flush],
         Some(1) => return vec![Step::Compact],
+        // One table in the place of another with records of its own, and one that comes or goes.
+        Some(2) => return tables(vec![Write::Replace(0), Write::Put(0, b"new".to_vec(), (i, 20))], i),
+        Some(3) => return tables(vec![Write::Toggle(2)], i),
         Some(_) => return large(i),
         None => {}
     }
@@ -86,7 +95,7 @@ pub(super) fn run(run: &Run, watchdog: &Watchdog) {
     let odds = if run.is_endless() { THOROUGH } else { SHORT };
     for length in 0..=LENGTH_MAX {
         // The large transaction takes so long to judge that it is tried only alone.
-        let choices = kinds().len() * 2 + if length == 1 { 3 } else { 2 };
+        let choices = kinds().len() * 2 + if length == 1 { 5 } else { 4 };
         let workloads = u64::try_from(choices.pow(u32::try_from(length).unwrap_or(0))).unwrap_or(0);
         let before = run.tried_so_far();
         let deepest = AtomicU64::new(0);
