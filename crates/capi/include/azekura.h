@@ -1075,8 +1075,8 @@ azk_status azk_table_kind(const azk_table *table,
                           azk_kind *kind);
 
 /**
- * The name of a table, which ends with a zero byte. Free it with azk_free. "" if the table was dropped. On
- * failure *name is NULL. Errors: AZK_NO_MEMORY.
+ * The name of a table, which ends with a zero byte. Free it with azk_free. "" if the table was dropped, or if
+ * the transaction that makes it is not committed. On failure *name is NULL. Errors: AZK_NO_MEMORY.
  */
 azk_status azk_table_name(const azk_table *table,
                           char **name);
@@ -1496,6 +1496,7 @@ azk_status azk_write_begin(const azk_db *db,
  * transaction.
  *
  * Errors: AZK_CONFLICT if another transaction has changed what this one depends on: run it again.
+ * So it is if a name that it has looked up (azk_write_open_table and others) stands for another table by now.
  * AZK_NOT_UNIQUE if two records would have the same values in a unique index. AZK_NO_SUCH_TABLE if a table was
  * dropped since it was written to. AZK_READ_ONLY, AZK_CORRUPT, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_CLOSED,
  * AZK_FORKED.
@@ -1508,18 +1509,73 @@ azk_status azk_write_commit(azk_write *write);
 azk_status azk_write_rollback(azk_write *write);
 
 /**
- * Marks the writes so far, for azk_write_rollback_to. *savepoint is a number that no other savepoint of this
- * process has. The savepoint ends with the transaction. Errors: none of its own.
+ * Marks the writes so far, and what was done with tables, for azk_write_rollback_to. *savepoint is a number
+ * that no other savepoint of this process has. The savepoint ends with the transaction. Errors: none of its
+ * own.
  */
 azk_status azk_write_savepoint(azk_write *write,
                                uint64_t *savepoint);
 
 /**
- * Undoes the writes since a savepoint, which can be used again. Later savepoints end. Errors: AZK_INVALID if
- * the savepoint is of another transaction or has ended (nothing is undone then), AZK_CLOSED, AZK_FORKED.
+ * Undoes the writes since a savepoint, and what was done with tables. The savepoint can be used again. Later
+ * ones end. Errors: AZK_INVALID if the savepoint is of another transaction or has ended (nothing is undone
+ * then), AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_write_rollback_to(azk_write *write,
                                  uint64_t savepoint);
+
+/**
+ * Makes a table in a transaction. It can be used there at once. For everybody else, and for calls without a
+ * transaction, the handle gives AZK_NO_SUCH_TABLE until the commit, and for good if the transaction comes to
+ * nothing. `kind` is an azk_kind. Free the handle with azk_table_free. A commit that makes, renames or drops
+ * tables is durable, whatever durability was chosen. On failure *out is NULL.
+ *
+ * Errors: AZK_TABLE_EXISTS if this transaction sees a table of the name. AZK_CONFLICT, here or at the commit,
+ * if another transaction makes one meanwhile: run it again. AZK_INVALID, AZK_TOO_LARGE for a name over 255
+ * bytes, AZK_READ_ONLY, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+ */
+azk_status azk_write_create_table(azk_write *write,
+                                  const char *name,
+                                  int32_t kind,
+                                  azk_table **out);
+
+/**
+ * The table of a name as a transaction sees it, which it makes if there is none. `kind` is an azk_kind. On
+ * failure *out is NULL. Errors: AZK_WRONG_TYPE if the table is of the other kind, and as azk_write_create_table
+ * and azk_write_open_table.
+ */
+azk_status azk_write_table(azk_write *write,
+                           const char *name,
+                           int32_t kind,
+                           azk_table **out);
+
+/**
+ * The table of a name as a transaction sees it, with what it has made, renamed and dropped itself. That the
+ * name is this table's counts as read. On failure *out is NULL. Errors: AZK_NO_SUCH_TABLE. AZK_CONFLICT if the
+ * table was made after the transaction's snapshot. AZK_CLOSED, AZK_FORKED.
+ */
+azk_status azk_write_open_table(azk_write *write,
+                                const char *name,
+                                azk_table **out);
+
+/**
+ * Renames a table in a transaction. Its handles stay good. Errors: AZK_NO_SUCH_TABLE, AZK_TABLE_EXISTS, as this
+ * transaction sees them. AZK_CONFLICT, here or at the commit, if another transaction gives one of the names to
+ * another table meanwhile. As azk_write_create_table.
+ */
+azk_status azk_write_rename_table(azk_write *write,
+                                  const char *from,
+                                  const char *to);
+
+/**
+ * Removes a table with all its records and its indexes in a transaction. From then on its handles give
+ * AZK_NO_SUCH_TABLE in the transaction, and everywhere from the commit on. What others write to it meanwhile
+ * goes with it, unless the transaction has read it or is one of AZK_SNAPSHOT: then the commit conflicts. Errors:
+ * AZK_NO_SUCH_TABLE. AZK_CONFLICT, here or at the commit, if another transaction renames or drops it meanwhile.
+ * AZK_READ_ONLY, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+ */
+azk_status azk_write_drop_table(azk_write *write,
+                                const char *name);
 
 /**
  * As azk_table_get, as this transaction sees the table. Errors: AZK_INVALID if the table is of another

@@ -118,78 +118,78 @@ class write_txn {
 public:
     explicit write_txn(azk_write *handle) : handle_(handle) {}
 
-    std::optional<std::string> get(const table &table, std::string_view key)
+    std::optional<std::string> get(const azekura::table &table, std::string_view key)
     {
         return detail::taken([&](void **value, size_t *len) {
             return azk_write_get_alloc(handle_.get(), table.get(), key.data(), key.size(), value, len);
         });
     }
 
-    template <class Keys> std::vector<std::optional<std::string>> get_many(const table &table, const Keys &keys)
+    template <class Keys> std::vector<std::optional<std::string>> get_many(const azekura::table &table, const Keys &keys)
     {
         return detail::fetch_many(keys, [&](const azk_bytes *all, size_t count, azk_bytes **values) {
             return azk_write_get_many(handle_.get(), table.get(), all, count, values);
         });
     }
 
-    bool contains(const table &table, std::string_view key)
+    bool contains(const azekura::table &table, std::string_view key)
     {
         return detail::answer([&](bool *yes) {
             return azk_write_contains(handle_.get(), table.get(), key.data(), key.size(), yes);
         });
     }
 
-    uint64_t count(const table &table)
+    uint64_t count(const azekura::table &table)
     {
         return detail::number([&](uint64_t *n) { return azk_write_count(handle_.get(), table.get(), n); });
     }
 
-    void put(const table &table, std::string_view key, std::string_view value)
+    void put(const azekura::table &table, std::string_view key, std::string_view value)
     {
         detail::check(
             azk_write_put(handle_.get(), table.get(), key.data(), key.size(), value.data(), value.size()));
     }
 
-    template <class Records> void put_many(const table &table, const Records &records)
+    template <class Records> void put_many(const azekura::table &table, const Records &records)
     {
         detail::put_many(records, [&](const azk_bytes *keys, const azk_bytes *values, size_t count) {
             return azk_write_put_many(handle_.get(), table.get(), keys, values, count);
         });
     }
 
-    void remove(const table &table, std::string_view key)
+    void remove(const azekura::table &table, std::string_view key)
     {
         detail::check(azk_write_remove(handle_.get(), table.get(), key.data(), key.size()));
     }
 
-    bool add(const table &table, std::string_view key, std::string_view value)
+    bool add(const azekura::table &table, std::string_view key, std::string_view value)
     {
         return detail::answer([&](bool *done) {
             return azk_write_add(handle_.get(), table.get(), key.data(), key.size(), value.data(), value.size(), done);
         });
     }
 
-    bool replace(const table &table, std::string_view key, std::string_view value)
+    bool replace(const azekura::table &table, std::string_view key, std::string_view value)
     {
         return detail::answer([&](bool *done) {
             return azk_write_replace(handle_.get(), table.get(), key.data(), key.size(), value.data(), value.size(), done);
         });
     }
 
-    void append(const table &table, std::string_view key, std::string_view value)
+    void append(const azekura::table &table, std::string_view key, std::string_view value)
     {
         detail::check(
             azk_write_append(handle_.get(), table.get(), key.data(), key.size(), value.data(), value.size()));
     }
 
-    int64_t increment(const table &table, std::string_view key, int64_t delta)
+    int64_t increment(const azekura::table &table, std::string_view key, int64_t delta)
     {
         int64_t sum = 0;
         detail::check(azk_write_increment(handle_.get(), table.get(), key.data(), key.size(), delta, &sum));
         return sum;
     }
 
-    bool compare_and_swap(const table &table, std::string_view key, optional_view expected, optional_view value)
+    bool compare_and_swap(const azekura::table &table, std::string_view key, optional_view expected, optional_view value)
     {
         detail::optional_bytes from(expected), to(value);
         return detail::answer([&](bool *done) {
@@ -198,7 +198,7 @@ public:
         });
     }
 
-    std::optional<std::string> take(const table &table, std::string_view key)
+    std::optional<std::string> take(const azekura::table &table, std::string_view key)
     {
         return detail::taken([&](void **value, size_t *len) {
             return azk_write_take(handle_.get(), table.get(), key.data(), key.size(), value, len);
@@ -206,35 +206,35 @@ public:
     }
 
     /* Whether it was there. */
-    bool remove_existing(const table &table, std::string_view key)
+    bool remove_existing(const azekura::table &table, std::string_view key)
     {
         return detail::answer([&](bool *done) {
             return azk_write_remove_existing(handle_.get(), table.get(), key.data(), key.size(), done);
         });
     }
 
-    std::optional<detail::record> first(const table &table)
+    std::optional<detail::record> first(const azekura::table &table)
     {
         return detail::taken_record([&](azk_bytes *key, azk_bytes *value) {
             return azk_write_first(handle_.get(), table.get(), key, value);
         });
     }
 
-    std::optional<detail::record> last(const table &table)
+    std::optional<detail::record> last(const azekura::table &table)
     {
         return detail::taken_record([&](azk_bytes *key, azk_bytes *value) {
             return azk_write_last(handle_.get(), table.get(), key, value);
         });
     }
 
-    std::optional<detail::record> pop_first(const table &table)
+    std::optional<detail::record> pop_first(const azekura::table &table)
     {
         return detail::taken_record([&](azk_bytes *key, azk_bytes *value) {
             return azk_write_pop_first(handle_.get(), table.get(), key, value);
         });
     }
 
-    std::optional<detail::record> pop_last(const table &table)
+    std::optional<detail::record> pop_last(const azekura::table &table)
     {
         return detail::taken_record([&](azk_bytes *key, azk_bytes *value) {
             return azk_write_pop_last(handle_.get(), table.get(), key, value);
@@ -242,22 +242,22 @@ public:
     }
 
     /* Removes a range, and then calls f(key, value) with its records, until it is true. */
-    template <class F> void drain(const table &table, optional_view from, optional_view to, F f)
+    template <class F> void drain(const azekura::table &table, optional_view from, optional_view to, F f)
     {
         detail::optional_bytes start(from), end(to);
         detail::callback<F> calls(f);
         calls.check(azk_write_drain(handle_.get(), table.get(), start.get(), end.get(), detail::callback<F>::call, &calls));
     }
 
-    void remove_range(const table &table, optional_view from, optional_view to)
+    void remove_range(const azekura::table &table, optional_view from, optional_view to)
     {
         detail::optional_bytes start(from), end(to);
         detail::check(azk_write_remove_range(handle_.get(), table.get(), start.get(), end.get()));
     }
 
-    void clear(const table &table) { detail::check(azk_write_clear(handle_.get(), table.get())); }
+    void clear(const azekura::table &table) { detail::check(azk_write_clear(handle_.get(), table.get())); }
 
-    azekura::cursor cursor(const table &table, optional_view from = {}, optional_view to = {})
+    azekura::cursor cursor(const azekura::table &table, optional_view from = {}, optional_view to = {})
     {
         detail::optional_bytes start(from), end(to);
         azk_cursor *out = nullptr;
@@ -265,11 +265,14 @@ public:
         return azekura::cursor(out);
     }
 
-    records range(const table &table, optional_view from, optional_view to) { return records(cursor(table, from, to)); }
+    records range(const azekura::table &table, optional_view from, optional_view to)
+    {
+        return records(cursor(table, from, to));
+    }
 
-    records all(const table &table) { return records(cursor(table)); }
+    records all(const azekura::table &table) { return records(cursor(table)); }
 
-    records prefix(const table &table, std::string_view prefix)
+    records prefix(const azekura::table &table, std::string_view prefix)
     {
         azk_cursor *out = nullptr;
         detail::check(azk_write_prefix_cursor(handle_.get(), table.get(), prefix.data(), prefix.size(), &out));
@@ -297,6 +300,36 @@ public:
             return azk_write_index_range(handle_.get(), index.get(), bounds...);
         });
     }
+
+    /* The table of a name as the transaction sees it, which it makes if there is none. A handle of a table that
+     * it makes is good for others once it is committed. */
+    azekura::table table(const std::string &name, kind kind)
+    {
+        azk_table *out = nullptr;
+        detail::check(azk_write_table(handle_.get(), name.c_str(), static_cast<int32_t>(kind), &out));
+        return azekura::table(out);
+    }
+
+    azekura::table open_table(const std::string &name)
+    {
+        azk_table *out = nullptr;
+        detail::check(azk_write_open_table(handle_.get(), name.c_str(), &out));
+        return azekura::table(out);
+    }
+
+    azekura::table create_table(const std::string &name, kind kind)
+    {
+        azk_table *out = nullptr;
+        detail::check(azk_write_create_table(handle_.get(), name.c_str(), static_cast<int32_t>(kind), &out));
+        return azekura::table(out);
+    }
+
+    void rename_table(const std::string &from, const std::string &to)
+    {
+        detail::check(azk_write_rename_table(handle_.get(), from.c_str(), to.c_str()));
+    }
+
+    void drop_table(const std::string &name) { detail::check(azk_write_drop_table(handle_.get(), name.c_str())); }
 
     /* A place to return to. */
     uint64_t savepoint()

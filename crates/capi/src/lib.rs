@@ -43,6 +43,7 @@ mod upkeep;
 mod write;
 mod write_get;
 mod write_put;
+mod write_tables;
 mod wrong;
 
 pub use arguments::azk_bytes;
@@ -70,3 +71,4 @@ pub use upkeep::*;
 pub use write::*;
 pub use write_get::*;
 pub use write_put::*;
+pub use write_tables::*;

@@ -66,6 +66,7 @@ pub unsafe extern "C" fn azk_write_begin(
 /// transaction.
 ///
 /// Errors: AZK_CONFLICT if another transaction has changed what this one depends on: run it again.
+/// So it is if a name that it has looked up (azk_write_open_table and others) stands for another table by now.
 /// AZK_NOT_UNIQUE if two records would have the same values in a unique index. AZK_NO_SUCH_TABLE if a table was
 /// dropped since it was written to. AZK_READ_ONLY, AZK_CORRUPT, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_CLOSED,
 /// AZK_FORKED.
@@ -88,8 +89,9 @@ pub extern "C" fn azk_write_rollback(write: *mut azk_write) -> azk_status {
     })
 }
 
-/// Marks the writes so far, for azk_write_rollback_to. *savepoint is a number that no other savepoint of this
-/// process has. The savepoint ends with the transaction. Errors: none of its own.
+/// Marks the writes so far, and what was done with tables, for azk_write_rollback_to. *savepoint is a number
+/// that no other savepoint of this process has. The savepoint ends with the transaction. Errors: none of its
+/// own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_savepoint(write: *mut azk_write, savepoint: *mut u64) -> azk_status {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -105,8 +107,9 @@ pub unsafe extern "C" fn azk_write_savepoint(write: *mut azk_write, savepoint: *
     })
 }
 
-/// Undoes the writes since a savepoint, which can be used again. Later savepoints end. Errors: AZK_INVALID if
-/// the savepoint is of another transaction or has ended (nothing is undone then), AZK_CLOSED, AZK_FORKED.
+/// Undoes the writes since a savepoint, and what was done with tables. The savepoint can be used again. Later
+/// ones end. Errors: AZK_INVALID if the savepoint is of another transaction or has ended (nothing is undone
+/// then), AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_write_rollback_to(write: *mut azk_write, savepoint: u64) -> azk_status {
     call(move || {

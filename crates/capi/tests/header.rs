@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// In the order in which the header is read.
-const SOURCES: [&str; 25] = [
+const SOURCES: [&str; 26] = [
     "status",
     "call",
     "memory",
@@ -20,6 +20,7 @@ const SOURCES: [&str; 25] = [
     "removing",
     "read",
     "write",
+    "write_tables",
     "write_get",
     "write_put",
     "cursors",

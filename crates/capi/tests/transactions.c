@@ -234,6 +234,81 @@ static void conflicts(azk_db *db, azk_table *table)
     OK(azk_table_clear(table));
 }
 
+/* Tables that a transaction makes, renames and drops. */
+static void tables(azk_db *db)
+{
+    azk_write *write = NULL, *other = NULL;
+    azk_table *made = NULL, *again = NULL, *old = NULL;
+    azk_table_info *list = NULL;
+    uint64_t savepoint = 0, count = 0;
+    size_t tables = 0;
+    char *name = NULL;
+    bool done = false;
+    OK(azk_db_create_table(db, "old", AZK_ORDERED, &old));
+    OK(azk_table_put(old, TEXT("k"), TEXT("v")));
+    OK(azk_write_begin(db, AZK_DURABILITY_EVENTUAL, 0, &write));
+    OK(azk_write_create_table(write, "made", AZK_HASH, &made));
+    OK(azk_write_put(write, made, TEXT("k"), TEXT("v")));
+    OK(azk_write_contains(write, made, TEXT("k"), &done));
+    CHECK(done);
+    /* Nobody else has it. */
+    IS(AZK_NO_SUCH_TABLE, azk_table_put(made, TEXT("k"), TEXT("w")));
+    SAYS("made");
+    IS(AZK_NO_SUCH_TABLE, azk_db_open_table(db, "made", &again));
+    OK(azk_table_name(made, &name));
+    CHECK(strcmp(name, "") == 0);
+    azk_free(name);
+    IS(AZK_TABLE_EXISTS, azk_write_create_table(write, "made", AZK_HASH, &again));
+    CHECK(again == NULL);
+    IS(AZK_WRONG_TYPE, azk_write_table(write, "made", AZK_ORDERED, &again));
+    OK(azk_write_table(write, "made", AZK_HASH, &again));
+    OK(azk_write_count(write, again, &count));
+    CHECK(count == 1);
+    OK(azk_table_free(again));
+    IS(AZK_INVALID, azk_write_create_table(write, "", AZK_HASH, &again));
+    IS(AZK_INVALID, azk_write_create_table(write, "new", 7, &again));
+    IS(AZK_INVALID, azk_write_create_table(write, NULL, AZK_HASH, &again));
+    IS(AZK_INVALID, azk_write_create_table(write, "new", AZK_HASH, NULL));
+    IS(AZK_NO_SUCH_TABLE, azk_write_open_table(write, "new", &again));
+    IS(AZK_NO_SUCH_TABLE, azk_write_rename_table(write, "new", "newer"));
+    IS(AZK_NO_SUCH_TABLE, azk_write_drop_table(write, "new"));
+    IS(AZK_TABLE_EXISTS, azk_write_rename_table(write, "old", "made"));
+    OK(azk_write_savepoint(write, &savepoint));
+    OK(azk_write_drop_table(write, "old"));
+    IS(AZK_NO_SUCH_TABLE, azk_write_contains(write, old, TEXT("k"), &done));
+    OK(azk_write_rename_table(write, "made", "old"));
+    OK(azk_write_open_table(write, "old", &again));
+    OK(azk_table_free(again));
+    OK(azk_write_rollback_to(write, savepoint));
+    OK(azk_write_contains(write, old, TEXT("k"), &done));
+    CHECK(done);
+    OK(azk_write_rename_table(write, "old", "older"));
+    /* One that is slower. */
+    OK(azk_write_begin(db, 0, 0, &other));
+    OK(azk_write_create_table(other, "made", AZK_ORDERED, &again));
+    OK(azk_write_put(other, again, TEXT("k"), TEXT("w")));
+    OK(azk_write_commit(write));
+    IS(AZK_CONFLICT, azk_write_commit(other));
+    SAYS("made");
+    IS(AZK_NO_SUCH_TABLE, azk_table_put(again, TEXT("k"), TEXT("w")));
+    OK(azk_table_free(again));
+    CHECK(has(made, "k", "v") && has(old, "k", "v"));
+    OK(azk_table_name(old, &name));
+    CHECK(strcmp(name, "older") == 0);
+    azk_free(name);
+    OK(azk_db_tables(db, &list, &tables));
+    CHECK(tables == 4);
+    azk_free(list);
+    OK(azk_write_begin(db, 0, 0, &write));
+    OK(azk_write_drop_table(write, "made"));
+    OK(azk_write_drop_table(write, "older"));
+    OK(azk_write_commit(write));
+    IS(AZK_NO_SUCH_TABLE, azk_table_put(made, TEXT("k"), TEXT("w")));
+    IS(AZK_BAD_HANDLE, azk_write_create_table(write, "late", AZK_HASH, &again));
+    OK(azk_table_free(made));
+    OK(azk_table_free(old));
+}
+
 static void walks(azk_db *db, azk_table *table)
 {
     azk_cursor *cursor = NULL;
@@ -353,6 +428,7 @@ int main(int argc, char **argv)
     references(db, hash);
     writes(db, table);
     conflicts(db, table);
+    tables(db);
     walks(db, table);
     scans(table, hash);
     edges(db, table);

@@ -126,6 +126,28 @@ static void backups(azekura::database &db, azekura::table &t, const std::string 
     CHECK(azekura::database(dir + "/copy.azk").open_table(t.name()).get("ada") == "1816");
 }
 
+static void tables_in_transactions(azekura::database &db)
+{
+    auto txn = db.write();
+    auto made = txn.create_table("made", kind::ordered);
+    txn.put(made, "ada", "1815");
+    CHECK(txn.get(made, "ada") == "1815" && thrown([&] { made.get("ada"); }) == AZK_NO_SUCH_TABLE);
+    CHECK(thrown([&] { txn.create_table("made", kind::hash); }) == AZK_TABLE_EXISTS);
+    auto place = txn.savepoint();
+    txn.drop_table("made");
+    CHECK(thrown([&] { txn.open_table("made"); }) == AZK_NO_SUCH_TABLE);
+    txn.rollback_to(place);
+    txn.rename_table("made", "born");
+    CHECK(txn.count(txn.open_table("born")) == 1 && txn.count(txn.table("new", kind::hash)) == 0);
+    txn.drop_table("new");
+    txn.commit();
+    CHECK(made.name() == "born" && made.get("ada") == "1815" && db.open_table("born").get("ada") == "1815");
+    auto last = db.write();
+    last.drop_table("born");
+    last.commit();
+    CHECK(thrown([&] { made.get("ada"); }) == AZK_NO_SUCH_TABLE);
+}
+
 static void transactions(azekura::database &db, azekura::table &t)
 {
     t.clear();
@@ -260,6 +282,7 @@ int main(int argc, char **argv)
     edges(db, t);
     backups(db, t, argv[1]);
     transactions(db, t);
+    tables_in_transactions(db);
     again_and_again(db, t);
     indexes(db);
     db.rename_table("hash", "other");

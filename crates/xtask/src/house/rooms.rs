@@ -67,6 +67,7 @@ pub const ORDER: [Order; 6] = [
             "removing",
             "write",
             "read",
+            "write_tables",
             "write_put",
             "write_get",
             "cursor",
