@@ -190,10 +190,11 @@ class _Moment:
         await self._run(self._plain.__exit__, kind, value, traceback)
         return False
 
-    def table(self, table, **types):
-        """The table of a name or of a Table, as it is seen here."""
+    def table(self, table, *kind, **types):
+        """The table of a name or of a Table, as it is seen here. In a transaction a name may have a kind: then
+        a table that is not there is made."""
         plain = table._plain if isinstance(table, Table) else table
-        return Table(self._run, self._plain.table(plain, **types))
+        return Table(self._run, self._plain.table(plain, *kind, **types))
 
 
 class Transaction(_Moment):
@@ -206,6 +207,18 @@ class Transaction(_Moment):
     async def rollback(self):
         """Drops all writes."""
         await self._run(self._plain.rollback)
+
+    async def create_table(self, name, kind="ordered", **types):
+        """Makes a table, which is there when the transaction is committed, and before that for it alone."""
+        return Table(self._run, await self._run(self._plain.create_table, name, kind, **types))
+
+    async def rename_table(self, old, new):
+        """Renames a table. Its handles stay good."""
+        await self._run(self._plain.rename_table, old, new)
+
+    async def drop_table(self, name):
+        """Removes a table with all its records and its indexes."""
+        await self._run(self._plain.drop_table, name)
 
     async def savepoint(self):
         """Remembers the writes so far. `await` its `rollback` to return to them."""

@@ -147,28 +147,54 @@ class Transaction:
     def table(self, table: Table[_K, _V, _KIn, _VIn]) -> Table[_K, _V, _KIn, _VIn]: ...
     @overload
     def table(
-        self, table: str, *, key: None = None, value: None = None
+        self, table: str, kind: Kind | None = None, *, key: None = None, value: None = None
     ) -> Table[bytes, bytes, BytesLike, BytesLike]: ...
     @overload
     def table(
-        self, table: str, *, key: None = None, value: type[_V]
+        self, table: str, kind: Kind | None = None, *, key: None = None, value: type[_V]
     ) -> Table[bytes, _V, BytesLike, _V]: ...
     @overload
     def table(
-        self, table: str, *, key: None = None, value: ObjectForm
+        self, table: str, kind: Kind | None = None, *, key: None = None, value: ObjectForm
     ) -> Table[bytes, Any, BytesLike, Any]: ...
     @overload
     def table(
-        self, table: str, *, key: type[_K], value: None = None
+        self, table: str, kind: Kind | None = None, *, key: type[_K], value: None = None
     ) -> Table[_K, bytes, _K, BytesLike]: ...
     @overload
     def table(
-        self, table: str, *, key: type[_K], value: type[_V]
+        self, table: str, kind: Kind | None = None, *, key: type[_K], value: type[_V]
     ) -> Table[_K, _V, _K, _V]: ...
     @overload
     def table(
-        self, table: str, *, key: type[_K], value: ObjectForm
+        self, table: str, kind: Kind | None = None, *, key: type[_K], value: ObjectForm
     ) -> Table[_K, Any, _K, Any]: ...
+    @overload
+    async def create_table(
+        self, name: str, kind: Kind = "ordered", *, key: None = None, value: None = None
+    ) -> Table[bytes, bytes, BytesLike, BytesLike]: ...
+    @overload
+    async def create_table(
+        self, name: str, kind: Kind = "ordered", *, key: None = None, value: type[_V]
+    ) -> Table[bytes, _V, BytesLike, _V]: ...
+    @overload
+    async def create_table(
+        self, name: str, kind: Kind = "ordered", *, key: None = None, value: ObjectForm
+    ) -> Table[bytes, Any, BytesLike, Any]: ...
+    @overload
+    async def create_table(
+        self, name: str, kind: Kind = "ordered", *, key: type[_K], value: None = None
+    ) -> Table[_K, bytes, _K, BytesLike]: ...
+    @overload
+    async def create_table(
+        self, name: str, kind: Kind = "ordered", *, key: type[_K], value: type[_V]
+    ) -> Table[_K, _V, _K, _V]: ...
+    @overload
+    async def create_table(
+        self, name: str, kind: Kind = "ordered", *, key: type[_K], value: ObjectForm
+    ) -> Table[_K, Any, _K, Any]: ...
+    async def rename_table(self, old: str, new: str) -> None: ...
+    async def drop_table(self, name: str) -> None: ...
     async def commit(self) -> None: ...
     async def rollback(self) -> None: ...
     async def savepoint(self) -> Savepoint: ...

@@ -4,7 +4,7 @@ use crate::codec::Codec;
 use crate::errors::of_engine;
 use crate::long;
 use crate::shared::Shared;
-use crate::table::{Table, View, kind_name};
+use crate::table::{Table, View, kind_name, kind_of};
 use crate::transaction::{Snapshot, Transaction};
 use azekura::{Db, Durability, Error, Freshness, Isolation, Options, TableKind, WriteOptions};
 use pyo3::exceptions::PyValueError;
@@ -28,14 +28,6 @@ fn durability_of(name: &str) -> PyResult<Durability> {
         "sync" => Ok(Durability::Sync),
         "eventual" => Ok(Durability::Eventual),
         _ => Err(PyValueError::new_err(format!("durability is 'sync' or 'eventual', not {name:?}"))),
-    }
-}
-
-fn kind_of(name: &str) -> PyResult<TableKind> {
-    match name {
-        "ordered" => Ok(TableKind::Ordered),
-        "hash" => Ok(TableKind::Hash),
-        _ => Err(PyValueError::new_err(format!("a table's kind is 'ordered' or 'hash', not {name:?}"))),
     }
 }
 

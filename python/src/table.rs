@@ -6,7 +6,7 @@ use crate::numbers::Number;
 use crate::records::{Records, What};
 use crate::shared::Shared;
 use azekura::{Db, Error, ReadTxn, Result, TableKind, WriteTxn};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::sync::Arc;
@@ -280,6 +280,15 @@ impl Table {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         format!("<azekura.Table {:?} ({})>", self.name(py), self.kind())
+    }
+}
+
+/// The kind that a name stands for.
+pub fn kind_of(name: &str) -> PyResult<TableKind> {
+    match name {
+        "ordered" => Ok(TableKind::Ordered),
+        "hash" => Ok(TableKind::Hash),
+        _ => Err(PyValueError::new_err(format!("a table's kind is 'ordered' or 'hash', not {name:?}"))),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::codec::Codec;
 use crate::errors::{Failure, wrong_argument};
 use crate::shared::Shared;
-use crate::table::{Table, View};
+use crate::table::{Table, View, kind_of};
 use azekura::{Db, ReadTxn, WriteTxn};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ fn within(
     key: Option<&Bound<'_, PyAny>>,
     value: Option<&Bound<'_, PyAny>>,
     view: View,
+    open: impl FnOnce(&str) -> Result<azekura::Table, Failure> + Send,
 ) -> PyResult<Table> {
     if let Ok(handle) = table.cast::<Table>() {
         let handle = handle.get();
@@ -23,8 +24,8 @@ fn within(
         return Ok(Table { table: handle.table.clone(), db: handle.db.clone(), view, keys, values });
     }
     let name: String = table.extract().map_err(|_| wrong_argument("a table or its name", table))?;
-    let found = table.py().detach(|| db.open_table(&name)).map_err(Failure::from)?;
     let (keys, values) = (Codec::of_key(key)?, Codec::of_value(value)?);
+    let found = table.py().detach(|| open(&name))?;
     Ok(Table { table: found, db: db.clone(), view, keys, values })
 }
 
@@ -58,19 +59,57 @@ impl Transaction {
 #[pymethods]
 impl Transaction {
     /// The table of a name or of a Table, as this transaction sees it. Writes to it belong to the
-    /// transaction.
-    #[pyo3(signature = (table, *, key = None, value = None))]
+    /// transaction. With a kind, a table that is not there is made, as `create_table` does.
+    #[pyo3(signature = (table, kind = None, *, key = None, value = None))]
     fn table(
         &self,
         table: &Bound<'_, PyAny>,
+        kind: Option<&str>,
         key: Option<&Bound<'_, PyAny>>,
         value: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
-        within(&self.db, table, key, value, View::Write(self.txn.clone()))
+        let kind = kind.map(kind_of).transpose()?;
+        if kind.is_some() && table.cast::<Table>().is_ok() {
+            return Err(wrong_argument("the name of a table, where a kind is given,", table));
+        }
+        let open = |name: &str| {
+            self.txn.with(|txn| match kind {
+                None => txn.open_table(name),
+                Some(kind) => txn.table(name, kind),
+            })
+        };
+        within(&self.db, table, key, value, View::Write(self.txn.clone()), open)
     }
 
-    /// Remembers the writes so far. `rollback()` of the savepoint returns to them; so does the end of its
-    /// `with` block if an exception leaves the block.
+    /// Makes a table, which is there when the transaction is committed, and before that for this transaction
+    /// alone. Conflict, here or at the commit, if another transaction makes one of this name meanwhile.
+    #[pyo3(signature = (name, kind = "ordered", *, key = None, value = None))]
+    fn create_table(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        kind: &str,
+        key: Option<&Bound<'_, PyAny>>,
+        value: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Table> {
+        let (kind, keys, values) = (kind_of(kind)?, Codec::of_key(key)?, Codec::of_value(value)?);
+        let table = py.detach(|| self.txn.with(|txn| txn.create_table(name, kind)))?;
+        Ok(Table { table, db: self.db.clone(), view: View::Write(self.txn.clone()), keys, values })
+    }
+
+    /// Renames a table. Its handles stay good.
+    fn rename_table(&self, py: Python<'_>, old: &str, new: &str) -> PyResult<()> {
+        Ok(py.detach(|| self.txn.with(|txn| txn.rename_table(old, new)))?)
+    }
+
+    /// Removes a table with all its records and its indexes. Handles of it are of no use in this transaction
+    /// from now on, and anywhere after the commit.
+    fn drop_table(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        Ok(py.detach(|| self.txn.with(|txn| txn.drop_table(name)))?)
+    }
+
+    /// Remembers the writes so far, and what was done with tables. `rollback()` of the savepoint returns to
+    /// them; so does the end of its `with` block if an exception leaves the block.
     fn savepoint(&self, py: Python<'_>) -> PyResult<Savepoint> {
         let savepoint = py.detach(|| self.txn.with(|txn| Ok(txn.savepoint())))?;
         Ok(Savepoint { savepoint, txn: self.txn.clone() })
@@ -190,7 +229,8 @@ impl Snapshot {
         key: Option<&Bound<'_, PyAny>>,
         value: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
-        within(&self.db, table, key, value, View::Read(self.txn.clone()))
+        let open = |name: &str| -> Result<azekura::Table, Failure> { Ok(self.db.open_table(name)?) };
+        within(&self.db, table, key, value, View::Read(self.txn.clone()), open)
     }
 
     /// Ends the snapshot, and frees the space that it holds.

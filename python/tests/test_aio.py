@@ -65,6 +65,15 @@ class Asyncio(TestCase, unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(ZeroDivisionError):
             async with self.db.begin() as tx:
                 await tx.table(table).put("a", 1 // 0)
+        async with self.db.begin() as tx:
+            made = await tx.create_table("made", key=str, value=int)
+            await made.put("x", 1)
+            await tx.rename_table("made", "renamed")
+            self.assertEqual(await tx.table("renamed", "ordered", key=str, value=int).get("x"), 1)
+        self.assertEqual(await self.db.tables(), {"t": "ordered", "renamed": "ordered"})
+        async with self.db.begin() as tx:
+            await tx.drop_table("renamed")
+        self.assertEqual(await self.db.tables(), {"t": "ordered"})
 
         def add(tx):
             tx.table(table._plain)["a"] += 10

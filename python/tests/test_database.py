@@ -212,6 +212,55 @@ class Transactions(TestCase):
         with self.assertRaises(azekura.TransactionOver):
             tx.savepoint()
 
+    def test_tables_in_transactions(self):
+        db = self.database()
+        old = db.table("old", key=str, value=int)
+        old["a"] = 1
+        with db.begin(durability="eventual") as tx:
+            made = tx.create_table("made", "hash", key=str, value=int)
+            made["x"] = 2
+            self.assertEqual((made["x"], len(made), made.kind), (2, 1, "hash"))
+            self.assertEqual(db.tables(), {"old": "ordered"})
+            with self.assertRaises(azekura.NoSuchTable):
+                db.snapshot().table("made")
+            with self.assertRaises(azekura.TableExists):
+                tx.create_table("made")
+            with self.assertRaises(azekura.WrongType):
+                tx.table("made", "ordered")
+            self.assertEqual(tx.table("made", "hash", key=str, value=int)["x"], 2)
+            self.assertEqual(tx.table("more", "ordered").kind, "ordered")
+            with self.assertRaises(ValueError):
+                tx.create_table("other", "sideways")
+            with self.assertRaises(TypeError):
+                tx.table(old, "ordered")
+            with self.assertRaises(ZeroDivisionError), tx.savepoint():
+                tx.drop_table("old")
+                with self.assertRaises(azekura.NoSuchTable):
+                    tx.table(old)["a"]
+                tx.rename_table("made", "old")
+                self.assertEqual(tx.table("old", key=str, value=int)["x"], 2)
+                1 // 0
+            self.assertEqual(tx.table(old)["a"], 1)
+            tx.rename_table("old", "older")
+            tx.drop_table("more")
+            with self.assertRaises(azekura.NoSuchTable):
+                tx.table("old")
+        self.assertEqual(db.tables(), {"made": "hash", "older": "ordered"})
+        self.assertEqual((db.table("made", key=str, value=int)["x"], old["a"]), (2, 1))
+        with self.assertRaises(azekura.TransactionOver):
+            tx.create_table("late")
+        with self.assertRaises(ZeroDivisionError), db.begin() as tx:
+            tx.create_table("never")["a"] = b"1"
+            1 // 0
+        one, two = db.begin(), db.begin()
+        one.create_table("same")["a"] = b"1"
+        two.create_table("same")["a"] = b"2"
+        one.commit()
+        with self.assertRaises(azekura.Conflict):
+            two.commit()
+        self.assertEqual(list(db.table("same").items()), [(b"a", b"1")])
+        self.assertNotIn("never", db.tables())
+
     def test_snapshots(self):
         db = self.database()
         table = db.table("t", key=int, value=int)

@@ -59,6 +59,11 @@ def tables(path: str) -> None:
             with tx.savepoint():
                 view["ada"] += 1
             assert_type(tx.table("raw", key=str, value=types.f32).get("x"), float | None)
+            assert_type(tx.table("raw", "ordered").get(b"x"), bytes | None)
+            assert_type(tx.create_table("made", "hash", key=str, value=int).get("x"), int | None)
+            assert_type(tx.create_table("raw too").get(b"x"), bytes | None)
+            tx.rename_table("made", "renamed")
+            tx.drop_table("renamed")
         assert_type(db.transact(lambda tx: tx.table(born)["ada"]), int)
         with db.snapshot() as snapshot:
             assert_type(snapshot.table(born).count(), int)
