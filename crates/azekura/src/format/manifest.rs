@@ -582,7 +582,8 @@ mod tests {
         assert_eq!(of(8192), [part(3)]);
         // The used length of the second of four parts, which stand at the end.
         let mut bytes = bytes;
-        let at = bytes.len() - SAMPLE_FEW_BYTES - 2 * 28 - 8;
+        let end = bytes.len() - SAMPLE_TABLES_BYTES - SAMPLE_DURABLE_BYTES - SAMPLE_FEW_BYTES;
+        let at = end - 2 * 28 - 8;
         bytes[at..at + 8].copy_from_slice(&8000u64.to_le_bytes());
         assert!(Manifest::decode(&bytes, 0).is_err());
     }

@@ -90,7 +90,8 @@ impl OwnTables {
                 // There is nothing older that it could hide.
                 part.ranges = Ranges::default();
             }
-            !changes.is_gone(part.table) && !(part.block.is_empty() && part.ranges.is_empty())
+            let is_empty = part.block.is_empty() && part.ranges.is_empty();
+            !changes.is_gone(part.table) && !is_empty
         });
         let dropped = changes.dropped.iter().map(|&id| TableChange::Dropped(id));
         let renamed = changes.renamed.iter().map(|(&id, name)| TableChange::Renamed(id, name.clone()));

@@ -100,7 +100,9 @@ impl Commit {
             let mut spare = self.spare.swap_remove(i);
             if let Some(list) = ActiveBuf::unshared_list(&mut spare) {
                 list.reset();
-                spare.segments.lock().clear();
+                // They go without this lock: the last one who has a segment takes others.
+                let segments = std::mem::take(&mut *spare.segments.lock());
+                drop(segments);
                 return spare;
             }
         }
