@@ -69,7 +69,9 @@ impl FileMapping {
     /// has. From then on they may be touched, as if they had been read. Nothing is read from the disk, unless
     /// memory is short at this moment.
     pub(crate) fn enter(&self, offset: u64, len: u64) -> bool {
-        let Some(first) = usize::try_from(len).ok().and_then(|len| self.at(offset, len)) else { return false };
+        let Some(first) = usize::try_from(len).ok().and_then(|len| self.at(offset, len)) else {
+            return false;
+        };
         cached::has_all(&self.file, offset, len) && cached::populate(first, offset, len)
     }
 
