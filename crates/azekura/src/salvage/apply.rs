@@ -2,7 +2,7 @@
 
 use super::indexes;
 use super::input::Input;
-use super::plan::{Plan, TablePlan, UNKNOWN_AGE};
+use super::plan::{Group, Plan, TablePlan, UNKNOWN_AGE};
 use super::report::{SalvageReport, SalvagedTable};
 use super::runs::RunPlan;
 use super::values::Values;
@@ -70,25 +70,7 @@ pub(super) fn apply(
         };
         for (age, group) in &table.ages {
             target.only_absent = *age == UNKNOWN_AGE;
-            let ranges = group.runs.iter().map(RunPlan::ranges).chain(group.parts.iter().map(|p| &p.ranges));
-            ranges.into_iter().try_for_each(|r| target.remove_ranges(r))?;
-            for part in &group.parts {
-                target.take(&part.block, &Ranges::none(), values, report)?;
-            }
-            // Within one age the larger id is newer. If nothing is overwritten, the newer run must come
-            // first.
-            let mut runs: Vec<&RunPlan> = group.runs.iter().collect();
-            if target.only_absent {
-                runs.reverse();
-            }
-            for run in runs {
-                if target.only_absent {
-                    target.commit()?;
-                }
-                run.read(input, &name, report, |block, report| {
-                    target.take(block, &run.hidden, values, report)
-                })?;
-            }
+            target.write(input, group, values, report)?;
         }
         target.commit()?;
         if target.unknown_keys > 0 {
@@ -171,6 +153,34 @@ impl Target<'_> {
     fn note(&mut self, bytes: usize) -> Result<()> {
         self.bytes += bytes + 64;
         if self.bytes >= BATCH_BYTES { self.commit() } else { Ok(()) }
+    }
+
+    /// Writes what has one age.
+    fn write(
+        &mut self,
+        input: &Input,
+        group: &Group,
+        values: &mut Values<'_>,
+        report: &mut SalvageReport,
+    ) -> Result<()> {
+        let ranges = group.runs.iter().map(RunPlan::ranges).chain(group.parts.iter().map(|p| &p.ranges));
+        ranges.into_iter().try_for_each(|r| self.remove_ranges(r))?;
+        for part in &group.parts {
+            self.take(&part.block, &Ranges::none(), values, report)?;
+        }
+        // Within one age the larger id is newer. If nothing is overwritten, the newer run must come first.
+        let mut runs: Vec<&RunPlan> = group.runs.iter().collect();
+        if self.only_absent {
+            runs.reverse();
+        }
+        let name = self.name.clone();
+        for run in runs {
+            if self.only_absent {
+                self.commit()?;
+            }
+            run.read(input, &name, report, |block, report| self.take(block, &run.hidden, values, report))?;
+        }
+        Ok(())
     }
 
     /// Deletes these keys from the table.

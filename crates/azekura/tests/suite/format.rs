@@ -169,15 +169,12 @@ fn moved_in_parts(world: &mut World) {
     world.compare("parts", "moved in parts");
 }
 
-#[test]
-fn an_independent_reader_finds_every_record() {
-    let doc = Doc::parse(
-        &std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../FORMAT.md")).unwrap(),
-    );
+/// The examples of the page, and limits that programs know too.
+fn expect_examples(doc: &Doc) {
     let examples = [
-        ("example_mix", mix(&doc, 1)),
+        ("example_mix", mix(doc, 1)),
         ("example_hash", hash(b"azekura", 7)),
-        ("example_filter_hash", filter_hash8(&doc, 1)),
+        ("example_filter_hash", filter_hash8(doc, 1)),
         ("example_page_checksum", page_checksum(1, 2, 3, b"page")),
     ];
     assert_eq!(doc.constant("key_bytes_max"), azekura::KEY_BYTES_MAX as u64);
@@ -185,28 +182,22 @@ fn an_independent_reader_finds_every_record() {
     examples
         .iter()
         .for_each(|(name, expected)| assert_eq!(doc.constant(name), *expected, "{name} is {expected:#x}"));
+}
 
-    let dir = std::env::temp_dir().join(format!("azekura-format-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    let names = [("numbers", false), ("text", false), ("hash", true)];
-    let model =
-        names.into_iter().map(|(name, is_hash)| (name.to_owned(), (is_hash, Records::new()))).collect();
-    let mut world = World { doc, dir: dir.clone(), model, seen: Vec::new() };
-
-    // One run a table, the log unused.
-    let (db, tables) = world.open(&dir.join("db"));
-    let [numbers, text, hash] = &tables;
+/// One run a table, the log unused. Then a second one: replacements, deletes, ranges, large values, a key
+/// that makes a page of several units.
+fn two_runs(world: &mut World, db: &Db, tables: &[Table; 3]) {
+    let [numbers, text, hash] = tables;
     let mut w = db.write();
-    fill(&mut world, &mut w, &tables, 0, 3000);
+    fill(world, &mut w, tables, 0, 3000);
     w.commit().unwrap();
     db.flush().unwrap();
     world.compare("db", "flushed");
 
-    // A second: replacements, deletes, ranges, large values, a key that makes a page of several units.
     let mut w = db.write();
     world.remove_range(&mut w, text, b"https://example.org/a/2", b"https://example.org/a/5");
     world.remove_range(&mut w, text, b"https://example.org/shop/9", b"https://example.org/shop/91");
-    fill(&mut world, &mut w, &tables, 2900, 3300);
+    fill(world, &mut w, tables, 2900, 3300);
     for i in 0..400u64 {
         world.remove(&mut w, numbers, &(i * i * 9).to_be_bytes());
         world.remove(&mut w, text, &url(i * 5));
@@ -218,8 +209,10 @@ fn an_independent_reader_finds_every_record() {
     w.commit().unwrap();
     db.flush().unwrap();
     world.compare("db", "flushed twice");
+}
 
-    // An index over what is there, kept from now on.
+/// An index over what is there, kept from now on.
+fn an_index(world: &mut World, db: &Db, hash: &Table) {
     let (_, name, specification, _) = INDEXES[0];
     let ended = std::panic::catch_unwind(AssertUnwindSafe(|| {
         hash.create_index_with(name, specification, |_| {
@@ -231,8 +224,11 @@ fn an_independent_reader_finds_every_record() {
     world.compare("db", "being indexed");
     hash.create_index(name, specification).unwrap();
     world.compare("db", "indexed");
+}
 
-    // The log's tail: rows, columns, a range, a record of several frames and segments.
+/// The log's tail: rows, columns, a range, a record of several frames and segments.
+fn a_log(world: &mut World, db: &Db, tables: &[Table; 3]) {
+    let [numbers, text, _] = tables;
     let mut w = db.write();
     world.remove_range(&mut w, numbers, &0u64.to_be_bytes(), &5000u64.to_be_bytes());
     world.put(&mut w, numbers, &17u64.to_be_bytes(), value(17, 8));
@@ -245,7 +241,7 @@ fn an_independent_reader_finds_every_record() {
     (0..140_000u64).for_each(|i| world.put(&mut w, numbers, &(i << 20 | 5).to_be_bytes(), value(i, 12)));
     w.commit().unwrap();
     let mut w = db.write();
-    fill(&mut world, &mut w, &tables, 3300, 3400);
+    fill(world, &mut w, tables, 3300, 3400);
     w.commit().unwrap();
     db.sync().unwrap();
     // A segment with room left, and a record that begins in it and goes on in the next.
@@ -255,7 +251,10 @@ fn an_independent_reader_finds_every_record() {
         w.commit().unwrap();
         db.sync().unwrap();
     }
-    // Tables that only the log knows; of one that was dropped since, the manifest knows that it was there.
+}
+
+/// Tables that only the log knows. Of one that was dropped since, the manifest knows that it was there.
+fn tables_of_the_log(world: &mut World, db: &Db) {
     db.create_tables(&[("few", TableKind::Hash), ("dropped", TableKind::Ordered)]).unwrap();
     db.open_table("dropped").unwrap().put(b"gone", b"with its table").unwrap();
     db.drop_table("dropped").unwrap();
@@ -287,32 +286,31 @@ fn an_independent_reader_finds_every_record() {
     world.put(&mut w, &few, b"another", b"with an entry".to_vec());
     w.commit().unwrap();
     db.sync().unwrap();
-    let crashed = world.compare("db", "logged");
+}
 
-    // The first segments of the log are given back; the next begins within a record.
+/// The first segments of the log are given back, and the next begins within a record. Then copies.
+fn a_log_cut_short(world: &mut World, db: &Db, tables: &[Table; 3]) {
     db.flush().unwrap();
     let mut w = db.write();
-    world.remove(&mut w, text, b"");
+    world.remove(&mut w, &tables[1], b"");
     w.commit().unwrap();
     db.sync().unwrap();
     world.compare("db", "flushed, logged");
     db.compact().unwrap();
     // A copy; a repository, and a database that is restored from it by the page.
-    db.copy_to(dir.join("copied"), |_| {}).unwrap();
+    db.copy_to(world.dir.join("copied"), |_| {}).unwrap();
     world.compare("copied", "copy");
-    db.backup(dir.join("saved"), |_| {}).unwrap();
-    std::fs::write(dir.join("restored"), restored(&world.doc, &dir.join("saved"), 1)).unwrap();
+    db.backup(world.dir.join("saved"), |_| {}).unwrap();
+    std::fs::write(world.dir.join("restored"), restored(&world.doc, &world.dir.join("saved"), 1)).unwrap();
     let again = world.compare("restored", "restored by the page");
     assert!(Options::new().open(&again).unwrap().check(|_| {}).unwrap().problems.is_empty());
-    drop(tables);
-    db.close().unwrap();
-    world.compare("db", "closed");
-    world.model.get_mut("text").unwrap().1.insert(Vec::new(), Vec::new());
+}
 
-    // After a crash: a second chain behind the first, whose end is known now.
-    let (db, tables) = world.open(&crashed);
+/// After a crash: a second chain behind the first, whose end is known now.
+fn a_second_chain(world: &mut World, crashed: &Path) {
+    let (db, tables) = world.open(crashed);
     let mut w = db.write();
-    fill(&mut world, &mut w, &tables, 3350, 3450);
+    fill(world, &mut w, &tables, 3350, 3450);
     w.commit().unwrap();
     db.sync().unwrap();
     // A segment that no manifest knows yet.
@@ -321,9 +319,10 @@ fn an_independent_reader_finds_every_record() {
     w.commit().unwrap();
     db.sync().unwrap();
     world.compare("logged", "recovered");
-    world.model.retain(|name, _| names.iter().any(|n| n.0 == name));
-    moved_in_parts(&mut world);
+}
 
+/// Every kind of structure was met, and no name of the page was left over.
+fn expect_all_kinds(world: &World) {
     let all: [fn(&Seen) -> usize; 26] = [
         |s| usize::from(s.is_copy),
         |s| s.pages[0],
@@ -358,5 +357,35 @@ fn an_independent_reader_finds_every_record() {
     assert!(world.any(|s| s.chains.saturating_sub(1)) && world.any(|s| s.levels.saturating_sub(5)));
     // The engine reads small runs, and writes none.
     assert_eq!(world.doc.unused(), ["small_page_bytes"], "FORMAT.md says what no reader needs");
+}
+
+#[test]
+fn an_independent_reader_finds_every_record() {
+    let doc = Doc::parse(
+        &std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../FORMAT.md")).unwrap(),
+    );
+    expect_examples(&doc);
+    let dir = std::env::temp_dir().join(format!("azekura-format-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let names = [("numbers", false), ("text", false), ("hash", true)];
+    let model =
+        names.into_iter().map(|(name, is_hash)| (name.to_owned(), (is_hash, Records::new()))).collect();
+    let mut world = World { doc, dir: dir.clone(), model, seen: Vec::new() };
+
+    let (db, tables) = world.open(&dir.join("db"));
+    two_runs(&mut world, &db, &tables);
+    an_index(&mut world, &db, &tables[2]);
+    a_log(&mut world, &db, &tables);
+    tables_of_the_log(&mut world, &db);
+    let crashed = world.compare("db", "logged");
+    a_log_cut_short(&mut world, &db, &tables);
+    drop(tables);
+    db.close().unwrap();
+    world.compare("db", "closed");
+    world.model.get_mut("text").unwrap().1.insert(Vec::new(), Vec::new());
+    a_second_chain(&mut world, &crashed);
+    world.model.retain(|name, _| names.iter().any(|n| n.0 == name));
+    moved_in_parts(&mut world);
+    expect_all_kinds(&world);
     std::fs::remove_dir_all(&dir).unwrap();
 }

@@ -213,33 +213,29 @@ fn compare(
             if expected.in_doubt.contains(&id) {
                 continue;
             }
-            let wanted = expected.readable.get(&id);
+            let Some(wanted) = expected.readable.get(&id) else { continue };
             // Without the hash seed a key of eight bytes cannot be recovered.
             let is_unknown = *is_hash && key.len() == 8 && !has_root && !has_label && found.is_none();
             // Records in the manifest are lost with it, except those that the log has.
             let is_gone = !report.manifest && world.small.contains(&n) && !logged.contains(&id);
-            let right = wanted.is_none_or(|wanted| {
-                // With damaged labels it is not known what is newer, and range deletes may be lost.
-                let may_be_older = !labelled && (found.is_some() || world.deleted.contains(&id));
-                match wanted {
-                    _ if found == *wanted || is_unknown || is_gone => true,
-                    // Records in free space may come back, and so may records that lost range deletes hid.
-                    None => {
-                        !report.manifest || report.losses.iter().any(|loss| loss.contains("range deletes"))
-                    }
-                    // A value that was moved in parts may not be found. That is reported.
-                    Some(v) => {
-                        !report.manifest
-                            && (may_be_older || (report.values_lost > 0 && !stands_whole(damaged, v)))
-                    }
+            // With damaged labels it is not known what is newer, and range deletes may be lost.
+            let may_be_older = !labelled && (found.is_some() || world.deleted.contains(&id));
+            let right = match wanted {
+                _ if found == *wanted || is_unknown || is_gone => true,
+                // Records in free space may come back, and so may records that lost range deletes hid.
+                None => !report.manifest || report.losses.iter().any(|loss| loss.contains("range deletes")),
+                // A value that was moved in parts may not be found. That is reported.
+                Some(v) => {
+                    !report.manifest
+                        && (may_be_older || (report.values_lost > 0 && !stands_whole(damaged, v)))
                 }
-            });
+            };
             if !right {
-                let len = |v: &Option<Vec<u8>>| {
-                    v.as_ref().map_or("nothing".into(), |v| format!("{} bytes", v.len()))
-                };
-                let wanted = wanted.map_or("nothing".into(), len);
-                return Err(format!("{name}: {:02x?} has {}, should have {wanted}", key, len(&found)));
+                return Err(format!(
+                    "{name}: {key:02x?} has {}, should have {}",
+                    len_of(&found),
+                    len_of(wanted)
+                ));
             }
         }
         if let Some(table) = table {
@@ -247,6 +243,11 @@ fn compare(
         }
     }
     Ok(())
+}
+
+/// How long a value is, in words.
+fn len_of(value: &Option<Vec<u8>>) -> String {
+    value.as_ref().map_or("nothing".into(), |v| format!("{} bytes", v.len()))
 }
 
 /// Checks that every key of a table was put at some time.
