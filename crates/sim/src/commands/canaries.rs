@@ -51,7 +51,7 @@ const CANARIES: [Canary; 18] = [
     Canary {
         name: "forget_rename",
         broken: "the log does not say which tables a commit has renamed and dropped",
-        command: CRASH_SMALL,
+        command: CRASH_LONG,
     },
     Canary {
         name: "ignore_gap",
