@@ -159,10 +159,10 @@ impl Options {
     /// refuses, it is as false.
     ///
     /// Either way everything is checked by its checksum before it is used, and what cannot be read is an
-    /// error. There is one exception. What was read once, and then dropped by the system for want of memory,
-    /// the system reads again when it is used through a mapping. If the disk fails just then, or somebody
-    /// else has cut the file meanwhile, the process gets the signal SIGBUS. Choose false where that must not
-    /// be. In a forked child a [`ValueRef`](crate::ValueRef) or a cursor's record may change when the parent
+    /// error. There is one exception. What was read once, or was in the system's memory when something within
+    /// 2 MiB of it was read first, the system reads again if it has dropped it since for want of memory. If
+    /// the disk fails just then, or somebody else has cut the file meanwhile, the process gets the signal
+    /// SIGBUS. Choose false where that must not be. In a forked child a [`ValueRef`](crate::ValueRef) or a cursor's record may change when the parent
     /// goes on: a child lets go of them unread.
     pub fn mapped(mut self, yes: bool) -> Options {
         self.config.mapped = yes;

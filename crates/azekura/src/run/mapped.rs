@@ -2,8 +2,8 @@
 //!
 //! A page is first read into a buffer of the thread, and checked there. A read reports an error where a touch
 //! of the mapping would end the process. Where the system has entered the page's stretch of the file into the
-//! mapping, which reports errors too, the page is checked in place. From then on (`known`) holders of the run use the page through the
-//! mapping. Nobody else is given the run's extents meanwhile.
+//! mapping, which reports errors too, the page is checked in place. From then on (`known`) holders of the run
+//! use the page through the mapping. Nobody else is given the run's extents meanwhile.
 //!
 //! A page that is not in one piece (it was moved in parts) is copied at each use.
 
@@ -121,8 +121,8 @@ impl Run {
         if let Some(whole) = standing.filter(|bytes| bytes.len() == len)
             && self.has_entered(pages, unit, len)
         {
-            // SAFETY: the bytes are in the mapping, and were entered. The run is borrowed as long as they are,
-            // so nobody is given its extents.
+            // SAFETY: the bytes are in the mapping, and were entered. The run is borrowed as long as they
+            // are, so nobody is given its extents.
             return self.checked_page(pages, unit, units, unsafe { whole.as_ref() }, standing);
         }
         with_buffer(len, |buffer| {
@@ -137,8 +137,8 @@ impl Run {
         pages.has_entered(at..at + len as u64, self.info.meta_at(), |start| self.stretch(start))
     }
 
-    /// Checks a page, whose bytes are `read`, and keeps what is then known of it. `standing` is where it is in
-    /// the mapping.
+    /// Checks a page, whose bytes are `read`, and keeps what is then known of it. `standing` is where it is
+    /// in the mapping.
     fn checked_page<'a>(
         &self,
         pages: &'a MappedPages,

@@ -129,3 +129,22 @@ impl Deref for MappedPage<'_> {
         self.bytes
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_is_asked_for_once_and_the_answer_is_kept() {
+        let (entered, whole) = (Entered::default(), 5 << 20);
+        let never = |_| -> bool { panic!("it was asked for before") };
+        let across = ENTER_BYTES - 1..ENTER_BYTES + 1;
+        assert!(!entered.has(across, whole, |_| panic!("a page in two stretches is read")));
+        assert!(!entered.has(0..4096, whole, |_| false) && !entered.has(4096..8192, whole, never));
+        let last = |stretch| stretch == (2 * ENTER_BYTES..whole);
+        assert!(
+            entered.has(whole - 4096..whole, whole, last) && entered.has(whole - 8192..whole, whole, never)
+        );
+        assert!(!entered.has(whole..whole + 1, whole, never), "behind the end there is nothing");
+    }
+}

@@ -6,8 +6,9 @@
 //!
 //! A mapping shows what is written to the file as soon as the write has returned. A plain touch of a page
 //! that the system cannot read ends the process with a signal. So a reader first reads the same bytes once by
-//! [`File::read_at`](super::File::read_at), which reports errors. From then on the system has them in memory,
-//! and reads them again only where memory is short.
+//! [`File::read_at`](super::File::read_at), or has the system enter a stretch around them that is all in
+//! memory ([`FileMapping::enter`]). Both report errors. From then on the system has them in memory, and reads
+//! them again only where memory is short.
 //!
 //! The system reads pages that are not in memory one by one (`MADV_RANDOM`). A sequential reader asks for
 //! reading ahead itself.
@@ -66,8 +67,8 @@ impl FileMapping {
     }
 
     /// Enters bytes of the file into the mapping, if the system has all of them in memory. Returns whether it
-    /// has. From then on they may be touched, as if they had been read. Nothing is read from the disk, unless
-    /// memory is short at this moment.
+    /// has. From then on they may be touched, as if they had been read. What the system drops between the two
+    /// steps, or is still reading, is waited for.
     pub(crate) fn enter(&self, offset: u64, len: u64) -> bool {
         let Some(first) = usize::try_from(len).ok().and_then(|len| self.at(offset, len)) else {
             return false;
@@ -113,9 +114,10 @@ mod cached {
     use std::os::fd::AsRawFd;
     use std::ptr::NonNull;
 
-    /// The number of the system call `cachestat`, the same on all processors with calls of 64 bits.
+    /// The number of the system call `cachestat` on most processors. Where it is another one, the system does
+    /// not know this one, and nothing is entered.
     const CACHESTAT: std::ffi::c_long = 451;
-    /// The least size of a page of memory. Where pages are larger, fewer are counted, and nothing is entered.
+    /// The least size of a page of memory. Where pages are larger, fewer are counted, and little is entered.
     const PAGE_BYTES: u64 = 4 << 10;
 
     #[repr(C)]
@@ -151,8 +153,8 @@ mod cached {
         let ahead = usize::try_from(offset % PAGE_BYTES).unwrap_or(0);
         let Ok(len) = usize::try_from(len) else { return false };
         let start = first.as_ptr().wrapping_sub(ahead).cast();
-        // SAFETY: the range is of a mapping that the caller borrows, rounded down to a page of memory. Entering
-        // pages changes no contents.
+        // SAFETY: the range is of a mapping that the caller borrows, rounded down to a page of memory.
+        // Entering pages changes no contents.
         unsafe { madvise(start, len + ahead, Advice::LinuxPopulateRead) }.is_ok()
     }
 }
@@ -183,9 +185,12 @@ impl Drop for Window {
 mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     fn mapped() -> (Arc<fs::File>, FileMapping) {
-        let path = std::env::temp_dir().join(format!("azekura-mapping-{}", std::process::id()));
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("azekura-mapping-{}-{number}", std::process::id()));
         let file =
             fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         fs::remove_file(&path).unwrap();

@@ -2,7 +2,8 @@
 //!
 //! The first read of a block of a segment goes through a small buffer, or the system enters a longer stretch
 //! into the mapping. Either reports an error where a touch of the mapping would end the process. From then on
-//! the block counts as touched, and values in touched blocks are handed out in place. The checksum of a value is compared at each read.
+//! the block counts as touched, and values in touched blocks are handed out in place. The checksum of a value
+//! is compared at each read.
 
 use super::large::{Inner, LargeValue};
 use super::place::SegmentPlace;

@@ -61,3 +61,20 @@ impl Touched {
         (before & (1 << number) == 0).then_some(stretch)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_is_asked_for_once_when_all_of_it_is_written() {
+        let (touched, whole) = (Touched::default(), 5 << 20);
+        assert_eq!(touched.ask(ENTER_BYTES + 7, 2 * ENTER_BYTES - 1, whole), None, "its end is not written");
+        assert_eq!(touched.ask(ENTER_BYTES + 7, whole, whole), Some(ENTER_BYTES..2 * ENTER_BYTES));
+        assert_eq!(touched.ask(ENTER_BYTES, whole, whole), None);
+        assert_eq!(touched.ask(whole - 1, whole, whole), Some(2 * ENTER_BYTES..whole), "the last is shorter");
+        assert_eq!(touched.ask(64 * ENTER_BYTES, u64::MAX, u64::MAX), None);
+        touched.note(ENTER_BYTES..2 * ENTER_BYTES, whole);
+        assert!(touched.has(ENTER_BYTES..2 * ENTER_BYTES) && !touched.has(ENTER_BYTES - 1..ENTER_BYTES));
+    }
+}

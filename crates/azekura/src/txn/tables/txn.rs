@@ -183,9 +183,12 @@ impl WriteTxn {
         };
         let id = found.map(|(id, _)| id);
         let before = *own.seen.entry(name.into()).or_insert(id);
-        // Somebody has renamed what this transaction has changed, or made what its snapshot does not show.
+        // Somebody has renamed what this transaction has changed, or its snapshot has no table of that name, or
+        // another one.
         let is_own = |id| own.changes.is_gone(id) || own.changes.renamed.contains_key(&id);
-        let is_newer = |id| self.read.get().is_some_and(|r| r.snapshot.state().tables.get(id).is_none());
+        let is_other = |t: &Arc<TableState>| &*t.name != name;
+        let is_newer =
+            |id| self.read.get().is_some_and(|r| r.snapshot.state().tables.get(id).is_none_or(is_other));
         if before != id || id.is_some_and(|id| is_own(id) || is_newer(id)) {
             return Err(conflict_error(name));
         }

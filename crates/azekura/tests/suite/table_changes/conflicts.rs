@@ -138,6 +138,24 @@ fn a_table_newer_than_the_snapshot_is_a_conflict_at_once() {
 }
 
 #[test]
+fn a_name_that_another_table_has_had_since_the_snapshot_is_a_conflict_at_once() {
+    let db = open(Options::new());
+    let staging = db.create_table("staging", TableKind::Ordered).unwrap();
+    db.create_table("prices", TableKind::Ordered).unwrap();
+    staging.put("half", "1").unwrap();
+    let mut late = begin(&db, Isolation::Snapshot);
+    assert!(late.get(&staging, "half").unwrap().is_some());
+    db.transact(|txn| {
+        txn.put(&staging, "other half", "2")?;
+        txn.drop_table("prices")?;
+        txn.rename_table("staging", "prices")
+    })
+    .unwrap();
+    // The snapshot has that table, and with this name another one.
+    conflicts(late.open_table("prices").map(drop), "prices");
+}
+
+#[test]
 fn a_name_that_was_looked_up_counts_as_read() {
     let db = open(Options::new());
     db.create_table("config of today", TableKind::Ordered).unwrap();
