@@ -5,7 +5,7 @@
 use crate::database::Database;
 use crate::errors::{of_engine, wrong_argument};
 use crate::long;
-use azekura::{Error, Keep, PointInfo, Progress, RestoreReport, Which};
+use azekura::{CopyOptions, Error, Keep, PointInfo, Progress, RestoreReport, Which};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -132,40 +132,56 @@ impl Database {
     /// Adds a point, the database after its newest commit, to a repository of backups: a directory that is
     /// made if there is none. Others read and write meanwhile. A second backup costs what has changed.
     /// `progress` is called with how many bytes are done, and of how many; True shows a bar.
-    #[pyo3(signature = (repository, progress = None))]
+    /// At most `bytes_per_second` are copied, so that others have their share of the disks.
+    #[pyo3(signature = (repository, progress = None, *, bytes_per_second = None))]
     fn backup<'py>(
         &self,
         py: Python<'py>,
         repository: PathBuf,
         progress: Option<Bound<'py, PyAny>>,
+        bytes_per_second: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let db = self.db.clone();
-        let done = long::run(py, progress, move |tell| db.backup(repository, tell))?;
+        let (db, options) = (self.db.clone(), paced(bytes_per_second));
+        let done = long::run(py, progress, move |tell| db.backup_with(repository, options, tell))?;
         let figures = (done.point, done.commit, done.chunks, done.bytes, done.new_chunks, done.new_bytes);
         report(py, "BackupReport", figures)
     }
 
-    /// Writes a whole backup to a binary file or pipe. `restore_stream` makes a database of it again.
-    #[pyo3(signature = (file, progress = None))]
+    /// Writes a whole backup to a binary file or pipe. `restore_stream` makes a database of it again. At most
+    /// `bytes_per_second` are copied.
+    #[pyo3(signature = (file, progress = None, *, bytes_per_second = None))]
     fn backup_to<'py>(
         &self,
         file: &Bound<'py, PyAny>,
         progress: Option<Bound<'py, PyAny>>,
+        bytes_per_second: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = file.py();
         let piped = Piped::of(Stream::new(file, progress)?);
         let (mut out, told) = (piped.clone(), piped.clone());
-        let done = py.detach(move || self.db.backup_to(&mut out, |step| told.with(|s| s.tell(step))));
+        let options = paced(bytes_per_second);
+        let tell = move |step| told.with(|s| s.tell(step));
+        let done = py.detach(move || self.db.backup_to_with(&mut out, options, tell));
         point(py, &piped.end(done)?)
     }
 
     /// Copies the database to a new file, while others read and write. The copy has no free space, and a
-    /// lineage of its own.
-    #[pyo3(signature = (path, progress = None))]
-    fn copy_to(&self, py: Python<'_>, path: PathBuf, progress: Option<Bound<'_, PyAny>>) -> PyResult<()> {
-        let db = self.db.clone();
-        long::run(py, progress, move |tell| db.copy_to(path, tell))
+    /// lineage of its own. At most `bytes_per_second` are copied.
+    #[pyo3(signature = (path, progress = None, *, bytes_per_second = None))]
+    fn copy_to(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        progress: Option<Bound<'_, PyAny>>,
+        bytes_per_second: Option<u64>,
+    ) -> PyResult<()> {
+        let (db, options) = (self.db.clone(), paced(bytes_per_second));
+        long::run(py, progress, move |tell| db.copy_to_with(path, options, tell))
     }
+}
+
+fn paced(bytes_per_second: Option<u64>) -> CopyOptions {
+    CopyOptions { bytes_per_second }
 }
 
 /// Makes a new database of what `Database.backup_to` has written, from a binary file or pipe.

@@ -5,6 +5,7 @@ import datetime
 import io
 import os
 import sys
+import time
 
 import azekura
 from tests.common import TestCase
@@ -53,6 +54,21 @@ class Backups(TestCase):
             repository.restore(again("wrong.azk"), time="yesterday")
         with self.assertRaises(azekura.CannotOpen):
             repository.restore(again("one.azk"))
+
+    def test_a_rate_holds_a_copy_back(self):
+        self.db.flush()
+        began = time.monotonic()
+        done = self.db.backup(self.saved, bytes_per_second=100_000)
+        self.assertGreater(time.monotonic() - began, done.new_bytes / 100_000 * 0.5)
+        self.db.copy_to(os.path.join(self.folder, "copy.azk"), bytes_per_second=10_000_000)
+        self.assertEqual(self.restored("copy.azk").count(), 10_000)
+        stream = io.BytesIO()
+        self.db.backup_to(stream, bytes_per_second=10_000_000)
+        self.assertGreater(len(stream.getvalue()), 1_000)
+        for slow in (lambda: self.db.backup(self.saved, bytes_per_second=100),
+                     lambda: self.db.copy_to(os.path.join(self.folder, "slow.azk"), bytes_per_second=0)):
+            with self.assertRaises(ValueError):
+                slow()
 
     def test_a_point_is_found_by_its_own_time(self):
         self.table.clear()

@@ -71,6 +71,10 @@ pub struct Args {
     /// Let peers finish their background work before they are read from.
     #[arg(long)]
     pub settle: bool,
+    /// A command of the shell that is run before a store is opened to be read, such as one that empties the
+    /// system's page cache; in its environment PEER_PID is the process that will read.
+    #[arg(long, value_name = "COMMAND")]
+    pub before_reads: Option<String>,
     /// Seconds after which a measurement is given up.
     #[arg(long, default_value = "3600")]
     pub limit: u64,
@@ -178,6 +182,7 @@ impl Args {
             budget: self.budget,
             phase: self.phase,
             settle: self.settle,
+            before_reads: self.before_reads.clone(),
         }
     }
 }

@@ -32,6 +32,8 @@ pub struct Choices {
     pub phase: Option<f64>,
     /// Let peers finish their background work.
     pub settle: bool,
+    /// What is run before the store is opened to be read.
+    pub before_reads: Option<String>,
 }
 
 /// Bytes of a value, with the number of records of that size.
@@ -115,6 +117,7 @@ pub fn cases(workload: Workload, choices: &Choices) -> Vec<Case> {
                     budget_bytes: choices.budget,
                     phase_s: choices.phase,
                     settle: choices.settle,
+                    before_reads: choices.before_reads.clone(),
                 });
             }
         }

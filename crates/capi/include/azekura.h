@@ -2069,6 +2069,17 @@ azk_status azk_db_copy(azk_db *db,
                        void *user_data);
 
 /**
+ * As azk_db_copy, but at most `bytes_per_second` are copied, so that others have their share of the disks. 0
+ * means no limit. A slow copy keeps the space of replaced records for longer. Errors: AZK_INVALID below 4,096
+ * bytes a second, and as azk_db_copy.
+ */
+azk_status azk_db_copy_paced(azk_db *db,
+                             const char *path,
+                             uint64_t bytes_per_second,
+                             azk_progress_fn progress,
+                             void *user_data);
+
+/**
  * Adds a point, the database after its newest commit, to the repository in the directory `repository`. The
  * repository is made if there is none. Others read and write meanwhile. It costs what has changed since the
  * point before. The point is durable when this returns. `progress` and `report` may be NULL. Errors:
@@ -2079,6 +2090,17 @@ azk_status azk_db_backup(azk_db *db,
                          azk_progress_fn progress,
                          void *user_data,
                          azk_backup_report *report);
+
+/**
+ * As azk_db_backup, but at most `bytes_per_second` are copied, as by azk_db_copy_paced. What the repository has
+ * already does not count. Errors: AZK_INVALID below 4,096 bytes a second, and as azk_db_backup.
+ */
+azk_status azk_db_backup_paced(azk_db *db,
+                               const char *repository,
+                               uint64_t bytes_per_second,
+                               azk_progress_fn progress,
+                               void *user_data,
+                               azk_backup_report *report);
 
 /**
  * The points of a repository, by their numbers, in an array of *count elements. Free the array with azk_free. If

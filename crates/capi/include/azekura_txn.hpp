@@ -459,15 +459,19 @@ public:
     /* Throws if anything is wrong; the message has the first of it. */
     void check() { detail::check(azk_db_check(get(), nullptr, nullptr, nullptr, nullptr)); }
 
-    /* Copies what is committed to a new file. */
-    void copy(const std::string &path) { detail::check(azk_db_copy(get(), path.c_str(), nullptr, nullptr)); }
+    /* Copies what is committed to a new file. At most so many bytes a second, if that is not 0. */
+    void copy(const std::string &path, uint64_t bytes_per_second = 0)
+    {
+        detail::check(azk_db_copy_paced(get(), path.c_str(), bytes_per_second, nullptr, nullptr));
+    }
 
-    /* Adds a point to the repository in a directory, which is made if there is none. */
-    azk_backup_report backup(const std::string &repository)
+    /* Adds a point to the repository in a directory, which is made if there is none. At most so many bytes a
+       second are copied, if that is not 0. */
+    azk_backup_report backup(const std::string &repository, uint64_t bytes_per_second = 0)
     {
         azk_backup_report report;
         report.size = sizeof report;
-        detail::check(azk_db_backup(get(), repository.c_str(), nullptr, nullptr, &report));
+        detail::check(azk_db_backup_paced(get(), repository.c_str(), bytes_per_second, nullptr, nullptr, &report));
         return report;
     }
 

@@ -9,7 +9,7 @@ use crate::stats::Growing;
 use crate::status::azk_status::AZK_CORRUPT;
 use crate::status::{Outcome, azk_status, failure, invalid};
 use crate::upkeep::{azk_progress_fn, give_lines, teller};
-use azekura::{BackupReport, Keep, PointInfo, Repository, VerifyReport, Which};
+use azekura::{BackupReport, CopyOptions, Keep, PointInfo, Repository, VerifyReport, Which};
 use std::ffi::{OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -151,11 +151,26 @@ pub unsafe extern "C" fn azk_db_copy(
     user_data: *mut c_void,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
+    unsafe { azk_db_copy_paced(db, path, 0, progress, user_data) }
+}
+
+/// As azk_db_copy, but at most `bytes_per_second` are copied, so that others have their share of the disks. 0
+/// means no limit. A slow copy keeps the space of replaced records for longer. Errors: AZK_INVALID below 4,096
+/// bytes a second, and as azk_db_copy.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_db_copy_paced(
+    db: *mut azk_db,
+    path: *const c_char,
+    bytes_per_second: u64,
+    progress: azk_progress_fn,
+    user_data: *mut c_void,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
         let path = path_of(c, path, "path")?;
         // This may take long, and others may want to free the handle meanwhile.
         let db = shared(db)?.clone();
-        Ok(db.copy_to(path, teller(progress, user_data))?)
+        Ok(db.copy_to_with(path, paced(bytes_per_second), teller(progress, user_data))?)
     })
 }
 
@@ -172,14 +187,35 @@ pub unsafe extern "C" fn azk_db_backup(
     report: *mut azk_backup_report,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
+    unsafe { azk_db_backup_paced(db, repository, 0, progress, user_data, report) }
+}
+
+/// As azk_db_backup, but at most `bytes_per_second` are copied, as by azk_db_copy_paced. What the repository has
+/// already does not count. Errors: AZK_INVALID below 4,096 bytes a second, and as azk_db_backup.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_db_backup_paced(
+    db: *mut azk_db,
+    repository: *const c_char,
+    bytes_per_second: u64,
+    progress: azk_progress_fn,
+    user_data: *mut c_void,
+    report: *mut azk_backup_report,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
         let repository = path_of(c, repository, "repository")?;
         let mut report = if report.is_null() { None } else { Some(Growing::new(c, report, "report")?) };
         let db = shared(db)?.clone();
-        let done = db.backup(repository, teller(progress, user_data))?;
+        let done = db.backup_with(repository, paced(bytes_per_second), teller(progress, user_data))?;
         report.iter_mut().for_each(|place| place.fill(backup_of(&done)));
         Ok(())
     })
+}
+
+/// Options with a rate. 0 is none.
+fn paced(bytes_per_second: u64) -> CopyOptions {
+    let bytes_per_second = Some(bytes_per_second).filter(|&rate| rate > 0);
+    CopyOptions { bytes_per_second }
 }
 
 /// The points of a repository, by their numbers, in an array of *count elements. Free the array with azk_free. If

@@ -281,11 +281,16 @@ static void backups(const char *dir)
     OK(azk_db_backup(db, saved, NULL, NULL, NULL));
     OK(azk_db_copy(db, path_of(dir, "copied.azk"), NULL, NULL));
     IS(AZK_OPEN, azk_db_copy(db, path_of(dir, "copied.azk"), NULL, NULL));
+    OK(azk_db_copy_paced(db, path_of(dir, "paced.azk"), 1 << 20, NULL, NULL));
+    IS(AZK_INVALID, azk_db_copy_paced(db, path_of(dir, "too slow.azk"), 4095, NULL, NULL));
+    IS(AZK_INVALID, azk_db_backup_paced(db, saved, 1, NULL, NULL, NULL));
+    OK(azk_db_backup_paced(db, saved, 1 << 20, NULL, NULL, &report));
+    CHECK(report.point == 3 && report.new_bytes <= report.bytes);
     OK(azk_repository_points(saved, &points, &count));
-    CHECK(count == 2 && points[0].number == 1 && points[1].commit > points[0].commit && points[1].tables == 1);
+    CHECK(count == 3 && points[0].number == 1 && points[1].commit > points[0].commit && points[1].tables == 1);
     azk_free(points);
     OK(azk_repository_verify(saved, NULL, NULL, &verified, &problems));
-    CHECK(verified.points == 2 && verified.problems == 0 && problems == NULL);
+    CHECK(verified.points == 3 && verified.problems == 0 && problems == NULL);
 
     OK(azk_repository_restore(saved, AZK_POINT, 1, path, NULL, NULL, &point));
     CHECK(point.number == 1 && point.time_ms > 0);
@@ -303,9 +308,9 @@ static void backups(const char *dir)
 
     IS(AZK_INVALID, azk_repository_prune(saved, "some", NULL, NULL, NULL, NULL));
     OK(azk_repository_prune(saved, "1", NULL, NULL, &kept, &removed));
-    CHECK(kept == 1 && removed == 1);
+    CHECK(kept == 1 && removed == 2);
     OK(azk_db_close(db));
-    snprintf(path, sizeof path, "%s/points/2", saved);
+    snprintf(path, sizeof path, "%s/points/3", saved);
     flip(path, 40);
     status = azk_repository_verify(saved, NULL, NULL, &verified, &problems);
     IS(AZK_CORRUPT, status);

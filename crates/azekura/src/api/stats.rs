@@ -1,7 +1,7 @@
 //! The database in figures.
 
 use crate::base::error::Result;
-use crate::engine::state::{Level, TableState};
+use crate::engine::state::{Level, State, TableState};
 use crate::engine::{Engine, IndexSlot, Table};
 use crate::format::few::Few;
 use crate::format::hidden::is_hidden;
@@ -188,14 +188,9 @@ pub(super) fn figures(t: &TableState) -> TableStats {
     }
 }
 
-pub(super) fn stats(engine: &Engine) -> Stats {
-    // A follower that cannot look for a newer state gives the figures of the one that it has seen.
-    let _told_by_reads = engine.follow();
-    let state = engine.state.load();
-    let whole = engine;
-    let engine = whole.behind(&state);
-    let (checkpoint, pins) = whole.pins(&state);
-    let levels: Vec<LevelStats> = state
+/// The levels of all tables that users see.
+fn levels_of(state: &State) -> Vec<LevelStats> {
+    state
         .tables
         .with_runs()
         .filter(|t| !is_hidden(&t.name))
@@ -209,7 +204,16 @@ pub(super) fn stats(engine: &Engine) -> Stats {
                 deletes: l.deletes(),
             })
         })
-        .collect();
+        .collect()
+}
+
+pub(super) fn stats(engine: &Engine) -> Stats {
+    // A follower that cannot look for a newer state gives the figures of the one that it has seen.
+    let _told_by_reads = engine.follow();
+    let state = engine.state.load();
+    let whole = engine;
+    let engine = whole.behind(&state);
+    let (checkpoint, pins) = whole.pins(&state);
     let runs = state.tables.with_runs().flat_map(|t| t.levels.iter()).map(|l| l.runs.len() as u64).sum();
     let (io, counters) = (&engine.io, &engine.counters);
     let get = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
@@ -226,7 +230,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         log_records: get(&counters.log_records),
         value_bytes: engine.values.segments().iter().map(|s| s.bytes()).sum(),
         runs,
-        levels,
+        levels: levels_of(&state),
         cache_bytes: cache.bytes,
         cache_misses: cache.misses,
         cache_evictions: cache.evictions,

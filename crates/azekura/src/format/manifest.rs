@@ -202,14 +202,31 @@ impl Manifest {
         for _ in 0..r.count(13)? {
             m.tables.push(decode_table(&mut r)?);
         }
+        m.decode_values(&mut r)?;
+        // (A manifest may end here, without small tables.)
+        let few = if r.remaining() > 0 { r.count(8)? } else { 0 };
+        for _ in 0..few {
+            m.few.push((r.counted_short()?, Few::decode(&mut r)?));
+        }
+        // (A manifest may end here, without what is durable of the logs.)
+        let durable = if r.remaining() > 0 { r.count(16)? } else { 0 };
+        m.decode_durable(&mut r, durable)?;
+        // (Or here, without what the log need not say of tables.)
+        m.tables_seq = if r.remaining() > 0 { Some(r.counted()?) } else { None };
+        r.finish()?;
+        Ok(m)
+    }
+
+    /// Reads the extents of the value segments.
+    fn decode_values(&mut self, r: &mut Reader<'_>) -> Result<()> {
         // Bytes of the last segment so far. Adding them up anew for each part would take quadratic time.
         let mut bytes = 0;
         for _ in 0..r.count(28)? {
-            let (id, extent, used) = (r.counted_short()?, decode_extent(&mut r)?, r.u64()?);
+            let (id, extent, used) = (r.counted_short()?, decode_extent(r)?, r.u64()?);
             if used > extent.len {
                 return Err(r.bad(format!("value segment {id} uses {used} of {} bytes", extent.len)));
             }
-            match m.values.last_mut().filter(|v| v.id == id) {
+            match self.values.last_mut().filter(|v| v.id == id) {
                 Some(v) if v.used < bytes => {
                     return Err(r.bad(format!("a part of value segment {id} is not full, and not its last")));
                 }
@@ -222,20 +239,18 @@ impl Manifest {
                     bytes += extent.len;
                 }
                 None => {
-                    m.values.push(ValueInfo { id, extents: vec![extent], used });
+                    self.values.push(ValueInfo { id, extents: vec![extent], used });
                     bytes = extent.len;
                 }
             }
         }
-        // (A manifest may end here, without small tables.)
-        let few = if r.remaining() > 0 { r.count(8)? } else { 0 };
-        for _ in 0..few {
-            m.few.push((r.counted_short()?, Few::decode(&mut r)?));
-        }
-        // (A manifest may end here, without what is durable of the logs.)
-        let durable = if r.remaining() > 0 { r.count(16)? } else { 0 };
-        let mut logs = m.logs.iter_mut();
-        for _ in 0..durable {
+        Ok(())
+    }
+
+    /// Reads what is durable of `count` logs.
+    fn decode_durable(&mut self, r: &mut Reader<'_>, count: usize) -> Result<()> {
+        let mut logs = self.logs.iter_mut();
+        for _ in 0..count {
             let (chain, below) = (r.u64()?, r.u64()?);
             match logs.find(|log| log.chain == chain) {
                 Some(log) => log.durable_below = below,
@@ -246,10 +261,7 @@ impl Manifest {
                 }
             }
         }
-        // (Or here, without what the log need not say of tables.)
-        m.tables_seq = if r.remaining() > 0 { Some(r.counted()?) } else { None };
-        r.finish()?;
-        Ok(m)
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ use crate::measure::{Deadline, LOAD, Measured, Watch, count};
 use crate::peers::{Open, Peer, Place, Reader, Store};
 use crate::records::{KeyBuffer, Records, ScanSum, Shuffle};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -165,8 +166,24 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Opens the store again, and lets it settle if the case says so.
+    /// Opens the store again, and lets it settle if the case says so. If something is to be run before the
+    /// reads, the store is closed meanwhile.
     pub fn reopen(&self, into: &mut Measured) -> Result<Box<dyn Store>> {
+        let store = self.reopen_settled(into)?;
+        let Some(command) = &self.case.before_reads else { return Ok(store) };
+        store.close()?;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).env("PEER_PID", std::process::id().to_string());
+        // This process answers through its standard output.
+        shell.stdin(Stdio::null()).stdout(Stdio::null());
+        let status = shell.status().map_err(Failure::io("running what comes before the reads"))?;
+        if !status.success() {
+            return Err(Failure::Usage(format!("--before-reads: `{command}` ended with {status}")));
+        }
+        self.open(false, false)
+    }
+
+    fn reopen_settled(&self, into: &mut Measured) -> Result<Box<dyn Store>> {
         let began = Instant::now();
         let store = self.open(false, false)?;
         into.set("reopen_s", began.elapsed().as_secs_f64());

@@ -6,9 +6,9 @@ use crate::case::{Case, Workload};
 use crate::failure::{Failure, Result};
 use crate::job::{Job, Part};
 use crate::measure::Measured;
-use crate::peers::Peer;
 use crate::peers::memory::{Lie, MemoryPeer};
 use crate::peers::tests::{TestDir, with_peers};
+use crate::peers::{Peer, all};
 use crate::report::columns;
 
 fn case(workload: Workload) -> Case {
@@ -25,6 +25,7 @@ fn case(workload: Workload) -> Case {
         budget_bytes: 64 << 20,
         phase_s: None,
         settle: true,
+        before_reads: None,
     }
 }
 
@@ -35,6 +36,22 @@ fn run_case(peer: &dyn Peer, case: Case, dir: &TestDir) -> Result<Measured> {
 
 fn run(peer: &dyn Peer, workload: Workload, dir: &TestDir) -> Result<Measured> {
     run_case(peer, case(workload), dir)
+}
+
+#[test]
+fn a_command_is_run_before_the_reads() {
+    let dir = TestDir::new("before-reads");
+    let noted = dir.0.join("noted");
+    let with = |command: String| Case { before_reads: Some(command), ..case(Workload::Lookup) };
+    let (_, peer) =
+        all().into_iter().find(|(about, _)| about.name == "azekura-ordered").expect("it is a peer");
+    let peer = peer.expect("it is always there");
+    run_case(peer.as_ref(), with(format!("echo $PEER_PID > {}", noted.display())), &dir).expect("it runs");
+    let pid = std::fs::read_to_string(&noted).expect("the command has run");
+    assert_eq!(pid.trim(), std::process::id().to_string());
+    let dir = TestDir::new("before-reads-failed");
+    let failed = run_case(peer.as_ref(), with("exit 7".to_owned()), &dir).expect_err("it fails");
+    assert!(failed.to_string().contains("`exit 7` ended with"), "{failed}");
 }
 
 /// All except those that need a second process: tests/command.rs has them.

@@ -174,6 +174,42 @@ impl Intact {
     }
 }
 
+/// What a record of the new database is held against.
+struct Judge<'a> {
+    world: &'a World,
+    damaged: &'a [u8],
+    report: &'a SalvageReport,
+    intact: Intact,
+    /// The keys that commits in the log have.
+    logged: BTreeSet<&'a (usize, Vec<u8>)>,
+}
+
+impl Judge<'_> {
+    /// Whether `found` may stand where `wanted` stood.
+    fn is_right(&self, id: &(usize, Vec<u8>), found: &Option<Vec<u8>>, wanted: &Option<Vec<u8>>) -> bool {
+        let Judge { world, report, intact, .. } = self;
+        let (n, key) = id;
+        // Without the hash seed a key of eight bytes cannot be recovered.
+        let is_hash = world.tables[*n].1;
+        let is_unknown =
+            is_hash && key.len() == 8 && !intact.has_root && !intact.has_label && found.is_none();
+        // Records in the manifest are lost with it, except those that the log has.
+        let is_gone = !report.manifest && world.small.contains(n) && !self.logged.contains(id);
+        // With damaged labels it is not known what is newer, and range deletes may be lost.
+        let may_be_older = !intact.labelled && (found.is_some() || world.deleted.contains(id));
+        match wanted {
+            _ if found == wanted || is_unknown || is_gone => true,
+            // Records in free space may come back, and so may records that lost range deletes hid.
+            None => !report.manifest || report.losses.iter().any(|loss| loss.contains("range deletes")),
+            // A value that was moved in parts may not be found. That is reported.
+            Some(v) => {
+                !report.manifest
+                    && (may_be_older || (report.values_lost > 0 && !stands_whole(self.damaged, v)))
+            }
+        }
+    }
+}
+
 fn compare(
     world: &World,
     blocks: &Blocks,
@@ -186,8 +222,9 @@ fn compare(
     if let Some(problem) = out.check(|_| {}).map_err(failed)?.problems.first() {
         return Err(format!("the new database is not sound: {problem}"));
     }
-    let Intact { has_root, has_label, labelled } = Intact::of(world, blocks, damaged, report)?;
-    let logged: BTreeSet<_> = world.logged.iter().flatten().collect();
+    let intact = Intact::of(world, blocks, damaged, report)?;
+    let logged = world.logged.iter().flatten().collect();
+    let judge = Judge { world, damaged, report, intact, logged };
     for (n, (name, is_hash)) in world.tables.iter().enumerate() {
         let table = match out.open_table(name) {
             Ok(table) => Some(table),
@@ -214,23 +251,7 @@ fn compare(
                 continue;
             }
             let Some(wanted) = expected.readable.get(&id) else { continue };
-            // Without the hash seed a key of eight bytes cannot be recovered.
-            let is_unknown = *is_hash && key.len() == 8 && !has_root && !has_label && found.is_none();
-            // Records in the manifest are lost with it, except those that the log has.
-            let is_gone = !report.manifest && world.small.contains(&n) && !logged.contains(&id);
-            // With damaged labels it is not known what is newer, and range deletes may be lost.
-            let may_be_older = !labelled && (found.is_some() || world.deleted.contains(&id));
-            let right = match wanted {
-                _ if found == *wanted || is_unknown || is_gone => true,
-                // Records in free space may come back, and so may records that lost range deletes hid.
-                None => !report.manifest || report.losses.iter().any(|loss| loss.contains("range deletes")),
-                // A value that was moved in parts may not be found. That is reported.
-                Some(v) => {
-                    !report.manifest
-                        && (may_be_older || (report.values_lost > 0 && !stands_whole(damaged, v)))
-                }
-            };
-            if !right {
+            if !judge.is_right(&id, &found, wanted) {
                 return Err(format!(
                     "{name}: {key:02x?} has {}, should have {}",
                     len_of(&found),

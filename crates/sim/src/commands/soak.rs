@@ -61,41 +61,7 @@ fn soak(run: &Run, path: &Path, time: Duration) -> Result<(), String> {
     let db = Options::new().memory_bytes(BUDGET).open(path).map_err(text)?;
     let load = Load::new(db.clone()).map_err(text)?;
     let files_while = open_files();
-    let mut samples: Vec<(f64, f64)> = Vec::new();
-    // The statistics when the file was longest, and when memory was fullest.
-    let mut largest = db.stats();
-    let mut fullest = (0, largest.clone(), memory::live());
-    let began = Instant::now();
-    std::thread::scope(|s| {
-        let processors = s.spawn(|| load.machine().watch_processors(&load.stop));
-        let disk = s.spawn(|| load.machine().watch_disk(&path.with_extension("gauge"), &load.stop));
-        let rngs = (0..THREADS).map(|n| Rng::of(run.seed, n));
-        let threads: Vec<_> = rngs.map(|rng| s.spawn(|| load.run(rng))).collect();
-        let mut counted = 0;
-        while began.elapsed() < time && run.goes_on() && !threads.iter().any(|t| t.is_finished()) {
-            std::thread::sleep(Duration::from_millis(250));
-            let done = load.done.load(Ordering::Relaxed);
-            run.tried(done - counted);
-            counted = done;
-            let (resident, stats) = (resident_bytes().unwrap_or(0), db.stats());
-            samples.push((began.elapsed().as_secs_f64(), resident as f64));
-            if stats.file_bytes > largest.file_bytes {
-                largest = stats.clone();
-            }
-            if resident > fullest.0 {
-                fullest = (resident, stats, memory::live());
-            }
-        }
-        load.stop.store(true, Ordering::Relaxed);
-        let mut ended =
-            threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into())));
-        let outcome = ended.find(Result::is_err).unwrap_or(Ok(()));
-        let gauges = (processors.join(), disk.join());
-        if !matches!(gauges, (Ok(Ok(())), Ok(Ok(())))) {
-            return Err(format!("a gauge failed: {gauges:?}"));
-        }
-        outcome
-    })?;
+    let Seen { samples, largest, fullest } = exercise(run, path, time, &db, &load)?;
     pauses(run, &load);
     budget(run, &samples, resident_before, time >= LONG);
     if open_files() != files_while {
@@ -115,6 +81,54 @@ fn soak(run: &Run, path: &Path, time: Duration) -> Result<(), String> {
         run.violation(format!("{files_before:?} files were open before, {:?} after closing", open_files()));
     }
     Ok(())
+}
+
+/// What was seen while the load ran.
+struct Seen {
+    /// Seconds since its beginning, and the memory that the process had.
+    samples: Vec<(f64, f64)>,
+    /// The statistics when the file was longest.
+    largest: Stats,
+    /// The memory, the statistics and the live memory when there was most of it.
+    fullest: (u64, Stats, (usize, usize)),
+}
+
+/// Runs the load, and looks at memory and file four times a second.
+fn exercise(run: &Run, path: &Path, time: Duration, db: &Db, load: &Load) -> Result<Seen, String> {
+    let largest = db.stats();
+    let mut seen = Seen { samples: Vec::new(), fullest: (0, largest.clone(), memory::live()), largest };
+    let began = Instant::now();
+    std::thread::scope(|s| {
+        let processors = s.spawn(|| load.machine().watch_processors(&load.stop));
+        let disk = s.spawn(|| load.machine().watch_disk(&path.with_extension("gauge"), &load.stop));
+        let rngs = (0..THREADS).map(|n| Rng::of(run.seed, n));
+        let threads: Vec<_> = rngs.map(|rng| s.spawn(|| load.run(rng))).collect();
+        let mut counted = 0;
+        while began.elapsed() < time && run.goes_on() && !threads.iter().any(|t| t.is_finished()) {
+            std::thread::sleep(Duration::from_millis(250));
+            let done = load.done.load(Ordering::Relaxed);
+            run.tried(done - counted);
+            counted = done;
+            let (resident, stats) = (resident_bytes().unwrap_or(0), db.stats());
+            seen.samples.push((began.elapsed().as_secs_f64(), resident as f64));
+            if stats.file_bytes > seen.largest.file_bytes {
+                seen.largest = stats.clone();
+            }
+            if resident > seen.fullest.0 {
+                seen.fullest = (resident, stats, memory::live());
+            }
+        }
+        load.stop.store(true, Ordering::Relaxed);
+        let mut ended =
+            threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into())));
+        let outcome = ended.find(Result::is_err).unwrap_or(Ok(()));
+        let gauges = (processors.join(), disk.join());
+        if !matches!(gauges, (Ok(Ok(())), Ok(Ok(())))) {
+            return Err(format!("a gauge failed: {gauges:?}"));
+        }
+        outcome
+    })?;
+    Ok(seen)
 }
 
 /// Notes what memory was made of when it was fullest, and the file when it was longest.

@@ -129,11 +129,15 @@ impl Compactor {
         // On a tight disk the next one may need what this one frees.
         let waits = short && together && !means.is_tight();
         let installed = means.install_job(table, steps, last, !waits)?;
+        self.count(records, started);
+        Ok(installed)
+    }
+
+    fn count(&self, records: u64, started: Instant) {
         self.merges.fetch_add(1, Ordering::Relaxed);
         self.records.fetch_add(records, Ordering::Relaxed);
         let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.ns.fetch_add(ns, Ordering::Relaxed);
-        Ok(installed)
     }
 }
 
