@@ -40,7 +40,7 @@ use std::sync::Arc;
 /// # Ok::<(), azekura::Error>(())
 /// ```
 pub struct ReadTxn {
-    hint: RefCell<Option<Hint>>,
+    hint: RefCell<Option<Box<Hint>>>,
     /// Table, page and place of the record found last: the next one in order starts a hint.
     last: Cell<(u32, usize, usize)>,
     ahead: RefCell<ReadAhead>,
@@ -258,7 +258,7 @@ impl ReadTxn {
     fn start_hint(&self, t: &TableState, key: SortKey<'_>, page_number: usize, place: usize) -> Result<()> {
         let plain = t.memtable_is_empty() && t.levels.len() == 1 && t.levels[0].ranges.is_empty();
         let Some(run) = t.levels[0].run_for(key).filter(|_| plain) else { return Ok(()) };
-        *self.hint.borrow_mut() = Some(Hint::new(t.id, run.clone(), page_number, place + 1)?);
+        *self.hint.borrow_mut() = Some(Box::new(Hint::new(t.id, run.clone(), page_number, place + 1)?));
         Ok(())
     }
 

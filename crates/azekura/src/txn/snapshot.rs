@@ -20,7 +20,7 @@ pub(crate) struct Snapshot {
     first: Arc<State>,
     /// The states taken over. All are kept as long as the transaction, for what it gave out borrows from
     /// them.
-    later: [OnceCell<Arc<State>>; TAKEOVERS],
+    later: OnceCell<Box<[OnceCell<Arc<State>>; TAKEOVERS]>>,
     taken: Cell<usize>,
     lookups: Cell<u32>,
     /// Commits up to this one are seen.
@@ -29,13 +29,7 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(first: Arc<State>, seq: u64) -> Snapshot {
-        Snapshot {
-            first,
-            later: [const { OnceCell::new() }; TAKEOVERS],
-            taken: Cell::new(0),
-            lookups: Cell::new(0),
-            seq,
-        }
+        Snapshot { first, later: OnceCell::new(), taken: Cell::new(0), lookups: Cell::new(0), seq }
     }
 
     #[inline(always)]
@@ -48,7 +42,7 @@ impl Snapshot {
     pub(crate) fn state(&self) -> &Arc<State> {
         match self.taken.get() {
             0 => &self.first,
-            n => self.later.get(n - 1).and_then(OnceCell::get).unwrap_or(&self.first),
+            n => self.later.get().and_then(|later| later.get(n - 1)?.get()).unwrap_or(&self.first),
         }
     }
 
@@ -77,7 +71,8 @@ impl Snapshot {
         let better = now.table(id).is_ok_and(|t| 2 * places(t) <= mine.table(id).map_or(0, |m| places(m)));
         if better && now.visible() == self.seq && same_tables(mine, &now) {
             let taken = self.taken.get();
-            if self.later.get(taken).is_some_and(|slot| slot.set(now).is_ok()) {
+            let later = self.later.get_or_init(Box::default);
+            if later.get(taken).is_some_and(|slot| slot.set(now).is_ok()) {
                 self.taken.set(taken + 1);
             }
         }

@@ -61,9 +61,14 @@ impl Segment {
     }
 }
 
-/// What one transaction or cursor has read ahead.
+/// What one transaction or cursor has read ahead. There is nothing before the first value that has to be
+/// copied.
 #[derive(Default)]
-pub(crate) struct ReadAhead {
+pub(crate) struct ReadAhead(Option<Box<Stretch>>);
+
+/// A part of a segment in memory.
+#[derive(Default)]
+struct Stretch {
     segment: Option<Arc<Segment>>,
     /// Where the stretch begins in the segment. `bytes`: its bytes.
     start: u64,
@@ -79,10 +84,12 @@ impl ReadAhead {
         if let Some(value) = store.standing(at)? {
             return Ok(value);
         }
-        let (bytes, range) = self.copy(store, at)?;
+        let (bytes, range) = self.0.get_or_insert_default().copy(store, at)?;
         Ok(LargeValue::copied(bytes, range))
     }
+}
 
+impl Stretch {
     /// A buffer, and the value's range in it.
     fn copy(&mut self, store: &ValueStore, at: ValuePointer) -> Result<(Arc<Vec<u8>>, Range<usize>)> {
         let (from, to) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.len));
@@ -108,7 +115,7 @@ impl ReadAhead {
         self.fill(usize_of64(until - from));
         let Some(buffer) = Arc::get_mut(&mut self.bytes) else { unreachable!("`fill` has made it our own") };
         if let Err(e) = segment.read_bytes(from, buffer) {
-            *self = ReadAhead::default();
+            *self = Stretch::default();
             return Err(e);
         }
         let range = 0..usize_of(at.len);
