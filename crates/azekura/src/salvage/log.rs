@@ -5,24 +5,35 @@ use super::report::SalvageReport;
 use super::scan::FrameAt;
 use crate::base::codec::usize_of;
 use crate::format::frame::{HEADER_BYTES, RecordPart};
-use crate::format::manifest::LogChain;
+use crate::format::manifest::Manifest;
 use crate::log::recovery::Stream;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The parts of each commit, by its sequence number.
 pub(super) type Commits = BTreeMap<u64, Vec<RecordPart>>;
 
-/// Reads the commits in `frames`. With a manifest's `chains`, only the frames that these name. Commits up to
-/// `flushed` are in runs and left out.
+/// What the log says.
+#[derive(Default)]
+pub(super) struct Log {
+    pub(super) commits: Commits,
+    /// Tables to which commits write that were logged after the newest checkpoint.
+    pub(super) used_since: BTreeSet<u32>,
+}
+
+/// Reads the commits in `frames`. With the manifest of the newest checkpoint, and its number, only those in frames
+/// that it names. Commits that are in its runs are left out.
 pub(super) fn read(
     input: &Input,
     mut frames: Vec<FrameAt>,
-    chains: Option<&[LogChain]>,
-    flushed: u64,
+    newest: Option<(&Manifest, u64)>,
     report: &mut SalvageReport,
-) -> Commits {
-    let mut commits = Commits::new();
-    if let Some(chains) = chains {
+) -> Log {
+    let (flushed, checkpoint) =
+        newest.map_or((0, u64::MAX), |(manifest, number)| (manifest.flushed_seq, number));
+    // With the newest checkpoint that was known when they were logged.
+    let mut commits: BTreeMap<u64, (u64, Vec<RecordPart>)> = BTreeMap::new();
+    let mut used_since = BTreeSet::new();
+    if let Some(chains) = newest.map(|(manifest, _)| &manifest.logs) {
         let wanted = |f: &FrameAt| {
             let named = chains.iter().find(|c| c.chain == f.frame.chain);
             named.is_some_and(|c| (c.first_frame..c.end_frame).contains(&f.frame.number))
@@ -63,8 +74,13 @@ pub(super) fn read(
         let mut bytes = vec![0; HEADER_BYTES + usize_of(frame.len)];
         input.read(offset, &mut bytes);
         let added = stream.add(&frame, &bytes[HEADER_BYTES..], offset, &mut |seq, parts| {
-            if seq > flushed {
-                commits.entry(seq).or_insert(parts);
+            // What was never acknowledged has the number of a commit that was made in its place, later.
+            let is_newer = commits.get(&seq).is_none_or(|(known, _)| *known <= frame.checkpoint);
+            if seq > flushed && is_newer {
+                if frame.checkpoint >= checkpoint {
+                    used_since.extend(parts.iter().filter(|p| p.change.is_none()).map(|p| p.table));
+                }
+                commits.insert(seq, (frame.checkpoint, parts));
             }
             Ok(())
         });
@@ -74,7 +90,7 @@ pub(super) fn read(
         }
     }
     report.commits = commits.len() as u64;
-    commits
+    Log { commits: commits.into_iter().map(|(seq, (_, parts))| (seq, parts)).collect(), used_since }
 }
 
 fn gap(report: &mut SalvageReport, chain: u64, what: &str) {

@@ -56,7 +56,8 @@ use values::Values;
 ///
 /// If the newest manifest is damaged ([`SalvageReport::manifest`]), records and tables that were deleted or
 /// replaced may be back: free space looks the same as the rest then. Salvage knows which of two versions is
-/// newer if the meta blocks of their runs are whole. Records that only that manifest held, as those of small
+/// newer if the meta blocks of their runs are whole. A table is left out, and reported, if a commit in the log has
+/// dropped it and nothing newer of it is found. Records that only that manifest held, as those of small
 /// tables, are lost with it. If only commits of a table are left, without the one that made it, the table
 /// gets a number for a name. If no key tells its kind, it is taken for an ordered one, and the report says
 /// so.
@@ -132,22 +133,20 @@ fn salvage_into(
     let mut found = scan::find(&input, identity, true, progress);
     report.manifest = roots.is_newest && !knows_newer(&roots, &found);
     let hash_seed = hash_seed(&roots, &found);
-    let (chains, flushed) = match &roots.manifest {
-        Some(m) if report.manifest => (Some(m.logs.as_slice()), m.flushed_seq),
-        _ => (None, 0),
-    };
+    let number = roots.newest.as_ref().map(|block| block.number);
+    let newest = roots.manifest.as_ref().zip(number).filter(|_| report.manifest);
     let mut values = Values::new(&input);
-    let commits = log::read(&input, std::mem::take(&mut found.frames), chains, flushed, &mut report);
+    let log = log::read(&input, std::mem::take(&mut found.frames), newest, &mut report);
     roots.manifest.iter().for_each(|m| values.note_manifest(m));
-    commits.values().flatten().for_each(|part| values.note_part(part));
+    log.commits.values().flatten().for_each(|part| values.note_part(part));
     let plan = match &roots.manifest {
         Some(m) if report.manifest => {
-            plan::by_manifest(&input, (identity, hash_seed), m, found, commits, &mut report)
+            plan::by_manifest(&input, (identity, hash_seed), m, found, log, &mut report)
         }
         older => {
             let text = "the newest manifest, and the small tables' records in it: what was deleted or replaced may be back";
             report.lose(text.into());
-            plan::by_identity((identity, hash_seed), older.as_ref(), found, commits, &mut report)
+            plan::by_identity((identity, hash_seed), older.as_ref(), found, log.commits, &mut report)
         }
     };
     apply::find_large(&input, &plan, &mut values)?;

@@ -3,7 +3,7 @@
 use super::fates::Fates;
 use super::identity::Identity;
 use super::input::Input;
-use super::log::Commits;
+use super::log::{Commits, Log};
 use super::report::SalvageReport;
 use super::runs::{RunPlan, covers_of};
 use super::scan::{Found, FoundRun};
@@ -12,9 +12,10 @@ use crate::base::key::{TableKind, head_of};
 use crate::format::block::Block;
 use crate::format::few::Few;
 use crate::format::frame::{RecordPart, TableChange};
+use crate::format::hidden::parse_name;
 use crate::format::manifest::{Manifest, RunInfo};
 use crate::format::ranges::{Range, Ranges};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The most covers of newer runs that count. Beyond that, deleted records may come back.
 const COVERS_MAX: usize = 4096;
@@ -48,7 +49,7 @@ pub(super) fn by_manifest(
     (identity, hash_seed): (Identity, Option<u64>),
     manifest: &Manifest,
     mut found: Found,
-    commits: Commits,
+    log: Log,
     report: &mut SalvageReport,
 ) -> Plan {
     let mut plan = Plan::new();
@@ -75,14 +76,20 @@ pub(super) fn by_manifest(
             table.ages.entry(0).or_default().parts.push(part_of(*id, few, Ranges::none()));
         }
     }
-    // A table whose id the manifest has given out, but which it does not name, was dropped. Nothing of it is
-    // needed.
+    let Log { commits, used_since } = log;
     let fates = Fates::of(commits.iter().flat_map(|(&seq, parts)| parts.iter().map(move |p| (seq, p))));
     let known_until = manifest.tables_seq.unwrap_or(manifest.flushed_seq);
-    let is_young = |id| id >= manifest.next_table || fates.is_made_after(id, known_until);
-    let young = commits.values().flatten().filter(|part| is_young(part.table));
-    for (id, table) in logged(young, hash_seed) {
+    // A table whose id the manifest has given out, but which it does not name, was dropped. Nothing of it is
+    // needed. Unless it was made later, perhaps by a commit that is lost: a table that is written to since then
+    // is there.
+    let is_made = |id| id >= manifest.next_table || fates.is_made_after(id, known_until);
+    let is_young = |id| is_made(id) || report.log_gaps > 0 && used_since.contains(&id);
+    let young = logged(commits.values().flatten().filter(|part| is_young(part.table)), hash_seed);
+    for (id, table) in young {
         plan.entry(id).or_insert_with(|| table.plan(id, report));
+    }
+    if report.log_gaps > 0 {
+        report_unknown(&plan, commits.range(known_until.saturating_add(1)..).flat_map(|c| c.1), report);
     }
     for (seq, parts) in commits {
         for part in parts {
@@ -92,8 +99,18 @@ pub(super) fn by_manifest(
             }
         }
     }
-    meet(&mut plan, &fates, |_| known_until);
+    meet(&mut plan, &fates, |_| (known_until, known_until), report);
     plan
+}
+
+/// Reports tables that may have been made by commits that are lost. If somebody has dropped them since, nothing else
+/// tells it.
+fn report_unknown<'a>(plan: &Plan, parts: impl Iterator<Item = &'a RecordPart>, report: &mut SalvageReport) {
+    let is_unknown = |part: &&RecordPart| part.change.is_none() && !plan.contains_key(&part.table);
+    let unknown: BTreeSet<u32> = parts.filter(is_unknown).map(|part| part.table).collect();
+    for id in unknown {
+        report.lose(format!("commits to table {id}, which was dropped, or made by a commit that is lost"));
+    }
 }
 
 /// The plan made from what runs and commits say about themselves, and from an older manifest if there is one.
@@ -158,10 +175,12 @@ pub(super) fn by_identity(
     }
     name_all(&mut plan, &names, &known);
     let older_until = older.map_or(0, |older| older.tables_seq.unwrap_or(older.flushed_seq));
-    meet(&mut plan, &fates, |id| match known.tables.contains_key(&id) {
-        true => older_until,
-        false => names.get(&id).map_or(0, |label| label.0),
-    });
+    let known_as_of = |id| {
+        let (of_label, is_known) =
+            (names.get(&id).map_or(0, |label| label.0), known.tables.contains_key(&id));
+        if is_known { (older_until, older_until.max(of_label)) } else { (of_label, of_label) }
+    };
+    meet(&mut plan, &fates, known_as_of, report);
     plan
 }
 
@@ -179,14 +198,31 @@ fn name_all(plan: &mut Plan, names: &Names, known: &Known<'_>) {
     }
 }
 
-/// Leaves out what was dropped, and gives tables their newest names. `names_as_of` says up to which commit the
-/// name is known that the plan has for a table.
-fn meet(plan: &mut Plan, fates: &Fates, names_as_of: impl Fn(u32) -> u64) {
-    plan.retain(|&id, _| !fates.is_dropped(id));
-    for (&id, table) in plan {
-        if let Some(name) = fates.name_after(id, names_as_of(id)) {
+/// Gives tables their newest names, leaves out what was dropped, and reports that. `known_as_of` says up to which
+/// commit the name is known that the plan has for a table, and up to which one the table is known to be there.
+fn meet(plan: &mut Plan, fates: &Fates, known_as_of: impl Fn(u32) -> (u64, u64), report: &mut SalvageReport) {
+    plan.retain(|&id, table| {
+        let (name_as_of, there_as_of) = known_as_of(id);
+        if let Some(name) = fates.name_after(id, name_as_of) {
             table.name = name.to_owned();
         }
+        let dropped = fates.dropped_after(id, there_as_of);
+        dropped.into_iter().for_each(|seq| report_dropped(&table.name, seq, report));
+        dropped.is_none()
+    });
+}
+
+/// Reports a table that is left out. Where all of the log is there it is no loss.
+fn report_dropped(name: &str, seq: u64, report: &mut SalvageReport) {
+    let what = match parse_name(name) {
+        Some((table, index)) => format!("index {index:?} of table {table}"),
+        None => format!("table {name:?}"),
+    };
+    let text = format!("{what} is left out: commit {seq} has dropped it");
+    if report.manifest && report.log_gaps == 0 {
+        report.notes.push(text);
+    } else {
+        report.lose(text);
     }
 }
 
@@ -236,13 +272,13 @@ fn logged<'a>(
     hash_seed: Option<u64>,
 ) -> BTreeMap<u32, Logged> {
     let mut tables = BTreeMap::<u32, Logged>::new();
-    for part in parts {
+    for part in parts.into_iter().filter(|part| !matches!(part.change, Some(TableChange::Dropped(_)))) {
         let table = tables.entry(part.table).or_default();
         match &part.change {
             Some(TableChange::Made(made)) => {
                 *table = Logged { name: Some(made.name.to_string()), kind: Some(made.kind) }
             }
-            Some(TableChange::Renamed(..) | TableChange::Dropped(_)) => {}
+            Some(_) => {}
             None => table.kind = table.kind.or_else(|| kind_of(&part.block, hash_seed)),
         }
     }

@@ -514,6 +514,18 @@ fn an_older_manifest_tells_what_small_tables_had() {
     assert!(!report.manifest && !report.is_whole() && report.runs > 0, "{report:?}");
 }
 
+/// Salvages copies, with superblocks and without.
+fn whole_either_way(world: &World) {
+    for with_roots in [true, false] {
+        let world = copy_of(world);
+        if !with_roots {
+            world.lose_superblocks();
+        }
+        let report = world.whole();
+        assert_eq!((report.manifest, report.is_whole()), (with_roots, with_roots), "{report:?}");
+    }
+}
+
 /// Tables that no manifest names. One is empty.
 fn young_tables() -> World {
     let mut world = World::new();
@@ -530,14 +542,7 @@ fn young_tables() -> World {
 #[test]
 fn tables_that_the_log_alone_names_are_salvaged() {
     let world = young_tables();
-    for with_roots in [true, false] {
-        let world = copy_of(&world);
-        if !with_roots {
-            world.lose_superblocks();
-        }
-        let report = world.whole();
-        assert_eq!((report.manifest, report.is_whole()), (with_roots, with_roots), "{report:?}");
-    }
+    whole_either_way(&world);
     // A table that was dropped does not come back with the log.
     world.db().drop_table("young text").unwrap();
     let mut world = copy_of(&world);
