@@ -124,7 +124,8 @@ impl Engine {
         let gone: Vec<u32> = dropped(changes).collect();
         let before = self.state.load_full();
         commit.apply(&to, seq, ready)?;
-        self.tables_are_gone(commit, before, &gone);
+        // Only recovery does not attach.
+        self.tables_are_gone(commit, &before, &gone, !attaches);
         Ok(())
     }
 

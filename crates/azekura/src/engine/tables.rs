@@ -174,8 +174,9 @@ impl Engine {
     }
 
     /// Lets go of what a commit has dropped. The newest checkpoint names its runs, and the log behind that
-    /// refers to its large values.
-    pub(super) fn tables_are_gone(&self, commit: &mut Commit, before: Arc<State>, gone: &[u32]) {
+    /// refers to its large values. The rest of its memory goes with the next checkpoint too, when nobody waits
+    /// for it. `at_once`: it goes now. (A log may make and drop very many tables.)
+    pub(super) fn tables_are_gone(&self, commit: &mut Commit, before: &State, gone: &[u32], at_once: bool) {
         if gone.is_empty() {
             return;
         }
@@ -185,8 +186,14 @@ impl Engine {
             self.forget_table(commit, table);
             let runs = table.levels.iter().flat_map(|l| &l.runs).cloned();
             self.checkpointer.free_later(runs.map(PendingFree::whole));
+            if !at_once {
+                self.checkpointer.free_later([PendingFree::memory(table.clone())]);
+                continue;
+            }
+            let segments = table.segments();
+            let held = (!segments.is_empty()).then(|| PendingFree::memory(Arc::new(segments)));
+            self.checkpointer.free_later(held);
         }
-        self.checkpointer.free_later([PendingFree::memory(before)]);
         self.note_memory(commit);
     }
 

@@ -11,7 +11,6 @@ use crate::base::limits::{ALIGN_BYTES, align_up};
 use crate::base::sync::{Instant, Mutex, MutexGuard, Rank};
 use crate::engine::checkpoint::OldLog;
 use crate::engine::found::Found;
-use crate::engine::state::State;
 use crate::format::manifest::Manifest;
 use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, PinRules, Superblock};
 use crate::run::Run;
@@ -82,8 +81,8 @@ impl Checkpoint {
 pub(in crate::engine) enum PendingFree {
     /// A run, and what of it is free once no checkpoint names it.
     Run { run: Arc<Run>, extents: Vec<Extent> },
-    /// Chunks, with the value segments to which only the log still refers.
-    Memory { _state: Arc<State> },
+    /// What has chunks, or value segments to which only the log still refers.
+    Memory { _holder: Arc<dyn Send + Sync> },
 }
 
 impl PendingFree {
@@ -97,9 +96,9 @@ impl PendingFree {
         PendingFree::Run { run, extents }
     }
 
-    /// What an earlier state had in memory.
-    pub(in crate::engine) fn memory(state: Arc<State>) -> PendingFree {
-        PendingFree::Memory { _state: state }
+    /// What an earlier state, or a table of one, had in memory.
+    pub(in crate::engine) fn memory(holder: Arc<impl Send + Sync + 'static>) -> PendingFree {
+        PendingFree::Memory { _holder: holder }
     }
 }
 

@@ -144,6 +144,13 @@ impl TableState {
             && self.frozen.is_empty()
     }
 
+    /// The value segments to which records in memory refer, some more than once.
+    pub(in crate::engine) fn segments(&self) -> Vec<Arc<Segment>> {
+        let active = self.active.iter().flat_map(|active| active.segments.lock().clone());
+        let chunks = self.chunks.iter().chain(self.frozen.iter()).flat_map(|chunk| &chunk.segments);
+        active.chain(chunks.cloned()).collect()
+    }
+
     /// Whether somebody has looked into the table's memtables lately.
     pub(crate) fn is_read(&self) -> bool {
         self.was_read || self.read.as_ref().is_some_and(|r| r.load(Ordering::Relaxed))

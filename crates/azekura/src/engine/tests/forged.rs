@@ -1,5 +1,7 @@
 //! Records that no call can make.
 
+use super::copy_of;
+use super::hooked::Hooked;
 use crate::api::{Db, Options};
 use crate::base::hash::hash_bytes;
 use crate::base::key::TableKind;
@@ -82,4 +84,37 @@ fn very_many_indexes_of_one_table_in_a_log_are_no_trouble() {
     let (hidden, all) = took(|table, id| name_of(table, &id.to_string()));
     assert_eq!((none, all), (0, 50_000));
     assert!(hidden < plain * 20, "{hidden:?}, and {plain:?} for as many tables");
+}
+
+/// Of what a log makes and drops nothing stays in memory but what the file needs until a checkpoint: the places of
+/// large values.
+#[test]
+fn very_many_tables_that_a_log_drops_leave_nothing_behind() {
+    const TABLES: usize = 300;
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "forged.azk", Options::new().threads(false)).unwrap();
+    let names: Vec<String> = (0..TABLES).map(|n| format!("table {n}")).collect();
+    let wanted: Vec<_> = names.iter().map(|name| (&**name, TableKind::Ordered)).collect();
+    for (n, table) in db.create_tables(&wanted).unwrap().into_iter().enumerate() {
+        table.put("k", "v").unwrap();
+        if n % 100 == 0 {
+            table.put("large", vec![7; 50_000]).unwrap();
+        }
+        let tables = TableChanges::of(vec![TableChange::Dropped(table.id)]);
+        db.engine.commit(Batch { tables, durable: true, ..Batch::default() }).unwrap();
+    }
+    let copy = copy_of(&disk, "forged.azk");
+    let again = Db::open_on(&copy, "forged.azk", Options::new().read_only(true)).unwrap();
+    assert!(again.tables().is_empty());
+    let segments = again.engine.values.segments();
+    assert!(!segments.is_empty());
+    assert_eq!(again.engine.checkpointer.take_pending().len(), TABLES / 100);
+    assert!(segments.iter().all(|segment| std::sync::Arc::strong_count(segment) == 1));
+    // What is dropped is free once a checkpoint knows it.
+    drop((again, segments));
+    let again = Db::open_on(&copy, "forged.azk", Options::new().threads(false)).unwrap();
+    again.create_table("t", TableKind::Ordered).unwrap().put("large", vec![8; 50_000]).unwrap();
+    again.flush().unwrap();
+    assert_eq!(again.engine.values.segments().len(), 1);
+    assert!(again.check(|_| {}).unwrap().problems.is_empty());
 }
