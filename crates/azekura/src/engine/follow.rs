@@ -9,9 +9,10 @@
 //! 2. It reads manifest and log into an engine of its own, as recovery does (`build.rs`). It takes over the
 //!    runs that it knows already, with all that is known of their pages.
 //!    A checkpoint may have a part of a commit, what it did with tables: then the log is read up to that commit,
-//!    by all followers.
-//! 3. If it has read the log, it reads the superblocks once more. If there is a newer one, the log may have
-//!    led to what only a newer pin keeps, and it begins anew.
+//!    by all followers. Those of checkpoints read no further. All of that was durable before the checkpoint
+//!    was, so the pin keeps it.
+//! 3. If it has read the log to its end, it reads the superblocks once more. If there is a newer one, the log may
+//!    have led to what only a newer pin keeps, and it begins anew.
 //!
 //! A state of the follower holds that engine, and with it the pin. So do the places of its value segments. So
 //! the pin goes when a newer state has come, and the last transaction, cursor and value of this one is gone:
@@ -213,12 +214,12 @@ impl Engine {
             if newest == block {
                 let place = Place { block: block.clone(), file, pin, watched };
                 let found = self.look_at(follower, place, before);
-                if let Ok((state, false)) = found {
-                    return Ok(state);
+                if found.is_ok() && follower.freshness == Freshness::Checkpoint {
+                    return found;
                 }
                 newest = self.newest_block()?;
                 if newest.number == number {
-                    return found.map(|(state, _)| state);
+                    return found;
                 }
             }
             // The writer was faster.
@@ -249,8 +250,8 @@ impl Engine {
         Ok(follower.copies.get_or_init(|| made).clone())
     }
 
-    /// The state of a checkpoint that is pinned, and whether the log was read for it.
-    fn look_at(&self, follower: &Follower, place: Place, before: &State) -> Result<(State, bool)> {
+    /// The state of a checkpoint that is pinned.
+    fn look_at(&self, follower: &Follower, place: Place, before: &State) -> Result<State> {
         let Place { block, file, pin, watched } = place;
         // After the superblock: the file has all that it names.
         let file_bytes = file.len().map_err(|e| Error::io("reading the file's length", e))?;
@@ -258,14 +259,13 @@ impl Engine {
         let (mut manifest, extent) = read_manifest(file.as_ref(), &block.manifest, &length)?;
         // What a commit has done with tables may be in the manifest before its records are in runs.
         let tables_seq = manifest.tables_seq.unwrap_or(0);
-        let reads_log = follower.freshness == Freshness::Log || tables_seq > manifest.flushed_seq;
-        if !reads_log {
-            manifest.logs.clear();
-        }
         let logs = match follower.freshness {
             Freshness::Log => Logs::Follow,
             Freshness::Checkpoint => Logs::FollowTo(tables_seq),
         };
+        if follower.freshness == Freshness::Checkpoint && tables_seq <= manifest.flushed_seq {
+            manifest.logs.clear();
+        }
         let found = Found { block, stale_copy: None, manifest, extent };
         let runs = before.tables.with_runs().flat_map(|t| t.levels.iter()).flat_map(|level| &level.runs);
         // Pages in the mapping are no copies.
@@ -289,6 +289,6 @@ impl Engine {
             followed.note_tail(tail.as_ref())?;
             *looked.tail.lock() = tail;
         }
-        Ok((followed.state(Some(pin)), reads_log))
+        Ok(followed.state(Some(pin)))
     }
 }

@@ -36,7 +36,8 @@ pub(super) enum Logs {
     Rewrite,
     /// Nothing, and the last chain is read while its writer goes on.
     Follow,
-    /// As `Follow`, up to the commit of this number.
+    /// As `Follow`, up to the commit of this number, which was durable before the checkpoint was written: so what
+    /// is read is kept as long as the checkpoint is pinned.
     FollowTo(u64),
 }
 
@@ -246,6 +247,9 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
     let mut open = None;
     let (flushed, tables_seq, mut is_torn) = (found.manifest.flushed_seq, found.manifest.tables_seq, false);
     for log in &found.manifest.logs {
+        if matches!(logs, Logs::FollowTo(seq) if admission.last >= seq) {
+            break;
+        }
         let mut ends = Vec::new();
         let (commits, segments) = (&mut out.commits, &mut out.segments);
         let first = commits.len();
@@ -263,7 +267,10 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
         let (id, number) = (found.block.file_id, found.block.number);
         if matches!(logs, Logs::Follow | Logs::FollowTo(_)) {
             let mut reader = ChainReader::new(id, number, log);
-            reader.read_beside_writer(file, &mut apply)?;
+            match logs {
+                Logs::FollowTo(seq) => reader.read_to(file, seq, &mut apply)?,
+                _ => reader.read_beside_writer(file, &mut apply)?,
+            }
             let (chain, segments) = (log.clone(), reader.segments().to_vec());
             out.logs.push(OldLog { chain, segments, last_seq: ends.last().map_or(0, |e| e.1) });
             open = (log.end_frame == u64::MAX && logs == Logs::Follow).then_some(reader);

@@ -14,6 +14,7 @@ use crate::format::manifest::LogChain;
 use crate::space::Extent;
 use crate::storage::File;
 use crate::storage::read_error;
+use std::cell::Cell;
 
 /// The result of reading one chain.
 pub(crate) struct Recovered {
@@ -129,20 +130,51 @@ impl ChainReader {
         apply: &mut impl FnMut(u64, u64, Vec<RecordPart>) -> Result<()>,
     ) -> Result<()> {
         self.walk.file_len = len_of(file)?;
-        while let Some((frame, bytes)) = self.walk.next_frame(file)? {
-            let follows = frame.number == std::mem::replace(&mut self.expected, frame.number + 1);
-            if fault!("ignore_gap") && !follows {
-                self.stream = Stream::default();
+        while self.read_frame(file, apply)? {}
+        Ok(())
+    }
+
+    /// Reads the next frame. False if there is none.
+    fn read_frame(
+        &mut self,
+        file: &dyn File,
+        apply: &mut impl FnMut(u64, u64, Vec<RecordPart>) -> Result<()>,
+    ) -> Result<bool> {
+        let Some((frame, bytes)) = self.walk.next_frame(file)? else { return Ok(false) };
+        let follows = frame.number == std::mem::replace(&mut self.expected, frame.number + 1);
+        if fault!("ignore_gap") && !follows {
+            self.stream = Stream::default();
+        }
+        if frame.jump {
+            let next = self.walk.jump(&bytes, &self.segments)?;
+            self.segments.push(next);
+            self.segment_begins = self.walk.number;
+            return Ok(true);
+        }
+        let offset = self.walk.segment.offset + self.walk.at;
+        let mut apply = |seq, parts| apply(frame.number, seq, parts);
+        self.stream.add(&frame, &bytes[HEADER_BYTES..], offset, &mut apply)?;
+        Ok(true)
+    }
+
+    /// Reads up to the frame in which the commit of a number ends, or a later one. Nothing is looked at behind
+    /// it: the writer may have written there, given it back and used it for other things since.
+    pub(crate) fn read_to(
+        &mut self,
+        file: &dyn File,
+        seq: u64,
+        apply: &mut impl FnMut(u64, u64, Vec<RecordPart>) -> Result<()>,
+    ) -> Result<()> {
+        self.walk.file_len = len_of(file)?;
+        let newest = Cell::new(0);
+        let mut apply = |frame, seq, parts| {
+            newest.set(seq);
+            apply(frame, seq, parts)
+        };
+        while newest.get() < seq {
+            if !self.read_frame(file, &mut apply)? {
+                return self.check(file);
             }
-            if frame.jump {
-                let next = self.walk.jump(&bytes, &self.segments)?;
-                self.segments.push(next);
-                self.segment_begins = self.walk.number;
-                continue;
-            }
-            let offset = self.walk.segment.offset + self.walk.at;
-            let mut apply = |seq, parts| apply(frame.number, seq, parts);
-            self.stream.add(&frame, &bytes[HEADER_BYTES..], offset, &mut apply)?;
         }
         Ok(())
     }

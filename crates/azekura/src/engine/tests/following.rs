@@ -6,6 +6,7 @@ use crate::base::error::Error;
 use crate::base::key::TableKind;
 use crate::engine::config::Freshness;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 fn options() -> Options {
@@ -42,6 +43,58 @@ fn a_follower_reads_large_values_in_a_file_that_grows() {
             assert_eq!(followed.get(format!("value {before}")).unwrap(), Some(vec![before; LEN]), "{nth}");
         }
     }
+}
+
+/// While a follower reads what a checkpoint has in the log, the writer has the next one, and the log's segments
+/// are used again. What the follower has pinned is there all the same, so it need not begin anew.
+#[test]
+fn a_follower_of_checkpoints_is_not_held_up_by_tables_that_come_and_go() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "swaps.azk", options().memtable_bytes(64 << 10)).unwrap();
+    let kept = db.create_table("kept", TableKind::Ordered).unwrap();
+    kept.put("swaps", [0; 8]).unwrap();
+    db.create_table("t", TableKind::Ordered).unwrap();
+    db.flush().unwrap();
+    let swap = {
+        let (db, kept) = (db.clone(), kept.clone());
+        move || {
+            let swap = |txn: &mut crate::WriteTxn| {
+                txn.increment(&kept, "swaps", 1)?;
+                txn.drop_table("t")?;
+                let t = txn.create_table("t", TableKind::Ordered)?;
+                (0..20u8).try_for_each(|i| txn.put(&t, [i], vec![i; 900]))?;
+                txn.put(&t, "large", vec![7; 50_000])
+            };
+            db.transact(swap).unwrap();
+        }
+    };
+    let swap = Arc::new(swap);
+    let follower = Db::open_on(&disk, "swaps.azk", options().freshness(Freshness::Checkpoint)).unwrap();
+    let followed = follower.open_table("kept").unwrap();
+    for round in 0..40 {
+        swap();
+        let before = kept.get("swaps").unwrap();
+        let (writer, again, looks) = (db.clone(), swap.clone(), Arc::new(AtomicU32::new(0)));
+        let (reads, all) = (AtomicU32::new(u32::MAX / 2), looks.clone());
+        disk.hook(move |call| {
+            if call == Call::Pin {
+                reads.store(0, Ordering::Relaxed);
+            }
+            // The first two are of the superblocks.
+            if call == Call::Read && reads.fetch_add(1, Ordering::Relaxed) == 2 + round % 4 {
+                all.fetch_add(1, Ordering::Relaxed);
+                (0..5).for_each(|_| again());
+                writer.flush().unwrap();
+                again();
+            }
+            Ok(())
+        });
+        assert_eq!(followed.get("swaps").unwrap(), before);
+        disk.heal();
+        assert!(looks.load(Ordering::Relaxed) == 1, "{looks:?} looks");
+    }
+    assert_eq!(follower.open_table("t").unwrap().get("large").unwrap(), Some(vec![7; 50_000]));
+    assert!(follower.check(|_| {}).unwrap().problems.is_empty());
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(super) enum Call {
     Room,
     /// Which checkpoints others have pinned.
     Pins,
+    /// A checkpoint is pinned.
+    Pin,
 }
 
 type Hook = Arc<dyn Fn(Call) -> io::Result<()> + Send + Sync>;
@@ -116,7 +118,12 @@ impl HookedFile {
 }
 
 impl File for HookedFile {
-    forward_file!(file: write_back, wait_written, len, set_len, allocate, punch, try_lock, unlock, pin, unpin);
+    forward_file!(file: write_back, wait_written, len, set_len, allocate, punch, try_lock, unlock, unpin);
+
+    fn pin(&self, number: u64) -> io::Result<()> {
+        self.ask(Call::Pin)?;
+        self.file.pin(number)
+    }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.ask(Call::Read)?;
