@@ -288,9 +288,23 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
         let chain = LogChain { end_frame, ..log.clone() };
         out.logs.push(OldLog { chain, segments: done.segments, last_seq });
     }
+    check_tables_seq(&found.manifest, admission.last)?;
     out.is_torn = is_torn;
     out.tail = open.map(|reader| LogTail { reader, admission });
     Ok(out)
+}
+
+/// A commit that has changed tables was durable before a manifest knew of it: the log, which ends with commit `last`,
+/// has those that are in no run.
+fn check_tables_seq(manifest: &Manifest, last: u64) -> Result<()> {
+    match manifest.tables_seq {
+        Some(seq) if seq > last => {
+            let detail =
+                format!("it ends with commit {last}, and the manifest knows the tables of commit {seq}");
+            Err(Error::corrupt("log", 0, detail))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a commit changes tables and something else, and half of it would show.

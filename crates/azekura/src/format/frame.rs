@@ -37,6 +37,7 @@ use crate::format::hidden::is_hidden;
 use crate::format::ranges::Ranges;
 use crate::space::Extent;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Bytes before a frame's payload.
@@ -257,8 +258,24 @@ pub(crate) fn read_record(bytes: &[u8], at: u64) -> Result<(u64, Vec<RecordPart>
     for _ in 0..r.count(13)? {
         parts.push(read_part(&mut r)?);
     }
+    if parts.iter().any(|part| part.change.is_some()) && !is_in_order(&parts) {
+        return Err(r.bad("what becomes of tables is out of order"));
+    }
     r.finish()?;
     Ok((seq, parts))
+}
+
+/// Whether dropped tables come first, then renamed ones, then new ones, each table once, and then records.
+fn is_in_order(parts: &[RecordPart]) -> bool {
+    let rank = |part: &RecordPart| match &part.change {
+        Some(TableChange::Dropped(_)) => 0,
+        Some(TableChange::Renamed(..)) => 1,
+        Some(TableChange::Made(_)) => 2,
+        None => 3,
+    };
+    let mut seen = HashSet::new();
+    let changed = || parts.iter().filter(|part| part.change.is_some());
+    parts.is_sorted_by_key(rank) && changed().all(|part| seen.insert(part.table))
 }
 
 fn read_part(r: &mut Reader<'_>) -> Result<RecordPart> {
@@ -366,6 +383,18 @@ mod tests {
             let renamed = record(&[TableChange::Renamed(8, name.into())]);
             assert!(read_record(&renamed, 0).is_err(), "{name:?}");
         }
+        for (i, other) in [(0, 1), (0, 2), (1, 2)] {
+            let mut swapped = changes.clone();
+            swapped.swap(i, other);
+            assert!(read_record(&record(&swapped), 0).is_err(), "{i} after {other}");
+        }
+        for twice in [TableChange::Dropped(9), TableChange::Renamed(8, "again".into())] {
+            let mut more = changes.to_vec();
+            more.insert(usize::from(twice.id() == 8), twice);
+            assert!(read_record(&record(&more), 0).is_err(), "{more:?}");
+        }
+        let both = [TableChange::Dropped(9), TableChange::Renamed(9, "n".into())];
+        assert!(read_record(&record(&both), 0).is_err(), "a table is dropped and renamed");
         let mut other = record(&[TableChange::Dropped(9)]);
         for form in FORM_DROPPED + 1..=u8::MAX {
             *other.last_mut().unwrap() = form;

@@ -1,10 +1,12 @@
 //! What a power cut, a follower and a copy see of tables that a transaction has changed.
 
 use super::{KINDS, check, is_missing, names};
+use azekura::storage::{MemStorage, OpenMode, Storage};
 use azekura::{Db, Durability, Error, Freshness, Options, TableKind};
 use sim::disk::{Disk, Keep};
 use sim::rng::Rng;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const PATH: &str = "tables.azk";
@@ -17,6 +19,29 @@ fn quiet() -> Options {
 
 fn cut(disk: &Disk) -> Disk {
     disk.after_cut(Keep::None, &mut Rng(1))
+}
+
+/// A place for a database, and for others beside it. They go with it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        crate::common::watch(Duration::from_secs(60));
+        let folder = std::env::temp_dir().join(format!("azekura-tables-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        Place(folder)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 fn value(db: &Db, table: &str, key: &str) -> Option<String> {
@@ -222,9 +247,8 @@ fn a_full_disk_refuses_all_of_a_commit() {
 
 #[test]
 fn followers_see_a_commit_that_changes_tables_whole() {
-    crate::common::watch(Duration::from_secs(60));
-    let path = std::env::temp_dir().join(format!("azekura-tables-follow-{}.azk", std::process::id()));
-    let _ = std::fs::remove_file(&path);
+    let place = Place::new("follow");
+    let (path, copy) = (place.file("db"), place.file("copy"));
     let db = quiet().open(&path).unwrap();
     let t = db.create_table("t", TableKind::Ordered).unwrap();
     t.put("k", "1").unwrap();
@@ -250,7 +274,6 @@ fn followers_see_a_commit_that_changes_tables_whole() {
         check(follower);
     }
     // A copy needs the runs.
-    let copy = path.with_extension("copy");
     let torn = followers[0].copy_to(&copy, |_| {});
     assert!(matches!(torn, Err(Error::Io { .. })), "{torn:?}");
     db.flush().unwrap();
@@ -270,21 +293,14 @@ fn followers_see_a_commit_that_changes_tables_whole() {
         assert_eq!(value(follower, "u", "k").as_deref(), Some("4"));
         check(follower);
     }
-    drop(followers);
-    drop((t, new));
-    db.close().unwrap();
-    std::fs::remove_file(&path).unwrap();
-    std::fs::remove_file(&copy).unwrap();
 }
 
 /// Tables without records need no log. Their commits have higher numbers than the newest record of the copy, which
 /// its own commits get anew.
 #[test]
 fn what_a_copy_makes_is_new_though_its_tables_were_ahead_of_its_runs() {
-    crate::common::watch(Duration::from_secs(60));
-    let path = std::env::temp_dir().join(format!("azekura-tables-ahead-{}.azk", std::process::id()));
-    let (copy, image) = (path.with_extension("copy"), path.with_extension("image"));
-    let _ = std::fs::remove_file(&path);
+    let place = Place::new("ahead");
+    let (path, copy, image) = (place.file("db"), place.file("copy"), place.file("image"));
     let db = quiet().open(&path).unwrap();
     db.create_table("scratch", TableKind::Ordered).unwrap();
     db.flush().unwrap();
@@ -308,17 +324,12 @@ fn what_a_copy_makes_is_new_though_its_tables_were_ahead_of_its_runs() {
     let after = quiet().open(&image).unwrap();
     assert_eq!((names(&after), value(&after, "new", "k")), (names(&copied), Some("v".into())));
     check(&after);
-    drop((follower, db, copied, after));
-    for file in [path, copy, image] {
-        std::fs::remove_file(&file).unwrap();
-    }
 }
 
 #[test]
 fn a_writer_flushes_such_a_commit_soon_for_copies_by_others() {
-    crate::common::watch(Duration::from_secs(60));
-    let path = std::env::temp_dir().join(format!("azekura-tables-soon-{}.azk", std::process::id()));
-    let _ = std::fs::remove_file(&path);
+    let place = Place::new("soon");
+    let (path, copy) = (place.file("db"), place.file("copy"));
     let db = Options::new().memory_bytes(8 << 20).open(&path).unwrap();
     db.create_table("scratch", TableKind::Ordered).unwrap();
     let mut txn = db.write();
@@ -327,22 +338,75 @@ fn a_writer_flushes_such_a_commit_soon_for_copies_by_others() {
     txn.commit().unwrap();
     db.drop_table("scratch").unwrap();
     let follower = Options::new().memory_bytes(8 << 20).freshness(Freshness::Checkpoint).open(&path).unwrap();
-    let copy = path.with_extension("copy");
     follower.copy_to(&copy, |_| {}).unwrap();
     let copied = Options::new().open(&copy).unwrap();
     assert_eq!((names(&copied), value(&copied, "new", "k")), (names(&db), Some("v".into())));
-    drop((copied, follower, new));
+}
+
+/// Changes the manifest in both superblocks.
+fn edit_manifest(file: &mut [u8], edit: impl Fn(&mut Vec<u8>)) {
+    for copy in [0, 4096] {
+        let block = &mut file[copy..copy + 4096];
+        assert_eq!(block[40..48], [0; 8], "the manifest stands in the superblock");
+        let length = u32::from_le_bytes(block[48..52].try_into().unwrap()) as usize;
+        let mut manifest = block[64..64 + length].to_vec();
+        edit(&mut manifest);
+        block[48..52].copy_from_slice(&(manifest.len() as u32).to_le_bytes());
+        block[64..].fill(0);
+        block[64..64 + manifest.len()].copy_from_slice(&manifest);
+        let sum = crc32c::crc32c(&block[12..]);
+        block[8..12].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+/// A manifest cannot know of tables what the log does not say, and no run has.
+#[test]
+fn a_manifest_that_is_ahead_of_its_log_is_damaged() {
+    crate::common::watch(Duration::from_secs(60));
+    let storage = MemStorage::default();
+    let db = Db::open_on(&storage, PATH, quiet()).unwrap();
+    for name in ["scratch", "a"] {
+        db.create_table(name, TableKind::Ordered).unwrap().put("was", name).unwrap();
+    }
+    // A checkpoint and no flush.
+    db.drop_table("scratch").unwrap();
+    let bytes_of = |storage: &MemStorage| {
+        let file = storage.open(Path::new(PATH), OpenMode::ReadWrite).unwrap();
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read_at(&mut bytes, 0).unwrap();
+        bytes
+    };
+    let with_log = bytes_of(&storage);
     db.close().unwrap();
-    std::fs::remove_file(&path).unwrap();
-    std::fs::remove_file(&copy).unwrap();
+    for bytes in [with_log, bytes_of(&storage)] {
+        for ahead in [0, 1, 1000] {
+            let mut bytes = bytes.clone();
+            edit_manifest(&mut bytes, |manifest| {
+                let at = manifest.len() - 8;
+                let known = u64::from_le_bytes(manifest[at..].try_into().unwrap());
+                // Four commits came, of which two made tables.
+                let newest = if ahead == 0 { known } else { 4 + ahead };
+                manifest[at..].copy_from_slice(&newest.to_le_bytes());
+            });
+            let storage = MemStorage::default();
+            storage.open(Path::new(PATH), OpenMode::CreateNew).unwrap().write_at(&bytes, 0).unwrap();
+            let followers = [Freshness::Checkpoint, Freshness::Log].map(|fresh| quiet().freshness(fresh));
+            for options in [quiet().read_only(true)].into_iter().chain(followers).chain([quiet()]) {
+                match Db::open_on(&storage, PATH, options) {
+                    Ok(db) if ahead == 0 => assert_eq!(names(&db), ["a"]),
+                    Err(Error::Corrupt { .. }) if ahead > 0 => {}
+                    other => panic!("{ahead} ahead: {:?}", other.map(|db| names(&db))),
+                }
+            }
+        }
+    }
 }
 
 /// A file whose manifest ends before it says which commits its tables show is read by the ids of tables.
 #[test]
 fn files_of_before_are_opened() {
-    crate::common::watch(Duration::from_secs(60));
-    let path = std::env::temp_dir().join(format!("azekura-tables-old-{}.azk", std::process::id()));
-    let older = path.with_extension("older");
+    let place = Place::new("old");
+    let (path, older) = (place.file("db"), place.file("older"));
     for checkpoint in [false, true] {
         let _ = std::fs::remove_file(&path);
         let db = quiet().open(&path).unwrap();
@@ -354,15 +418,7 @@ fn files_of_before_are_opened() {
         }
         let expected = names(&db);
         let mut bytes = std::fs::read(&path).unwrap();
-        for copy in [0, 4096] {
-            let block = &mut bytes[copy..copy + 4096];
-            assert_eq!(block[40..48], [0; 8], "the manifest stands in the superblock");
-            let length = u32::from_le_bytes(block[48..52].try_into().unwrap()) - 8;
-            block[48..52].copy_from_slice(&length.to_le_bytes());
-            block[64 + length as usize..].fill(0);
-            let sum = crc32c::crc32c(&block[12..]);
-            block[8..12].copy_from_slice(&sum.to_le_bytes());
-        }
+        edit_manifest(&mut bytes, |manifest| manifest.truncate(manifest.len() - 8));
         std::fs::write(&older, &bytes).unwrap();
         for again in 0..3 {
             let db = quiet().open(&older).unwrap();
@@ -389,6 +445,4 @@ fn files_of_before_are_opened() {
             }
         }
     }
-    std::fs::remove_file(&path).unwrap();
-    std::fs::remove_file(&older).unwrap();
 }
