@@ -222,7 +222,7 @@ impl Flush<'_> {
     }
 
     /// Where nothing is in memory, though commits were made (to tables since dropped), the file holds all.
-    fn flush_nothing(&self) -> Result<bool> {
+    pub(super) fn flush_nothing(&self) -> Result<bool> {
         let Installer { state: newest, committer, .. } = self.merges.installer;
         let commit = committer.lock();
         let state = newest.load_full();

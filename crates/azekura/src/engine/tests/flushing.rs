@@ -1,6 +1,7 @@
 //! Flushes: how they write, what they leave when they fail, and tables that go meanwhile.
 
 use super::*;
+use crate::engine::config::Freshness;
 use crate::engine::crew::Role;
 use std::sync::atomic::AtomicU64;
 
@@ -178,4 +179,31 @@ fn copies_between_commits_by_reference_take_little_memory() {
     assert!(db.engine.log.queued_bytes() > 300_000);
     let bytes = db.engine.log.copies_capacity();
     assert!((16_000..1 << 20).contains(&bytes), "{bytes} bytes for copies of 1,000 short commits");
+}
+
+/// A table goes between the freeze and the flush, and with it all that was frozen. The newest checkpoint still has
+/// a part of the commit that made it, and copies by followers need the rest.
+#[test]
+fn a_checkpoint_is_whole_soon_though_nothing_is_left_to_be_flushed() {
+    let storage = MemStorage::default();
+    let open = |options: Options| Db::open_on(&storage, "engine.azk", options).unwrap();
+    let db = open(Options::new().threads(false));
+    let make = |txn: &mut crate::WriteTxn| {
+        let t = txn.create_table("t", TableKind::Ordered)?;
+        txn.put(&t, "k", "v")
+    };
+    db.transact(make).unwrap();
+    let engine = &db.engine;
+    assert!(engine.freezer().rotate(&mut engine.committer.lock()).unwrap());
+    db.drop_table("t").unwrap();
+    let follower = open(Options::new().freshness(Freshness::Checkpoint));
+    let is_torn = || follower.engine.is_torn(&follower.engine.newest_state());
+    assert!(is_torn());
+    let long_ago = || crate::base::sync::Instant::now().checked_sub(Duration::from_secs(60));
+    engine.log_thread().flush_joint(&mut long_ago());
+    assert!(!is_torn());
+    // There is nothing more to do.
+    let number = engine.checkpointer.lock().number;
+    engine.log_thread().flush_joint(&mut long_ago());
+    assert_eq!(engine.checkpointer.lock().number, number);
 }

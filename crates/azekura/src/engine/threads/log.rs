@@ -79,15 +79,20 @@ impl LogThread<'_> {
     }
 
     /// Has a commit flushed that has changed tables and records, some time after it was made.
-    fn flush_joint(&self, since: &mut Option<Instant>) {
-        let Flush { merges: Merges { installer, poison, .. }, freezer, .. } = self.syncer.flush;
+    pub(in crate::engine) fn flush_joint(&self, since: &mut Option<Instant>) {
+        let flush = self.syncer.flush;
+        let Flush { merges: Merges { installer, poison, .. }, freezer, .. } = flush;
         let state = freezer.state.load();
-        if state.joint_seq <= state.frozen_seq || poison.check().is_err() {
+        if state.joint_seq <= state.flushed_seq || poison.check().is_err() {
             *since = None;
         } else if since.get_or_insert_with(Instant::now).elapsed() >= JOINT_WAIT {
             drop(state);
             *since = None;
-            let _later = freezer.rotate(&mut installer.committer.lock());
+            let rotated = freezer.rotate(&mut installer.committer.lock());
+            if matches!(rotated, Ok(false)) {
+                // Unless a flush is under way, all that was in memory has gone with its tables.
+                let _later = flush.flush_nothing();
+            }
         }
     }
 }
