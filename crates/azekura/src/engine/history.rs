@@ -22,6 +22,13 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
+    /// Forgets what was read of other tables.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(u32) -> bool) {
+        self.keys.retain(|&(table, _)| is_kept(table));
+        self.ranges.retain(|&(table, _)| is_kept(table));
+        self.sets.retain(|&(table, _)| is_kept(table));
+    }
+
     /// The tables of what was read, some more than once.
     pub(crate) fn tables(&self) -> impl Iterator<Item = u32> {
         let keys = self.keys.iter().map(|(table, _)| *table);

@@ -80,7 +80,9 @@ impl Engine {
         batch.durable = true;
         let seq = self.commit(batch)?;
         if !gone.is_empty() {
-            // It is committed, and without room for a checkpoint the space is free after the next.
+            // It is committed, whatever becomes of this. Without room for a checkpoint the space is free after the
+            // next one: that of a flush a second later, or of a writer that needs room. After any other error the
+            // handle is poisoned, and says so from then on.
             let _later = self.checkpoints().write_if_open();
         }
         Ok(seq)

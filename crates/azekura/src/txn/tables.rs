@@ -72,6 +72,20 @@ impl OwnTables {
         self.has_made(id) || self.changes.unmade.contains(&id)
     }
 
+    /// What has become of tables was undone: those that were made since then never will be.
+    pub(super) fn unmake(&mut self, undone: &Changes) {
+        let all = undone.made.keys().chain(&undone.unmade);
+        let unmade: Vec<u32> = all.filter(|id| !self.changes.made.contains_key(id)).copied().collect();
+        if !unmade.is_empty() {
+            Arc::make_mut(&mut self.changes).unmade.extend(unmade);
+        }
+    }
+
+    /// Whether it has made tables that are not to be.
+    pub(super) fn has_undone(&self) -> bool {
+        !self.changes.unmade.is_empty()
+    }
+
     /// Whether there is anything to commit.
     pub(super) fn has_changes(&self) -> bool {
         !self.changes.is_empty()

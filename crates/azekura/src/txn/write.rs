@@ -426,6 +426,10 @@ impl WriteTxn {
             *self.reads.get_mut() =
                 Reads { keys: keys.collect(), ranges: ranges.collect(), sets: Vec::new() };
         }
+        if let Some(own) = self.tables.as_ref().filter(|own| own.has_undone()) {
+            // Who has looked into what never will be has learnt nothing that others could change.
+            self.reads.get_mut().retain(|table| !own.is_alone_with(table));
+        }
         self.reads.get_mut().sets.extend(looked);
         let (reads, own) = (self.reads.take(), std::mem::take(&mut self.own_commits));
         let reads = snapshot.map(|snapshot| ReadSet { snapshot, since: self.since.get(), reads, own });

@@ -43,7 +43,9 @@ impl WriteTxn {
         self.savepoints.back_to(savepoint)?;
         if let Some(own) = &mut self.tables {
             // Names that were looked up stay so: what they stood for may have been told.
-            own.changes = savepoint.tables.clone().unwrap_or_default();
+            let changes = savepoint.tables.clone().unwrap_or_default();
+            let undone = std::mem::replace(&mut own.changes, changes);
+            own.unmake(&undone);
         }
         for buffer in &mut self.buffers {
             match savepoint.marks.iter().find(|(table, _)| *table == buffer.table) {

@@ -201,6 +201,31 @@ fn tables_of_its_own_are_no_conflict() {
     }
 }
 
+/// A table that was made and taken back is in no snapshot. Who asks for it nevertheless has read nothing.
+#[test]
+fn tables_that_were_taken_back_are_no_conflict() {
+    for isolation in ISOLATIONS {
+        let db = open(Options::new());
+        let t = db.create_table("t", TableKind::Ordered).unwrap();
+        db.create_table("other", TableKind::Ordered).unwrap();
+        let mut txn = begin(&db, isolation);
+        txn.put(&t, "a", "1").unwrap();
+        let before = txn.savepoint();
+        let [made, gone] = ["made", "gone"].map(|name| txn.create_table(name, TableKind::Ordered).unwrap());
+        txn.drop_table("gone").unwrap();
+        txn.rollback_to(&before).unwrap();
+        for (own, name) in [(&made, "made"), (&gone, "gone")] {
+            is_missing(txn.get(own, "k"), name);
+            is_missing(txn.count(own), name);
+            is_missing(txn.put(own, "k", "v"), name);
+        }
+        db.drop_table("other").unwrap();
+        txn.put(&t, "b", "2").unwrap();
+        txn.commit().unwrap();
+        assert_eq!(t.count().unwrap(), 2);
+    }
+}
+
 #[test]
 fn a_blind_commit_does_with_tables_what_it_was_to_do() {
     for isolation in ISOLATIONS {
