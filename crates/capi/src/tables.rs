@@ -7,7 +7,7 @@ use crate::handles::{azk_db, azk_table};
 use crate::memory::Block;
 use crate::slots::{end_shared, share, shared};
 use crate::status::{Outcome, azk_status, invalid};
-use azekura::{Db, Table, TableKind};
+use azekura::{Table, TableKind};
 use std::ffi::c_char;
 
 /// How a table orders its records.
@@ -48,17 +48,15 @@ fn number_of(kind: TableKind) -> azk_kind {
 }
 
 /// A call that gives the table of a name.
-fn named(
+pub(crate) fn named(
     c: Caller,
-    db: *const azk_db,
     name: *const c_char,
     out: *mut *mut azk_table,
-    f: impl FnOnce(&Db, &str) -> Outcome<Table>,
+    find: impl FnOnce(&str) -> Outcome<Table>,
 ) -> azk_status {
     c.run(move |c| {
         let mut out = c.handle_place(out)?;
-        let name = c.text(name, "name")?;
-        let table = f(&*shared(db)?, name)?;
+        let table = find(c.text(name, "name")?)?;
         out.set(share(table)?);
         Ok(())
     })
@@ -77,7 +75,7 @@ pub unsafe extern "C" fn azk_db_table(
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
-    named(c, db, name, out, |db, name| Ok(db.table(name, kind_of(kind)?)?))
+    named(c, name, out, |name| Ok(shared(db)?.table(name, kind_of(kind)?)?))
 }
 
 /// As azk_db_table, for a table that exists, of either kind. Errors: AZK_NO_SUCH_TABLE, AZK_INVALID,
@@ -90,7 +88,7 @@ pub unsafe extern "C" fn azk_db_open_table(
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
-    named(c, db, name, out, |db, name| Ok(db.open_table(name)?))
+    named(c, name, out, |name| Ok(shared(db)?.open_table(name)?))
 }
 
 /// As azk_db_table, for a table that does not exist yet. When this returns, the table is durable, and so are
@@ -104,7 +102,7 @@ pub unsafe extern "C" fn azk_db_create_table(
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
-    named(c, db, name, out, |db, name| Ok(db.create_table(name, kind_of(kind)?)?))
+    named(c, name, out, |name| Ok(shared(db)?.create_table(name, kind_of(kind)?)?))
 }
 
 /// Frees a handle of a table. Transactions and cursors that use the table go on. NULL is allowed. Errors:

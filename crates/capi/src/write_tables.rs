@@ -2,28 +2,10 @@
 
 use crate::call::Caller;
 use crate::handles::{azk_table, azk_write};
-use crate::slots::{owned, share};
-use crate::status::{Outcome, azk_status};
-use crate::tables::kind_of;
-use azekura::{Table, WriteTxn};
+use crate::slots::owned;
+use crate::status::azk_status;
+use crate::tables::{kind_of, named};
 use std::ffi::c_char;
-
-/// A call that gives the table of a name.
-fn named(
-    c: Caller,
-    write: *mut azk_write,
-    name: *const c_char,
-    out: *mut *mut azk_table,
-    f: impl FnOnce(&mut WriteTxn, &str) -> Outcome<Table>,
-) -> azk_status {
-    c.run(|c| {
-        let mut out = c.handle_place(out)?;
-        let name = c.text(name, "name")?;
-        let table = f(&mut owned(write)?.txn, name)?;
-        out.set(share(table)?);
-        Ok(())
-    })
-}
 
 /// Makes a table in a transaction. It can be used there at once. For everybody else, and for calls without a
 /// transaction, the handle gives AZK_NO_SUCH_TABLE until the commit, and for good if the transaction comes to
@@ -42,7 +24,7 @@ pub unsafe extern "C" fn azk_write_create_table(
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
-    named(c, write, name, out, |txn, name| Ok(txn.create_table(name, kind_of(kind)?)?))
+    named(c, name, out, |name| Ok(owned(write)?.txn.create_table(name, kind_of(kind)?)?))
 }
 
 /// The table of a name as a transaction sees it, which it makes if there is none. `kind` is an azk_kind. On
@@ -57,7 +39,7 @@ pub unsafe extern "C" fn azk_write_table(
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
-    named(c, write, name, out, |txn, name| Ok(txn.table(name, kind_of(kind)?)?))
+    named(c, name, out, |name| Ok(owned(write)?.txn.table(name, kind_of(kind)?)?))
 }
 
 /// The table of a name as a transaction sees it, with what it has made, renamed and dropped itself. That the
@@ -71,7 +53,7 @@ pub unsafe extern "C" fn azk_write_open_table(
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
-    named(c, write, name, out, |txn, name| Ok(txn.open_table(name)?))
+    named(c, name, out, |name| Ok(owned(write)?.txn.open_table(name)?))
 }
 
 /// Renames a table in a transaction. Its handles stay good. Errors: AZK_NO_SUCH_TABLE, AZK_TABLE_EXISTS, as this

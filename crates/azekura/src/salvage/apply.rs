@@ -37,6 +37,12 @@ struct Target<'a> {
     unknown_keys: u64,
 }
 
+/// What large values are looked for in, and where it is said what was found.
+struct Finds<'a, 'v> {
+    values: &'a mut Values<'v>,
+    report: &'a mut SalvageReport,
+}
+
 /// Writes all tables.
 pub(super) fn apply(
     input: &Input,
@@ -70,7 +76,7 @@ pub(super) fn apply(
         };
         for (age, group) in &table.ages {
             target.only_absent = *age == UNKNOWN_AGE;
-            target.write(input, group, values, report)?;
+            target.write(input, group, &mut Finds { values, report })?;
         }
         target.commit()?;
         if target.unknown_keys > 0 {
@@ -156,17 +162,11 @@ impl Target<'_> {
     }
 
     /// Writes what has one age.
-    fn write(
-        &mut self,
-        input: &Input,
-        group: &Group,
-        values: &mut Values<'_>,
-        report: &mut SalvageReport,
-    ) -> Result<()> {
+    fn write(&mut self, input: &Input, group: &Group, finds: &mut Finds<'_, '_>) -> Result<()> {
         let ranges = group.runs.iter().map(RunPlan::ranges).chain(group.parts.iter().map(|p| &p.ranges));
         ranges.into_iter().try_for_each(|r| self.remove_ranges(r))?;
         for part in &group.parts {
-            self.take(&part.block, &Ranges::none(), values, report)?;
+            self.take(&part.block, &Ranges::none(), finds)?;
         }
         // Within one age the larger id is newer. If nothing is overwritten, the newer run must come first.
         let mut runs: Vec<&RunPlan> = group.runs.iter().collect();
@@ -178,7 +178,9 @@ impl Target<'_> {
             if self.only_absent {
                 self.commit()?;
             }
-            run.read(input, &name, report, |block, report| self.take(block, &run.hidden, values, report))?;
+            run.read(input, &name, finds.report, |block, report| {
+                self.take(block, &run.hidden, &mut Finds { values: finds.values, report })
+            })?;
         }
         Ok(())
     }
@@ -201,20 +203,14 @@ impl Target<'_> {
     }
 
     /// Takes the records of a block, except those whose keys are hidden.
-    fn take(
-        &mut self,
-        block: &Block,
-        hidden: &Ranges,
-        values: &mut Values<'_>,
-        report: &mut SalvageReport,
-    ) -> Result<()> {
+    fn take(&mut self, block: &Block, hidden: &Ranges, finds: &mut Finds<'_, '_>) -> Result<()> {
         let mut tmp = [0; 8];
         for i in 0..block.len() {
             let sort_key = block.key(i, &mut tmp);
             if hidden.covers(sort_key) || !self.set_key(sort_key) {
                 continue;
             }
-            self.put(block.tag(i), block.value(i), values, report)?;
+            self.put(block.tag(i), block.value(i), finds)?;
         }
         Ok(())
     }
@@ -231,13 +227,7 @@ impl Target<'_> {
     }
 
     /// Writes one record, whose key was set.
-    fn put(
-        &mut self,
-        tag: Tag,
-        value: &[u8],
-        values: &mut Values<'_>,
-        report: &mut SalvageReport,
-    ) -> Result<()> {
+    fn put(&mut self, tag: Tag, value: &[u8], finds: &mut Finds<'_, '_>) -> Result<()> {
         if self.only_absent && (tag == Tag::Tombstone || self.table.contains(&self.key)?) {
             return Ok(());
         }
@@ -247,15 +237,15 @@ impl Target<'_> {
         let done = match tag {
             Tag::Put => txn.put(&table, &key, value),
             Tag::Tombstone => txn.remove(&table, &key),
-            Tag::Large => match values.read(value) {
+            Tag::Large => match finds.values.read(value) {
                 Some(large) => {
-                    report.values += 1;
+                    finds.report.values += 1;
                     bytes += large.len();
                     txn.put(&table, &key, &large)
                 }
                 None => {
-                    report.values_lost += 1;
-                    report.lose(format!("table {:?}: the value of {}", self.name, shown(&key)));
+                    finds.report.values_lost += 1;
+                    finds.report.lose(format!("table {:?}: the value of {}", self.name, shown(&key)));
                     // An older version would be wrong.
                     self.txn().remove(&table, &key)
                 }
