@@ -8,6 +8,7 @@
 //! Lock order: checkpoint lock, `io`, `queue`.
 
 pub(crate) mod recovery;
+pub(crate) mod stream;
 mod writer;
 
 pub(crate) use writer::{Log, LogStart, segment_list};

@@ -5,8 +5,8 @@ use super::report::SalvageReport;
 use super::scan::FrameAt;
 use crate::base::codec::usize_of;
 use crate::format::frame::{HEADER_BYTES, RecordPart};
-use crate::format::manifest::Manifest;
-use crate::log::recovery::Stream;
+use crate::format::manifest::{LogChain, Manifest};
+use crate::log::stream::Stream;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The parts of each commit, by its sequence number.
@@ -34,25 +34,7 @@ pub(super) fn read(
     let mut commits: BTreeMap<u64, (u64, Vec<RecordPart>)> = BTreeMap::new();
     let mut used_since = BTreeSet::new();
     if let Some(chains) = newest.map(|(manifest, _)| &manifest.logs) {
-        let wanted = |f: &FrameAt| {
-            let named = chains.iter().find(|c| c.chain == f.frame.chain);
-            named.is_some_and(|c| (c.first_frame..c.end_frame).contains(&f.frame.number))
-        };
-        frames.retain(wanted);
-        for chain in chains {
-            let first = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.number).min();
-            let last = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.number).max();
-            let known = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.durable_below);
-            let durable = known.fold(chain.durable_below, u64::max);
-            let from = first.is_some_and(|n| n > chain.first_frame);
-            // Frames are missing at the end if the chain's end is known, or if the manifest or a frame knows
-            // of later ones.
-            let end = if chain.end_frame == u64::MAX { durable } else { chain.end_frame };
-            let to = last.map_or(chain.first_frame, |n| n + 1) < end;
-            if from || to {
-                gap(report, chain.chain, if from { "begins" } else { "ends" });
-            }
-        }
+        keep_named(&mut frames, chains, report);
     }
     // A jump stands twice, and a frame without payload has the number of the frame that follows it.
     frames.sort_by_key(|f| (f.frame.chain, f.frame.number, f.frame.len == 0));
@@ -91,6 +73,29 @@ pub(super) fn read(
     }
     report.commits = commits.len() as u64;
     Log { commits: commits.into_iter().map(|(seq, (_, parts))| (seq, parts)).collect(), used_since }
+}
+
+/// Keeps the frames that a manifest's `chains` name, and reports where some are missing.
+fn keep_named(frames: &mut Vec<FrameAt>, chains: &[LogChain], report: &mut SalvageReport) {
+    let wanted = |f: &FrameAt| {
+        let named = chains.iter().find(|c| c.chain == f.frame.chain);
+        named.is_some_and(|c| (c.first_frame..c.end_frame).contains(&f.frame.number))
+    };
+    frames.retain(wanted);
+    for chain in chains {
+        let first = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.number).min();
+        let last = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.number).max();
+        let known = frames.iter().filter(|f| f.frame.chain == chain.chain).map(|f| f.frame.durable_below);
+        let durable = known.fold(chain.durable_below, u64::max);
+        let from = first.is_some_and(|n| n > chain.first_frame);
+        // Frames are missing at the end if the chain's end is known, or if the manifest or a frame knows
+        // of later ones.
+        let end = if chain.end_frame == u64::MAX { durable } else { chain.end_frame };
+        let to = last.map_or(chain.first_frame, |n| n + 1) < end;
+        if from || to {
+            gap(report, chain.chain, if from { "begins" } else { "ends" });
+        }
+    }
 }
 
 fn gap(report: &mut SalvageReport, chain: u64, what: &str) {

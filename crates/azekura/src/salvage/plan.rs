@@ -113,6 +113,22 @@ fn report_unknown<'a>(plan: &Plan, parts: impl Iterator<Item = &'a RecordPart>, 
     }
 }
 
+/// Puts runs and commits into their tables, each at its age.
+fn place(plan: &mut Plan, mut ages: Vec<(u32, u64, u64, RunPlan)>, mut parts: Vec<(u64, RecordPart)>) {
+    hide(&mut ages, &mut parts);
+    for (table, newest, _, run) in ages {
+        if let Some(table) = plan.get_mut(&table) {
+            let age = if run.has_age { newest * 2 + 1 } else { UNKNOWN_AGE };
+            table.ages.entry(age).or_default().runs.push(run);
+        }
+    }
+    for (seq, part) in parts {
+        if let Some(table) = plan.get_mut(&part.table) {
+            table.ages.entry(seq * 2).or_default().parts.push(part);
+        }
+    }
+}
+
 /// The plan made from what runs and commits say about themselves, and from an older manifest if there is one.
 pub(super) fn by_identity(
     (identity, hash_seed): (Identity, Option<u64>),
@@ -161,18 +177,7 @@ pub(super) fn by_identity(
             None => drop(plan.insert(id, table.plan(id, report))),
         }
     }
-    hide(&mut ages, &mut parts);
-    for (table, newest, _, run) in ages {
-        if let Some(table) = plan.get_mut(&table) {
-            let age = if run.has_age { newest * 2 + 1 } else { UNKNOWN_AGE };
-            table.ages.entry(age).or_default().runs.push(run);
-        }
-    }
-    for (seq, part) in parts {
-        if let Some(table) = plan.get_mut(&part.table) {
-            table.ages.entry(seq * 2).or_default().parts.push(part);
-        }
-    }
+    place(&mut plan, ages, parts);
     name_all(&mut plan, &names, &known);
     let older_until = older.map_or(0, |older| older.tables_seq.unwrap_or(older.flushed_seq));
     let known_as_of = |id| {
