@@ -103,7 +103,7 @@ pub use backup::{
     VerifyReport, Which, restore_stream, restore_stream_on,
 };
 pub use base::error::{Error, Result};
-pub use base::key::TableKind;
+pub use base::key::{TableKind, hash_of};
 pub use base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
 pub use cursor::{Cursor, KeyRange, LazyValue, Records};
 pub use engine::Progress;

@@ -111,6 +111,11 @@ impl Db {
         &self.engine.path
     }
 
+    /// The seed of the hashes by which hash tables are ordered: [`Options::hash_seed`], or a random one.
+    pub fn hash_seed(&self) -> u64 {
+        self.engine.hash_seed
+    }
+
     /// The table of a name, made if there is none.
     ///
     /// # Errors

@@ -51,6 +51,7 @@ impl Options {
                 background_merges: true,
                 mapped: true,
                 threads: true,
+                hash_seed: None,
                 pins: PinLimits::default(),
             },
         }
@@ -192,6 +193,14 @@ impl Options {
     /// honoured. All else is as [`pinned_bytes_max`](Options::pinned_bytes_max) says. Default: no limit.
     pub fn pinned_age_max(mut self, age: Duration) -> Options {
         self.config.pins.age_max = Some(age);
+        self
+    }
+
+    /// The seed of the hashes by which hash tables are ordered, for a file that is made. A file that is there
+    /// keeps its own. Default: a random one. Files with one seed have their hash tables in one order, so the
+    /// records of one can be put into another in the order of that ([`hash_of`](crate::hash_of) tells it).
+    pub fn hash_seed(mut self, seed: u64) -> Options {
+        self.config.hash_seed = Some(seed);
         self
     }
 

@@ -162,6 +162,29 @@ impl TableKind {
     }
 }
 
+/// The hash by which a hash table orders a key: `mix(key ^ seed)` for keys of eight bytes, a hash of 64 bits
+/// for others. A hash table's records stand in the order of this number, in cursors too.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-hash-{}.azk", std::process::id()));
+/// use azekura::{Db, Options, TableKind, hash_of};
+/// let db = Options::new().hash_seed(7).open(&path)?;
+/// let table = db.table("t", TableKind::Hash)?;
+/// table.put_many([("ada", "1"), ("alan", "2"), ("grace", "3")])?;
+/// let keys: Vec<_> = table.iter()?.map(|record| record.map(|(key, _)| key)).collect::<Result<_, _>>()?;
+/// assert_eq!(db.hash_seed(), 7);
+/// assert!(keys.is_sorted_by_key(|key| hash_of(key, 7)));
+/// # drop(table); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
+#[inline]
+pub fn hash_of(key: &[u8], seed: u64) -> u64 {
+    match key.try_into() {
+        Ok(eight) => mix(u64::from_be_bytes(eight) ^ seed),
+        Err(_) => hash_bytes(key, seed),
+    }
+}
+
 #[inline(always)]
 fn hash_sort_key<'a>(key: &'a [u8], seed: u64, buf: &'a mut KeyBuf) -> SortKey<'a> {
     if let Ok(b) = <[u8; 8]>::try_from(key) {
@@ -199,6 +222,7 @@ mod tests {
                 let mut buf = KeyBuf::new();
                 let sort = kind.sort_key(&key, 99, &mut buf);
                 assert_eq!(sort.head, head_of(sort.bytes));
+                assert!(kind == TableKind::Ordered || sort.head == hash_of(&key, 99));
                 kind.user_key(sort.bytes, 99, &mut out).unwrap();
                 assert!(kind.makes(sort.bytes, 99));
                 assert_eq!(out, key, "{kind:?} {n}");

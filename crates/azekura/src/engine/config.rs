@@ -44,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) background_merges: bool,
     pub(crate) mapped: bool,
     pub(crate) threads: bool,
+    /// The seed of the hash tables of a new file. None: a random one.
+    pub(crate) hash_seed: Option<u64>,
     /// What followers may keep at most.
     pub(crate) pins: PinLimits,
 }

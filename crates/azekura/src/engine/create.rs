@@ -36,20 +36,20 @@ pub(super) fn open_file(storage: &dyn Storage, path: &Path, config: &Config) -> 
         if !config.create || config.read_only {
             return Err(refuse("the file does not exist"));
         }
-        create(storage, path)?;
+        create(storage, path, config)?;
     }
     let mode = if config.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
     storage.open(path, mode).map_err(|e| named(path, "opening the database file", e))
 }
 
-fn create(storage: &dyn Storage, path: &Path) -> Result<()> {
+fn create(storage: &dyn Storage, path: &Path, config: &Config) -> Result<()> {
     let during = "creating the database file";
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".new-{}-{:016x}", std::process::id(), random(storage)?));
     let fresh = path.with_file_name(name);
     let made = (|| {
         let file = storage.open(&fresh, OpenMode::CreateNew).map_err(|e| named(path, during, e))?;
-        let block = first_superblock(storage)?;
+        let block = first_superblock(storage, config)?;
         file.write_at(&[&*block, &*block].concat(), 0).map_err(|e| named(path, during, e))?;
         file.sync_all().map_err(|e| named(path, during, e))?;
         storage
@@ -95,9 +95,9 @@ pub(super) fn is_empty(file: &dyn File) -> Result<bool> {
 /// Makes a database of an empty file, which may have links, rights and an owner that are to stay. Its
 /// length comes first. All that the first superblock says stands in 512 bytes, which disks write as a whole
 /// or not at all. So a crash leaves a database or an empty file.
-pub(super) fn fill_empty(storage: &dyn Storage, file: &dyn File) -> Result<()> {
+pub(super) fn fill_empty(storage: &dyn Storage, file: &dyn File, config: &Config) -> Result<()> {
     let during = "writing the first superblock";
-    let block = first_superblock(storage)?;
+    let block = first_superblock(storage, config)?;
     debug_assert!(block[512..].iter().all(|&b| b == 0), "the first manifest is small");
     file.set_len(SUPERBLOCKS_BYTES).map_err(|e| Error::io(during, e))?;
     file.sync_all().map_err(|e| Error::io(during, e))?;
@@ -105,13 +105,13 @@ pub(super) fn fill_empty(storage: &dyn Storage, file: &dyn File) -> Result<()> {
     file.sync_all().map_err(|e| Error::io(during, e))
 }
 
-fn first_superblock(storage: &dyn Storage) -> Result<Vec<u8>> {
+fn first_superblock(storage: &dyn Storage, config: &Config) -> Result<Vec<u8>> {
     let manifest = Manifest { next_id: 1, next_table: 1, ..Manifest::default() };
     let block = Superblock {
         file_id: random(storage)?,
         lineage: 0,
         number: 1,
-        hash_seed: random(storage)?,
+        hash_seed: config.hash_seed.map_or_else(|| random(storage), Ok)?,
         manifest: ManifestAt::Inline(manifest.encode()),
         pins: PinRules::default(),
     };

@@ -55,7 +55,7 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         if config.read_only || !config.create {
             return Err(Error::NotADatabase { path: name(), reason: "the file is empty".into() });
         }
-        fill_empty(storage, file.as_ref())?;
+        fill_empty(storage, file.as_ref(), &config)?;
     }
     let file_bytes = len_of(file.as_ref())?;
     let length = Length { path, file_bytes, read_only: config.read_only };

@@ -1,0 +1,193 @@
+//! A version that is being written, by any number of processes, and its commit.
+//!
+//! A draft is a folder with a random name. Attempts put their files there; two attempts at one shard have two
+//! files. The commit makes it a version in this order, each step durable before the next:
+//!
+//! 1. The files that it names are there, as long as was said. What else is there goes.
+//! 2. The folder gets the name of the next version. Without a manifest it is seen by nobody.
+//! 3. The manifest is written under another name and gets its own. From that moment the version counts.
+//!
+//! So a crash leaves the version whole or not at all, and `prune` removes what it leaves.
+
+use crate::error::{damaged, invalid, io};
+use crate::manifest::{Manifest, ShardFile, read_bounded};
+use crate::names;
+use crate::spec::Spec;
+use crate::writer::ShardWriter;
+use azekura::Result;
+use std::collections::HashSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// A version that is being written.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    root: PathBuf,
+    id: String,
+    spec: Spec,
+}
+
+/// The steps of a commit, after which a crash is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The folder is as it will be.
+    Settled,
+    /// It has the version's name.
+    Named,
+}
+
+impl Draft {
+    /// Begins a version of a set. The set's folder is made if it is not there.
+    ///
+    /// # Errors
+    /// `Invalid` if no set can be so, `NoSpace`, `Io`.
+    pub fn begin(root: impl AsRef<Path>, spec: &Spec) -> Result<Draft> {
+        spec.check()?;
+        let root = root.as_ref().to_path_buf();
+        let id = names::random_name();
+        let draft = Draft { root, id, spec: spec.clone() };
+        let folder = draft.folder();
+        fs::create_dir_all(&folder).map_err(|error| io("making a set of shards", &folder, &error))?;
+        let text = serde_json::to_vec_pretty(spec).map_err(|error| invalid(error.to_string()))?;
+        names::write_whole(&folder, names::SPEC, &text)?;
+        names::sync_folder(&draft.root)?;
+        Ok(draft)
+    }
+
+    /// A draft that was begun elsewhere, by its [`id`](Draft::id).
+    ///
+    /// # Errors
+    /// `Open` if there is none, perhaps since it was committed or aborted; `Corrupt`, `Invalid`, `Io`.
+    pub fn resume(root: impl AsRef<Path>, id: &str) -> Result<Draft> {
+        names::check_attempt(id)?;
+        let (root, id) = (root.as_ref().to_path_buf(), id.to_owned());
+        let path = root.join(format!("{}{id}", names::DRAFT)).join(names::SPEC);
+        let (text, _) = read_bounded(&path)?;
+        let spec: Spec = serde_json::from_slice(&text).map_err(|error| damaged(&path, error))?;
+        spec.check().map_err(|error| damaged(&path, error))?;
+        Ok(Draft { root, id, spec })
+    }
+
+    /// What other processes resume it by.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What the set is.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The folder in which shards are written.
+    pub fn folder(&self) -> PathBuf {
+        self.root.join(format!("{}{}", names::DRAFT, self.id))
+    }
+
+    /// A writer of a shard. `attempt` is a name that no other attempt at this shard has: 1 to 64 letters,
+    /// digits, `_` and `-`.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such shard or the name cannot be one, `Open` if the file is there already or the
+    /// draft is gone, `NoSpace`, `Io`.
+    pub fn writer(&self, shard: u32, attempt: &str) -> Result<ShardWriter> {
+        ShardWriter::create(&self.folder(), &self.spec, shard, attempt)
+    }
+
+    /// Makes these shards a version, and returns its number. Shards without records may be left out. What other
+    /// attempts have written is removed.
+    ///
+    /// # Errors
+    /// `Invalid` if the shards cannot be a version: one is there twice, the keys of two overlap, a file is
+    /// missing or has another length. `NoSpace`, `Io`. The draft is still there then.
+    pub fn commit(&self, files: &[ShardFile]) -> Result<u32> {
+        self.commit_until(files, |_| Ok(()))
+    }
+
+    pub(crate) fn commit_until(
+        &self,
+        files: &[ShardFile],
+        mut step: impl FnMut(Step) -> Result<()>,
+    ) -> Result<u32> {
+        let full: Vec<ShardFile> = files.iter().filter(|file| file.records > 0).cloned().collect();
+        // The number is not known yet, and nothing depends on it.
+        Manifest::of(0, &self.spec, full.clone()).map_err(invalid)?;
+        self.settle(&full)?;
+        step(Step::Settled)?;
+        let version = self.name()?;
+        let manifest = Manifest::of(version, &self.spec, full).and_then(|manifest| manifest.encode());
+        let written = manifest.map_err(invalid).and_then(|bytes| {
+            names::sync_folder(&self.root)?;
+            step(Step::Named)?;
+            names::write_whole(&self.root, &names::manifest(version), &bytes)
+        });
+        if let Err(error) = written {
+            self.unname(version);
+            return Err(error);
+        }
+        Ok(version)
+    }
+
+    /// Makes a draft again of what could not become a version. If that fails too, the folder has a name that no
+    /// other version gets, and counts for nothing.
+    fn unname(&self, version: u32) {
+        if !self.root.join(names::manifest(version)).exists() {
+            let _stays = fs::rename(self.root.join(names::folder(version)), self.folder());
+        }
+    }
+
+    /// Looks for the files, and removes all others.
+    fn settle(&self, files: &[ShardFile]) -> Result<()> {
+        let folder = self.folder();
+        for file in files {
+            let path = folder.join(&file.file);
+            let said = file.bytes;
+            match fs::metadata(&path) {
+                Ok(found) if found.is_file() && found.len() == said => {}
+                Ok(found) => {
+                    let (path, found) = (path.display(), found.len());
+                    return Err(invalid(format!("{path} has {found} bytes, not {said} as was said")));
+                }
+                Err(error) => return Err(invalid(format!("{}: {error}", path.display()))),
+            }
+        }
+        let named: HashSet<&str> = files.iter().map(|file| file.file.as_str()).chain([names::SPEC]).collect();
+        for name in names::listed(&folder)?.iter().filter(|name| !named.contains(name.as_str())) {
+            let path = folder.join(name);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(io("removing what another attempt has written", &path, &error));
+                }
+                _ => {}
+            }
+        }
+        names::sync_folder(&folder)
+    }
+
+    /// Gives the folder the name of the next version.
+    fn name(&self) -> Result<u32> {
+        let known =
+            |name: &String| names::version_of_folder(name).or_else(|| names::version_of_manifest(name));
+        let newest = names::listed(&self.root)?.iter().filter_map(known).max().unwrap_or(0);
+        let mut version = newest;
+        loop {
+            version = version.checked_add(1).ok_or_else(|| invalid("there is no next version".to_owned()))?;
+            let to = self.root.join(names::folder(version));
+            // A folder with files is never replaced, and each version's has its description.
+            match fs::rename(self.folder(), &to) {
+                Ok(()) => return Ok(version),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {}
+                Err(error) => return Err(io("naming a version", &to, &error)),
+            }
+        }
+    }
+
+    /// Removes the draft with all that was written. It may be gone already.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn abort(&self) -> Result<()> {
+        names::remove_folder(&self.folder())
+    }
+}

@@ -1,0 +1,8 @@
+//! Sets of shards, as programs use them.
+
+mod common;
+mod crash;
+mod damage;
+mod merges;
+mod model;
+mod writers;

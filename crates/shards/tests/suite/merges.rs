@@ -1,0 +1,82 @@
+//! Sets merged, and divided anew.
+
+use crate::common::{Place, names, random, some_records, write_version};
+use azekura::TableKind;
+use azekura_shards::{ShardedReader, Spec, merge, verify};
+use std::path::PathBuf;
+
+#[test]
+fn the_last_set_wins() {
+    for (seed, kind, shards) in [(1, TableKind::Hash, 5), (2, TableKind::Ordered, 4), (3, TableKind::Hash, 1)]
+    {
+        println!("seed {seed}");
+        let place = Place::new();
+        let spec = Spec { kind, hash_seed: seed, ..Spec::hash(3) };
+        let mut all = some_records(3000, seed);
+        write_version(&place.set(), &spec, &all);
+        let mut random = random(seed);
+        let mut replaced = 0;
+        let others: Vec<PathBuf> = (0..2_u64)
+            .map(|number| {
+                let path = place.path(&format!("other-{number}.azs"));
+                let mut some = some_records(500, seed + 10 + number);
+                let taken: Vec<_> = all.keys().filter(|_| random(5) == 0).cloned().collect();
+                some.extend(taken.into_iter().map(|key| (key, format!("new {number}").into_bytes())));
+                replaced += some.keys().filter(|key| all.contains_key(*key)).count();
+                write_version(&path, &Spec { shards: 2, ..spec.clone() }, &some);
+                all.extend(some);
+                path
+            })
+            .collect();
+        let mut told = (0, 0);
+        let report =
+            merge(place.set(), &others, Some(shards), |done, total| told = (done, total)).expect("a merge");
+        let count = u64::try_from(all.len()).unwrap();
+        assert_eq!((report.version, report.records), (2, count));
+        assert_eq!(report.replaced, u64::try_from(replaced).unwrap());
+        assert_eq!(told, (count + report.replaced, count + report.replaced));
+        let reader = ShardedReader::open(place.set()).expect("a reader");
+        assert_eq!(reader.version().manifest().spec.shards, shards);
+        let keys: Vec<_> = all.keys().collect();
+        let found = reader.get_many(&keys).expect("values");
+        assert!(found.iter().zip(all.values()).all(|(found, due)| found.as_ref() == Some(due)));
+        assert!(verify(place.set(), None, |_, _| {}).expect("a report").problems.is_empty());
+    }
+}
+
+#[test]
+fn a_set_is_divided_anew() {
+    let place = Place::new();
+    let records = some_records(2000, 4);
+    write_version(&place.set(), &Spec::hash(2), &records);
+    let none: [PathBuf; 0] = [];
+    assert_eq!(merge(place.set(), &none, Some(16), |_, _| {}).expect("a version").version, 2);
+    let version = ShardedReader::open(place.set()).expect("a reader").version();
+    assert_eq!((version.manifest().files.len(), version.manifest().records), (16, 2000));
+    assert!(verify(place.set(), None, |_, _| {}).expect("a report").problems.is_empty());
+}
+
+#[test]
+fn sets_that_differ_are_refused_and_leave_nothing() {
+    let place = Place::new();
+    let none: [PathBuf; 0] = [];
+    assert!(merge(place.set(), &none, None, |_, _| {}).is_err());
+    let records = some_records(100, 1);
+    write_version(&place.set(), &Spec::hash(2), &records);
+    let other = place.path("other.azs");
+    for spec in [Spec::ordered(2), Spec { hash_seed: 1, ..Spec::hash(2) }, {
+        let mut spec = Spec::hash(2);
+        spec.value[0].name = "another".into();
+        spec
+    }] {
+        write_version(&other, &spec, &records);
+        let error = merge(place.set(), std::slice::from_ref(&other), None, |_, _| {}).expect_err("refused");
+        assert!(matches!(error, azekura::Error::Invalid { .. }), "{error}");
+    }
+    // A damaged source leaves no version, and no draft.
+    write_version(&other, &Spec::hash(2), &records);
+    let damaged = other.join("v0004/shard-00001-a.azk");
+    std::fs::remove_file(damaged).expect("it was there");
+    assert!(merge(place.set(), &[other], None, |_, _| {}).is_err());
+    assert_eq!(names(&place.set()), ["manifest-0001.json", "v0001"]);
+}
