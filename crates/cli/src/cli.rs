@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 use crate::bench;
 use crate::commands::{
     backup, check, clear, copy, copy_table, count, create, drop, export, get, import, index, info, points,
-    prune, remove, remove_range, rename, restore, salvage, scan, set, shrink, tables, verify,
+    prune, remove, remove_range, rename, restore, salvage, scan, set, shards, shrink, tables, verify,
 };
 use crate::failure::{EXIT_USAGE, Outcome};
 use crate::store::FileArg;
@@ -99,6 +99,9 @@ pub enum Command {
     Prune(prune::Args),
     /// Copy a database to a new file
     Copy(copy::Args),
+    /// Describe, verify, merge and clean up sets of shards
+    #[command(subcommand)]
+    Shards(shards::Command),
 }
 
 impl Command {
@@ -131,6 +134,7 @@ impl Command {
             Command::Verify(args) => at(&args.repository.path, verify::run(&args)),
             Command::Prune(args) => at(&args.repository.path, prune::run(&args)),
             Command::Copy(args) => named(&args.file, copy::run(&args)),
+            Command::Shards(command) => at(command.path(), shards::run(&command)),
         }
     }
 }
@@ -187,9 +191,11 @@ mod tests {
     #[test]
     fn every_command_has_an_example() {
         let all = super::Cli::command();
-        let of_indexes = all.find_subcommand("index").expect("index").get_subcommands();
-        let of_indexes = of_indexes.map(|command| ("azekura index", command));
-        for (start, command) in all.get_subcommands().map(|command| ("azekura", command)).chain(of_indexes) {
+        let of = |name: &str| all.find_subcommand(name).expect("a command").get_subcommands();
+        let of_indexes = of("index").map(|command| ("azekura index", command));
+        let of_shards = of("shards").map(|command| ("azekura shards", command));
+        let top = all.get_subcommands().map(|command| ("azekura", command));
+        for (start, command) in top.chain(of_indexes).chain(of_shards) {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let call = format!("{start} {}", command.get_name());
             assert!(help.contains("Example"), "{} has no example", command.get_name());

@@ -22,6 +22,7 @@ pub mod restore;
 pub mod salvage;
 pub mod scan;
 pub mod set;
+pub mod shards;
 pub mod shrink;
 pub mod tables;
 pub mod verify;

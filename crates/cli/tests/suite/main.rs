@@ -7,6 +7,7 @@ mod indexes;
 mod output;
 mod records;
 mod salvage;
+mod shards;
 mod small_disk;
 mod tables;
 mod transfer;
