@@ -51,13 +51,14 @@ impl Source {
     fn next(&mut self) -> Result<()> {
         loop {
             if let Some(cursor) = &mut self.cursor {
-                if let Some((key, value)) = cursor.next()? {
+                let named = |error| self.version.named(self.place, error);
+                if let Some((key, value)) = cursor.next().map_err(named)? {
                     let spec = &self.version.manifest().spec;
                     self.hash = Some(hash_in(spec.kind, key, spec.hash_seed));
                     self.key.clear();
                     self.key.extend_from_slice(key);
                     self.value.clear();
-                    self.value.extend_from_slice(value.bytes()?);
+                    self.value.extend_from_slice(value.bytes().map_err(named)?);
                     return Ok(());
                 }
                 self.cursor = None;

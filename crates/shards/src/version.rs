@@ -220,6 +220,11 @@ impl Version {
         self.table(place)?.cursor().map_err(|error| of_shard(error, &self.path_of(place)))
     }
 
+    /// An error of a shard's table or cursor, with the name of the shard's file.
+    pub fn named(&self, place: usize, error: Error) -> Error {
+        if place < self.shards.len() { of_shard(error, &self.path_of(place)) } else { error }
+    }
+
     /// The places of the shards that may have keys of a range. In a set of hash tables it is all of them, unless
     /// the range is of one key.
     pub fn places_in(&self, range: &impl KeyRange) -> Vec<usize> {
