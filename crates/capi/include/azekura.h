@@ -24,9 +24,9 @@
  * freed in any order. Not detected: wrong lengths, out-parameters without room, and memory that is
  * passed to azk_free and is not of this library.
  *
- * Threads. All functions may be called by any threads at once. An azk_db, an azk_table and an
- * azk_index may be used by several threads at the same time. Options, transactions, cursors and
- * lookups are used by one thread at a time and may be handed on to another; a call that meets
+ * Threads. All functions may be called by any threads at once. An azk_db, an azk_table, an azk_index
+ * and an azk_shards may be used by several threads at the same time. Options, transactions, cursors
+ * and lookups are used by one thread at a time and may be handed on to another; a call that meets
  * another is AZK_BUSY, and so is freeing what a call is using: nothing happens then. Messages are
  * per thread. No function may be called from a signal handler.
  *
@@ -407,6 +407,11 @@ typedef struct azk_options azk_options;
  * A read transaction: a snapshot of all tables.
  */
 typedef struct azk_read azk_read;
+
+/**
+ * A set of shards that is read.
+ */
+typedef struct azk_shards azk_shards;
 
 /**
  * A table of an open database.
@@ -2013,6 +2018,65 @@ azk_status azk_lookup_next_back(azk_lookup *lookup,
  * Frees a lookup. NULL is allowed. Errors: none of its own.
  */
 azk_status azk_lookup_free(azk_lookup *lookup);
+
+/**
+ * Opens the set of shards in the folder `path`: the version of this number, or the newest if it is 0. On failure
+ * *out is NULL. Errors: AZK_OPEN, AZK_CORRUPT, AZK_IO.
+ */
+azk_status azk_shards_open(const char *path,
+                           uint32_t version,
+                           azk_shards **out);
+
+/**
+ * Frees the handle. NULL is allowed. Errors: none of its own.
+ */
+azk_status azk_shards_free(azk_shards *shards);
+
+/**
+ * The number of the version that is read, and how many records it has. `records` may be NULL. Errors: none of
+ * its own.
+ */
+azk_status azk_shards_version(const azk_shards *shards,
+                              uint32_t *version,
+                              uint64_t *records);
+
+/**
+ * Goes to the newest version, all at once: a call sees one version. *is_newer says whether there was a newer one.
+ * A handle of a chosen version stays with that. Errors: AZK_OPEN, AZK_CORRUPT, AZK_IO; the handle stays with its
+ * version then.
+ */
+azk_status azk_shards_refresh(const azk_shards *shards,
+                              bool *is_newer);
+
+/**
+ * Copies the value of a key into a buffer, as azk_table_get does. Errors: AZK_NOT_FOUND, AZK_BUFFER_TOO_SMALL,
+ * AZK_OPEN, AZK_CORRUPT, AZK_IO, AZK_FORKED.
+ */
+azk_status azk_shards_get(const azk_shards *shards,
+                          const void *key,
+                          size_t key_len,
+                          void *buffer,
+                          size_t capacity,
+                          size_t *len);
+
+/**
+ * A copy of the value of a key, as azk_table_get_alloc gives it. Free it with azk_free. Errors: AZK_NOT_FOUND,
+ * AZK_NO_MEMORY, and as azk_shards_get.
+ */
+azk_status azk_shards_get_alloc(const azk_shards *shards,
+                                const void *key,
+                                size_t key_len,
+                                void **value,
+                                size_t *value_len);
+
+/**
+ * The values of `count` keys, as azk_table_get_many gives them, all of one version. Free the array with azk_free,
+ * once. Errors: AZK_NO_MEMORY, and as azk_shards_get, without AZK_NOT_FOUND.
+ */
+azk_status azk_shards_get_many(const azk_shards *shards,
+                               const azk_bytes *keys,
+                               size_t count,
+                               azk_bytes **values);
 
 /**
  * Returns when everything committed so far is durable. Errors: AZK_NO_SPACE (what is not durable stays in

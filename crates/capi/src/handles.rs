@@ -39,3 +39,8 @@ pub struct azk_index {
 pub struct azk_lookup {
     _opaque: (),
 }
+
+/// A set of shards that is read.
+pub struct azk_shards {
+    _opaque: (),
+}

@@ -9,7 +9,7 @@ use crate::status::{Outcome, azk_status};
 use std::ops::Range;
 
 /// Copies of several values, in the order in which they are found.
-struct Gathered {
+pub(crate) struct Gathered {
     bytes: Vec<u8>,
     places: Vec<Option<Range<usize>>>,
 }
@@ -19,7 +19,8 @@ impl Gathered {
         Gathered { bytes: Vec::new(), places: vec![None; count] }
     }
 
-    fn add(&mut self, index: usize, value: Option<&[u8]>) {
+    /// Keeps the value of a key.
+    pub(crate) fn add(&mut self, index: usize, value: Option<&[u8]>) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(value.unwrap_or_default());
         self.places[index] = value.map(|_| start..self.bytes.len());
@@ -41,7 +42,7 @@ impl Gathered {
 }
 
 /// A call that gives the values of several keys.
-fn gather(
+pub(crate) fn gather(
     c: Caller,
     keys: *const azk_bytes,
     count: usize,

@@ -53,6 +53,34 @@ fn a_full_disk_in_c() {
     }
 }
 
+/// The set is made here: in C there are only readers.
+#[test]
+fn shards_in_c() {
+    use azekura_shards::{Draft, Spec};
+    let Some(c) = Compiler::c() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let set = folder.path().join("t.azs");
+    for newer in [false, true] {
+        let draft = Draft::begin(&set, &Spec::ordered(3)).expect("a draft");
+        let mut keys: Vec<String> = (0..10_000).map(|n| format!("key {n}")).collect();
+        keys.sort();
+        let mut files = Vec::new();
+        for (shard, own) in (0..).zip(keys.chunks(4000)) {
+            let mut writer = draft.writer(shard, "a").expect("a writer");
+            for key in own {
+                let value = if newer && key == "key 7" { "new" } else { &key[4..] };
+                writer.put(key.as_bytes(), value.as_bytes()).expect("a record");
+            }
+            files.push(writer.finish().expect("a shard"));
+        }
+        draft.commit(&files).expect("a version");
+    }
+    let flags: &[&str] =
+        if c.has("-fsanitize=address,undefined") { &["-fsanitize=address,undefined"] } else { &[] };
+    let program = c.build("tests/shards.c", Linking::Shared, flags);
+    program.run_with(set.to_str().expect("text"), &Runner::Plain);
+}
+
 #[test]
 fn the_header_is_for_all_standards() {
     for (compiler, standards) in

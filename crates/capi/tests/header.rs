@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// In the order in which the header is read.
-const SOURCES: [&str; 26] = [
+const SOURCES: [&str; 27] = [
     "status",
     "call",
     "memory",
@@ -27,6 +27,7 @@ const SOURCES: [&str; 26] = [
     "cursor",
     "index",
     "lookup",
+    "shards",
     "upkeep",
     "backup",
     "stats",
