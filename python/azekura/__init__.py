@@ -3,6 +3,7 @@
 - `open(path, flag)`: a mapping of bytes, as `dbm` has it.
 - `Database(path)`: ordered and hash tables, typed keys and values, transactions, snapshots, backups.
 - `Repository(path)`: the backups.
+- `ShardedReader`, `ShardDraft`: sets of shards; `azekura.spark` is their way into Apache Spark.
 - `types`: numbers of other widths.
 
 Every call releases the interpreter's lock while the engine works. A handle belongs to the process that has
@@ -16,6 +17,9 @@ from ._azekura import (
     Records,
     Repository,
     Savepoint,
+    ShardDraft,
+    ShardedReader,
+    ShardWriter,
     Snapshot,
     Table,
     Transaction,
@@ -58,7 +62,8 @@ __all__ = [
     "BackupReport", "CannotOpen", "Closed", "Conflict", "Corrupt", "Database", "Error", "Forked", "Index",
     "Invalid", "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchIndex", "NoSuchTable",
     "NotADatabase", "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport", "ReadOnly",
-    "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "Snapshot", "SnapshotTooOld",
+    "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "ShardDraft",
+    "ShardWriter", "ShardedReader", "Snapshot", "SnapshotTooOld",
     "Table", "TableExists", "TooLarge", "Transaction", "TransactionOver", "Truncated", "VerifyReport", "WrongType",
     "error", "open", "restore_stream", "types",
 ]

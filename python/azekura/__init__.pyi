@@ -14,6 +14,9 @@ from ._azekura import RecordBatches as RecordBatches
 from ._azekura import Records as Records
 from ._azekura import Repository as Repository
 from ._azekura import Savepoint as Savepoint
+from ._azekura import ShardDraft as ShardDraft
+from ._azekura import ShardedReader as ShardedReader
+from ._azekura import ShardWriter as ShardWriter
 from ._azekura import Snapshot as Snapshot
 from ._azekura import Table as Table
 from ._azekura import Transaction as Transaction

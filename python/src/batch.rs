@@ -31,7 +31,7 @@ pub struct Found {
 
 impl Found {
     /// Forgets all, and makes room for the values of this many keys.
-    fn reset(&mut self, keys: usize) {
+    pub fn reset(&mut self, keys: usize) {
         self.bytes.clear();
         self.places.clear();
         self.places.resize(keys, None);
@@ -45,13 +45,21 @@ impl Found {
         self.places[i] = Some((start, self.bytes.len()));
     }
 
+    /// The value of key `i`. REQUIRES: there is such a key.
+    pub fn get(&self, i: usize) -> Option<&[u8]> {
+        self.places[i].map(|(start, end)| &self.bytes[start..end])
+    }
+
     /// Adds the values to a list, with None for absent keys.
-    fn add_to(&self, list: &Bound<'_, PyList>, values: &Codec) -> PyResult<()> {
-        let py = list.py();
-        for place in &self.places {
-            match *place {
-                Some((start, end)) => list.append(values.value_object(py, &self.bytes[start..end])?)?,
-                None => list.append(py.None())?,
+    fn add_to<'py>(
+        &self,
+        list: &Bound<'py, PyList>,
+        object: impl Fn(&[u8]) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        for i in 0..self.places.len() {
+            match self.get(i) {
+                Some(value) => list.append(object(value)?)?,
+                None => list.append(list.py().None())?,
             }
         }
         Ok(())
@@ -91,10 +99,11 @@ impl Column {
     }
 }
 
-/// Looks up all keys by `find`, which runs while the thread is detached.
+/// Looks up all keys by `find`, which runs while the thread is detached. `object` makes an object of a value.
 pub fn get_all<'py>(
     keys: &Bound<'py, PyAny>,
-    (key_codec, value_codec): (&Codec, &Codec),
+    key_codec: &Codec,
+    object: impl Fn(&[u8]) -> PyResult<Bound<'py, PyAny>>,
     find: impl Fn(&[&[u8]], &mut Found) -> std::result::Result<(), Failure> + Sync,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = keys.py();
@@ -104,7 +113,7 @@ pub fn get_all<'py>(
             found.reset(count);
             find(&rows.first(count), &mut found)
         })?;
-        found.add_to(&list, value_codec)?;
+        found.add_to(&list, &object)?;
         py.check_signals()
     };
     if let Some(column) = Column::of(keys, key_codec)? {

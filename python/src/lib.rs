@@ -6,6 +6,7 @@
 //! - `rows`, `batch`: many records in one call.
 //! - `arrow`: records in columns, to and from other libraries.
 //! - `records`: iterators, which fetch some hundred records at a time.
+//! - `shards`: sets of shards.
 //! - `long`: calls that may take long, their progress and Ctrl-C.
 //! - `database`, `backup`, `table`, `ranges`, `many`, `index`, `transaction`: the classes.
 //!
@@ -27,6 +28,7 @@ mod numbers;
 mod ranges;
 mod records;
 mod rows;
+mod shards;
 mod shared;
 mod table;
 mod transaction;
@@ -45,6 +47,8 @@ mod _azekura {
     use crate::index::Index;
     #[pymodule_export]
     use crate::records::Records;
+    #[pymodule_export]
+    use crate::shards::{ShardBatch, ShardBatches, ShardDraft, ShardWriter, ShardedReader, shard_hashes};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]

@@ -42,9 +42,9 @@ impl Table {
 
     /// The values of many keys, in their order, with None for absent keys. Much faster than one by one.
     fn get_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        let codecs = (&self.keys, &self.values);
+        let object = |value: &[u8]| self.values.value_object(keys.py(), value);
         match &self.view {
-            View::Write(txn) => get_all(keys, codecs, |parts, found| {
+            View::Write(txn) => get_all(keys, &self.keys, object, |parts, found| {
                 let values = txn.with(|txn| txn.get_many(&self.table, parts))?;
                 values.iter().enumerate().for_each(|(i, value)| found.set(i, value.as_deref()));
                 Ok(())
@@ -91,7 +91,8 @@ impl Table {
         txn: &Shared<azekura::ReadTxn>,
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        get_all(keys, (&self.keys, &self.values), |parts, found: &mut Found| {
+        let object = |value: &[u8]| self.values.value_object(keys.py(), value);
+        get_all(keys, &self.keys, object, |parts, found: &mut Found| {
             txn.with(|txn| txn.get_many_with(&self.table, parts, |i, value| found.set(i, value)))
         })
     }

@@ -57,6 +57,7 @@ class Documents(TestCase):
         os.remove("people.azk")
         os.remove("fruit.azk")
         self.assertGreater(self.run_blocks(os.path.join("docs", "python.md")), 5)
+        self.assertEqual(self.run_blocks(os.path.join("docs", "shards.md")), 1)
 
     def test_stubs_name_what_there_is(self):
         folder = os.path.dirname(azekura.__file__)

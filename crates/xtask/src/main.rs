@@ -13,6 +13,7 @@ mod runner;
 mod sanitize;
 mod schedules;
 mod smoke;
+mod spark;
 mod stress;
 mod targets;
 mod test;
@@ -35,6 +36,8 @@ Tasks:
   install       --prefix DIR [--destdir DIR]: the library for C and C++, its headers, and the command line
   header        writes azekura.h and kclangc.h anew from their source
   targets       whether engine, command line and C library build for aarch64 Linux, FreeBSD and macOS
+  spark         [TEST...] | bench [--help]: sets of shards with PySpark, which is installed below the build folder;
+                needs Java
   python        builds the Python package's module and runs the package's tests (python3 >= 3.11)
 ";
 
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         ["install", ..] => install::run(&arguments[1..]),
         ["header"] => install::header(),
         ["python"] => python::run(),
+        ["spark", ..] => spark::run(&arguments[1..]),
         ["targets"] => targets::run(),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -26,7 +26,9 @@ const ALL_TESTS: &str =
 /// How the last lines of unittest begin.
 const RAN: &str = "Ran ";
 const OK: &str = "OK";
-const LEFT_OUT: &str = "no python3 of version 3.11 or later: the tests of the Python package are left out";
+/// Said where there is none.
+pub const LEFT_OUT: &str =
+    "no python3 of version 3.11 or later: the tests of the Python package are left out";
 
 /// `cargo xtask python`.
 pub fn run() -> ExitCode {
@@ -44,15 +46,13 @@ pub fn run() -> ExitCode {
 
 /// Runs the tests. Returns the line for the summary.
 pub fn gate() -> Result<String, Failure> {
-    let mut asked = Command::new("python3");
-    asked.args(["-c", NEW_ENOUGH]).stdout(Stdio::null()).stderr(Stdio::null());
-    if !asked.status().is_ok_and(|status| status.success()) {
+    if !is_new_enough() {
         return Ok(LEFT_OUT.to_owned());
     }
     let library = build()?;
     let folder = std::env::temp_dir().join(format!("azekura-python-{}", std::process::id()));
     let exchange = folder.join("exchange");
-    let outcome = lay_out(&library, &folder)
+    let outcome = lay_out(&library, &folder, &["azekura", "tests"])
         .and_then(|()| engine_exchanges(&exchange, false))
         .and_then(|()| test(&folder, &exchange))
         .and_then(|tests| engine_exchanges(&exchange, true).map(|()| tests))
@@ -60,6 +60,22 @@ pub fn gate() -> Result<String, Failure> {
     // A folder that stays behind is no failure.
     let _ = fs::remove_dir_all(&folder);
     outcome.map(|said| format!("python: {said}"))
+}
+
+/// Whether there is an interpreter that can load the module.
+pub fn is_new_enough() -> bool {
+    let mut asked = Command::new("python3");
+    asked.args(["-c", NEW_ENOUGH]).stdout(Stdio::null()).stderr(Stdio::null());
+    asked.status().is_ok_and(|status| status.success())
+}
+
+/// Builds the module as users have it. Returns its file.
+pub fn build_release() -> Result<PathBuf, Failure> {
+    let mut command = runner::cargo();
+    command.args(["build", "--release", "--package", "azekura-python"]);
+    command.args(["--message-format", "json-render-diagnostics"]);
+    let messages = runner::capture(command)?;
+    messages.lines().find_map(library_in).ok_or_else(|| "cargo has named no extension module".to_owned())
 }
 
 /// Builds the module. Returns its file, as cargo names it.
@@ -83,9 +99,9 @@ fn library_in(message: &str) -> Option<PathBuf> {
     files.map(PathBuf::from).find(|file| file.extension().is_some_and(|kind| shared.contains(&kind)))
 }
 
-/// Copies the package, its tests and the module into one folder.
-fn lay_out(library: &Path, folder: &Path) -> Result<(), Failure> {
-    for part in ["azekura", "tests"] {
+/// Copies parts of the package, its tests for one, and the module into one folder.
+pub fn lay_out(library: &Path, folder: &Path, parts: &[&str]) -> Result<(), Failure> {
+    for part in parts {
         let (from, to) = (runner::root().join("python").join(part), folder.join(part));
         copy_files(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
     }

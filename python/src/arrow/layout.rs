@@ -130,6 +130,13 @@ impl<'a> Column<'a> {
         }
     }
 
+    /// Whether a row is null. REQUIRES: there is such a row.
+    pub fn is_null(&self, row: usize) -> bool {
+        let validity = self.buffer(0);
+        // SAFETY: the buffer of validity has a bit for each row.
+        self.array.null_count != 0 && !validity.is_null() && !unsafe { bit(validity, self.start + row) }
+    }
+
     /// Fails if a row, or a part of one, is null.
     pub fn expect_whole(&self) -> Result<(), String> {
         self.expect_rows()?;

@@ -7,11 +7,11 @@
 //! - `write`: records of a table as batches.
 //! - `batches`: the class `RecordBatches`, `to_arrow` and `from_arrow`.
 
-mod abi;
+pub mod abi;
 mod batches;
-mod layout;
-mod read;
-mod write;
+pub mod layout;
+pub mod read;
+pub mod write;
 
 pub use batches::RecordBatches;
 pub use read::{ArrowColumn, Names, Pairs};

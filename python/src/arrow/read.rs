@@ -12,8 +12,9 @@ use std::ops::Range;
 const PIECE_BYTES: usize = 4 << 20;
 
 /// Batches, one after the other, all of one type.
-struct Batches {
-    layout: Layout,
+pub struct Batches {
+    /// Their type.
+    pub layout: Layout,
     from: From,
 }
 
@@ -28,7 +29,7 @@ fn wrong(detail: String) -> PyErr {
 
 impl Batches {
     /// The batches of an object. None if it gives no Arrow data.
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Batches>> {
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Batches>> {
         let py = object.py();
         if object.hasattr("__arrow_c_stream__")? {
             let mut stream: Stream = taken(&object.call_method0("__arrow_c_stream__")?, STREAM)?;
@@ -47,7 +48,8 @@ impl Batches {
         Ok(None)
     }
 
-    fn next(&mut self, py: Python<'_>) -> PyResult<Option<Array>> {
+    /// The next batch. None at the end.
+    pub fn next(&mut self, py: Python<'_>) -> PyResult<Option<Array>> {
         match &mut self.from {
             // Whoever gives them may need the interpreter for it.
             From::Stream(stream) => py.detach(|| stream.next()).map_err(wrong),
@@ -58,7 +60,12 @@ impl Batches {
 
 /// Encodes rows of a column from `rows.start` on, until `rows.end` or until they have many bytes. Also
 /// returns how many rows these are, at least one.
-fn encode(column: Column<'_>, codec: &Codec, rows: Range<usize>, is_key: bool) -> PyResult<(Rows, usize)> {
+pub fn encode(
+    column: Column<'_>,
+    codec: &Codec,
+    rows: Range<usize>,
+    is_key: bool,
+) -> PyResult<(Rows, usize)> {
     let count = rows.len();
     match (codec, column.layout()) {
         (Codec::Number(due), Layout::Number(found)) if due == found => {

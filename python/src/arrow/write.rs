@@ -139,7 +139,8 @@ struct SchemaOwner {
     children: Vec<*mut Schema>,
 }
 
-fn schema(format: &str, name: String, children: Vec<Schema>) -> Schema {
+/// A type of these parts.
+pub fn schema(format: &str, name: String, children: Vec<Schema>) -> Schema {
     let mut owner = Box::new(SchemaOwner {
         // Neither has a byte 0.
         format: CString::new(format).unwrap_or_default(),
@@ -168,9 +169,13 @@ unsafe extern "C" fn release_schema(schema: *mut Schema) {
 }
 
 /// A buffer that somebody else reads.
-enum Buffer {
+pub enum Buffer {
+    /// Values, or bits.
     Bytes(Vec<u8>),
+    /// Where values begin, and the last one ends.
     Offsets(Vec<i64>),
+    /// The same in 32 bits.
+    ShortOffsets(Vec<i32>),
 }
 
 /// What an array points to.
@@ -182,17 +187,34 @@ struct ArrayOwner {
 }
 
 /// An array without nulls.
-fn array(rows: usize, buffers: Vec<Buffer>, children: Vec<Array>) -> Array {
+pub fn array(rows: usize, buffers: Vec<Buffer>, children: Vec<Array>) -> Array {
+    array_with_nulls(rows, None, buffers, children)
+}
+
+/// An array. `validity` has the bits of rows that are not null, and how many are.
+pub fn array_with_nulls(
+    rows: usize,
+    validity: Option<(Vec<u8>, i64)>,
+    mut buffers: Vec<Buffer>,
+    children: Vec<Array>,
+) -> Array {
     let pointer = |buffer: &Buffer| match buffer {
         Buffer::Bytes(bytes) => bytes.as_ptr().cast::<c_void>(),
         Buffer::Offsets(offsets) => offsets.as_ptr().cast(),
+        Buffer::ShortOffsets(offsets) => offsets.as_ptr().cast(),
     };
-    // The first buffer would say which values are null.
-    let pointers = std::iter::once(ptr::null()).chain(buffers.iter().map(pointer)).collect();
+    let mut pointers: Vec<_> = std::iter::once(ptr::null()).chain(buffers.iter().map(pointer)).collect();
+    let mut nulls = 0;
+    if let Some((bits, count)) = validity {
+        pointers[0] = bits.as_ptr().cast();
+        nulls = count;
+        buffers.push(Buffer::Bytes(bits));
+    }
     let children = children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect();
     let mut owner = Box::new(ArrayOwner { pointers, _buffers: buffers, children });
     let mut array = Array::empty();
     array.length = i64::try_from(rows).unwrap_or(0);
+    array.null_count = nulls;
     array.n_buffers = i64::try_from(owner.pointers.len()).unwrap_or(0);
     array.n_children = i64::try_from(owner.children.len()).unwrap_or(0);
     array.buffers = owner.pointers.as_ptr();

@@ -1,0 +1,444 @@
+"""Sets of shards with PySpark: `cargo xtask spark` runs it. Faults are made as they come: processes are killed, tasks
+fail, the disk is full, bytes are flipped. After each a version is there whole or not at all."""
+
+import contextlib
+import datetime
+import glob
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import azekura
+import azekura.spark
+import pyarrow
+from pyspark import TaskContext
+from pyspark.sql import Row, SparkSession, functions
+
+KILLS = int(os.environ.get("AZEKURA_KILLS", "50"))
+ROWS = 20_000
+
+
+def session(master="local[2,4]", **conf):
+    """A session of its own. `local[2,4]` tries a task four times."""
+    builder = SparkSession.builder.master(master).appName("azekura")
+    plain = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+        "spark.python.worker.reuse": "true",
+    }
+    for name, value in (plain | conf).items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    azekura.spark.register(spark)
+    return spark
+
+
+def names(path):
+    return sorted(os.path.basename(name) for name in glob.glob(os.path.join(path, "*"), include_hidden=True))
+
+
+def slowly(batches):
+    """So that there is a moment for a fault."""
+    for batch in batches:
+        time.sleep(0.02)
+        yield batch
+
+
+class SparkCase(unittest.TestCase):
+    master, conf = "local[2,4]", {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.spark = session(cls.master, **cls.conf)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.spark.stop()
+
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.set = os.path.join(self.folder, "t.azs")
+
+    def rows(self, count=ROWS):
+        return self.spark.range(count).select("id", (functions.col("id") * 3).alias("three"))
+
+    def write(self, frame, shards=4, key="id", prepared=True, mode="overwrite", path=None, **options):
+        ready = azekura.spark.prepare(frame, shards, key, **options) if prepared else frame
+        writer = ready.write.format("azekura").mode(mode).option("shards", shards).option("key", key)
+        writer.options(**options).save(path or self.set)
+
+    def expect_whole(self, versions, count=ROWS):
+        """All versions are whole, every row is found, and nothing else is there."""
+        reader = azekura.ShardedReader(self.set)
+        self.assertEqual(len(reader), count)
+        self.assertEqual(reader.get_many(range(-1, count + 1)), [None, *(3 * n for n in range(count)), None])
+        folders = [f"v{version:04}" for version in versions]
+        self.assertEqual(names(self.set), sorted([f"manifest-{version:04}.json" for version in versions] + folders))
+        for version, folder in zip(versions, folders):
+            manifest = json.loads(azekura.ShardedReader(self.set, version=version).manifest)
+            there = [name for name in names(os.path.join(self.set, folder)) if name != "set.json"]
+            self.assertEqual(there, sorted(file["file"] for file in manifest["files"]))
+
+    def load(self, **options):
+        return self.spark.read.format("azekura").options(**options).load(self.set)
+
+
+class Reading(SparkCase):
+    def test_what_is_written_is_read(self):
+        when = datetime.datetime(2026, 3, 1, 12, 30, 1, 5, tzinfo=datetime.timezone.utc)
+        rows = [
+            Row(id=n, name=None if n % 5 == 0 else f"name {n}" * (n % 7), day=datetime.date(2000, 1, 1) + datetime.timedelta(n),
+                at=when + datetime.timedelta(microseconds=n), on=None if n % 3 == 0 else n % 2 == 0, heat=n / 7,
+                raw=bytearray(str(n).encode()), small=n % 100)
+            for n in range(3000)
+        ]
+        frame = self.spark.createDataFrame(
+            rows, "id long, name string, day date, at timestamp, on boolean, heat float, raw binary, small tinyint")
+        ways = [("hash", "id"), ("hash", "name"), ("hash", "small,name,id"), ("hash", "at"), ("ordered", "day,id"), ("ordered", "raw")]
+        for kind, key in ways:
+            with self.subTest(kind=kind, key=key):
+                order = key.split(",")
+                whole = frame.na.drop(subset=order)
+                whole = whole.dropDuplicates(["name"]) if key == "name" else whole
+                due = whole.orderBy(order).collect()
+                shutil.rmtree(self.set, ignore_errors=True)
+                self.write(self.spark.createDataFrame(due, frame.schema), 3, key, kind=kind)
+                back = self.load()
+                self.assertEqual(dict(back.dtypes), dict(frame.dtypes))
+                self.assertEqual(back.select(frame.columns).orderBy(order).collect(), due)
+
+    def test_each_shard_is_written_by_one_task(self):
+        self.write(self.rows(), 7)
+        self.expect_whole([1])
+        files = json.loads(azekura.ShardedReader(self.set).manifest)["files"]
+        self.assertEqual([file["file"].split("-")[2] for file in files], [str(n) for n in range(7)])
+
+    def test_only_wanted_columns_are_read(self):
+        frame = self.spark.createDataFrame([(n, n + 1, f"{n}") for n in range(100)], "id long, a int, b string")
+        self.write(frame, 2)
+        few = self.spark.read.format("azekura").schema("b string, id long").load(self.set)
+        self.assertEqual(few.where("id = 7").collect(), [Row(b="7", id=7)])
+        self.assertEqual(few.agg(functions.sum("id")).first()[0], 4950)
+
+    def test_filters_of_the_key_read_few_shards(self):
+        self.write(self.rows(1000), 8)
+        plain = self.load()
+        self.assertEqual(plain.where("id = 77").collect(), [Row(id=77, three=231)])
+        self.assertEqual((plain.count(), plain.rdd.getNumPartitions()), (1000, 8))
+        frame = self.load(filters="push")
+        one = frame.where("id = 77")
+        self.assertEqual((one.rdd.getNumPartitions(), one.collect()), (1, [Row(id=77, three=231)]))
+        self.assertEqual(frame.where("id = 5000").collect(), [])
+        some = frame.where("id in (1, 2, 3, 5000) and three > 3")
+        self.assertLessEqual(some.rdd.getNumPartitions(), 4)
+        self.assertEqual(sorted(row.id for row in some.collect()), [2, 3])
+        self.assertEqual(frame.where("id = 1 and id = 2").collect(), [])
+        self.assertEqual(frame.where("id > 990").count(), 9)
+
+    def test_ranges_of_an_ordered_set_read_few_shards(self):
+        self.write(self.rows(10_000), 8, kind="ordered")
+        frame = self.load(filters="push")
+        some = frame.where("id >= 100 and id < 200")
+        self.assertLessEqual(some.rdd.getNumPartitions(), 2)
+        self.assertEqual(sorted(row.id for row in some.collect()), list(range(100, 200)))
+        self.assertEqual(frame.where("id > 9990 and id <= 9992").count(), 2)
+        self.assertEqual(frame.where("id > 20000").collect(), [])
+        text = self.spark.range(500).select(functions.format_string("k%05d", "id").alias("id"), functions.lit(1).alias("v"))
+        self.write(text, 4, kind="ordered")
+        self.assertEqual(self.load(filters="push").where("id >= 'k00100' and id <= 'k00109'").count(), 10)
+
+    def test_dates_and_times_are_filtered(self):
+        when = datetime.datetime(2026, 3, 1, tzinfo=datetime.timezone.utc)
+        rows = [(when + datetime.timedelta(minutes=n), n) for n in range(100)]
+        for kind in ("hash", "ordered"):
+            self.write(self.spark.createDataFrame(rows, "at timestamp, n int"), 3, "at", kind=kind)
+            frame = self.load(filters="push").where("at = timestamp'2026-03-01 00:50:00'")
+            self.assertEqual((frame.rdd.getNumPartitions(), [row.n for row in frame.collect()]), (1, [50]))
+        rows = [(datetime.date(2026, 3, 1) + datetime.timedelta(n), n) for n in range(100)]
+        self.write(self.spark.createDataFrame(rows, "day date, n int"), 4, "day", kind="ordered")
+        frame = self.load(filters="push").where("day > date'2026-03-31' and day <= date'2026-04-02'")
+        self.assertEqual(sorted(row.n for row in frame.collect()), [31, 32])
+
+    def test_a_query_stays_with_its_version(self):
+        self.write(self.rows(100), 2)
+        planned = self.load().rdd
+        self.assertEqual(planned.getNumPartitions(), 2)
+        self.write(self.rows(50), 3)
+        self.assertEqual((self.load().count(), self.load(version=1).count()), (50, 100))
+        self.assertEqual(planned.count(), 100)
+
+    def test_lookups(self):
+        values = self.spark.createDataFrame([(n, f"v{n}", None if n % 2 else n) for n in range(2000)], "id long, name string, half int")
+        self.write(values, 5)
+        keys = self.spark.range(0, 4000, 3).select(functions.col("id").alias("key"), (functions.col("id") % 7).alias("week"))
+        keys = keys.union(self.spark.createDataFrame([(None, 0)], "key long, week long"))
+        for how in ("inner", "left"):
+            due = keys.join(values, keys.key == values.id, how).select("key", "week", "name", "half")
+            due = sorted(due.collect(), key=str)
+            for shuffle in (False, True, None):
+                with self.subTest(how=how, shuffle=shuffle):
+                    found = azekura.spark.lookup(keys, self.set, "key", how=how, shuffle=shuffle)
+                    self.assertEqual(sorted(found.collect(), key=str), due)
+        few = azekura.spark.lookup(keys, self.set, "key", columns=["half"])
+        self.assertEqual(few.columns, ["key", "week", "half"])
+
+    def test_a_damaged_shard_is_an_error(self):
+        self.write(self.rows(), 4)
+        name = glob.glob(os.path.join(self.set, "v0001", "shard-00002-*"))[0]
+        size = os.path.getsize(name)
+        with open(name, "r+b") as file:
+            for at in range(size // 4, size // 2, 1000):
+                file.seek(at)
+                file.write(b"damage")
+        with self.assertRaisesRegex(Exception, "shard-00002"):
+            self.load().agg(functions.sum("three")).collect()
+        with self.assertRaisesRegex(Exception, "shard-00002"):
+            azekura.spark.lookup(self.spark.range(ROWS), self.set).agg(functions.sum("three")).collect()
+
+
+class Documents(SparkCase):
+    def test_the_program_of_the_document(self):
+        root = os.environ.get("AZEKURA_ROOT", os.path.join(os.path.dirname(__file__), "..", ".."))
+        with open(os.path.join(root, "docs", "shards.md"), encoding="utf-8") as file:
+            (program,) = re.findall(r"^```py\n(.*?)^```$", file.read(), re.MULTILINE | re.DOTALL)
+        # Relative paths are those of Spark's own working directory.
+        program = program.replace('"t.azs"', repr(self.set))
+        exec(compile(program, "docs/shards.md", "exec"), {"spark": self.spark})
+
+
+class Writing(SparkCase):
+    def test_rows_that_are_not_prepared_are_refused_and_leave_nothing(self):
+        with self.assertRaisesRegex(Exception, "azekura.spark.prepare|sorted by their hashes"):
+            self.write(self.rows(), 4, prepared=False)
+        self.assertEqual(names(self.set), [])
+
+    def test_a_key_that_is_there_twice_is_refused(self):
+        with self.assertRaisesRegex(Exception, "two records have the key"):
+            self.write(self.rows(100).union(self.rows(1)), 4)
+        self.assertEqual(names(self.set), [])
+
+    def test_what_has_no_meaning_is_refused(self):
+        for options, why in (({"key": "no"}, "'no'"), ({"kind": "heap"}, "hash or ordered")):
+            with self.assertRaisesRegex(Exception, why):
+                self.rows(10).write.format("azekura").mode("overwrite").options(shards=2, **options).save(self.set)
+        with self.assertRaisesRegex(Exception, "how many shards"):
+            self.rows(10).write.format("azekura").mode("overwrite").save(self.set)
+        with self.assertRaisesRegex(Exception, "cast it"):
+            self.write(self.spark.sql("select 1L id, array(1) a"), 2, prepared=False)
+        with self.assertRaisesRegex(Exception, "no version"):
+            self.load()
+
+    def test_a_version_is_not_appended_to(self):
+        self.write(self.rows(), mode="append")
+        with self.assertRaisesRegex(Exception, "has a version already"):
+            self.write(self.rows(), mode="append")
+        self.expect_whole([1])
+
+    def test_empty_frames_are_versions(self):
+        self.write(self.rows(0))
+        self.assertEqual((len(azekura.ShardedReader(self.set)), self.load().count()), (0, 0))
+
+    def test_a_task_that_fails_twice(self):
+        def fail(batches):
+            context = TaskContext.get()
+            for i, batch in enumerate(batches):
+                if context.partitionId() == 1 and context.attemptNumber() < 2 and i == 3:
+                    raise RuntimeError("as the test wants it")
+                yield batch
+
+        ready = azekura.spark.prepare(self.rows(), 4)
+        self.write(ready.mapInArrow(fail, ready.schema), 4, prepared=False)
+        self.expect_whole([1])
+
+    def test_a_job_that_fails_leaves_nothing(self):
+        self.write(self.rows())
+
+        def fail(batches):
+            for i, batch in enumerate(batches):
+                if TaskContext.get().partitionId() == 3 and i == 5:
+                    raise RuntimeError("as the test wants it")
+                yield batch
+
+        ready = azekura.spark.prepare(self.rows(), 4)
+        with self.assertRaisesRegex(Exception, "as the test wants it"):
+            self.write(ready.mapInArrow(fail, ready.schema), 4, prepared=False)
+        self.expect_whole([1])
+
+    @unittest.skipUnless(shutil.which("unshare"), "no unshare: the test with a full disk is left out")
+    def test_a_full_disk(self):
+        script = (
+            f"mount -t tmpfs -o size=3000000 none {self.folder} || exit 77; "
+            f"exec {sys.executable} -m unittest -q spark.test_spark.FullDisk"
+        )
+        command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script]
+        ran = subprocess.run(command, env=os.environ | {"AZEKURA_SMALL_DISK": self.folder}, capture_output=True, text=True)
+        if ran.returncode == 77 or "unshare" in ran.stderr:
+            self.skipTest(f"no file system of its own for this test here: {ran.stderr}")
+        self.assertEqual(ran.returncode, 0, ran.stderr[-3000:])
+
+
+@unittest.skipUnless(os.environ.get("AZEKURA_SMALL_DISK"), "this is a part of another test")
+class FullDisk(SparkCase):
+    def test_it(self):
+        self.set = os.path.join(os.environ["AZEKURA_SMALL_DISK"], "t.azs")
+        self.write(self.rows(), 4)
+        wide = self.spark.range(ROWS).select("id", functions.sha2(functions.col("id").cast("string"), 512).alias("three"))
+        with self.assertRaisesRegex(Exception, "(?i)no ?space"):
+            self.write(wide, 4)
+        self.expect_whole([1])
+        self.write(self.rows(), 2)
+        self.expect_whole([1, 2])
+
+
+def processes():
+    """The processes of this machine: number, parent, command."""
+    found = {}
+    for path in glob.glob("/proc/[0-9]*"):
+        with contextlib.suppress(OSError):
+            with open(path + "/stat") as file:
+                parent = int(file.read().rsplit(") ", 1)[1].split()[1])
+            with open(path + "/cmdline", "rb") as file:
+                found[int(os.path.basename(path))] = (parent, file.read().replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
+def below(root):
+    """Those that this process has started, and those that they have."""
+    all_of_them, own = processes(), {root}
+    while True:
+        more = {number for number, (parent, _) in all_of_them.items() if parent in own} - own
+        if not more:
+            return {number: all_of_them[number] for number in own if number in all_of_them}
+        own |= more
+
+
+def workers():
+    """Spark's Python workers: what the daemon has forked."""
+    own = below(os.getpid())
+    daemons = {number for number, (_, command) in own.items() if "pyspark.daemon" in command}
+    return [number for number in daemons if own[number][0] in daemons]
+
+
+def executors():
+    """The executors' processes, where these are others than the driver's."""
+    return [n for n, (_, command) in below(os.getpid()).items() if "CoarseGrainedExecutorBackend" in command and "java" in command.split(" ")[0]]
+
+
+class Killer(threading.Thread):
+    """Kills processes until it is told to stop."""
+
+    def __init__(self, victims, pause, limit):
+        super().__init__(daemon=True)
+        self.victims, self.pause, self.limit = victims, pause, limit
+        self.over, self.kills = threading.Event(), 0
+
+    def run(self):
+        while self.kills < self.limit and not self.over.wait(self.pause * random.expovariate(1)):
+            if victims := self.victims():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(random.choice(victims), signal.SIGKILL)
+                    self.kills += 1
+
+    def stop(self):
+        self.over.set()
+        self.join()
+
+
+class Killed(SparkCase):
+    """Python workers are killed while they write. A task is tried very often."""
+
+    master = "local[2,1000]"
+
+    def test_killed_workers(self):
+        seed = int(os.environ.get("AZEKURA_SEED", random.randrange(1 << 32)))
+        print(f"seed {seed}")
+        random.seed(seed)
+        kills, version = 0, 0
+        while kills < KILLS:
+            version += 1
+            ready = azekura.spark.prepare(self.rows(), 4)
+            killer = Killer(workers, 0.7, KILLS - kills)
+            killer.start()
+            try:
+                self.write(ready.mapInArrow(slowly, ready.schema), 4, prepared=False)
+            finally:
+                killer.stop()
+            kills += killer.kills
+            self.expect_whole(range(1, version + 1))
+        print(f"{kills} workers were killed, {version} versions are whole")
+
+
+class Cluster(SparkCase):
+    """Two executors in processes of their own, with speculation."""
+
+    master = "local-cluster[2,1,1024]"
+    conf = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "50ms",
+        "spark.speculation.quantile": "0.25",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.minTaskRuntime": "50ms",
+        "spark.task.maxFailures": "100",
+        "spark.stage.maxConsecutiveAttempts": "100",
+        "spark.executor.instances": "2",
+        "spark.deploy.maxExecutorRetries": "-1",
+        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    }
+
+    def test_speculation(self):
+        folder = self.folder
+
+        def wait(batches):
+            context = TaskContext.get()
+            with open(os.path.join(folder, f"{context.partitionId()}-{context.attemptNumber()}.attempt"), "w"):
+                pass
+            for i, batch in enumerate(batches):
+                if i == 2 and context.partitionId() == 0 and context.attemptNumber() == 0:
+                    time.sleep(300)
+                yield batch
+
+        ready = azekura.spark.prepare(self.rows(), 4)
+        started = time.monotonic()
+        self.write(ready.mapInArrow(wait, ready.schema), 4, prepared=False)
+        self.assertLess(time.monotonic() - started, 300, "nobody has overtaken the first attempt")
+        self.assertTrue(os.path.exists(os.path.join(folder, "0-1.attempt")))
+        self.expect_whole([1])
+        files = json.loads(azekura.ShardedReader(self.set).manifest)["files"]
+        self.assertEqual(len(files), 4)
+
+    def test_killed_executors(self):
+        seed = int(os.environ.get("AZEKURA_SEED", random.randrange(1 << 32)))
+        print(f"seed {seed}")
+        random.seed(seed)
+        kills = 0
+        for version in (1, 2):
+            ready = azekura.spark.prepare(self.rows(), 4)
+            killer = Killer(executors, 2, 2)
+            killer.start()
+            try:
+                self.write(ready.mapInArrow(slowly, ready.schema), 4, prepared=False)
+            finally:
+                killer.stop()
+            kills += killer.kills
+            self.expect_whole(range(1, version + 1))
+        self.assertGreater(kills, 0)
+        print(f"{kills} executors were killed")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,247 @@
+//! The classes `ShardDraft` and `ShardWriter`: a version that is written.
+
+use super::form::{Form, raised, spec_of, text_of};
+use crate::arrow::layout::{Column, Layout};
+use crate::arrow::read::Batches;
+use crate::errors::Failure;
+use crate::rows::Rows;
+use crate::shared::Shared;
+use azekura::{Error, TableKind};
+use azekura_shards::{Draft, ShardFile, hash_of};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::path::PathBuf;
+
+/// How many rows are encoded before they are put.
+const ROWS_AT_ONCE: usize = 16 << 10;
+
+/// A version of a set of shards that is being written, by any number of processes.
+#[pyclass(module = "azekura", frozen)]
+pub struct ShardDraft {
+    draft: Draft,
+}
+
+#[pymethods]
+impl ShardDraft {
+    /// Begins a version of the set in the folder `path`. `spec` is JSON text: kind, shards, hash_seed, key, value.
+    #[staticmethod]
+    fn begin(py: Python<'_>, path: PathBuf, spec: &str) -> PyResult<ShardDraft> {
+        let spec = spec_of(spec)?;
+        let draft = raised(py.detach(|| Draft::begin(path, &spec)))?;
+        Ok(ShardDraft { draft })
+    }
+
+    /// A draft that was begun elsewhere, by its `id`.
+    #[staticmethod]
+    fn resume(py: Python<'_>, path: PathBuf, id: &str) -> PyResult<ShardDraft> {
+        let draft = raised(py.detach(|| Draft::resume(path, id)))?;
+        Ok(ShardDraft { draft })
+    }
+
+    /// What other processes resume it by.
+    #[getter]
+    fn id(&self) -> &str {
+        self.draft.id()
+    }
+
+    /// What the set is, as JSON text.
+    #[getter]
+    fn spec(&self) -> PyResult<String> {
+        text_of(self.draft.spec())
+    }
+
+    /// A writer of one attempt. It writes the shards of a set of hash tables one after the other, as their rows
+    /// come; of a set of ordered tables it writes the shard `shard`.
+    #[pyo3(signature = (attempt, shard = None))]
+    fn writer(&self, attempt: &str, shard: Option<u32>) -> PyResult<ShardWriter> {
+        let spec = self.draft.spec();
+        if (spec.kind == TableKind::Ordered) != shard.is_some() {
+            return Err(PyValueError::new_err("the writer of an ordered set, and only that, has a number"));
+        }
+        let form = Form::of(spec);
+        let state = Writing { draft: self.draft.clone(), now: None, files: Vec::new(), failed: None };
+        Ok(ShardWriter { form, attempt: attempt.to_owned(), shard, state: Shared::new(state) })
+    }
+
+    /// Makes these files a version, and returns its number. They are what writers' `finish` has returned.
+    fn commit(&self, py: Python<'_>, files: Vec<String>) -> PyResult<u32> {
+        let file = |text: &String| {
+            serde_json::from_str(text).map_err(|error| PyValueError::new_err(format!("a shard: {error}")))
+        };
+        let files = files.iter().map(file).collect::<PyResult<Vec<ShardFile>>>()?;
+        raised(py.detach(|| self.draft.commit(&files)))
+    }
+
+    /// Removes the draft with all that was written.
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        raised(py.detach(|| self.draft.abort()))
+    }
+}
+
+struct Writing {
+    draft: Draft,
+    now: Option<azekura_shards::ShardWriter>,
+    files: Vec<ShardFile>,
+    /// What has gone wrong before: rows are missing then.
+    failed: Option<Error>,
+}
+
+impl Writing {
+    /// Closes the shard at hand.
+    fn close(&mut self) -> azekura::Result<()> {
+        let now = self.now.take();
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        self.files.extend(now.map(azekura_shards::ShardWriter::finish).transpose()?);
+        Ok(())
+    }
+
+    fn put(&mut self, (keys, values): (&Rows, &Rows), count: usize, of: &ShardWriter) -> azekura::Result<()> {
+        for i in 0..count {
+            let key = keys.get(i);
+            let shard = self.draft.spec().shard_of(key).or(of.shard).unwrap_or(0);
+            if self.now.as_ref().is_none_or(|now| now.shard() != shard) {
+                self.turn_to(shard, &of.attempt)?;
+            }
+            if let Some(now) = &mut self.now {
+                now.put(key, values.get(i))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn turn_to(&mut self, shard: u32, attempt: &str) -> azekura::Result<()> {
+        let before = self.now.as_ref().map(azekura_shards::ShardWriter::shard);
+        if let Some(before) = before.filter(|&before| before > shard) {
+            return Err(Error::Invalid {
+                detail: format!(
+                    "a row of shard {shard} comes after one of shard {before}: the rows have to be divided and sorted \
+                     first, as azekura.spark.prepare does it"
+                ),
+            });
+        }
+        self.close()?;
+        self.now = Some(self.draft.writer(shard, attempt)?);
+        Ok(())
+    }
+}
+
+/// Writes the rows of one attempt. Used by one thread at a time.
+#[pyclass(module = "azekura", frozen)]
+pub struct ShardWriter {
+    form: Form,
+    attempt: String,
+    shard: Option<u32>,
+    state: Shared<Writing>,
+}
+
+#[pymethods]
+impl ShardWriter {
+    /// Adds rows, in the order of their keys (or of the hashes of these), from Arrow data with the set's columns.
+    /// Returns how many there were.
+    fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<u64> {
+        self.write_all(py, data).inspect_err(|error| {
+            let detail = format!("an earlier write has failed: {error}");
+            let _over = py.detach(|| {
+                self.state.with(|state| {
+                    state.failed.get_or_insert(Error::Invalid { detail });
+                    Ok(())
+                })
+            });
+        })
+    }
+
+    /// Makes what was written durable. Returns a description of each shard, for `ShardDraft.commit`. Raises what
+    /// went wrong before.
+    fn finish(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let mut state = py.detach(|| self.state.take())?;
+        raised(py.detach(|| state.close()))?;
+        state.files.iter().map(text_of).collect()
+    }
+
+    /// Removes the shard at hand, and ends the writer, which may be over already. What it has written before goes
+    /// with the draft.
+    fn abandon(&self, py: Python<'_>) {
+        let _over = py.detach(|| self.state.take().map(drop));
+    }
+}
+
+impl ShardWriter {
+    fn write_all(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let Some(mut batches) = Batches::of(data)? else {
+            return Err(PyTypeError::new_err("Arrow data are due here"));
+        };
+        let places = Form::places(&batches.layout, &self.form.names)?;
+        let mut rows = 0;
+        while let Some(array) = batches.next(py)? {
+            let batch = Column::of(&batches.layout, &array).map_err(PyValueError::new_err)?;
+            let columns = columns(&batch, &places)?;
+            py.detach(|| self.add(&columns, batch.rows()))?;
+            rows += batch.rows() as u64;
+            py.check_signals()?;
+        }
+        Ok(rows)
+    }
+
+    fn add(&self, columns: &[Column<'_>], rows: usize) -> PyResult<()> {
+        let (keys, values) = columns.split_at(self.form.key_parts.len());
+        for column in keys {
+            column.expect_rows().map_err(PyValueError::new_err)?;
+        }
+        let mut from = 0;
+        while from < rows {
+            let piece = from..rows.min(from + ROWS_AT_ONCE);
+            let (keys, some) = self.form.keys(keys, piece.clone())?;
+            let (values, others) = self.form.rows(values, piece)?;
+            let count = some.min(others);
+            let put = self.state.with(|state| state.put((&keys, &values), count, self));
+            put.map_err(|failure: Failure| PyErr::from(failure))?;
+            from += count;
+        }
+        Ok(())
+    }
+}
+
+fn columns<'a>(batch: &Column<'a>, places: &[usize]) -> PyResult<Vec<Column<'a>>> {
+    let columns = batch.expect_rows().and_then(|()| places.iter().map(|&place| batch.child(place)).collect());
+    columns.map_err(PyValueError::new_err)
+}
+
+/// The hash of each row's key, for sets of hash tables, as numbers of 64 bits with the sign flipped: so they are in
+/// the order of the hashes. `data` has the columns of the key. The result is the bytes of native numbers; those of
+/// keys with nulls mean nothing.
+#[pyfunction]
+pub fn shard_hashes<'py>(
+    py: Python<'py>,
+    data: &Bound<'_, PyAny>,
+    spec: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let spec = spec_of(spec)?;
+    let form = Form::of(&spec);
+    let Some(mut batches) = Batches::of(data)? else {
+        return Err(PyTypeError::new_err("Arrow data are due here"));
+    };
+    let is_struct = matches!(batches.layout, Layout::Struct(_));
+    let names = &form.names[..form.key_parts.len()];
+    let places = if is_struct { Form::places(&batches.layout, names)? } else { Vec::new() };
+    let mut hashes = Vec::new();
+    while let Some(array) = batches.next(py)? {
+        let batch = Column::of(&batches.layout, &array).map_err(PyValueError::new_err)?;
+        let columns = if is_struct { columns(&batch, &places)? } else { vec![batch] };
+        py.detach(|| {
+            let mut from = 0;
+            while from < batch.rows() {
+                let (keys, count) = form.keys(&columns, from..batch.rows().min(from + ROWS_AT_ONCE))?;
+                for i in 0..count {
+                    let hash = hash_of(keys.get(i), spec.hash_seed) ^ 1 << 63;
+                    hashes.extend_from_slice(&hash.to_ne_bytes());
+                }
+                from += count;
+            }
+            Ok::<_, PyErr>(())
+        })?;
+    }
+    Ok(PyBytes::new(py, &hashes))
+}
