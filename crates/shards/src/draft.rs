@@ -191,3 +191,74 @@ impl Draft {
         names::remove_folder(&self.folder())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::version::{ReadOptions, Version, versions};
+    use crate::{Error, prune};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::time::Duration;
+
+    fn written(root: &Path) -> (Draft, Vec<ShardFile>) {
+        let draft = Draft::begin(root, &Spec::hash(1)).expect("a draft");
+        let mut writer = draft.writer(0, "a").expect("a writer");
+        writer.put(b"key", b"value").expect("a record");
+        let files = vec![writer.finish().expect("a shard")];
+        (draft, files)
+    }
+
+    /// Everything ends in the midst of a commit, as in a crash.
+    fn crashed(at: Step, draft: &Draft, files: &[ShardFile]) {
+        let crash = |step| if step == at { panic!("as the test wants it") } else { Ok(()) };
+        catch_unwind(AssertUnwindSafe(|| draft.commit_until(files, crash))).expect_err("a crash");
+    }
+
+    fn expect_value(root: &Path, version: u32) {
+        let options = ReadOptions { version: Some(version), ..ReadOptions::default() };
+        let value = Version::open(root, options).and_then(|version| version.get(b"key"));
+        assert_eq!(value.expect("a get").as_deref(), Some(&b"value"[..]));
+    }
+
+    #[test]
+    fn a_crash_before_the_folder_has_its_name_leaves_the_draft() {
+        let place = tempfile::tempdir().expect("a folder");
+        let (draft, files) = written(place.path());
+        crashed(Step::Settled, &draft, &files);
+        assert!(versions(place.path()).expect("none").is_empty());
+        assert!(matches!(Version::open(place.path(), ReadOptions::default()), Err(Error::Open { .. })));
+        let again = Draft::resume(place.path(), draft.id()).expect("it is there");
+        assert_eq!(again.commit(&files).expect("a version"), 1);
+        expect_value(place.path(), 1);
+    }
+
+    #[test]
+    fn a_crash_before_the_manifest_leaves_no_version_and_its_number_is_not_used_again() {
+        let place = tempfile::tempdir().expect("a folder");
+        let (draft, files) = written(place.path());
+        crashed(Step::Named, &draft, &files);
+        assert!(place.path().join("v0001").is_dir());
+        assert!(versions(place.path()).expect("none").is_empty());
+        assert!(matches!(Version::open(place.path(), ReadOptions::default()), Err(Error::Open { .. })));
+        let (next, files) = written(place.path());
+        assert_eq!(next.commit(&files).expect("a version"), 2);
+        expect_value(place.path(), 2);
+        assert_eq!(prune(place.path(), 1, Duration::ZERO).expect("a report").unfinished, 1);
+        assert!(!place.path().join("v0001").exists());
+        expect_value(place.path(), 2);
+    }
+
+    #[test]
+    fn a_commit_that_fails_can_be_tried_again() {
+        let place = tempfile::tempdir().expect("a folder");
+        let (draft, files) = written(place.path());
+        for at in [Step::Settled, Step::Named] {
+            let full = |step| if step == at { Err(Error::NoSpace { during: "the test" }) } else { Ok(()) };
+            assert!(matches!(draft.commit_until(&files, full), Err(Error::NoSpace { .. })));
+            assert!(versions(place.path()).expect("none").is_empty());
+            assert!(draft.folder().is_dir() && !place.path().join("v0001").exists());
+        }
+        assert_eq!(draft.commit(&files).expect("a version"), 1);
+        expect_value(place.path(), 1);
+    }
+}

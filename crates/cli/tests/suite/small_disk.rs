@@ -106,3 +106,36 @@ fn an_import_that_fills_the_disk_says_where_to_go_on() {
     assert!(place.read("back.tsv") == lines.as_bytes());
     assert!(said.contains("sound: "));
 }
+
+/// A version of a set is there whole or not at all, and what could not become one is gone.
+#[test]
+fn a_merge_of_shards_that_fills_the_disk_leaves_nothing() {
+    use azekura_shards::{Draft, Spec};
+    let place = Place::new();
+    let draft = Draft::begin(place.path("t.azs"), &Spec::ordered(1)).expect("a draft");
+    let mut writer = draft.writer(0, "a").expect("a writer");
+    for n in 0..20_000_u64 {
+        writer
+            .put(&n.to_be_bytes(), &[n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes(); 10].concat())
+            .expect("a record");
+    }
+    draft.commit(&[writer.finish().expect("a shard")]).expect("a version");
+    let script = r#"
+        cp -r "$OUT/t.azs" . && for n in 1 2 3 4; do
+            $AZ shards merge t.azs --shards $n 2>> "$OUT/said"; echo merged $?
+        done
+        ls -A t.azs | tr '\n' ' '; echo
+        $AZ shards verify t.azs; cat "$OUT/said""#;
+    let Some(said) = on_small_disk(&place, 6_000_000, script) else { return };
+    println!("{said}");
+    let merged: Vec<&str> = said.lines().filter(|line| line.starts_with("merged")).collect();
+    let good = merged.iter().filter(|line| **line == "merged 0").count();
+    assert!(
+        (1..4).contains(&good) && merged.iter().all(|line| ["merged 0", "merged 2"].contains(line)),
+        "{said}"
+    );
+    assert!(said.contains("no space left on the device"), "{said}");
+    let newest = good + 1;
+    assert!(said.contains(&format!("sound: version {newest}, ")), "{said}");
+    assert!(!said.contains(".new-"), "{said}");
+}
