@@ -162,9 +162,15 @@ def _divided(frame, names, shards, spec):
     return hashed.repartitionById(int(shards), shard.cast("int"))
 
 
-@functools.lru_cache(maxsize=4)
 def _reader(path, version):
-    """A reader that stays open in this process."""
+    """A reader that stays open in this process, as long as the version is the one that it has opened. A set that was
+    deleted and written anew begins with the same numbers."""
+    manifest = os.stat(os.path.join(path, f"manifest-{version:04}.json"))
+    return _open_reader(path, version, (manifest.st_dev, manifest.st_ino, manifest.st_mtime_ns))
+
+
+@functools.lru_cache(maxsize=4)
+def _open_reader(path, version, manifest):
     return ShardedReader(path, version=version)
 
 
