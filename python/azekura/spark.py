@@ -189,9 +189,9 @@ class DataSource(datasource.DataSource):
     """`format("azekura")`: `spark.dataSource.register(azekura.spark.DataSource)`.
 
     Options for writing: `key` (a column, or several with commas between), `shards`, `kind` (`hash` or `ordered`),
-    `seed`. For reading: `version`, and `filters`: with `push`, filters of the key choose what is read. Up to now Spark
-    keeps what one query has pushed for later queries of the same frame that have no filter. So a frame with that
-    option is for one query, or for queries that all have filters.
+    `seed`. For reading: `version`, and `filters`: with `push`, filters of the key choose what is read. Spark 4
+    keeps what was pushed last for every other scan of the same frame. So a frame with that option is for one query
+    that reads it once: a later query, a union or a join with itself would miss rows.
     """
 
     @classmethod

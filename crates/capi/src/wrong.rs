@@ -3,7 +3,7 @@
 use crate::status::{Failure, azk_status, failure};
 
 /// The names of the types, by tag.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "handle",
     "azk_options",
     "azk_db",
@@ -13,6 +13,7 @@ const NAMES: [&str; 9] = [
     "azk_cursor",
     "azk_index",
     "azk_lookup",
+    "azk_shards",
 ];
 
 /// The name of a type of handle.

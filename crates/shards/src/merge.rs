@@ -109,7 +109,8 @@ pub fn merge(
 ) -> Result<MergeReport> {
     let root = root.as_ref();
     let mut sources = Vec::new();
-    let first = newest(root)?.map(|_| root);
+    let before = newest(root)?;
+    let first = before.map(|_| root);
     for path in first.into_iter().chain(others.iter().map(AsRef::as_ref)) {
         sources.push(Source::of(Version::open(path, ReadOptions::default())?)?);
     }
@@ -124,6 +125,7 @@ pub fn merge(
     let draft = Draft::begin(root, &spec)?;
     let merged = write(&draft, &mut sources, progress);
     let committed = merged.and_then(|(files, replaced)| {
+        expect_newest(root, sources.first().filter(|_| before.is_some()).map(|s| s.version.number()))?;
         let records = files.iter().map(|file| file.records).sum();
         Ok(MergeReport { version: draft.commit(&files)?, records, replaced })
     });
@@ -132,6 +134,17 @@ pub fn merge(
         let _left_behind = draft.abort();
     }
     committed
+}
+
+/// Fails if others have committed a version since the merge has begun: it would hide theirs.
+fn expect_newest(root: &Path, base: Option<u32>) -> Result<()> {
+    match newest(root)? {
+        now if now == base => Ok(()),
+        now => Err(invalid(format!(
+            "version {} was committed meanwhile; merge again",
+            now.map_or("none".to_owned(), |number| number.to_string())
+        ))),
+    }
 }
 
 fn expect_alike(a: &Spec, b: &Spec) -> Result<()> {

@@ -77,10 +77,16 @@ fn remove_others(root: &Path, version: u32, report: &mut PruneReport) -> Result<
     // Of a damaged one nothing is removed.
     let Ok(manifest) = manifest else { return Ok(()) };
     let folder = root.join(names::folder(version));
+    // A link may lead to a folder of others.
+    if !fs::symlink_metadata(&folder).is_ok_and(|found| found.is_dir()) {
+        return Ok(());
+    }
     for name in names::listed(&folder)? {
-        if name != names::SPEC && !manifest.files.iter().any(|file| file.file == name) {
-            let path = folder.join(name);
-            report.bytes += fs::metadata(&path).map_or(0, |found| found.len());
+        let path = folder.join(&name);
+        let found = fs::symlink_metadata(&path);
+        let is_file = found.as_ref().is_ok_and(|found| found.is_file());
+        if is_file && name != names::SPEC && !manifest.files.iter().any(|file| file.file == name) {
+            report.bytes += found.map_or(0, |found| found.len());
             fs::remove_file(&path).map_err(|error| io("removing a file of no version", &path, &error))?;
         }
     }

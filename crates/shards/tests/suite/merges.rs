@@ -2,8 +2,9 @@
 
 use crate::common::{Place, names, random, some_records, write_version};
 use azekura::TableKind;
-use azekura_shards::{ShardedReader, Spec, merge, verify};
+use azekura_shards::{ShardedReader, Spec, merge, prune, verify};
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[test]
 fn the_last_set_wins() {
@@ -79,4 +80,35 @@ fn sets_that_differ_are_refused_and_leave_nothing() {
     std::fs::remove_file(damaged).expect("it was there");
     assert!(merge(place.set(), &[other], None, |_, _| {}).is_err());
     assert_eq!(names(&place.set()), ["manifest-0001.json", "v0001"]);
+}
+
+#[test]
+fn a_merge_does_not_hide_what_was_committed_meanwhile() {
+    let place = Place::new();
+    let records = some_records(2000, 6);
+    write_version(&place.set(), &Spec::hash(2), &records);
+    let other = place.path("other.azs");
+    write_version(&other, &Spec::hash(2), &records);
+    let mut between = Some(());
+    let merged = merge(place.set(), &[other], None, |_, _| {
+        if between.take().is_some() {
+            assert_eq!(write_version(&place.set(), &Spec::hash(2), &some_records(9, 7)), 2);
+        }
+    });
+    let error = merged.expect_err("the base is not the newest any more");
+    assert!(error.to_string().contains("version 2 was committed meanwhile"), "{error}");
+    assert_eq!(names(&place.set()), ["manifest-0001.json", "manifest-0002.json", "v0001", "v0002"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_folder_of_others_is_left_alone() {
+    let place = Place::new();
+    write_version(&place.set(), &Spec::hash(1), &some_records(10, 8));
+    let (folder, others) = (place.set().join("v0001"), place.path("others"));
+    std::fs::rename(&folder, &others).expect("it moves");
+    std::fs::write(others.join("letter"), "not a shard").expect("a file");
+    std::os::unix::fs::symlink(&others, &folder).expect("a link");
+    prune(place.set(), 1, Duration::ZERO).expect("a report");
+    assert!(names(&others).contains(&"letter".to_owned()));
 }
