@@ -166,6 +166,10 @@ pub(super) fn build(
     engine.checkpointer.found_logs(recovered.replayed.logs);
     let at_checkpoint = engine.state.load_full();
     let is_torn = recovered.replayed.is_torn;
+    if is_torn {
+        // That part is not applied again. The writer makes it whole, though nobody commits anything.
+        engine.state.store(Arc::new(State { joint_seq: tables_seq, ..at_checkpoint.copy() }));
+    }
     engine.apply_replayed(recovered.replayed.commits)?;
     engine.room.look();
     // All that is found counts as alive.

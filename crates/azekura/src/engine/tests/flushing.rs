@@ -181,6 +181,17 @@ fn copies_between_commits_by_reference_take_little_memory() {
     assert!((16_000..1 << 20).contains(&bytes), "{bytes} bytes for copies of 1,000 short commits");
 }
 
+/// A moment from which on what waits for the log's thread has waited long enough.
+fn long_ago() -> Option<crate::base::sync::Instant> {
+    let then = crate::base::sync::Instant::now().checked_sub(Duration::from_secs(2));
+    assert!(then.is_some(), "the machine has been up for two seconds");
+    then
+}
+
+fn is_torn(follower: &Db) -> bool {
+    follower.engine.is_torn(&follower.engine.newest_state())
+}
+
 /// A table goes between the freeze and the flush, and with it all that was frozen. The newest checkpoint still has
 /// a part of the commit that made it, and copies by followers need the rest.
 #[test]
@@ -197,13 +208,66 @@ fn a_checkpoint_is_whole_soon_though_nothing_is_left_to_be_flushed() {
     assert!(engine.freezer().rotate(&mut engine.committer.lock()).unwrap());
     db.drop_table("t").unwrap();
     let follower = open(Options::new().freshness(Freshness::Checkpoint));
-    let is_torn = || follower.engine.is_torn(&follower.engine.newest_state());
-    assert!(is_torn());
-    let long_ago = || crate::base::sync::Instant::now().checked_sub(Duration::from_secs(60));
+    assert!(is_torn(&follower));
     engine.log_thread().flush_joint(&mut long_ago());
-    assert!(!is_torn());
+    assert!(!is_torn(&follower));
     // There is nothing more to do.
     let number = engine.checkpointer.lock().number;
     engine.log_thread().flush_joint(&mut long_ago());
     assert_eq!(engine.checkpointer.lock().number, number);
+}
+
+/// A checkpoint has been written since a transaction made a table and put records. Then its writer is killed. The
+/// next one rests.
+#[test]
+fn a_checkpoint_that_is_found_torn_is_whole_soon_though_nobody_commits() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "engine.azk", Options::new().threads(false)).unwrap();
+    db.create_table("scratch", TableKind::Ordered).unwrap();
+    let make = |txn: &mut crate::WriteTxn| {
+        let t = txn.create_table("t", TableKind::Ordered)?;
+        txn.put(&t, "k", "v")
+    };
+    db.transact(make).unwrap();
+    db.drop_table("scratch").unwrap();
+    let killed = copy_of(&disk, "engine.azk");
+    let options = || Options::new().freshness(Freshness::Checkpoint);
+    let follower = Db::open_on(&killed, "engine.azk", options()).unwrap();
+    assert!(is_torn(&follower));
+    let again = Db::open_on(&killed, "engine.azk", Options::new()).unwrap();
+    // A copy waits for a checkpoint that is whole.
+    follower.copy_to_on(&killed, "copy.azk", |_| {}).unwrap();
+    let copy = Db::open_on(&killed, "copy.azk", Options::new()).unwrap();
+    assert_eq!(copy.open_table("t").unwrap().get("k").unwrap(), Some(b"v".to_vec()));
+    assert!(!is_torn(&follower));
+    again.close().unwrap();
+}
+
+/// As above, but the manifest needs an extent of its own, and the disk is full just then.
+#[test]
+fn a_checkpoint_that_is_to_be_whole_is_tried_again_after_a_full_disk() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "engine.azk", Options::new().threads(false)).unwrap();
+    for n in 0..100 {
+        db.create_table(&format!("{n} {}", "a long name ".repeat(8)), TableKind::Ordered).unwrap();
+    }
+    let make = |txn: &mut crate::WriteTxn| {
+        let t = txn.create_table("t", TableKind::Ordered)?;
+        txn.put(&t, "k", "v")
+    };
+    db.transact(make).unwrap();
+    let engine = &db.engine;
+    assert!(engine.freezer().rotate(&mut engine.committer.lock()).unwrap());
+    db.drop_table("t").unwrap();
+    let options = Options::new().freshness(Freshness::Checkpoint);
+    let follower = Db::open_on(&disk, "engine.azk", options).unwrap();
+    assert!(is_torn(&follower));
+    let joint = engine.state.load().joint_seq;
+    disk.fill_at(1);
+    engine.log_thread().flush_joint(&mut long_ago());
+    assert!(is_torn(&follower));
+    assert!(engine.state.load().flushed_seq >= joint, "the manifest is what has found no room");
+    disk.heal();
+    engine.log_thread().flush_joint(&mut long_ago());
+    assert!(!is_torn(&follower));
 }

@@ -1,6 +1,6 @@
 //! The thread that writes the log when the eventual delay has passed. It looks after the other threads, too.
 
-use crate::base::error::Error;
+use crate::base::error::{Error, Result};
 use crate::base::sync::Instant;
 use crate::engine::commit::Syncer;
 use crate::engine::compaction::merges::Merges;
@@ -78,21 +78,35 @@ impl LogThread<'_> {
         }
     }
 
-    /// Has a commit flushed that has changed tables and records, some time after it was made.
+    /// Has a commit flushed that has changed tables and records, some time after it was made. What fails, as on
+    /// a full disk, is tried again after as long.
     pub(in crate::engine) fn flush_joint(&self, since: &mut Option<Instant>) {
-        let flush = self.syncer.flush;
-        let Flush { merges: Merges { installer, poison, .. }, freezer, .. } = flush;
-        let state = freezer.state.load();
-        if state.joint_seq <= state.flushed_seq || poison.check().is_err() {
+        let Flush { merges: Merges { installer, poison, .. }, freezer, .. } = self.syncer.flush;
+        let joint = freezer.state.load().joint_seq;
+        // Whoever has the lock may be writing what is missing.
+        let Some(durable) = installer.checkpointer.try_lock().map(|newest| newest.flushed_seq) else {
+            return;
+        };
+        if joint <= durable || poison.check().is_err() {
             *since = None;
         } else if since.get_or_insert_with(Instant::now).elapsed() >= JOINT_WAIT {
-            drop(state);
             *since = None;
-            let rotated = freezer.rotate(&mut installer.committer.lock());
-            if matches!(rotated, Ok(false)) {
-                // Unless a flush is under way, all that was in memory has gone with its tables.
-                let _later = flush.flush_nothing();
-            }
+            let _later = self.make_whole(joint);
         }
+    }
+
+    /// Has a checkpoint written that needs no log for what was committed up to `joint`, by this thread or by that
+    /// which flushes.
+    fn make_whole(&self, joint: u64) -> Result<()> {
+        let flush = self.syncer.flush;
+        let Flush { merges: Merges { installer, checkpoints, .. }, freezer, .. } = flush;
+        if freezer.state.load().flushed_seq >= joint {
+            return checkpoints.write();
+        }
+        if !freezer.rotate(&mut installer.committer.lock())? {
+            // Unless a flush is under way, all that was in memory has gone with its tables.
+            flush.flush_nothing()?;
+        }
+        Ok(())
     }
 }
