@@ -132,7 +132,8 @@ impl Database {
     /// Adds a point, the database after its newest commit, to a repository of backups: a directory that is
     /// made if there is none. Others read and write meanwhile. A second backup costs what has changed.
     /// `progress` is called with how many bytes are done, and of how many; True shows a bar.
-    /// At most `bytes_per_second` are copied, so that others have their share of the disks.
+    /// At most `bytes_per_second` are copied, so that others have their share of the disks: 4,096 or more, and
+    /// None for no limit.
     #[pyo3(signature = (repository, progress = None, *, bytes_per_second = None))]
     fn backup<'py>(
         &self,
@@ -148,7 +149,7 @@ impl Database {
     }
 
     /// Writes a whole backup to a binary file or pipe. `restore_stream` makes a database of it again. At most
-    /// `bytes_per_second` are copied.
+    /// `bytes_per_second` are copied, 4,096 or more.
     #[pyo3(signature = (file, progress = None, *, bytes_per_second = None))]
     fn backup_to<'py>(
         &self,
@@ -166,7 +167,7 @@ impl Database {
     }
 
     /// Copies the database to a new file, while others read and write. The copy has no free space, and a
-    /// lineage of its own. At most `bytes_per_second` are copied.
+    /// lineage of its own. At most `bytes_per_second` are copied, 4,096 or more.
     #[pyo3(signature = (path, progress = None, *, bytes_per_second = None))]
     fn copy_to(
         &self,

@@ -459,14 +459,14 @@ public:
     /* Throws if anything is wrong; the message has the first of it. */
     void check() { detail::check(azk_db_check(get(), nullptr, nullptr, nullptr, nullptr)); }
 
-    /* Copies what is committed to a new file. At most so many bytes a second, if that is not 0. */
+    /* Copies what is committed to a new file. At most so many bytes a second, 4,096 or more; 0: no limit. */
     void copy(const std::string &path, uint64_t bytes_per_second = 0)
     {
         detail::check(azk_db_copy_paced(get(), path.c_str(), bytes_per_second, nullptr, nullptr));
     }
 
     /* Adds a point to the repository in a directory, which is made if there is none. At most so many bytes a
-       second are copied, if that is not 0. */
+       second are copied, 4,096 or more; 0: no limit. */
     azk_backup_report backup(const std::string &repository, uint64_t bytes_per_second = 0)
     {
         azk_backup_report report;
