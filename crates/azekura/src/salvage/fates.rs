@@ -1,40 +1,56 @@
 //! What commits have done with tables: how these are called since then, and which are gone.
 
-use crate::format::frame::{RecordPart, TableChange};
+use super::log::{Commit, Commits};
+use crate::format::frame::TableChange;
 use std::collections::HashMap;
 
 /// What became of tables, as far as there are commits that say so: for each the number of the newest one.
 #[derive(Default)]
 pub(super) struct Fates {
     renamed: HashMap<u32, (u64, String)>,
-    dropped: HashMap<u32, u64>,
+    dropped: HashMap<u32, Dropped>,
     made: HashMap<u32, u64>,
-    /// Commits that a dropped table cannot get any more.
-    used: HashMap<u32, u64>,
+}
+
+/// The newest commit that drops a table.
+struct Dropped {
+    seq: u64,
+    checkpoint: u64,
+    /// Something newer of the table was found.
+    is_undone: bool,
 }
 
 impl Fates {
-    /// What commits say, from the oldest to the newest.
-    pub(super) fn of<'a>(parts: impl IntoIterator<Item = (u64, &'a RecordPart)>) -> Fates {
+    /// What commits say.
+    pub(super) fn of(commits: &Commits) -> Fates {
         let mut fates = Fates::default();
-        for (seq, part) in parts {
-            if !matches!(part.change, Some(TableChange::Dropped(_))) {
-                fates.used.insert(part.table, seq);
-            }
-            match &part.change {
-                Some(TableChange::Renamed(id, name)) => {
-                    fates.renamed.insert(*id, (seq, name.to_string()));
+        for (&seq, &Commit { checkpoint, ref parts }) in commits {
+            for part in parts {
+                if let Some(TableChange::Dropped(id)) = &part.change {
+                    fates.dropped.insert(*id, Dropped { seq, checkpoint, is_undone: false });
+                    continue;
                 }
-                Some(TableChange::Dropped(id)) => {
-                    fates.dropped.insert(*id, seq);
+                if let Some(dropped) = fates.dropped.get_mut(&part.table) {
+                    // Commits of an earlier handle that a crash has left have larger numbers, too.
+                    dropped.is_undone |= seq > dropped.seq && checkpoint >= dropped.checkpoint;
                 }
-                Some(TableChange::Made(table)) => {
-                    fates.made.insert(table.id, seq);
+                match &part.change {
+                    Some(TableChange::Renamed(id, name)) => {
+                        fates.renamed.insert(*id, (seq, name.to_string()));
+                    }
+                    Some(TableChange::Made(table)) => {
+                        fates.made.insert(table.id, seq);
+                    }
+                    Some(TableChange::Dropped(_)) | None => {}
                 }
-                None => {}
             }
         }
         fates
+    }
+
+    /// Whether there is a commit that has made the table.
+    pub(super) fn is_made(&self, id: u32) -> bool {
+        self.made.contains_key(&id)
     }
 
     /// Whether a commit after this one has made the table.
@@ -46,8 +62,10 @@ impl Fates {
     /// what a crash has left behind a missing frame never happened. So if there is anything newer of the table,
     /// nobody has dropped it.
     pub(super) fn dropped_after(&self, id: u32, seq: u64) -> Option<u64> {
-        let is_used_after = |dropped: u64| self.used.get(&id).is_some_and(|&used| used > dropped);
-        self.dropped.get(&id).copied().filter(|&dropped| dropped > seq && !is_used_after(dropped))
+        self.dropped
+            .get(&id)
+            .filter(|dropped| dropped.seq > seq && !dropped.is_undone)
+            .map(|dropped| dropped.seq)
     }
 
     /// The name that a commit after this one gave the table.

@@ -9,14 +9,22 @@ use crate::format::manifest::{LogChain, Manifest};
 use crate::log::stream::Stream;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The parts of each commit, by its sequence number.
-pub(super) type Commits = BTreeMap<u64, Vec<RecordPart>>;
+/// One commit.
+pub(super) struct Commit {
+    /// The newest checkpoint that was known when it was logged.
+    pub(super) checkpoint: u64,
+    pub(super) parts: Vec<RecordPart>,
+}
+
+/// Commits by their sequence numbers.
+pub(super) type Commits = BTreeMap<u64, Commit>;
 
 /// What the log says.
 #[derive(Default)]
 pub(super) struct Log {
     pub(super) commits: Commits,
-    /// Tables to which commits write that were logged after the newest checkpoint.
+    /// Tables to which commits write whose frames know of the newest checkpoint. A frame may know of it just
+    /// before others see what it has changed, so a table that it has dropped can be among them.
     pub(super) used_since: BTreeSet<u32>,
 }
 
@@ -30,8 +38,7 @@ pub(super) fn read(
 ) -> Log {
     let (flushed, checkpoint) =
         newest.map_or((0, u64::MAX), |(manifest, number)| (manifest.flushed_seq, number));
-    // With the newest checkpoint that was known when they were logged.
-    let mut commits: BTreeMap<u64, (u64, Vec<RecordPart>)> = BTreeMap::new();
+    let mut commits = Commits::new();
     let mut used_since = BTreeSet::new();
     if let Some(chains) = newest.map(|(manifest, _)| &manifest.logs) {
         keep_named(&mut frames, chains, report);
@@ -57,12 +64,12 @@ pub(super) fn read(
         input.read(offset, &mut bytes);
         let added = stream.add(&frame, &bytes[HEADER_BYTES..], offset, &mut |seq, parts| {
             // What was never acknowledged has the number of a commit that was made in its place, later.
-            let is_newer = commits.get(&seq).is_none_or(|(known, _)| *known <= frame.checkpoint);
+            let is_newer = commits.get(&seq).is_none_or(|known| known.checkpoint <= frame.checkpoint);
             if seq > flushed && is_newer {
                 if frame.checkpoint >= checkpoint {
                     used_since.extend(parts.iter().filter(|p| p.change.is_none()).map(|p| p.table));
                 }
-                commits.insert(seq, (frame.checkpoint, parts));
+                commits.insert(seq, Commit { checkpoint: frame.checkpoint, parts });
             }
             Ok(())
         });
@@ -72,7 +79,7 @@ pub(super) fn read(
         }
     }
     report.commits = commits.len() as u64;
-    Log { commits: commits.into_iter().map(|(seq, (_, parts))| (seq, parts)).collect(), used_since }
+    Log { commits, used_since }
 }
 
 /// Keeps the frames that a manifest's `chains` name, and reports where some are missing.

@@ -138,7 +138,7 @@ fn salvage_into(
     let mut values = Values::new(&input);
     let log = log::read(&input, std::mem::take(&mut found.frames), newest, &mut report);
     roots.manifest.iter().for_each(|m| values.note_manifest(m));
-    log.commits.values().flatten().for_each(|part| values.note_part(part));
+    log.commits.values().flat_map(|commit| &commit.parts).for_each(|part| values.note_part(part));
     let plan = match &roots.manifest {
         Some(m) if report.manifest => {
             plan::by_manifest(&input, (identity, hash_seed), m, found, log, &mut report)

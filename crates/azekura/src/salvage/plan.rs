@@ -2,6 +2,7 @@
 
 use super::fates::Fates;
 use super::identity::Identity;
+use super::indexes::is_index;
 use super::input::Input;
 use super::log::{Commits, Log};
 use super::report::SalvageReport;
@@ -23,6 +24,9 @@ const COVERS_MAX: usize = 4096;
 /// The age of runs of unknown age. They come last, and their records count only where nothing else has the
 /// key.
 pub(super) const UNKNOWN_AGE: u64 = u64::MAX;
+
+/// Of several tables that were dropped so many are named in one line.
+const DROPPED_NAMED: usize = 8;
 
 /// What has one age: commits, or the partitions of one level.
 #[derive(Default)]
@@ -76,23 +80,19 @@ pub(super) fn by_manifest(
             table.ages.entry(0).or_default().parts.push(part_of(*id, few, Ranges::none()));
         }
     }
-    let Log { commits, used_since } = log;
-    let fates = Fates::of(commits.iter().flat_map(|(&seq, parts)| parts.iter().map(move |p| (seq, p))));
+    let fates = Fates::of(&log.commits);
     let known_until = manifest.tables_seq.unwrap_or(manifest.flushed_seq);
-    // A table whose id the manifest has given out, but which it does not name, was dropped. Nothing of it is
-    // needed. Unless it was made later, perhaps by a commit that is lost: a table that is written to since then
-    // is there.
-    let is_made = |id| id >= manifest.next_table || fates.is_made_after(id, known_until);
-    let is_young = |id| is_made(id) || report.log_gaps > 0 && used_since.contains(&id);
-    let young = logged(commits.values().flatten().filter(|part| is_young(part.table)), hash_seed);
-    for (id, table) in young {
-        plan.entry(id).or_insert_with(|| table.plan(id, report));
-    }
+    add_young(&mut plan, (manifest, known_until), &log, &fates, hash_seed, report);
+    let commits = log.commits;
     if report.log_gaps > 0 {
-        report_unknown(&plan, commits.range(known_until.saturating_add(1)..).flat_map(|c| c.1), report);
+        report_unknown(
+            &plan,
+            commits.range(known_until.saturating_add(1)..).flat_map(|c| &c.1.parts),
+            report,
+        );
     }
-    for (seq, parts) in commits {
-        for part in parts {
+    for (seq, commit) in commits {
+        for part in commit.parts {
             if let Some(table) = plan.get_mut(&part.table) {
                 // Behind all levels, whose ages are far smaller.
                 table.ages.entry((1 << 63) + seq).or_default().parts.push(part);
@@ -101,6 +101,31 @@ pub(super) fn by_manifest(
     }
     meet(&mut plan, &fates, |_| (known_until, known_until), report);
     plan
+}
+
+/// Adds tables that the manifest does not name. One whose id it has given out was dropped, and nothing of it is
+/// needed, unless it was made later. The commit that made it may be lost: a table that is written to since then
+/// seems to be there.
+fn add_young(
+    plan: &mut Plan,
+    (manifest, known_until): (&Manifest, u64),
+    log: &Log,
+    fates: &Fates,
+    hash_seed: Option<u64>,
+    report: &mut SalvageReport,
+) {
+    let is_made = |id| id >= manifest.next_table || fates.is_made_after(id, known_until);
+    let is_used = |id| report.log_gaps > 0 && log.used_since.contains(&id) && !fates.is_made(id);
+    let is_young = |id| is_made(id) || is_used(id) && !is_index(id, &log.commits, hash_seed);
+    let parts = || log.commits.values().flat_map(|commit| &commit.parts);
+    let unnamed: BTreeSet<u32> = parts().map(|part| part.table).filter(|id| !plan.contains_key(id)).collect();
+    let young: BTreeSet<u32> = unnamed.into_iter().filter(|&id| is_young(id)).collect();
+    for (id, table) in logged(parts().filter(|part| young.contains(&part.table)), hash_seed) {
+        if !is_made(id) {
+            report.lose(format!("table {id}: the commit that made it is lost, or it was dropped"));
+        }
+        plan.insert(id, table.plan(id, report));
+    }
 }
 
 /// Reports tables that may have been made by commits that are lost. If somebody has dropped them since, nothing else
@@ -155,9 +180,9 @@ pub(super) fn by_identity(
         plan.entry(table).or_insert_with(|| TablePlan { name: String::new(), kind, ages: BTreeMap::new() });
         ages.push((table, newest, id, RunPlan::found(identity, id, run, info.map(|i| i.2))));
     }
+    let fates = Fates::of(&commits);
     let mut parts: Vec<(u64, RecordPart)> = Vec::new();
-    commits.into_iter().for_each(|(seq, list)| parts.extend(list.into_iter().map(|p| (seq, p))));
-    let fates = Fates::of(parts.iter().map(|(seq, part)| (*seq, part)));
+    commits.into_iter().for_each(|(seq, commit)| parts.extend(commit.parts.into_iter().map(|p| (seq, p))));
     let mut logged = logged(parts.iter().map(|p| &p.1), hash_seed);
     if let Some(older) = older {
         // At the manifest's last commit a small table has these records and no others.
@@ -206,28 +231,47 @@ fn name_all(plan: &mut Plan, names: &Names, known: &Known<'_>) {
 /// Gives tables their newest names, leaves out what was dropped, and reports that. `known_as_of` says up to which
 /// commit the name is known that the plan has for a table, and up to which one the table is known to be there.
 fn meet(plan: &mut Plan, fates: &Fates, known_as_of: impl Fn(u32) -> (u64, u64), report: &mut SalvageReport) {
+    let mut gone = Vec::new();
     plan.retain(|&id, table| {
         let (name_as_of, there_as_of) = known_as_of(id);
         if let Some(name) = fates.name_after(id, name_as_of) {
             table.name = name.to_owned();
         }
         let dropped = fates.dropped_after(id, there_as_of);
-        dropped.into_iter().for_each(|seq| report_dropped(&table.name, seq, report));
+        gone.extend(dropped.map(|seq| (what_is(&table.name), seq)));
         dropped.is_none()
     });
+    report_dropped(&gone, report);
 }
 
-/// Reports a table that is left out. Where all of the log is there it is no loss.
-fn report_dropped(name: &str, seq: u64, report: &mut SalvageReport) {
-    let what = match parse_name(name) {
+fn what_is(name: &str) -> String {
+    match parse_name(name) {
         Some((table, index)) => format!("index {index:?} of table {table}"),
         None => format!("table {name:?}"),
-    };
-    let text = format!("{what} is left out: commit {seq} has dropped it");
+    }
+}
+
+/// Reports tables that are left out, and which commits have dropped them. Where all of the log is there it is no
+/// loss. It is seldom one elsewhere, so all of them are one line among the losses.
+fn report_dropped(gone: &[(String, u64)], report: &mut SalvageReport) {
+    let text = |(what, seq): &(String, u64)| format!("{what} is left out: commit {seq} has dropped it");
+    if report.manifest && report.log_gaps == 0 || gone.len() > 1 {
+        report.notes.extend(gone.iter().map(text));
+    }
     if report.manifest && report.log_gaps == 0 {
-        report.notes.push(text);
-    } else {
-        report.lose(text);
+        return;
+    }
+    match gone {
+        [] => {}
+        [one] => report.lose(text(one)),
+        [..] => {
+            let first: Vec<&str> = gone.iter().take(DROPPED_NAMED).map(|(what, _)| what.as_str()).collect();
+            let more = if gone.len() > first.len() { ", and others" } else { "" };
+            let (count, first) = (gone.len(), first.join(", "));
+            report.lose(format!(
+                "{count} tables and indexes are left out, for commits have dropped them: {first}{more}"
+            ));
+        }
     }
 }
 
