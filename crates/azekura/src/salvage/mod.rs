@@ -16,6 +16,7 @@
 //! believed only as far as checksums hold and lengths fit the file.
 
 mod apply;
+mod entries;
 mod fates;
 mod identity;
 mod indexes;

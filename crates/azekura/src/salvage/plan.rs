@@ -1,8 +1,8 @@
 //! What to read, and in which order: the runs and commits of each table, by age.
 
+use super::entries::is_index;
 use super::fates::Fates;
 use super::identity::Identity;
-use super::indexes::is_index;
 use super::input::Input;
 use super::log::{Commits, Log};
 use super::report::SalvageReport;
