@@ -9,7 +9,7 @@ pub use index::{Entries, Field};
 pub use page::Doc;
 use page::{Node, blob, little_endian, take};
 pub use repository::restored;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 /// By name: whether it is a hash table, and its records. An index is called by its table, a zero byte and its
@@ -248,6 +248,7 @@ impl<'a> File<'a> {
                 self.record(&mut rest, &mut last, &mut tables);
             }
         }
+        assert!(self.tables_until <= last, "the log ends before what the manifest has of it");
         let names = std::mem::take(&mut self.names);
         let shown = |name: &str| match index::of(name) {
             None => name.to_owned(),
@@ -593,12 +594,17 @@ impl<'a> File<'a> {
         let whole = rest.len();
         let record = doc.sequence("record", rest);
         let apply = record.num("sequence") > *last;
+        let (mut changed, mut ranks) = (BTreeSet::new(), Vec::new());
         for _ in 0..record.num("parts") {
             let part = doc.sequence("part", rest);
             self.seen.forms[part.num("form") as usize] += 1;
             let form = |name| part.num("form") == doc.constant(name);
+            ranks
+                .push(["form_dropped", "form_renamed", "form_table"].into_iter().position(form).unwrap_or(3));
+            assert!(ranks.is_sorted(), "parts that change tables, in another order: {ranks:?}");
             if ["form_table", "form_renamed", "form_dropped"].into_iter().any(form) {
                 let id = part.num("table");
+                assert!(changed.insert(id), "two parts change table {id}");
                 let is_new = apply && record.num("sequence") > self.tables_until;
                 assert!(part.list("segments").is_empty() && part.list("ranges").is_empty());
                 if form("form_table") {
