@@ -114,6 +114,7 @@ fn first_superblock(storage: &dyn Storage) -> Result<Vec<u8>> {
         hash_seed: random(storage)?,
         manifest: ManifestAt::Inline(manifest.encode()),
         pins: PinRules::default(),
+        expires: false,
     };
     Ok(block.encode())
 }
