@@ -48,7 +48,7 @@ fn number_of(kind: TableKind) -> azk_kind {
 }
 
 /// A call that gives the table of a name.
-fn named(
+pub(crate) fn named(
     c: Caller,
     db: *const azk_db,
     name: *const c_char,
