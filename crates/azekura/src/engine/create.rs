@@ -7,7 +7,7 @@ use crate::base::fault::fault;
 use crate::base::limits::SUPERBLOCKS_BYTES;
 use crate::engine::config::Config;
 use crate::format::manifest::Manifest;
-use crate::format::superblock::{ManifestAt, PinRules, Superblock};
+use crate::format::superblock::{ManifestAt, PinRules, Role, Superblock};
 use crate::storage::read_error;
 use crate::storage::{File, OpenMode, Storage};
 use std::io;
@@ -114,6 +114,7 @@ fn first_superblock(storage: &dyn Storage) -> Result<Vec<u8>> {
         hash_seed: random(storage)?,
         manifest: ManifestAt::Inline(manifest.encode()),
         pins: PinRules::default(),
+        role: Role::Database,
     };
     Ok(block.encode())
 }
