@@ -5,11 +5,15 @@
 //! durable, it is damaged, which is an error.) Jumps lead from segment to segment. Reads are bounded by the
 //! file: lengths are checked before anything is allocated.
 
+mod stream;
+
+pub(crate) use stream::Stream;
+
 use crate::base::codec::{u64_at, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
-use crate::format::frame::{Frame, HEADER_BYTES, NO_RECORD, RecordPart, read_record};
+use crate::format::frame::{Frame, HEADER_BYTES, RecordPart};
 use crate::format::manifest::LogChain;
 use crate::space::Extent;
 use crate::storage::File;
@@ -177,6 +181,35 @@ impl ChainReader {
         if self.walk.number > before { Ok(()) } else { self.read_beside_writer(file, apply) }
     }
 
+    /// The next frame as it stands in the file, which is `file_len` bytes long. None where the chain ends for
+    /// now.
+    pub(crate) fn next_placed(&mut self, file: &dyn File, file_len: u64) -> Result<Option<Placed>> {
+        self.walk.file_len = file_len;
+        let offset = self.offset();
+        let Some((frame, bytes)) = self.walk.next_frame(file)? else { return Ok(None) };
+        if frame.jump {
+            let next = self.walk.jump(&bytes, &self.segments)?;
+            self.segments.push(next);
+            self.segment_begins = self.walk.number;
+        }
+        Ok(Some(Placed { offset, frame, bytes }))
+    }
+
+    /// Where the next frame will stand.
+    pub(crate) fn offset(&self) -> u64 {
+        self.walk.segment.offset + self.walk.at
+    }
+
+    /// The number of the next frame.
+    pub(crate) fn number(&self) -> u64 {
+        self.walk.number
+    }
+
+    /// Frames below this number are known to be durable.
+    pub(crate) fn durable_below(&self) -> u64 {
+        if self.walk.end == u64::MAX { self.walk.durable_below } else { self.walk.end }
+    }
+
     /// Checks the place where the chain ends.
     ///
     /// # Errors
@@ -237,6 +270,15 @@ impl ChainReader {
     pub(crate) fn segments(&self) -> &[Extent] {
         &self.segments
     }
+}
+
+/// A frame as it stands in the file.
+pub(crate) struct Placed {
+    /// Where it begins. (Of a jump the first copy does.)
+    pub(crate) offset: u64,
+    pub(crate) frame: Frame,
+    /// Header and payload, without padding.
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// The place where the next frame of a chain will stand.
@@ -431,48 +473,5 @@ impl Walk {
         self.segment = extent;
         self.at = 0;
         Ok(extent)
-    }
-}
-
-/// The records that run through the frames.
-#[derive(Default)]
-pub(crate) struct Stream {
-    bytes: Vec<u8>,
-    /// Whether the beginning of a record was seen. Bytes before that cannot be read.
-    inside: bool,
-}
-
-impl Stream {
-    /// Takes the next frame's payload, and calls `apply` for the commits that end in it.
-    pub(crate) fn add(
-        &mut self,
-        frame: &Frame,
-        payload: &[u8],
-        offset: u64,
-        apply: &mut impl FnMut(u64, Vec<RecordPart>) -> Result<()>,
-    ) -> Result<()> {
-        let mut payload = payload;
-        if !self.inside {
-            // The first frames may end a record that began in a segment that was given back.
-            if frame.first_record == NO_RECORD || usize_of(frame.first_record) > payload.len() {
-                return Ok(());
-            }
-            payload = &payload[usize_of(frame.first_record)..];
-            self.inside = true;
-        }
-        self.bytes.extend_from_slice(payload);
-        let mut at = 0;
-        while self.bytes.len() - at >= 8 {
-            let len = u64_at(&self.bytes, at);
-            if len > (self.bytes.len() - at - 8) as u64 {
-                break;
-            }
-            let end = at + 8 + usize_of64(len);
-            let (seq, parts) = read_record(&self.bytes[at + 8..end], offset)?;
-            apply(seq, parts)?;
-            at = end;
-        }
-        self.bytes.drain(..at);
-        Ok(())
     }
 }
