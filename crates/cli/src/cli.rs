@@ -10,8 +10,9 @@ use clap::{Parser, Subcommand};
 
 use crate::bench;
 use crate::commands::{
-    backup, check, clear, copy, copy_table, count, create, drop, export, get, import, index, info, points,
-    prune, remove, remove_range, rename, restore, salvage, scan, set, shrink, tables, verify,
+    backup, check, clear, copy, copy_table, count, create, drop, export, get, import, index, info, mirror,
+    points, promote, prune, remove, remove_range, rename, restore, salvage, scan, set, shrink, tables,
+    verify,
 };
 use crate::failure::{EXIT_USAGE, Outcome};
 use crate::store::FileArg;
@@ -99,6 +100,10 @@ pub enum Command {
     Prune(prune::Args),
     /// Copy a database to a new file
     Copy(copy::Args),
+    /// Keep a file equal to a database that a program writes
+    Mirror(mirror::Args),
+    /// Make a mirror a database of its own
+    Promote(promote::Args),
 }
 
 impl Command {
@@ -131,6 +136,8 @@ impl Command {
             Command::Verify(args) => at(&args.repository.path, verify::run(&args)),
             Command::Prune(args) => at(&args.repository.path, prune::run(&args)),
             Command::Copy(args) => named(&args.file, copy::run(&args)),
+            Command::Mirror(args) => named(&args.file, mirror::run(&args)),
+            Command::Promote(args) => named(&args.file, promote::run(&args)),
         }
     }
 }

@@ -4,6 +4,7 @@ mod bench;
 mod common;
 mod damage;
 mod indexes;
+mod mirrors;
 mod output;
 mod records;
 mod salvage;
