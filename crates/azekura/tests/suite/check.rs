@@ -1,7 +1,7 @@
 //! What `check` counts and reads: records as `count` has them, also those that stand in the log only, and the
 //! log itself, again, from the file.
 
-use azekura::{CheckReport, Db, Durability, Options, TableKind, WriteOptions};
+use azekura::{CheckReport, Db, Durability, Freshness, Options, TableKind, WriteOptions};
 use sim::disk::Disk;
 use sim::judge::{PATH, Setting};
 
@@ -46,6 +46,34 @@ fn records_deletes_and_hidden_versions_are_told_apart() {
     db.compact().unwrap();
     let settled = report(&db);
     assert_eq!((settled.records, settled.deletes, settled.hidden), (7, 0, 0));
+}
+
+/// Between the commit that drops a table and the checkpoint that follows, the file still needs its runs. Who
+/// only reads writes no checkpoint.
+#[test]
+fn a_table_that_the_log_has_dropped_keeps_its_place() {
+    let disk = Disk::new();
+    let db = Db::open_on(&disk, PATH, options().durability(Durability::Sync)).unwrap();
+    let tables = ["a", "b", "c"].map(|name| db.table(name, TableKind::Ordered).unwrap());
+    for table in &tables {
+        table.put_many((0..100).map(|i| (key(i), [b'o'; 2000]))).unwrap();
+    }
+    db.flush().unwrap();
+    disk.record(1, 0);
+    let mut txn = db.write();
+    txn.drop_table("b").unwrap();
+    txn.commit().unwrap();
+    let mut dropped_in_the_log = 0;
+    for moment in disk.moments() {
+        let image = moment.disk.after_kill();
+        let found = Db::open_on(&image, PATH, options().read_only(true)).unwrap();
+        dropped_in_the_log += u64::from(found.tables().len() == 2 && report(&found).log_commits > 0);
+        assert_eq!(report(&found).records, 100 * found.tables().len() as u64);
+        drop(found);
+        let follower = Db::open_on(&image, PATH, options().freshness(Freshness::Log)).unwrap();
+        assert_eq!(report(&follower).records, 100 * follower.tables().len() as u64);
+    }
+    assert!(dropped_in_the_log > 0, "no moment was between them");
 }
 
 #[test]
