@@ -73,6 +73,7 @@ impl Mirror {
             pins: BTreeMap::new(),
             is_doubtful: true,
             log: None,
+            ahead: None,
             is_end_checked: false,
             came_at: Instant::now(),
             waits_since: None,

@@ -25,6 +25,8 @@ pub(super) struct Arrival {
     pub(super) values: Vec<Piece>,
     /// The large values that the state before would find by it.
     pub(super) shown: Vec<ShownValue>,
+    /// Whether a commit is missing before one that ends in it, or in a frame before it: a flush came first.
+    is_broken: bool,
 }
 
 /// A large value that a state of the mirror shows as soon as a frame is there.
@@ -45,6 +47,9 @@ pub(super) struct LogReader {
     segments: Segments,
     /// The state before, which has these frames until the manifest's superblock is there.
     before: Option<Before>,
+    /// The newest commit that was read or is in runs, and whether one is missing before it.
+    last_seq: u64,
+    is_broken: bool,
     /// Frames that were read and are not shipped.
     waiting: VecDeque<Arrival>,
     waiting_bytes: u64,
@@ -71,6 +76,12 @@ impl Chain {
         if self.log.end_frame == u64::MAX { self.log.durable_below } else { self.log.end_frame }
     }
 
+    /// The same, or a higher number by which a chain that goes on is known. (One that has ended may have had more
+    /// frames once. They do not count.)
+    fn goal_with(&self, number: impl Fn(u64) -> u64) -> u64 {
+        if self.log.end_frame == u64::MAX { self.goal().max(number(self.log.chain)) } else { self.goal() }
+    }
+
     fn has_ended(&self) -> bool {
         self.log.end_frame != u64::MAX && self.reader.number() >= self.log.end_frame
     }
@@ -88,6 +99,8 @@ impl LogReader {
             admission: Admission::of_all(manifest),
             segments: Segments::of(manifest),
             before: None,
+            last_seq: manifest.flushed_seq,
+            is_broken: false,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
         }
@@ -128,11 +141,14 @@ impl LogReader {
     }
 
     fn add(&mut self, placed: Placed) -> Result<()> {
-        let LogReader { chains, now, admission, segments, before, waiting, waiting_bytes } = self;
+        let LogReader { chains, now, admission, segments, before, waiting, waiting_bytes, .. } = self;
+        let (last_seq, is_broken) = (&mut self.last_seq, &mut self.is_broken);
         let chain = &mut chains[*now];
         let (mut commit, mut values, mut shown) = (None, Vec::new(), Vec::new());
         if !placed.frame.jump {
-            let mut apply = |seq, mut parts: Vec<RecordPart>| {
+            let mut apply = |seq: u64, mut parts: Vec<RecordPart>| {
+                *is_broken |= seq > last_seq.saturating_add(1);
+                *last_seq = seq.max(*last_seq);
                 if let Some(before) = before {
                     parts.iter().try_for_each(|part| before.note(seq, part, &mut shown))?;
                 }
@@ -145,7 +161,14 @@ impl LogReader {
             chain.stream.add(&placed.frame, &placed.bytes[HEADER_BYTES..], placed.offset, &mut apply)?;
         }
         *waiting_bytes += placed.bytes.len() as u64;
-        waiting.push_back(Arrival { chain: chain.log.chain, placed, commit, values, shown });
+        waiting.push_back(Arrival {
+            chain: chain.log.chain,
+            placed,
+            commit,
+            values,
+            shown,
+            is_broken: *is_broken,
+        });
         Ok(())
     }
 
@@ -162,16 +185,29 @@ impl LogReader {
         self.chains.iter().find(|c| c.log.chain == id)
     }
 
-    /// The next frames of those that the manifest knows to be durable.
-    pub(super) fn take_named(&mut self) -> Vec<Arrival> {
+    /// The next frames of those that the manifest knows to be durable, and of those below a chain's number.
+    pub(super) fn take_below(&mut self, number: impl Fn(u64) -> u64) -> Vec<Arrival> {
         self.take(|log, arrival| {
-            log.chain(arrival.chain).is_some_and(|c| arrival.placed.frame.number < c.goal())
+            let goal = log.chain(arrival.chain).map_or(0, |c| c.goal_with(&number));
+            arrival.placed.frame.number < goal
         })
     }
 
     /// The next frames that are durable, and know of no newer checkpoint than this.
     pub(super) fn take_durable(&mut self, checkpoint: u64) -> Vec<Arrival> {
         self.take(|log, arrival| arrival.placed.frame.checkpoint <= checkpoint && log.is_durable(arrival))
+    }
+
+    /// As `take_durable`, up to the first frame with a commit before which one is missing.
+    pub(super) fn take_ahead(&mut self, checkpoint: u64) -> Vec<Arrival> {
+        self.take(|log, arrival| {
+            !arrival.is_broken && arrival.placed.frame.checkpoint <= checkpoint && log.is_durable(arrival)
+        })
+    }
+
+    /// Whether a commit was read before which one is missing.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
     }
 
     /// All that were read.
@@ -189,9 +225,9 @@ impl LogReader {
         taken
     }
 
-    /// Whether all frames were read that the manifest knows to be durable.
-    pub(super) fn has_named(&self) -> bool {
-        self.chains.iter().all(|c| c.reader.number() >= c.goal())
+    /// Whether all frames were read that the manifest knows to be durable, and those below each chain's number.
+    pub(super) fn has_below(&self, number: impl Fn(u64) -> u64) -> bool {
+        self.chains.iter().all(|c| c.reader.number() >= c.goal_with(&number))
     }
 
     /// Checks the place where reading has come to.

@@ -36,8 +36,9 @@ impl Mirror {
     fn ship_pinned(&mut self, block: &Superblock, was_doubtful: bool, told: Told<'_>) -> Going<()> {
         let named = self.source.manifest(block);
         let (manifest, extent) = self.unless_overtaken(block.number, named)?;
-        self.log = None;
+        let log = self.log.take();
         self.prepare(block, &manifest, was_doubtful)?;
+        self.begin_ahead(log, block, &manifest);
         let is_good = |source: &Source| source.honours(block);
         let pieces = pieces(&manifest);
         let ends = pieces.iter().map(|p| p.offset + p.bytes).chain(extent.iter().map(|e| e.end()));
@@ -62,6 +63,7 @@ impl Mirror {
             dest.put_bytes(&bytes?, extent.offset)?;
             dest.claim(extent.offset, extent.len);
         }
+        self.ahead = None;
         let (log, commit, reach) = self.ship_named(block, &manifest, reach, told)?;
         self.finish(block, manifest, log, commit, reach)
     }
@@ -110,8 +112,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// Ships the frames that a manifest knows to be durable. Gives the newest commit, and how far the
-    /// segments reach.
+    /// Ships the frames that a manifest knows to be durable, and what belongs to those that have come already.
+    /// Gives the newest commit, and how far the segments reach.
     fn ship_named(
         &mut self,
         block: &Superblock,
@@ -132,9 +134,10 @@ impl Mirror {
             let file_len = self.source.len()?;
             let read = log.read(self.source.file.as_ref(), file_len);
             let any = self.unless_overtaken(block.number, read)?;
-            let batch = log.take_named();
+            let places = &self.dest()?.places;
+            let batch = log.take_below(|chain| places.durable_below(chain));
             if batch.is_empty() {
-                if log.has_named() {
+                if log.has_below(|chain| places.durable_below(chain)) {
                     return Ok((log, commit, reach));
                 }
                 if !any {

@@ -1,5 +1,6 @@
 //! A mirror that goes on: step by step it comes to what its source has.
 
+use super::ahead::Ahead;
 use super::chain::LogReader;
 use super::dest::{Dest, Going, Stop};
 use super::source::Source;
@@ -70,6 +71,8 @@ pub struct Mirror {
     pub(super) is_doubtful: bool,
     /// The log of the newest checkpoint that was shipped.
     pub(super) log: Option<LogReader>,
+    /// The same while the next one is copied.
+    pub(super) ahead: Option<Ahead>,
     /// Whether the end of the log was looked at since it last grew.
     pub(super) is_end_checked: bool,
     /// When it last grew.
@@ -140,7 +143,7 @@ impl Mirror {
             Err(stop) => stop,
         };
         // What was taken from it may not have been shipped.
-        self.log = None;
+        (self.log, self.ahead) = (None, None);
         if let Some(dest) = &mut self.dest {
             dest.next = None;
         }
@@ -249,6 +252,7 @@ impl Mirror {
                 let bytes = step.min(piece.bytes - at);
                 let part = Piece { at: piece.at + at, offset: piece.offset + at, bytes, ..piece };
                 self.copy_step(&part, is_good)?;
+                self.go_ahead(told)?;
                 at += bytes;
                 if !told(&self.status()) {
                     return Err(Stop::Ended);

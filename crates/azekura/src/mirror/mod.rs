@@ -21,6 +21,7 @@
 //! A mirror's superblock says what it is, and nobody opens the file for writing until `promote` has given it a
 //! lineage of its own.
 
+mod ahead;
 mod build;
 mod chain;
 mod checkpoint;
@@ -30,6 +31,7 @@ mod going;
 mod load;
 mod log;
 mod named;
+mod pipe;
 mod places;
 mod promote;
 mod source;
@@ -39,5 +41,6 @@ mod status;
 mod tests;
 
 pub use going::Mirror;
+pub use pipe::{MirrorPipe, MirrorReport, stream_mirror};
 pub use promote::{promote, promote_on};
 pub use status::MirrorStatus;

@@ -9,6 +9,7 @@ pub mod count;
 pub mod create;
 pub mod drop;
 pub mod export;
+pub mod follow;
 pub mod get;
 pub mod import;
 pub mod index;
@@ -25,6 +26,7 @@ pub mod salvage;
 pub mod scan;
 pub mod set;
 pub mod shrink;
+pub mod stream;
 pub mod tables;
 pub mod verify;
 
