@@ -344,6 +344,10 @@ impl Check<'_> {
             let places: Vec<_> = segments.iter().map(|s| s.place()).collect();
             let mut live: Vec<Extent> = places.iter().flat_map(|p| p.extents().iter().copied()).collect();
             live.extend(engine.live_extents());
+            if engine.config.read_only {
+                // What the log has dropped the newest checkpoint still names, and no other one follows.
+                live.extend(engine.dropped_extents());
+            }
             let runs = state.tables.with_runs().flat_map(|t| t.levels.iter().flat_map(|l| l.runs.iter()));
             live.extend(runs.flat_map(|r| r.info.extents.iter().copied()));
             let (extents, bytes) = (live.len() as u64, live.iter().map(|e| e.len).sum::<u64>());

@@ -202,6 +202,11 @@ impl Engine {
         self.checkpoints().live_extents()
     }
 
+    /// Extents of runs that no state has any more, and the newest checkpoint may still name.
+    pub(crate) fn dropped_extents(&self) -> Vec<Extent> {
+        self.checkpointer.pending_extents()
+    }
+
     /// Called before anything is changed: the background looks after it from now on. False if the system
     /// refuses the thread.
     #[inline(always)]

@@ -48,6 +48,31 @@ fn records_deletes_and_hidden_versions_are_told_apart() {
     assert_eq!((settled.records, settled.deletes, settled.hidden), (7, 0, 0));
 }
 
+/// Between the commit that drops a table and the checkpoint that follows, the file still needs its runs. Who
+/// only reads writes no checkpoint.
+#[test]
+fn a_table_that_the_log_has_dropped_keeps_its_place() {
+    let disk = Disk::new();
+    let db = Db::open_on(&disk, PATH, options().durability(Durability::Sync)).unwrap();
+    let tables = ["a", "b", "c"].map(|name| db.table(name, TableKind::Ordered).unwrap());
+    for table in &tables {
+        table.put_many((0..100).map(|i| (key(i), [b'o'; 2000]))).unwrap();
+    }
+    db.flush().unwrap();
+    disk.record(1, 0);
+    let mut txn = db.write();
+    txn.drop_table("b").unwrap();
+    txn.commit().unwrap();
+    let mut dropped_in_the_log = 0;
+    for moment in disk.moments() {
+        let image = moment.disk.after_kill();
+        let found = Db::open_on(&image, PATH, options().read_only(true)).unwrap();
+        dropped_in_the_log += u64::from(found.tables().len() == 2 && report(&found).log_commits > 0);
+        assert_eq!(report(&found).records, 100 * found.tables().len() as u64);
+    }
+    assert!(dropped_in_the_log > 0, "no moment was between them");
+}
+
 #[test]
 fn the_log_of_a_database_that_was_not_closed_is_counted() {
     let disk = Disk::new();

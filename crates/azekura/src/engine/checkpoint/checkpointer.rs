@@ -146,6 +146,16 @@ impl Checkpointer {
         std::mem::take(&mut *self.pending_free.lock())
     }
 
+    /// The extents that the next checkpoint frees.
+    pub(in crate::engine) fn pending_extents(&self) -> Vec<Extent> {
+        let pending = self.pending_free.lock();
+        let runs = pending.iter().filter_map(|old| match old {
+            PendingFree::Run { extents, .. } => Some(extents),
+            PendingFree::Memory { .. } => None,
+        });
+        runs.flatten().copied().collect()
+    }
+
     /// Whether a checkpoint would free something.
     pub(in crate::engine) fn has_pending(&self) -> bool {
         !self.pending_free.lock().is_empty()
