@@ -1,7 +1,8 @@
 //! A version that is being written, by any number of processes, and its commit.
 //!
 //! A draft is a folder with a random name. Attempts put their files there; two attempts at one shard have two
-//! files. The commit makes it a version in this order, each step durable before the next:
+//! files. The commit holds the set's lock (`lock.rs`), and makes the draft a version in this order, each step
+//! durable before the next:
 //!
 //! 1. The files that it names are there, as long as was said. What else is there goes.
 //! 2. The folder gets the name of the next version. Without a manifest it is seen by nobody.
@@ -9,12 +10,13 @@
 //!
 //! So a crash leaves the version whole or not at all, and `prune` removes what it leaves.
 
-use crate::error::{damaged, invalid, io};
+use crate::error::{damaged, invalid, io, not_there};
+use crate::lock;
 use crate::manifest::{Manifest, ShardFile, read_bounded};
 use crate::names;
 use crate::spec::Spec;
 use crate::writer::ShardWriter;
-use azekura::Result;
+use azekura::{Error, Result};
 use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind;
@@ -50,6 +52,7 @@ impl Draft {
         let folder = draft.folder();
         fs::create_dir_all(&folder).map_err(|error| io("making a set of shards", &folder, &error))?;
         let text = serde_json::to_vec_pretty(spec).map_err(|error| invalid(error.to_string()))?;
+        lock::make(&draft.root)?;
         names::write_whole(&folder, names::SPEC, &text)?;
         names::sync_folder(&draft.root)?;
         Ok(draft)
@@ -95,23 +98,30 @@ impl Draft {
     }
 
     /// Makes these shards a version, and returns its number. Shards without records may be left out. What other
-    /// attempts have written is removed.
+    /// attempts have written is removed. Commits of one set, what removes drafts and versions, and the end of a
+    /// merge wait for each other.
     ///
     /// # Errors
     /// `Invalid` if the shards cannot be a version: one is there twice, the keys of two overlap, a file is
-    /// missing or has another length. `NoSpace`, `Io`. The draft is still there then.
+    /// missing or has another length, the manifest would be longer than 64 MiB. `NoSpace`, `Io`. The draft is
+    /// still there then. `Open` if it is gone: it was committed, aborted or pruned.
     pub fn commit(&self, files: &[ShardFile]) -> Result<u32> {
-        self.commit_until(files, |_| Ok(()))
+        self.commit_if(files, || Ok(()), |_| Ok(()))
     }
 
-    pub(crate) fn commit_until(
+    /// Commits if `allowed` says so, whom nobody else can prove wrong meanwhile. `step` is called between the
+    /// steps.
+    pub(crate) fn commit_if(
         &self,
         files: &[ShardFile],
+        allowed: impl FnOnce() -> Result<()>,
         mut step: impl FnMut(Step) -> Result<()>,
     ) -> Result<u32> {
         let full: Vec<ShardFile> = files.iter().filter(|file| file.records > 0).cloned().collect();
-        // The number is not known yet, and nothing depends on it.
-        Manifest::of(0, &self.spec, full.clone()).map_err(invalid)?;
+        // The number is not known yet. No manifest is longer than that of the greatest.
+        Manifest::of(u32::MAX, &self.spec, full.clone()).and_then(|all| all.encode()).map_err(invalid)?;
+        let _alone = lock::alone(&self.root)?;
+        allowed()?;
         self.settle(&full)?;
         step(Step::Settled)?;
         let version = self.name()?;
@@ -139,6 +149,9 @@ impl Draft {
     /// Looks for the files, and removes all others.
     fn settle(&self, files: &[ShardFile]) -> Result<()> {
         let folder = self.folder();
+        if !folder.join(names::SPEC).is_file() {
+            return Err(not_there(&folder, "the draft is gone: it was committed, aborted or pruned"));
+        }
         for file in files {
             let path = folder.join(&file.file);
             let said = file.bytes;
@@ -188,6 +201,11 @@ impl Draft {
     /// # Errors
     /// `Io`.
     pub fn abort(&self) -> Result<()> {
+        let _alone = match lock::alone(&self.root) {
+            // The set is gone, and all of it.
+            Err(Error::Open { .. }) => return Ok(()),
+            other => other?,
+        };
         names::remove_folder(&self.folder())
     }
 }
@@ -195,8 +213,8 @@ impl Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prune;
     use crate::version::{ReadOptions, Version, versions};
-    use crate::{Error, prune};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::time::Duration;
 
@@ -211,7 +229,7 @@ mod tests {
     /// Everything ends in the midst of a commit, as in a crash.
     fn crashed(at: Step, draft: &Draft, files: &[ShardFile]) {
         let crash = |step| if step == at { panic!("as the test wants it") } else { Ok(()) };
-        catch_unwind(AssertUnwindSafe(|| draft.commit_until(files, crash))).expect_err("a crash");
+        catch_unwind(AssertUnwindSafe(|| draft.commit_if(files, || Ok(()), crash))).expect_err("a crash");
     }
 
     fn expect_value(root: &Path, version: u32) {
@@ -254,11 +272,111 @@ mod tests {
         let (draft, files) = written(place.path());
         for at in [Step::Settled, Step::Named] {
             let full = |step| if step == at { Err(Error::NoSpace { during: "the test" }) } else { Ok(()) };
-            assert!(matches!(draft.commit_until(&files, full), Err(Error::NoSpace { .. })));
+            assert!(matches!(draft.commit_if(&files, || Ok(()), full), Err(Error::NoSpace { .. })));
             assert!(versions(place.path()).expect("none").is_empty());
             assert!(draft.folder().is_dir() && !place.path().join("v0001").exists());
         }
         assert_eq!(draft.commit(&files).expect("a version"), 1);
         expect_value(place.path(), 1);
+    }
+
+    /// What stands in another process's way: it runs on a thread of its own, from a step of a commit on.
+    fn beside<T: Send>(
+        at: Step,
+        (draft, files): (&Draft, &[ShardFile]),
+        other: impl FnOnce() -> T + Send,
+    ) -> (Result<u32>, T) {
+        std::thread::scope(|scope| {
+            let (over, is_over) = std::sync::mpsc::channel::<()>();
+            let mut other = Some(move || {
+                let outcome = other();
+                drop(over);
+                outcome
+            });
+            let mut running = None;
+            let committed = draft.commit_if(
+                files,
+                || Ok(()),
+                |step| {
+                    if step == at {
+                        running = other.take().map(|other| scope.spawn(other));
+                        // It has to wait, so this is over in time only if nothing holds it back.
+                        let _waited = is_over.recv_timeout(Duration::from_millis(300));
+                    }
+                    Ok(())
+                },
+            );
+            (committed, running.expect("the step has come").join().expect("no panic"))
+        })
+    }
+
+    fn attempt(draft: &Draft, name: &str) -> Vec<ShardFile> {
+        let mut writer = draft.writer(0, name).expect("a writer");
+        writer.put(b"key", b"value").expect("a record");
+        vec![writer.finish().expect("a shard")]
+    }
+
+    #[test]
+    fn of_two_that_commit_one_draft_one_has_its_files_and_the_other_an_error() {
+        for at in [Step::Settled, Step::Named] {
+            let place = tempfile::tempdir().expect("a folder");
+            let (draft, files) = written(place.path());
+            let (again, others) = (draft.clone(), attempt(&draft, "b"));
+            // The other one crashes when it has removed what it does not know.
+            let removes =
+                || again.commit_if(&others, || Ok(()), |_| Err(Error::NoSpace { during: "the test" }));
+            let (committed, other) = beside(at, (&draft, &files), removes);
+            assert_eq!(committed.expect("it was first"), 1);
+            assert!(matches!(other, Err(Error::Open { .. })), "{other:?}");
+            expect_value(place.path(), 1);
+        }
+    }
+
+    #[test]
+    fn nothing_is_pruned_or_aborted_beside_a_commit() {
+        for at in [Step::Settled, Step::Named] {
+            let place = tempfile::tempdir().expect("a folder");
+            let (draft, files) = written(place.path());
+            let (committed, pruned) = beside(at, (&draft, &files), || prune(place.path(), 1, Duration::ZERO));
+            assert_eq!(committed.expect("a version"), 1);
+            assert_eq!(pruned.expect("a report").unfinished, 0, "{at:?}");
+            expect_value(place.path(), 1);
+
+            let (draft, files) = written(place.path());
+            let (committed, aborted) = beside(at, (&draft, &files), || draft.clone().abort());
+            assert_eq!(committed.expect("a version"), 2);
+            aborted.expect("there is nothing to remove");
+            expect_value(place.path(), 2);
+        }
+    }
+
+    #[test]
+    fn a_draft_that_is_gone_is_no_version() {
+        let place = tempfile::tempdir().expect("a folder");
+        let draft = Draft::begin(place.path(), &Spec::hash(1)).expect("a draft");
+        draft.abort().expect("it goes");
+        assert!(matches!(draft.commit(&[]), Err(Error::Open { .. })));
+        assert!(versions(place.path()).expect("none").is_empty());
+        assert!(matches!(draft.commit(&[]), Err(Error::Open { .. })));
+    }
+
+    #[test]
+    fn a_manifest_that_would_be_too_long_is_refused_before_anything_is_removed() {
+        let place = tempfile::tempdir().expect("a folder");
+        let draft = Draft::begin(place.path(), &Spec::ordered(5)).expect("a draft");
+        let key = |shard: u32| [vec![b'a' + u8::try_from(shard).unwrap()], vec![b'k'; 4 << 20]].concat();
+        let files: Vec<ShardFile> = (0..5)
+            .map(|shard| {
+                let mut writer = draft.writer(shard, "a").expect("a writer");
+                writer.put(&[b'a' + u8::try_from(shard).unwrap()], b"").expect("a record");
+                let file = writer.finish().expect("a shard");
+                ShardFile { keys: Some([key(shard), key(shard)]), ..file }
+            })
+            .collect();
+        attempt(&draft, "other");
+        let before = names::listed(&draft.folder()).expect("names").len();
+        let said = draft.commit(&files).expect_err("it is too long").to_string();
+        assert!(said.contains("67108864 are allowed"), "{said}");
+        assert_eq!(names::listed(&draft.folder()).expect("names").len(), before);
     }
 }

@@ -6,6 +6,7 @@
 //!   manifest-0001.json      what version 1 has: it counts from the moment that this file has its name
 //!   v0001/shard-00042-…azk  a shard: a database with one table, "main"
 //!   .new-…/                 a version that is being written
+//!   set.lock                locked while a version gets its name, or anything is removed
 //! ```
 //!
 //! A set is of hash tables or of ordered tables. The shard of a key of a *hash* set is the top of the key's
@@ -51,6 +52,7 @@
 
 mod draft;
 mod error;
+mod lock;
 mod manifest;
 mod merge;
 mod names;

@@ -1,12 +1,13 @@
 //! Sets become the next version of one of them: one pass over all of them in their common order, which is
-//! also how the number of shards is changed.
+//! also how the number of shards is changed. Of each set one shard is open at a time.
 
 use crate::Result;
 use crate::draft::Draft;
-use crate::error::invalid;
+use crate::error::{damaged, invalid};
 use crate::manifest::ShardFile;
 use crate::order::hash_in;
-use crate::spec::{Spec, shard_of_hash};
+use crate::row::RowForm;
+use crate::spec::{Column, Spec, shard_of_hash};
 use crate::version::{ReadOptions, Version, newest};
 use crate::writer::ShardWriter;
 use azekura::{Cursor, TableKind};
@@ -34,16 +35,22 @@ struct Source {
     version: Version,
     place: usize,
     cursor: Option<Cursor>,
+    /// How many records the cursor has given.
+    read: u64,
     /// None at the end.
     hash: Option<u64>,
     key: Vec<u8>,
     value: Vec<u8>,
+    /// The form of its values and that of the merged set's, if these are not one.
+    forms: Option<[RowForm; 2]>,
 }
 
 impl Source {
-    fn of(version: Version) -> Result<Source> {
+    fn of(version: Version, merged: &Spec) -> Result<Source> {
         let (key, value) = (Vec::new(), Vec::new());
-        let mut source = Source { version, place: 0, cursor: None, hash: None, key, value };
+        let forms = [&version.manifest().spec, merged].map(|spec| RowForm::of(&spec.value));
+        let forms = (forms[0] != forms[1]).then_some(forms);
+        let mut source = Source { version, place: 0, cursor: None, read: 0, hash: None, key, value, forms };
         source.next()?;
         Ok(source)
     }
@@ -54,15 +61,20 @@ impl Source {
                 let named = |error| self.version.named(self.place, error);
                 if let Some((key, value)) = cursor.next().map_err(named)? {
                     let spec = &self.version.manifest().spec;
+                    self.read += 1;
                     self.hash = Some(hash_in(spec.kind, key, spec.hash_seed));
                     self.key.clear();
                     self.key.extend_from_slice(key);
                     self.value.clear();
-                    self.value.extend_from_slice(value.bytes().map_err(named)?);
+                    let value = value.bytes().map_err(named)?;
+                    match &self.forms {
+                        None => self.value.extend_from_slice(value),
+                        Some(forms) => recode(forms, value, &mut self.value)
+                            .map_err(|detail| damaged(&self.version.path_of(self.place), detail))?,
+                    }
                     return Ok(());
                 }
-                self.cursor = None;
-                self.place += 1;
+                self.end_shard()?;
             }
             if self.place == self.version.manifest().files.len() {
                 self.hash = None;
@@ -70,6 +82,20 @@ impl Source {
             }
             self.cursor = Some(self.version.cursor(self.place)?);
         }
+    }
+
+    /// Closes the shard that was read, which had all its records.
+    fn end_shard(&mut self) -> Result<()> {
+        let (read, said) = (self.read, self.version.manifest().files[self.place].records);
+        if read != said {
+            let path = self.version.path_of(self.place);
+            return Err(damaged(&path, format!("it has {read} records, and the manifest says {said}")));
+        }
+        self.cursor = None;
+        self.version.close(self.place);
+        self.read = 0;
+        self.place += 1;
+        Ok(())
     }
 
     /// The order of the records at which two sources stand: that of their tables. Those at their end come last.
@@ -80,6 +106,17 @@ impl Source {
             (own, its) => its.is_some().cmp(&own.is_some()),
         }
     }
+}
+
+/// Adds a row of the first form to `out` in the second one.
+fn recode([from, to]: &[RowForm; 2], row: &[u8], out: &mut Vec<u8>) -> std::result::Result<(), String> {
+    let mut cells = Vec::with_capacity(from.columns());
+    let decoded = from.decode(row, |_, cell| {
+        cells.push(cell);
+        Some(())
+    });
+    decoded.ok_or_else(|| format!("a value of {} bytes is no row of the set", row.len()))?;
+    to.encode(&cells, out)
 }
 
 /// The order of two keys of one hash in a table of this kind.
@@ -95,12 +132,13 @@ fn among_equals(kind: TableKind, a: &[u8], b: &[u8]) -> Ordering {
 
 /// Makes a new version of the set `root`, of the records of its newest version, if it has one, and of those of the
 /// newest versions of `others`. Of records with one key the one of the last set counts. The new version has
-/// `shards` shards, or as many as the first set. So without others it is how that number is changed.
-/// `progress` gets how many records of how many were read.
+/// `shards` shards, or as many as the first set. So without others it is how that number is changed. A column may
+/// have nulls if it may in one of the sets. `progress` gets how many records of how many were read.
 ///
 /// # Errors
-/// `Invalid` if the sets differ in kind, hash seed or columns, or if there is none; what reading them meets;
-/// `NoSpace`, `Io`. There is no new version then.
+/// `Invalid` if the sets differ in kind, hash seed or columns, if there is none, or if another version was
+/// committed meanwhile; `Corrupt` if a shard has not as many records as its manifest says; what reading them
+/// meets; `NoSpace`, `Io`. There is no new version then.
 pub fn merge(
     root: impl AsRef<Path>,
     others: &[impl AsRef<Path>],
@@ -108,26 +146,21 @@ pub fn merge(
     progress: impl FnMut(u64, u64),
 ) -> Result<MergeReport> {
     let root = root.as_ref();
-    let mut sources = Vec::new();
-    let before = newest(root)?;
-    let first = before.map(|_| root);
-    for path in first.into_iter().chain(others.iter().map(AsRef::as_ref)) {
-        sources.push(Source::of(Version::open(path, ReadOptions::default())?)?);
-    }
-    let Some(first) = sources.first() else {
-        return Err(invalid("there is no version of a set of shards to merge".to_owned()));
-    };
-    let mut spec = first.version.manifest().spec.clone();
-    for source in &sources {
-        expect_alike(&spec, &source.version.manifest().spec)?;
-    }
+    let first = newest(root)?.map(|_| root);
+    let paths = first.into_iter().chain(others.iter().map(AsRef::as_ref));
+    let versions: Vec<Version> =
+        paths.map(|path| Version::open(path, ReadOptions::default())).collect::<Result<_>>()?;
+    let base = versions.first().filter(|_| first.is_some()).map(Version::number);
+    let mut spec = common(&versions)?;
     spec.shards = shards.unwrap_or(spec.shards);
+    let mut sources: Vec<Source> =
+        versions.into_iter().map(|version| Source::of(version, &spec)).collect::<Result<_>>()?;
     let draft = Draft::begin(root, &spec)?;
     let merged = write(&draft, &mut sources, progress);
     let committed = merged.and_then(|(files, replaced)| {
-        expect_newest(root, sources.first().filter(|_| before.is_some()).map(|s| s.version.number()))?;
         let records = files.iter().map(|file| file.records).sum();
-        Ok(MergeReport { version: draft.commit(&files)?, records, replaced })
+        let version = draft.commit_if(&files, || expect_newest(root, base), |_| Ok(()))?;
+        Ok(MergeReport { version, records, replaced })
     });
     if committed.is_err() {
         // The first error is the one to report.
@@ -140,21 +173,46 @@ pub fn merge(
 fn expect_newest(root: &Path, base: Option<u32>) -> Result<()> {
     match newest(root)? {
         now if now == base => Ok(()),
-        now => Err(invalid(format!(
-            "version {} was committed meanwhile; merge again",
-            now.map_or("none".to_owned(), |number| number.to_string())
-        ))),
+        Some(now) => Err(invalid(format!("version {now} was committed meanwhile; merge again"))),
+        None => Err(invalid("the version that was read was removed meanwhile; merge again".to_owned())),
     }
 }
 
-fn expect_alike(a: &Spec, b: &Spec) -> Result<()> {
-    if a.kind != b.kind || a.kind == TableKind::Hash && a.hash_seed != b.hash_seed {
-        return Err(invalid("the sets are of different kinds, or have different hash seeds".to_owned()));
+/// What a set is that takes the records of all versions.
+fn common(versions: &[Version]) -> Result<Spec> {
+    let Some(first) = versions.first() else {
+        return Err(invalid("there is no version of a set of shards to merge".to_owned()));
+    };
+    let mut all = first.manifest().spec.clone();
+    for spec in versions.iter().map(|version| &version.manifest().spec) {
+        if all.kind != spec.kind {
+            return Err(invalid("one set is of hash tables, and another of ordered tables".to_owned()));
+        }
+        if all.kind == TableKind::Hash && all.hash_seed != spec.hash_seed {
+            let seeds = format!("{:016x} and {:016x}", all.hash_seed, spec.hash_seed);
+            return Err(invalid(format!("the sets have different hash seeds: {seeds}")));
+        }
+        expect_alike("key", &all.key, &spec.key)?;
+        expect_alike("value", &all.value, &spec.value)?;
+        for (column, own) in all.value.iter_mut().zip(&spec.value) {
+            column.nullable |= own.nullable;
+        }
     }
-    if a.key != b.key || a.value != b.value {
-        return Err(invalid("the sets have different columns".to_owned()));
+    Ok(all)
+}
+
+fn expect_alike(of: &str, a: &[Column], b: &[Column]) -> Result<()> {
+    let said = |column: &Column| format!("{:?} ({:?})", column.name, column.of);
+    if a.len() != b.len() {
+        return Err(invalid(format!("the {of} of one set has {} columns, of another {}", a.len(), b.len())));
     }
-    Ok(())
+    match a.iter().zip(b).find(|(a, b)| (&a.name, a.of) != (&b.name, b.of)) {
+        None => Ok(()),
+        Some((a, b)) => {
+            let (a, b) = (said(a), said(b));
+            Err(invalid(format!("a column of the {of} is {a} in one set, and {b} in another")))
+        }
+    }
 }
 
 fn write(

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 pub(crate) const DRAFT: &str = ".new-";
 /// The description of a version that is being written.
 pub(crate) const SPEC: &str = "set.json";
+/// The file that is locked by whoever publishes or removes anything.
+pub(crate) const LOCK: &str = "set.lock";
 /// The longest name of an attempt.
 const ATTEMPT_BYTES_MAX: usize = 64;
 /// A version's number has so many digits at least.
@@ -35,6 +37,14 @@ pub(crate) fn version_of_manifest(name: &str) -> Option<u32> {
 pub(crate) fn version_of_folder(name: &str) -> Option<u32> {
     let version = name.strip_prefix('v')?.parse().ok()?;
     (folder(version) == name).then_some(version)
+}
+
+/// Whether a name is one of those in the folder of a set.
+pub(crate) fn is_of_set(name: &str) -> bool {
+    name == LOCK
+        || name.starts_with(DRAFT)
+        || version_of_manifest(name).is_some()
+        || version_of_folder(name).is_some()
 }
 
 /// Whether the name of an attempt can be a part of a file's name.

@@ -1,12 +1,12 @@
 //! Removing versions that are not wanted any more, and what crashes and lost attempts have left.
 
-use crate::error::io;
+use crate::error::{io, not_there};
+use crate::lock::{self, Held};
 use crate::manifest::{Manifest, read_bounded};
 use crate::names::{self, DRAFT};
 use crate::version::versions;
 use crate::{Error, Result};
-use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,8 +15,10 @@ use std::time::Duration;
 pub struct PruneReport {
     /// The versions that stay.
     pub kept: Vec<u32>,
-    /// Those of them that would have gone, but readers hold them.
+    /// Those of them that would have gone, but readers hold them, or may hold them.
     pub held: Vec<u32>,
+    /// Those of the held ones of which nobody knows: the file system gives no lock on their manifests.
+    pub unknown: Vec<u32>,
     /// The versions that were removed.
     pub removed: Vec<u32>,
     /// How many folders of no version were removed.
@@ -27,13 +29,18 @@ pub struct PruneReport {
 
 /// Removes all versions but the `keep` newest ones (at least one), except those that readers of this machine
 /// hold. It also removes what is of no version and was last changed `unfinished_after` ago: drafts of programs
-/// that were killed, and folders that a crash has left without a manifest.
+/// that were killed, and folders that a crash has left without a manifest. It waits for commits that are under
+/// way.
 ///
 /// # Errors
-/// `Io`. What was removed before is gone.
+/// `Open` if there is no set, `Io`. What was removed before is gone.
 pub fn prune(root: impl AsRef<Path>, keep: usize, unfinished_after: Duration) -> Result<PruneReport> {
     let root = root.as_ref();
+    if !names::listed(root)?.iter().any(|name| names::is_of_set(name)) {
+        return Err(not_there(root, "there is no set of shards"));
+    }
     let mut report = PruneReport::default();
+    let _alone = lock::alone(root)?;
     let all = versions(root)?;
     let (old, new) = all.split_at(all.len().saturating_sub(keep.max(1)));
     for &version in old {
@@ -54,13 +61,15 @@ pub fn prune(root: impl AsRef<Path>, keep: usize, unfinished_after: Duration) ->
 /// Removes a version, unless somebody reads it. Its manifest goes first, so that it is never seen in part.
 fn remove_version(root: &Path, version: u32, report: &mut PruneReport) -> Result<bool> {
     let path = root.join(names::manifest(version));
-    let file = match File::open(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
-        other => other.map_err(|error| io("opening a manifest", &path, &error))?,
+    let _alone = match lock::ask(&path) {
+        Held::Alone(file) => file,
+        Held::Gone => return Ok(true),
+        Held::ByReaders => return Ok(false),
+        Held::Unknown => {
+            report.unknown.push(version);
+            return Ok(false);
+        }
     };
-    if let Err(fs::TryLockError::WouldBlock) = file.try_lock() {
-        return Ok(false);
-    }
     fs::remove_file(&path).map_err(|error| io("removing a manifest", &path, &error))?;
     names::sync_folder(root)?;
     remove_counted(&root.join(names::folder(version)), report)?;

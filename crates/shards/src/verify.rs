@@ -25,10 +25,11 @@ pub struct VerifyReport {
 }
 
 /// Reads a version: the digest of each file, all that [`Db::check`] looks at, and whether each key is in its
-/// shard. `progress` gets how many shards of how many are done.
+/// shard. One shard is open at a time. `progress` gets how many shards of how many are done.
 ///
 /// # Errors
-/// As [`Version::open`]. What is wrong with shards is in the report.
+/// As [`Version::open`]; `Io` if this process can open no more files, or the set is out of reach. What is wrong
+/// with shards is in the report.
 pub fn verify(
     root: impl AsRef<Path>,
     version: Option<u32>,
@@ -40,6 +41,7 @@ pub fn verify(
     for (done, (place, file)) in (1..).zip(version.manifest().files.iter().enumerate()) {
         let mut problems = Vec::new();
         if let Err(error) = verify_shard(&version, place, file, &mut report, &mut problems) {
+            version.expect_reachable()?;
             problems.push(error.to_string());
         }
         report.problems.extend(problems.into_iter().map(|problem| format!("{}: {problem}", file.file)));
@@ -78,9 +80,7 @@ fn check(
 ) -> Result<()> {
     problems.extend(db.check(|_| {})?.problems);
     let spec = &version.manifest().spec;
-    // It looks at the kind and the seed.
-    version.table(place)?;
-    let mut cursor = db.open_table(crate::TABLE)?.cursor()?;
+    let mut cursor = version.table_of(db, place)?.cursor()?;
     let mut gate = Gate::new(spec.kind, spec.hash_seed, (file.shard, spec.shards));
     let mut records = 0_u64;
     let mut first = None;

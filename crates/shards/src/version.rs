@@ -1,6 +1,6 @@
 //! A version that is read: its manifest, and its shards as they are asked for.
 
-use crate::error::{damaged, not_there, of_shard};
+use crate::error::{damaged, io, not_there, of_shard};
 use crate::manifest::{Manifest, ShardFile};
 use crate::{Result, TABLE, names};
 use azekura::{Cursor, Db, Error, KeyRange, Options, Table, TableKind};
@@ -11,6 +11,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The least budget of a database.
 const SHARD_MEMORY_BYTES_MIN: u64 = 8 << 20;
+/// Opening a shard takes fewer files than that at a time.
+const SHARD_FILES_MAX: usize = 8;
 /// A reader looks so often for a version that is not being removed.
 const TRIES: usize = 8;
 
@@ -93,7 +95,7 @@ impl Version {
 
     fn open_one(root: &Path, version: u32, memory_bytes: u64) -> Result<Version> {
         let (manifest, pin) = Manifest::read(root, version)?;
-        // Where the file system has no locks, versions are not kept for readers.
+        // Where the file system has no locks this gives an error, and `prune` gets one too: it removes nothing.
         let _locked = pin.lock_shared();
         if !root.join(names::manifest(version)).exists() {
             return Err(not_there(root, format!("version {version} has just been removed")));
@@ -148,12 +150,33 @@ impl Version {
         }
         let opened = Options::new().read_only(true).memory_bytes(memory).open(&path);
         let db = opened.map_err(|error| of_shard(error, &path))?;
-        let spec = &self.manifest.spec;
+        let table = self.table_of(&db, place)?;
+        Ok(Shard { table, _db: db })
+    }
+
+    /// The table of a shard that somebody has opened.
+    pub(crate) fn table_of(&self, db: &Db, place: usize) -> Result<Table> {
+        let (path, spec) = (self.path_of(place), &self.manifest.spec);
         let table = db.open_table(TABLE).map_err(|error| of_shard(error, &path))?;
         if table.kind() != spec.kind || spec.kind == TableKind::Hash && db.hash_seed() != spec.hash_seed {
             return Err(damaged(&path, "its table is of another kind, or of another seed"));
         }
-        Ok(Shard { table, _db: db })
+        Ok(table)
+    }
+
+    /// Closes a shard that is not needed any more.
+    pub(crate) fn close(&mut self, place: usize) {
+        if let Some(shard) = self.shards.get_mut(place) {
+            drop(shard.take());
+        }
+    }
+
+    /// Fails if this process can open no more files, or does not come at the set any more. The manifest is there
+    /// as long as it is held, so whoever cannot open that is not kept from it by damage.
+    pub(crate) fn expect_reachable(&self) -> Result<()> {
+        let path = self.folder.with_file_name(names::manifest(self.number()));
+        let opened: std::io::Result<Vec<File>> = (0..SHARD_FILES_MAX).map(|_| File::open(&path)).collect();
+        opened.map(drop).map_err(|error| io("opening the files of a set of shards", &path, &error))
     }
 
     /// The value of a key.

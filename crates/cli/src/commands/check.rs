@@ -2,7 +2,6 @@
 
 use azekura::CheckReport;
 
-use crate::bytes;
 use crate::failure::Outcome;
 use crate::output::Output;
 use crate::progress::{Progress, Unit};
@@ -33,7 +32,7 @@ pub fn run(args: &Args) -> Outcome {
         print(&report, &mut output)?;
     }
     output.finish()?;
-    super::corrupt_unless_none(&args.of.file, report.problems.len() as u64, ["problem", "problems"])
+    super::sound_unless(&report.problems, &args.of.file.path)
 }
 
 fn json(report: &CheckReport) -> serde_json::Value {
@@ -56,14 +55,11 @@ fn json(report: &CheckReport) -> serde_json::Value {
 }
 
 fn print(report: &CheckReport, output: &mut Output) -> Outcome {
-    let paint = Paint::stdout();
-    for problem in &report.problems {
-        output.line(&format!("{} {}", paint.red("problem:"), bytes::harmless(problem)))?;
-    }
+    super::print_problems(&report.problems, output)?;
     if report.problems.is_empty() {
         output.line(&format!(
             "{}: {} records in {} {}, {} live, {} free",
-            paint.green("sound"),
+            Paint::stdout().green("sound"),
             units::grouped(report.records),
             units::grouped(report.tables),
             if report.tables == 1 { "table" } else { "tables" },

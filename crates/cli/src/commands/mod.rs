@@ -27,14 +27,32 @@ pub mod shrink;
 pub mod tables;
 pub mod verify;
 
-use crate::failure::{Failure, Outcome};
-use crate::store::FileArg;
+use std::path::Path;
 
-/// The failure of a command that has found `count` problems in a file.
-fn corrupt_unless_none(file: &FileArg, count: u64, [one, many]: [&str; 2]) -> Outcome {
+use crate::bytes;
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::style::Paint;
+
+/// Prints what is wrong, a line each.
+fn print_problems(problems: &[String], output: &mut Output) -> Outcome {
+    let paint = Paint::stdout();
+    problems.iter().try_for_each(|problem| {
+        output.line(&format!("{} {}", paint.red("problem:"), bytes::harmless(problem)))
+    })
+}
+
+/// The failure of a command that has found `count` problems in a file or folder.
+fn corrupt_unless_none(path: &Path, count: u64, [one, many]: [&str; 2]) -> Outcome {
     match count {
         0 => Ok(()),
-        1 => Err(Failure::Corrupt(format!("{}: 1 {one}", file.path.display()))),
-        _ => Err(Failure::Corrupt(format!("{}: {count} {many}", file.path.display()))),
+        1 => Err(Failure::Corrupt(format!("{}: 1 {one}", path.display()))),
+        _ => Err(Failure::Corrupt(format!("{}: {count} {many}", path.display()))),
     }
+}
+
+/// The failure of a command that looks for problems, if it has found some.
+fn sound_unless(problems: &[String], path: &Path) -> Outcome {
+    let count = u64::try_from(problems.len()).unwrap_or(u64::MAX);
+    corrupt_unless_none(path, count, ["problem", "problems"])
 }

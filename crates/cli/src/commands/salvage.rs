@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     output.finish()?;
     super::corrupt_unless_none(
-        &args.file,
+        &args.file.path,
         report.losses.len() as u64 + report.losses_unlisted,
         ["loss", "losses"],
     )

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use azekura::Repository;
 
-use crate::bytes;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::output::Output;
 use crate::progress::{Progress, Unit};
 use crate::store::JsonArg;
@@ -50,14 +49,11 @@ pub fn run(args: &Args) -> Outcome {
             "problems": report.problems,
         }))?;
     } else {
-        let paint = Paint::stdout();
-        for problem in &report.problems {
-            output.line(&format!("{} {}", paint.red("problem:"), bytes::harmless(problem)))?;
-        }
+        super::print_problems(&report.problems, &mut output)?;
         if report.problems.is_empty() {
             let points = units::counted(report.points, "point");
             let (chunks, size) = (units::counted(report.chunks, "chunk"), units::bytes(report.bytes));
-            output.line(&format!("{}: {points}, {chunks}, {size}", paint.green("sound")))?;
+            output.line(&format!("{}: {points}, {chunks}, {size}", Paint::stdout().green("sound")))?;
         }
         if report.unused > 0 {
             let unused = units::counted(report.unused, "file");
@@ -65,9 +61,5 @@ pub fn run(args: &Args) -> Outcome {
         }
     }
     output.finish()?;
-    if report.problems.is_empty() {
-        return Ok(());
-    }
-    let count = u64::try_from(report.problems.len()).unwrap_or(u64::MAX);
-    Err(Failure::Corrupt(format!("{}: {}", path.display(), units::counted(count, "problem"))))
+    super::sound_unless(&report.problems, path)
 }

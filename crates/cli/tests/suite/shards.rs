@@ -71,6 +71,7 @@ fn what_is_no_set_is_said() {
         place.run(["shards", command, "t.azs"]).fails(2, "there is no version of a set of shards");
     }
     place.run(["shards", "merge", "t.azs"]).fails(2, "there is no version of a set of shards");
+    place.run(["shards", "compact", "t.azs"]).fails(2, "there is no set of shards");
     place.run(["shards", "compact", "t.azs", "--keep", "0"]).fails(2, "0 is not in");
     write_set(&place, "t.azs", 10, "value");
     place.run(["shards", "verify", "t.azs", "--version", "7"]).fails(2, "manifest-0007.json");

@@ -82,10 +82,11 @@ pub fn write_version(root: &Path, spec: &Spec, records: &Records) -> u32 {
     draft.commit(&files).expect("a version")
 }
 
-/// The names in a folder, in order.
+/// The names in a folder, in order. The file that is locked stays in every set.
 pub fn names(path: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(path).expect("a folder");
     let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name != "set.lock");
     names.sort();
     names
 }

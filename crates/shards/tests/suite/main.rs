@@ -3,6 +3,7 @@
 mod common;
 mod crash;
 mod damage;
+mod descriptors;
 mod merges;
 mod model;
 mod writers;

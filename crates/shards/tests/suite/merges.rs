@@ -1,8 +1,8 @@
 //! Sets merged, and divided anew.
 
-use crate::common::{Place, names, random, some_records, write_version};
-use azekura::TableKind;
-use azekura_shards::{ShardedReader, Spec, merge, prune, verify};
+use crate::common::{Place, names, random, some_records, write_all, write_version};
+use azekura::{Error, TableKind};
+use azekura_shards::{Column, ColumnType, Draft, RowForm, ShardedReader, Spec, merge, prune, verify};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -111,4 +111,50 @@ fn a_link_to_a_folder_of_others_is_left_alone() {
     std::os::unix::fs::symlink(&others, &folder).expect("a link");
     prune(place.set(), 1, Duration::ZERO).expect("a report");
     assert!(names(&others).contains(&"letter".to_owned()));
+}
+
+#[test]
+fn a_shard_that_has_fewer_records_than_was_said_is_damage() {
+    let place = Place::new();
+    let draft = Draft::begin(place.set(), &Spec::hash(2)).expect("a draft");
+    let mut files = write_all(&draft, &some_records(300, 9), "a").expect("shards");
+    files[1].records += 1;
+    draft.commit(&files).expect("nobody has counted yet");
+    let none: [PathBuf; 0] = [];
+    let error = merge(place.set(), &none, None, |_, _| {}).expect_err("a record is missing");
+    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+    assert!(error.to_string().contains("shard-00001-a.azk"), "{error}");
+    assert_eq!(names(&place.set()), ["manifest-0001.json", "v0001"]);
+}
+
+#[test]
+fn columns_that_may_have_nulls_in_one_set_may_have_them_in_the_merged_one() {
+    let place = Place::new();
+    let other = place.path("other.azs");
+    let spec = |nullable: [bool; 2]| {
+        let mut spec = Spec::hash(2);
+        let names = ["text", "number"];
+        let of = [ColumnType::Str, ColumnType::I32];
+        spec.value =
+            (0..2).map(|i| Column { nullable: nullable[i], ..Column::new(names[i], of[i]) }).collect();
+        spec
+    };
+    let row = |spec: &Spec, cells: &[Option<&[u8]>]| {
+        let mut row = Vec::new();
+        RowForm::of(&spec.value).encode(cells, &mut row).expect("a row");
+        row
+    };
+    let (firm, loose) = (spec([false, false]), spec([true, false]));
+    let four: &[u8] = &4_i32.to_le_bytes();
+    let first = [(b"a".to_vec(), row(&firm, &[Some(b"old"), Some(four)]))];
+    let second = [(b"b".to_vec(), row(&loose, &[None, Some(four)]))];
+    write_version(&place.set(), &firm, &first.into());
+    write_version(&other, &loose, &second.into());
+    merge(place.set(), &[&other], None, |_, _| {}).expect("a merge");
+    let reader = ShardedReader::open(place.set()).expect("a reader");
+    assert_eq!(reader.version().manifest().spec.value, loose.value);
+    let due = row(&loose, &[Some(b"old"), Some(four)]);
+    assert_eq!(reader.get(b"a").expect("a get"), Some(due));
+    assert_eq!(reader.get(b"b").expect("a get"), Some(row(&loose, &[None, Some(four)])));
+    assert!(verify(place.set(), None, |_, _| {}).expect("a report").problems.is_empty());
 }

@@ -169,3 +169,26 @@ fn old_versions_go_but_for_those_that_are_read() {
     assert_eq!(names(&place.set()), ["manifest-0003.json", "v0003"]);
     assert_eq!(version(4), 4, "numbers are not used again");
 }
+
+/// A file that runs is not opened for writing, so nobody can say whether it is locked.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_version_of_which_nobody_knows_whether_it_is_read_stays() {
+    let place = Place::new();
+    let records = some_records(10, 1);
+    crate::common::write_version(&place.set(), &Spec::hash(1), &records);
+    let program = std::env::current_exe().expect("this program");
+    std::os::unix::fs::symlink(&program, place.set().join("manifest-0000.json")).expect("a link");
+    let report = prune(place.set(), 1, Duration::ZERO).expect("a report");
+    assert_eq!((report.kept, report.held, report.unknown), (vec![0, 1], vec![0], vec![0]));
+    assert!(program.exists());
+}
+
+#[test]
+fn what_is_no_set_is_not_pruned() {
+    let place = Place::new();
+    for path in [place.set(), place.path("")] {
+        assert!(matches!(prune(&path, 1, Duration::ZERO), Err(Error::Open { .. })));
+    }
+    assert_eq!(std::fs::read_dir(place.path("")).expect("a folder").count(), 0, "it has got no lock");
+}

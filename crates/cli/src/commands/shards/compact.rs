@@ -37,6 +37,7 @@ pub fn run(args: &Args) -> Outcome {
         return output::print_json(&serde_json::json!({
             "kept": report.kept,
             "held": report.held,
+            "unknown": report.unknown,
             "removed": report.removed,
             "unfinished": report.unfinished,
             "bytes": report.bytes,
@@ -46,6 +47,13 @@ pub fn run(args: &Args) -> Outcome {
         0 => String::new(),
         held => format!(" ({held} of them only since they are read)"),
     };
+    if !report.unknown.is_empty() {
+        let kept: Vec<String> = report.unknown.iter().map(u32::to_string).collect();
+        crate::failure::warn(&format!(
+            "the file system says not whether versions are read: {} stay",
+            kept.join(", ")
+        ));
+    }
     output::print_line(&format!(
         "versions: {} removed, {} kept{held}; {} unfinished removed; {} given back",
         report.removed.len(),

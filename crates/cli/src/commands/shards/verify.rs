@@ -1,8 +1,7 @@
 //! `azekura shards verify`: whether a version of a set is what was written.
 
 use super::of::SetArg;
-use crate::bytes;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::output::Output;
 use crate::progress::{Progress, Unit};
 use crate::store::JsonArg;
@@ -44,22 +43,15 @@ pub fn run(args: &Args) -> Outcome {
             "problems": report.problems,
         }))?;
     } else {
-        let paint = Paint::stdout();
-        for problem in &report.problems {
-            output.line(&format!("{} {}", paint.red("problem:"), bytes::harmless(problem)))?;
-        }
+        super::super::print_problems(&report.problems, &mut output)?;
         if report.problems.is_empty() {
             let (shards, records) =
                 (units::counted(report.shards, "shard"), units::counted(report.records, "record"));
             let (version, size) = (report.version, units::bytes(report.bytes));
-            output
-                .line(&format!("{}: version {version}, {shards}, {records}, {size}", paint.green("sound")))?;
+            let sound = Paint::stdout().green("sound");
+            output.line(&format!("{sound}: version {version}, {shards}, {records}, {size}"))?;
         }
     }
     output.finish()?;
-    if report.problems.is_empty() {
-        return Ok(());
-    }
-    let count = u64::try_from(report.problems.len()).unwrap_or(u64::MAX);
-    Err(Failure::Corrupt(format!("{}: {}", path.display(), units::counted(count, "problem"))))
+    super::super::sound_unless(&report.problems, path)
 }
