@@ -18,6 +18,7 @@ import functools
 import json
 import math
 import os
+import re
 import uuid
 
 import pyarrow
@@ -30,6 +31,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from ._azekura import ShardDraft, ShardedReader, shard_hashes
 from ._errors import CannotOpen
+from ._sets import described, kept_reader, names_of
 
 __all__ = ["DataSource", "lookup", "prepare", "register"]
 
@@ -48,29 +50,30 @@ _TYPES = {
     "timestamp_ntz": spark_types.TimestampNTZType(),
 }
 _NAMES = {type(of): name for name, of in _TYPES.items()}
-# The columns that `prepare` adds and removes again.
-_HASH = "_azekura_hash"
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
-def register(spark):
-    """Makes `format("azekura")` known to a session, and lets readers see filters that ask for them."""
+def register(spark, *, pushdown=False):
+    """Makes `format("azekura")` known to a session. `pushdown` lets all data sources that are written in Python see
+    filters in this session, which `option("filters", "push")` needs."""
     spark.dataSource.register(DataSource)
-    spark.conf.set(_PUSHDOWN, "true")
+    if pushdown:
+        spark.conf.set(_PUSHDOWN, "true")
 
 
 def prepare(frame, shards, key="id", *, kind="hash", seed=0):
     """Divides and sorts the rows of a frame as the writer takes them: each shard in one partition, in the order of
     its keys' hashes (or of its keys, for `kind="ordered"`). `key` is a column, or a list of several. The writer gets
     the same `shards`, `key`, `kind` and `seed` as options."""
-    names = _names(key)
+    names = names_of(key)
     if kind == "ordered":
-        return frame.repartitionByRange(shards, *names).sortWithinPartitions(*names)
-    spec = _spec(frame.schema, names, shards, kind, seed)
-    divided = _divided(frame, names, shards, spec)
-    return divided.sortWithinPartitions(_HASH).drop(_HASH)
+        columns = [_named(name) for name in names]
+        return frame.repartitionByRange(shards, *columns).sortWithinPartitions(*columns)
+    key = _key(frame.schema, names)
+    divided, hashes = _divided(frame, names, key, described(kind, shards, seed, key, []))
+    return divided.sortWithinPartitions(hashes).drop(hashes)
 
 
 def lookup(frame, path, on="id", *, columns=None, how="inner", shuffle=None, version=None):
@@ -83,9 +86,9 @@ def lookup(frame, path, on="id", *, columns=None, how="inner", shuffle=None, ver
     """
     if how not in ("inner", "left"):
         raise ValueError(f"how is 'inner' or 'left', not {how!r}")
-    names = _names(on)
+    names = names_of(on)
     # Spark's workers may have another working directory.
-    path = os.path.abspath(path)
+    path = os.path.abspath(_local(path))
     reader = ShardedReader(path, version=version)
     manifest = json.loads(reader.manifest)
     version = reader.version
@@ -93,23 +96,28 @@ def lookup(frame, path, on="id", *, columns=None, how="inner", shuffle=None, ver
     columns = list(of_values) if columns is None else list(columns)
     if len(names) != len(manifest["key"]):
         raise ValueError(f"the key has {len(manifest['key'])} columns, not {len(names)}")
+    for name in names:
+        if name not in frame.columns:
+            raise ValueError(f"the frame has no column {name!r}")
+    for name in columns:
+        if name not in of_values:
+            raise ValueError(f"the values have no column {name!r}")
+        if name in frame.columns:
+            raise ValueError(f"the frame has a column {name!r} too: rename it, or leave it out of `columns`")
     added = [spark_types.StructField(name, _TYPES[of_values[name]["type"]]) for name in columns]
     schema = spark_types.StructType(frame.schema.fields + added)
     if shuffle is None:
         shuffle = not frame.sparkSession.conf.get("spark.master", "").startswith("local[")
     if shuffle and manifest["kind"] == "hash":
-        spec = _spec(frame.schema, names, manifest["shards"], "hash", int(manifest["hash_seed"], 16))
-        frame = _divided(frame, names, manifest["shards"], spec).drop(_HASH)
+        seed = int(manifest["hash_seed"], 16)
+        spec = described("hash", manifest["shards"], seed, manifest["key"], [])
+        frame, hashes = _divided(frame, names, manifest["key"], spec)
+        frame = frame.drop(hashes)
     key_names = [column["name"] for column in manifest["key"]]
-    find = functools.partial(_find, path, version, names, key_names, columns, how)
-    return frame.mapInArrow(find, schema)
-
-
-def _names(key):
-    names = [name.strip() for name in key.split(",")] if isinstance(key, str) else list(key)
-    if not names or not all(names):
-        raise ValueError("the key has no column: option('key', 'id'), or several names with commas between")
-    return names
+    places = [frame.columns.index(name) for name in names]
+    find = functools.partial(_find, path, version, places, key_names, columns, how, schema.fieldNames())
+    # Spark takes a dot in the name of a column for a path into it.
+    return frame.toDF(*(f"c{i}" for i in range(len(frame.columns)))).mapInArrow(find, schema)
 
 
 def _column(field):
@@ -119,16 +127,34 @@ def _column(field):
     return {"name": field.name, "type": of, "nullable": field.nullable}
 
 
-def _spec(schema, names, shards, kind, seed):
-    """What a set is, as JSON text."""
+def _key(schema, names):
+    """The columns of the key."""
     fields = {field.name: field for field in schema.fields}
     missing = [name for name in names if name not in fields]
     if missing:
         raise ValueError(f"the key has the column {missing[0]!r}, which is not there")
-    key = [_column(fields[name]) | {"nullable": False} for name in names]
-    value = [_column(field) for field in schema.fields if field.name not in names]
-    seed = format(int(seed) & (2**64 - 1), "016x")
-    return json.dumps({"kind": kind, "shards": int(shards), "hash_seed": seed, "key": key, "value": value})
+    return [_column(fields[name]) | {"nullable": False} for name in names]
+
+
+def _named(name):
+    """A column of a frame, whatever is in its name."""
+    return functions.col("`" + name.replace("`", "``") + "`")
+
+
+def _local(path):
+    """The folder of a path, or of a URL of the local file system."""
+    path = os.fspath(path)
+    # One letter and a colon begin a path of Windows.
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", path)
+    if scheme is None:
+        return path
+    local = re.fullmatch(r"file:(?://(?:localhost)?)?(/(?!/).*)", path, re.IGNORECASE | re.DOTALL)
+    if local is None:
+        raise ValueError(
+            f"{path}: a set of shards is in a folder of a local or mounted file system, and {scheme[1]}: is none; "
+            "for an object store copy the folder that was written"
+        )
+    return local[1]
 
 
 def _physical(array):
@@ -144,44 +170,34 @@ def _batch(arrays, names):
     return pyarrow.RecordBatch.from_arrays([_physical(array) for array in arrays], names=names)
 
 
-def _divided(frame, names, shards, spec):
-    """The rows, each in the partition of its shard, with the column of their hashes."""
+def _divided(frame, names, key, spec):
+    """The rows, each in the partition of its shard, with a column of their hashes, and that column's name."""
+    key_names, shards = [column["name"] for column in key], json.loads(spec)["shards"]
+    name, taken = "_azekura_hash", {name.lower() for name in frame.columns}
+    while name in taken:
+        name += "_"
 
     @arrow_udf(returnType="long")
     def hashes(*columns: pyarrow.Array) -> pyarrow.Array:
-        found = shard_hashes(_batch(columns, names), spec)
+        found = shard_hashes(_batch(columns, key_names), spec)
         return pyarrow.Array.from_buffers(pyarrow.int64(), len(columns[0]), [None, pyarrow.py_buffer(found)])
 
-    hashed = frame.withColumn(_HASH, hashes(*names))
+    hashed = frame.withColumn(name, hashes(*map(_named, names)))
     # The shard is the hash, as a fraction of 2^64, times the number of shards. The sign of hashes is flipped, so
     # that signed numbers are in their order.
-    high = functions.shiftrightunsigned(_HASH, 32).bitwiseXOR(functions.lit(1 << 31))
-    low = functions.col(_HASH).bitwiseAND(functions.lit((1 << 32) - 1))
-    count = functions.lit(int(shards)).cast("long")
+    high = functions.shiftrightunsigned(name, 32).bitwiseXOR(functions.lit(1 << 31))
+    low = functions.col(name).bitwiseAND(functions.lit((1 << 32) - 1))
+    count = functions.lit(shards).cast("long")
     shard = functions.shiftright(high * count + functions.shiftright(low * count, 32), 32)
-    return hashed.repartitionById(int(shards), shard.cast("int"))
+    return hashed.repartitionById(shards, shard.cast("int")), name
 
 
-def _reader(path, version):
-    """A reader that stays open in this process, as long as the version is the one that it has opened. A set that was
-    deleted and written anew begins with the same numbers."""
-    manifest = os.stat(os.path.join(path, f"manifest-{version:04}.json"))
-    return _open_reader(path, version, (manifest.st_dev, manifest.st_ino, manifest.st_mtime_ns))
-
-
-@functools.lru_cache(maxsize=4)
-def _open_reader(path, version, manifest):
-    return ShardedReader(path, version=version)
-
-
-def _find(path, version, names, key_names, columns, how, batches):
-    reader = _reader(path, version)
+def _find(path, version, places, key_names, columns, how, names, batches):
+    reader = kept_reader(path, version)
     for batch in batches:
-        keys = _batch([batch.column(name) for name in names], key_names)
+        keys = _batch([batch.column(place) for place in places], key_names)
         (found,) = map(pyarrow.record_batch, reader.lookup(keys, columns))
-        joined = pyarrow.RecordBatch.from_arrays(
-            batch.columns + found.columns[:-1], names=batch.schema.names + columns
-        )
+        joined = pyarrow.RecordBatch.from_arrays(batch.columns + found.columns[:-1], names=names)
         yield joined.filter(found.column(len(columns))) if how == "inner" else joined
 
 
@@ -189,9 +205,10 @@ class DataSource(datasource.DataSource):
     """`format("azekura")`: `spark.dataSource.register(azekura.spark.DataSource)`.
 
     Options for writing: `key` (a column, or several with commas between), `shards`, `kind` (`hash` or `ordered`),
-    `seed`. For reading: `version`, and `filters`: with `push`, filters of the key choose what is read. Spark 4
-    keeps what was pushed last for every other scan of the same frame. So a frame with that option is for one query
-    that reads it once: a later query, a union or a join with itself would miss rows.
+    `seed`. For reading: `version`, and `filters`: with `push`, filters of the key choose what is read, if the
+    session has `register(spark, pushdown=True)`. Spark 4 keeps what was pushed last for every other scan of the
+    same frame. So a frame with that option is for one query that reads it once: a later query, a union or a join
+    with itself would miss rows.
     """
 
     @classmethod
@@ -203,7 +220,7 @@ class DataSource(datasource.DataSource):
         path = self.options.get("path")
         if not path:
             raise ValueError("a path is due: load(path), or save(path)")
-        return path.removeprefix("file://")
+        return _local(path)
 
     def _version(self):
         version = self.options.get("version")
@@ -267,7 +284,7 @@ class _Reader(datasource.DataSourceReader):
         """The rows of a shard, or those of some keys."""
         if partition.place is None:
             return
-        reader = _reader(self.path, self.version)
+        reader = kept_reader(self.path, self.version)
         names = self.schema.fieldNames()
         schema = to_arrow_schema(self.schema, timezone="UTC")
         if partition.keys is None:
@@ -314,7 +331,8 @@ def _of_keys(reader, name, of, keys, names):
     stored = {"date": pyarrow.int32(), "timestamp": pyarrow.int64(), "timestamp_ntz": pyarrow.int64()}
     logical = to_arrow_schema(spark_types.StructType([spark_types.StructField("k", _TYPES[of])]), timezone="UTC")
     keys = pyarrow.array(keys, stored.get(of, logical.field(0).type))
-    (found,) = map(pyarrow.record_batch, reader.lookup(pyarrow.record_batch([keys], [name]), [n for n in names if n != name]))
+    batch, wanted = pyarrow.record_batch([keys], [name]), [other for other in names if other != name]
+    (found,) = map(pyarrow.record_batch, reader.lookup(batch, wanted))
     whole = found.append_column(name, keys.view(logical.field(0).type) if of in stored else keys)
     return whole.filter(found.column("found"))
 
@@ -343,7 +361,7 @@ class _Files(datasource.WriterCommitMessage):
 
 class _Writer(datasource.DataSourceArrowWriter):
     def __init__(self, path, schema, overwrite, options):
-        names = _names(options.get("key", "id"))
+        names = names_of(options.get("key", "id"))
         kind, shards = options.get("kind", "hash"), int(options.get("shards", 0))
         if shards < 1:
             raise ValueError("option('shards', N) says how many shards there are")
@@ -355,7 +373,9 @@ class _Writer(datasource.DataSourceArrowWriter):
         self.path = path
         self.names = schema.fieldNames()
         self.is_ordered = kind == "ordered"
-        self.id = ShardDraft.begin(path, _spec(schema, names, shards, kind, options.get("seed", 0))).id
+        key = _key(schema, names)
+        value = [_column(field) for field in schema.fields if field.name not in names]
+        self.id = ShardDraft.begin(path, described(kind, shards, options.get("seed", 0), key, value)).id
 
     def _draft(self):
         return ShardDraft.resume(self.path, self.id)

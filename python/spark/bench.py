@@ -2,7 +2,8 @@
 run, on the same machine.
 
 - `build`: rows a second from Arrow batches into files, by one engine and by the shard writers, without Spark.
-- `spark`: the same rows through Spark: prepared and written; and Parquet, written by Spark.
+- `spark`: the same rows through Spark: prepared and written; and Parquet, as the rows come, and divided and sorted as
+  the shards are. Spark is warm: each way was gone before with few rows, which starts its processes and compiles.
 - `lookup`: keys looked up with `azekura.spark.lookup`, with and without a shuffle, beside Spark's join with Parquet.
 """
 
@@ -20,10 +21,12 @@ import pyarrow.compute
 from pyspark.sql import SparkSession, functions
 
 BATCH = 1 << 16
+CORES = 2
 
 
-def said(what, rows, seconds, extra=""):
-    print(f"{what:46} {rows / seconds / 1e6:8.2f} M/s {seconds:8.2f} s  {extra}", flush=True)
+def said(what, rows, seconds, extra="", cores=1):
+    rate = rows / seconds / 1e6
+    print(f"{what:46} {rate:8.2f} M/s {rate / cores:8.2f} M/s/core {seconds:8.2f} s  {extra}", flush=True)
 
 
 def size(path):
@@ -87,20 +90,33 @@ def build(folder, rows, shards):
     shutil.rmtree(path)
 
 
-def through_spark(spark, folder, rows, shards):
-    frame = spark.range(rows).select("id", (functions.col("id").bitwiseXOR(functions.shiftleft("id", 17))).alias("value"))
-    # The first job starts the workers.
-    azekura.spark.prepare(frame.limit(1000), shards).count()
-    path, parquet = os.path.join(folder, "t.azs"), os.path.join(folder, "t.parquet")
-    started = time.perf_counter()
+def rows_of(spark, rows):
+    return spark.range(rows).select("id", (functions.col("id").bitwiseXOR(functions.shiftleft("id", 17))).alias("value"))
+
+
+def written(frame, shards, path):
     ready = azekura.spark.prepare(frame, shards)
     ready.write.format("azekura").mode("overwrite").option("shards", shards).option("key", "id").save(path)
-    seconds = time.perf_counter() - started
-    said(f"Spark: prepared and written, {shards} shards", rows, seconds, f"{size(path) / rows:.2f} bytes a row")
-    started = time.perf_counter()
-    frame.write.mode("overwrite").parquet(parquet)
-    seconds = time.perf_counter() - started
-    said("Spark: Parquet, as it comes", rows, seconds, f"{size(parquet) / rows:.2f} bytes a row")
+
+
+def parquet_sorted(frame, shards, path):
+    divided = frame.withColumn("h", functions.xxhash64("id")).repartition(shards, "h")
+    divided.sortWithinPartitions("h").drop("h").write.mode("overwrite").parquet(path)
+
+
+def through_spark(spark, folder, rows, shards):
+    path, parquet = os.path.join(folder, "t.azs"), os.path.join(folder, "t.parquet")
+    ways = [
+        (f"Spark: prepared and written, {shards} shards", lambda frame, to: written(frame, shards, to), path),
+        ("Spark: Parquet, divided and sorted", lambda frame, to: parquet_sorted(frame, shards, to), parquet + "-sorted"),
+        ("Spark: Parquet, as it comes", lambda frame, to: frame.write.mode("overwrite").parquet(to), parquet),
+    ]
+    for _, way, to in ways:
+        way(rows_of(spark, 200_000), to + "-warm")
+    for what, way, to in ways:
+        started = time.perf_counter()
+        way(rows_of(spark, rows), to)
+        said(what, rows, time.perf_counter() - started, f"{size(to) / rows:.2f} bytes a row", CORES)
     return path, parquet
 
 
@@ -116,11 +132,12 @@ def look_up(spark, path, parquet, rows, keys):
         ("Spark's join with Parquet", lambda: wanted.join(table, "id")),
     ]
     found = set()
-    for _ in range(2):
+    # The first round starts processes, compiles, and brings the files into memory.
+    for _ in range(3):
         for what, frame in ways:
             started = time.perf_counter()
             row = frame().agg(functions.count("*"), functions.expr("bit_xor(value)")).first()
-            said(what, keys, time.perf_counter() - started)
+            said(what, keys, time.perf_counter() - started, cores=CORES)
             found.add(tuple(row))
     if len(found) != 1:
         raise SystemExit(f"the ways have found different rows: {found}")
@@ -137,7 +154,7 @@ def main():
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         build(folder, given.rows, given.shards)
-        builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", given.memory)
+        builder = SparkSession.builder.master(f"local[{CORES}]").config("spark.driver.memory", given.memory)
         builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").config("spark.local.dir", folder)
         builder = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", BATCH)
         spark = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate()

@@ -45,12 +45,14 @@ def session(master="local[2,4]", **conf):
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    azekura.spark.register(spark)
+    azekura.spark.register(spark, pushdown=True)
     return spark
 
 
 def names(path):
-    return sorted(os.path.basename(name) for name in glob.glob(os.path.join(path, "*"), include_hidden=True))
+    """The names in a folder, without the file that is locked, which stays."""
+    found = {os.path.basename(name) for name in glob.glob(os.path.join(path, "*"), include_hidden=True)}
+    return sorted(found - {"set.lock"})
 
 
 def slowly(batches):
@@ -122,6 +124,14 @@ class Reading(SparkCase):
                 back = self.load()
                 self.assertEqual(dict(back.dtypes), dict(frame.dtypes))
                 self.assertEqual(back.select(frame.columns).orderBy(order).collect(), due)
+
+    def test_a_set_that_was_written_anew_is_read_anew(self):
+        for factor in (1, 2, 3):
+            self.write(self.spark.range(50).selectExpr("id", f"id * {factor} as v"), 2)
+            self.assertEqual(self.load().agg(functions.sum("v")).first()[0], 1225 * factor)
+            found = azekura.spark.lookup(self.spark.range(50), self.set)
+            self.assertEqual(found.agg(functions.sum("v")).first()[0], 1225 * factor)
+            shutil.rmtree(self.set)
 
     def test_each_shard_is_written_by_one_task(self):
         self.write(self.rows(), 7)
@@ -197,6 +207,61 @@ class Reading(SparkCase):
                     self.assertEqual(sorted(found.collect(), key=str), due)
         few = azekura.spark.lookup(keys, self.set, "key", columns=["half"])
         self.assertEqual(few.columns, ["key", "week", "half"])
+        for wrong, why in (({"on": "no"}, "no column 'no'"), ({"on": "key", "columns": ["no"]}, "no column 'no'")):
+            with self.assertRaisesRegex(ValueError, why):
+                azekura.spark.lookup(keys, self.set, **wrong)
+        with self.assertRaisesRegex(ValueError, "'name' too"):
+            azekura.spark.lookup(keys.withColumn("name", functions.lit(1)), self.set, "key")
+
+    def test_frames_with_any_other_columns_are_looked_up_and_prepared(self):
+        self.write(self.rows(100), 3)
+        odd = self.spark.sql("select id as `a.b`, array(id) as list, id as _azekura_hash, id as `_Azekura_Hash_` from range(90, 110)")
+        for shuffle in (False, True):
+            found = azekura.spark.lookup(odd, self.set, "a.b", shuffle=shuffle)
+            self.assertEqual(found.columns, [*odd.columns, "three"])
+            self.assertEqual(sorted(found.collect())[-1], Row(99, [99], 99, 99, 297))
+        ready = azekura.spark.prepare(odd.drop("list"), 3, "a.b")
+        self.assertEqual(ready.columns, ["a.b", "_azekura_hash", "_Azekura_Hash_"])
+        self.write(odd.drop("list"), 3, "a.b", path=self.set + "2")
+        self.assertEqual(azekura.ShardedReader(self.set + "2")[105], (105, 105))
+
+    def test_nan_is_no_key(self):
+        rows = self.spark.sql("select double(id) as id, id as v from range(10)")
+        self.write(rows, 2)
+        keys = self.spark.sql("select explode(array(double('nan'), 3D, -0D, null)) as id")
+        for shuffle in (False, True):
+            found = azekura.spark.lookup(keys, self.set, how="left", shuffle=shuffle).collect()
+            self.assertEqual(sorted(str(row.v) for row in found), ["0", "3", "None", "None"])
+        with self.assertRaisesRegex(Exception, 'column "id" is NaN'):
+            self.write(rows.union(self.spark.sql("select double('nan'), 1L")), 2)
+        self.assertEqual(len(azekura.ShardedReader(self.set)), 10)
+
+    def test_paths_are_those_of_folders(self):
+        for url in (f"file://{self.set}", f"file:{self.set}", f"file://localhost{self.set}"):
+            self.write(self.rows(10), 2, path=url)
+            self.assertEqual(azekura.ShardedReader(self.set)[9], 27)
+            self.assertEqual(self.spark.read.format("azekura").load(url).count(), 10)
+            self.assertEqual(azekura.spark.lookup(self.rows(5).select("id"), url).count(), 5)
+            shutil.rmtree(self.set)
+        for url in ("s3a://bucket/t.azs", "hdfs:/t.azs", "file://host/t.azs"):
+            for use in (lambda: self.write(self.rows(10), 2, path=url), lambda: azekura.spark.lookup(self.rows(5), url),
+                        lambda: self.spark.read.format("azekura").load(url)):
+                with self.assertRaisesRegex(Exception, "mounted file system"):
+                    use()
+
+    def test_other_data_sources_are_left_alone(self):
+        conf = "spark.sql.python.filterPushdown.enabled"
+        self.write(self.rows(10), 2)
+        before = self.spark.conf.get(conf)
+        self.spark.conf.unset(conf)
+        try:
+            azekura.spark.register(self.spark)
+            self.assertEqual(self.spark.conf.get(conf), "false")
+            self.assertEqual(self.load().where("id = 7").count(), 1)
+            with self.assertRaisesRegex(Exception, conf):
+                self.load(filters="push").where("id = 7").count()
+        finally:
+            self.spark.conf.set(conf, before)
 
     def test_a_damaged_shard_is_an_error(self):
         self.write(self.rows(), 4)

@@ -171,13 +171,23 @@ impl Number {
         }
     }
 
+    /// Whether it has a fraction, and NaN.
+    pub fn is_float(self) -> bool {
+        self.family == Family::Float
+    }
+
+    /// Whether some bits are NaN, which is no key.
+    pub fn is_nan(self, bits: u64) -> bool {
+        self.family == Family::Float && self.float(bits).is_nan()
+    }
+
     /// The key of some bits: big-endian, in the order of the numbers.
     pub fn key(self, bits: u64) -> PyResult<Short> {
         let sign = self.sign();
         let ordered = match self.family {
             Family::Unsigned => bits,
             Family::Signed => bits ^ sign,
-            Family::Float if self.float(bits).is_nan() => {
+            Family::Float if self.is_nan(bits) => {
                 return Err(PyValueError::new_err("nan has no place in any order: it cannot be a key"));
             }
             // 0.0 and -0.0 are equal, so they are one key.

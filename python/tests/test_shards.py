@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import struct
 
 import azekura
@@ -242,6 +243,31 @@ if pyarrow:
             self.assertEqual(found.schema.names, ["part", "found"])
             with self.assertRaises(ValueError):
                 reader.lookup(keys, ["id"])
+
+        def test_nan_is_no_key_and_is_not_found(self):
+            nan = float("nan")
+            for of in (pyarrow.float64(), pyarrow.float32()):
+                for kind in ("ordered", "hash"):
+                    table = pyarrow.table({"id": pyarrow.array([-1.5, 0.0, 2.0], of), "v": [1, 2, 3]})
+                    reader = self.write(table, ["id"], kind, 2)
+                    keys = pyarrow.table({"id": pyarrow.array([nan, 2.0, None, -0.0, nan, 7.0], of)})
+                    (found,) = map(pyarrow.record_batch, reader.lookup(keys))
+                    self.assertEqual(found.column("v").to_pylist(), [None, 3, None, 2, None, None])
+                    self.assertEqual(found.column("found").to_pylist(), [False, True, False, True, False, False])
+                    shutil.rmtree(reader_folder := os.path.join(self.folder, "t.azs"))
+                    self.assertFalse(os.path.exists(reader_folder))
+                    draft = azekura.ShardDraft.begin(reader_folder, reader.manifest)
+                    writer = draft.writer("a", 0 if kind == "ordered" else None)
+                    bad = pyarrow.table({"id": pyarrow.array([nan], of), "v": [1]})
+                    with self.assertRaisesRegex(ValueError, 'column "id" is NaN in row 0'):
+                        writer.write(bad)
+                    draft.abort()
+            table = pyarrow.table({"a": ["x", "y"], "b": [1.0, 2.0], "v": [1, 2]})
+            reader = self.write(table, ["a", "b"], "hash", 2)
+            keys = pyarrow.table({"a": ["x", "x", "y"], "b": [1.0, nan, 2.0]})
+            (found,) = map(pyarrow.record_batch, reader.lookup(keys, []))
+            self.assertEqual(found.column("found").to_pylist(), [True, False, True])
+            self.assertEqual(len(azekura._azekura.shard_hashes(keys, reader.manifest)), 24)
 
         def test_nulls_in_keys_are_refused(self):
             with self.assertRaisesRegex(ValueError, "null"):

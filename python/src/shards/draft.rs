@@ -193,6 +193,7 @@ impl ShardWriter {
         let mut from = 0;
         while from < rows {
             let piece = from..rows.min(from + ROWS_AT_ONCE);
+            self.form.expect_keys(keys, piece.clone())?;
             let (keys, some) = self.form.keys(keys, piece.clone())?;
             let (values, others) = self.form.rows(values, piece)?;
             let count = some.min(others);
@@ -211,7 +212,7 @@ fn columns<'a>(batch: &Column<'a>, places: &[usize]) -> PyResult<Vec<Column<'a>>
 
 /// The hash of each row's key, for sets of hash tables, as numbers of 64 bits with the sign flipped: so they are in
 /// the order of the hashes. `data` has the columns of the key. The result is the bytes of native numbers; those of
-/// keys with nulls mean nothing.
+/// keys with nulls or NaN mean nothing.
 #[pyfunction]
 pub fn shard_hashes<'py>(
     py: Python<'py>,
@@ -233,7 +234,8 @@ pub fn shard_hashes<'py>(
         py.detach(|| {
             let mut from = 0;
             while from < batch.rows() {
-                let (keys, count) = form.keys(&columns, from..batch.rows().min(from + ROWS_AT_ONCE))?;
+                let (keys, count) =
+                    form.keys_or_any(&columns, from..batch.rows().min(from + ROWS_AT_ONCE))?;
                 for i in 0..count {
                     let hash = hash_of(keys.get(i), spec.hash_seed) ^ 1 << 63;
                     hashes.extend_from_slice(&hash.to_ne_bytes());

@@ -102,6 +102,36 @@ impl Form {
         Ok((Rows::Packed(packed), count))
     }
 
+    /// Whether a part of a row's key is NaN.
+    pub fn has_nan(&self, columns: &[Column<'_>], row: usize) -> bool {
+        columns.iter().any(|column| is_nan(column, row))
+    }
+
+    /// Fails if a part of a key is NaN.
+    pub fn expect_keys(&self, columns: &[Column<'_>], rows: Range<usize>) -> PyResult<()> {
+        for (column, name) in columns.iter().zip(&self.names) {
+            if let Some(row) = rows.clone().find(|&row| is_nan(column, row)) {
+                return Err(wrong(format!("column {name:?} is NaN in row {row}, which is no key")));
+            }
+        }
+        Ok(())
+    }
+
+    /// As `keys`, but a row whose key is NaN has any key.
+    pub fn keys_or_any(&self, columns: &[Column<'_>], rows: Range<usize>) -> PyResult<(Rows, usize)> {
+        if !rows.clone().any(|row| self.has_nan(columns, row)) {
+            return self.keys(columns, rows);
+        }
+        let (count, mut packed) = (rows.len(), Packed::default());
+        for row in rows {
+            match self.has_nan(columns, row) {
+                true => packed.push(&[]),
+                false => packed.push(self.keys(columns, row..row + 1)?.0.get(0)),
+            }
+        }
+        Ok((Rows::Packed(packed), count))
+    }
+
     /// The values of some rows. Returns how many these are, at least one.
     pub fn rows(&self, columns: &[Column<'_>], rows: Range<usize>) -> PyResult<(Rows, usize)> {
         let any_null = columns.iter().any(|column| rows.clone().any(|row| column.is_null(row)));
@@ -152,6 +182,15 @@ impl Form {
             packed.push(&bytes);
         }
         Ok((Rows::Packed(packed), count))
+    }
+}
+
+fn is_nan(column: &Column<'_>, row: usize) -> bool {
+    match column.layout() {
+        Layout::Number(number) if number.is_float() => {
+            number.is_nan(number.native_bits(column.plain(row, 1, number.width())))
+        }
+        _ => false,
     }
 }
 

@@ -159,7 +159,7 @@ impl ShardedReader {
 
     /// Looks up the keys of Arrow data, which has the columns of the key. Returns a batch with a row for each: the
     /// columns `columns` of the values (all of them, if none are named), with nulls where the key is absent, and
-    /// the column `found`. Keys with nulls are absent.
+    /// the column `found`. Keys with nulls or NaN are absent.
     #[pyo3(signature = (keys, columns = None))]
     fn lookup(
         &self,
@@ -278,17 +278,18 @@ fn no_row() -> PyErr {
 fn look_up(held: &Held, batch: &Column<'_>, places: &[usize], wanted: &[usize]) -> PyResult<ShardBatch> {
     let columns = places.iter().map(|&place| batch.child(place)).collect::<Result<Vec<_>, _>>();
     let columns = columns.map_err(PyValueError::new_err)?;
-    let is_null = |row: usize| columns.iter().any(|column| column.is_null(row));
+    let is_no_key =
+        |row| columns.iter().any(|column| column.is_null(row)) || held.form.has_nan(&columns, row);
     let mut out = Batch::of(&held.form, wanted, true);
     let mut found = Found::default();
     let mut from = 0;
     while from < batch.rows() {
-        let (keys, count) = held.form.keys(&columns, from..batch.rows().min(from + KEYS_AT_ONCE))?;
+        let (keys, count) = held.form.keys_or_any(&columns, from..batch.rows().min(from + KEYS_AT_ONCE))?;
         found.reset(count);
         let got = held.version.get_many_with(&keys.first(count), |i, value| found.set(i, value));
         raised(got)?;
         for i in 0..count {
-            let value = found.get(i).filter(|_| !is_null(from + i));
+            let value = found.get(i).filter(|_| !is_no_key(from + i));
             out.push_value(value).ok_or_else(no_row)?;
         }
         from += count;
