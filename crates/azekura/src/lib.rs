@@ -95,8 +95,9 @@ mod typed;
 mod values;
 
 pub use api::{
-    AnyTxn, CheckReport, Db, Durability, Freshness, Index, IndexInfo, IndexKeys, IndexRead, IndexRecords,
-    LevelStats, Options, PinStats, ShrinkReport, Stats, Table, TableInfo, TableStats,
+    AnyTxn, Change, ChangeKind, CheckReport, Db, Durability, FedTableInfo, Feed, FeedContent, FeedCursor,
+    FeedInfo, Freshness, Index, IndexInfo, IndexKeys, IndexRead, IndexRecords, LevelStats, Options, PinStats,
+    ShrinkReport, Stats, Table, TableInfo, TableStats,
 };
 pub use backup::{
     BackupReport, CopyOptions, Keep, PointInfo, PointList, PruneReport, Repository, RestoreReport,

@@ -58,7 +58,9 @@ impl Db {
     }
 
     fn open_in(storage: &dyn Storage, path: &Path, config: Config) -> Result<Db> {
-        Ok(Db::of(engine::open(storage, path, config)?))
+        let db = Db::of(engine::open(storage, path, config)?);
+        db.load_feed()?;
+        Ok(db)
     }
 
     /// Closes the database for all who have a handle of it. It flushes everything, ends the threads, gives
@@ -197,6 +199,9 @@ impl Db {
     /// # Errors
     /// `NoSuchTable`, `TableExists`, as [`create_table`](Db::create_table).
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        if self.is_fed(from) {
+            return self.transact(|txn| txn.rename_table(from, to));
+        }
         self.engine.rename_table(from, to)
     }
 
@@ -206,6 +211,9 @@ impl Db {
     /// # Errors
     /// `NoSuchTable`, as [`create_table`](Db::create_table).
     pub fn drop_table(&self, name: &str) -> Result<()> {
+        if self.is_fed(name) {
+            return self.transact(|txn| txn.drop_table(name));
+        }
         self.engine.drop_table(name)
     }
 

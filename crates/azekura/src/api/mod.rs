@@ -3,6 +3,7 @@
 mod backup;
 mod check;
 mod db;
+mod feed;
 mod index;
 mod indexes;
 mod options;
@@ -12,8 +13,10 @@ mod table;
 mod transact;
 
 pub use crate::engine::{Db, Durability, Freshness, Table};
+pub use crate::format::feed::FeedContent;
 pub use check::CheckReport;
 pub use db::{ShrinkReport, TableInfo};
+pub use feed::{Change, ChangeKind, FedTableInfo, Feed, FeedCursor, FeedInfo};
 pub use index::{AnyTxn, Index, IndexKeys, IndexRead, IndexRecords};
 pub use indexes::IndexInfo;
 pub use options::Options;

@@ -114,6 +114,17 @@ pub enum Error {
         /// The oldest one that the writer keeps for followers.
         honoured_from: u64,
     },
+    /// The feed has not all changes after a commit any more, or never had: its limits
+    /// ([`Db::set_feed_limits`](crate::Db::set_feed_limits)) were passed, or nothing was fed then.
+    #[error(
+        "the feed has not all changes after commit {after} any more; it has those after commit {resume_at}"
+    )]
+    FeedGap {
+        /// The commit after which changes were asked for.
+        after: u64,
+        /// The commit after which the feed has all changes.
+        resume_at: u64,
+    },
     /// A write was asked of a read-only handle.
     #[error("the database is open read-only")]
     ReadOnly,
@@ -249,6 +260,7 @@ impl Error {
             Error::NotUnique { .. } => 20,
             Error::NoSuchIndex { .. } => 21,
             Error::SnapshotTooOld { .. } => 22,
+            Error::FeedGap { .. } => 23,
         }
     }
 }
@@ -283,6 +295,7 @@ impl From<Error> for io::Error {
             Error::Open { .. }
             | Error::Poisoned { .. }
             | Error::SnapshotTooOld { .. }
+            | Error::FeedGap { .. }
             | Error::Closed
             | Error::Forked => Other,
         };

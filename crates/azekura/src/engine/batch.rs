@@ -2,6 +2,7 @@
 
 use super::changes::TableChanges;
 use super::dials::Dials;
+use super::fed::Gathered;
 use super::history::{ReadSet, key_mark};
 use super::indexes::Indexes;
 use crate::base::sync::Mutex;
@@ -34,6 +35,8 @@ pub(crate) struct Batch {
     pub(crate) user_bytes: u64,
     /// If the commit is refused, its parts go here, so that it can be made again.
     pub(crate) refused: Option<Arc<Refused>>,
+    /// What the feed is to have of it.
+    pub(crate) feed: Option<Box<Gathered>>,
 }
 
 /// The parts of a commit that was refused, but not for the names of tables.

@@ -13,6 +13,7 @@ use super::commit::Committer;
 use super::compaction::compactor::Compactor;
 use super::counters::Counters;
 use super::crew::Crew;
+use super::fed::Feeding;
 use super::flusher::Flusher;
 use super::follower::Looked;
 use super::found::{Found, Logs, Replay, Replayed, read_logs};
@@ -265,6 +266,7 @@ impl Engine {
             background: Background::new(crew),
             reads_wait: AtomicBool::new(false),
             any_indexes: AtomicBool::new(false),
+            feed: Feeding::new(),
             counters: Counters::of(&recovered.replayed),
             follower: None,
             looked: None,

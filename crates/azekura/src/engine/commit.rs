@@ -50,6 +50,9 @@ impl Engine {
         }
         let _admitted = self.admit_batch(&batch)?;
         self.pace_writer(batch.user_bytes)?;
+        if self.feed.is_on() {
+            batch.feed = self.gather(&batch)?;
+        }
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);
         let done = if batch.durable { self.commit_durable(batch) } else { self.commit_eventual(batch) };
@@ -99,7 +102,7 @@ impl Engine {
         sequenced
     }
 
-    fn try_sequence(&self, commit: &mut Commit, batch: &Batch) -> Result<u64> {
+    fn try_sequence(&self, commit: &mut Commit, batch: &mut Batch) -> Result<u64> {
         self.committer.check_open()?;
         let state = self.state.load();
         if let Some(reads) = &batch.reads
@@ -107,7 +110,10 @@ impl Engine {
         {
             order::expect_tables(&state, batch, reads, |id| self.catalog.gone.name_of(id))?;
         }
-        commit.sequence(&state, batch)
+        self.feed.expect(&state, batch.feed.as_deref(), batch.parts.iter().map(|part| part.table))?;
+        let seq = commit.sequence(&state, batch)?;
+        commit.feed(seq, batch);
+        Ok(seq)
     }
 
     fn log_batch(&self, seq: u64, batch: Batch) -> Vec<Ready> {

@@ -19,6 +19,7 @@ use crate::base::limits::NAME_BYTES_MAX;
 use crate::base::sync::MutexGuard;
 use crate::base::sync::atomic::Ordering;
 use crate::format::block::Tag;
+use crate::format::feed::FEED_NAME;
 use crate::format::frame::{NewTable, TableChange};
 use crate::format::hidden::{IndexState, STATE_KEY, is_hidden, name_of, parse_name};
 use crate::format::manifest::Manifest;
@@ -100,6 +101,7 @@ impl State {
     /// What a table is called in messages: a hidden one after the table whose index it is.
     pub(crate) fn shown_name(&self, name: &str) -> String {
         match parse_name(name) {
+            None if name == FEED_NAME => "the feed".into(),
             None => format!("table {name:?}"),
             Some((table, index)) => {
                 let of = self.table(table).map_or("", |t| &*t.name);
@@ -175,9 +177,9 @@ impl Engine {
         self.committer.end(commit, &self.state);
     }
 
-    /// A table of this name comes: if it is hidden, there may be indexes.
+    /// A table of this name comes: it may be that of an index.
     pub(super) fn note_index(&self, name: &str) {
-        if is_hidden(name) {
+        if parse_name(name).is_some() {
             self.any_indexes.store(true, Ordering::Release);
         }
     }

@@ -21,6 +21,8 @@ mod cpu_backoff;
 mod create;
 mod crew;
 mod dials;
+mod fed;
+mod feed;
 mod few;
 mod flush;
 mod flusher;
@@ -60,6 +62,7 @@ pub(crate) use batch::{Batch, BatchPart, Refused};
 pub(crate) use capture::{Capture, CapturePart};
 pub(crate) use changes::TableChanges;
 pub use config::{Durability, Freshness};
+pub(crate) use fed::FeedTally;
 pub use handle::{Db, Table};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, conflict_error, key_mark};
 pub(crate) use indexes::{IndexSlot, Indexes};
@@ -87,6 +90,7 @@ use commit::{Commit, Committer};
 use compaction::compactor::Compactor;
 use counters::Counters;
 use crew::Role;
+use fed::Feeding;
 use flusher::Flusher;
 use follower::{Follower, Looked};
 use ids::Ids;
@@ -127,6 +131,8 @@ pub(crate) struct Engine {
     pub(crate) reads_wait: AtomicBool,
     /// Whether a table may have indexes.
     pub(crate) any_indexes: AtomicBool,
+    /// Which tables are fed.
+    pub(crate) feed: Feeding,
 
     // The parts.
     catalog: Catalog,

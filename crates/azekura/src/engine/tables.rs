@@ -238,7 +238,7 @@ impl Engine {
     }
 
     /// The table of a name in a state.
-    fn table_named<'a>(&self, state: &'a State, name: &str) -> Result<&'a Arc<TableState>> {
+    pub(super) fn table_named<'a>(&self, state: &'a State, name: &str) -> Result<&'a Arc<TableState>> {
         let has_name = |t: &&Arc<TableState>| &*t.name == name;
         let id = self.catalog.names.get(name);
         // While names change they are ahead of the state, or behind it.

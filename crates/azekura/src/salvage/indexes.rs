@@ -7,6 +7,7 @@ use super::report::SalvageReport;
 use crate::base::error::{Error, Result};
 use crate::engine::Table;
 use crate::format::block::Block;
+use crate::format::feed::FEED_NAME;
 use crate::format::hidden::{IndexState, parse_name};
 use std::collections::BTreeMap;
 
@@ -17,6 +18,10 @@ pub(super) fn rebuild(
     tables: &BTreeMap<u32, Table>,
     report: &mut SalvageReport,
 ) -> Result<()> {
+    if hidden.name == FEED_NAME {
+        report.notes.push("the feed of changes is left out: set_feed begins another".into());
+        return Ok(());
+    }
     let Some((id, name)) = parse_name(&hidden.name) else {
         report.lose(format!("the hidden table {:?}, which is the index of no table", hidden.name));
         return Ok(());

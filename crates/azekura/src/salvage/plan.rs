@@ -11,6 +11,7 @@ use super::scan::{Found, FoundRun};
 use crate::base::hash::hash_bytes;
 use crate::base::key::{TableKind, head_of};
 use crate::format::block::Block;
+use crate::format::feed::FEED_NAME;
 use crate::format::few::Few;
 use crate::format::frame::{RecordPart, TableChange};
 use crate::format::hidden::parse_name;
@@ -247,6 +248,7 @@ fn meet(plan: &mut Plan, fates: &Fates, known_as_of: impl Fn(u32) -> (u64, u64),
 fn what_is(name: &str) -> String {
     match parse_name(name) {
         Some((table, index)) => format!("index {index:?} of table {table}"),
+        None if name == FEED_NAME => "the feed of changes".into(),
         None => format!("table {name:?}"),
     }
 }

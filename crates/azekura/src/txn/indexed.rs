@@ -193,6 +193,14 @@ impl WriteTxn {
         &mut self.buffers[i]
     }
 
+    /// Writes a record to the table of the feed. `Invalid` if there is none.
+    pub(crate) fn write_feed(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+        self.db.engine.check_writable()?;
+        let table = self.db.engine.feed.fed().table.ok_or_else(|| self.db.engine.no_feed())?;
+        self.hidden_buffer(table).push(key, tag, value);
+        Ok(())
+    }
+
     /// Checks that what was added to unique indexes is unique. Gives what was read for that, by table. An index
     /// that was dropped meanwhile refuses nothing: the commit will conflict.
     ///

@@ -12,6 +12,7 @@ mod concurrent;
 mod corruption;
 mod cut;
 mod faults;
+mod feed;
 mod follow;
 mod follow_limits;
 mod format;

@@ -6,6 +6,7 @@ use crate::base::key::SortKey;
 use crate::cursor::{Cursor, Limits};
 use crate::engine::IndexSlot;
 use crate::engine::state::TableState;
+use crate::format::feed::FEED_NAME;
 use crate::format::hidden::{FIRST_ENTRY, parse_name};
 use crate::format::ranges::Range;
 use crate::index::IndexSpec;
@@ -26,12 +27,15 @@ impl Check<'_> {
         }
     }
 
-    /// Each hidden table is the index of a table.
+    /// Each hidden table is the index of a table, or the feed.
     pub(super) fn hidden(&mut self, table: &TableState) {
         let is_known = |id| {
             let list = self.state.table(id).ok()?.indexes.clone()?;
             list.iter().any(|slot| slot.id == table.id).then_some(())
         };
+        if *table.name == *FEED_NAME {
+            return;
+        }
         if parse_name(&table.name).and_then(|(id, _)| is_known(id)).is_none() {
             self.problem(format!("table {:?} is the index of no table", table.name));
         }

@@ -2,6 +2,7 @@
 
 use crate::base::codec::usize_of;
 use crate::base::sync::CountedArc;
+use crate::engine::fed::FeedTally;
 use crate::engine::history::History;
 use crate::engine::state::{ACTIVE_BYTES_MAX, ActiveBuf};
 use crate::memtable::active::{Active, Node};
@@ -41,6 +42,7 @@ pub(in crate::engine) struct Commit {
     /// A table was made, renamed or dropped by a commit since the last freeze. The log before that is needed
     /// until a manifest knows it.
     pub(in crate::engine) tables_changed: bool,
+    pub(in crate::engine) feed: FeedTally,
 }
 
 impl Commit {
@@ -59,6 +61,7 @@ impl Commit {
             touched: Vec::new(),
             noted: Vec::new(),
             tables_changed: false,
+            feed: FeedTally::default(),
         }
     }
 

@@ -1,0 +1,7 @@
+//! The feed of changes: choosing what is fed, and reading it.
+
+mod read;
+mod settings;
+
+pub use read::{Change, ChangeKind, Feed};
+pub use settings::{FedTableInfo, FeedCursor, FeedInfo};
