@@ -96,6 +96,10 @@ class SnapshotTooOld(Error):
     """The writer's limits for those who follow it were passed. The next read sees the newest commit."""
 
 
+class FeedGap(Error):
+    """The feed of changes has not all of them any more after that commit: its limits were passed."""
+
+
 class TransactionOver(Error, ValueError):
     """The transaction was committed or rolled back."""
 
@@ -124,6 +128,7 @@ _CLASSES = {
     20: (NotUnique, None),
     21: (NoSuchIndex, None),
     22: (SnapshotTooOld, None),
+    23: (FeedGap, None),
     1000: (TransactionOver, None),
 }
 

@@ -71,12 +71,14 @@ pub enum azk_status {
     AZK_NO_SUCH_INDEX = 21,
     /// The writer does not keep any more what this snapshot of a follower reads. Take another one.
     AZK_SNAPSHOT_TOO_OLD = 22,
+    /// The feed of changes has not all of them any more after that commit.
+    AZK_FEED_GAP = 23,
 }
 
 use azk_status::*;
 
 /// All statuses with their names.
-pub(crate) const ALL: [(azk_status, &CStr); 31] = [
+pub(crate) const ALL: [(azk_status, &CStr); 32] = [
     (AZK_OK, c"AZK_OK"),
     (AZK_NOT_FOUND, c"AZK_NOT_FOUND"),
     (AZK_BUFFER_TOO_SMALL, c"AZK_BUFFER_TOO_SMALL"),
@@ -108,6 +110,7 @@ pub(crate) const ALL: [(azk_status, &CStr); 31] = [
     (AZK_NOT_UNIQUE, c"AZK_NOT_UNIQUE"),
     (AZK_NO_SUCH_INDEX, c"AZK_NO_SUCH_INDEX"),
     (AZK_SNAPSHOT_TOO_OLD, c"AZK_SNAPSHOT_TOO_OLD"),
+    (AZK_FEED_GAP, c"AZK_FEED_GAP"),
 ];
 
 fn with_number(number: i32) -> Option<(azk_status, &'static CStr)> {

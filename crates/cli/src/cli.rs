@@ -10,8 +10,9 @@ use clap::{Parser, Subcommand};
 
 use crate::bench;
 use crate::commands::{
-    backup, check, clear, copy, copy_table, count, create, drop, export, get, import, index, info, points,
-    prune, remove, remove_range, rename, restore, salvage, scan, set, shards, shrink, tables, verify,
+    backup, check, clear, copy, copy_table, count, create, drop, export, feed, get, import, index, info,
+    points, prune, remove, remove_range, rename, restore, salvage, scan, set, shards, shrink, tables, verify,
+    watch,
 };
 use crate::failure::{EXIT_USAGE, Outcome};
 use crate::store::FileArg;
@@ -76,6 +77,11 @@ pub enum Command {
     /// Make, list, use and remove the indexes of tables
     #[command(subcommand)]
     Index(index::Command),
+    /// Choose what is fed to those who watch a database, and how much of it is kept
+    #[command(subcommand)]
+    Feed(feed::Command),
+    /// Print what commits do to the tables that are fed, as they are made
+    Watch(watch::Args),
     /// Store the records of a TSV file or stream
     Import(import::Args),
     /// Write the records of a table as TSV
@@ -123,6 +129,8 @@ impl Command {
             Command::Clear(args) => named(&args.of.file, clear::run(&args)),
             Command::CopyTable(args) => named(&args.names.file, copy_table::run(&args)),
             Command::Index(command) => named(&command.file().clone(), index::run(&command)),
+            Command::Feed(command) => named(&command.file().clone(), feed::run(&command)),
+            Command::Watch(args) => named(&args.file, watch::run(&args)),
             Command::Import(args) => named(&args.file, import::run(&args)),
             Command::Export(args) => named(&args.file, export::run(&args)),
             Command::Check(args) => named(&args.of.file, check::run(&args)),
@@ -193,9 +201,10 @@ mod tests {
         let all = super::Cli::command();
         let of = |name: &str| all.find_subcommand(name).expect("a command").get_subcommands();
         let of_indexes = of("index").map(|command| ("azekura index", command));
+        let of_feed = of("feed").map(|command| ("azekura feed", command));
         let of_shards = of("shards").map(|command| ("azekura shards", command));
         let top = all.get_subcommands().map(|command| ("azekura", command));
-        for (start, command) in top.chain(of_indexes).chain(of_shards) {
+        for (start, command) in top.chain(of_indexes).chain(of_feed).chain(of_shards) {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let call = format!("{start} {}", command.get_name());
             assert!(help.contains("Example"), "{} has no example", command.get_name());

@@ -4,9 +4,9 @@
 //! of them is left untested.
 
 use crate::reader::{
-    Doc, Entries, Field, Records, Seen, Tables, filter_hash8, hash, mix, page_checksum, read, restored,
+    Doc, Entries, Fed, Field, Records, Seen, Tables, filter_hash8, hash, mix, page_checksum, read, restored,
 };
-use azekura::{Db, Durability, Options, Table, TableKind, WriteTxn};
+use azekura::{Db, Durability, FeedContent, Options, Table, TableKind, WriteTxn};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -62,6 +62,7 @@ impl World {
         std::fs::copy(self.dir.join(file), &copy).unwrap();
         let (mut tables, seen) = read(&self.doc, &std::fs::read(&copy).unwrap());
         self.compare_indexes(&mut tables);
+        self.compare_feed(&mut tables);
         assert!(tables.keys().eq(self.model.keys()));
         for (name, (is_hash, records)) in &self.model {
             let found = &tables[name];
@@ -71,6 +72,19 @@ impl World {
         }
         self.seen.push(seen);
         copy
+    }
+
+    /// Takes the feed away, after it was compared with the table that is fed.
+    fn compare_feed(&self, tables: &mut Tables) {
+        let Some((_, records)) = tables.remove("\0feed") else { return };
+        let fed = Fed::read(&self.doc, &records);
+        let (_, all) = &self.model["fed"];
+        assert!(fed.contents.keys().eq(["fed"]) && fed.contents["fed"] == *all);
+        // That which was dropped is still named.
+        let [first, second] = fed.tables.values().collect::<Vec<_>>()[..] else { panic!() };
+        assert!(first.0 && !second.0 && (fed.trimmed..second.1).contains(&first.1));
+        assert_eq!(fed.cursors["reader"], fed.trimmed);
+        assert!(!fed.marks.is_empty());
     }
 
     /// Takes the indexes away, after they were compared with their tables.
@@ -226,6 +240,39 @@ fn an_index(world: &mut World, db: &Db, hash: &Table) {
     world.compare("db", "indexed");
 }
 
+/// A table that is fed, with each kind of change.
+fn a_feed(world: &mut World, db: &Db) {
+    let t = db.create_table("first", TableKind::Ordered).unwrap();
+    t.set_feed(Some(FeedContent::Values)).unwrap();
+    db.set_feed_limits(1 << 20, None).unwrap();
+    db.rename_table("first", "fed").unwrap();
+    world.model.insert("fed".into(), (false, Records::new()));
+    let keys = db.create_table("gone", TableKind::Hash).unwrap();
+    keys.set_feed(Some(FeedContent::Keys)).unwrap();
+    keys.put("a", "b").unwrap();
+    db.drop_table("gone").unwrap();
+    let mut w = db.write();
+    world.put(&mut w, &t, b"0", value(1, 10));
+    world.remove_range(&mut w, &t, b"0", b"1");
+    for i in 0..300u64 {
+        world.put(&mut w, &t, &(i * i).to_be_bytes(), value(i, i as usize));
+    }
+    world.put(&mut w, &t, b"large", value(2, 300_000));
+    w.commit().unwrap();
+    let mut w = db.write();
+    w.clear(&t).unwrap();
+    world.model.get_mut("fed").unwrap().1.clear();
+    for i in 0..20u64 {
+        world.put(&mut w, &t, &url(i), value(i, 3));
+    }
+    world.remove(&mut w, &t, &url(7));
+    w.commit().unwrap();
+    let oldest = db.feed_info().unwrap().unwrap().oldest;
+    db.set_feed_cursor("reader", Some(oldest)).unwrap();
+    db.sync().unwrap();
+    world.compare("db", "fed");
+}
+
 /// The log's tail: rows, columns, a range, a record of several frames and segments.
 fn a_log(world: &mut World, db: &Db, tables: &[Table; 3]) {
     let [numbers, text, _] = tables;
@@ -375,6 +422,7 @@ fn an_independent_reader_finds_every_record() {
     let (db, tables) = world.open(&dir.join("db"));
     two_runs(&mut world, &db, &tables);
     an_index(&mut world, &db, &tables[2]);
+    a_feed(&mut world, &db);
     a_log(&mut world, &db, &tables);
     tables_of_the_log(&mut world, &db);
     let crashed = world.compare("db", "logged");

@@ -9,6 +9,7 @@ pub mod count;
 pub mod create;
 pub mod drop;
 pub mod export;
+pub mod feed;
 pub mod get;
 pub mod import;
 pub mod index;
@@ -26,6 +27,7 @@ pub mod shards;
 pub mod shrink;
 pub mod tables;
 pub mod verify;
+pub mod watch;
 
 use std::path::Path;
 

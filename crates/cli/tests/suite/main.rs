@@ -3,6 +3,7 @@
 mod bench;
 mod common;
 mod damage;
+mod feed;
 mod indexes;
 mod output;
 mod records;

@@ -24,7 +24,7 @@ pub struct Entries {
 
 /// The table and the index that the name of a hidden table stands for.
 pub fn of(name: &str) -> Option<(u64, &str)> {
-    let name = name.strip_prefix('\0')?;
+    let name = name.strip_prefix('\0').filter(|name| *name != "feed")?;
     let (table, index) = name.strip_prefix("index\0").and_then(|rest| rest.split_once('\0')).unwrap();
     Some((table.parse().unwrap(), index))
 }

@@ -1,10 +1,12 @@
 //! A reader of database files that knows only what `FORMAT.md` says and shares no code with the engine.
 //! Every offset, size and constant comes from the marked tables of the page.
 
+mod feed;
 mod index;
 mod page;
 mod repository;
 
+pub use feed::Fed;
 pub use index::{Entries, Field};
 pub use page::Doc;
 use page::{Node, blob, little_endian, take};
@@ -13,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 /// By name: whether it is a hash table, and its records. An index is called by its table, a zero byte and its
-/// own name.
+/// own name; the feed by its name in the file.
 pub type Tables = BTreeMap<String, (bool, Records)>;
 
 /// What the reader has come across, so that a test can tell that nothing was left out.
