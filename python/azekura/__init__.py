@@ -32,6 +32,7 @@ from ._errors import (
     Conflict,
     Corrupt,
     Error,
+    FeedGap,
     Forked,
     Invalid,
     Io,
@@ -59,7 +60,7 @@ from ._reports import BackupReport, Point, PruneReport, RestoreReport, VerifyRep
 error = Error
 
 __all__ = [
-    "BackupReport", "CannotOpen", "Closed", "Conflict", "Corrupt", "Database", "Error", "Forked", "Index",
+    "BackupReport", "CannotOpen", "Closed", "Conflict", "Corrupt", "Database", "Error", "FeedGap", "Forked", "Index",
     "Invalid", "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchIndex", "NoSuchTable",
     "NotADatabase", "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport", "ReadOnly",
     "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "ShardDraft",

@@ -136,6 +136,9 @@ class NoSuchIndex(Error, LookupError):
 class SnapshotTooOld(Error):
     """The writer's limits for those who follow it were passed. The next read sees the newest commit."""
 
+class FeedGap(Error):
+    """The feed of changes has not all of them any more after that commit: its limits were passed."""
+
 class TransactionOver(Error, ValueError):
     """The transaction was committed or rolled back."""
 

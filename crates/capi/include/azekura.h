@@ -181,6 +181,10 @@ enum azk_status
    * The writer does not keep any more what this snapshot of a follower reads. Take another one.
    */
   AZK_SNAPSHOT_TOO_OLD = 22,
+  /**
+   * The feed of changes has not all of them any more after that commit.
+   */
+  AZK_FEED_GAP = 23,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
