@@ -132,8 +132,8 @@ impl Database {
     /// Adds a point, the database after its newest commit, to a repository of backups: a directory that is
     /// made if there is none. Others read and write meanwhile. A second backup costs what has changed.
     /// `progress` is called with how many bytes are done, and of how many; True shows a bar.
-    /// At most `bytes_per_second` are copied, so that others have their share of the disks: 4,096 or more, and
-    /// None for no limit.
+    /// At most `bytes_per_second` are copied, so that others have their share of the disks: 4,096 or more,
+    /// and None for no limit.
     #[pyo3(signature = (repository, progress = None, *, bytes_per_second = None))]
     fn backup<'py>(
         &self,
@@ -290,8 +290,8 @@ impl Repository {
         report(py, "VerifyReport", (done.points, done.chunks, done.bytes, done.unused, done.problems))
     }
 
-    /// Removes the points that are not to be kept, and what they alone had. '7d,4w,12m' keeps the newest point
-    /// of each of the newest seven days, four weeks and twelve months; '3' the three newest points.
+    /// Removes the points that are not to be kept, and what they alone had. '7d,4w,12m' keeps the newest
+    /// point of each of the newest seven days, four weeks and twelve months; '3' the three newest points.
     #[pyo3(signature = (keep, progress = None))]
     fn prune<'py>(
         &self,

@@ -88,8 +88,8 @@ impl Column {
         }
     }
 
-    /// Rows from `rows.start` on, encoded, and how many they are: all of `rows`, or fewer. REQUIRES: there are
-    /// such rows.
+    /// Rows from `rows.start` on, encoded, and how many they are: all of `rows`, or fewer. REQUIRES: there
+    /// are such rows.
     fn piece(&self, py: Python<'_>, rows: Range<usize>, is_key: bool) -> PyResult<(Rows, usize)> {
         let count = rows.len();
         match self {
@@ -171,8 +171,8 @@ pub fn put_all(
     put_pairs(&pairs, (key_codec, value_codec), put)
 }
 
-/// Passes the records of Arrow data to `put`: of an object that gives them, or of several. Returns how many there
-/// were.
+/// Passes the records of Arrow data to `put`: of an object that gives them, or of several. Returns how many
+/// there were.
 pub fn put_arrow(
     data: &Bound<'_, PyAny>,
     names: &Names<'_>,

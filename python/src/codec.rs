@@ -12,8 +12,8 @@
 //!
 //! Values need no order. int and float have eight bytes, little-endian, as for `increment`. `'json'` is JSON
 //! text, `'pickle'` what pickle makes of an object. A bool or a tuple has the form of a key. The numbers of
-//! `azekura.types` are as int and float, with fewer bytes or without a sign. The engine's typed tables have the
-//! same forms: `tests/forms.txt` is a list that both compare with.
+//! `azekura.types` are as int and float, with fewer bytes or without a sign. The engine's typed tables have
+//! the same forms: `tests/forms.txt` is a list that both compare with.
 
 use crate::errors::{wrong_argument, wrong_form};
 use crate::numbers::{Number, Short};

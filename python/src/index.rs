@@ -314,8 +314,8 @@ impl Table {
         Ok(Index::of(self, found))
     }
 
-    /// The table's indexes, by name: a dict for each, with `name`, `spec`, whether it is `ready`, and about how many
-    /// `entries` it has, with their `bytes`.
+    /// The table's indexes, by name: a dict for each, with `name`, `spec`, whether it is `ready`, and about
+    /// how many `entries` it has, with their `bytes`.
     fn indexes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for info in py.detach(|| self.table.indexes()).map_err(Failure::from)? {

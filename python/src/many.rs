@@ -12,8 +12,8 @@ use pyo3::types::PyList;
 #[pymethods]
 impl Table {
     /// Sets the values of many keys in one transaction; none if there is an error. Takes a dict, pairs, two
-    /// sequences, two buffers with a record in each row, or Arrow data: two columns, or a table with the columns
-    /// `key` and `value`.
+    /// sequences, two buffers with a record in each row, or Arrow data: two columns, or a table with the
+    /// columns `key` and `value`.
     #[pyo3(signature = (records, values = None))]
     fn put_many(
         &self,
@@ -24,10 +24,10 @@ impl Table {
         self.in_one_step(py, |put| put_all(records, values, (&self.keys, &self.values), put))
     }
 
-    /// Sets the values of many keys from Arrow data, in one transaction; none if there is an error. It is the way
-    /// back of `to_arrow`: it takes what gives a stream or a batch by Arrow's PyCapsule interface, or several such.
-    /// `key` and `value` are the names of the columns, if these are not called so. Other columns are passed over.
-    /// Returns how many records there were.
+    /// Sets the values of many keys from Arrow data, in one transaction; none if there is an error. It is the
+    /// way back of `to_arrow`: it takes what gives a stream or a batch by Arrow's PyCapsule interface, or
+    /// several such. `key` and `value` are the names of the columns, if these are not called so. Other
+    /// columns are passed over. Returns how many records there were.
     #[pyo3(name = "from_arrow", signature = (data, *, key = None, value = None))]
     fn put_arrow(
         &self,

@@ -242,8 +242,8 @@ impl Number {
         }
     }
 
-    /// A column of numbers as memory has them, encoded: what `key` or `value` makes of each. None if they have to
-    /// be looked at one by one.
+    /// A column of numbers as memory has them, encoded: what `key` or `value` makes of each. None if they
+    /// have to be looked at one by one.
     pub fn column(self, native: &[u8], is_key: bool) -> Option<Vec<u8>> {
         if !is_key {
             return cfg!(target_endian = "little").then(|| native.to_vec());

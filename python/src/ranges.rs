@@ -67,7 +67,8 @@ impl Table {
         PyTuple::new(py, [key, value]).map(Some)
     }
 
-    /// Removes the records of a range for which `keep` returns something false. No lock is held while it runs.
+    /// Removes the records of a range for which `keep` returns something false. No lock is held while it
+    /// runs.
     fn retain_in(&self, txn: &Shared<WriteTxn>, keep: &Bound<'_, PyAny>, ends: &Ends) -> PyResult<u64> {
         let py = keep.py();
         let cursor = py.detach(|| {
@@ -186,8 +187,9 @@ impl Table {
         self.pair(py, record)
     }
 
-    /// Removes the records from `lo` on and below `hi` for which `keep(key, value)` is false. Returns how many
-    /// they were. If another thread changes one of them meanwhile, all is done again. A hash table has no ends.
+    /// Removes the records from `lo` on and below `hi` for which `keep(key, value)` is false. Returns how
+    /// many they were. If another thread changes one of them meanwhile, all is done again. A hash table has
+    /// no ends.
     #[pyo3(signature = (keep, lo = None, hi = None))]
     fn retain(
         &self,

@@ -72,8 +72,8 @@ pub struct Case {
     pub phase_s: Option<f64>,
     /// Let peers finish their background work, outside the times, before they are read from.
     pub settle: bool,
-    /// A command of the shell that is run before the store is opened to be read. `PEER_PID` in its environment
-    /// is the process that reads.
+    /// A command of the shell that is run before the store is opened to be read. `PEER_PID` in its
+    /// environment is the process that reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_reads: Option<String>,
 }

@@ -803,7 +803,8 @@ typedef struct {
    */
   uint64_t pinned_bytes;
   /**
-   * For how long there has been a newer checkpoint than the oldest of these, in nanoseconds. 0 in a follower.
+   * For how long there has been a newer checkpoint than the oldest of these, in nanoseconds. 0 in a
+   * follower.
    */
   uint64_t oldest_pin_ns;
 } azk_stats;
@@ -910,9 +911,9 @@ azk_status azk_options_set_read_only(azk_options *options,
                                      int32_t yes);
 
 /**
- * How to follow a file that another process writes, an azk_follow. Neither waits for the other. Each call that
- * reads, and each snapshot, sees the newest commit that there is then. Such a handle is read-only. A snapshot
- * keeps space in the file; AZK_SNAPSHOT_TOO_OLD says that the writer has set limits for that
+ * How to follow a file that another process writes, an azk_follow. Neither waits for the other. Each call
+ * that reads, and each snapshot, sees the newest commit that there is then. Such a handle is read-only. A
+ * snapshot keeps space in the file; AZK_SNAPSHOT_TOO_OLD says that the writer has set limits for that
  * (azk_options_set_pinned_bytes_max) and that they were passed. Default: AZK_FOLLOW_NOTHING. Errors:
  * AZK_INVALID.
  */
@@ -920,9 +921,9 @@ azk_status azk_options_set_follow(azk_options *options,
                                   int32_t follow);
 
 /**
- * How many bytes of the file the followers of this writer may keep at most. When they keep more, the oldest of
- * their snapshots are given up: reading there gives AZK_SNAPSHOT_TOO_OLD, never a wrong value. Followers copy
- * what they read as long as there is a limit. Default: none. Errors: none of its own.
+ * How many bytes of the file the followers of this writer may keep at most. When they keep more, the oldest
+ * of their snapshots are given up: reading there gives AZK_SNAPSHOT_TOO_OLD, never a wrong value. Followers
+ * copy what they read as long as there is a limit. Default: none. Errors: none of its own.
  */
 azk_status azk_options_set_pinned_bytes_max(azk_options *options,
                                             uint64_t bytes);
@@ -1084,8 +1085,8 @@ azk_status azk_table_kind(const azk_table *table,
                           azk_kind *kind);
 
 /**
- * The name of a table, which ends with a zero byte. Free it with azk_free. "" if the table was dropped, or if
- * the transaction that makes it is not committed. On failure *name is NULL. Errors: AZK_NO_MEMORY.
+ * The name of a table, which ends with a zero byte. Free it with azk_free. "" if the table was dropped, or
+ * if the transaction that makes it is not committed. On failure *name is NULL. Errors: AZK_NO_MEMORY.
  */
 azk_status azk_table_name(const azk_table *table,
                           char **name);
@@ -1346,7 +1347,8 @@ azk_status azk_write_last(azk_write *write,
                           azk_bytes *value);
 
 /**
- * As azk_table_pop_first, within this transaction. For conflicts only the keys up to the record count as read.
+ * As azk_table_pop_first, within this transaction. For conflicts only the keys up to the record count as
+ * read.
  */
 azk_status azk_write_pop_first(azk_write *write,
                                const azk_table *table,
@@ -1354,7 +1356,8 @@ azk_status azk_write_pop_first(azk_write *write,
                                azk_bytes *value);
 
 /**
- * As azk_table_pop_last, within this transaction. For conflicts only the keys from the record on count as read.
+ * As azk_table_pop_last, within this transaction. For conflicts only the keys from the record on count as
+ * read.
  */
 azk_status azk_write_pop_last(azk_write *write,
                               const azk_table *table,
@@ -1505,10 +1508,10 @@ azk_status azk_write_begin(const azk_db *db,
  * transaction.
  *
  * Errors: AZK_CONFLICT if another transaction has changed what this one depends on: run it again.
- * So it is if a name that it has looked up (azk_write_open_table and others) stands for another table by now.
- * AZK_NOT_UNIQUE if two records would have the same values in a unique index. AZK_NO_SUCH_TABLE if a table was
- * dropped since it was written to. AZK_READ_ONLY, AZK_CORRUPT, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_CLOSED,
- * AZK_FORKED.
+ * So it is if a name that it has looked up (azk_write_open_table and others) stands for another table by
+ * now. AZK_NOT_UNIQUE if two records would have the same values in a unique index. AZK_NO_SUCH_TABLE if a
+ * table was dropped since it was written to. AZK_READ_ONLY, AZK_CORRUPT, AZK_NO_SPACE, AZK_IO, AZK_POISONED,
+ * AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_write_commit(azk_write *write);
 
@@ -1539,9 +1542,9 @@ azk_status azk_write_rollback_to(azk_write *write,
  * nothing. `kind` is an azk_kind. Free the handle with azk_table_free. A commit that makes, renames or drops
  * tables is durable, whatever durability was chosen. On failure *out is NULL.
  *
- * Errors: AZK_TABLE_EXISTS if this transaction sees a table of the name. AZK_CONFLICT, here or at the commit,
- * if another transaction makes one meanwhile: run it again. AZK_INVALID, AZK_TOO_LARGE for a name over 255
- * bytes, AZK_READ_ONLY, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+ * Errors: AZK_TABLE_EXISTS if this transaction sees a table of the name. AZK_CONFLICT, here or at the
+ * commit, if another transaction makes one meanwhile: run it again. AZK_INVALID, AZK_TOO_LARGE for a name
+ * over 255 bytes, AZK_READ_ONLY, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_write_create_table(azk_write *write,
                                   const char *name,
@@ -1550,8 +1553,8 @@ azk_status azk_write_create_table(azk_write *write,
 
 /**
  * The table of a name as a transaction sees it, which it makes if there is none. `kind` is an azk_kind. On
- * failure *out is NULL. Errors: AZK_WRONG_TYPE if the table is of the other kind, and as azk_write_create_table
- * and azk_write_open_table.
+ * failure *out is NULL. Errors: AZK_WRONG_TYPE if the table is of the other kind, and as
+ * azk_write_create_table and azk_write_open_table.
  */
 azk_status azk_write_table(azk_write *write,
                            const char *name,
@@ -1560,17 +1563,17 @@ azk_status azk_write_table(azk_write *write,
 
 /**
  * The table of a name as a transaction sees it, with what it has made, renamed and dropped itself. That the
- * name is this table's counts as read. On failure *out is NULL. Errors: AZK_NO_SUCH_TABLE. AZK_CONFLICT if the
- * table was made after the transaction's snapshot. AZK_CLOSED, AZK_FORKED.
+ * name is this table's counts as read. On failure *out is NULL. Errors: AZK_NO_SUCH_TABLE. AZK_CONFLICT if
+ * the table was made after the transaction's snapshot. AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_write_open_table(azk_write *write,
                                 const char *name,
                                 azk_table **out);
 
 /**
- * Renames a table in a transaction. Its handles stay good. Errors: AZK_NO_SUCH_TABLE, AZK_TABLE_EXISTS, as this
- * transaction sees them. AZK_CONFLICT, here or at the commit, if another transaction gives one of the names to
- * another table meanwhile. As azk_write_create_table.
+ * Renames a table in a transaction. Its handles stay good. Errors: AZK_NO_SUCH_TABLE, AZK_TABLE_EXISTS, as
+ * this transaction sees them. AZK_CONFLICT, here or at the commit, if another transaction gives one of the
+ * names to another table meanwhile. As azk_write_create_table.
  */
 azk_status azk_write_rename_table(azk_write *write,
                                   const char *from,
@@ -1579,9 +1582,9 @@ azk_status azk_write_rename_table(azk_write *write,
 /**
  * Removes a table with all its records and its indexes in a transaction. From then on its handles give
  * AZK_NO_SUCH_TABLE in the transaction, and everywhere from the commit on. What others write to it meanwhile
- * goes with it, unless the transaction has read it or is one of AZK_SNAPSHOT: then the commit conflicts. Errors:
- * AZK_NO_SUCH_TABLE. AZK_CONFLICT, here or at the commit, if another transaction renames or drops it meanwhile.
- * AZK_READ_ONLY, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+ * goes with it, unless the transaction has read it or is one of AZK_SNAPSHOT: then the commit conflicts.
+ * Errors: AZK_NO_SUCH_TABLE. AZK_CONFLICT, here or at the commit, if another transaction renames or drops it
+ * meanwhile. AZK_READ_ONLY, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_write_drop_table(azk_write *write,
                                 const char *name);
@@ -1940,8 +1943,8 @@ azk_status azk_index_count(const azk_index *index,
 
 /**
  * As azk_index_range, as the snapshot has it. All of it is read now, so the lookup may outlive the
- * transaction. Errors: as azk_index_get, also AZK_NO_SUCH_INDEX if the index was made after the snapshot, and
- * AZK_INVALID if it was complete only after that, or is of another database.
+ * transaction. Errors: as azk_index_get, also AZK_NO_SUCH_INDEX if the index was made after the snapshot,
+ * and AZK_INVALID if it was complete only after that, or is of another database.
  */
 azk_status azk_read_index_range(azk_read *read,
                                 const azk_index *index,
@@ -2024,8 +2027,8 @@ azk_status azk_lookup_next_back(azk_lookup *lookup,
 azk_status azk_lookup_free(azk_lookup *lookup);
 
 /**
- * Opens the set of shards in the folder `path`: the version of this number, or the newest if it is 0. On failure
- * *out is NULL. Errors: AZK_OPEN, AZK_CORRUPT, AZK_IO.
+ * Opens the set of shards in the folder `path`: the version of this number, or the newest if it is 0. On
+ * failure *out is NULL. Errors: AZK_OPEN, AZK_CORRUPT, AZK_IO.
  */
 azk_status azk_shards_open(const char *path,
                            uint32_t version,
@@ -2037,24 +2040,24 @@ azk_status azk_shards_open(const char *path,
 azk_status azk_shards_free(azk_shards *shards);
 
 /**
- * The number of the version that is read, and how many records it has. `records` may be NULL. Errors: none of
- * its own.
+ * The number of the version that is read, and how many records it has. `records` may be NULL. Errors: none
+ * of its own.
  */
 azk_status azk_shards_version(const azk_shards *shards,
                               uint32_t *version,
                               uint64_t *records);
 
 /**
- * Goes to the newest version, all at once: a call sees one version. *is_newer says whether there was a newer one.
- * A handle of a chosen version stays with that. Errors: AZK_OPEN, AZK_CORRUPT, AZK_IO; the handle stays with its
- * version then.
+ * Goes to the newest version, all at once: a call sees one version. *is_newer says whether there was a newer
+ * one. A handle of a chosen version stays with that. Errors: AZK_OPEN, AZK_CORRUPT, AZK_IO; the handle stays
+ * with its version then.
  */
 azk_status azk_shards_refresh(const azk_shards *shards,
                               bool *is_newer);
 
 /**
- * Copies the value of a key into a buffer, as azk_table_get does. Errors: AZK_NOT_FOUND, AZK_BUFFER_TOO_SMALL,
- * AZK_OPEN, AZK_CORRUPT, AZK_IO, AZK_FORKED.
+ * Copies the value of a key into a buffer, as azk_table_get does. Errors: AZK_NOT_FOUND,
+ * AZK_BUFFER_TOO_SMALL, AZK_OPEN, AZK_CORRUPT, AZK_IO, AZK_FORKED.
  */
 azk_status azk_shards_get(const azk_shards *shards,
                           const void *key,
@@ -2064,8 +2067,8 @@ azk_status azk_shards_get(const azk_shards *shards,
                           size_t *len);
 
 /**
- * A copy of the value of a key, as azk_table_get_alloc gives it. Free it with azk_free. Errors: AZK_NOT_FOUND,
- * AZK_NO_MEMORY, and as azk_shards_get.
+ * A copy of the value of a key, as azk_table_get_alloc gives it. Free it with azk_free. Errors:
+ * AZK_NOT_FOUND, AZK_NO_MEMORY, and as azk_shards_get.
  */
 azk_status azk_shards_get_alloc(const azk_shards *shards,
                                 const void *key,
@@ -2074,8 +2077,8 @@ azk_status azk_shards_get_alloc(const azk_shards *shards,
                                 size_t *value_len);
 
 /**
- * The values of `count` keys, as azk_table_get_many gives them, all of one version. Free the array with azk_free,
- * once. Errors: AZK_NO_MEMORY, and as azk_shards_get, without AZK_NOT_FOUND.
+ * The values of `count` keys, as azk_table_get_many gives them, all of one version. Free the array with
+ * azk_free, once. Errors: AZK_NO_MEMORY, and as azk_shards_get, without AZK_NOT_FOUND.
  */
 azk_status azk_shards_get_many(const azk_shards *shards,
                                const azk_bytes *keys,
@@ -2126,10 +2129,10 @@ azk_status azk_db_check(azk_db *db,
                         char **problems);
 
 /**
- * Copies what is committed to the new file `path`, while others read and write. The copy has its name when it is
- * whole and durable. It is a database of its own: its backups go to another repository. `progress` may be NULL.
- * Errors: AZK_OPEN if there is such a file, AZK_NO_SPACE, AZK_IO, AZK_CORRUPT, AZK_READ_ONLY if the database is
- * open to read only and was not closed, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+ * Copies what is committed to the new file `path`, while others read and write. The copy has its name when
+ * it is whole and durable. It is a database of its own: its backups go to another repository. `progress` may
+ * be NULL. Errors: AZK_OPEN if there is such a file, AZK_NO_SPACE, AZK_IO, AZK_CORRUPT, AZK_READ_ONLY if the
+ * database is open to read only and was not closed, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
  */
 azk_status azk_db_copy(azk_db *db,
                        const char *path,
@@ -2138,8 +2141,8 @@ azk_status azk_db_copy(azk_db *db,
 
 /**
  * As azk_db_copy, but at most `bytes_per_second` are copied, so that others have their share of the disks. 0
- * means no limit. A slow copy keeps the space of replaced records for longer. Errors: AZK_INVALID below 4,096
- * bytes a second, and as azk_db_copy.
+ * means no limit. A slow copy keeps the space of replaced records for longer. Errors: AZK_INVALID below
+ * 4,096 bytes a second, and as azk_db_copy.
  */
 azk_status azk_db_copy_paced(azk_db *db,
                              const char *path,
@@ -2160,8 +2163,8 @@ azk_status azk_db_backup(azk_db *db,
                          azk_backup_report *report);
 
 /**
- * As azk_db_backup, but at most `bytes_per_second` are copied, as by azk_db_copy_paced. What the repository has
- * already does not count. Errors: AZK_INVALID below 4,096 bytes a second, and as azk_db_backup.
+ * As azk_db_backup, but at most `bytes_per_second` are copied, as by azk_db_copy_paced. What the repository
+ * has already does not count. Errors: AZK_INVALID below 4,096 bytes a second, and as azk_db_backup.
  */
 azk_status azk_db_backup_paced(azk_db *db,
                                const char *repository,
@@ -2171,20 +2174,21 @@ azk_status azk_db_backup_paced(azk_db *db,
                                azk_backup_report *report);
 
 /**
- * The points of a repository, by their numbers, in an array of *count elements. Free the array with azk_free. If
- * a point cannot be read, the call gives AZK_CORRUPT and still gives the others. On any other failure *out is
- * NULL. Errors: AZK_OPEN if there is no repository, AZK_CORRUPT, AZK_NEWER_VERSION, AZK_IO, AZK_NO_MEMORY.
+ * The points of a repository, by their numbers, in an array of *count elements. Free the array with
+ * azk_free. If a point cannot be read, the call gives AZK_CORRUPT and still gives the others. On any other
+ * failure *out is NULL. Errors: AZK_OPEN if there is no repository, AZK_CORRUPT, AZK_NEWER_VERSION, AZK_IO,
+ * AZK_NO_MEMORY.
  */
 azk_status azk_repository_points(const char *repository,
                                  azk_point **out,
                                  size_t *count);
 
 /**
- * Makes the database `path`, which must not be there, of a point of a repository. `which` is an azk_which, and
- * `number` what it needs. Every byte is verified on the way, and the file has its name when it is whole and
- * durable. `progress` and `point`, the place for the point that it was, may be NULL. Errors: AZK_INVALID if there
- * is no such point, AZK_OPEN if there is such a file or no repository, AZK_CORRUPT, AZK_LOCKED while it is pruned,
- * AZK_NO_SPACE, AZK_IO.
+ * Makes the database `path`, which must not be there, of a point of a repository. `which` is an azk_which,
+ * and `number` what it needs. Every byte is verified on the way, and the file has its name when it is whole
+ * and durable. `progress` and `point`, the place for the point that it was, may be NULL. Errors: AZK_INVALID
+ * if there is no such point, AZK_OPEN if there is such a file or no repository, AZK_CORRUPT, AZK_LOCKED
+ * while it is pruned, AZK_NO_SPACE, AZK_IO.
  */
 azk_status azk_repository_restore(const char *repository,
                                   int32_t which,
@@ -2197,8 +2201,8 @@ azk_status azk_repository_restore(const char *repository,
 /**
  * Reads and verifies every byte of a repository. If something is wrong, the call gives AZK_CORRUPT and still
  * fills the report. *problems is then a text with a line for each problem. Free it with azk_free. Otherwise
- * *problems is NULL. `progress`, `report` and `problems` may be NULL. Errors: AZK_CORRUPT, AZK_OPEN if there is no
- * repository, AZK_LOCKED while it is pruned, AZK_IO, AZK_NO_MEMORY.
+ * *problems is NULL. `progress`, `report` and `problems` may be NULL. Errors: AZK_CORRUPT, AZK_OPEN if there
+ * is no repository, AZK_LOCKED while it is pruned, AZK_IO, AZK_NO_MEMORY.
  */
 azk_status azk_repository_verify(const char *repository,
                                  azk_progress_fn progress,

@@ -139,10 +139,10 @@ fn verified(report: &VerifyReport) -> azk_verify_report {
     }
 }
 
-/// Copies what is committed to the new file `path`, while others read and write. The copy has its name when it is
-/// whole and durable. It is a database of its own: its backups go to another repository. `progress` may be NULL.
-/// Errors: AZK_OPEN if there is such a file, AZK_NO_SPACE, AZK_IO, AZK_CORRUPT, AZK_READ_ONLY if the database is
-/// open to read only and was not closed, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+/// Copies what is committed to the new file `path`, while others read and write. The copy has its name when
+/// it is whole and durable. It is a database of its own: its backups go to another repository. `progress` may
+/// be NULL. Errors: AZK_OPEN if there is such a file, AZK_NO_SPACE, AZK_IO, AZK_CORRUPT, AZK_READ_ONLY if the
+/// database is open to read only and was not closed, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_copy(
     db: *mut azk_db,
@@ -155,8 +155,8 @@ pub unsafe extern "C" fn azk_db_copy(
 }
 
 /// As azk_db_copy, but at most `bytes_per_second` are copied, so that others have their share of the disks. 0
-/// means no limit. A slow copy keeps the space of replaced records for longer. Errors: AZK_INVALID below 4,096
-/// bytes a second, and as azk_db_copy.
+/// means no limit. A slow copy keeps the space of replaced records for longer. Errors: AZK_INVALID below
+/// 4,096 bytes a second, and as azk_db_copy.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_copy_paced(
     db: *mut azk_db,
@@ -190,8 +190,8 @@ pub unsafe extern "C" fn azk_db_backup(
     unsafe { azk_db_backup_paced(db, repository, 0, progress, user_data, report) }
 }
 
-/// As azk_db_backup, but at most `bytes_per_second` are copied, as by azk_db_copy_paced. What the repository has
-/// already does not count. Errors: AZK_INVALID below 4,096 bytes a second, and as azk_db_backup.
+/// As azk_db_backup, but at most `bytes_per_second` are copied, as by azk_db_copy_paced. What the repository
+/// has already does not count. Errors: AZK_INVALID below 4,096 bytes a second, and as azk_db_backup.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_backup_paced(
     db: *mut azk_db,
@@ -218,9 +218,10 @@ fn paced(bytes_per_second: u64) -> CopyOptions {
     CopyOptions { bytes_per_second }
 }
 
-/// The points of a repository, by their numbers, in an array of *count elements. Free the array with azk_free. If
-/// a point cannot be read, the call gives AZK_CORRUPT and still gives the others. On any other failure *out is
-/// NULL. Errors: AZK_OPEN if there is no repository, AZK_CORRUPT, AZK_NEWER_VERSION, AZK_IO, AZK_NO_MEMORY.
+/// The points of a repository, by their numbers, in an array of *count elements. Free the array with
+/// azk_free. If a point cannot be read, the call gives AZK_CORRUPT and still gives the others. On any other
+/// failure *out is NULL. Errors: AZK_OPEN if there is no repository, AZK_CORRUPT, AZK_NEWER_VERSION, AZK_IO,
+/// AZK_NO_MEMORY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_repository_points(
     repository: *const c_char,
@@ -244,11 +245,11 @@ pub unsafe extern "C" fn azk_repository_points(
     })
 }
 
-/// Makes the database `path`, which must not be there, of a point of a repository. `which` is an azk_which, and
-/// `number` what it needs. Every byte is verified on the way, and the file has its name when it is whole and
-/// durable. `progress` and `point`, the place for the point that it was, may be NULL. Errors: AZK_INVALID if there
-/// is no such point, AZK_OPEN if there is such a file or no repository, AZK_CORRUPT, AZK_LOCKED while it is pruned,
-/// AZK_NO_SPACE, AZK_IO.
+/// Makes the database `path`, which must not be there, of a point of a repository. `which` is an azk_which,
+/// and `number` what it needs. Every byte is verified on the way, and the file has its name when it is whole
+/// and durable. `progress` and `point`, the place for the point that it was, may be NULL. Errors: AZK_INVALID
+/// if there is no such point, AZK_OPEN if there is such a file or no repository, AZK_CORRUPT, AZK_LOCKED
+/// while it is pruned, AZK_NO_SPACE, AZK_IO.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_repository_restore(
     repository: *const c_char,
@@ -272,8 +273,8 @@ pub unsafe extern "C" fn azk_repository_restore(
 
 /// Reads and verifies every byte of a repository. If something is wrong, the call gives AZK_CORRUPT and still
 /// fills the report. *problems is then a text with a line for each problem. Free it with azk_free. Otherwise
-/// *problems is NULL. `progress`, `report` and `problems` may be NULL. Errors: AZK_CORRUPT, AZK_OPEN if there is no
-/// repository, AZK_LOCKED while it is pruned, AZK_IO, AZK_NO_MEMORY.
+/// *problems is NULL. `progress`, `report` and `problems` may be NULL. Errors: AZK_CORRUPT, AZK_OPEN if there
+/// is no repository, AZK_LOCKED while it is pruned, AZK_IO, AZK_NO_MEMORY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_repository_verify(
     repository: *const c_char,

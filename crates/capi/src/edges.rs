@@ -138,7 +138,8 @@ pub unsafe extern "C" fn azk_write_last(
     })
 }
 
-/// As azk_table_pop_first, within this transaction. For conflicts only the keys up to the record count as read.
+/// As azk_table_pop_first, within this transaction. For conflicts only the keys up to the record count as
+/// read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_pop_first(
     write: *mut azk_write,
@@ -153,7 +154,8 @@ pub unsafe extern "C" fn azk_write_pop_first(
     })
 }
 
-/// As azk_table_pop_last, within this transaction. For conflicts only the keys from the record on count as read.
+/// As azk_table_pop_last, within this transaction. For conflicts only the keys from the record on count as
+/// read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_pop_last(
     write: *mut azk_write,

@@ -258,8 +258,8 @@ pub unsafe extern "C" fn azk_index_count(
 }
 
 /// As azk_index_range, as the snapshot has it. All of it is read now, so the lookup may outlive the
-/// transaction. Errors: as azk_index_get, also AZK_NO_SUCH_INDEX if the index was made after the snapshot, and
-/// AZK_INVALID if it was complete only after that, or is of another database.
+/// transaction. Errors: as azk_index_get, also AZK_NO_SUCH_INDEX if the index was made after the snapshot,
+/// and AZK_INVALID if it was complete only after that, or is of another database.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_read_index_range(
     read: *mut azk_read,

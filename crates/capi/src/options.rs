@@ -95,9 +95,9 @@ pub extern "C" fn azk_options_set_read_only(options: *mut azk_options, yes: i32)
     change(options, |o| o.read_only(yes != 0))
 }
 
-/// How to follow a file that another process writes, an azk_follow. Neither waits for the other. Each call that
-/// reads, and each snapshot, sees the newest commit that there is then. Such a handle is read-only. A snapshot
-/// keeps space in the file; AZK_SNAPSHOT_TOO_OLD says that the writer has set limits for that
+/// How to follow a file that another process writes, an azk_follow. Neither waits for the other. Each call
+/// that reads, and each snapshot, sees the newest commit that there is then. Such a handle is read-only. A
+/// snapshot keeps space in the file; AZK_SNAPSHOT_TOO_OLD says that the writer has set limits for that
 /// (azk_options_set_pinned_bytes_max) and that they were passed. Default: AZK_FOLLOW_NOTHING. Errors:
 /// AZK_INVALID.
 #[unsafe(no_mangle)]
@@ -115,9 +115,9 @@ pub extern "C" fn azk_options_set_follow(options: *mut azk_options, follow: i32)
     })
 }
 
-/// How many bytes of the file the followers of this writer may keep at most. When they keep more, the oldest of
-/// their snapshots are given up: reading there gives AZK_SNAPSHOT_TOO_OLD, never a wrong value. Followers copy
-/// what they read as long as there is a limit. Default: none. Errors: none of its own.
+/// How many bytes of the file the followers of this writer may keep at most. When they keep more, the oldest
+/// of their snapshots are given up: reading there gives AZK_SNAPSHOT_TOO_OLD, never a wrong value. Followers
+/// copy what they read as long as there is a limit. Default: none. Errors: none of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_options_set_pinned_bytes_max(options: *mut azk_options, bytes: u64) -> azk_status {
     change(options, |o| o.pinned_bytes_max(bytes))

@@ -13,8 +13,8 @@ use azekura_shards::{ReadOptions, ShardedReader};
 use std::ffi::{OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 
-/// Opens the set of shards in the folder `path`: the version of this number, or the newest if it is 0. On failure
-/// *out is NULL. Errors: AZK_OPEN, AZK_CORRUPT, AZK_IO.
+/// Opens the set of shards in the folder `path`: the version of this number, or the newest if it is 0. On
+/// failure *out is NULL. Errors: AZK_OPEN, AZK_CORRUPT, AZK_IO.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_shards_open(
     path: *const c_char,
@@ -42,8 +42,8 @@ pub extern "C" fn azk_shards_free(shards: *mut azk_shards) -> azk_status {
     })
 }
 
-/// The number of the version that is read, and how many records it has. `records` may be NULL. Errors: none of
-/// its own.
+/// The number of the version that is read, and how many records it has. `records` may be NULL. Errors: none
+/// of its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_shards_version(
     shards: *const azk_shards,
@@ -62,9 +62,9 @@ pub unsafe extern "C" fn azk_shards_version(
     })
 }
 
-/// Goes to the newest version, all at once: a call sees one version. *is_newer says whether there was a newer one.
-/// A handle of a chosen version stays with that. Errors: AZK_OPEN, AZK_CORRUPT, AZK_IO; the handle stays with its
-/// version then.
+/// Goes to the newest version, all at once: a call sees one version. *is_newer says whether there was a newer
+/// one. A handle of a chosen version stays with that. Errors: AZK_OPEN, AZK_CORRUPT, AZK_IO; the handle stays
+/// with its version then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_shards_refresh(shards: *const azk_shards, is_newer: *mut bool) -> azk_status {
     // SAFETY: as the header demands of the caller.
@@ -75,8 +75,8 @@ pub unsafe extern "C" fn azk_shards_refresh(shards: *const azk_shards, is_newer:
     })
 }
 
-/// Copies the value of a key into a buffer, as azk_table_get does. Errors: AZK_NOT_FOUND, AZK_BUFFER_TOO_SMALL,
-/// AZK_OPEN, AZK_CORRUPT, AZK_IO, AZK_FORKED.
+/// Copies the value of a key into a buffer, as azk_table_get does. Errors: AZK_NOT_FOUND,
+/// AZK_BUFFER_TOO_SMALL, AZK_OPEN, AZK_CORRUPT, AZK_IO, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_shards_get(
     shards: *const azk_shards,
@@ -94,8 +94,8 @@ pub unsafe extern "C" fn azk_shards_get(
     })
 }
 
-/// A copy of the value of a key, as azk_table_get_alloc gives it. Free it with azk_free. Errors: AZK_NOT_FOUND,
-/// AZK_NO_MEMORY, and as azk_shards_get.
+/// A copy of the value of a key, as azk_table_get_alloc gives it. Free it with azk_free. Errors:
+/// AZK_NOT_FOUND, AZK_NO_MEMORY, and as azk_shards_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_shards_get_alloc(
     shards: *const azk_shards,
@@ -112,8 +112,8 @@ pub unsafe extern "C" fn azk_shards_get_alloc(
     })
 }
 
-/// The values of `count` keys, as azk_table_get_many gives them, all of one version. Free the array with azk_free,
-/// once. Errors: AZK_NO_MEMORY, and as azk_shards_get, without AZK_NOT_FOUND.
+/// The values of `count` keys, as azk_table_get_many gives them, all of one version. Free the array with
+/// azk_free, once. Errors: AZK_NO_MEMORY, and as azk_shards_get, without AZK_NOT_FOUND.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_shards_get_many(
     shards: *const azk_shards,

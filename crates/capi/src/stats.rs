@@ -101,7 +101,8 @@ pub struct azk_stats {
     pub pins: u64,
     /// Bytes of the file that are kept for these alone.
     pub pinned_bytes: u64,
-    /// For how long there has been a newer checkpoint than the oldest of these, in nanoseconds. 0 in a follower.
+    /// For how long there has been a newer checkpoint than the oldest of these, in nanoseconds. 0 in a
+    /// follower.
     pub oldest_pin_ns: u64,
 }
 

@@ -179,8 +179,8 @@ pub unsafe extern "C" fn azk_table_kind(table: *const azk_table, kind: *mut azk_
     })
 }
 
-/// The name of a table, which ends with a zero byte. Free it with azk_free. "" if the table was dropped, or if
-/// the transaction that makes it is not committed. On failure *name is NULL. Errors: AZK_NO_MEMORY.
+/// The name of a table, which ends with a zero byte. Free it with azk_free. "" if the table was dropped, or
+/// if the transaction that makes it is not committed. On failure *name is NULL. Errors: AZK_NO_MEMORY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_name(table: *const azk_table, name: *mut *mut c_char) -> azk_status {
     // SAFETY: as the header demands of the caller.

@@ -66,10 +66,10 @@ pub unsafe extern "C" fn azk_write_begin(
 /// transaction.
 ///
 /// Errors: AZK_CONFLICT if another transaction has changed what this one depends on: run it again.
-/// So it is if a name that it has looked up (azk_write_open_table and others) stands for another table by now.
-/// AZK_NOT_UNIQUE if two records would have the same values in a unique index. AZK_NO_SUCH_TABLE if a table was
-/// dropped since it was written to. AZK_READ_ONLY, AZK_CORRUPT, AZK_NO_SPACE, AZK_IO, AZK_POISONED, AZK_CLOSED,
-/// AZK_FORKED.
+/// So it is if a name that it has looked up (azk_write_open_table and others) stands for another table by
+/// now. AZK_NOT_UNIQUE if two records would have the same values in a unique index. AZK_NO_SUCH_TABLE if a
+/// table was dropped since it was written to. AZK_READ_ONLY, AZK_CORRUPT, AZK_NO_SPACE, AZK_IO, AZK_POISONED,
+/// AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_write_commit(write: *mut azk_write) -> azk_status {
     call(move || {

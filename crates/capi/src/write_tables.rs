@@ -12,9 +12,9 @@ use std::ffi::c_char;
 /// nothing. `kind` is an azk_kind. Free the handle with azk_table_free. A commit that makes, renames or drops
 /// tables is durable, whatever durability was chosen. On failure *out is NULL.
 ///
-/// Errors: AZK_TABLE_EXISTS if this transaction sees a table of the name. AZK_CONFLICT, here or at the commit,
-/// if another transaction makes one meanwhile: run it again. AZK_INVALID, AZK_TOO_LARGE for a name over 255
-/// bytes, AZK_READ_ONLY, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+/// Errors: AZK_TABLE_EXISTS if this transaction sees a table of the name. AZK_CONFLICT, here or at the
+/// commit, if another transaction makes one meanwhile: run it again. AZK_INVALID, AZK_TOO_LARGE for a name
+/// over 255 bytes, AZK_READ_ONLY, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_create_table(
     write: *mut azk_write,
@@ -28,8 +28,8 @@ pub unsafe extern "C" fn azk_write_create_table(
 }
 
 /// The table of a name as a transaction sees it, which it makes if there is none. `kind` is an azk_kind. On
-/// failure *out is NULL. Errors: AZK_WRONG_TYPE if the table is of the other kind, and as azk_write_create_table
-/// and azk_write_open_table.
+/// failure *out is NULL. Errors: AZK_WRONG_TYPE if the table is of the other kind, and as
+/// azk_write_create_table and azk_write_open_table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_table(
     write: *mut azk_write,
@@ -43,8 +43,8 @@ pub unsafe extern "C" fn azk_write_table(
 }
 
 /// The table of a name as a transaction sees it, with what it has made, renamed and dropped itself. That the
-/// name is this table's counts as read. On failure *out is NULL. Errors: AZK_NO_SUCH_TABLE. AZK_CONFLICT if the
-/// table was made after the transaction's snapshot. AZK_CLOSED, AZK_FORKED.
+/// name is this table's counts as read. On failure *out is NULL. Errors: AZK_NO_SUCH_TABLE. AZK_CONFLICT if
+/// the table was made after the transaction's snapshot. AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_open_table(
     write: *mut azk_write,
@@ -56,9 +56,9 @@ pub unsafe extern "C" fn azk_write_open_table(
     named(c, name, out, |name| Ok(owned(write)?.txn.open_table(name)?))
 }
 
-/// Renames a table in a transaction. Its handles stay good. Errors: AZK_NO_SUCH_TABLE, AZK_TABLE_EXISTS, as this
-/// transaction sees them. AZK_CONFLICT, here or at the commit, if another transaction gives one of the names to
-/// another table meanwhile. As azk_write_create_table.
+/// Renames a table in a transaction. Its handles stay good. Errors: AZK_NO_SUCH_TABLE, AZK_TABLE_EXISTS, as
+/// this transaction sees them. AZK_CONFLICT, here or at the commit, if another transaction gives one of the
+/// names to another table meanwhile. As azk_write_create_table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_rename_table(
     write: *mut azk_write,
@@ -74,9 +74,9 @@ pub unsafe extern "C" fn azk_write_rename_table(
 
 /// Removes a table with all its records and its indexes in a transaction. From then on its handles give
 /// AZK_NO_SUCH_TABLE in the transaction, and everywhere from the commit on. What others write to it meanwhile
-/// goes with it, unless the transaction has read it or is one of AZK_SNAPSHOT: then the commit conflicts. Errors:
-/// AZK_NO_SUCH_TABLE. AZK_CONFLICT, here or at the commit, if another transaction renames or drops it meanwhile.
-/// AZK_READ_ONLY, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
+/// goes with it, unless the transaction has read it or is one of AZK_SNAPSHOT: then the commit conflicts.
+/// Errors: AZK_NO_SUCH_TABLE. AZK_CONFLICT, here or at the commit, if another transaction renames or drops it
+/// meanwhile. AZK_READ_ONLY, AZK_POISONED, AZK_CLOSED, AZK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_drop_table(write: *mut azk_write, name: *const c_char) -> azk_status {
     // SAFETY: as the header demands of the caller.

@@ -333,8 +333,8 @@ char *kcdbpath(KCDB *db);
 char *kcdbstatus(KCDB *db);
 
 /**
- * Makes everything durable, whether `hard` is set or not. Then calls `proc`, if there is one, while all others
- * wait. Returns 0 on failure.
+ * Makes everything durable, whether `hard` is set or not. Then calls `proc`, if there is one, while all
+ * others wait. Returns 0 on failure.
  */
 int32_t kcdbsync(KCDB *db,
                  int32_t hard,
@@ -447,8 +447,8 @@ int32_t kcdbcheck(KCDB *db,
                   size_t key_len);
 
 /**
- * Copies the value of a record to a buffer, as much as there is room for. Returns the length of the value, or
- * -1.
+ * Copies the value of a record to a buffer, as much as there is room for. Returns the length of the value,
+ * or -1.
  */
 int32_t kcdbgetbuf(KCDB *db,
                    const char *key,
@@ -465,9 +465,9 @@ char *kcdbseize(KCDB *db,
                 size_t *value_len);
 
 /**
- * Adds to a number of eight bytes in big-endian order. `origin` is what is added to if there is no record; the
- * least number means that this fails then. The largest one means that the record is set to `number` whatever
- * it was. Returns the sum, or the least number on failure.
+ * Adds to a number of eight bytes in big-endian order. `origin` is what is added to if there is no record;
+ * the least number means that this fails then. The largest one means that the record is set to `number`
+ * whatever it was. Returns the sum, or the least number on failure.
  */
 int64_t kcdbincrint(KCDB *db,
                     const char *key,
@@ -476,9 +476,9 @@ int64_t kcdbincrint(KCDB *db,
                     int64_t origin);
 
 /**
- * Adds to a number of sixteen bytes: the whole part, and the rest in parts of 10^15, each in big-endian order.
- * `origin` is as with kcdbincrint, with negative and positive infinity. Returns the sum, or not-a-number on
- * failure.
+ * Adds to a number of sixteen bytes: the whole part, and the rest in parts of 10^15, each in big-endian
+ * order. `origin` is as with kcdbincrint, with negative and positive infinity. Returns the sum, or
+ * not-a-number on failure.
  */
 double kcdbincrdouble(KCDB *db,
                       const char *key,
@@ -542,8 +542,8 @@ int32_t kcdbmerge(KCDB *db,
                   uint32_t mode);
 
 /**
- * Calls `fullproc` for the record of a key, or `emptyproc` if there is none. No other thread changes the record
- * meanwhile. If `writable` is 0 what they return has no effect. Returns 0 on failure.
+ * Calls `fullproc` for the record of a key, or `emptyproc` if there is none. No other thread changes the
+ * record meanwhile. If `writable` is 0 what they return has no effect. Returns 0 on failure.
  */
 int32_t kcdbaccept(KCDB *db,
                    const char *key,
@@ -611,8 +611,8 @@ int32_t kcdbdumpsnap(KCDB *db,
                      const char *dest);
 
 /**
- * Sets all records of a file, which kcdbdumpsnap has written, here or in Kyoto Cabinet. Returns 0 on failure;
- * the records before the one that is damaged or cannot be set are set then.
+ * Sets all records of a file, which kcdbdumpsnap has written, here or in Kyoto Cabinet. Returns 0 on
+ * failure; the records before the one that is damaged or cannot be set are set then.
  */
 int32_t kcdbloadsnap(KCDB *db,
                      const char *src);
@@ -646,7 +646,8 @@ int64_t kcdbmatchsimilar(KCDB *db,
                          size_t max);
 
 /**
- * The distance of two texts: how many bytes, or characters if `utf` is set, must be changed, added or removed.
+ * The distance of two texts: how many bytes, or characters if `utf` is set, must be changed, added or
+ * removed.
  */
 size_t kclevdist(const void *a,
                  size_t a_len,
@@ -660,13 +661,14 @@ size_t kclevdist(const void *a,
 KCCUR *kcdbcursor(KCDB *db);
 
 /**
- * Frees a cursor. NULL is allowed. In a callback of its database this fails with KCELOGIC, and the cursor stays.
+ * Frees a cursor. NULL is allowed. In a callback of its database this fails with KCELOGIC, and the cursor
+ * stays.
  */
 void kccurdel(KCCUR *cursor);
 
 /**
- * Calls `fullproc` for the record of a cursor, as kcdbaccept. With `step` the cursor goes to the next record,
- * and also if the record is removed. Returns 0 on failure.
+ * Calls `fullproc` for the record of a cursor, as kcdbaccept. With `step` the cursor goes to the next
+ * record, and also if the record is removed. Returns 0 on failure.
  */
 int32_t kccuraccept(KCCUR *cursor,
                     KCVISITFULL fullproc,
@@ -689,8 +691,8 @@ int32_t kccursetvalue(KCCUR *cursor,
 int32_t kccurremove(KCCUR *cursor);
 
 /**
- * The key of the record of a cursor, with a zero byte behind it, or NULL. Free it with kcfree. With `step` the
- * cursor goes to the next record.
+ * The key of the record of a cursor, with a zero byte behind it, or NULL. Free it with kcfree. With `step`
+ * the cursor goes to the next record.
  */
 char *kccurgetkey(KCCUR *cursor,
                   size_t *key_len,
@@ -705,8 +707,8 @@ char *kccurgetvalue(KCCUR *cursor,
                     int32_t step);
 
 /**
- * The key and the value of the record of a cursor, each with a zero byte behind it, or NULL. They are one block:
- * free the key with kcfree. With `step` the cursor goes to the next record.
+ * The key and the value of the record of a cursor, each with a zero byte behind it, or NULL. They are one
+ * block: free the key with kcfree. With `step` the cursor goes to the next record.
  */
 char *kccurget(KCCUR *cursor,
                size_t *key_len,
@@ -1001,7 +1003,8 @@ const char *kcmapiterget(KCMAPITER *walk,
 void kcmapiterstep(KCMAPITER *walk);
 
 /**
- * A walk over the records that the map has now, in the order of their keys. It must be freed with kcmapsortdel.
+ * A walk over the records that the map has now, in the order of their keys. It must be freed with
+ * kcmapsortdel.
  */
 KCMAPSORT *kcmapsorter(KCMAP *map);
 
@@ -1106,8 +1109,8 @@ size_t kclistcount(KCLIST *list);
 int64_t kcatoi(const char *text);
 
 /**
- * The number at the beginning of a text, with a unit of K, M, G, T, P or E behind it, each 1,024 times the one
- * before. Returns an integer: the nearest towards zero, or the largest or the least there is.
+ * The number at the beginning of a text, with a unit of K, M, G, T, P or E behind it, each 1,024 times the
+ * one before. Returns an integer: the nearest towards zero, or the largest or the least there is.
  */
 int64_t kcatoix(const char *text);
 

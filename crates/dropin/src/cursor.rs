@@ -74,7 +74,8 @@ pub unsafe extern "C" fn kcdbcursor(db: *mut KCDB) -> *mut KCCUR {
     })
 }
 
-/// Frees a cursor. NULL is allowed. In a callback of its database this fails with KCELOGIC, and the cursor stays.
+/// Frees a cursor. NULL is allowed. In a callback of its database this fails with KCELOGIC, and the cursor
+/// stays.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kccurdel(cursor: *mut KCCUR) {
     if cursor.is_null() {
@@ -94,8 +95,8 @@ pub unsafe extern "C" fn kccurdel(cursor: *mut KCCUR) {
     });
 }
 
-/// Calls `fullproc` for the record of a cursor, as kcdbaccept. With `step` the cursor goes to the next record,
-/// and also if the record is removed. Returns 0 on failure.
+/// Calls `fullproc` for the record of a cursor, as kcdbaccept. With `step` the cursor goes to the next
+/// record, and also if the record is removed. Returns 0 on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kccuraccept(
     cursor: *mut KCCUR,
@@ -136,8 +137,8 @@ pub unsafe extern "C" fn kccurremove(cursor: *mut KCCUR) -> i32 {
         .write_at(cursor, 0, |store, access, place| place.remove(store, access, |_, _| Ok(1)))
 }
 
-/// The key of the record of a cursor, with a zero byte behind it, or NULL. Free it with kcfree. With `step` the
-/// cursor goes to the next record.
+/// The key of the record of a cursor, with a zero byte behind it, or NULL. Free it with kcfree. With `step`
+/// the cursor goes to the next record.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kccurgetkey(cursor: *mut KCCUR, key_len: *mut usize, step: i32) -> *mut c_char {
     // SAFETY: as the header demands of the caller.
@@ -184,8 +185,8 @@ fn hand_out(c: Caller, pair: Pair, (key_len, value, value_len): Places) -> Outco
     Ok(pair.hand_out())
 }
 
-/// The key and the value of the record of a cursor, each with a zero byte behind it, or NULL. They are one block:
-/// free the key with kcfree. With `step` the cursor goes to the next record.
+/// The key and the value of the record of a cursor, each with a zero byte behind it, or NULL. They are one
+/// block: free the key with kcfree. With `step` the cursor goes to the next record.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kccurget(
     cursor: *mut KCCUR,

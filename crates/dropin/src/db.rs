@@ -134,8 +134,8 @@ fn status_of(open: &Open, count: i64) -> String {
     lines.iter().map(|(name, value)| format!("{name}\t{value}\n")).collect()
 }
 
-/// Makes everything durable, whether `hard` is set or not. Then calls `proc`, if there is one, while all others
-/// wait. Returns 0 on failure.
+/// Makes everything durable, whether `hard` is set or not. Then calls `proc`, if there is one, while all
+/// others wait. Returns 0 on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcdbsync(db: *mut KCDB, hard: i32, proc: KCFILEPROC, opaque: *mut c_void) -> i32 {
     let _soft_too = hard;

@@ -40,7 +40,8 @@ pub extern "C" fn kclistnew() -> *mut KCLIST {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kclistdel(list: *mut KCLIST) {
     if !list.is_null() {
-        // SAFETY: `kclistnew` has made both boxes. The header demands of the caller that it is not freed twice.
+        // SAFETY: `kclistnew` has made both boxes. The header demands of the caller that it is not freed
+        // twice.
         unsafe { drop(Box::from_raw(Box::from_raw(list).list.cast::<List>())) }
     }
 }

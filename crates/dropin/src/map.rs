@@ -27,8 +27,8 @@ pub struct KCMAPSORT {
     iter: *mut c_void,
 }
 
-/// A record. Key and value have a zero byte behind them, so that they are texts of C. It never changes, so walks
-/// may have it too.
+/// A record. Key and value have a zero byte behind them, so that they are texts of C. It never changes, so
+/// walks may have it too.
 struct Record {
     key: Vec<u8>,
     value: Vec<u8>,
@@ -100,7 +100,8 @@ pub extern "C" fn kcmapnew(buckets: usize) -> *mut KCMAP {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcmapdel(map: *mut KCMAP) {
     if !map.is_null() {
-        // SAFETY: `kcmapnew` has made both boxes. The header demands of the caller that it is not freed twice.
+        // SAFETY: `kcmapnew` has made both boxes. The header demands of the caller that it is not freed
+        // twice.
         unsafe { drop(Box::from_raw(Box::from_raw(map).map.cast::<Map>())) }
     }
 }
@@ -290,7 +291,8 @@ pub unsafe extern "C" fn kcmapiterstep(walk: *mut KCMAPITER) {
     }
 }
 
-/// A walk over the records that the map has now, in the order of their keys. It must be freed with kcmapsortdel.
+/// A walk over the records that the map has now, in the order of their keys. It must be freed with
+/// kcmapsortdel.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcmapsorter(map: *mut KCMAP) -> *mut KCMAPSORT {
     // SAFETY: as the header demands of the caller.

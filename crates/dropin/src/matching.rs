@@ -158,7 +158,8 @@ impl Drop for Regex {
     }
 }
 
-/// The distance of two texts: how many bytes, or characters if `utf` is set, must be changed, added or removed.
+/// The distance of two texts: how many bytes, or characters if `utf` is set, must be changed, added or
+/// removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kclevdist(
     a: *const std::ffi::c_void,

@@ -1,7 +1,7 @@
 //! The functions of `ndbm.h`, over a hash table.
 //!
-//! A database NAME is the file NAME.pag. NAME.dir is empty: programs lock it, by the descriptor that dbm_dirfno
-//! gives them.
+//! A database NAME is the file NAME.pag. NAME.dir is empty: programs lock it, by the descriptor that
+//! dbm_dirfno gives them.
 
 use crate::call::{Caller, guarded};
 use crate::codes::*;
@@ -86,8 +86,8 @@ fn on<T: Copy>(c: Caller, db: *mut DBM, failed: T, f: impl FnOnce(&mut DBM) -> O
     })
 }
 
-/// Opens a database. `flags` and `mode` are as with open(2); O_WRONLY is as O_RDWR. Returns NULL and sets errno on
-/// failure: EAGAIN if it is open in this process, EACCES if in another one.
+/// Opens a database. `flags` and `mode` are as with open(2); O_WRONLY is as O_RDWR. Returns NULL and sets
+/// errno on failure: EAGAIN if it is open in this process, EACCES if in another one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dbm_open(file: *const c_char, flags: c_int, mode: libc::mode_t) -> *mut DBM {
     // SAFETY: as the header demands of the caller.

@@ -10,9 +10,9 @@ const NO_NUMBER: Failure = failure(KCELOGIC, c"logical inconsistency: the value 
 const NO_ORIGIN: Failure = failure(KCELOGIC, c"logical inconsistency: there is no record to add to");
 const NO_PLACE: Failure = failure(KCELOGIC, c"logical inconsistency: the number is out of range");
 
-/// Adds to a number of eight bytes in big-endian order. `origin` is what is added to if there is no record; the
-/// least number means that this fails then. The largest one means that the record is set to `number` whatever
-/// it was. Returns the sum, or the least number on failure.
+/// Adds to a number of eight bytes in big-endian order. `origin` is what is added to if there is no record;
+/// the least number means that this fails then. The largest one means that the record is set to `number`
+/// whatever it was. Returns the sum, or the least number on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcdbincrint(
     db: *mut KCDB,
@@ -39,9 +39,9 @@ pub unsafe extern "C" fn kcdbincrint(
     })
 }
 
-/// Adds to a number of sixteen bytes: the whole part, and the rest in parts of 10^15, each in big-endian order.
-/// `origin` is as with kcdbincrint, with negative and positive infinity. Returns the sum, or not-a-number on
-/// failure.
+/// Adds to a number of sixteen bytes: the whole part, and the rest in parts of 10^15, each in big-endian
+/// order. `origin` is as with kcdbincrint, with negative and positive infinity. Returns the sum, or
+/// not-a-number on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcdbincrdouble(
     db: *mut KCDB,

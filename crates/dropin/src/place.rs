@@ -1,8 +1,8 @@
 //! Where a cursor stands: at a record, or nowhere.
 //!
-//! A place knows the key of its record. It also has a cursor of the engine beside it, which sees the records as
-//! they were when it was made. Once anything was written another one is made, and goes to the key. If the record
-//! is gone by then, the place is the next one.
+//! A place knows the key of its record. It also has a cursor of the engine beside it, which sees the records
+//! as they were when it was made. Once anything was written another one is made, and goes to the key. If the
+//! record is gone by then, the place is the next one.
 
 use crate::access::Access;
 use crate::codes::{KCENOIMPL, KCENOREC};
@@ -189,8 +189,8 @@ impl Place {
         self.failed = gone.err().filter(|failure| failure.code != KCENOREC);
     }
 
-    /// Visits the record, and does what the visitor wants. With `steps` the place is the next one then; without
-    /// it too if the record was removed.
+    /// Visits the record, and does what the visitor wants. With `steps` the place is the next one then;
+    /// without it too if the record was removed.
     pub(crate) fn visit(
         &mut self,
         store: &Store,

@@ -175,8 +175,8 @@ pub unsafe extern "C" fn kcdbcheck(db: *mut KCDB, key: *const c_char, key_len: u
     c.on(db, -1, |store| get(store, c.bytes(key, key_len, "key")?, |value| length(value.len())))
 }
 
-/// Copies the value of a record to a buffer, as much as there is room for. Returns the length of the value, or
-/// -1.
+/// Copies the value of a record to a buffer, as much as there is room for. Returns the length of the value,
+/// or -1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcdbgetbuf(
     db: *mut KCDB,

@@ -83,8 +83,8 @@ fn dump(mut cursor: Cursor, file: io::Result<File>, dest: &Path) -> Outcome<()> 
     out.write_all(&[END]).and_then(|()| out.flush()).map_err(system)
 }
 
-/// Sets all records of a file, which kcdbdumpsnap has written, here or in Kyoto Cabinet. Returns 0 on failure;
-/// the records before the one that is damaged or cannot be set are set then.
+/// Sets all records of a file, which kcdbdumpsnap has written, here or in Kyoto Cabinet. Returns 0 on
+/// failure; the records before the one that is damaged or cannot be set are set then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcdbloadsnap(db: *mut KCDB, src: *const c_char) -> i32 {
     // SAFETY: as the header demands of the caller.

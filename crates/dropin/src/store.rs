@@ -159,8 +159,8 @@ impl Store {
         done
     }
 
-    /// As `all`, to change many records. If `atomic`, all changes are made or none, also in the transaction under
-    /// way.
+    /// As `all`, to change many records. If `atomic`, all changes are made or none, also in the transaction
+    /// under way.
     pub(crate) fn many<T>(&self, atomic: bool, f: impl FnOnce(&mut Access<'_>) -> Outcome<T>) -> Outcome<T> {
         let gate = self.alone()?;
         let open = open_for(&gate, true)?;
@@ -199,8 +199,8 @@ impl Store {
         Ok(())
     }
 
-    /// Closes the database. A transaction under way is rolled back. A database that cannot be closed without a
-    /// loss stays open.
+    /// Closes the database. A transaction under way is rolled back. A database that cannot be closed without
+    /// a loss stays open.
     pub(crate) fn close(&self) -> Outcome<()> {
         let mut gate = self.alone()?;
         let open = gate.as_mut().ok_or(NOT_OPENED)?;

@@ -64,8 +64,8 @@ pub unsafe extern "C" fn kcatoi(text: *const c_char) -> i64 {
     })
 }
 
-/// The number at the beginning of a text, with a unit of K, M, G, T, P or E behind it, each 1,024 times the one
-/// before. Returns an integer: the nearest towards zero, or the largest or the least there is.
+/// The number at the beginning of a text, with a unit of K, M, G, T, P or E behind it, each 1,024 times the
+/// one before. Returns an integer: the nearest towards zero, or the largest or the least there is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcatoix(text: *const c_char) -> i64 {
     // SAFETY: as the header demands of the caller.
@@ -111,8 +111,8 @@ pub unsafe extern "C" fn kcatof(text: *const c_char) -> f64 {
     })
 }
 
-/// The number at the beginning of a text, with its exponent. Both are read at once, for the power of ten alone
-/// may be infinite, or not exact.
+/// The number at the beginning of a text, with its exponent. Both are read at once, for the power of ten
+/// alone may be infinite, or not exact.
 fn scaled(text: &[u8]) -> f64 {
     let (_, rest) = decimal(text);
     let digits = std::str::from_utf8(&text[..text.len() - rest.len()]).unwrap_or_default();

@@ -23,8 +23,8 @@ fn accept(store: &Store, access: &mut Access<'_>, key: &[u8], visitor: Visitor, 
     Ok(())
 }
 
-/// Calls `fullproc` for the record of a key, or `emptyproc` if there is none. No other thread changes the record
-/// meanwhile. If `writable` is 0 what they return has no effect. Returns 0 on failure.
+/// Calls `fullproc` for the record of a key, or `emptyproc` if there is none. No other thread changes the
+/// record meanwhile. If `writable` is 0 what they return has no effect. Returns 0 on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kcdbaccept(
     db: *mut KCDB,

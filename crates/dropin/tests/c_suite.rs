@@ -1,5 +1,5 @@
-//! The library as programs in C see it. What holds for Kyoto Cabinet too is also tried with its own library, where
-//! that is installed.
+//! The library as programs in C see it. What holds for Kyoto Cabinet too is also tried with its own library,
+//! where that is installed.
 //!
 //! What has no tool on this machine is skipped with a line that says so.
 

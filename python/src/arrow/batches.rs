@@ -63,8 +63,8 @@ impl RecordBatches {
 #[pymethods]
 impl Table {
     /// The records from `lo` on and below `hi`, for libraries that take Arrow data: `pyarrow.table(…)`,
-    /// `polars.DataFrame(…)`, or a query of DuckDB. The columns are `key` and `value`; a tuple is a structure.
-    /// In a transaction it shows the transaction's records, until that is over.
+    /// `polars.DataFrame(…)`, or a query of DuckDB. The columns are `key` and `value`; a tuple is a
+    /// structure. In a transaction it shows the transaction's records, until that is over.
     #[pyo3(signature = (lo = None, hi = None, *, batch_size = 65_536))]
     fn to_arrow(
         &self,

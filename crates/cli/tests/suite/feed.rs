@@ -75,8 +75,8 @@ fn the_feed_is_told_of_and_bounded() {
     assert_eq!(info["tables"], serde_json::json!([]));
 }
 
-/// Kills a watch beside a writer again and again. What all of them have printed, each from where the one before
-/// had ended, is every commit once. (AZEKURA_KILLS: how often; 40 unless it is set.)
+/// Kills a watch beside a writer again and again. What all of them have printed, each from where the one
+/// before had ended, is every commit once. (AZEKURA_KILLS: how often; 40 unless it is set.)
 #[test]
 fn nothing_is_lost_or_told_twice_when_a_watch_is_killed() {
     let place = Place::new();

@@ -4,9 +4,9 @@
 //! After each kill the database is opened with other options and compared with an oracle that survives the
 //! kill. Every commit acknowledged as durable is there. Commits are whole over both tables. What is there was
 //! begun. Eventual commits are a prefix in real time. `check` is clean, of the tables and of their indexes.
-//! Some of these are made, dropped or given up when the kill comes. Sometimes the child falls silent before it
-//! is killed. Then every eventual commit older than its delay is there. Locks are tried too. Beside a writer
-//! nobody opens the file. Readers share it and change nothing.
+//! Some of these are made, dropped or given up when the kill comes. Sometimes the child falls silent before
+//! it is killed. Then every eventual commit older than its delay is there. Locks are tried too. Beside a
+//! writer nobody opens the file. Readers share it and change nothing.
 //!
 //! A kill leaves the page cache alone, so this tests processes that die, not machines. For power cuts see
 //! `crash`.

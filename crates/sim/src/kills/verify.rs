@@ -77,8 +77,8 @@ fn steps(db: &Db, oracle: &Oracle) -> Result<(), String> {
     }
 }
 
-/// Checks that each table's index is complete since the first opening, and finds as many records as there are.
-/// (That they are the right ones `check` says.)
+/// Checks that each table's index is complete since the first opening, and finds as many records as there
+/// are. (That they are the right ones `check` says.)
 fn indexes(db: &Db) -> Result<(), String> {
     for (name, _) in TABLES {
         let counts = || {
