@@ -39,8 +39,8 @@ pub fn page(bytes: &[u8]) {
     let decoded = page.decode(&mut block).is_ok();
     let mut tmp = [0; 8];
     for i in 0..page.len() {
-        let (_tag, value) = page.value(i);
-        std::hint::black_box(value.len());
+        let content = page.content(i);
+        std::hint::black_box((content.value.len(), content.expiry));
         if decoded && i.is_multiple_of(page.len().div_ceil(LOOKUPS)) {
             let key = block.key(i, &mut tmp).to_vec();
             let (at, _found) = lower_bound(&key);

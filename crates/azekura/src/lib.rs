@@ -110,7 +110,7 @@ pub use cursor::{Cursor, KeyRange, LazyValue, Records};
 pub use engine::Progress;
 pub use index::{IndexSpec, IndexValue};
 pub use salvage::{SalvageReport, SalvagedTable, salvage, salvage_on};
-pub use txn::{Isolation, ReadTxn, Savepoint, ValueRef, WriteOptions, WriteTxn};
+pub use txn::{Isolation, Lifetime, ReadTxn, Savepoint, ValueRef, WriteOptions, WriteTxn};
 #[cfg(feature = "serde")]
 pub use typed::Json;
 pub use typed::{

@@ -3,6 +3,8 @@
 //! In arguments, bytes are `64`, `4KiB`, `512M`, `1.5GiB` (powers of 1024; `kB`, `MB`, `GB` are powers of
 //! 1000), and counts are `1000000`, `1_000_000`, `250k`, `10M` (powers of 1000).
 
+use std::time::Duration;
+
 /// Parses a number of bytes.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
@@ -50,6 +52,16 @@ pub fn parse_seconds(text: &str) -> Result<f64, String> {
         Ok(seconds)
     } else {
         Err("must be between 0 and 86400 seconds".to_owned())
+    }
+}
+
+/// Parses a time to live: a number of seconds, at least a millisecond.
+pub fn parse_lifetime(text: &str) -> Result<Duration, String> {
+    let text = text.trim().trim_end_matches('s');
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time >= Duration::from_millis(1) => Ok(time),
+        _ => Err("must be at least 0.001 seconds".to_owned()),
     }
 }
 

@@ -40,8 +40,8 @@ enum Command {
     Kills(Limits),
     /// Follows a file from several processes while another writes it, and kills and stops all of them
     Followers(Limits),
-    /// A long mixed load: pauses, memory, file size, open files
-    Soak(Limits),
+    /// A long mixed load, or that of a cache: pauses, memory, file size, open files
+    Soak(commands::soak::Arguments),
     /// The process that `kills` kills
     #[command(hide = true)]
     KilledChild(sim::kills::child::Orders),
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         Command::Fuzz(arguments) => commands::fuzz::run(&arguments),
         Command::Salvage(limits) => commands::salvage::run(&limits),
         Command::Isolation(limits) => commands::isolation::run(&limits),
-        Command::Soak(limits) => commands::soak::run(&limits),
+        Command::Soak(arguments) => commands::soak::run(&arguments),
         Command::Kills(limits) => commands::kills::run(&limits),
         Command::Followers(limits) => commands::followers::run(&limits),
         Command::FollowingWriter(orders) => return sim::followers::writer::run(&orders),

@@ -2,10 +2,18 @@
 //!
 //! A digest of all tables identifies a state. So what a database holds after a crash can be compared with
 //! every state that it might be in. `run` runs the script from any state on.
+mod names;
+
 use crate::rng::Rng;
 use azekura::{Db, Durability, Error, Table, TableKind, WriteOptions, WriteTxn};
+pub use names::{INDEXES, TABLES};
+use names::{SMALL, kind_of, name_of, small};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+/// Longer than any run.
+const LONG: Duration = Duration::from_secs(10 << 25);
 
 /// A value's origin and length. The bytes follow from them.
 pub type Stamp = (u32, u32);
@@ -17,6 +25,10 @@ pub type Model = BTreeMap<String, (bool, BTreeMap<Vec<u8>, Stamp>)>;
 pub enum Write {
     /// Stores a value under a key.
     Put(usize, Vec<u8>, Stamp),
+    /// Stores one that expires long after the run.
+    PutFor(usize, Vec<u8>, Stamp),
+    /// Stores one that has expired already: the key is gone.
+    Expired(usize, Vec<u8>),
     /// Removes a key.
     Remove(usize, Vec<u8>),
     /// Removes the keys from the first to below the second.
@@ -35,7 +47,8 @@ impl Write {
     /// The table that is written to. None if tables are made, renamed or dropped.
     fn table(&self) -> Option<usize> {
         match self {
-            Write::Put(t, ..) | Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t) => Some(*t),
+            Write::Put(t, ..) | Write::PutFor(t, ..) | Write::Expired(t, _) => Some(*t),
+            Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t) => Some(*t),
             Write::Toggle(_) | Write::Replace(_) | Write::Exchange(..) => None,
         }
     }
@@ -66,32 +79,6 @@ pub enum Step {
     Settle,
     /// Gives space back.
     Compact,
-}
-
-/// The tables, in the order of the numbers that writes use.
-pub const TABLES: [(&str, TableKind); 3] =
-    [("ordered", TableKind::Ordered), ("hash", TableKind::Hash), ("extra", TableKind::Ordered)];
-
-/// Indexes: of which table, and what they are of. `check` compares them with their tables.
-pub const INDEXES: [(&str, &str); 3] =
-    [("ordered", "v[0..1]:u8, k[0..2]"), ("hash", "v[0..3] where present"), ("ordered", "k unique")];
-
-/// The number of the first small table.
-const SMALL: usize = TABLES.len();
-
-/// The name and kind of a small table, by its number in writes.
-fn small(table: usize) -> (String, TableKind) {
-    (format!("small {table}"), if table.is_multiple_of(2) { TableKind::Ordered } else { TableKind::Hash })
-}
-
-/// The kind of a table, by its number in writes.
-fn kind_of(table: usize) -> TableKind {
-    TABLES.get(table).map_or_else(|| small(table).1, |t| t.1)
-}
-
-/// The name of a table, by its number in writes.
-fn name_of(table: usize) -> String {
-    TABLES.get(table).map_or_else(|| small(table).0, |t| t.0.into())
 }
 
 /// A workload and its states.
@@ -256,9 +243,11 @@ impl Script {
                 let table = rng.below(2) as usize;
                 let n = if rich && rng.below(2) == 0 { 1300 } else { 80 };
                 let len = if n > 80 { 900 } else { 8 };
+                let expire = rng.below(2) == 0;
                 writes.extend((0..n).map(|n| {
                     let k = (u64::from(n) * 3 + 1000).to_be_bytes().to_vec();
-                    Write::Put(table, k, (i * 2000 + n, len))
+                    let stamp = (i * 2000 + n, len);
+                    if expire { Write::PutFor(table, k, stamp) } else { Write::Put(table, k, stamp) }
                 }));
             }
             _ => {}
@@ -266,8 +255,10 @@ impl Script {
         for n in 0..1 + rng.below(12) as u32 {
             let table = rng.below(tables as u64) as usize;
             let k = key(rng, table);
-            writes.push(match rng.below(6) {
+            writes.push(match rng.below(12) {
                 0 => Write::Remove(table, k),
+                1 => Write::Expired(table, k),
+                2..=4 => Write::PutFor(table, k, stamp(rng, 1500 + n)),
                 _ => Write::Put(table, k, stamp(rng, 1500 + n)),
             });
         }
@@ -379,8 +370,10 @@ fn apply(model: &mut Model, step: &Step) {
     };
     for write in writes {
         match write {
-            Write::Put(t, k, v) => drop(records_of(model, *t).insert(k.clone(), *v)),
-            Write::Remove(t, k) => drop(records_of(model, *t).remove(k)),
+            Write::Put(t, k, v) | Write::PutFor(t, k, v) => {
+                records_of(model, *t).insert(k.clone(), *v);
+            }
+            Write::Remove(t, k) | Write::Expired(t, k) => drop(records_of(model, *t).remove(k)),
             Write::Range(t, a, b) => records_of(model, *t).retain(|k, _| k < a || k >= b),
             Write::Clear(t) => records_of(model, *t).clear(),
             Write::Toggle(t) if model.contains_key(&name_of(*t)) => drop(model.remove(&name_of(*t))),
@@ -422,6 +415,8 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
                         tables.clear();
                     }
                     Write::Put(t, k, v) => txn.put(&tables[t], k, &bytes_of(*v))?,
+                    Write::PutFor(t, k, v) => txn.put_for(&tables[t], k, &bytes_of(*v), LONG)?,
+                    Write::Expired(t, k) => txn.put_for(&tables[t], k, b"gone", Duration::ZERO)?,
                     Write::Remove(t, k) => txn.remove(&tables[t], k)?,
                     Write::Range(t, a, b) => txn.remove_range(&tables[t], a..b)?,
                     Write::Clear(t) => txn.clear(&tables[t])?,

@@ -1,4 +1,5 @@
-//! The parts of `sim soak`: the load, and the gauges.
+//! The parts of `sim soak`: the load, that of a cache, and the gauges.
 
+pub mod expiring;
 pub mod gauges;
 pub mod load;

@@ -15,6 +15,7 @@ use crate::cursor::{Cursor, Limits};
 use crate::engine::state::{State, TableState};
 use crate::engine::{Engine, Progress};
 use crate::format::block::{Block, Tag};
+use crate::format::expiry::{Content, Expiring};
 use crate::format::hidden::is_hidden;
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::run::Run;
@@ -70,6 +71,8 @@ struct Check<'a> {
     state: Arc<State>,
     /// Commits up to this one are looked at.
     seq: u64,
+    /// The time by which records have expired or not.
+    now: u64,
     /// Versions of the table at hand that are no deletes.
     puts: u64,
     report: CheckReport,
@@ -87,8 +90,9 @@ pub(super) fn check(db: &Db, progress: &mut dyn FnMut(Progress)) -> Result<Check
     let seq = state.visible();
     let total = state.tables.with_runs().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();
     let (report, referred) = (CheckReport::default(), BTreeMap::new());
+    let (now, state_held) = (engine.config.clock.now_if_used(), state.clone());
     let mut check =
-        Check { db, engine, state: state.clone(), seq, puts: 0, report, done: 0, total, referred };
+        Check { db, engine, state: state_held, seq, now, puts: 0, report, done: 0, total, referred };
     for table in state.tables.iter() {
         if is_hidden(&table.name) {
             check.hidden(table);
@@ -143,12 +147,15 @@ impl Check<'_> {
     fn count(&mut self, table: &Arc<TableState>, sound: usize, shown: &str) {
         let counted = match table.levels.as_slice() {
             [] if table.memtable_is_empty() => Ok(table.few.as_ref().map_or(0, |few| few.records())),
-            [one] if table.memtable_is_empty() && one.deletes() == 0 => Ok(one.records()),
+            [one] if table.memtable_is_empty() && one.deletes() == 0 && !one.may_be_past(self.now) => {
+                Ok(one.records())
+            }
             _ => Cursor::new(
                 self.db.clone(),
                 self.state.clone(),
                 table.clone(),
                 self.seq,
+                self.now,
                 Vec::new(),
                 Limits::none(),
             )
@@ -174,7 +181,8 @@ impl Check<'_> {
     fn memory(&mut self, table: &TableState) {
         let (seq, seed) = (self.seq, self.engine.hash_seed);
         let shown = self.state.shown_name(&table.name);
-        let mut refer = |key: &[u8], tag: Tag, reference: &[u8]| {
+        let mut refer = |key: &[u8], tag: Tag, stored: &[u8]| {
+            let Content { tag, value: reference, .. } = Content::of(tag, stored);
             if !table.kind.makes(key, seed) {
                 self.problem(format!("{shown}, in memory: {NO_SORT_KEY}"));
             }
@@ -214,6 +222,7 @@ impl Check<'_> {
         let mut block = Block::new(None);
         let (mut records, mut deletes, mut page) = (0u64, 0u64, 0usize);
         let mut last: Option<Vec<u8>> = None;
+        let mut expiring = Expiring::default();
         let mut large: BTreeMap<u32, u64> = BTreeMap::new();
         let mut tmp = [0; 8];
         while reader.next_block(&mut block)? {
@@ -231,14 +240,15 @@ impl Check<'_> {
                 if !run.may_contain(table.kind.filter_hash(SortKey::new(key)))? {
                     return Err(bad(run, format!("page {page}: the filter denies a key that is there")));
                 }
-                if block.tag(i) == Tag::Large {
-                    self.value(block.value(i), &mut large)?;
+                if let Some(reference) = block.reference(i) {
+                    self.value(reference, &mut large)?;
                 }
                 deletes += u64::from(block.tag(i) == Tag::Tombstone);
                 let kept = last.get_or_insert_default();
                 kept.clear();
                 kept.extend_from_slice(key);
             }
+            expiring = expiring.and(block.expiring());
             records += block.len() as u64;
             page += 1;
         }
@@ -258,10 +268,12 @@ impl Check<'_> {
                 ),
             ));
         }
-        if last.is_some_and(|l| l != run.info.max) {
-            return Err(bad(run, "its last key is not what the manifest says".into()));
+        let ends = (last.is_none_or(|l| l == run.info.max), expiring == run.info.expiring);
+        match ends {
+            (true, true) => Ok(()),
+            (false, _) => Err(bad(run, "its last key is not what the manifest says".into())),
+            (_, false) => Err(bad(run, "its records expire at other times than the manifest says".into())),
         }
-        Ok(())
     }
 
     fn value(&mut self, reference: &[u8], large: &mut BTreeMap<u32, u64>) -> Result<()> {

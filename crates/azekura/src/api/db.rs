@@ -155,7 +155,7 @@ impl Db {
     /// # Errors
     /// `TableExists`, `TooLarge` for a name over 255 bytes, `ReadOnly`, or what writing meets.
     pub fn create_table(&self, name: &str, kind: TableKind) -> Result<Table> {
-        let id = self.engine.create_tables(&[(name, kind)])?;
+        let id = self.engine.create_tables(&[(name, kind)], 0)?;
         Ok(Table { db: self.clone(), id, kind, name: name.into() })
     }
 
@@ -175,7 +175,7 @@ impl Db {
     /// # Ok::<(), azekura::Error>(())
     /// ```
     pub fn create_tables(&self, tables: &[(&str, TableKind)]) -> Result<Vec<Table>> {
-        let first = self.engine.create_tables(tables)?;
+        let first = self.engine.create_tables(tables, 0)?;
         Ok((first..)
             .zip(tables)
             .map(|(id, &(name, kind))| Table { db: self.clone(), id, kind, name: name.into() })

@@ -3,6 +3,7 @@
 mod backup;
 mod check;
 mod db;
+mod expiry;
 mod feed;
 mod index;
 mod indexes;

@@ -1,12 +1,14 @@
 //! Options of a database, set when it is opened. None needs tuning for speed.
 
 use super::Db;
+use crate::base::clock::Clock;
 use crate::base::error::{Error, Result};
-use crate::engine::config::{Config, Durability, Freshness};
+use crate::engine::config::{Config, Durability, Freshness, TimeSourceOption};
 use crate::engine::default_memtable_bytes;
 use crate::space::PinLimits;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// How to open a database.
 ///
@@ -53,6 +55,8 @@ impl Options {
                 threads: true,
                 hash_seed: None,
                 pins: PinLimits::default(),
+                time_source: TimeSourceOption::default(),
+                clock: Arc::new(Clock::new(None)),
             },
         }
     }
@@ -204,6 +208,31 @@ impl Options {
         self
     }
 
+    /// What time it is, for records that expire. Default: the system's time. A program may give a clock of its
+    /// own: a test need not wait then. However it is set, the clock of a file never runs backwards, over a
+    /// restart neither.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-clock-{}.azk", std::process::id()));
+    /// use azekura::{Options, TableKind};
+    /// use std::sync::{Arc, Mutex};
+    /// use std::time::{Duration, SystemTime};
+    /// let time = Arc::new(Mutex::new(SystemTime::now()));
+    /// let shown = time.clone();
+    /// let db = Options::new().clock(move || *shown.lock().unwrap()).open(&path)?;
+    /// let sessions = db.table("sessions", TableKind::Hash)?;
+    /// sessions.put_for("ada", "let in", Duration::from_secs(60))?;
+    /// assert!(sessions.contains("ada")?);
+    /// *time.lock().unwrap() += Duration::from_secs(60);
+    /// assert!(!sessions.contains("ada")?);
+    /// # drop(sessions); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Options {
+        self.config.time_source = TimeSourceOption(Some(Arc::new(now)));
+        self
+    }
+
     /// Whether the library starts threads at all. Without them the call that finds a flush or the writing of
     /// large values due does it. Only [`Db::compact`], [`Db::shrink`] and closing merge. Eventual commits
     /// become durable by [`Db::sync`], a later durable commit, a flush or the close, and not by time alone.
@@ -225,6 +254,7 @@ impl Options {
     /// Fills in what was not set, and refuses what has no meaning.
     pub(crate) fn fixed(self) -> Result<Config> {
         let mut c = self.config;
+        c.clock = Arc::new(Clock::new(c.time_source.0.clone()));
         let refuse = |detail: String| Err(Error::Invalid { detail });
         if c.memory_bytes < MEMORY_BYTES_MIN {
             return refuse(format!(

@@ -4,6 +4,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key::{KeyBuf, TableKind};
 use crate::engine::{Batch, BatchPart, Table, within};
 use crate::format::block::Tag;
+use crate::format::expiry::Content;
 use crate::txn::get::lookup;
 use crate::txn::value::resolve;
 use crate::txn::{ValueRef, WriteTxn, check_key};
@@ -50,9 +51,14 @@ impl Table {
         let seq = state.visible();
         let t = self.of(&state)?;
         let mut buf = KeyBuf::new();
-        lookup(t, seq, t.kind.sort_key(key, engine.hash_seed, &mut buf), |tag, slot| {
-            resolve(tag, slot.bytes(), |reference| engine.read_large(&state, reference), f)
-        })?
+        let sort = t.kind.sort_key(key, engine.hash_seed, &mut buf);
+        lookup(
+            t,
+            seq,
+            sort,
+            || engine.config.clock.now(),
+            |tag, slot, _| resolve(tag, slot.bytes(), |reference| engine.read_large(&state, reference), f),
+        )?
         .transpose()
     }
 
@@ -113,10 +119,16 @@ impl Table {
         let t = self.of(&state)?;
         let sort = t.kind.sort_key(key, engine.hash_seed, &mut buf);
         let large = |reference: &[u8]| ReadAhead::default().read(&engine.behind(&state).values, reference);
-        lookup(t, state.visible(), sort, |tag, slot| {
-            // SAFETY: the state goes with the reference.
-            unsafe { ValueRef::resolve(tag, slot, Some(state.clone()), large) }
-        })?
+        lookup(
+            t,
+            state.visible(),
+            sort,
+            || engine.config.clock.now(),
+            |tag, slot, _| {
+                // SAFETY: the state goes with the reference.
+                unsafe { ValueRef::resolve(tag, slot, Some(state.clone()), large) }
+            },
+        )?
         .transpose()
     }
 
@@ -197,9 +209,9 @@ impl Table {
         self.commit_one(key, Tag::Put, value)
     }
 
-    fn commit_one(&self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+    pub(super) fn commit_one(&self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         let engine = &self.db.engine;
-        if engine.is_indexed(self.id) {
+        if engine.puts_more(self.id) {
             return self.commit_indexed(key, tag, value);
         }
         let mut buf = KeyBuf::new();
@@ -215,12 +227,14 @@ impl Table {
         }
     }
 
-    /// As `commit_one`, of a table that has indexes.
+    /// As `commit_one`, of a table that has indexes, or says how long records live.
     #[cold]
     #[inline(never)]
-    fn commit_indexed(&self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+    fn commit_indexed(&self, key: &[u8], tag: Tag, stored: &[u8]) -> Result<()> {
+        let Content { value, expiry, .. } = Content::of(tag, stored);
         self.retry(|w| match tag {
             Tag::Tombstone => w.remove(self, key),
+            Tag::Expiring => w.put_until(self, key, value, expiry),
             _ => w.put(self, key, value),
         })
     }

@@ -19,7 +19,7 @@ use crate::base::error::{Error, Result};
 use crate::base::limits::SUPERBLOCKS_BYTES;
 use crate::engine::{Engine, Progress};
 use crate::format::point::{PIECE_ENTRY_BYTES, Piece, Point};
-use crate::format::superblock::VERSION;
+use crate::format::superblock::{PLAIN_VERSION, VERSION};
 use crate::storage::{OsStorage, Storage};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -44,7 +44,8 @@ pub(crate) fn backup_to(
     let capture = engine.capture()?;
     let mut head = Writer::default();
     head.bytes.extend_from_slice(MAGIC);
-    head.u32(VERSION);
+    // The point in it says whether something expires.
+    head.u32(PLAIN_VERSION);
     out.write_all(&head.bytes).map_err(failed)?;
     let take = |piece: &Piece, bytes: &[u8]| {
         let mut w = Writer::default();

@@ -1,6 +1,7 @@
 //! The foundation of all other rooms: errors, limits, byte codec, checksums, hashing, the heap.
 
 pub(crate) mod checksum;
+pub(crate) mod clock;
 pub(crate) mod codec;
 pub(crate) mod error;
 pub(crate) mod fault;

@@ -34,6 +34,7 @@ use crate::base::key::{TableKind, compare_keys};
 use crate::engine::Db;
 use crate::engine::state::{State, TableState};
 use crate::format::block::Tag;
+use crate::format::expiry::Expiry;
 use crate::memtable::chunk::Chunk;
 use direction::CursorPosition;
 use source::CursorSource;
@@ -101,6 +102,8 @@ struct View {
     state: Arc<State>,
     table: Arc<TableState>,
     seq: u64,
+    /// What has expired by then is not there. 0: nothing has.
+    now: u64,
     /// The writes of the transaction whose cursor it is, the newest first.
     own: Vec<Arc<Chunk>>,
 }
@@ -111,10 +114,11 @@ impl Cursor {
         state: Arc<State>,
         table: Arc<TableState>,
         seq: u64,
+        now: u64,
         own: Vec<Arc<Chunk>>,
         limits: Limits,
     ) -> Result<Cursor> {
-        Cursor::over(db, View { state, table, seq, own }, limits)
+        Cursor::over(db, View { state, table, seq, now, own }, limits)
     }
 
     fn over(db: Db, view: View, limits: Limits) -> Result<Cursor> {
@@ -128,6 +132,7 @@ impl Cursor {
             .extend(table.chunks.iter().chain(table.frozen.iter()).map(|c| CursorSource::chunk(c.clone())));
         sources.extend(table.few_chunk().map(CursorSource::chunk));
         sources.extend(table.levels.iter().map(|l| CursorSource::level(l.clone())));
+        sources.iter_mut().for_each(|source| source.set_now(view.now));
         let any_ranges = sources.iter().any(|s| !s.ranges().is_empty());
         Ok(Cursor {
             sources,
@@ -235,6 +240,11 @@ impl Cursor {
     fn fail(&mut self, e: Error) -> Result<bool> {
         self.failed = Some(e.clone());
         Err(e)
+    }
+
+    /// When the record given out last expires. REQUIRES: one was, and the cursor has not been sought since.
+    pub(crate) fn expiry(&self) -> Expiry {
+        self.sources.get(self.front).map_or(Expiry::NEVER, CursorSource::expiry)
     }
 
     /// Counts the records from here on.

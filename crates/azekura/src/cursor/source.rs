@@ -13,6 +13,7 @@ use crate::base::key::{SortKey, compare_keys};
 use crate::base::sync::CountedArc;
 use crate::engine::state::{ActiveBuf, Level};
 use crate::format::block::Tag;
+use crate::format::expiry::Expiry;
 use crate::format::ranges::Ranges;
 use crate::format::unpacked::{Record, Unpacked};
 use crate::memtable::chunk::Chunk;
@@ -43,6 +44,8 @@ pub(super) struct CursorSource {
     /// How many the next batch is to have, and which way it goes.
     batch_len: usize,
     to: Direction,
+    /// What has expired by then counts as deleted.
+    now: u64,
 }
 
 static NO_RANGES: Ranges = Ranges::none();
@@ -57,7 +60,12 @@ impl CursorSource {
             batch_at: 0,
             batch_len: BATCH_FIRST,
             to: Direction::Forward,
+            now: 0,
         }
+    }
+
+    pub(super) fn set_now(&mut self, now: u64) {
+        self.now = now;
     }
 
     pub(super) fn chunk(chunk: Arc<Chunk>) -> CursorSource {
@@ -114,6 +122,11 @@ impl CursorSource {
     #[inline(always)]
     pub(super) fn tag(&self) -> Tag {
         self.record().tag
+    }
+
+    /// When it expires.
+    pub(super) fn expiry(&self) -> Expiry {
+        if self.valid() { self.batch.expiry(self.at - self.batch_at) } else { Expiry::NEVER }
     }
 
     /// The value, or the reference to a large one, where it stands.
@@ -214,9 +227,10 @@ impl CursorSource {
         self.batch.clear();
         self.batch_at = some.start;
         match &self.feed {
-            Feed::Chunk(chunk) => chunk.block.unpack_some(some, &mut self.batch),
+            Feed::Chunk(chunk) => chunk.block.unpack_some(some, self.now, &mut self.batch),
             Feed::Level(LevelFeed { held: Some(held), .. }) => {
-                held.page().unpack_some(some, &mut self.batch).map_err(|detail| held.corrupt(detail))?;
+                let unpacked = held.page().unpack_some(some, self.now, &mut self.batch);
+                unpacked.map_err(|detail| held.corrupt(detail))?;
             }
             Feed::Level(_) | Feed::Active(_) => {}
         }
@@ -228,7 +242,7 @@ impl CursorSource {
         (self.at, self.batch_at) = (at, 0);
         self.batch.clear();
         if let Feed::Active(ActiveFeed { entry: Some(entry), .. }) = &self.feed {
-            self.batch.push(entry.key, entry.tag(), 0, entry.value.len());
+            self.batch.push_stored(entry.key, entry.tag(), entry.value, 0, self.now);
         }
     }
 

@@ -140,6 +140,7 @@ pub(super) fn build(
 ) -> Result<Engine> {
     // Before anything is written behind what the manifest names.
     let mut recovered = recover(disk.file.as_ref(), length, found, logs)?;
+    config.clock_found(found.manifest.clock_ms, recovered.replayed.clock);
     let seen = disk.seen.take();
     let pages = seen.as_ref().map(|seen| seen.pages.clone());
     let mut engine = Engine::new(disk, config, found, &recovered, pages)?;
@@ -211,11 +212,13 @@ impl Parts {
         let (f, b, r, p) = shared();
         let values = Arc::new(ValueStore::new(f, mapping, b, r, p, next));
         let (f, b, r, p) = shared();
-        let log = Log::new(f, b, r, p, values.clone(), file_id, found.manifest.flushed_seq)
+        let clock = config.clock.clone();
+        let log = Log::new(f, b, r, p, values.clone(), (file_id, clock.clone()), found.manifest.flushed_seq)
             .beside(config.memtable_bytes);
         let (file, bulk, room, poison) = shared();
         let buffers = division.buffers;
-        let store = Store { file, bulk, room, pages, file_id, lineage, hash_seed, buffers, watched: None };
+        let store =
+            Store { file, bulk, room, pages, file_id, lineage, hash_seed, buffers, clock, watched: None };
         Ok(Parts { poison, values, log, store })
     }
 }
@@ -237,7 +240,8 @@ impl Engine {
         let Parts { poison, values, log, store } =
             Parts::new(&file, &config, &division, &room, found, recovered, pages)?;
         let relief = Relief::new(room.clone(), config.memtable_bytes);
-        let checkpointer = Checkpointer::new(file.clone(), room.clone(), found, config.pins);
+        let checkpointer =
+            Checkpointer::new(file.clone(), room.clone(), found, config.pins, config.clock.clone());
         let crew = Crew::new(config.threads && !config.read_only, config.background_merges);
         Ok(Engine {
             path: PathBuf::new(),
@@ -265,7 +269,7 @@ impl Engine {
             bound: Bound::new(config.memtable_bytes, config.threads && config.background_merges),
             background: Background::new(crew),
             reads_wait: AtomicBool::new(false),
-            any_indexes: AtomicBool::new(false),
+            any_puts_more: AtomicBool::new(false),
             feed: Feeding::new(),
             counters: Counters::of(&recovered.replayed),
             follower: None,
@@ -329,6 +333,8 @@ impl Engine {
         next.tables_seq = tables_seq;
         for info in &manifest.tables {
             let mut table = TableState::new(info.id, info.kind, info.name.clone());
+            self.note_lifetime(info.ttl_ms);
+            table.ttl_ms = info.ttl_ms;
             let mut levels = Vec::new();
             for level in &info.levels {
                 let open = |r: &RunInfo| match known.get(&r.id) {
@@ -387,6 +393,9 @@ impl Engine {
                     changes.push(change);
                     continue;
                 }
+                if part.block.may_expire() {
+                    self.config.clock.use_it();
+                }
                 let find = |(id, _): &(u32, Extent)| self.values.segment(*id);
                 let segments = part.segments.iter().filter_map(find).collect();
                 batch.parts.push(BatchPart {
@@ -401,6 +410,7 @@ impl Engine {
                 return Err(Error::corrupt("log", 0, format!("two tables have the name {name:?}")));
             }
             changes.iter().filter_map(TableChange::name).for_each(|name| self.note_index(name));
+            changes.iter().for_each(|change| self.note_lifetime(change.ttl_ms()));
             hidden.note(&self.state.load(), &changes);
             batch.tables = TableChanges::of(changes);
             self.apply_recovered(seq, batch, in_doubt)?;

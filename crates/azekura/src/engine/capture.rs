@@ -10,6 +10,7 @@
 use super::Engine;
 use super::checkpoint::Purpose;
 use super::state::{State, TableState};
+use crate::base::clock::Clock;
 use crate::base::error::{Error, Result};
 use crate::base::limits::{SUPERBLOCKS_BYTES, align_up};
 use crate::base::sync::thread::sleep;
@@ -90,7 +91,7 @@ impl Packing {
     }
 
     /// The manifest of a state, without value segments.
-    fn manifest(&mut self, state: &State, next_id: u64) -> Manifest {
+    fn manifest(&mut self, state: &State, next_id: u64, clock: &Clock) -> Manifest {
         let mut tables = Vec::new();
         for t in state.tables.iter().filter(|t| !is_without_record(t)) {
             let mut levels = Vec::new();
@@ -98,7 +99,7 @@ impl Packing {
                 let runs = level.runs.iter().map(|r| self.run(&r.info)).collect();
                 levels.push(LevelInfo { newest: level.newest, runs });
             }
-            tables.push(TableInfo { id: t.id, kind: t.kind, name: t.name.clone(), levels });
+            tables.push(TableInfo { id: t.id, kind: t.kind, name: t.name.clone(), levels, ttl_ms: t.ttl_ms });
         }
         Manifest {
             next_id,
@@ -110,6 +111,7 @@ impl Packing {
             few: state.tables.iter().filter_map(|t| Some((t.id, t.few.clone()?))).collect(),
             // A copy has no log, and goes on from here.
             tables_seq: Some(state.flushed_seq),
+            clock_ms: clock.is_used().then(|| clock.now()),
         }
     }
 
@@ -181,11 +183,13 @@ struct CaptureSource<'a> {
     file: &'a Arc<dyn File>,
     values: &'a ValueStore,
     next_id: u64,
+    clock: &'a Clock,
 }
 
 impl<'a> CaptureSource<'a> {
     fn of(engine: &'a Engine) -> CaptureSource<'a> {
-        CaptureSource { file: &engine.file, values: &engine.values, next_id: engine.ids.peek() }
+        let (next_id, clock) = (engine.ids.peek(), &*engine.config.clock);
+        CaptureSource { file: &engine.file, values: &engine.values, next_id, clock }
     }
 
     /// What a state is made of. A checkpoint has it, or will.
@@ -193,7 +197,7 @@ impl<'a> CaptureSource<'a> {
         let runs: Vec<Arc<Run>> = runs_of(state).cloned().collect();
         let segments = self.segments_of(&runs)?;
         let mut packing = Packing { parts: Vec::new(), end: SUPERBLOCKS_BYTES };
-        let mut manifest = packing.manifest(state, self.next_id);
+        let mut manifest = packing.manifest(state, self.next_id, self.clock);
         let mut places: Vec<Arc<dyn Send + Sync>> = Vec::new();
         for segment in &segments {
             let (used, place) = (segment.used(), segment.place());

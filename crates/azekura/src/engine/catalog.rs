@@ -109,13 +109,13 @@ impl Names {
                     self.insert(name, id);
                     state.tables.set(table);
                 }
-                TableChange::Made(NewTable { id, kind, name }) => {
+                TableChange::Made(NewTable { id, kind, name, ttl_ms }) => {
                     state.next_table = state.next_table.max(id + 1);
                     self.insert(name.clone(), id);
                     if attaches && is_hidden(&name) {
                         hidden.push((id, name.clone()));
                     }
-                    state.tables.set(TableState::new(id, kind, name));
+                    state.tables.set(TableState { ttl_ms, ..TableState::new(id, kind, name) });
                 }
             }
         }

@@ -141,7 +141,7 @@ impl Checkpoints<'_> {
         let kept = guard.old_logs.iter().filter(|l| l.last_seq > flushed).map(|l| &l.chain);
         let logs = kept.chain(&chain).cloned().collect();
         let moved = if let Change::Values(step) = change { Some(step) } else { None };
-        let manifest = describe(&state, self.values, self.ids.peek(), logs, moved);
+        let manifest = describe(&state, self.values, self.ids.peek(), logs, moved, &self.log.clock);
         let (at, extent) = match self.make_room(guard, &manifest, purpose) {
             Err(e @ Error::NoSpace { .. }) if purpose != Purpose::Close => {
                 self.checkpointer.free_later(pending_free);
@@ -173,6 +173,7 @@ impl Checkpoints<'_> {
             self.log.published();
         }
         self.log.set_checkpoint(guard.number);
+        self.log.clock.saved(manifest.clock_ms.unwrap_or(0));
         self.log.flushed(flushed);
         guard.flushed_seq = flushed;
         guard.clean = manifest.logs.is_empty();

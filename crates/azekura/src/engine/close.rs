@@ -76,6 +76,10 @@ impl Engine {
         };
         if !clean {
             self.checkpoint(Purpose::Close)?;
+        } else if self.config.clock.is_ahead_of_file() {
+            // What was seen to have expired has, whatever the next handle takes for the time. Without room for
+            // it the file is as it was.
+            let _noted = self.checkpoint(Purpose::Close);
         }
         if !clean || changed {
             // All is safe. What this cannot do, for want of room, the next handle does.

@@ -1,7 +1,10 @@
 //! The options of a database once they are fixed.
 
+use crate::base::clock::{Clock, TimeSource};
 use crate::base::error::{Error, Result};
 use crate::space::PinLimits;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// When a commit survives a crash.
@@ -48,9 +51,31 @@ pub(crate) struct Config {
     pub(crate) hash_seed: Option<u64>,
     /// What followers may keep at most.
     pub(crate) pins: PinLimits,
+    /// What tells the time instead of the system.
+    pub(crate) time_source: TimeSourceOption,
+    /// By which records expire. Each opening has one of its own.
+    pub(crate) clock: Arc<Clock>,
+}
+
+/// A program's own clock, if it has one.
+#[derive(Clone, Default)]
+pub(crate) struct TimeSourceOption(pub(crate) Option<TimeSource>);
+
+impl fmt::Debug for TimeSourceOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "the program's" } else { "the system's" })
+    }
 }
 
 impl Config {
+    /// A file says what time it was, in milliseconds, or in seconds, or in neither.
+    pub(crate) fn clock_found(&self, ms: Option<u64>, seconds: u32) {
+        let ms = ms.unwrap_or(0).max(u64::from(seconds) * 1000);
+        if ms > 0 {
+            self.clock.found(ms);
+        }
+    }
+
     /// An error where nothing may be changed.
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }

@@ -116,7 +116,7 @@ impl Engine {
 
     /// Makes the hidden table. Nothing is fed yet.
     fn make_feed(&self, id: u32) -> Result<()> {
-        let made = NewTable { id, kind: TableKind::Ordered, name: FEED_NAME.into() };
+        let made = NewTable { id, kind: TableKind::Ordered, name: FEED_NAME.into(), ttl_ms: 0 };
         let config = FeedConfig { bytes_max: BYTES_MAX_DEFAULT, age_max_ms: 0, tables: BTreeMap::new() };
         let begin = FeedMark { commit: self.state.load().visible(), ..FeedMark::default() };
         let mut block = Block::default();

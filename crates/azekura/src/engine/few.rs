@@ -34,7 +34,12 @@ fn bytes_of(table: &TableState) -> u64 {
 
 /// The records that a flush leaves a small table, if they are few enough to have no run. `all` is the sum of
 /// all tables' bytes, with what this flush has changed of it so far. It may be `all_max`.
-pub(super) fn few_of(table: &TableState, all: &mut u64, all_max: u64) -> Result<Option<Option<Few>>> {
+pub(super) fn few_of(
+    table: &TableState,
+    all: &mut u64,
+    all_max: u64,
+    now: u64,
+) -> Result<Option<Option<Few>>> {
     let rows = |c: &Arc<Chunk>| c.block.bytes() + c.block.len() * ROW_BYTES;
     let bytes = HEAD_BYTES.max(usize_of64(bytes_of(table))) + table.frozen.iter().map(rows).sum::<usize>();
     *all = all.saturating_sub(bytes_of(table));
@@ -43,9 +48,12 @@ pub(super) fn few_of(table: &TableState, all: &mut u64, all_max: u64) -> Result<
     if !table.levels.is_empty() || any_large || bytes > FEW_BYTES_MAX || no_room {
         return Ok(None);
     }
-    let mut merger = Merger::new(table.flush_sources(), true)?;
+    let mut merger = Merger::new(table.flush_sources(), true, now)?;
     let mut block = Block::new(merger.fixed());
     while !merger.fill(&mut block, usize::MAX)? {}
+    if block.may_expire() {
+        return Ok(None);
+    }
     let few = Few::of(&block);
     *all += few.as_ref().map_or(0, |few| few.bytes().len() as u64);
     Ok(Some(few))

@@ -80,7 +80,8 @@ impl Flush<'_> {
         let mut outputs = Vec::new();
         let mut few_bytes = memory.few_bytes.load(Ordering::Relaxed);
         for table in state.frozen_tables() {
-            let output = match few_of(table, &mut few_bytes, memory.division(false).few_bytes)? {
+            let few = few_of(table, &mut few_bytes, memory.division(false).few_bytes, self.now())?;
+            let output = match few {
                 Some(few) => Output::Few(few),
                 None => Output::Runs(self.flush_table(table, state.frozen_seq)?),
             };
@@ -117,12 +118,17 @@ impl Flush<'_> {
         }
     }
 
+    /// What has expired by then is not flushed.
+    fn now(&self) -> u64 {
+        self.merges.store.clock.now_if_used()
+    }
+
     fn flush_table(&self, table: &TableState, newest: u64) -> Result<FlushedRuns> {
         let sources = table.flush_sources();
         let few = table.few.as_ref().map_or(0, |few| few.records());
         let records = table.frozen.iter().map(|c| c.block.len() as u64).sum::<u64>() + few;
         let bytes: u64 = table.frozen.iter().map(|c| c.block.bytes() as u64).sum();
-        let mut merger = Merger::new(sources, table.levels.is_empty())?;
+        let mut merger = Merger::new(sources, table.levels.is_empty(), self.now())?;
         let apart = merger.is_chain() && stands_apart(table, &table.frozen);
         let origin = table.origin(newest, table.levels.is_empty());
         // Only an estimate: an older run that cannot be read must not hold up the flush.

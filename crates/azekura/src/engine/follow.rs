@@ -180,6 +180,7 @@ impl Engine {
         if commits.iter().any(has_large) {
             return Ok(None);
         }
+        self.config.clock_found(None, tail.clock());
         engine.apply_replayed(commits)?;
         followed.note_tail(Some(&tail))?;
         *looked.tail.lock() = Some(tail);

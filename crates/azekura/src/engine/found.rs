@@ -152,6 +152,8 @@ pub(super) struct Replay {
 pub(super) struct Replayed {
     pub(super) commits: Vec<Replay>,
     pub(super) logs: Vec<OldLog>,
+    /// The time of the newest frame, in seconds. 0: none says it.
+    pub(super) clock: u32,
     /// Segments that commits refer to.
     pub(super) segments: BTreeMap<u32, ValueInfo>,
     /// Whether the manifest has a part of a commit, what it did with tables, and the log the rest.
@@ -235,6 +237,11 @@ impl LogTail {
         Ok(commits)
     }
 
+    /// See `ChainReader::clock`.
+    pub(super) fn clock(&self) -> u32 {
+        self.reader.clock()
+    }
+
     /// See `ChainReader::tail`.
     pub(super) fn place(&self, file: &dyn File) -> Result<Option<Tail>> {
         self.reader.tail(file)
@@ -271,12 +278,14 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
                 Logs::FollowTo(seq) => reader.read_to(file, seq, &mut apply)?,
                 _ => reader.read_beside_writer(file, &mut apply)?,
             }
+            out.clock = out.clock.max(reader.clock());
             let (chain, segments) = (log.clone(), reader.segments().to_vec());
             out.logs.push(OldLog { chain, segments, last_seq: ends.last().map_or(0, |e| e.1) });
             open = (log.end_frame == u64::MAX && logs == Logs::Follow).then_some(reader);
             continue;
         }
         let done = replay(file, id, number, log, apply).map_err(|e| length.or_cut(e))?;
+        out.clock = out.clock.max(done.clock);
         let end_frame = if logs == Logs::Copy { done.safe_below } else { done.end_frame };
         if logs == Logs::Rewrite {
             done.rewrite(file)?;
@@ -323,8 +332,8 @@ fn note_segments(segments: &mut BTreeMap<u32, ValueInfo>, part: &RecordPart) -> 
         return Ok(());
     }
     for i in 0..part.block.len() {
-        if part.block.tag(i) == crate::format::block::Tag::Large {
-            let at = ValuePointer::decode(part.block.value(i))?;
+        if let Some(reference) = part.block.reference(i) {
+            let at = ValuePointer::decode(reference)?;
             if let Some(s) = segments.get_mut(&at.segment) {
                 s.used = s.used.max(u64::from(at.offset) + u64::from(at.len));
             }

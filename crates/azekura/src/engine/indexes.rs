@@ -145,10 +145,10 @@ impl Engine {
             return Err(Error::TooLarge { what: "number of indexes of a table", found, limit });
         }
         let id = self.catalog.reserve_ids(&state, 1)?;
-        let made = NewTable { id, kind: TableKind::Ordered, name: name_of(table, name).into() };
+        let made = NewTable { id, kind: TableKind::Ordered, name: name_of(table, name).into(), ttl_ms: 0 };
         let first = IndexState { next: Some(Vec::new()), spec: spec.to_string() }.encode();
         // Before it is there: who asks whether there are indexes asks this first.
-        self.any_indexes.store(true, Ordering::Release);
+        self.any_puts_more.store(true, Ordering::Release);
         self.commit_created(|| Batch {
             tables: TableChanges::of(vec![TableChange::Made(made.clone())]),
             parts: vec![BatchPart::single(id, STATE_KEY, Tag::Put, &first)],
@@ -180,7 +180,7 @@ impl Engine {
     /// A table of this name comes: it may be that of an index.
     pub(super) fn note_index(&self, name: &str) {
         if parse_name(name).is_some() {
-            self.any_indexes.store(true, Ordering::Release);
+            self.any_puts_more.store(true, Ordering::Release);
         }
     }
 
@@ -189,15 +189,25 @@ impl Engine {
         self.catalog.changing.lock()
     }
 
-    /// Whether a table has indexes now.
+    /// A table comes whose records live so long: if they do not live until they are removed, a put is more than
+    /// its record.
+    pub(super) fn note_lifetime(&self, ttl_ms: u64) {
+        if ttl_ms > 0 {
+            self.config.clock.use_it();
+            self.any_puts_more.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether a put to a table now is more than its record: the table has indexes, or says how long records
+    /// live.
     #[inline(always)]
-    pub(crate) fn is_indexed(&self, table: u32) -> bool {
-        self.any_indexes.load(Ordering::Acquire) && self.has_indexes(table)
+    pub(crate) fn puts_more(&self, table: u32) -> bool {
+        self.any_puts_more.load(Ordering::Acquire) && self.has_more(table)
     }
 
     #[cold]
-    fn has_indexes(&self, table: u32) -> bool {
-        self.state.load().table(table).is_ok_and(|t| t.indexes.is_some())
+    fn has_more(&self, table: u32) -> bool {
+        self.state.load().table(table).is_ok_and(|t| t.indexes.is_some() || t.ttl_ms > 0)
     }
 }
 

@@ -129,8 +129,8 @@ pub(crate) struct Engine {
     pub(crate) state: ArcSwap<State>,
     /// Whether gets of many keys have waited for the disk of late.
     pub(crate) reads_wait: AtomicBool,
-    /// Whether a table may have indexes.
-    pub(crate) any_indexes: AtomicBool,
+    /// Whether a put to some table may be more than its record: see `puts_more`.
+    pub(crate) any_puts_more: AtomicBool,
     /// Which tables are fed.
     pub(crate) feed: Feeding,
 

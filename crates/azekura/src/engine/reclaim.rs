@@ -72,10 +72,11 @@ impl<'a> Reclaimer<'a> {
         // On a full disk it is done in parts, of which each merges away one level at least. There are no more
         // parts than levels, for others may flush meanwhile.
         let parts = newest.load().table(id).map_or(0, |t| t.levels.len());
+        let now = self.flush.merges.store.clock.now_if_used();
         for _ in 0..parts.max(1) {
             committer.check_open()?;
             let state = newest.load_full();
-            let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, |_| false)) else {
+            let Some(job) = state.table(id).ok().and_then(|t| pick_idle(t, true, now, |_| false)) else {
                 return Ok(());
             };
             drop(state);

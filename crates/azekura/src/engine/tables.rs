@@ -27,8 +27,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Engine {
-    /// Makes tables, all or none. Gives the id of the first, and the others' follow.
-    pub(crate) fn create_tables(&self, wanted: &[(&str, TableKind)]) -> Result<u32> {
+    /// Makes tables, all or none. Gives the id of the first, and the others' follow. `ttl_ms`: how long their
+    /// records live; 0: until they are removed.
+    pub(crate) fn create_tables(&self, wanted: &[(&str, TableKind)], ttl_ms: u64) -> Result<u32> {
         self.check_writable()?;
         let _changing = self.catalog.changing.lock();
         let mut seen = HashSet::with_capacity(wanted.len());
@@ -43,8 +44,9 @@ impl Engine {
         let first = self.catalog.reserve_ids(&self.state.load(), wanted.len())?;
         let made = (first..).zip(wanted);
         let made: Vec<TableChange> = made
-            .map(|(id, &(name, kind))| TableChange::Made(NewTable { id, kind, name: name.into() }))
+            .map(|(id, &(name, kind))| TableChange::Made(NewTable { id, kind, name: name.into(), ttl_ms }))
             .collect();
+        self.note_lifetime(ttl_ms);
         if !made.is_empty() {
             let tables = || TableChanges::of(made.clone());
             self.commit_created(|| Batch { tables: tables(), durable: true, ..Batch::default() })?;

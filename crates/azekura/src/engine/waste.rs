@@ -193,12 +193,19 @@ pub(super) struct Survey<'a> {
     values: &'a ValueStore,
     /// See `Division::flush_bytes`.
     flush_bytes: u64,
+    /// What has expired by then is dead. 0: nothing is.
+    now: u64,
 }
 
 impl<'a> Survey<'a> {
     /// Looks at the newest state.
-    pub(super) fn of(state: &ArcSwap<State>, values: &'a ValueStore, flush_bytes: u64) -> Survey<'a> {
-        Survey { state: state.load_full(), values, flush_bytes }
+    pub(super) fn of(
+        state: &ArcSwap<State>,
+        values: &'a ValueStore,
+        flush_bytes: u64,
+        now: u64,
+    ) -> Survey<'a> {
+        Survey { state: state.load_full(), values, flush_bytes, now }
     }
 
     pub(super) fn state(&self) -> &State {
@@ -235,13 +242,13 @@ impl<'a> Survey<'a> {
         let runs: u64 = state.tables.iter().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();
         let allowed =
             runs.saturating_add(large_bytes(state)).saturating_add(in_values) / DEAD_PART + DEAD_BYTES_MIN;
-        let flush_bytes = self.flush_bytes;
-        let at_most = |t: &Arc<TableState>| (t.id, dead_at_most(&t.levels, flush_bytes));
+        let (flush_bytes, now) = (self.flush_bytes, self.now);
+        let at_most = |t: &Arc<TableState>| (t.id, dead_at_most(&t.levels, flush_bytes, now));
         let mut tables: Vec<(u32, u64)> = state.tables.iter().map(at_most).filter(|t| t.1 > 0).collect();
         if sum(tables.iter().map(|t| t.1)) > allowed_in_tables(allowed, &sparse) {
             for (id, dead) in &mut tables {
                 if let Ok(table) = state.table(*id) {
-                    *dead = dead_bytes(table, *dead, allowed, go_on);
+                    *dead = dead_bytes(table, *dead, allowed, now, go_on);
                 }
             }
         }
@@ -267,13 +274,14 @@ impl<'a> Survey<'a> {
         let all = sum(state.tables.with_runs().map(|t| kept(t)));
         let (mut in_tables, mut tables) = (0u64, Vec::new());
         for table in state.tables.with_runs() {
-            let (at_most, bytes) = (dead_at_most(&table.levels, self.flush_bytes), kept(table));
+            let (at_most, bytes) = (dead_at_most(&table.levels, self.flush_bytes, self.now), kept(table));
             if at_most <= all / TABLE_PART {
                 continue;
             }
             let pages = (PAGES_SOON as f64 * bytes as f64 / all as f64) as u64;
             // What cannot be read cannot be merged either.
-            let dead = sampled(table, pages.max(PAGES_OF_TABLE), u64::MAX, go_on).unwrap_or(0).min(at_most);
+            let sampled = sampled(table, pages.max(PAGES_OF_TABLE), u64::MAX, self.now, go_on).unwrap_or(0);
+            let dead = sampled.min(at_most);
             in_tables = in_tables.saturating_add(dead);
             if dead >= bytes / WORTH_PART {
                 tables.push(table.id);
@@ -301,7 +309,7 @@ impl<'a> Survey<'a> {
 }
 
 /// How much of a table is dead, of which `at_most` may be.
-fn dead_bytes(table: &TableState, at_most: u64, allowed: u64, go_on: &dyn Fn() -> bool) -> u64 {
+fn dead_bytes(table: &TableState, at_most: u64, allowed: u64, now: u64, go_on: &dyn Fn() -> bool) -> u64 {
     let levels = &table.levels;
     let bytes: u64 = levels.iter().map(|l| l.bytes()).sum();
     if levels.len() < 2 || bytes <= CHEAP_BYTES || at_most <= allowed / 64 {
@@ -312,15 +320,16 @@ fn dead_bytes(table: &TableState, at_most: u64, allowed: u64, go_on: &dyn Fn() -
     let found = if few && levels.iter().all(|l| l.ranges.is_empty()) {
         looked_up(table, go_on)
     } else {
-        sampled(table, PAGES, allowed, go_on)
+        sampled(table, PAGES, allowed, now, go_on)
     };
+    let past = sum(levels.iter().map(|l| l.past_bytes(now)));
     // What cannot be read cannot be merged either.
-    found.unwrap_or(0).min(at_most)
+    found.unwrap_or(0).max(past).min(at_most)
 }
 
 /// By some records of `pages` pages of all levels. A record is dead if a newer level has something of its
 /// key.
-fn sampled(table: &TableState, pages: u64, allowed: u64, go_on: &dyn Fn() -> bool) -> Result<u64> {
+fn sampled(table: &TableState, pages: u64, allowed: u64, now: u64, go_on: &dyn Fn() -> bool) -> Result<u64> {
     let levels = &table.levels;
     let runs: Vec<(usize, &Arc<Run>)> =
         levels.iter().enumerate().flat_map(|(n, l)| l.runs.iter().map(move |r| (n, r))).collect();
@@ -334,7 +343,7 @@ fn sampled(table: &TableState, pages: u64, allowed: u64, go_on: &dyn Fn() -> boo
             let pages = run.meta()?.pages() as u64;
             let page = (at - before) / (run.info.data_bytes / pages.max(1)).max(1);
             run.decode_page(usize_of64(page.min(pages.saturating_sub(1))), &mut block)?;
-            look_at(table, n, &block, &mut sample)?;
+            look_at(table, n, &block, now, &mut sample)?;
             at += step;
         }
         before += run.info.data_bytes;
@@ -348,15 +357,16 @@ fn sampled(table: &TableState, pages: u64, allowed: u64, go_on: &dyn Fn() -> boo
 }
 
 /// Bytes of a table's levels that may be dead: all but what the newest level puts. Small partitions count
-/// too, by what each has beside its records: merged, they would be one.
-fn dead_at_most(levels: &[Arc<Level>], memtable_bytes: u64) -> u64 {
+/// too, by what each has beside its records: merged, they would be one. So does what has likely expired.
+fn dead_at_most(levels: &[Arc<Level>], memtable_bytes: u64, now: u64) -> u64 {
     let Some((newest, older)) = levels.split_first() else { return 0 };
     let deletes =
         (newest.bytes() / newest.records().max(1)).saturating_mul(newest.deletes()).min(newest.bytes());
     let bytes = levels.iter().map(|l| l.bytes()).sum();
     let small = partition_bytes(memtable_bytes, bytes, false) / SMALL_PARTITION_PART;
     let partitions = levels.iter().flat_map(|l| &l.runs).filter(|r| r.info.bytes() < small).count() as u64;
-    let beside = deletes + partitions.saturating_sub(1) * BESIDE_BYTES;
+    let beside =
+        (deletes + partitions.saturating_sub(1) * BESIDE_BYTES).saturating_add(newest.past_bytes(now));
     sum(older.iter().map(|l| l.kept_bytes())).saturating_add(beside)
 }
 
@@ -397,16 +407,18 @@ fn value_bytes(tag: Tag, value: &[u8]) -> Result<u64> {
 }
 
 /// Adds some records of a page of level `n`. They stand for all of the page.
-fn look_at(table: &TableState, n: usize, block: &Block, sample: &mut Sample) -> Result<()> {
+fn look_at(table: &TableState, n: usize, block: &Block, now: u64, sample: &mut Sample) -> Result<()> {
     let newer = &table.levels[..n];
     let taken = block.len().min(RECORDS_OF_PAGE);
     let mut tmp = [0; 8];
     for i in 0..taken {
         let i = i * block.len() / taken;
-        let (key, tag) = (block.key(i, &mut tmp), block.tag(i));
+        let (key, content) = (block.key(i, &mut tmp), block.content(i));
+        let tag = content.tag;
         let bytes =
-            (key.len() as u64 + value_bytes(tag, block.value(i))?) as f64 * block.len() as f64 / taken as f64;
+            (key.len() as u64 + value_bytes(tag, content.value)?) as f64 * block.len() as f64 / taken as f64;
         let dead = tag == Tag::Tombstone
+            || content.expiry.is_past(now)
             || newer.iter().any(|l| l.ranges.covers(key))
             || look(table.kind, newer, SortKey::new(key), |_, _| ())?.is_some();
         sample.bytes += bytes;

@@ -8,8 +8,9 @@
 
 pub(crate) use super::tag::Tag;
 
+use super::expiry::{Content, Expiring, WORD_BYTES};
 use super::unpacked::Unpacked;
-use crate::base::codec::{u32_of, usize_of};
+use crate::base::codec::{u32_of, u64_at, usize_of};
 use crate::base::key::{SortKey, head_after, head_of};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -19,6 +20,13 @@ use std::ops::Range;
 pub(crate) struct Fixed {
     pub(crate) stride: u32,
     pub(crate) tag: Tag,
+}
+
+impl Fixed {
+    /// The length of each value in a page, where the words of expiring records are a column of their own.
+    pub(crate) fn page_stride(self) -> usize {
+        usize_of(self.stride) - if self.tag == Tag::Expiring { WORD_BYTES } else { 0 }
+    }
 }
 
 /// The place of a general record in its block's heap.
@@ -46,6 +54,7 @@ impl Rec {
         match self.key_and_tag >> 24 {
             0 => Tag::Put,
             1 => Tag::Large,
+            3 => Tag::Expiring,
             _ => Tag::Tombstone,
         }
     }
@@ -129,17 +138,67 @@ impl Block {
         &self.heap[start..start + rec.key_len()]
     }
 
-    /// Appends the records of `some` to `out`, which must be empty. Their values are in `heap`.
-    pub(crate) fn unpack_some(&self, some: Range<usize>, out: &mut Unpacked) {
-        if let Some(f) = self.fixed {
+    /// Appends the records of `some` to `out`, which must be empty, as they are at `now`. Their values are in
+    /// `heap`.
+    pub(crate) fn unpack_some(&self, some: Range<usize>, now: u64, out: &mut Unpacked) {
+        if let Some(f) = self.fixed.filter(|f| f.tag != Tag::Expiring) {
             let stride = usize_of(f.stride);
             let heads = self.heads[some.clone()].iter().copied();
             return out.push_numbers(heads, f.tag, some.start * stride, stride);
         }
         for i in some {
-            let value_at = usize_of(self.recs[i].offset) + self.recs[i].key_len();
-            out.push(self.general_key(i), self.recs[i].tag(), value_at, self.record_end(i) - value_at);
+            let (mut tmp, value) = ([0; 8], self.value(i));
+            let value_at = self.value_at(i);
+            out.push_stored(self.key(i, &mut tmp), self.tag(i), value, value_at, now);
         }
+    }
+
+    /// Where the value of record `i` begins in the heap.
+    fn value_at(&self, i: usize) -> usize {
+        match self.fixed {
+            Some(f) => i * usize_of(f.stride),
+            None => usize_of(self.recs[i].offset) + self.recs[i].key_len(),
+        }
+    }
+
+    /// What record `i` says, whether it has expired or not.
+    #[inline(always)]
+    pub(crate) fn content(&self, i: usize) -> Content<'_> {
+        Content::of(self.tag(i), self.value(i))
+    }
+
+    /// The word of record `i`, if it expires.
+    #[inline(always)]
+    pub(crate) fn word(&self, i: usize) -> Option<u64> {
+        if self.tag(i) != Tag::Expiring {
+            return None;
+        }
+        let value = self.value(i);
+        (value.len() >= WORD_BYTES).then(|| u64_at(value, 0))
+    }
+
+    /// Whether some records may expire.
+    pub(crate) fn may_expire(&self) -> bool {
+        match self.fixed {
+            Some(f) => f.tag == Tag::Expiring,
+            None => self.recs.iter().any(|r| r.tag() == Tag::Expiring),
+        }
+    }
+
+    /// Whether some records may refer to value segments.
+    pub(crate) fn may_refer(&self) -> bool {
+        let may = |tag| matches!(tag, Tag::Large | Tag::Expiring);
+        match self.fixed {
+            Some(f) => may(f.tag),
+            None => self.recs.iter().any(|r| may(r.tag())),
+        }
+    }
+
+    /// The reference of record `i`, if its value is in a value segment.
+    #[inline(always)]
+    pub(crate) fn reference(&self, i: usize) -> Option<&[u8]> {
+        let content = self.content(i);
+        (content.tag == Tag::Large).then_some(content.value)
     }
 
     #[inline(always)]
@@ -313,6 +372,30 @@ impl Block {
         }
     }
 
+    /// Removes those records from `start` on that have expired at `now`. REQUIRES: a fixed block.
+    pub(crate) fn drop_past(&mut self, start: usize, now: u64) {
+        let Some(f) = self.fixed.filter(|f| now > 0 && f.tag == Tag::Expiring) else { return };
+        let (stride, mut kept) = (usize_of(f.stride), start);
+        for i in start..self.heads.len() {
+            if !self.content(i).expiry.is_past(now) {
+                self.heads[kept] = self.heads[i];
+                self.heap.copy_within(i * stride..(i + 1) * stride, kept * stride);
+                kept += 1;
+            }
+        }
+        self.heads.truncate(kept);
+        self.heap.truncate(kept * stride);
+    }
+
+    /// Of the records that expire.
+    pub(crate) fn expiring(&self) -> Expiring {
+        let mut expiring = Expiring::default();
+        if self.may_expire() {
+            (0..self.len()).filter_map(|i| self.word(i)).for_each(|word| expiring.add(word));
+        }
+        expiring
+    }
+
     /// Removes the first `n` records.
     pub(crate) fn drop_front(&mut self, n: usize) {
         if let Some(f) = self.fixed {
@@ -330,12 +413,9 @@ impl Block {
 }
 
 impl Block {
-    /// Overwrites the value of record `i`. REQUIRES: the same length.
-    pub(crate) fn replace_value(&mut self, i: usize, value: &[u8]) {
-        let (start, end) = match self.fixed {
-            Some(f) => (i * usize_of(f.stride), (i + 1) * usize_of(f.stride)),
-            None => (usize_of(self.recs[i].offset) + self.recs[i].key_len(), self.record_end(i)),
-        };
-        self.heap[start..end].copy_from_slice(value);
+    /// Overwrites the reference of record `i`, which has one.
+    pub(crate) fn replace_reference(&mut self, i: usize, reference: &[u8]) {
+        let end = self.value_at(i) + self.value(i).len();
+        self.heap[end - reference.len()..end].copy_from_slice(reference);
     }
 }

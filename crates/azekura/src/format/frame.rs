@@ -6,7 +6,7 @@
 //!  8  8  file id      16  8  chain      24  8  frame number
 //! 32  4  payload length     36  4  where a record begins in the payload, 2^32-1 = nowhere known
 //! 40  4  kind: 0 = records, 1 = jump: the payload names the next segment (u64 offset, u64 length)
-//! 44  4  zero      48  8  number of the newest checkpoint when it was written
+//! 44  4  seconds since 1970, rounded up, by the file's clock; 0 = no records expire      48  8  number of the newest checkpoint when it was written
 //! 56  8  frames below this number were durable when it was written
 //! 64     payload, padded with zeroes to a multiple of 4 KiB
 //!
@@ -18,6 +18,7 @@
 //!                   2 table: the commit makes it: u8 kind, blob name
 //!                   3 renamed: the commit gives it this name: blob name
 //!                   4 dropped: the commit drops it
+//!                   5 cache: as 2, then u64 how long its records live
 //! ```
 //!
 //! Recovery that starts at a frame starts at its `first_record`. Records that begin before that place belong
@@ -27,6 +28,7 @@
 //! block, so a block that holds an acknowledged commit is never written again.
 
 use super::block::{Block, Fixed, Tag};
+use super::expiry::WORD_BYTES;
 use crate::base::checksum::crc;
 use crate::base::codec::{Reader, Writer, u32_at, u32_of, u64_at, usize_of};
 use crate::base::error::Result;
@@ -52,6 +54,7 @@ const FORM_FIXED: u8 = 1;
 const FORM_TABLE: u8 = 2;
 const FORM_RENAMED: u8 = 3;
 const FORM_DROPPED: u8 = 4;
+const FORM_CACHE: u8 = 5;
 
 /// Bytes of a row before its key and value: the tag and both lengths.
 pub(crate) const ROW_BYTES: usize = 1 + 4 + 4;
@@ -68,6 +71,8 @@ pub(crate) struct Frame {
     pub(crate) checkpoint: u64,
     /// Frames below this number were durable when this one was written.
     pub(crate) durable_below: u64,
+    /// The time of the file's clock when it was written, in seconds, rounded up. 0: no records expire.
+    pub(crate) clock: u32,
 }
 
 impl Frame {
@@ -80,6 +85,7 @@ impl Frame {
         b[32..36].copy_from_slice(&self.len.to_le_bytes());
         b[36..40].copy_from_slice(&self.first_record.to_le_bytes());
         b[40..44].copy_from_slice(&u32::from(self.jump).to_le_bytes());
+        b[44..48].copy_from_slice(&self.clock.to_le_bytes());
         b[48..56].copy_from_slice(&self.checkpoint.to_le_bytes());
         b[56..64].copy_from_slice(&self.durable_below.to_le_bytes());
         let sum = crc(0, &b[4..HEADER_BYTES + usize_of(self.len)]);
@@ -100,6 +106,7 @@ impl Frame {
             jump: u32_at(b, 40) == 1,
             checkpoint: u64_at(b, 48),
             durable_below: u64_at(b, 56),
+            clock: u32_at(b, 44),
         })
     }
 
@@ -119,6 +126,8 @@ pub(crate) struct NewTable {
     pub(crate) id: u32,
     pub(crate) kind: TableKind,
     pub(crate) name: Arc<str>,
+    /// How long its records live if nothing else is said, in milliseconds. 0: until they are removed.
+    pub(crate) ttl_ms: u64,
 }
 
 /// What a commit changes among the tables. All that one commit changes happens at once: so it may give a
@@ -137,6 +146,11 @@ impl TableChange {
             TableChange::Dropped(id) | TableChange::Renamed(id, _) => *id,
             TableChange::Made(table) => table.id,
         }
+    }
+
+    /// How long the records of a table that it makes live. 0: until they are removed.
+    pub(crate) fn ttl_ms(&self) -> u64 {
+        if let TableChange::Made(table) = self { table.ttl_ms } else { 0 }
     }
 
     /// Whether it would show if the commit's `others`, the parts of other kinds, were not there. (Nobody sees the
@@ -238,9 +252,12 @@ pub(crate) fn write_table_change(w: &mut Writer, change: &TableChange) {
     Ranges::none().encode(w);
     match change {
         TableChange::Made(table) => {
-            w.u8(FORM_TABLE);
+            w.u8(if table.ttl_ms == 0 { FORM_TABLE } else { FORM_CACHE });
             w.u8(table.kind.code());
             w.blob(table.name.as_bytes());
+            if table.ttl_ms != 0 {
+                w.u64(table.ttl_ms);
+            }
         }
         TableChange::Renamed(_, name) => {
             w.u8(FORM_RENAMED);
@@ -292,6 +309,10 @@ fn read_part(r: &mut Reader<'_>) -> Result<RecordPart> {
         FORM_TABLE => change(TableChange::Made(read_new_table(r, table)?)),
         FORM_RENAMED => change(TableChange::Renamed(table, read_new_name(r, table)?)),
         FORM_DROPPED => change(TableChange::Dropped(table)),
+        FORM_CACHE => {
+            let made = read_new_table(r, table)?;
+            change(TableChange::Made(NewTable { ttl_ms: r.u64()?, ..made }))
+        }
         form => return Err(r.bad(format!("unknown form {form}"))),
     };
     Ok(RecordPart { table, change, segments, ranges, block })
@@ -314,7 +335,7 @@ fn read_new_table(r: &mut Reader<'_>, id: u32) -> Result<NewTable> {
     if id >= SHORT_COUNT_END - 1 || name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err(r.bad(format!("table {id} is impossible")));
     }
-    Ok(NewTable { id, kind, name: name.into() })
+    Ok(NewTable { id, kind, name: name.into(), ttl_ms: 0 })
 }
 
 /// Reads what `write_rows` writes.
@@ -332,9 +353,18 @@ pub(crate) fn read_rows(r: &mut Reader<'_>) -> Result<Block> {
         if i > 0 && block.compare(i - 1, SortKey::new(key)) != Ordering::Less {
             return Err(r.bad("keys out of order"));
         }
+        check_word(r, tag, value.len())?;
         block.push(key, tag, value);
     }
     Ok(block)
+}
+
+/// Refuses a record that expires and has no word.
+fn check_word(r: &Reader<'_>, tag: Tag, value_len: usize) -> Result<()> {
+    if tag == Tag::Expiring && value_len < WORD_BYTES {
+        return Err(r.bad(format!("{value_len} bytes for a record that expires")));
+    }
+    Ok(())
 }
 
 fn read_fixed(r: &mut Reader<'_>) -> Result<Block> {
@@ -342,6 +372,7 @@ fn read_fixed(r: &mut Reader<'_>) -> Result<Block> {
     let stride = r.u32()?;
     let code = r.u8()?;
     let tag = Tag::from_code(code).ok_or_else(|| r.bad(format!("unknown tag {code}")))?;
+    check_word(r, tag, usize_of(stride))?;
     let heads = r.take(n * 8)?;
     let values = r.take(n.saturating_mul(usize_of(stride)))?;
     let mut block = Block::new(Some(Fixed { stride, tag }));
@@ -367,11 +398,13 @@ mod tests {
 
     #[test]
     fn what_becomes_of_tables_is_read_as_it_was_written_and_nothing_else_is() {
-        let made = NewTable { id: 3, kind: TableKind::Hash, name: "new".into() };
+        let made = NewTable { id: 3, kind: TableKind::Hash, name: "new".into(), ttl_ms: 0 };
+        let cache = NewTable { id: 4, kind: TableKind::Ordered, name: "cache".into(), ttl_ms: 60_000 };
         let changes = [
             TableChange::Dropped(9),
             TableChange::Renamed(8, "n".repeat(NAME_BYTES_MAX).into()),
             TableChange::Made(made),
+            TableChange::Made(cache),
         ];
         let bytes = record(&changes);
         let (seq, parts) = read_record(&bytes, 0).unwrap();
@@ -396,7 +429,7 @@ mod tests {
         let both = [TableChange::Dropped(9), TableChange::Renamed(9, "n".into())];
         assert!(read_record(&record(&both), 0).is_err(), "a table is dropped and renamed");
         let mut other = record(&[TableChange::Dropped(9)]);
-        for form in FORM_DROPPED + 1..=u8::MAX {
+        for form in FORM_CACHE + 1..=u8::MAX {
             *other.last_mut().unwrap() = form;
             assert!(read_record(&other, 0).is_err(), "form {form}");
         }

@@ -13,8 +13,11 @@
 //! lines.
 
 use super::block::{Fixed, Tag};
+use super::expiry::WORD_BYTES;
 use super::packed::Packed;
-use super::page::{HEADER_BYTES, TAGS_DIFFER, TAIL_BYTES};
+use super::page::{
+    EXPIRIES_HEADER_BYTES, HEADER_BYTES, SHAPE_EXPIRING, SHAPE_GENERAL, TAGS_DIFFER, TAIL_BYTES,
+};
 use super::search::bisect;
 use crate::base::codec::{u16_at, u32_at, u32_of, u64_at, usize_of, usize_of64};
 
@@ -30,9 +33,11 @@ const MARK_MAX: usize = 255;
 const EVEN_MARKS: usize = 32;
 /// A bit of `shift`: the keys are not evenly spread.
 const UNEVEN: u8 = 0x80;
-/// A bit of `tag`: the page is general. Its other bits are the tag of all records, or `MIXED`.
+/// A bit of `tag`: the page is general. The next one: it has a column of expiries. The other bits are the tag of
+/// all records, or `MIXED`.
 const GENERAL: u8 = 0x80;
-const MIXED: u8 = 0x7f;
+const EXPIRING: u8 = 0x40;
+const MIXED: u8 = 0x3f;
 /// The most to prefetch of one column; below, of all columns of a page whose keys are not evenly spread.
 const COLUMN_BYTES_MAX: usize = 4 * LINE_BYTES;
 const COLUMNS_BYTES_MAX: usize = 16 * LINE_BYTES;
@@ -93,7 +98,8 @@ impl Guide {
         let n = u16_at(header, 6);
         let heads =
             Packed { base: u64_at(header, 8), slope: u64_at(header, 16), width: u32::from(header[24]) };
-        if heads.width > 64 || n == 0 || header[4] != 1 {
+        let shape = header[5];
+        if heads.width > 64 || n == 0 || header[4] != 1 || shape > SHAPE_GENERAL | SHAPE_EXPIRING {
             return Err("page header out of range");
         }
         let mut guide = Guide {
@@ -106,24 +112,40 @@ impl Guide {
             tag: header[27],
             ..Guide::NONE
         };
-        let end = if header[5] == 0 { guide.lay_out_fixed()? } else { guide.lay_out_general(header)? };
+        let expiring = (shape & SHAPE_EXPIRING != 0).then_some(bytes);
+        let end = match shape & SHAPE_GENERAL {
+            0 => guide.lay_out_fixed(expiring)?,
+            _ => guide.lay_out_general(header, expiring)?,
+        };
         if end > bytes.len() - TAIL_BYTES {
             return Err("columns pass the end of the page");
         }
         Ok(guide)
     }
 
-    /// Lays out the columns. Returns where the last one ends.
-    fn lay_out_fixed(&mut self) -> Result<usize, &'static str> {
-        Tag::from_code(self.tag).ok_or("unknown tag")?;
-        let heap_at = HEADER_BYTES + self.heads().bytes(self.len());
+    /// Lays out the columns. Returns where the last one ends. `expiring`: the bytes of a page with a column of
+    /// expiries.
+    fn lay_out_fixed(&mut self, expiring: Option<&[u8]>) -> Result<usize, &'static str> {
+        let is_of_one = Tag::from_code(self.tag).ok_or("unknown tag")? == Tag::Expiring;
+        if is_of_one != expiring.is_some() {
+            return Err("records expire without a column for that, or do not with one");
+        }
+        let mut heap_at = HEADER_BYTES + self.heads().bytes(self.len());
+        if let Some(bytes) = expiring {
+            self.tag |= EXPIRING;
+            heap_at += expiries_bytes(bytes, heap_at, self.len())?;
+        }
         self.heap_at = u32_of(heap_at);
         // No overflow: n < 2^16, and the stride has 32 bits.
         Ok(heap_at + usize_of(self.stride) * self.len())
     }
 
     /// As `lay_out_fixed`. Returns where the heap begins; the heap may have any length.
-    fn lay_out_general(&mut self, header: &[u8; HEADER_BYTES]) -> Result<usize, &'static str> {
+    fn lay_out_general(
+        &mut self,
+        header: &[u8; HEADER_BYTES],
+        expiring: Option<&[u8]>,
+    ) -> Result<usize, &'static str> {
         let n = self.len();
         (self.lens_width, self.ends_width) = (header[25], header[26]);
         if self.lens_width > 64 || self.ends_width > 64 {
@@ -131,15 +153,23 @@ impl Guide {
         }
         let tags = match self.tag {
             TAGS_DIFFER => n.div_ceil(4),
-            code => Tag::from_code(code).map(|_| 0).ok_or("unknown tag")?,
+            code => match (Tag::from_code(code).ok_or("unknown tag")?, expiring) {
+                (Tag::Expiring, None) => return Err("records expire without a column for that"),
+                _ => 0,
+            },
         };
         self.tag = GENERAL | if self.tag == TAGS_DIFFER { MIXED } else { self.tag };
         self.lens_base = u32_at(header, 36);
         self.ends_base = u32_at(header, 40);
         self.stride = u32_at(header, 44);
         let heads_at = usize_of(u32_at(header, 28)).saturating_add(HEADER_BYTES);
-        let columns = self.heads().bytes(n) + self.lens().bytes(n) + self.ends().bytes(n) + tags;
-        let heap_at = heads_at.saturating_add(columns);
+        let columns = self.heads().bytes(n) + self.lens().bytes(n) + self.ends().bytes(n);
+        let mut heap_at = heads_at.saturating_add(columns);
+        if let Some(bytes) = expiring {
+            self.tag |= EXPIRING;
+            heap_at += expiries_bytes(bytes, heap_at, n)?;
+        }
+        let heap_at = heap_at.saturating_add(tags);
         self.heads_at = u32::try_from(heads_at).map_err(|_| "prefix passes the end of the page")?;
         self.heap_at = u32::try_from(heap_at).map_err(|_| "columns pass the end of the page")?;
         Ok(heap_at)
@@ -200,7 +230,23 @@ impl Guide {
     /// The widths of a fixed page. None for a general one.
     #[inline(always)]
     pub(crate) fn fixed(&self) -> Option<Fixed> {
-        if self.is_general() { None } else { Some(Fixed { stride: self.stride, tag: self.common_tag() }) }
+        if self.is_general() {
+            return None;
+        }
+        let word = if self.is_expiring() { WORD_BYTES } else { 0 };
+        Some(Fixed { stride: self.stride + u32_of(word), tag: self.common_tag() })
+    }
+
+    /// Whether the page has a column of expiries.
+    #[inline(always)]
+    pub(crate) fn is_expiring(&self) -> bool {
+        self.tag & EXPIRING != 0
+    }
+
+    /// Where that column begins, with its header.
+    pub(crate) fn expiries_at(&self) -> usize {
+        let (at, n) = (self.heads_at() + self.heads().bytes(self.len()), self.len());
+        if self.is_general() { at + self.lens().bytes(n) + self.ends().bytes(n) } else { at }
     }
 
     #[inline(always)]
@@ -211,12 +257,12 @@ impl Guide {
     /// The tag of all records. REQUIRES: not `tags_differ`.
     #[inline(always)]
     pub(crate) fn common_tag(&self) -> Tag {
-        Tag::from_code(self.tag & !GENERAL).unwrap_or(Tag::Tombstone)
+        Tag::from_code(self.tag & MIXED).unwrap_or(Tag::Tombstone)
     }
 
     #[inline(always)]
     pub(crate) fn tags_differ(&self) -> bool {
-        self.tag == GENERAL | MIXED
+        self.tag & !EXPIRING == GENERAL | MIXED
     }
 
     /// The length of each value of a fixed page.
@@ -310,6 +356,15 @@ impl Guide {
         let ends = self.ends();
         let end = |i: usize| usize_of64(ends.base.wrapping_add(ends.slope * i as u64) & 0xffff_ffff);
         lines(self.heap_at() + end(from), self.heap_at() + end(to), COLUMN_BYTES_MAX, &mut send);
+    }
+}
+
+/// The bytes of a column of `n` expiries that begins at `at`, with its header.
+fn expiries_bytes(bytes: &[u8], at: usize, n: usize) -> Result<usize, &'static str> {
+    match bytes.get(at) {
+        Some(&width @ 0..=64) => Ok(EXPIRIES_HEADER_BYTES + (n * usize::from(width)).div_ceil(8)),
+        Some(_) => Err("column width out of range"),
+        None => Err("columns pass the end of the page"),
     }
 }
 

@@ -12,6 +12,10 @@
 //! u32 n, then n parts of value segments, those of one together: u32 id | u64 offset | u64 length | u64 used
 //! u32 n, then n small tables, which have no runs: u32 id | u32 n, then n rows as in the log
 //! u32 n, then n logs: u64 chain | u64 number below which all frames are durable
+//! u64 what commits up to this one have made, renamed and dropped is in the tables
+//! if records expire, or tables say how long theirs live: u64 the time of the file's clock
+//!                        | u32 n, then n runs: u64 id | u64 records that expire | u64 the first | u64 the last
+//!                        | u32 n, then n tables: u32 id | u64 how long their records live
 //! run: u64 id | u32 extents, each u64 offset, u64 length | u32 units | u64 data bytes
 //!      | u64 filter blocks | u32 meta bytes | u64 records | u64 deletes | u32 range deletes
 //!      | u8 form (0 mixed, 1 fixed, 2 small pages) | u32 stride | u8 tag | blob smallest key | blob largest key
@@ -20,6 +24,7 @@
 //! ```
 
 use super::block::{Fixed, Tag};
+use super::expiry::Expiring;
 use super::few::Few;
 use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
@@ -27,6 +32,7 @@ use crate::base::key::TableKind;
 use crate::base::limits::{ALIGN_BYTES, NAME_BYTES_MAX, PAGE_BYTES, SMALL_PAGE_BYTES, SUPERBLOCKS_BYTES};
 use crate::format::page::FILTER_PAGE_BASE;
 use crate::space::Extent;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What a table without runs takes, without its name.
@@ -74,6 +80,8 @@ pub(crate) struct RunInfo {
     pub(crate) max: Vec<u8>,
     /// For each value segment, in ascending order, how many of its bytes the records refer to.
     pub(crate) large: Vec<(u32, u64)>,
+    /// Of the records that expire.
+    pub(crate) expiring: Expiring,
 }
 
 /// One level.
@@ -93,6 +101,8 @@ pub(crate) struct TableInfo {
     pub(crate) name: Arc<str>,
     /// Levels, newest first.
     pub(crate) levels: Vec<LevelInfo>,
+    /// How long its records live if nothing else is said, in milliseconds. 0: until they are removed.
+    pub(crate) ttl_ms: u64,
 }
 
 /// One value segment.
@@ -137,6 +147,8 @@ pub(crate) struct Manifest {
     /// What commits up to this one have made, renamed and dropped is in `tables`. None in older files: there
     /// `next_table` says which tables of the log are known.
     pub(crate) tables_seq: Option<u64>,
+    /// The time of the file's clock. None if nothing has ever expired in the file.
+    pub(crate) clock_ms: Option<u64>,
 }
 
 impl Manifest {
@@ -184,8 +196,62 @@ impl Manifest {
         }
         if let Some(seq) = self.tables_seq {
             w.u64(seq);
+            self.encode_expiry(&mut w);
         }
         w.bytes
+    }
+
+    /// What expires, and when it is now. Nothing in a file in which nothing does.
+    fn encode_expiry(&self, w: &mut Writer) {
+        let Some(clock_ms) = self.clock_ms else { return };
+        w.u64(clock_ms);
+        let runs = || {
+            let all = self.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
+            all.filter(|run| run.expiring.records > 0)
+        };
+        w.u32(u32_of(runs().count()));
+        for run in runs() {
+            w.u64(run.id);
+            w.u64(run.expiring.records);
+            w.u64(run.expiring.first_ms);
+            w.u64(run.expiring.last_ms);
+        }
+        let tables = || self.tables.iter().filter(|table| table.ttl_ms > 0);
+        w.u32(u32_of(tables().count()));
+        for table in tables() {
+            w.u32(table.id);
+            w.u64(table.ttl_ms);
+        }
+    }
+
+    fn decode_expiry(&mut self, r: &mut Reader<'_>) -> Result<()> {
+        self.clock_ms = Some(r.counted()?);
+        let mut found = HashMap::new();
+        for _ in 0..r.count(32)? {
+            let id = r.u64()?;
+            let expiring = Expiring { records: r.u64()?, first_ms: r.u64()?, last_ms: r.u64()? };
+            if expiring.records == 0 || expiring.first_ms > expiring.last_ms {
+                return Err(r.bad(format!("run {id}: impossible times")));
+            }
+            found.insert(id, expiring);
+        }
+        for run in self.tables.iter_mut().flat_map(|t| t.levels.iter_mut().flat_map(|l| &mut l.runs)) {
+            run.expiring = found.remove(&run.id).unwrap_or_default();
+            if run.expiring.records > run.records {
+                return Err(r.bad(format!("run {}: more records expire than it has", run.id)));
+            }
+        }
+        let mut lifetimes = HashMap::new();
+        for _ in 0..r.count(12)? {
+            lifetimes.insert(r.u32()?, r.u64()?);
+        }
+        for table in &mut self.tables {
+            table.ttl_ms = lifetimes.remove(&table.id).unwrap_or_default();
+        }
+        if !found.is_empty() || !lifetimes.is_empty() {
+            return Err(r.bad("times of runs or tables that are not there"));
+        }
+        Ok(())
     }
 
     /// Reads a manifest that stands at offset `at` of the file.
@@ -213,6 +279,9 @@ impl Manifest {
         m.decode_durable(&mut r, durable)?;
         // (Or here, without what the log need not say of tables.)
         m.tables_seq = if r.remaining() > 0 { Some(r.counted()?) } else { None };
+        if r.remaining() > 0 {
+            m.decode_expiry(&mut r)?;
+        }
         r.finish()?;
         Ok(m)
     }
@@ -311,7 +380,7 @@ fn decode_table(r: &mut Reader<'_>) -> Result<TableInfo> {
         }
         levels.push(LevelInfo { newest, runs });
     }
-    Ok(TableInfo { id, kind, name, levels })
+    Ok(TableInfo { id, kind, name, levels, ttl_ms: 0 })
 }
 
 /// The forms of a run: pages of any shape, fixed pages only, and pages of any shape in units of 4 KiB.
@@ -390,6 +459,7 @@ fn decode_run(r: &mut Reader<'_>) -> Result<RunInfo> {
         min,
         max,
         large,
+        expiring: Expiring::default(),
     };
     if !run.sizes_agree() {
         return Err(r.bad(format!("run {id}: its parts do not fit its extents")));
@@ -465,6 +535,7 @@ mod tests {
             min: b"a".to_vec(),
             max: b"zz".to_vec(),
             large: vec![(1, 500)],
+            expiring: Expiring::default(),
         };
         Manifest {
             next_id: 10,
@@ -482,6 +553,7 @@ mod tests {
                 kind: TableKind::Hash,
                 name: "t".into(),
                 levels: vec![LevelInfo { newest: 70, runs: vec![run] }],
+                ttl_ms: 0,
             }],
             values: vec![ValueInfo {
                 id: 1,
@@ -490,6 +562,25 @@ mod tests {
             }],
             few: vec![(2, few)],
             tables_seq: Some(78),
+            clock_ms: None,
+        }
+    }
+
+    #[test]
+    fn what_expires_costs_nothing_where_nothing_does_and_comes_back() {
+        let mut m = sample();
+        let plain = m.encode().len();
+        m.clock_ms = Some(1_000_000);
+        assert_eq!(m.encode().len(), plain + 8 + 4 + 4);
+        m.tables[0].ttl_ms = 60_000;
+        m.tables[0].levels[0].runs[0].expiring = Expiring { records: 5, first_ms: 7, last_ms: 9 };
+        let bytes = m.encode();
+        assert_eq!(Manifest::decode(&bytes, 0).unwrap(), m);
+        // (Without all of it, it is the manifest of an older file.)
+        assert!((plain + 1..bytes.len()).all(|n| Manifest::decode(&bytes[..n], 0).is_err()));
+        for (records, first_ms, last_ms) in [(10, 7, 9), (5, 9, 7)] {
+            m.tables[0].levels[0].runs[0].expiring = Expiring { records, first_ms, last_ms };
+            assert!(matches!(Manifest::decode(&m.encode(), 0), Err(Error::Corrupt { .. })));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The bytes of the file: pure functions between bytes and structures. `FORMAT.md` describes them in prose.
 
 pub(crate) mod block;
+pub(crate) mod expiry;
 pub(crate) mod feed;
 pub(crate) mod few;
 pub(crate) mod frame;

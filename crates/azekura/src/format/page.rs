@@ -4,7 +4,7 @@
 //! offset size
 //!  0     4   CRC32C of bytes 4.. of the page, seeded by file, run and page number
 //!  4     1   type: 1 = records
-//!  5     1   shape: 0 = fixed, 1 = general
+//!  5     1   shape: 0 = fixed, 1 = general; 2 more with a column of expiries
 //!  6     2   records in the page
 //!  8     8   heads: base        16  8  heads: slope      24  1  heads: width in bits
 //! 25     1   key lengths: width 26  1  ends: width       27  1  tag of all records, or 255
@@ -16,6 +16,7 @@
 //! 56     8   run
 //! 64         fixed:   heads | values
 //!            general: common prefix | heads | key lengths | ends | tags (2 bits) | heap
+//!            expiries, behind the heads or the ends: u8 width | u64 base | residuals
 //! ```
 //!
 //! A packed column is a line and residuals (see `packed`). In a general page the head of a key is the eight
@@ -26,6 +27,7 @@
 //! them from the manifest, and the checksum holds only if they are right.
 
 mod builder;
+mod expiring;
 mod layout;
 
 use super::block::{Block, Tag};
@@ -44,7 +46,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 pub(crate) use builder::{GeneralBuilder, build_fixed};
-pub(super) use layout::TAGS_DIFFER;
+pub(super) use layout::{EXPIRIES_HEADER_BYTES, SHAPE_EXPIRING, SHAPE_GENERAL, TAGS_DIFFER};
 pub(crate) use layout::{HEADER_BYTES, TAIL_BYTES};
 use layout::{RECORDS_MAX, room_bytes};
 
@@ -54,7 +56,7 @@ const LARGEST_BYTES: usize = 6 * PAGE_BYTES;
 pub(crate) const INLINE_VALUE_BYTES_MAX: usize = 8_192;
 
 const _: () =
-    assert!(KEY_BYTES_MAX + 8 + INLINE_VALUE_BYTES_MAX + 2 * HEADER_BYTES + PAGE_BYTES <= LARGEST_BYTES);
+    assert!(KEY_BYTES_MAX + 8 + 8 + INLINE_VALUE_BYTES_MAX + 2 * HEADER_BYTES + PAGE_BYTES <= LARGEST_BYTES);
 const _: () = assert!(LARGEST_BYTES / SMALL_PAGE_BYTES <= u8::MAX as usize && LARGEST_BYTES < 1 << 24);
 const _: () =
     assert!(LARGEST_BYTES.is_multiple_of(PAGE_BYTES) && PAGE_BYTES.is_multiple_of(SMALL_PAGE_BYTES));
@@ -290,7 +292,10 @@ impl<'a> Page<'a> {
         }
         // The tags stand just before the heap.
         let at = self.guide.heap_at() - self.len().div_ceil(4);
-        Tag::from_code((self.bytes[at + i / 4] >> (i % 4 * 2)) & 3).unwrap_or(Tag::Tombstone)
+        match Tag::from_code((self.bytes[at + i / 4] >> (i % 4 * 2)) & 3) {
+            Some(Tag::Expiring) if !self.guide.is_expiring() => Tag::Tombstone,
+            tag => tag.unwrap_or(Tag::Tombstone),
+        }
     }
 
     /// Whether record `i` has this key. REQUIRES: `i < len()`.
@@ -305,12 +310,22 @@ impl<'a> Page<'a> {
                 == Ordering::Equal
     }
 
-    /// Appends the records of `some` to `out`, which must be empty.
+    /// Appends the records of `some` to `out`, which must be empty, as they are at `now`.
     pub(crate) fn unpack_some(
         &self,
         some: Range<usize>,
+        now: u64,
         out: &mut Unpacked,
     ) -> std::result::Result<(), &'static str> {
+        if self.guide.is_expiring() {
+            return self.unpack_expiring(some, now, out);
+        }
+        self.unpack_stored(some, out)
+    }
+
+    /// As `unpack_some`, with the tags that are stored.
+    #[inline(always)]
+    fn unpack_stored(&self, some: Range<usize>, out: &mut Unpacked) -> std::result::Result<(), &'static str> {
         if self.guide.is_general() {
             return self.unpack_general(some, out);
         }
@@ -378,7 +393,7 @@ impl<'a> Page<'a> {
         self.bytes
     }
 
-    /// Tag and value of record `i`. REQUIRES: `i < len()`.
+    /// Tag and value of record `i`, without its word. REQUIRES: `i < len()`.
     #[inline(always)]
     pub(crate) fn value(&self, i: usize) -> (Tag, &'a [u8]) {
         if !self.guide.is_general() {
@@ -397,8 +412,12 @@ impl<'a> Page<'a> {
         out.reset(guide.fixed());
         guide.heads().read(&self.bytes[guide.heads_at()..], n, &mut out.heads);
         if !guide.is_general() {
-            let at = guide.heap_at();
-            out.heap.extend_from_slice(&self.bytes[at..at + n * guide.stride()]);
+            let values = &self.bytes[guide.heap_at()..][..n * guide.stride()];
+            if guide.is_expiring() {
+                self.decode_expiring(values, out);
+            } else {
+                out.heap.extend_from_slice(values);
+            }
             return Ok(());
         }
         let prefix = self.prefix();
@@ -408,11 +427,19 @@ impl<'a> Page<'a> {
             if !self.is_length(key_len) || key_len.saturating_sub(skip) > part.len() {
                 return Err("key length out of range");
             }
-            out.recs.push(super::block::Rec::new(out.heap.len(), key_len, self.tag_general(i)));
+            let tag = self.tag_general(i);
+            out.recs.push(super::block::Rec::new(out.heap.len(), key_len, tag));
             let head = out.heads[i].to_be_bytes();
             out.heap.extend_from_slice(prefix);
             out.heap.extend_from_slice(&head[..(key_len - prefix.len()).min(8)]);
-            out.heap.extend_from_slice(part);
+            if tag == Tag::Expiring {
+                let (rest, value) = part.split_at(key_len.saturating_sub(skip));
+                out.heap.extend_from_slice(rest);
+                out.heap.extend_from_slice(&self.word(i).to_le_bytes());
+                out.heap.extend_from_slice(value);
+            } else {
+                out.heap.extend_from_slice(part);
+            }
         }
         out.prefix_len = prefix.len();
         Ok(())

@@ -15,7 +15,7 @@
 //!
 //! A digest is XXH3 in its 128-bit form, little-endian.
 
-use super::superblock::VERSION;
+use super::superblock::{PLAIN_VERSION, VERSION};
 use crate::base::codec::{Reader, Writer, u32_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{SUPERBLOCKS_BYTES, align_up};
@@ -176,7 +176,7 @@ impl Point {
         let manifest = self.manifest.encode();
         let mut w = Writer::default();
         w.bytes.extend_from_slice(POINT_MAGIC);
-        w.u32(VERSION);
+        w.u32(if self.manifest.clock_ms.is_some() { VERSION } else { PLAIN_VERSION });
         w.u64(self.identity.file_id);
         w.u64(self.identity.lineage);
         w.u64(self.hash_seed);
@@ -252,7 +252,7 @@ impl Point {
 pub(crate) fn encode_head(identity: Identity) -> Vec<u8> {
     let mut w = Writer::default();
     w.bytes.extend_from_slice(HEAD_MAGIC);
-    w.u32(VERSION);
+    w.u32(PLAIN_VERSION);
     w.u64(identity.file_id);
     w.u64(identity.lineage);
     seal(w)
@@ -310,7 +310,8 @@ mod tests {
         let first = u32_of(PIECE_BYTES_MAX);
         let extent = Extent { offset: 8192, len: (PIECE_BYTES_MAX + 4096) as u64 };
         let values = ValueInfo { id: 3, extents: vec![extent], used: (PIECE_BYTES_MAX + 9) as u64 };
-        let table = TableInfo { id: 1, kind: TableKind::Hash, name: "t".into(), levels: Vec::new() };
+        let table =
+            TableInfo { id: 1, kind: TableKind::Hash, name: "t".into(), levels: Vec::new(), ttl_ms: 0 };
         Point {
             identity: Identity { file_id: 5, lineage: 6 },
             hash_seed: 7,

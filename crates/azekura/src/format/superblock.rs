@@ -28,8 +28,10 @@ use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, COUNT_END};
 use std::ops::Range;
 
-/// The version this library writes.
-pub(crate) const VERSION: u32 = 1;
+/// The newest version that this library reads and writes: of files in which something expires.
+pub(crate) const VERSION: u32 = 2;
+/// The version of all others.
+pub(crate) const PLAIN_VERSION: u32 = 1;
 /// The first bytes of the file.
 pub(crate) const MAGIC: &[u8; 8] = b"AZEKURA\0";
 /// Bytes of one copy.
@@ -105,6 +107,8 @@ pub(crate) struct Superblock {
     pub(crate) hash_seed: u64,
     pub(crate) manifest: ManifestAt,
     pub(crate) pins: PinRules,
+    /// Whether something expires in the file, or has.
+    pub(crate) expires: bool,
 }
 
 /// What one copy turned out to be.
@@ -121,7 +125,8 @@ impl Superblock {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut b = vec![0; BYTES];
         b[..8].copy_from_slice(MAGIC);
-        b[12..16].copy_from_slice(&VERSION.to_le_bytes());
+        let version = if self.expires { VERSION } else { PLAIN_VERSION };
+        b[12..16].copy_from_slice(&version.to_le_bytes());
         b[16..24].copy_from_slice(&self.file_id.to_le_bytes());
         b[24..32].copy_from_slice(&self.number.to_le_bytes());
         b[32..40].copy_from_slice(&self.hash_seed.to_le_bytes());
@@ -177,6 +182,7 @@ impl Superblock {
             number: u64_at(b, 24),
             hash_seed: u64_at(b, 32),
             manifest,
+            expires: version == VERSION,
         }))
     }
 }
@@ -195,6 +201,7 @@ mod tests {
             hash_seed: 77,
             manifest: ManifestAt::Inline(vec![1]),
             pins: PinRules::default(),
+            expires: false,
         };
         let parse = |number| Superblock::parse(&of(number).encode()).unwrap();
         assert!(matches!(parse(COUNT_END - 1), Parsed::Valid(b) if b == of(COUNT_END - 1)));
@@ -211,6 +218,7 @@ mod tests {
             hash_seed: 77,
             manifest: ManifestAt::Inline(vec![0xa5; bytes]),
             pins,
+            expires: false,
         };
         let rules = |revocable_from, honoured_from| PinRules { revocable_from, honoured_from };
         for pins in [rules(0, 0), rules(4, 0), rules(0, 8), rules(4, 9)] {
@@ -239,6 +247,7 @@ mod tests {
             hash_seed: 77,
             manifest: ManifestAt::Inline(vec![1, 2, 3]),
             pins: PinRules { revocable_from: 3, honoured_from: 7 },
+            expires: true,
         };
         let good = block.encode();
         assert!(matches!(Superblock::parse(&good).unwrap(), Parsed::Valid(b) if b == block));

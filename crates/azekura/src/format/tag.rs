@@ -10,6 +10,9 @@ pub(crate) enum Tag {
     Large = 1,
     /// The key is absent, whatever older levels say.
     Tombstone = 2,
+    /// The record is one of the first two until it expires. A word that says when stands before it: see
+    /// `expiry`.
+    Expiring = 3,
 }
 
 impl Tag {
@@ -18,6 +21,7 @@ impl Tag {
             0 => Some(Tag::Put),
             1 => Some(Tag::Large),
             2 => Some(Tag::Tombstone),
+            3 => Some(Tag::Expiring),
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Keys are copied, since pages hold them packed. Values stay where they are.
 
+use super::expiry::{Content, Expiry};
 use super::tag::Tag;
 use crate::base::codec::{u32_of, usize_of};
 use std::ops::Range;
@@ -11,6 +12,8 @@ use std::ops::Range;
 pub(crate) struct Unpacked {
     pub(super) keys: Vec<u8>,
     pub(super) records: Vec<Record>,
+    /// When records expire: of those up to the last that does.
+    expiries: Vec<Expiry>,
 }
 
 /// Where a record's key is in `keys`, and where its value is in its page or block.
@@ -46,6 +49,37 @@ impl Unpacked {
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
         self.records.clear();
+        self.expiries.clear();
+    }
+
+    /// When a record expires.
+    #[inline(always)]
+    pub(crate) fn expiry(&self, i: usize) -> Expiry {
+        self.expiries.get(i).copied().unwrap_or(Expiry::NEVER)
+    }
+
+    /// Appends a record of memory as it is at `now`: one that has expired is a delete. What is stored for it
+    /// begins at `stored_at`.
+    pub(crate) fn push_stored(&mut self, key: &[u8], tag: Tag, stored: &[u8], stored_at: usize, now: u64) {
+        let content = Content::of(tag, stored).at(now);
+        let value_at = stored_at + stored.len() - content.value.len();
+        self.push(key, content.tag, value_at, content.value.len());
+        self.expires(self.records.len() - 1, content.expiry);
+    }
+
+    /// Makes record `i` what its word says at `now`.
+    pub(super) fn settle(&mut self, i: usize, word: u64, now: u64) {
+        let (expiry, tag) = Expiry::read(word);
+        let is_past = expiry.is_past(now);
+        self.records[i].tag = if is_past { Tag::Tombstone } else { tag };
+        self.expires(i, if is_past { Expiry::NEVER } else { expiry });
+    }
+
+    fn expires(&mut self, i: usize, expiry: Expiry) {
+        if expiry != Expiry::NEVER {
+            self.expiries.resize(i, Expiry::NEVER);
+            self.expiries.push(expiry);
+        }
     }
 
     #[inline(always)]

@@ -28,6 +28,8 @@ pub(crate) struct Recovered {
     pub(crate) safe_below: u64,
     /// Bytes of the chain's frames.
     pub(crate) bytes: u64,
+    /// The largest time that a frame says, in seconds. 0: none does.
+    pub(crate) clock: u32,
     /// Where the next frame would begin in the last segment.
     end_at: u64,
 }
@@ -68,6 +70,8 @@ struct Walk {
     durable_below: u64,
     /// Bytes of the frames so far.
     bytes: u64,
+    /// The largest time of the frames so far.
+    clock: u32,
     /// Whether the file ended at the next frame, or within it.
     past_end: bool,
 }
@@ -112,6 +116,7 @@ impl ChainReader {
             end: log.end_frame,
             durable_below: log.durable_below,
             bytes: 0,
+            clock: 0,
             past_end: false,
         };
         ChainReader {
@@ -243,6 +248,7 @@ impl ChainReader {
             end_frame: walk.number,
             safe_below,
             bytes: walk.bytes,
+            clock: walk.clock,
             end_at: walk.at,
         }
     }
@@ -264,6 +270,11 @@ impl ChainReader {
         });
         let mark = mark_of(std::array::from_fn(|word| u64_at(&bytes, word * 8)));
         Ok(Some(Tail { at: offset, mark, is_coming }))
+    }
+
+    /// The largest time that a frame has said, in seconds. 0: none has.
+    pub(crate) fn clock(&self) -> u32 {
+        self.walk.clock
     }
 
     /// The segments so far.
@@ -331,8 +342,12 @@ impl Walk {
         let mut bytes = vec![0; usize_of64(ALIGN_BYTES)];
         file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
         let Some(twin) = Frame::parse(&bytes) else { return Ok(()) };
-        let is_twin =
-            Frame { checkpoint: jump.checkpoint, durable_below: jump.durable_below, ..twin } == *jump;
+        let is_twin = Frame {
+            checkpoint: jump.checkpoint,
+            durable_below: jump.durable_below,
+            clock: jump.clock,
+            ..twin
+        } == *jump;
         if is_twin && HEADER_BYTES + usize_of(twin.len) <= bytes.len() && twin.verify(&bytes) {
             self.durable_below = self.durable_below.max(twin.durable_below);
         }
@@ -394,6 +409,7 @@ impl Walk {
             return Err(Error::corrupt("superblock", 0, detail));
         }
         self.durable_below = self.durable_below.max(frame.durable_below);
+        self.clock = self.clock.max(frame.clock);
         if frame.len == 0 && !frame.jump && frame.number.checked_add(1) != Some(self.end) {
             // A frame without payload only vouches, and the next frame takes its place. So the chain ends
             // here. If frames stand behind this place, the write of the frame that took it was lost.

@@ -7,6 +7,7 @@ mod frames;
 mod slices;
 mod vouch;
 
+use crate::base::clock::Clock;
 use crate::base::codec::Writer;
 use crate::base::error::{Error, Result};
 use crate::base::limits::ALIGN_BYTES;
@@ -134,6 +135,8 @@ pub(crate) struct Log {
     poison: Arc<Poison>,
     values: Arc<ValueStore>,
     file_id: u64,
+    /// Its time stands in the frames.
+    pub(crate) clock: Arc<Clock>,
     io: Mutex<Io>,
     /// Whether a manifest names the chain, so that frames may be written. Changed under `io` and read without
     /// it: a durable commit joins the waiting group while another group is being written.
@@ -165,7 +168,7 @@ impl Log {
         room: Arc<Room>,
         poison: Arc<Poison>,
         values: Arc<ValueStore>,
-        file_id: u64,
+        (file_id, clock): (u64, Arc<Clock>),
         seq: u64,
     ) -> Log {
         let io = Io {
@@ -186,6 +189,7 @@ impl Log {
             poison,
             values,
             file_id,
+            clock,
             io: Mutex::ranked(Rank::LogIo, io),
             published: AtomicBool::new(false),
             full: AtomicBool::new(false),

@@ -5,6 +5,7 @@ use crate::base::codec::usize_of64;
 use crate::base::key::{SortKey, TableKind};
 use crate::base::prefetch::prefetch_lines;
 use crate::format::block::{Block, Fixed, Tag};
+use crate::format::expiry::Expiring;
 use crate::format::ranges::Ranges;
 use crate::run::filter::{BLOCK_BYTES, block_contains, block_of, blocks_for};
 use crate::values::Segment;
@@ -106,6 +107,11 @@ impl Chunk {
         let n = self.block.len();
         let (mut a, mut b) = ([0; 8], [0; 8]);
         (n > 0).then(|| (self.block.key(0, &mut a).to_vec(), self.block.key(n - 1, &mut b).to_vec()))
+    }
+
+    /// Of the records that expire.
+    pub(crate) fn expiring(&self) -> Expiring {
+        self.block.expiring()
     }
 
     /// The tag and value of a record.

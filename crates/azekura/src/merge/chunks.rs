@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// One chunk from several, given newest first. Deletes stay, since older runs may hold their keys.
 pub(crate) fn merge_chunks(newest_first: &[Arc<Chunk>]) -> Result<Chunk> {
     let sources = newest_first.iter().map(|c| MergeSource::chunk(c.clone())).collect();
-    let mut merger = Merger::new(sources, false)?;
+    let mut merger = Merger::new(sources, false, 0)?;
     let records = newest_first.iter().map(|c| c.block.len()).sum();
     let heap = newest_first.iter().map(|c| c.block.heap.len()).sum();
     let pool = newest_first.iter().find_map(|c| c.pool().cloned());

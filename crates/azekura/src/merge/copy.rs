@@ -15,12 +15,23 @@ pub(super) fn copy_record(source: &MergeSource, out: &mut Block) {
     out.push(block.key(i, &mut tmp), block.tag(i), block.value(i));
 }
 
-/// Appends the rest of a source's block. Leaves out deletes if nothing older exists (`bottom`).
-pub(super) fn copy_block(source: &mut MergeSource, out: &mut Block, bottom: bool) {
+/// As `copy_record`, as the record is at `now`. Leaves out deletes if nothing older exists (`bottom`).
+#[inline(always)]
+pub(super) fn copy_living(source: &MergeSource, out: &mut Block, bottom: bool, now: u64) {
+    let is_past = now > 0 && source.block.content(source.at).expiry.is_past(now);
+    if bottom && (is_past || source.block.tag(source.at) == Tag::Tombstone) {
+        return;
+    }
+    if is_past {
+        return out.push(source.block.key(source.at, &mut [0; 8]), Tag::Tombstone, &[]);
+    }
+    copy_record(source, out);
+}
+
+/// Appends the rest of a source's block, as `copy_living` does.
+pub(super) fn copy_block(source: &mut MergeSource, out: &mut Block, bottom: bool, now: u64) {
     while source.at < source.block.len() {
-        if !(bottom && source.block.tag(source.at) == Tag::Tombstone) {
-            copy_record(source, out);
-        }
+        copy_living(source, out, bottom, now);
         source.at += 1;
     }
 }

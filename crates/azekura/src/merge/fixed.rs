@@ -19,6 +19,15 @@ impl Merger {
     }
 
     pub(super) fn fill_fixed(&mut self, out: &mut Block, limit: usize) -> Result<bool> {
+        let start = out.len();
+        let done = self.fill_any_stride(out, limit);
+        if self.bottom {
+            out.drop_past(start, self.now);
+        }
+        done
+    }
+
+    fn fill_any_stride(&mut self, out: &mut Block, limit: usize) -> Result<bool> {
         match self.fixed.map_or(0, |f| usize_of(f.stride)) {
             4 => self.fill_stride::<4>(4, out, limit),
             8 => self.fill_stride::<8>(8, out, limit),

@@ -1,10 +1,10 @@
 //! The merge of records of any widths, with deletes and range deletes.
 
-use super::copy::copy_record;
+use super::copy::copy_living;
 use super::{MergeSource, Merger};
 use crate::base::error::Result;
 use crate::base::key::{head_after, head_of};
-use crate::format::block::{Block, Tag};
+use crate::format::block::Block;
 use std::cmp::Ordering;
 
 /// The head of a source's next key behind the common prefix, for quick comparison.
@@ -63,10 +63,8 @@ impl Merger {
                     return Ok(false);
                 }
                 self.remember(winner);
-                let source = &self.sources[winner];
-                let deleted = self.bottom && source.block.tag(source.at) == Tag::Tombstone;
-                if !deleted && !self.hidden(winner) {
-                    copy_record(&self.sources[winner], out);
+                if !self.hidden(winner) {
+                    copy_living(&self.sources[winner], out, self.bottom, self.now);
                 }
             }
             let source = &mut self.sources[winner];

@@ -19,7 +19,7 @@ pub(crate) use source::MergeSource;
 
 use crate::base::error::Result;
 use crate::base::key::common_prefix;
-use crate::format::block::{Block, Fixed};
+use crate::format::block::{Block, Fixed, Tag};
 use crate::format::ranges::Ranges;
 use copy::copy_block;
 use tree::Tree;
@@ -43,6 +43,8 @@ pub(crate) struct Merger {
     tree: Tree,
     /// Whether deletes are dropped, because nothing older exists.
     bottom: bool,
+    /// What has expired by then is deleted. 0: nothing has.
+    now: u64,
     /// How many leading bytes all keys share (general mode).
     skip: usize,
     any_ranges: bool,
@@ -59,8 +61,9 @@ pub(crate) struct Merger {
 }
 
 impl Merger {
-    /// A merge of sources, newest first. `bottom`: no older record of these keys exists.
-    pub(crate) fn new(mut sources: Vec<MergeSource>, bottom: bool) -> Result<Merger> {
+    /// A merge of sources, newest first. `bottom`: no older record of these keys exists. What has expired at
+    /// `now` is dropped then, and else becomes a delete.
+    pub(crate) fn new(mut sources: Vec<MergeSource>, bottom: bool, now: u64) -> Result<Merger> {
         let mut ranges = Ranges::default();
         let mut hiding = Vec::new();
         for (age, source) in sources.iter_mut().enumerate() {
@@ -71,7 +74,8 @@ impl Merger {
             }
         }
         let any_ranges = !ranges.is_empty();
-        let fixed = common_widths(&sources);
+        let now = if sources.iter().any(|s| s.expiring(now).any_past(now)) { now } else { 0 };
+        let fixed = common_widths(&sources).filter(|f| !becomes_deletes(&sources, *f, bottom, now));
         let mut mode = if fixed.is_some() && !any_ranges { Mode::Fixed } else { Mode::General };
         let skip = common_skip(&sources);
         if !any_ranges && chain_order(&mut sources) {
@@ -84,13 +88,14 @@ impl Merger {
             }
         }
         let fixed = if any_ranges { None } else { fixed };
-        let drops = fixed.is_some_and(|f| f.tag == crate::format::block::Tag::Tombstone) && bottom;
+        let drops = fixed.is_some_and(|f| f.tag == Tag::Tombstone) && bottom;
         let mut merger = Merger {
             sources: if drops { Vec::new() } else { ready },
             mode,
             fixed,
             tree: Tree::default(),
             bottom,
+            now,
             skip,
             any_ranges,
             hiding,
@@ -159,9 +164,13 @@ impl Merger {
         while out.len() < target {
             let Some(source) = self.sources.first_mut() else { return Ok(true) };
             if self.fixed.is_some() && source.block.fixed == out.fixed {
+                let start = out.len();
                 out.append_same(&source.block, source.at, source.block.len());
+                if self.bottom {
+                    out.drop_past(start, self.now);
+                }
             } else {
-                copy_block(source, out, self.bottom);
+                copy_block(source, out, self.bottom, self.now);
             }
             source.at = source.block.len();
             if !source.next_block()? {
@@ -192,6 +201,19 @@ impl Merger {
 fn common_widths(sources: &[MergeSource]) -> Option<Fixed> {
     let first = sources.first()?.fixed()?;
     sources.iter().all(|s| s.fixed() == Some(first)).then_some(first)
+}
+
+/// Whether most of some records of one width have expired. If deletes must be left of them, these are not of
+/// that width. (Where few have, all are left as they are: they hide what is older, too.)
+fn becomes_deletes(sources: &[MergeSource], fixed: Fixed, bottom: bool, now: u64) -> bool {
+    if bottom || now == 0 || fixed.tag != Tag::Expiring {
+        return false;
+    }
+    let (past, all) = sources
+        .iter()
+        .map(|s| s.expiring(now))
+        .fold((0.0, 0), |(past, all), expiring| (past + expiring.past(now), all + expiring.records));
+    past * 2.0 >= all as f64
 }
 
 /// How many leading bytes all keys of all sources share.

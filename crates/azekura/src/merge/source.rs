@@ -2,10 +2,12 @@
 
 use crate::base::error::Result;
 use crate::format::block::{Block, Fixed};
+use crate::format::expiry::Expiring;
 use crate::format::ranges::Ranges;
 use crate::memtable::chunk::Chunk;
 use crate::run::Run;
 use crate::run::reader::RunReader;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// How many records of a chunk are taken at a time, and about how many bytes, so that a merge of many chunks
@@ -34,6 +36,8 @@ pub(crate) struct MergeSource {
     fixed: Option<Fixed>,
     bounds: Option<(Vec<u8>, Vec<u8>)>,
     ranges: Ranges,
+    /// Of a level's records; none if those of a chunk were not looked at.
+    expiring: Option<Expiring>,
 }
 
 impl MergeSource {
@@ -47,12 +51,15 @@ impl MergeSource {
             fixed: chunk.fixed(),
             bounds: chunk.bounds(),
             ranges: chunk.ranges.clone(),
+            expiring: None,
             feed: Feed::Chunk { chunk, next: 0, window },
         }
     }
 
-    /// The partitions of one level, in key order.
-    pub(crate) fn runs(runs: Vec<Arc<Run>>) -> Result<MergeSource> {
+    /// The partitions of one level, in key order. Those that are `skipped`, by their ids, are not read.
+    pub(crate) fn runs(all: Vec<Arc<Run>>, skipped: &HashSet<u64>) -> Result<MergeSource> {
+        let is_read = |run: &&Arc<Run>| !skipped.contains(&run.info.id);
+        let runs: Vec<Arc<Run>> = all.iter().filter(is_read).cloned().collect();
         let mut ranges = Ranges::default();
         for run in runs.iter().filter(|r| r.info.ranges > 0) {
             ranges.add_all(&run.meta()?.ranges);
@@ -72,7 +79,8 @@ impl MergeSource {
             fixed,
             bounds,
             ranges,
-            feed: Feed::Run(RunReader::new(runs)),
+            expiring: Some(runs.iter().fold(Expiring::default(), |sum, run| sum.and(run.info.expiring))),
+            feed: Feed::Run(RunReader::new(all).without(skipped)),
         })
     }
 
@@ -82,6 +90,15 @@ impl MergeSource {
 
     pub(crate) fn ranges(&self) -> &Ranges {
         &self.ranges
+    }
+
+    /// Of the records that expire, if some may have at `now`.
+    pub(crate) fn expiring(&self, now: u64) -> Expiring {
+        match (&self.feed, self.expiring) {
+            (_, Some(known)) => known,
+            (Feed::Chunk { chunk, .. }, None) if now > 0 => chunk.expiring(),
+            _ => Expiring::default(),
+        }
     }
 
     /// The smallest and the largest key. None if the source is empty.

@@ -8,6 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key::SortKey;
 use crate::base::limits::PAGE_BYTES;
 use crate::format::block::{Block, Tag};
+use crate::format::expiry::Expiry;
 use crate::format::guide::Guide;
 use crate::format::page::{FILTER_PAGE_BASE, check, corrupt_page, units_max, units_of};
 use crate::storage::read_error;
@@ -16,12 +17,27 @@ use std::sync::Arc;
 /// A record found in a run.
 pub(crate) struct Hit<'a> {
     pub(crate) page: PageHandle<'a>,
+    /// As it is stored: see `content`.
     pub(crate) tag: Tag,
     /// Where the value stands in the page.
     pub(crate) value: std::ops::Range<usize>,
     /// The page's number and the record's place in it.
     pub(crate) page_number: usize,
     pub(crate) place: usize,
+}
+
+impl Hit<'_> {
+    /// The tag, without `Expiring`, and when the record expires.
+    #[inline(always)]
+    pub(crate) fn content(&self) -> (Tag, Expiry) {
+        if self.tag == Tag::Expiring { self.expiring_content() } else { (self.tag, Expiry::NEVER) }
+    }
+
+    #[cold]
+    fn expiring_content(&self) -> (Tag, Expiry) {
+        let (expiry, tag) = Expiry::read(self.page.page().word(self.place));
+        (tag, expiry)
+    }
 }
 
 impl Run {
@@ -203,13 +219,13 @@ impl Run {
         Ok(())
     }
 
-    /// Hands the record of a key to `f`, if it is there. This does not count as reading: a page of records
+    /// Hands the record of a key to `f`, if it is there, expired or not. This does not count as reading: a page of records
     /// does not come into the cache. (Pages of the filter do.)
     pub(crate) fn look<R>(&self, key: SortKey<'_>, f: impl FnOnce(Tag, &[u8]) -> R) -> Result<Option<R>> {
         let Some(page) = self.meta()?.page_of(key) else { return Ok(None) };
         let handle = self.page_unread(page)?;
         let guess = handle.prefetch_key(key);
-        Ok(find_held(page, handle, guess, key, |hit| f(hit.tag, &hit.page[hit.value.clone()])))
+        Ok(find_held(page, handle, guess, key, |hit| f(hit.content().0, &hit.page[hit.value.clone()])))
     }
 
     /// Decodes the page of the fence's entry `page`. This does not count as reading, as in `look`.

@@ -26,6 +26,7 @@ pub(crate) use known::Guides;
 pub(crate) use lookup::{Hit, find_held};
 
 use crate::base::checksum::seed;
+use crate::base::clock::Clock;
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::sync::Mutex;
@@ -49,6 +50,7 @@ pub(crate) struct Store {
     pub(crate) lineage: u64,
     pub(crate) hash_seed: u64,
     pub(crate) buffers: Buffers,
+    pub(crate) clock: Arc<Clock>,
     /// What `file` is, where pins under which it is read may be revoked.
     pub(crate) watched: Option<Arc<Watched>>,
 }
@@ -284,6 +286,21 @@ impl Run {
     /// The seed of the run's checksums.
     pub(crate) fn seed(&self) -> u32 {
         self.seed
+    }
+
+    /// Whether all that the run says has expired at `now`.
+    pub(crate) fn is_past(&self, now: u64) -> bool {
+        let RunInfo { expiring, records, ranges, .. } = &self.info;
+        *ranges == 0 && expiring.records == *records && expiring.all_past(now)
+    }
+
+    /// Bytes that the run keeps of the file for records that have likely expired at `now`.
+    pub(crate) fn past_bytes(&self, now: u64) -> u64 {
+        if !self.info.expiring.any_past(now) {
+            return 0;
+        }
+        let kept = self.info.large.iter().fold(self.info.bytes(), |sum, l| sum.saturating_add(l.1));
+        (kept as f64 * self.info.expiring.past(now) / self.info.records.max(1) as f64) as u64
     }
 
     /// Whether the run may have keys or range deletes between `min` and `max`.

@@ -6,7 +6,7 @@ use crate::base::error::Result;
 use crate::format::block::Block;
 use crate::format::guide::Guide;
 use crate::format::page::{Page, check, corrupt_page, units_of};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 /// Walks the pages of a list of runs, which must follow each other in key order.
@@ -19,11 +19,18 @@ pub(crate) struct RunReader {
     unit: u32,
     buf: Vec<u8>,
     at: usize,
+    /// Runs that are passed over, by their ids.
+    skipped: HashSet<u64>,
 }
 
 impl RunReader {
     pub(crate) fn new(runs: Vec<Arc<Run>>) -> RunReader {
-        RunReader { runs: runs.into(), read: 0, unit: 0, buf: Vec::new(), at: 0 }
+        RunReader { runs: runs.into(), read: 0, unit: 0, buf: Vec::new(), at: 0, skipped: HashSet::new() }
+    }
+
+    /// The same, that passes over some of the runs as if they had no records.
+    pub(crate) fn without(self, skipped: &HashSet<u64>) -> RunReader {
+        RunReader { skipped: skipped.clone(), ..self }
     }
 
     /// The index in the list of the run that the last block came from.
@@ -65,7 +72,8 @@ impl RunReader {
 
     /// Reads the next stretch of units; of the next run, if this one has been read.
     fn refill(&mut self) -> Result<bool> {
-        while self.runs.front().is_some_and(|r| self.unit == r.info.units) {
+        let is_skipped = |run: &Arc<Run>| self.skipped.contains(&run.info.id);
+        while self.runs.front().is_some_and(|run| self.unit == run.info.units || is_skipped(run)) {
             self.runs.pop_front();
             self.read += 1;
             self.unit = 0;

@@ -16,6 +16,7 @@ use crate::base::hash::filter_hash8;
 use crate::base::key::{SortKey, common_prefix};
 use crate::base::limits::{ALIGN_BYTES, PAGE_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
 use crate::format::block::{Block, Fixed, Tag};
+use crate::format::expiry::{Expiring, WORD_BYTES};
 use crate::format::manifest::RunInfo;
 use crate::format::page::FILTER_PAGE_BASE;
 use crate::format::page::{
@@ -77,6 +78,7 @@ pub(crate) struct RunWriter {
     hashes: Vec<u64>,
     records: u64,
     deletes: u64,
+    expiring: Expiring,
     large: BTreeMap<u32, u64>,
 }
 
@@ -117,6 +119,7 @@ impl RunWriter {
             hashes: Vec::new(),
             records: 0,
             deletes: 0,
+            expiring: Expiring::default(),
             large: BTreeMap::new(),
         }
     }
@@ -170,11 +173,20 @@ impl RunWriter {
         self.last_key.clear();
         self.last_key.extend_from_slice(block.key(block.len() - 1, &mut tmp));
         self.records += block.len() as u64;
-        self.deletes += match block.fixed {
-            Some(f) if f.tag == Tag::Tombstone => block.len() as u64,
-            Some(_) => 0,
-            None => block.recs.iter().filter(|r| r.tag() == Tag::Tombstone).count() as u64,
-        };
+        let (mut deletes, mut expiring) = (0, 0);
+        match block.fixed.map(|f| f.tag) {
+            Some(Tag::Tombstone) => deletes = block.len() as u64,
+            Some(Tag::Expiring) => expiring = block.len() as u64,
+            Some(Tag::Put | Tag::Large) => {}
+            None => block.recs.iter().for_each(|r| {
+                deletes += u64::from(r.tag() == Tag::Tombstone);
+                expiring += u64::from(r.tag() == Tag::Expiring);
+            }),
+        }
+        self.deletes += deletes;
+        if expiring > 0 {
+            self.expiring = self.expiring.and(block.expiring());
+        }
         let Some(filter) = &mut self.filter else { return };
         self.hashes.clear();
         let kind = self.origin.kind;
@@ -230,11 +242,13 @@ impl RunWriter {
     fn fills_a_page(&self) -> bool {
         let left = self.pending.len() - self.pending_from;
         match self.pending.fixed {
-            Some(f) => left >= records_to_fill(usize_of(f.stride), self.page_bytes),
+            Some(f) => left >= records_to_fill(f.page_stride(), self.page_bytes),
             // Raw bytes of three pages: shared prefixes rarely save more than that.
             None => {
-                let from = usize_of(self.pending.recs[self.pending_from].offset);
-                self.pending.heap.len() - from >= 3 * self.page_bytes
+                let first = self.pending.recs[self.pending_from];
+                // Words are packed well.
+                let words = if first.tag() == Tag::Expiring { left * WORD_BYTES } else { 0 };
+                self.pending.heap.len() - usize_of(first.offset) >= 3 * self.page_bytes + words
             }
         }
     }
@@ -252,7 +266,7 @@ impl RunWriter {
                 self.merge_form(Form::Mixed);
                 self.builder.build(&self.pending, self.pending_from, &mut self.buf)
             }
-            Some(f) if usize_of(f.stride) > crate::format::page::INLINE_VALUE_BYTES_MAX => {
+            Some(f) if f.page_stride() > crate::format::page::INLINE_VALUE_BYTES_MAX => {
                 unreachable!("values this long are stored apart")
             }
             Some(f) => {
@@ -399,6 +413,7 @@ impl RunWriter {
             max: if self.records == 0 { min.clone() } else { std::mem::take(&mut self.last_key) },
             min,
             large: std::mem::take(&mut self.large).into_iter().collect(),
+            expiring: self.expiring,
         }))
     }
 

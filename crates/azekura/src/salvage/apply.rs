@@ -12,6 +12,7 @@ use crate::base::limits::NAME_BYTES_MAX;
 use crate::engine::Progress;
 use crate::engine::{Db, Durability, Table};
 use crate::format::block::{Block, Tag};
+use crate::format::expiry::Content;
 use crate::format::hidden::is_hidden;
 use crate::format::ranges::Ranges;
 use crate::txn::{WriteOptions, WriteTxn};
@@ -103,8 +104,8 @@ pub(super) fn apply(
 /// its neighbours have been found.
 pub(super) fn find_large(input: &Input, plan: &Plan, values: &mut Values<'_>) -> Result<()> {
     let mut look = |block: &Block| {
-        for i in (0..block.len()).filter(|&i| block.tag(i) == Tag::Large) {
-            values.want(block.value(i));
+        for reference in (0..block.len()).filter_map(|i| block.reference(i)) {
+            values.want(reference);
         }
     };
     // Losses are reported by the later, real reads.
@@ -210,7 +211,7 @@ impl Target<'_> {
             if hidden.covers(sort_key) || !self.set_key(sort_key) {
                 continue;
             }
-            self.put(block.tag(i), block.value(i), finds)?;
+            self.put(block.content(i), finds)?;
         }
         Ok(())
     }
@@ -227,21 +228,21 @@ impl Target<'_> {
     }
 
     /// Writes one record, whose key was set.
-    fn put(&mut self, tag: Tag, value: &[u8], finds: &mut Finds<'_, '_>) -> Result<()> {
-        if self.only_absent && (tag == Tag::Tombstone || self.table.contains(&self.key)?) {
+    fn put(&mut self, Content { tag, value, expiry }: Content<'_>, finds: &mut Finds<'_, '_>) -> Result<()> {
+        if self.only_absent && (tag == Tag::Tombstone || self.table.has_record(&self.key)?) {
             return Ok(());
         }
         let (table, key) = (self.table.clone(), std::mem::take(&mut self.key));
         let mut bytes = key.len() + value.len();
         let txn = self.txn();
         let done = match tag {
-            Tag::Put => txn.put(&table, &key, value),
+            Tag::Put | Tag::Expiring => txn.put_until(&table, &key, value, expiry),
             Tag::Tombstone => txn.remove(&table, &key),
             Tag::Large => match finds.values.read(value) {
                 Some(large) => {
                     finds.report.values += 1;
                     bytes += large.len();
-                    txn.put(&table, &key, &large)
+                    txn.put_until(&table, &key, &large, expiry)
                 }
                 None => {
                     finds.report.values_lost += 1;

@@ -459,6 +459,7 @@ fn frames_within_a_frame_are_its_payload() {
             jump: false,
             checkpoint: 1,
             durable_below: 1,
+            clock: 0,
         };
         frame.seal(&mut bytes[at..]);
     }

@@ -9,6 +9,7 @@ use super::write::WriteTxn;
 use crate::base::error::{Error, Result};
 use crate::engine::{BatchPart, Refused, Table};
 use crate::format::block::Tag;
+use crate::format::expiry::Content;
 use crate::values::ValuePointer;
 use std::sync::Arc;
 
@@ -79,17 +80,22 @@ impl WriteTxn {
         let (mut tmp, mut key) = ([0; 8], Vec::new());
         for i in 0..block.len() {
             table.kind.user_key(block.key(i, &mut tmp), self.db.engine.hash_seed, &mut key)?;
-            match (block.tag(i), block.value(i)) {
-                (Tag::Large, reference) => {
-                    if self.buffer(table)?.indexes.is_some() {
-                        let value = self.db.engine.values.read(reference)?;
-                        self.reindex(table, &key, Some(&value))?;
+            let content = block.content(i);
+            let Content { tag, value, expiry } = content;
+            if self.buffer(table)?.indexes.is_some() {
+                match tag {
+                    Tag::Large => {
+                        let value = self.db.engine.values.read(value)?;
+                        self.reindex(table, &key, Some((&value, expiry)))?;
                     }
-                    self.write_alone(table, &key, Tag::Large, reference)?;
-                    let len = u64::from(ValuePointer::decode(reference)?.len);
-                    self.buffer(table)?.user_bytes += len.saturating_sub(reference.len() as u64);
+                    Tag::Tombstone => self.reindex(table, &key, None)?,
+                    _ => self.reindex(table, &key, Some((value, expiry)))?,
                 }
-                (tag, value) => self.write(table, &key, tag, value)?,
+            }
+            self.write_content(table, &key, content)?;
+            if tag == Tag::Large {
+                let len = u64::from(ValuePointer::decode(value)?.len);
+                self.buffer(table)?.user_bytes += len.saturating_sub(value.len() as u64);
             }
         }
         let buffer = self.buffer(table)?;

@@ -6,6 +6,8 @@
 //! Sorting is by the head with the place of the write beside it, so that of two writes of one key the later
 //! wins.
 
+mod index;
+
 use super::own::OwnChunks;
 use crate::base::codec::{u32_of, usize_of};
 use crate::base::hash::hash_bytes;
@@ -17,8 +19,8 @@ use crate::format::ranges::{Range, Ranges};
 use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
 use crate::values::Segment;
+use index::{Index, NONE};
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
 use std::ops;
 use std::sync::Arc;
 
@@ -30,6 +32,8 @@ pub(crate) struct TableBuffer {
     pub(crate) seen: Moment,
     /// The table's indexes when it was first written to. They are kept with it.
     pub(crate) indexes: Indexes,
+    /// How long the table's records live if nothing else is said, in milliseconds. 0: until they are removed.
+    pub(crate) ttl_ms: u64,
     /// The writes in order; keys may repeat. `block.fixed` tells which form.
     ops: Block,
     last_head: u64,
@@ -65,15 +69,6 @@ fn grow(ops: &mut Block, pool: &Pool) {
     pool.grow(ops, records, records * stride);
 }
 
-/// The newest write of each key hash, and the one before it of each write.
-#[derive(Default, Clone)]
-struct Index {
-    newest: HashMap<u64, u32>,
-    before: Vec<u32>,
-}
-
-const NONE: u32 = u32::MAX;
-
 /// How far a buffer had come when a savepoint was set.
 #[derive(Clone)]
 pub(crate) struct Mark {
@@ -92,6 +87,7 @@ impl TableBuffer {
             table,
             seen: Moment::default(),
             indexes: None,
+            ttl_ms: 0,
             ops: Block::default(),
             last_head: 0,
             ascending: true,
@@ -107,14 +103,24 @@ impl TableBuffer {
         }
     }
 
-    /// The same, of a table with these indexes.
-    pub(crate) fn of(self, indexes: Indexes) -> TableBuffer {
-        TableBuffer { indexes, ..self }
+    /// The same, of a table with these indexes, whose records live so long.
+    pub(crate) fn of(self, indexes: Indexes, ttl_ms: u64) -> TableBuffer {
+        TableBuffer { indexes, ttl_ms, ..self }
+    }
+
+    /// Whether a write is its record and nothing else.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.indexes.is_none() && self.ttl_ms == 0
     }
 
     /// One without writes, for the same table and the same indexes of it.
     pub(crate) fn anew(&self) -> TableBuffer {
-        TableBuffer { indexes: self.indexes.clone(), ..TableBuffer::new(self.table, self.pool.clone()) }
+        TableBuffer {
+            indexes: self.indexes.clone(),
+            ttl_ms: self.ttl_ms,
+            ..TableBuffer::new(self.table, self.pool.clone())
+        }
     }
 
     /// A write to a key of eight bytes, given as a number.
@@ -190,7 +196,7 @@ impl TableBuffer {
     pub(crate) fn remove_range(&mut self, range: Range) {
         self.keep_before();
         let before = std::mem::take(&mut self.before);
-        let generation = self.generation + 1;
+        let (generation, ttl_ms) = (self.generation + 1, self.ttl_ms);
         let pool = self.pool.clone();
         let sorted = std::mem::replace(self, TableBuffer::new(self.table, pool.clone())).sorted();
         let TableBufferSorted { table, block, ranges, segments, indexes, user_bytes } = sorted;
@@ -207,6 +213,7 @@ impl TableBuffer {
             ranges,
             segments,
             indexes,
+            ttl_ms,
             user_bytes,
             generation,
             before,
@@ -344,14 +351,6 @@ impl TableBufferSorted {
     pub(crate) fn into_part(self) -> BatchPart {
         let TableBufferSorted { table, block, ranges, segments, indexes, .. } = self;
         BatchPart { table, block, ranges, segments, indexes }
-    }
-}
-
-impl Index {
-    fn add(&mut self, key: &[u8]) {
-        let i = u32_of(self.before.len());
-        let before = self.newest.insert(hash_bytes(key, 0), i);
-        self.before.push(before.unwrap_or(NONE));
     }
 }
 

@@ -7,7 +7,7 @@
 //! what it writes is sorted once, and becomes one chunk.
 
 use super::entries::Added;
-use super::indexed::entry_of;
+use super::indexed::{entry_of, push_entry};
 use super::write::WriteTxn;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
@@ -72,7 +72,7 @@ impl WriteTxn {
             bytes += RECORD_BYTES;
             if let Some(fields) = entry_of(spec, key, value.bytes()?, &mut entry)? {
                 bytes += entry.len();
-                self.hidden_buffer(entries.id).push(&entry, Tag::Put, &[]);
+                push_entry(self.hidden_buffer(entries.id), &entry, Tag::Put, cursor.expiry());
                 if spec.is_unique() && spec.is_checked(&entry[..fields]) {
                     bytes += RECORD_BYTES + entry.len();
                     self.indexed.added.push(Added { id: entries.id, entry: entry.clone(), fields });

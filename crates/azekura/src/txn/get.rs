@@ -4,6 +4,7 @@ use crate::base::error::Result;
 use crate::base::key::{SortKey, TableKind};
 use crate::engine::state::{HitRate, Level, TableState};
 use crate::format::block::Tag;
+use crate::format::expiry::{Content, Expiry};
 use crate::memtable::chunk::Chunk;
 use crate::run::{Hit, PageHandle, find_held};
 use std::cell::Cell;
@@ -52,23 +53,37 @@ impl Sought<'_> {
     }
 }
 
-/// Hands the newest record of a key at a snapshot to `f`, unless there is none or it is deleted.
+/// Whether a record is gone. The time is asked for only where it matters.
+#[inline(always)]
+pub(crate) fn is_gone(expiry: Expiry, now: impl FnOnce() -> u64) -> bool {
+    expiry != Expiry::NEVER && expiry.is_past(now())
+}
+
+/// Hands the newest record of a key at a snapshot to `f`, with the time at which it expires, unless there is
+/// none, or it is deleted, or has expired at `now`. Its tag is `Put` or `Large`.
 #[inline]
 pub(crate) fn lookup<'a, R>(
     t: &'a TableState,
     seq: u64,
     key: SortKey<'_>,
-    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
+    now: impl FnOnce() -> u64,
+    f: impl FnOnce(Tag, FoundValue<'a>, Expiry) -> R,
 ) -> Result<Option<R>> {
     let sought = Sought { key, kind: t.kind, hash: Cell::new(None) };
     if t.active.is_some() || !t.chunks.is_empty() || !t.frozen.is_empty() {
         match in_active(t, seq, key).or_else(|| in_chunks(t, &sought)) {
             Some(InMemory::Hidden | InMemory::Record(Tag::Tombstone, _)) => return Ok(None),
-            Some(InMemory::Record(tag, value)) => return Ok(Some(f(tag, FoundValue::Memory(value)))),
+            Some(InMemory::Record(tag, stored)) => {
+                let Content { tag, value, expiry } = Content::of(tag, stored);
+                if tag == Tag::Tombstone || is_gone(expiry, now) {
+                    return Ok(None);
+                }
+                return Ok(Some(f(tag, FoundValue::Memory(value), expiry)));
+            }
             None => {}
         }
     }
-    in_levels(t, &sought, f)
+    in_levels(t, &sought, |hit| give(hit, now, f))
 }
 
 /// What the memtable says of a key.
@@ -122,12 +137,12 @@ type Early<'a> = Option<(usize, PageHandle<'a>)>;
 fn in_levels<'a, R>(
     t: &'a TableState,
     sought: &Sought<'_>,
-    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
+    f: impl FnOnce(Found<'a>) -> Option<R>,
 ) -> Result<Option<R>> {
     let levels = t.levels.as_slice();
     let Some((oldest, newer)) = levels.split_last() else {
         let found = t.few.as_ref().and_then(|few| few.find(sought.key));
-        return Ok(found.map(|value| f(Tag::Put, FoundValue::Memory(value))));
+        return Ok(found.and_then(|value| f(Found::Few(value))));
     };
     let hit_rate = oldest.hit_rate();
     let asked = if hit_rate == HitRate::Finds { newer.len() } else { levels.len() };
@@ -146,7 +161,7 @@ fn search_eagerly<'a, R>(
     asked: usize,
     hit_rate: HitRate,
     sought: &Sought<'_>,
-    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
+    f: impl FnOnce(Found<'a>) -> Option<R>,
 ) -> Result<Option<R>> {
     let runs = levels[..asked].iter().filter_map(|level| level.run_for(sought.key));
     runs.for_each(|run| run.prefetch_filter(sought.hash()));
@@ -176,14 +191,14 @@ fn search<'a, R>(
     asked: usize,
     sought: &Sought<'_>,
     mut early: impl FnMut(usize) -> Early<'a>,
-    f: impl FnOnce(Tag, FoundValue<'a>) -> R,
+    f: impl FnOnce(Found<'a>) -> Option<R>,
 ) -> Result<Option<R>> {
     let Some(oldest) = levels.last() else { return Ok(None) };
     let mut f = Some(f);
     for (i, level) in levels.iter().enumerate() {
         let found = in_level(level, i < asked, early(i), sought, |hit| {
             oldest.record_hit_at(hit.place);
-            f.take().and_then(|f| give(hit, f))
+            f.take().and_then(|f| f(Found::Hit(hit)))
         })?;
         match found {
             Some(record) => return Ok(record),
@@ -223,7 +238,27 @@ fn in_level<'a, R>(
     Ok(find_held(page, handle, guess, sought.key, f))
 }
 
+/// What was found outside of the memtable.
+enum Found<'a> {
+    /// The value of one of few records, which never expire.
+    Few(&'a [u8]),
+    Hit(Hit<'a>),
+}
+
 #[inline(always)]
-fn give<'a, R>(hit: Hit<'a>, f: impl FnOnce(Tag, FoundValue<'a>) -> R) -> Option<R> {
-    if hit.tag == Tag::Tombstone { None } else { Some(f(hit.tag, FoundValue::Page(hit))) }
+fn give<'a, R>(
+    found: Found<'a>,
+    now: impl FnOnce() -> u64,
+    f: impl FnOnce(Tag, FoundValue<'a>, Expiry) -> R,
+) -> Option<R> {
+    match found {
+        Found::Few(value) => Some(f(Tag::Put, FoundValue::Memory(value), Expiry::NEVER)),
+        Found::Hit(hit) => {
+            let (tag, expiry) = hit.content();
+            if tag == Tag::Tombstone || is_gone(expiry, now) {
+                return None;
+            }
+            Some(f(tag, FoundValue::Page(hit), expiry))
+        }
+    }
 }

@@ -21,6 +21,7 @@ use crate::cursor::{Cursor, Limits};
 use crate::engine::state::{State, TableState};
 use crate::engine::{Db, IndexSlot, Table, conflict_error};
 use crate::format::block::Tag;
+use crate::format::expiry::{Content, Expiry};
 use crate::format::hidden::{FIRST_ENTRY, IndexState, STATE_KEY, parse_name};
 use crate::format::ranges::{Range, Ranges};
 use crate::index::IndexSpec;
@@ -45,10 +46,10 @@ pub(crate) fn spec_of<'a>(db: &Db, slot: &'a IndexSlot) -> Result<Option<&'a Ind
 /// hidden table before it sees the record, which the log has.
 pub(crate) fn state_of(db: &Db, state: &State, seq: u64, id: u32) -> Result<Option<IndexState>> {
     let Ok(table) = state.table(id) else { return Ok(None) };
-    let read = |tag, slot: super::get::FoundValue<'_>| {
+    let read = |tag, slot: super::get::FoundValue<'_>, _| {
         resolve(tag, slot.bytes(), |reference| db.engine.read_large(state, reference), IndexState::decode)
     };
-    lookup(table, seq, SortKey::new(STATE_KEY), read)?.transpose()?.transpose()
+    lookup(table, seq, SortKey::new(STATE_KEY), || 0, read)?.transpose()?.transpose()
 }
 
 /// Appends the entry of a record to `out`. Gives how many bytes of it are the fields; none if the record has
@@ -72,6 +73,14 @@ pub(crate) fn entry_of(
     Ok(Some(fields))
 }
 
+/// Writes an entry, which expires with its record.
+pub(super) fn push_entry(buffer: &mut TableBuffer, entry: &[u8], tag: Tag, expiry: Expiry) {
+    let mut stored = Vec::new();
+    let expiry = if fault!("entry_outlives") { Expiry::NEVER } else { expiry };
+    let (tag, stored) = Content { tag, value: &[], expiry }.stored(&mut stored);
+    buffer.push(entry, tag, stored);
+}
+
 impl Indexed {
     /// Whether something was added that is to be unique.
     #[inline]
@@ -79,13 +88,13 @@ impl Indexed {
         !self.added.is_empty()
     }
 
-    /// Notes what changes in an index when a record does.
+    /// Notes what changes in an index when a record does. `stays`: it expires when it did before.
     fn compare(
         &mut self,
         (slot, spec): (usize, &IndexSpec),
         key: &[u8],
-        old: Option<&[u8]>,
-        new: Option<&[u8]>,
+        (old, new): (Option<&[u8]>, Option<&[u8]>),
+        stays: bool,
     ) -> Result<()> {
         let start = self.bytes.len();
         // A record for which there can be no entry has none: it was there before the index, which is still
@@ -100,11 +109,12 @@ impl Indexed {
             Some(new) => entry_of(spec, key, new, &mut self.bytes)?,
             None => None,
         };
-        if had && fields.is_some() && self.bytes[start..middle] == self.bytes[middle..] {
+        let is_same = had && fields.is_some() && self.bytes[start..middle] == self.bytes[middle..];
+        if is_same && stays {
             self.bytes.truncate(start);
             return Ok(());
         }
-        if had {
+        if had && !is_same {
             self.changes.push(Change { slot, tag: Tag::Tombstone, entry: start..middle, checked: 0 });
         }
         if let Some(fields) = fields {
@@ -122,9 +132,12 @@ impl WriteTxn {
     /// record is written after this, and not before. After an error nothing was written.
     #[cold]
     #[inline(never)]
-    pub(super) fn reindex(&mut self, table: &Table, key: &[u8], new: Option<&[u8]>) -> Result<()> {
+    pub(super) fn reindex(&mut self, table: &Table, key: &[u8], new: Option<(&[u8], Expiry)>) -> Result<()> {
         let Some(list) = self.buffer(table)?.indexes.clone() else { return Ok(()) };
-        let old = self.get(table, key)?;
+        // What has expired needs no care: so have its entries.
+        let old = self.get_expiring(table, key, |value, expiry| (value.to_vec(), expiry))?;
+        let (was, expiry) = (old.as_ref().map(|old| old.1), new.map_or(Expiry::NEVER, |new| new.1));
+        let values = (old.as_ref().map(|old| old.0.as_slice()), new.map(|new| new.0));
         let mut indexed = std::mem::take(&mut self.indexed);
         indexed.changes.clear();
         indexed.bytes.clear();
@@ -132,7 +145,7 @@ impl WriteTxn {
             for (i, slot) in list.iter().enumerate() {
                 // If it was dropped meanwhile, the commit will conflict.
                 if let Some(spec) = spec_of(&self.db, slot)? {
-                    indexed.compare((i, spec), key, old.as_deref(), new)?;
+                    indexed.compare((i, spec), key, values, was == Some(expiry))?;
                 }
             }
             Ok(())
@@ -141,7 +154,7 @@ impl WriteTxn {
         if compared.is_ok() {
             for change in &indexed.changes {
                 let (id, entry) = (list[change.slot].id, &indexed.bytes[change.entry.clone()]);
-                self.hidden_buffer(id).push(entry, change.tag, &[]);
+                push_entry(self.hidden_buffer(id), entry, change.tag, expiry);
                 if change.checked > 0 {
                     indexed.added.push(Added { id, entry: entry.to_vec(), fields: change.checked });
                 }
@@ -212,7 +225,9 @@ impl WriteTxn {
         let mut added = std::mem::take(&mut self.indexed.added);
         added.sort_unstable();
         added.dedup();
-        added.retain(|a| matches!(self.own_entry(a.id, &a.entry), LocalWrite::Written(Tag::Put, _)));
+        added.retain(|a| {
+            matches!(self.own_entry(a.id, &a.entry), LocalWrite::Written(Tag::Put | Tag::Expiring, _))
+        });
         let mut looked = Vec::new();
         for group in added.chunk_by(|a, b| a.id == b.id) {
             let mut entries = Walk::new(self.entries(group[0].id)?);
@@ -261,7 +276,7 @@ impl WriteTxn {
             // The index is newer than the snapshot. All that is in it was committed later, and conflicts.
             Err(_) => Arc::new(TableState::new(id, TableKind::Ordered, "".into())),
         };
-        Cursor::new(db, state, table, seq, Vec::new(), Limits::none())
+        Cursor::new(db, state, table, seq, read.now_if_used(), Vec::new(), Limits::none())
     }
 
     /// The error of two records with the same values. None if the index was dropped since they were looked at.

@@ -5,7 +5,7 @@
 //! has many reads to do at once. That makes reads in memory slower. So it is done only once a wave of keys
 //! has taken so long that it must have waited for the disk.
 
-use super::get::lookup;
+use super::get::{is_gone, lookup};
 use super::value::resolve;
 use crate::base::codec::u32_of;
 use crate::base::error::Result;
@@ -34,6 +34,7 @@ pub(crate) fn get_many<K: AsRef<[u8]>>(
     t: &TableState,
     seq: u64,
     keys: &[K],
+    now: impl Fn() -> u64 + Copy,
     mut f: impl FnMut(usize, Option<&[u8]>),
 ) -> Result<()> {
     for (w, wave) in keys.chunks(WAVE).enumerate() {
@@ -45,7 +46,7 @@ pub(crate) fn get_many<K: AsRef<[u8]>>(
         let mut apart = Apart::default();
         for (g, group) in wave.chunks(GROUP).enumerate() {
             let base = w * WAVE + g * GROUP;
-            get_group(engine, t, seq, group, |i, found| {
+            get_group(engine, t, seq, group, now, |i, found| {
                 match found {
                     None | Some((Tag::Tombstone, _)) => f(base + i, None),
                     Some((Tag::Large, reference)) if waits => apart.push(base + i, reference)?,
@@ -71,6 +72,7 @@ fn get_group<K: AsRef<[u8]>>(
     t: &TableState,
     seq: u64,
     group: &[K],
+    now: impl Fn() -> u64 + Copy,
     mut give: impl FnMut(usize, Option<(Tag, &[u8])>) -> Result<()>,
 ) -> Result<()> {
     let mut bufs: [KeyBuf; GROUP] = std::array::from_fn(|_| KeyBuf::new());
@@ -80,10 +82,11 @@ fn get_group<K: AsRef<[u8]>>(
     }
     let sorts = &sorts[..group.len()];
     if t.memtable_is_empty() && t.few.is_none() && t.levels.iter().all(|l| l.ranges.is_empty()) {
-        return group_in_runs(t, sorts, &mut give);
+        return group_in_runs(t, sorts, now, &mut give);
     }
     for (i, &sort) in sorts.iter().enumerate() {
-        if lookup(t, seq, sort, |tag, slot| give(i, Some((tag, slot.bytes()))))?.transpose()?.is_none() {
+        let found = lookup(t, seq, sort, now, |tag, slot, _| give(i, Some((tag, slot.bytes()))))?;
+        if found.transpose()?.is_none() {
             give(i, None)?;
         }
     }
@@ -138,6 +141,7 @@ struct Step<'a> {
 fn group_in_runs(
     t: &TableState,
     sorts: &[SortKey<'_>],
+    now: impl Fn() -> u64 + Copy,
     give: &mut impl FnMut(usize, Option<(Tag, &[u8])>) -> Result<()>,
 ) -> Result<()> {
     let mut wanted = [true; GROUP];
@@ -157,7 +161,9 @@ fn group_in_runs(
         for (i, &sort) in sorts.iter().enumerate() {
             let Some((guess, handle)) = handles[i].take() else { continue };
             let found = find_held(steps[i].page, handle, guess, sort, |hit| {
-                give(i, Some((hit.tag, &hit.page[hit.value.clone()])))
+                let (tag, expiry) = hit.content();
+                let found = (!is_gone(expiry, now)).then(|| (tag, &hit.page[hit.value.clone()]));
+                give(i, found)
             });
             if let Some(given) = found {
                 given?;

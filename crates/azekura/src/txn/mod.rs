@@ -5,6 +5,7 @@ mod begin;
 mod buffer;
 pub(crate) mod build;
 mod entries;
+mod expiry;
 pub(crate) mod get;
 pub(crate) mod indexed;
 mod local;
@@ -19,9 +20,11 @@ mod update;
 pub(crate) mod value;
 mod write;
 
+pub use expiry::Lifetime;
 pub use read::ReadTxn;
 pub use savepoint::Savepoint;
 pub use value::ValueRef;
 pub use write::{Isolation, WriteOptions, WriteTxn};
 
+pub(crate) use expiry::expiry_after;
 pub(crate) use write::check_key;

@@ -1,7 +1,7 @@
 //! The read transaction: a snapshot of all tables.
 
 use super::ValueRef;
-use super::get::{FoundValue, lookup};
+use super::get::{FoundValue, is_gone, lookup};
 use super::snapshot::Snapshot;
 use super::value::resolve;
 use crate::base::error::Result;
@@ -12,10 +12,11 @@ use crate::engine::Engine;
 use crate::engine::state::{State, TableState};
 use crate::engine::{Db, Table};
 use crate::format::block::Tag;
+use crate::format::expiry::{Content, Expiry};
 use crate::run::{HeldPage, Hit, Run};
 use crate::values::LargeValue;
 use crate::values::ahead::ReadAhead;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 
 /// A consistent view of every table as of the moment it was begun. It blocks nobody and nobody blocks it. It
@@ -45,6 +46,8 @@ pub struct ReadTxn {
     last: Cell<(u32, usize, usize)>,
     ahead: RefCell<ReadAhead>,
     pub(crate) snapshot: Snapshot,
+    /// The time by which records have expired or not: of the first look at one that may have.
+    now: OnceCell<u64>,
     pub(crate) db: Db,
 }
 
@@ -67,7 +70,18 @@ impl ReadTxn {
     pub(crate) fn from_state(db: Db, state: Arc<State>, seq: u64) -> ReadTxn {
         let (hint, last) = (RefCell::new(None), Cell::new((0, 0, 0)));
         let seq = if fault!("late_snapshot") { u64::MAX } else { seq };
-        ReadTxn { hint, last, ahead: RefCell::default(), snapshot: Snapshot::new(state, seq), db }
+        let snapshot = Snapshot::new(state, seq);
+        ReadTxn { hint, last, ahead: RefCell::default(), snapshot, now: OnceCell::new(), db }
+    }
+
+    /// The time by which records have expired or not, the same in all of the transaction.
+    pub(crate) fn now(&self) -> u64 {
+        *self.now.get_or_init(|| self.engine().config.clock.now())
+    }
+
+    /// The same, or 0 where nothing expires.
+    pub(crate) fn now_if_used(&self) -> u64 {
+        if self.engine().config.clock.is_used() { self.now() } else { 0 }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -120,12 +134,12 @@ impl ReadTxn {
         let t = self.state_of(table)?;
         let mut buf = KeyBuf::new();
         // SAFETY: the states live as long as `self`, from which the result borrows.
-        let give = |tag, slot: FoundValue<'_>| unsafe {
+        let give = |tag, slot: FoundValue<'_>, _| unsafe {
             ValueRef::resolve(tag, slot, None, |reference| self.large(reference))
         };
         match self.follow_hint(t, key)? {
             Some((page_number, place)) => match self.pin_hinted(page_number, place)? {
-                Some((tag, slot)) => give(tag, slot).map(Some),
+                Some((tag, slot)) => give(tag, slot, Expiry::NEVER).map(Some),
                 None => Ok(None),
             },
             None => {
@@ -147,7 +161,7 @@ impl ReadTxn {
         let mut buf = KeyBuf::new();
         let t = self.snapshot.newer(self.state_of(table)?, self.engine())?;
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
-        Ok(self.find(t, sort, |_, _| ())?.is_some())
+        Ok(self.find(t, sort, |_, _, _| ())?.is_some())
     }
 
     /// Calls `f` with the value of a key where it stands, and gives what `f` made of it. It is the cheapest
@@ -162,14 +176,26 @@ impl ReadTxn {
         key: impl AsRef<[u8]>,
         f: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
-        let key = key.as_ref();
+        self.get_expiring(table, key.as_ref(), |value, _| f(value))
+    }
+
+    /// As `get_with`, with the time at which the record expires.
+    #[inline(always)]
+    pub(crate) fn get_expiring<T>(
+        &self,
+        table: &Table,
+        key: &[u8],
+        f: impl FnOnce(&[u8], Expiry) -> T,
+    ) -> Result<Option<T>> {
         let t = self.state_of(table)?;
         if let Some((_, place)) = self.follow_hint(t, key)? {
             // Taken out while `f` runs, for `f` may read from this transaction too.
             let Some(hint) = self.hint.take() else { return Ok(None) };
-            let out = match hint.held.page().value(place) {
-                (Tag::Tombstone, _) => Ok(None),
-                (tag, stored) => resolve(tag, stored, |reference| self.large(reference), f).map(Some),
+            let Content { tag, value, expiry } = hint.held.page().content(place);
+            let out = match tag {
+                Tag::Tombstone => Ok(None),
+                _ if is_gone(expiry, || self.now()) => Ok(None),
+                _ => resolve(tag, value, |reference| self.large(reference), |v| f(v, expiry)).map(Some),
             };
             self.hint.borrow_mut().get_or_insert(hint);
             return out;
@@ -177,7 +203,8 @@ impl ReadTxn {
         let t = self.snapshot.newer(t, self.engine())?;
         let mut buf = KeyBuf::new();
         let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
-        self.find(t, sort, |tag, slot| resolve(tag, slot.bytes(), |reference| self.large(reference), f))?
+        let large = |reference: &[u8]| self.large(reference);
+        self.find(t, sort, |tag, slot, expiry| resolve(tag, slot.bytes(), large, |v| f(v, expiry)))?
             .transpose()
     }
 
@@ -215,8 +242,8 @@ impl ReadTxn {
     fn pin_hinted(&self, page_number: usize, place: usize) -> Result<Option<(Tag, FoundValue<'_>)>> {
         let hint = self.hint.borrow();
         let Some(hint) = &*hint else { return Ok(None) };
-        let (tag, value) = hint.held.page().value(place);
-        if tag == Tag::Tombstone {
+        let Content { tag, value, expiry } = hint.held.page().content(place);
+        if tag == Tag::Tombstone || is_gone(expiry, || self.now()) {
             return Ok(None);
         }
         let start = hint.held.place_of(value);
@@ -232,17 +259,18 @@ impl ReadTxn {
         &'a self,
         t: &'a TableState,
         key: SortKey<'_>,
-        f: impl FnOnce(Tag, FoundValue<'a>) -> R,
+        f: impl FnOnce(Tag, FoundValue<'a>, Expiry) -> R,
     ) -> Result<Option<R>> {
+        let now = || self.now();
         if t.kind == TableKind::Hash {
-            return lookup(t, self.snapshot.seq(), key, f);
+            return lookup(t, self.snapshot.seq(), key, now, f);
         }
         let mut here = None;
-        let found = lookup(t, self.snapshot.seq(), key, |tag, slot| {
+        let found = lookup(t, self.snapshot.seq(), key, now, |tag, slot, expiry| {
             if let FoundValue::Page(hit) = &slot {
                 here = Some((hit.page_number, hit.place));
             }
-            f(tag, slot)
+            f(tag, slot, expiry)
         })?;
         if let Some((page_number, place)) = here {
             let (table, page, before) = self.last.replace((t.id, page_number, place));
@@ -284,7 +312,8 @@ impl ReadTxn {
         f: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         let t = self.snapshot.newer(self.state_of(table)?, self.engine())?;
-        super::many::get_many(self.engine(), self.snapshot.state(), t, self.snapshot.seq(), keys, f)
+        let (state, seq, now) = (self.snapshot.state(), self.snapshot.seq(), || self.now());
+        super::many::get_many(self.engine(), state, t, seq, keys, now, f)
     }
 
     /// A cursor over the whole table, before its first record.
@@ -355,7 +384,9 @@ impl ReadTxn {
         let t = self.state_of(table)?;
         match t.levels.as_slice() {
             [] if t.memtable_is_empty() => Ok(t.few.as_ref().map_or(0, |few| few.records())),
-            [one] if t.memtable_is_empty() && one.deletes() == 0 => Ok(one.records()),
+            [one] if t.memtable_is_empty() && one.deletes() == 0 && !one.may_be_past(self.now_if_used()) => {
+                Ok(one.records())
+            }
             _ => self.cursor(table)?.count_rest(),
         }
     }
@@ -363,7 +394,8 @@ impl ReadTxn {
     pub(crate) fn limited(&self, table: &Table, limits: Limits) -> Result<Cursor> {
         let t = self.state_of(table)?.clone();
         let state = self.snapshot.state();
-        Cursor::new(self.db.clone(), state.clone(), t, self.snapshot.seq(), Vec::new(), limits)
+        let now = self.now_if_used();
+        Cursor::new(self.db.clone(), state.clone(), t, self.snapshot.seq(), now, Vec::new(), limits)
     }
 }
 

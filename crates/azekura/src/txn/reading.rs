@@ -6,7 +6,7 @@
 
 use super::ValueRef;
 use super::begin::begin_snapshot;
-use super::get::FoundValue;
+use super::get::{FoundValue, is_gone};
 use super::local::{LocalWrite, lookup_local};
 use super::read::ReadTxn;
 use super::value::resolve;
@@ -16,6 +16,7 @@ use crate::base::key::{KeyBuf, SortKey};
 use crate::cursor::{Cursor, KeyRange, Limits, Records, Way};
 use crate::engine::{Table, key_mark};
 use crate::format::block::Tag;
+use crate::format::expiry::{Content, Expiry};
 use crate::format::ranges::Range;
 use crate::memtable::chunk::Chunk;
 use std::sync::Arc;
@@ -31,8 +32,23 @@ impl WriteTxn {
 
     /// What the own writes say of a sort key.
     #[inline]
-    fn own_write(&self, table: &Table, key: SortKey<'_>) -> LocalWrite<'_> {
-        lookup_local(self.place_of(table.id).map(|i| &self.buffers[i]), key.bytes)
+    fn own_write(&self, table: &Table, key: SortKey<'_>) -> OwnWrite<'_> {
+        let written = lookup_local(self.place_of(table.id).map(|i| &self.buffers[i]), key.bytes);
+        let (tag, stored) = match written {
+            LocalWrite::Written(tag, stored) => (tag, stored),
+            LocalWrite::Removed => return OwnWrite::Nothing,
+            LocalWrite::Untouched => return OwnWrite::Untouched,
+        };
+        let content = Content::of(tag, stored);
+        if content.tag == Tag::Tombstone || is_gone(content.expiry, || self.now()) {
+            return OwnWrite::Nothing;
+        }
+        OwnWrite::Content(content)
+    }
+
+    /// The time by which records have expired or not. Until there is a snapshot it goes on.
+    pub(crate) fn now(&self) -> u64 {
+        self.read.get().map_or_else(|| self.db.engine.config.clock.now(), ReadTxn::now)
     }
 
     /// Calls `f` with the value of a key where it stands, as this transaction sees it, and gives what `f`
@@ -46,18 +62,29 @@ impl WriteTxn {
         key: impl AsRef<[u8]>,
         f: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
+        self.get_expiring(table, key.as_ref(), |value, _| f(value))
+    }
+
+    /// As `get_with`, with the time at which the record expires.
+    #[inline(always)]
+    pub(crate) fn get_expiring<T>(
+        &self,
+        table: &Table,
+        key: &[u8],
+        f: impl FnOnce(&[u8], Expiry) -> T,
+    ) -> Result<Option<T>> {
         self.db.expect(table)?;
-        let key = key.as_ref();
         let mut buf = KeyBuf::new();
         let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
         match self.own_write(table, sort) {
-            LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => self.nothing_in(table),
-            LocalWrite::Written(tag, stored) => {
-                resolve(tag, stored, |reference| self.db.engine.values.read(reference), f).map(Some)
+            OwnWrite::Nothing => self.nothing_in(table),
+            OwnWrite::Content(Content { tag, value, expiry }) => {
+                let large = |reference: &[u8]| self.db.engine.values.read(reference);
+                resolve(tag, value, large, |v| f(v, expiry)).map(Some)
             }
-            LocalWrite::Untouched => {
+            OwnWrite::Untouched => {
                 self.track(table, sort);
-                self.snapshot().get_with(table, key, f)
+                self.snapshot().get_expiring(table, key, f)
             }
         }
     }
@@ -89,14 +116,14 @@ impl WriteTxn {
         let mut buf = KeyBuf::new();
         let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
         match self.own_write(table, sort) {
-            LocalWrite::Written(Tag::Tombstone, _) | LocalWrite::Removed => self.nothing_in(table),
-            LocalWrite::Written(tag, stored) => {
+            OwnWrite::Nothing => self.nothing_in(table),
+            OwnWrite::Content(Content { tag, value, .. }) => {
                 let large = |reference: &[u8]| self.db.engine.values.read(reference);
                 // SAFETY: the bytes are in a buffer of `self`, from which the result borrows: no write can
                 // change or move them as long as it lives.
-                unsafe { ValueRef::resolve(tag, FoundValue::Memory(stored), None, large) }.map(Some)
+                unsafe { ValueRef::resolve(tag, FoundValue::Memory(value), None, large) }.map(Some)
             }
-            LocalWrite::Untouched => {
+            OwnWrite::Untouched => {
                 self.track(table, sort);
                 self.snapshot().get_ref(table, key)
             }
@@ -261,13 +288,22 @@ impl WriteTxn {
         let read = self.snapshot();
         let (db, state, seq) = (read.db.clone(), read.snapshot.state().clone(), read.snapshot.seq());
         let t = self.table_below(table, &state)?;
-        Cursor::new(db, state, t, seq, self.own_chunks(table.id), limits)
+        Cursor::new(db, state, t, seq, read.now_if_used(), self.own_chunks(table.id), limits)
     }
 
     /// The own writes to a table, for a cursor.
     pub(super) fn own_chunks(&self, table: u32) -> Vec<Arc<Chunk>> {
         self.place_of(table).map(|i| self.buffers[i].chunks()).unwrap_or_default()
     }
+}
+
+/// What the own writes say of a key at the transaction's time.
+enum OwnWrite<'a> {
+    /// A value, or the reference to it.
+    Content(Content<'a>),
+    Nothing,
+    /// The snapshot decides.
+    Untouched,
 }
 
 /// What a look at an end of a table has shown.

@@ -64,8 +64,9 @@ impl Snapshot {
     #[cold]
     fn look(&self, engine: &Engine, id: u32) -> Result<&Arc<TableState>> {
         let (mine, now) = (self.state(), engine.state.load_full());
-        if mine.followed.is_some() {
-            // Each has value segments of its own, and what was found in one state is resolved in it.
+        // Each followed state has value segments of its own, and what was found in one is resolved in it. And
+        // merges may have dropped what has expired since this transaction began.
+        if mine.followed.is_some() || engine.config.clock.is_used() {
             return mine.table(id);
         }
         let better = now.table(id).is_ok_and(|t| 2 * places(t) <= mine.table(id).map_or(0, |m| places(m)));

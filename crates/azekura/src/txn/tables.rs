@@ -109,10 +109,9 @@ impl OwnTables {
         });
         let dropped = changes.dropped.iter().map(|&id| TableChange::Dropped(id));
         let renamed = changes.renamed.iter().map(|(&id, name)| TableChange::Renamed(id, name.clone()));
-        let made = changes
-            .made
-            .iter()
-            .map(|(&id, (kind, name))| TableChange::Made(NewTable { id, kind: *kind, name: name.clone() }));
+        let made = changes.made.iter().map(|(&id, (kind, name))| {
+            TableChange::Made(NewTable { id, kind: *kind, name: name.clone(), ttl_ms: 0 })
+        });
         let list = dropped.chain(renamed).chain(made).collect();
         Box::new(TableChanges { list, seen: self.seen.into_iter().collect() })
     }

@@ -5,6 +5,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key::TableKind;
 use crate::cursor::{KeyRange, Limits, Records, Way};
 use crate::engine::Table;
+use crate::format::expiry::Expiry;
 use std::ops::Bound;
 
 /// A pop that has to pass over more deleted records than this removes their range with the record. Later pops
@@ -48,9 +49,20 @@ impl WriteTxn {
     pub fn append(&mut self, table: &Table, key: impl AsRef<[u8]>, suffix: impl AsRef<[u8]>) -> Result<()> {
         let (key, suffix) = (key.as_ref(), suffix.as_ref());
         check_key(key)?;
-        let mut value = self.get(table, key)?.unwrap_or_default();
+        let old = self.get_expiring(table, key, |value, expiry| (value.to_vec(), expiry))?;
+        let (mut value, expiry) = old.map_or((Vec::new(), None), |(value, expiry)| (value, Some(expiry)));
         value.extend_from_slice(suffix);
-        self.put(table, key, &value)
+        self.put_changed(table, key, &value, expiry)
+    }
+
+    /// Sets the value of a key that had one until this time, or had none.
+    fn put_changed(&mut self, table: &Table, key: &[u8], value: &[u8], was: Option<Expiry>) -> Result<()> {
+        match was {
+            Some(expiry) if expiry != Expiry::NEVER || self.buffer(table)?.ttl_ms > 0 => {
+                self.put_until(table, key, value, expiry)
+            }
+            _ => self.put(table, key, value),
+        }
     }
 
     /// Adds to a number and gives the sum. Numbers are eight bytes, little-endian, in two's complement. An
@@ -62,16 +74,17 @@ impl WriteTxn {
     pub fn increment(&mut self, table: &Table, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
         let key = key.as_ref();
         check_key(key)?;
-        let old = match self.get_with(table, key, |v| <[u8; 8]>::try_from(v).map_err(|_| v.len()))? {
-            None => 0,
-            Some(Ok(b)) => i64::from_le_bytes(b),
-            Some(Err(n)) => {
+        let number = |v: &[u8], expiry| (<[u8; 8]>::try_from(v).map_err(|_| v.len()), expiry);
+        let (old, expiry) = match self.get_expiring(table, key, number)? {
+            None => (0, None),
+            Some((Ok(b), expiry)) => (i64::from_le_bytes(b), Some(expiry)),
+            Some((Err(n), _)) => {
                 let detail = format!("a number has 8 bytes, the value of the key has {n}");
                 return Err(Error::WrongType { detail });
             }
         };
         let new = old.wrapping_add(delta);
-        self.put(table, key, &new.to_le_bytes())?;
+        self.put_changed(table, key, &new.to_le_bytes(), expiry)?;
         Ok(new)
     }
 
@@ -124,9 +137,12 @@ impl WriteTxn {
         f: impl FnOnce(Option<&[u8]>) -> Result<Option<Vec<u8>>>,
     ) -> Result<()> {
         check_key(key)?;
-        let old = self.get(table, key)?;
-        let new = f(old.as_deref())?;
-        if new.is_some() || old.is_some() { self.set(table, key, new.as_deref()) } else { Ok(()) }
+        let old = self.get_expiring(table, key, |value, expiry| (value.to_vec(), expiry))?;
+        match (f(old.as_ref().map(|old| old.0.as_slice()))?, old) {
+            (Some(new), old) => self.put_changed(table, key, &new, old.map(|old| old.1)),
+            (None, Some(_)) => self.remove(table, key),
+            (None, None) => Ok(()),
+        }
     }
 
     /// Removes a key and gives its value.

@@ -14,7 +14,7 @@ use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Hands a record's value to `f`. A large one is what `large` reads by the reference that is stored for it.
+/// Hands a record's value to `f`, whose tag is not `Expiring`. A large one is what `large` reads by the reference that is stored for it.
 #[inline(always)]
 pub(crate) fn resolve<R>(
     tag: Tag,
@@ -24,7 +24,7 @@ pub(crate) fn resolve<R>(
 ) -> Result<R> {
     match tag {
         Tag::Large => large(stored).map(|value| f(&value)),
-        Tag::Put | Tag::Tombstone => Ok(f(stored)),
+        Tag::Put | Tag::Tombstone | Tag::Expiring => Ok(f(stored)),
     }
 }
 

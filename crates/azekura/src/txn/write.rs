@@ -15,6 +15,7 @@ use crate::cursor::KeyRange;
 use crate::engine::{Batch, BatchPart, OwnCommits, ReadSet, Reads};
 use crate::engine::{Db, Durability, Table};
 use crate::format::block::Tag;
+use crate::format::expiry::{Content, Expiry};
 use crate::format::ranges;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -109,6 +110,8 @@ pub struct WriteTxn {
     /// A write failed half-way (out of space for a large value, or a range whose records could not all be
     /// read for their indexes): it can only be rolled back.
     broken: Option<Error>,
+    /// What a record that expires is written from.
+    scratch: Vec<u8>,
 }
 
 impl Drop for WriteTxn {
@@ -178,6 +181,7 @@ impl WriteTxn {
             indexed: Indexed::default(),
             tables: None,
             broken: None,
+            scratch: Vec::new(),
         }
     }
 
@@ -209,18 +213,20 @@ impl WriteTxn {
         self.db.expect(table)?;
         // Before the look: what is dropped after it is noticed by the next write.
         let seen = self.db.engine.life.now()?;
-        let indexes = match &self.tables {
-            Some(own) if own.has_made(table.id) => None,
+        let (indexes, ttl_ms) = match &self.tables {
+            Some(own) if own.has_made(table.id) => (None, 0),
             own => {
                 own.iter().try_for_each(|own| own.expect(table))?;
-                table.of(&self.db.engine.state.load())?.indexes.clone()
+                let state = self.db.engine.state.load();
+                let known = table.of(&state)?;
+                (known.indexes.clone(), known.ttl_ms)
             }
         };
         let i = match self.place_of(table.id) {
             Some(i) => i,
             None => {
                 let pool = self.db.engine.memory.pool.clone();
-                self.buffers.push(TableBuffer::new(table.id, pool).of(indexes));
+                self.buffers.push(TableBuffer::new(table.id, pool).of(indexes, ttl_ms));
                 self.names.push((table.id, table.name.clone()));
                 self.note_place(table.id)
             }
@@ -282,12 +288,33 @@ impl WriteTxn {
 
     #[cold]
     fn put_large(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
+        let expiry = self.usual_expiry(table)?;
+        self.put_large_until(table, key, value, expiry)
+    }
+
+    /// Sets the value of a key until a time.
+    pub(crate) fn put_until(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        value: &[u8],
+        expiry: Expiry,
+    ) -> Result<()> {
+        check_key(key)?;
+        if value.len() >= self.db.engine.config.large_value_bytes {
+            return self.put_large_until(table, key, value, expiry);
+        }
+        self.reindex(table, key, Some((value, expiry)))?;
+        self.write_content(table, key, Content { tag: Tag::Put, value, expiry })
+    }
+
+    fn put_large_until(&mut self, table: &Table, key: &[u8], value: &[u8], expiry: Expiry) -> Result<()> {
         check_value(value)?;
         self.db.engine.check_writable()?;
-        self.reindex(table, key, Some(value))?;
+        self.reindex(table, key, Some((value, expiry)))?;
         match self.db.engine.store_large(value) {
             Ok((at, segment)) => {
-                self.write_alone(table, key, Tag::Large, &at.encode())?;
+                self.write_content(table, key, Content { tag: Tag::Large, value: &at.encode(), expiry })?;
                 let buffer = self.buffer(table)?;
                 buffer.hold(segment);
                 buffer.user_bytes += value.len() as u64 - 16;
@@ -304,26 +331,41 @@ impl WriteTxn {
     pub(super) fn write(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         let seed = self.db.engine.hash_seed;
         let buffer = self.buffer(table)?;
-        if buffer.indexes.is_some() {
-            return self.write_indexed(table, key, tag, value);
+        if !buffer.is_plain() {
+            return self.write_more(table, key, tag, value);
         }
         push(buffer, table.kind, seed, key, tag, value);
         Ok(())
     }
 
-    /// As `write`, of a table that has indexes.
+    /// As `write`, of a table that has indexes, or says how long records live.
     #[cold]
     #[inline(never)]
-    fn write_indexed(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
-        self.reindex(table, key, (tag != Tag::Tombstone).then_some(value))?;
-        self.write_alone(table, key, tag, value)
+    fn write_more(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+        let expiry = if tag == Tag::Put { self.usual_expiry(table)? } else { Expiry::NEVER };
+        self.reindex(table, key, (tag != Tag::Tombstone).then_some((value, expiry)))?;
+        self.write_content(table, key, Content { tag, value, expiry })
+    }
+
+    /// When a record that is put now expires, if nothing else is said.
+    fn usual_expiry(&mut self, table: &Table) -> Result<Expiry> {
+        match self.buffer(table)?.ttl_ms {
+            0 => Ok(Expiry::NEVER),
+            ttl_ms => Ok(Expiry::at(self.now().saturating_add(ttl_ms))),
+        }
     }
 
     /// Writes a record whose entries in indexes were written.
-    pub(super) fn write_alone(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+    pub(super) fn write_content(&mut self, table: &Table, key: &[u8], content: Content<'_>) -> Result<()> {
         let seed = self.db.engine.hash_seed;
-        push(self.buffer(table)?, table.kind, seed, key, tag, value);
-        Ok(())
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let (tag, stored) = content.stored(&mut scratch);
+        if tag == Tag::Expiring {
+            self.db.engine.config.clock.use_it();
+        }
+        let pushed = self.buffer(table).map(|buffer| push(buffer, table.kind, seed, key, tag, stored));
+        self.scratch = scratch;
+        pushed
     }
 
     /// Removes a key, whether it is there or not.

@@ -183,6 +183,61 @@ fn moved_in_parts(world: &mut World) {
     world.compare("parts", "moved in parts");
 }
 
+/// Records that expire: some have, and some will in an hour. Their times differ, and the values' lengths.
+fn expiring(world: &mut World) {
+    let hour = Duration::from_secs(3600);
+    world.model.values_mut().for_each(|(_, records)| records.clear());
+    let (db, [numbers, text, hash]) = world.open(&world.dir.join("expiring"));
+    let mut w = db.write();
+    let mut put_for = |world: &mut World, t: &Table, key: &[u8], value: Vec<u8>, ttl: Duration| {
+        w.put_for(t, key, &value, ttl).unwrap();
+        let records = &mut world.model.get_mut(&t.name()).unwrap().1;
+        if ttl.is_zero() {
+            records.remove(key)
+        } else {
+            records.insert(key.to_vec(), value)
+        };
+    };
+    for i in 0..3000u64 {
+        let ttl = if i % 10 == 3 { Duration::ZERO } else { hour + Duration::from_millis(i * 17 % 5000) };
+        put_for(world, &numbers, &(i * 3).to_be_bytes(), value(i, 8), ttl);
+        put_for(world, &text, &url(i), value(i, i as usize % 90), ttl);
+        put_for(world, &hash, &i.to_be_bytes(), Vec::new(), ttl);
+    }
+    put_for(world, &hash, b"large", value(2, 60_000), hour);
+    w.commit().unwrap();
+    db.sync().unwrap();
+    world.compare("expiring", "expiring, logged");
+    db.flush().unwrap();
+    world.compare("expiring", "expiring, flushed");
+    // Beside records that stay, and deletes.
+    let mut w = db.write();
+    for i in 0..900u64 {
+        match i % 3 {
+            0 => world.put(&mut w, &text, &url(i * 7), value(i, 20)),
+            1 => world.remove(&mut w, &text, &url(i * 7)),
+            _ => {
+                w.put_for(&text, url(i * 7), value(i, 30), hour).unwrap();
+                world.model.get_mut("text").unwrap().1.insert(url(i * 7), value(i, 30));
+            }
+        }
+    }
+    w.commit().unwrap();
+    db.flush().unwrap();
+    world.compare("expiring", "expiring, flushed twice");
+    let cache = db.expiring_table("cache", TableKind::Hash, hour).unwrap();
+    let mut w = db.write();
+    world.model.insert("cache".into(), (true, Records::new()));
+    world.put(&mut w, &cache, b"page", value(9, 100));
+    w.commit().unwrap();
+    db.sync().unwrap();
+    world.compare("expiring", "a cache in the log");
+    db.compact().unwrap();
+    world.compare("expiring", "expiring, merged");
+    let lifetimes: Vec<&Seen> = world.seen.iter().filter(|seen| seen.lifetimes == [3_600_000]).collect();
+    assert!(lifetimes.len() == 2 && world.seen.iter().all(|seen| seen.lifetimes.len() < 2));
+}
+
 /// The examples of the page, and limits that programs know too.
 fn expect_examples(doc: &Doc) {
     let examples = [
@@ -370,11 +425,14 @@ fn a_second_chain(world: &mut World, crashed: &Path) {
 
 /// Every kind of structure was met, and no name of the page was left over.
 fn expect_all_kinds(world: &World) {
-    let all: [fn(&Seen) -> usize; 26] = [
+    let all: [fn(&Seen) -> usize; 30] = [
         |s| usize::from(s.is_copy),
         |s| s.pages[0],
         |s| s.pages[1],
         |s| s.large_pages,
+        |s| s.expiring_pages[0],
+        |s| s.expiring_pages[1],
+        |s| s.expired,
         |s| s.run_forms[0],
         |s| s.run_forms[1],
         |s| s.covers[0],
@@ -387,6 +445,7 @@ fn expect_all_kinds(world: &World) {
         |s| s.forms[2],
         |s| s.forms[3],
         |s| s.forms[4],
+        |s| s.forms[5],
         |s| s.small,
         |s| s.log_ranges,
         |s| s.large,
@@ -434,6 +493,7 @@ fn an_independent_reader_finds_every_record() {
     a_second_chain(&mut world, &crashed);
     world.model.retain(|name, _| names.iter().any(|n| n.0 == name));
     moved_in_parts(&mut world);
+    expiring(&mut world);
     expect_all_kinds(&world);
     std::fs::remove_dir_all(&dir).unwrap();
 }

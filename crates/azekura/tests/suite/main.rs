@@ -11,6 +11,7 @@ mod compaction;
 mod concurrent;
 mod corruption;
 mod cut;
+mod expiry;
 mod faults;
 mod feed;
 mod follow;

@@ -1,17 +1,20 @@
 //! `azekura create`: a new database with one table, or another table in a database.
 
 use std::path::Path;
+use std::time::Duration;
 
-use azekura::{Db, Durability, Error, Options, TableKind};
+use azekura::{Db, Durability, Error, Options, Table, TableKind};
 
 use crate::failure::{Failure, Outcome};
 use crate::output_file::check_target;
 use crate::store::{self, FileArg, JsonArg, TableArg, kind_name};
+use crate::units;
 
 /// Arguments of `create`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  azekura create fruit.azk\n  azekura create fruit.azk --table prices --hash"
+    after_help = "Example:\n  azekura create fruit.azk\n  azekura create fruit.azk --table prices --hash\n  \
+                  azekura create fruit.azk --table sessions --hash --ttl 3600"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -24,6 +27,9 @@ pub struct Args {
     /// A table in the order of its keys, with ranges and prefixes (the default)
     #[arg(long)]
     ordered: bool,
+    /// Seconds after which records are gone by themselves, unless they are stored for longer or shorter
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_lifetime)]
+    ttl: Option<Duration>,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -35,14 +41,14 @@ pub fn run(args: &Args) -> Outcome {
     let (path, name) = (&args.file.path, &args.table.table);
     store::check_name(name)?;
     if !path.exists() {
-        make(path, name, kind)?;
+        make(path, name, kind, args.ttl)?;
     } else {
         let db = if is_blank(path) {
             Db::open(path, Options::new())?
         } else {
             store::open_to_write(path, Durability::Sync, |db| store::must_be_free(db, name))?
         };
-        db.create_table(name, kind)?;
+        create_table(&db, name, kind, args.ttl)?;
         store::close(db);
     }
     if args.json.json {
@@ -52,8 +58,16 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
+/// Makes a table.
+fn create_table(db: &Db, name: &str, kind: TableKind, ttl: Option<Duration>) -> azekura::Result<Table> {
+    match ttl {
+        Some(ttl) => db.create_expiring_table(name, kind, ttl),
+        None => db.create_table(name, kind),
+    }
+}
+
 /// Makes a new database.
-fn make(path: &Path, name: &str, kind: TableKind) -> Outcome {
+fn make(path: &Path, name: &str, kind: TableKind, ttl: Option<Duration>) -> Outcome {
     let unfinished = check_target(path, &[], false)?.unfinished()?;
     // The engine's error has the temporary name of the file, which the user does not know.
     let failed = |error: azekura::Error| match error {
@@ -61,7 +75,7 @@ fn make(path: &Path, name: &str, kind: TableKind) -> Outcome {
         other => Failure::from(other).at(path),
     };
     let db = Db::open(unfinished.path(), Options::new()).map_err(failed)?;
-    db.create_table(name, kind).map_err(failed)?;
+    create_table(&db, name, kind, ttl).map_err(failed)?;
     store::close(db);
     unfinished.publish()
 }

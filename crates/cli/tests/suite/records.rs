@@ -301,3 +301,19 @@ fn a_database_that_a_program_has_open_is_followed() {
         place.run(["check", file]).succeeds();
     }
 }
+
+#[test]
+fn a_record_with_a_time_to_live_goes_by_itself() {
+    let place = Place::with_database();
+    place.run(["set", "db.azk", "apple", "red", "--ttl", "3600"]).succeeds();
+    place.run(["set", "db.azk", "pear", "green", "--ttl", "0.001"]).succeeds();
+    assert_eq!(place.run(["get", "db.azk", "apple"]).succeeds().stdout(), "red\n");
+    place.run(["get", "db.azk", "pear"]).fails(1, "no key pear");
+    assert_eq!(place.run(["count", "db.azk"]).succeeds().stdout(), "1\n");
+    place.run(["set", "db.azk", "pear", "green", "--ttl", "0"]).fails(2, "at least 0.001 seconds");
+    place.run(["create", "db.azk", "--table", "brief", "--hash", "--ttl", "0.001"]).succeeds();
+    place.run(["set", "db.azk", "k", "v", "-t", "brief"]).succeeds();
+    place.run(["get", "db.azk", "k", "-t", "brief"]).fails(1, "no key k");
+    place.run(["set", "db.azk", "k", "v", "-t", "brief", "--ttl", "3600"]).succeeds();
+    assert_eq!(place.run(["get", "db.azk", "k", "-t", "brief"]).succeeds().stdout(), "v\n");
+}

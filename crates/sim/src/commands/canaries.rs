@@ -31,7 +31,7 @@ const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60
 
 const FOLLOWERS: &[&str] = &["followers", "--count", "400", "--seconds", "90"];
 
-const CANARIES: [Canary; 18] = [
+const CANARIES: [Canary; 20] = [
     Canary {
         name: "skip_sync",
         broken: "a checkpoint is written without syncing what it names",
@@ -67,6 +67,12 @@ const CANARIES: [Canary; 18] = [
     Canary {
         name: "forget_entry",
         broken: "a write leaves the old value's entry in an index",
+        command: CRASH_LONG,
+    },
+    Canary { name: "show_expired", broken: "what has expired is shown, and kept", command: CRASH_LONG },
+    Canary {
+        name: "entry_outlives",
+        broken: "the entries of an index do not expire with their records",
         command: CRASH_LONG,
     },
     Canary { name: "skip_page_checksum", broken: "checksums of pages are not verified", command: FLIPS },

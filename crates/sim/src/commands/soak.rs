@@ -5,6 +5,7 @@
 use crate::memory;
 use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;
+use crate::soak::expiring::{self, Size};
 use crate::soak::gauges::{open_files, resident_bytes, slope};
 use crate::soak::load::Load;
 use azekura::{Db, Options, Stats};
@@ -39,12 +40,23 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Threads of the load.
 const THREADS: u64 = 3;
 
+/// The limits, and whether records are to expire.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Arguments {
+    #[command(flatten)]
+    limits: Limits,
+    #[command(flatten)]
+    size: Size,
+}
+
 /// Runs the load and judges it.
-pub fn run(limits: &Limits) -> Verdict {
+pub fn run(arguments: &Arguments) -> Verdict {
+    let (limits, size) = (&arguments.limits, arguments.size);
     let seconds = limits.seconds.unwrap_or(SECONDS);
     let run = Run::new(&Limits { seconds: Some(seconds), ..*limits }, "operations");
     let path = std::env::temp_dir().join(format!("azekura-soak-{}.azk", std::process::id()));
-    let result = soak(&run, &path, Duration::from_secs(seconds));
+    let time = Duration::from_secs(seconds);
+    let result = if size.ttl { expiring::run(&run, &path, time, size) } else { soak(&run, &path, time) };
     // After a failed soak the database tells no more than the message.
     let _gone = std::fs::remove_file(&path);
     if let Err(e) = result {

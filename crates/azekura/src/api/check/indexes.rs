@@ -75,21 +75,32 @@ impl Check<'_> {
         name: &str,
     ) -> Result<u64> {
         let mut cursor = self.walk(table, Range { start: Vec::new(), end })?;
-        let (mut wanted, mut entry) = (0, Vec::new());
-        while let Some((key, value)) = cursor.next()? {
+        let (mut wanted, mut entry, mut key) = (0, Vec::new(), Vec::new());
+        while let Some((found, value)) = cursor.next()? {
             entry.clear();
-            let what = match entry_of(spec, key, value.bytes()?, &mut entry) {
+            key.clear();
+            key.extend_from_slice(found);
+            let made = entry_of(spec, &key, value.bytes()?, &mut entry);
+            let expiry = cursor.expiry();
+            let what = match made {
                 Ok(None) => continue,
                 Ok(Some(_)) => {
                     wanted += 1;
-                    if lookup(entries, self.seq, SortKey::new(&entry), |_, _| ())?.is_some() {
+                    let now = || self.now;
+                    let found = lookup(entries, self.seq, SortKey::new(&entry), now, |_, _, until| until)?;
+                    if found == Some(expiry) {
                         continue;
                     }
-                    "it has no entry".into()
+                    let is_there = found.is_some();
+                    if is_there {
+                        "its entry expires at another time".into()
+                    } else {
+                        "it has no entry".into()
+                    }
                 }
                 Err(e) => e.to_string(),
             };
-            let key = shown(key);
+            let key = shown(&key);
             self.problem(format!("index {name:?} of table {:?}: key {key}: {what}", table.name));
         }
         Ok(wanted)
@@ -127,6 +138,7 @@ impl Check<'_> {
             self.state.clone(),
             table.clone(),
             self.seq,
+            self.now,
             Vec::new(),
             Limits::from(range),
         )

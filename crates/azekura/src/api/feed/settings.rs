@@ -14,7 +14,7 @@ use crate::format::feed::{
 };
 use crate::format::ranges::Range;
 use crate::txn::WriteTxn;
-use crate::txn::get::lookup;
+use crate::txn::get::{FoundValue, lookup};
 use crate::txn::value::resolve;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,9 +75,10 @@ impl FeedRecords<'_> {
     /// What a record says.
     fn get<T>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> Result<T>) -> Result<Option<T>> {
         let (engine, state) = (&self.db.engine, self.state);
-        let found = lookup(state.table(self.table)?, state.visible(), SortKey::new(key), |tag, slot| {
-            resolve(tag, slot.bytes(), |reference| engine.read_large(state, reference), read)
-        });
+        // Its records never expire.
+        let (now, large) = (|| 0, |reference: &[u8]| engine.read_large(state, reference));
+        let take = |tag, slot: FoundValue<'_>, _| resolve(tag, slot.bytes(), large, read);
+        let found = lookup(state.table(self.table)?, state.visible(), SortKey::new(key), now, take);
         found?.transpose()?.transpose()
     }
 
@@ -86,7 +87,7 @@ impl FeedRecords<'_> {
         let (state, table) = (self.state.clone(), self.state.table(self.table)?.clone());
         let limits = Limits::from(Range { start, end: Some(end) });
         let seq = state.visible();
-        Cursor::new(self.db.clone(), state, table, seq, Vec::new(), limits)
+        Cursor::new(self.db.clone(), state, table, seq, 0, Vec::new(), limits)
     }
 
     /// What is gone.

@@ -4,6 +4,7 @@
 
 use super::Purpose;
 use crate::base::checksum::crc;
+use crate::base::clock::Clock;
 use crate::base::codec::{u32_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
@@ -33,6 +34,7 @@ pub(in crate::engine) struct Checkpointer {
     newest: Mutex<Checkpoint>,
     /// What followers may keep at most.
     limits: PinLimits,
+    clock: Arc<Clock>,
     /// What the state has dropped and the newest durable checkpoint may still name.
     pending_free: Mutex<Vec<PendingFree>>,
 }
@@ -108,6 +110,7 @@ impl Checkpointer {
         room: Arc<Room>,
         found: &Found,
         limits: PinLimits,
+        clock: Arc<Clock>,
     ) -> Checkpointer {
         Checkpointer {
             file,
@@ -117,6 +120,7 @@ impl Checkpointer {
             hash_seed: found.block.hash_seed,
             newest: Mutex::ranked(Rank::Checkpoint, Checkpoint::found(found)),
             limits,
+            clock,
             pending_free: Mutex::new(Vec::new()),
         }
     }
@@ -328,7 +332,9 @@ impl Checkpointer {
         let Checkpointer { file_id, lineage, hash_seed, .. } = *self;
         let pins = self.pin_rules(guard, number);
         let said = if fault!("revoke_silently") { PinRules { honoured_from: 0, ..pins } } else { pins };
-        let block = Superblock { file_id, lineage, number, hash_seed, manifest: at, pins: said }.encode();
+        let expires = self.clock.is_used();
+        let block =
+            Superblock { file_id, lineage, number, hash_seed, manifest: at, pins: said, expires }.encode();
         self.file.write_durable_at(&block, 0).map_err(|e| Error::io("writing the superblock", e))?;
         guard.number = number;
         guard.pins = pins;

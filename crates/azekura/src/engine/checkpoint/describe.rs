@@ -1,6 +1,7 @@
 //! A state as the manifest describes it.
 
 use super::ValueMove;
+use crate::base::clock::Clock;
 use crate::engine::state::{Level, State};
 use crate::format::manifest::{LevelInfo, LogChain, Manifest, TableInfo, ValueInfo};
 use crate::values::{Segment, ValueStore};
@@ -13,12 +14,14 @@ pub(super) fn describe(
     next_id: u64,
     logs: Vec<LogChain>,
     moved: Option<&ValueMove>,
+    clock: &Clock,
 ) -> Manifest {
     let tables = state.tables.iter().map(|t| TableInfo {
         id: t.id,
         kind: t.kind,
         name: t.name.clone(),
         levels: t.levels.iter().map(level_info).collect(),
+        ttl_ms: t.ttl_ms,
     });
     let value_info = |s: &Arc<Segment>| {
         let extents = match moved {
@@ -40,6 +43,7 @@ pub(super) fn describe(
         values: values.segments().iter().map(value_info).collect(),
         few: state.tables.iter().filter_map(|t| Some((t.id, t.few.clone()?))).collect(),
         tables_seq: Some(tables_seq),
+        clock_ms: clock.is_used().then(|| clock.now()),
     }
 }
 

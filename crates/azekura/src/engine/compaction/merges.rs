@@ -36,7 +36,8 @@ pub(in crate::engine) struct Merges<'a> {
 impl<'a> Merges<'a> {
     /// Does a merge. False if the table is gone, the engine is stopping, or somebody needs room sooner.
     pub(in crate::engine) fn run(&self, job: MergeJob) -> Result<bool> {
-        let Some(_claim) = self.claim(&job, 1.0) else { return Err(Error::NoSpace { during: MERGING }) };
+        let alive = job.alive(self.store.clock.now_if_used());
+        let Some(_claim) = self.claim(&job, alive) else { return Err(Error::NoSpace { during: MERGING }) };
         self.try_run(job)
     }
 
@@ -99,12 +100,14 @@ impl<'a> Merges<'a> {
 
     /// The sizes by which merges are picked.
     pub(in crate::engine) fn sizes(&self) -> Sizes {
-        Sizes { flush_bytes: self.memory.flush_bytes(), few_runs: self.store.room.is_tight() }
+        let (flush_bytes, few_runs) = (self.memory.flush_bytes(), self.store.room.is_tight());
+        Sizes { flush_bytes, few_runs, now: self.store.clock.now_if_used() }
     }
 
     /// Looks at the runs of the newest state. It keeps all that the state names until it is dropped.
     pub(in crate::engine) fn survey(&self) -> Survey<'a> {
-        Survey::of(self.installer.state, self.values, self.memory.flush_bytes())
+        let now = self.store.clock.now_if_used();
+        Survey::of(self.installer.state, self.values, self.memory.flush_bytes(), now)
     }
 
     /// Where flushes and merges write runs.

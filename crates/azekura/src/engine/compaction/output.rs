@@ -5,7 +5,7 @@ use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::engine::ids::Ids;
-use crate::format::block::{Block, Tag};
+use crate::format::block::Block;
 use crate::format::manifest::RunInfo;
 use crate::format::ranges::Ranges;
 use crate::merge::Merger;
@@ -220,21 +220,15 @@ impl<'a> OutputWriter<'a> {
 
     /// Counts what the step's records refer to, and moves what stands in draining segments.
     fn settle_values(&mut self) -> Result<()> {
-        let any_large = match self.block.fixed {
-            Some(f) => f.tag == Tag::Large,
-            None => self.block.recs.iter().any(|r| r.tag() == Tag::Large),
-        };
-        if !any_large {
+        if !self.block.may_refer() {
             return Ok(());
         }
         for i in 0..self.block.len() {
-            if self.block.tag(i) != Tag::Large {
-                continue;
-            }
-            let mut at = ValuePointer::decode(self.block.value(i))?;
+            let Some(reference) = self.block.reference(i) else { continue };
+            let mut at = ValuePointer::decode(reference)?;
             if self.draining.contains(&at.segment) {
                 at = self.relocate(at)?;
-                self.block.replace_value(i, &at.encode());
+                self.block.replace_reference(i, &at.encode());
             }
             self.writer.refer(at.segment, u64::from(at.len));
         }

@@ -16,6 +16,8 @@ const GARBAGE_PART: f64 = 0.5;
 /// Partitions smaller than this part of what a merge would make are joined when many have come side by side.
 pub(in crate::engine) const SMALL_PARTITION_PART: u64 = 16;
 const SMALL_PARTITIONS: usize = 16;
+/// Idle time writes a table anew when this part of it has likely expired.
+const PAST_PART: u64 = 4;
 
 /// A merge to be done.
 pub(in crate::engine) struct MergeJob {
@@ -50,6 +52,13 @@ impl MergeJob {
             together: false,
             urgent: false,
         }
+    }
+
+    /// Which part of its inputs is alive at `now`, as far as records say when they expire.
+    pub(in crate::engine) fn alive(&self, now: u64) -> f64 {
+        let kept: u64 = self.inputs.iter().map(|l| l.kept_bytes()).fold(0, u64::saturating_add);
+        let past: u64 = self.inputs.iter().map(|l| l.past_bytes(now)).fold(0, u64::saturating_add);
+        if self.bottom && past > 0 { 1.0 - past as f64 / kept.max(past) as f64 } else { 1.0 }
     }
 
     /// Whether nobody waits for it.
@@ -93,13 +102,15 @@ pub(in crate::engine) struct Sizes {
     pub(in crate::engine) flush_bytes: u64,
     /// The fewer runs the better.
     pub(in crate::engine) few_runs: bool,
+    /// What has expired by then is garbage. 0: nothing is.
+    pub(in crate::engine) now: u64,
 }
 
 /// The next merge of a table, of the given class, that touches no busy run.
 pub(in crate::engine) fn pick(
     table: &TableState,
     class: usize,
-    &Sizes { flush_bytes, few_runs }: &Sizes,
+    &Sizes { flush_bytes, few_runs, now }: &Sizes,
     busy: impl Fn(&Arc<Level>) -> bool,
 ) -> Option<MergeJob> {
     let levels = &table.levels;
@@ -108,6 +119,9 @@ pub(in crate::engine) fn pick(
         let fits = class_of(&inputs, flush_bytes) == class && !inputs.iter().any(&busy);
         fits.then(|| MergeJob::new(table.id, inputs, to == levels.len()))
     };
+    if let Some(job) = past_levels(table, now, &busy).filter(|_| class == 0) {
+        return Some(job);
+    }
     let dials = table.dials();
     // On a nearly full disk each run makes a merge of all need more room.
     let fan_in = if few_runs { Dials::of(true).fan_in } else { dials.fan_in };
@@ -121,19 +135,32 @@ pub(in crate::engine) fn pick(
     {
         return make(0, levels.len());
     }
-    None
+    let bottom = levels.last().filter(|bottom| bottom.may_be_past(now))?;
+    let is_past = |part: f64| bottom.past_bytes(now) as f64 >= bottom.kept_bytes() as f64 * part;
+    if is_past(GARBAGE_PART) { make(levels.len() - 1, levels.len()) } else { None }
+}
+
+/// The oldest levels, if all that they say has expired. They go without being read.
+fn past_levels(table: &TableState, now: u64, busy: impl Fn(&Arc<Level>) -> bool) -> Option<MergeJob> {
+    let levels = &table.levels;
+    let is_past = |l: &&Arc<Level>| now > 0 && l.runs.iter().all(|run| run.is_past(now)) && !busy(l);
+    let past = levels.iter().rev().take_while(is_past).count();
+    (past > 0).then(|| MergeJob::new(table.id, levels[levels.len() - past..].to_vec(), true))
 }
 
 /// The merge that idle time does: everything into one run, unless little would be gained.
 pub(in crate::engine) fn pick_idle(
     table: &TableState,
     force: bool,
+    now: u64,
     busy: impl Fn(&Arc<Level>) -> bool,
 ) -> Option<MergeJob> {
     let levels = &table.levels;
     let bottom = levels.last()?;
     let above: u64 = levels[..levels.len() - 1].iter().map(|l| l.bytes()).sum();
-    let purge = levels.len() == 1 && (bottom.deletes() > 0 || !bottom.ranges.is_empty());
+    let is_past =
+        || bottom.may_be_past(now) && (force || bottom.past_bytes(now) * PAST_PART >= bottom.kept_bytes());
+    let purge = levels.len() == 1 && (bottom.deletes() > 0 || !bottom.ranges.is_empty() || is_past());
     let worth = force || levels.len() > FAN_IN || above * 16 >= bottom.bytes() || bottom.bytes() < 1 << 30;
     let due = levels.len() > 1 && worth || purge;
     (due && !levels.iter().any(busy)).then(|| MergeJob::new(table.id, levels.to_vec(), true))
@@ -142,7 +169,8 @@ pub(in crate::engine) fn pick_idle(
 /// Whether a class has a merge to do, or idle time has one, whatever others are at.
 pub(in crate::engine) fn is_due(state: &State, class: usize, sizes: &Sizes, idle: bool) -> bool {
     let due = |t: &Arc<TableState>| {
-        pick(t, class, sizes, |_| false).is_some() || idle && pick_idle(t, false, |_| false).is_some()
+        pick(t, class, sizes, |_| false).is_some()
+            || idle && pick_idle(t, false, sizes.now, |_| false).is_some()
     };
     state.tables.with_runs().any(due)
 }

@@ -19,6 +19,8 @@ use crate::engine::relief::Relief;
 use crate::engine::state::Level;
 use crate::engine::waste::{Sparse, Survey};
 use crate::merge::{MergeSource, Merger};
+use crate::run::Run;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -84,8 +86,12 @@ impl Compactor {
         let bytes: u64 = inputs.iter().map(|l| l.bytes()).sum();
         let short = inputs.iter().map(|l| l.kept_bytes()).fold(0, u64::saturating_add) <= SHORT_BYTES_MAX;
         let filtered = inputs.iter().flat_map(|l| &l.runs).any(|r| r.info.filter_blocks > 0);
-        let sources = inputs.iter().map(|l| MergeSource::runs(l.runs.clone())).collect::<Result<Vec<_>>>()?;
-        let mut merger = Merger::new(sources, bottom)?;
+        let now = means.outlet.store.clock.now_if_used();
+        let skipped = if bottom { skippable(&inputs, now) } else { HashSet::new() };
+        let stepwise = stepwise && !is_skipped(inputs.last(), &skipped);
+        let source = |l: &Arc<Level>| MergeSource::runs(l.runs.clone(), &skipped);
+        let sources = inputs.iter().map(source).collect::<Result<Vec<_>>>()?;
+        let mut merger = Merger::new(sources, bottom, now)?;
         let newest = inputs.first().map_or(0, |l| l.newest);
         let Ok(origin) = means.installer.state.load().table(table).map(|t| t.origin(newest, bottom)) else {
             return Ok(false);
@@ -159,7 +165,7 @@ impl Means<'_> {
         let half_dead = |s: &Sparse| s.dead_bytes * 2 > s.bytes && s.dead_bytes >= SPARSE_BYTES_MIN;
         let due = |s: &Sparse| if tight { self.relief.is_sparse(s) } else { half_dead(s) };
         let Outlet { values, flush_bytes, .. } = self.outlet;
-        let mut sparse = Survey::of(self.installer.state, values, flush_bytes).sparse_segments();
+        let mut sparse = Survey::of(self.installer.state, values, flush_bytes, 0).sparse_segments();
         sparse.retain(|s| drain.contains(&s.id) || due(s) && inputs.iter().any(|l| l.refers_to(s.id)));
         sparse.sort_by_key(Sparse::live_bytes);
         let mut room = self.relief.draining_room(self.flush_need).min(copies_max);
@@ -240,6 +246,28 @@ impl Means<'_> {
         }
         Ok(installed)
     }
+}
+
+/// The runs of a merge of the oldest levels in which all has expired, and under which nothing stands that they
+/// hide. They go without being read.
+pub(super) fn skippable(inputs: &[Arc<Level>], now: u64) -> HashSet<u64> {
+    let (mut skipped, mut kept): (_, Vec<&Arc<Run>>) = (HashSet::new(), Vec::new());
+    if now == 0 {
+        return skipped;
+    }
+    for level in inputs.iter().rev() {
+        let (go, stay): (Vec<_>, Vec<_>) = level.runs.iter().partition(|run| {
+            run.is_past(now) && !kept.iter().any(|older| older.overlaps(&run.info.min, &run.info.max))
+        });
+        skipped.extend(go.iter().map(|run| run.info.id));
+        kept.extend(stay);
+    }
+    skipped
+}
+
+/// Whether nothing of a level is read.
+fn is_skipped(level: Option<&Arc<Level>>, skipped: &HashSet<u64>) -> bool {
+    !skipped.is_empty() && level.is_some_and(|l| l.runs.iter().all(|r| skipped.contains(&r.info.id)))
 }
 
 /// How far a merge has been installed.

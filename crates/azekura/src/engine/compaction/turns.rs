@@ -62,7 +62,7 @@ impl Turns {
         }
         let busy = |l: &Arc<Level>| self.is_busy(l);
         let due = state.tables.with_runs().find_map(|t| pick(t, class, sizes, busy));
-        let in_idle_time = || state.tables.with_runs().find_map(|t| pick_idle(t, false, busy));
+        let in_idle_time = || state.tables.with_runs().find_map(|t| pick_idle(t, false, sizes.now, busy));
         let job = due.or_else(|| if idle { in_idle_time() } else { None })?;
         self.begin(class, &job);
         Some(job)

@@ -6,6 +6,7 @@ use crate::engine::batch::{Batch, BatchPart};
 use crate::engine::fed::Gathered;
 use crate::engine::state::State;
 use crate::format::block::Tag;
+use crate::format::expiry::Content;
 use crate::format::feed::{FeedContent, PartWriter};
 use crate::format::frame::TableChange;
 use std::sync::Arc;
@@ -70,14 +71,15 @@ impl Gatherer<'_> {
         let (mut tmp, mut key) = ([0; 8], Vec::new());
         for i in 0..part.block.len() {
             kind.user_key(part.block.key(i, &mut tmp), seed, &mut key)?;
-            match (part.block.tag(i), content) {
+            let Content { tag, value, .. } = Content::of(part.block.tag(i), part.block.value(i));
+            match (tag, content) {
                 (Tag::Tombstone, _) => self.part.remove(&key),
                 (_, FeedContent::Keys) => self.part.put(&key, None),
-                (Tag::Put, FeedContent::Values) => self.part.put(&key, Some(part.block.value(i))),
                 (Tag::Large, FeedContent::Values) => {
-                    let value = self.engine.values.read(part.block.value(i))?;
+                    let value = self.engine.values.read(value)?;
                     self.part.put(&key, Some(&value));
                 }
+                (Tag::Put | Tag::Expiring, FeedContent::Values) => self.part.put(&key, Some(value)),
             }
             self.break_if_long(part.table)?;
         }

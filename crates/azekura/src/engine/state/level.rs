@@ -125,6 +125,16 @@ impl Level {
         self.runs.iter().map(|r| r.info.deletes).sum()
     }
 
+    /// Bytes of the file that it keeps for records that have likely expired at `now`.
+    pub(crate) fn past_bytes(&self, now: u64) -> u64 {
+        self.runs.iter().fold(0, |sum, run| sum.saturating_add(run.past_bytes(now)))
+    }
+
+    /// Whether some of its records may have expired at `now`.
+    pub(crate) fn may_be_past(&self, now: u64) -> bool {
+        self.runs.iter().any(|run| run.info.expiring.any_past(now))
+    }
+
     /// The partition that may hold a key.
     #[inline(always)]
     pub(crate) fn run_for(&self, key: SortKey<'_>) -> Option<&Arc<Run>> {

@@ -63,6 +63,8 @@ pub(crate) struct TableState {
     /// How large the next active buffer is to be, by what has come so far.
     pub(crate) active_bytes: u32,
     pub(crate) indexes: Indexes,
+    /// How long its records live if nothing else is said, in milliseconds. 0: until they are removed.
+    pub(crate) ttl_ms: u64,
 }
 
 /// The first active buffer of a table. If there are many tables, most get a record only now and then.
@@ -95,6 +97,7 @@ impl TableState {
             was_read: false,
             active_bytes: ACTIVE_BYTES_MIN,
             indexes: None,
+            ttl_ms: 0,
         }
     }
 

@@ -62,7 +62,12 @@ fn very_many_indexes_of_one_table_in_a_log_are_no_trouble() {
         let t = db.create_table("t", TableKind::Ordered).unwrap();
         for from in (t.id + 1..t.id + 100_001).step_by(1000) {
             let made = |id| {
-                TableChange::Made(NewTable { id, kind: TableKind::Ordered, name: name(t.id, id).into() })
+                TableChange::Made(NewTable {
+                    id,
+                    kind: TableKind::Ordered,
+                    name: name(t.id, id).into(),
+                    ttl_ms: 0,
+                })
             };
             let tables = TableChanges::of((from..from + 1000).map(made).collect());
             db.engine.commit(Batch { tables, durable: true, ..Batch::default() }).unwrap();

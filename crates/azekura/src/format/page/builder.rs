@@ -1,14 +1,26 @@
 //! The writing side of the page, the twin of the reading side: which records go into it, and its columns.
 
-use super::{HEADER_BYTES, RECORDS_MAX, TAGS_DIFFER, TAIL_BYTES, room_bytes};
-use crate::base::codec::{u32_of, usize_of};
+use super::{
+    EXPIRIES_HEADER_BYTES, HEADER_BYTES, RECORDS_MAX, SHAPE_EXPIRING, SHAPE_GENERAL, TAGS_DIFFER, TAIL_BYTES,
+    room_bytes,
+};
+use crate::base::codec::{u32_of, u64_at, usize_of};
 use crate::base::key::{common_prefix, head_after};
-use crate::format::block::{Block, Fixed};
+use crate::format::block::{Block, Fixed, Tag};
+use crate::format::expiry::WORD_BYTES;
 use crate::format::packed::Packed;
 
 /// How many records of `heads` go into the next fixed page. `hint` is the answer for the page before; the
-/// search starts from it and is nearly always right at once.
-fn fixed_count(heads: &[u64], stride: usize, hint: usize, room_bytes: usize) -> (usize, Packed) {
+/// search starts from it and is nearly always right at once. `more` says what bits each of the first so many
+/// records needs besides.
+#[inline(always)]
+fn fixed_count(
+    heads: &[u64],
+    stride: usize,
+    hint: usize,
+    room_bytes: usize,
+    more: impl Fn(usize) -> u32,
+) -> (usize, Packed) {
     let room_for = |width: u32| {
         let bits = width as usize + stride * 8;
         (room_bytes * 8).checked_div(bits).map_or(RECORDS_MAX, |n| n.min(RECORDS_MAX))
@@ -18,7 +30,7 @@ fn fixed_count(heads: &[u64], stride: usize, hint: usize, room_bytes: usize) -> 
     let mut best = None;
     for _ in 0..6 {
         let packed = Packed::fit_ascending(&heads[..n]);
-        let room = room_for(packed.width);
+        let room = room_for(packed.width + more(n));
         if room >= n {
             best = Some((n, packed));
             let more = room.min(most);
@@ -34,9 +46,47 @@ fn fixed_count(heads: &[u64], stride: usize, hint: usize, room_bytes: usize) -> 
         }
     }
     best.unwrap_or_else(|| {
-        let n = most.min(room_for(64)).max(1);
+        let n = most.min(room_for(64 + more(most))).max(1);
         (n, Packed::fit_ascending(&heads[..n]))
     })
+}
+
+/// Writes the column of expiries, with its header, to the zeroed start of `out`. Returns how long it is.
+fn write_expiries(words: &[u64], packed: Packed, out: &mut [u8]) -> usize {
+    let end = EXPIRIES_HEADER_BYTES + packed.bytes(words.len());
+    out[0] = packed.width as u8;
+    out[1..EXPIRIES_HEADER_BYTES].copy_from_slice(&packed.base.to_le_bytes());
+    packed.write(words, &mut out[EXPIRIES_HEADER_BYTES..end]);
+    end
+}
+
+/// As `build_fixed`, of records that expire.
+fn build_expiring(
+    heads: &[u64],
+    values: &[u8],
+    fixed: Fixed,
+    hint: usize,
+    page: &mut [u8],
+) -> (usize, usize) {
+    let (stored, stride) = (usize_of(fixed.stride), fixed.page_stride());
+    // Of a page that holds many more than the one before some go to the next.
+    let most = heads.len().min(hint.max(32) * 2);
+    let words: Vec<u64> = values.chunks_exact(stored).take(most).map(|value| u64_at(value, 0)).collect();
+    let room = room_bytes(page.len()) - EXPIRIES_HEADER_BYTES;
+    let width = |n: usize| Packed::fit_any(&words[..n]).width;
+    let (n, packed) = fixed_count(&heads[..words.len()], stride, hint, room, width);
+    let mut at = HEADER_BYTES + packed.bytes(n);
+    packed.write(&heads[..n], &mut page[HEADER_BYTES..at]);
+    at += write_expiries(&words[..n], Packed::fit_any(&words[..n]), &mut page[at..]);
+    for value in values.chunks_exact(stored).take(n) {
+        page[at..at + stride].copy_from_slice(&value[WORD_BYTES..]);
+        at += stride;
+    }
+    write_header(page, n, at, packed, 1);
+    page[5] = SHAPE_EXPIRING;
+    page[27] = fixed.tag as u8;
+    page[28..32].copy_from_slice(&u32_of(stride).to_le_bytes());
+    (n, at)
 }
 
 /// Fills a zeroed page of one unit from fixed records. Returns how many records and bytes it uses.
@@ -47,8 +97,11 @@ pub(crate) fn build_fixed(
     hint: usize,
     page: &mut [u8],
 ) -> (usize, usize) {
+    if fixed.tag == Tag::Expiring {
+        return build_expiring(heads, values, fixed, hint, page);
+    }
     let stride = usize_of(fixed.stride);
-    let (n, packed) = fixed_count(heads, stride, hint, room_bytes(page.len()));
+    let (n, packed) = fixed_count(heads, stride, hint, room_bytes(page.len()), |_| 0);
     let at = HEADER_BYTES + packed.bytes(n);
     let used = at + n * stride;
     packed.write(&heads[..n], &mut page[HEADER_BYTES..at]);
@@ -77,6 +130,8 @@ struct GeneralFit {
     heads: Packed,
     lens: Packed,
     ends: Packed,
+    /// If some of the records expire.
+    expiries: Option<Packed>,
     tag: u8,
     heap_bytes: usize,
     columns: Columns,
@@ -88,6 +143,8 @@ pub(crate) struct Columns {
     heads: Vec<u64>,
     lens: Vec<u64>,
     ends: Vec<u64>,
+    /// The words of the records that expire.
+    words: Vec<u64>,
 }
 
 impl GeneralFit {
@@ -107,6 +164,7 @@ impl GeneralFit {
         columns.heads.clear();
         columns.lens.clear();
         columns.ends.clear();
+        columns.words.clear();
         let mut end = 0u64;
         let mut tag = block.tag(from) as u8;
         for i in from..from + n {
@@ -118,14 +176,20 @@ impl GeneralFit {
             columns.heads.push(head_after(key, prefix_len));
             columns.lens.push(key.len() as u64);
             end += (record.len() - key.len().min(prefix_len + 8)) as u64;
+            if let Some(word) = block.word(i) {
+                end -= WORD_BYTES as u64;
+                columns.words.push(word);
+            }
             columns.ends.push(end);
             if block.tag(i) as u8 != tag {
                 tag = TAGS_DIFFER;
             }
         }
+        let expiries = (!columns.words.is_empty()).then(|| Packed::fit_any(&columns.words));
         GeneralFit {
             n,
             prefix_len,
+            expiries,
             heads: Packed::fit_ascending(&columns.heads),
             lens: Packed::fit_any(&columns.lens),
             ends: Packed::fit_ascending(&columns.ends),
@@ -144,6 +208,7 @@ impl GeneralFit {
             + self.heads.bytes(self.n)
             + self.lens.bytes(self.n)
             + self.ends.bytes(self.n)
+            + self.expiries.map_or(0, |e| EXPIRIES_HEADER_BYTES + e.bytes(self.n))
             + self.tags_bytes()
             + self.heap_bytes
     }
@@ -224,6 +289,11 @@ fn write_general(fit: &GeneralFit, block: &Block, from: usize, page: &mut [u8], 
         packed.write(&column[..n], &mut page[at..at + len]);
         at += len;
     }
+    if let Some(packed) = fit.expiries {
+        // Those that do not expire have any word, one that costs nothing.
+        let words: Vec<u64> = (from..from + n).map(|i| block.word(i).unwrap_or(packed.base)).collect();
+        at += write_expiries(&words, packed, &mut page[at..]);
+    }
     if fit.tag == TAGS_DIFFER {
         for i in 0..n {
             page[at + i / 4] |= (block.tag(from + i) as u8) << (i % 4 * 2);
@@ -231,13 +301,19 @@ fn write_general(fit: &GeneralFit, block: &Block, from: usize, page: &mut [u8], 
         at += fit.tags_bytes();
     }
     for i in from..from + n {
-        let skip = block.general_key(i).len().min(fit.prefix_len + 8);
-        let rest = &block.general_bytes(i)[skip..];
+        let key_len = block.general_key(i).len();
+        let mut rest = &block.general_bytes(i)[key_len.min(fit.prefix_len + 8)..];
+        if block.word(i).is_some() {
+            let (key_rest, value) = rest.split_at(key_len.saturating_sub(fit.prefix_len + 8));
+            page[at..at + key_rest.len()].copy_from_slice(key_rest);
+            at += key_rest.len();
+            rest = &value[WORD_BYTES..];
+        }
         page[at..at + rest.len()].copy_from_slice(rest);
         at += rest.len();
     }
     write_header(page, n, at, fit.heads, units);
-    page[5] = 1;
+    page[5] = SHAPE_GENERAL | if fit.expiries.is_some() { SHAPE_EXPIRING } else { 0 };
     page[25] = fit.lens.width as u8;
     page[26] = fit.ends.width as u8;
     page[27] = fit.tag;

@@ -9,6 +9,12 @@ pub(in crate::format) const RECORDS_MAX: usize = 32_768;
 /// `tag` of a page whose records have different tags.
 pub(in crate::format) const TAGS_DIFFER: u8 = 255;
 
+/// The bits of `shape`.
+pub(in crate::format) const SHAPE_GENERAL: u8 = 1;
+pub(in crate::format) const SHAPE_EXPIRING: u8 = 2;
+/// Before the residuals of the column of expiries: its width and its base.
+pub(in crate::format) const EXPIRIES_HEADER_BYTES: usize = 1 + 8;
+
 /// What a page of one unit has room for.
 #[inline(always)]
 pub(in crate::format) const fn room_bytes(unit_bytes: usize) -> usize {

@@ -148,6 +148,7 @@ impl Log {
             jump,
             checkpoint: self.checkpoint.load(Ordering::Acquire),
             durable_below: io.durable_below,
+            clock: self.clock.seconds(),
         };
         frame.seal(block);
     }

@@ -57,7 +57,8 @@ fn forge(world: &World, (chain, number): (u64, u64), (checkpoint, seq): (u64, u6
     block[HEADER_BYTES..][..w.bytes.len()].copy_from_slice(&w.bytes);
     let file_id = frames(world)[0].file_id;
     let (len, first_record, jump, durable_below) = (u32_of(w.bytes.len()), 0, false, 1);
-    Frame { file_id, chain, number, len, first_record, jump, checkpoint, durable_below }.seal(&mut block);
+    Frame { file_id, chain, number, len, first_record, jump, checkpoint, durable_below, clock: 0 }
+        .seal(&mut block);
     let file = world.file();
     file.write_at(&block, crate::base::limits::align_up(file.len().unwrap())).unwrap();
 }

@@ -23,6 +23,12 @@ pub type Tables = BTreeMap<String, (bool, Records)>;
 pub struct Seen {
     pub levels: usize,
     pub pages: [usize; 2],
+    /// Those of them that have a column of expiries.
+    pub expiring_pages: [usize; 2],
+    /// Records that have expired.
+    pub expired: usize,
+    /// How long records of tables live that say so.
+    pub lifetimes: Vec<u64>,
     pub large_pages: usize,
     /// Runs by their forms: mixed, fixed, small.
     pub run_forms: [usize; 3],
@@ -37,7 +43,7 @@ pub struct Seen {
     pub empty: usize,
     pub vouching_jumps: usize,
     pub jumps: usize,
-    pub forms: [usize; 5],
+    pub forms: [usize; 6],
     /// Tables whose records stand in the manifest.
     pub small: usize,
     pub log_ranges: usize,
@@ -65,6 +71,12 @@ struct File<'a> {
     names: BTreeMap<u64, (String, bool)>,
     /// Tables that a record makes have been dropped if their ids are below.
     tables_until: u64,
+    /// The latest time that the file says, in milliseconds.
+    clock: u64,
+    /// By id, of runs: how many records expire, and when the first and the last of them do.
+    expiring: BTreeMap<u64, [u64; 3]>,
+    /// By id, of tables: how long records live.
+    lifetimes: BTreeMap<u64, u64>,
     seen: Seen,
 }
 
@@ -144,6 +156,16 @@ fn rows_of(node: &Node<'_>) -> Vec<(Vec<u8>, Tagged)> {
     node.list("rows").iter().map(row).collect()
 }
 
+/// A record without the word of one that expires, and when it does: section 7.5.
+fn without_word(doc: &Doc, (tag, value): &Tagged) -> (Tagged, Option<u64>) {
+    if *tag != doc.constant("tag_expiring") {
+        return ((*tag, value.clone()), None);
+    }
+    let word = little_endian(&value[..8]);
+    let tag = doc.constant(if word.is_multiple_of(2) { "tag_put" } else { "tag_large" });
+    ((tag, value[8..].to_vec()), Some(word / 2))
+}
+
 fn remove(sorted: &mut Sorted, (start, end): &Range) {
     sorted.retain(|k, _| k < start || end.as_ref().is_some_and(|e| k >= e));
 }
@@ -170,7 +192,8 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
     });
     let block =
         valid.map(|b| doc.layout("superblock", b)).max_by_key(|n| n.num("number")).expect("no superblock");
-    assert_eq!(block.num("version"), doc.constant("format_version"));
+    let is_plain = block.num("version") == doc.constant("plain_version");
+    assert!(is_plain || block.num("version") == doc.constant("format_version"));
     let [from, honoured, twin] = ["revocable_from", "honoured_from", "honoured_twin"].map(|f| block.num(f));
     assert!(twin == !honoured || [from, honoured, twin] == [0; 3], "limits for followers");
     let (offset, length) = (block.num("manifest_offset") as usize, block.num("manifest_bytes") as usize);
@@ -183,7 +206,14 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
     let sum = if offset == 0 { 0 } else { u64::from(crc32c::crc32c(manifest)) };
     assert_eq!(sum, block.num("manifest_checksum"));
     let node = doc.sequence("manifest", &mut manifest);
+    assert_eq!(manifest.is_empty(), is_plain, "bytes behind the manifest of a plain file");
+    let expiry = (!is_plain).then(|| doc.sequence("expiry", &mut manifest));
     assert!(manifest.is_empty(), "bytes behind the manifest");
+    let list = |field| expiry.iter().flat_map(move |e| e.list(field));
+    let expiring = list("runs").map(|r| (r.num("run"), ["expire", "first_ms", "last_ms"].map(|f| r.num(f))));
+    let lifetimes = list("lifetimes").map(|l| (l.num("table"), l.num("live_ms")));
+    let (expiring, lifetimes) = (expiring.collect(), lifetimes.collect());
+    let clock = expiry.as_ref().map_or(0, |e| e.num("clock"));
     let (file_id, hash_seed) = (block.num("file_id"), block.num("hash_seed"));
     let seen = Seen { outside: offset != 0, is_copy: block.num("lineage") != 0, ..Seen::default() };
     let (flushed, segments, names, tables_until) =
@@ -200,9 +230,14 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
         segments,
         names,
         tables_until,
+        clock,
+        expiring,
+        lifetimes,
         seen,
     };
     let tables = file.tables(&node, block.num("number"));
+    assert!(file.expiring.is_empty(), "times of runs that are not there");
+    file.seen.lifetimes = file.lifetimes.values().copied().collect();
     (tables, file.seen)
 }
 
@@ -275,8 +310,17 @@ impl<'a> File<'a> {
     /// The records as the user knows them: sections 6 and 8.
     fn user(&mut self, is_hash: bool, sorted: &Sorted) -> Records {
         let doc = self.doc;
-        let live = sorted.iter().filter(|(_, (tag, _))| *tag != doc.constant("tag_delete"));
-        live.map(|(key, (tag, value))| {
+        let said: Vec<(&Vec<u8>, Tagged, bool)> = sorted
+            .iter()
+            .map(|(key, tagged)| {
+                let (tagged, time) = without_word(doc, tagged);
+                (key, tagged, time.is_some_and(|time| time <= self.clock))
+            })
+            .collect();
+        self.seen.expired += said.iter().filter(|(.., is_past)| *is_past).count();
+        let live =
+            said.into_iter().filter(|(_, (tag, _), is_past)| *tag != doc.constant("tag_delete") && !is_past);
+        live.map(|(key, (tag, value), _)| {
             let user = match key.len() {
                 _ if !is_hash => key.clone(),
                 8 => (unmix(doc, head(key)) ^ self.hash_seed).to_be_bytes().to_vec(),
@@ -290,13 +334,13 @@ impl<'a> File<'a> {
             };
             assert!(!is_hash || head(key) == expected, "the hash of {user:?}");
             assert!(user.len() as u64 <= doc.constant("key_bytes_max"));
-            if *tag == doc.constant("tag_put") {
+            if tag == doc.constant("tag_put") {
                 assert!(value.len() as u64 <= doc.constant("inline_value_bytes_max"));
-                return (user, value.clone());
+                return (user, value);
             }
-            assert_eq!(*tag, doc.constant("tag_large"));
+            assert_eq!(tag, doc.constant("tag_large"));
             self.seen.large += 1;
-            let at = doc.layout("reference", value);
+            let at = doc.layout("reference", &value);
             let value = self.value(at.num("segment"), at.num("offset"), at.num("bytes"));
             assert_eq!(u64::from(crc32c::crc32c(&value)), at.num("checksum"));
             (user, value)
@@ -403,8 +447,10 @@ impl<'a> File<'a> {
             let before = (out.len() > first).then(|| out[out.len() - 1].0.clone());
             let begin = out.len();
             self.page(&node, page, unit, out);
+            let shape = node.num("shape") & !doc.constant("shape_expiring");
+            let word = if node.num("tag") == doc.constant("tag_expiring") { 8 } else { 0 };
             let widths =
-                (node.num("shape") == doc.constant("shape_fixed"), node.num("common_bytes"), node.num("tag"));
+                (shape == doc.constant("shape_fixed"), node.num("common_bytes") + word, node.num("tag"));
             assert!(!is_fixed || widths == (true, run.num("value_bytes"), run.num("tag")));
             assert!(
                 *separator <= out[begin].0.as_slice() && before.is_none_or(|b| *b < **separator),
@@ -420,13 +466,22 @@ impl<'a> File<'a> {
         let max = records.last().map_or(min, |r| &r.0);
         assert_eq!((min, max), (run.bytes("min"), run.bytes("max")));
         let mut referred = BTreeMap::new();
-        for r in with(doc.constant("tag_large")) {
-            let at = doc.layout("reference", &r.1.1);
+        let mut times: Vec<u64> = Vec::new();
+        for (_, tagged) in records {
+            let ((tag, value), time) = without_word(doc, tagged);
+            times.extend(time);
+            if tag != doc.constant("tag_large") {
+                continue;
+            }
+            let at = doc.layout("reference", &value);
             *referred.entry(at.num("segment")).or_insert(0) += at.num("bytes");
         }
         assert!(
             referred.into_iter().eq(run.list("referred").iter().map(|r| (r.num("segment"), r.num("bytes"))))
         );
+        let count = times.len() as u64;
+        let expected = times.iter().min().zip(times.iter().max()).map(|(first, last)| [count, *first, *last]);
+        assert_eq!(self.expiring.remove(&id), expected, "times of run {id}");
         if blocks > 0 {
             self.seen.filters += 1;
             records
@@ -476,23 +531,33 @@ impl<'a> File<'a> {
     }
 
     /// Reads a data page: section 7.1.
-    fn page(&mut self, page: &Node<'_>, bytes: &[u8], unit: usize, out: &mut Vec<(Vec<u8>, Tagged)>) {
+    fn page<'p>(&mut self, page: &Node<'_>, bytes: &'p [u8], unit: usize, out: &mut Vec<(Vec<u8>, Tagged)>) {
         let doc = self.doc;
-        let (n, fixed) = (page.num("records"), page.num("shape") == doc.constant("shape_fixed"));
+        let is_expiring = page.num("shape") & doc.constant("shape_expiring") != 0;
+        let shape = page.num("shape") & !doc.constant("shape_expiring");
+        let (n, fixed) = (page.num("records"), shape == doc.constant("shape_fixed"));
         assert!(page.num("type") == doc.constant("page_type_records") && n > 0);
-        assert!(fixed || page.num("shape") == doc.constant("shape_general"));
+        assert!(fixed || shape == doc.constant("shape_general"));
         let units = page.num("units");
         assert!(units as usize * unit == bytes.len() && bytes.len() as u64 <= doc.constant("page_bytes_max"));
         assert!(page.num("used") + doc.constant("page_tail_bytes") <= bytes.len() as u64);
         self.seen.pages[usize::from(!fixed)] += 1;
+        self.seen.expiring_pages[usize::from(!fixed)] += usize::from(is_expiring);
         self.seen.large_pages += usize::from(units > 1);
         let mut rest = &bytes[doc.offset("page", "columns")..page.num("used") as usize];
         let prefix = take(&mut rest, if fixed { 0 } else { page.num("common_bytes") });
         let (base, slope) = (page.num("heads_base"), page.num("heads_slope"));
         let heads = Column::new(&mut rest, n, base, slope, page.num("heads_width"));
+        let expiries = |rest: &mut &'p [u8]| {
+            let header = doc.layout("expiries", take(rest, doc.offset("expiries", "residuals") as u64));
+            Column::new(rest, n, header.num("base"), 0, header.num("width"))
+        };
         if fixed {
+            let expiries = is_expiring.then(|| expiries(&mut rest));
+            assert_eq!(is_expiring, page.num("tag") == doc.constant("tag_expiring"));
             for i in 0..n {
-                let value = take(&mut rest, page.num("common_bytes")).to_vec();
+                let word = expiries.as_ref().map(|e| e.get(i).to_le_bytes().to_vec()).unwrap_or_default();
+                let value = [&word[..], take(&mut rest, page.num("common_bytes"))].concat();
                 out.push((heads.get(i).to_be_bytes().to_vec(), (page.num("tag"), value)));
             }
             return assert!(rest.is_empty());
@@ -500,6 +565,7 @@ impl<'a> File<'a> {
         let lengths = Column::new(&mut rest, n, page.num("lengths_base"), 0, page.num("lengths_width"));
         let base = i64::from(page.num("ends_base") as u32 as i32) as u64;
         let ends = Column::new(&mut rest, n, base, page.num("ends_slope"), page.num("ends_width"));
+        let expiries = is_expiring.then(|| expiries(&mut rest));
         let differ = page.num("tag") == doc.constant("tags_differ");
         let tags = take(&mut rest, if differ { n.div_ceil(4) } else { 0 });
         let mut start = 0;
@@ -512,7 +578,10 @@ impl<'a> File<'a> {
                 [prefix, &heads.get(i).to_be_bytes()[..in_head], take(&mut part, (length - in_head) as u64)];
             let tag =
                 if differ { u64::from(tags[i as usize / 4] >> (i % 4 * 2) & 3) } else { page.num("tag") };
-            out.push((key.concat(), (tag, part.to_vec())));
+            let word = expiries.as_ref().filter(|_| tag == doc.constant("tag_expiring"));
+            assert_eq!(word.is_some(), tag == doc.constant("tag_expiring"));
+            let word = word.map(|e| e.get(i).to_le_bytes().to_vec()).unwrap_or_default();
+            out.push((key.concat(), (tag, [&word[..], part].concat())));
         }
         assert!(rest.is_empty());
     }
@@ -541,6 +610,7 @@ impl<'a> File<'a> {
                 break;
             }
             assert!(frame.num("checkpoint") <= checkpoint && frame.num("durable_below") <= number);
+            self.clock = self.clock.max(frame.num("clock") * 1000);
             let payload = self.slice(offset + at + header, frame.num("payload_bytes"));
             let records = frame.num("kind") == doc.constant("frame_kind_records");
             self.seen.empty += usize::from(payload.is_empty());
@@ -601,17 +671,23 @@ impl<'a> File<'a> {
             let part = doc.sequence("part", rest);
             self.seen.forms[part.num("form") as usize] += 1;
             let form = |name| part.num("form") == doc.constant(name);
-            ranks
-                .push(["form_dropped", "form_renamed", "form_table"].into_iter().position(form).unwrap_or(3));
+            let rank = if form("form_cache") {
+                2
+            } else {
+                ["form_dropped", "form_renamed", "form_table"].into_iter().position(form).unwrap_or(3)
+            };
+            ranks.push(rank);
             assert!(ranks.is_sorted(), "parts that change tables, in another order: {ranks:?}");
-            if ["form_table", "form_renamed", "form_dropped"].into_iter().any(form) {
+            if ["form_table", "form_cache", "form_renamed", "form_dropped"].into_iter().any(form) {
                 let id = part.num("table");
                 assert!(changed.insert(id), "two parts change table {id}");
                 let is_new = apply && record.num("sequence") > self.tables_until;
                 assert!(part.list("segments").is_empty() && part.list("ranges").is_empty());
-                if form("form_table") {
+                if form("form_table") || form("form_cache") {
                     let made = doc.sequence("made", rest);
+                    let lives = form("form_cache").then(|| doc.sequence("caching", rest).num("lives_ms"));
                     if is_new {
+                        self.lifetimes.extend(lives.map(|lives| (id, lives)));
                         self.name(id, &made);
                         assert!(tables.insert(id, Sorted::new()).is_none());
                     }

@@ -10,7 +10,8 @@ fn sealed<'a>(doc: &'a Doc, name: &str, bytes: &'a [u8]) -> Node<'a> {
     let node = doc.sequence(name, &mut rest);
     assert!(rest.is_empty(), "bytes behind the {name}");
     assert_eq!(digest_of(&node), xxh3_128(&bytes[..bytes.len() - 16]), "the digest of the {name}");
-    assert_eq!(node.num("version"), doc.constant("format_version"));
+    let versions = ["plain_version", "format_version"].map(|name| doc.constant(name));
+    assert!(versions.contains(&node.num("version")));
     assert_eq!(node.num("magic"), doc.constant(&format!("{name}_magic")));
     node
 }
@@ -65,7 +66,7 @@ fn superblock(doc: &Doc, point: &Node<'_>, manifest_offset: u64, manifest: &[u8]
         block[at..at + bytes.len()].copy_from_slice(bytes);
     };
     put("magic", &doc.constant("superblock_magic").to_le_bytes());
-    put("version", &(doc.constant("format_version") as u32).to_le_bytes());
+    put("version", &(point.num("version") as u32).to_le_bytes());
     put("file_id", &point.num("file_id").to_le_bytes());
     put("number", &point.num("checkpoint").max(2).to_le_bytes());
     put("hash_seed", &point.num("hash_seed").to_le_bytes());

@@ -48,7 +48,7 @@ fn kinds() -> Vec<fn(u32) -> Vec<Write>> {
         |i| vec![put(0, i, 20)],
         // A log record that spans sectors.
         |i| vec![put(0, i, 900), put(1, i, 700)],
-        |i| vec![put(0, i, 8), put(1, i, 8)],
+        |i| vec![Write::PutFor(0, b"key".to_vec(), (i, 8)), Write::Expired(1, b"key".to_vec()), put(1, i, 8)],
         |i| vec![Write::Remove(0, b"key".to_vec()), put(1, i, 8)],
         |i| {
             vec![

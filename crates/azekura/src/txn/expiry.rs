@@ -1,0 +1,112 @@
+//! Records with a time to live, in transactions.
+
+use super::read::ReadTxn;
+use super::write::{WriteTxn, check_key};
+use crate::base::clock::millis;
+use crate::base::error::Result;
+use crate::engine::Table;
+use crate::format::expiry::Expiry;
+use std::time::Duration;
+
+/// How long a record will be there.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-lifetime-{}.azk", std::process::id()));
+/// use azekura::{Db, Lifetime, Options, TableKind};
+/// use std::time::Duration;
+/// let db = Db::open(&path, Options::new())?;
+/// let t = db.table("t", TableKind::Hash)?;
+/// t.put("pi", "3.14159")?;
+/// t.put_for("weather", "rain", Duration::from_secs(3600))?;
+/// assert_eq!(t.ttl("pi")?, Some(Lifetime::Unlimited));
+/// assert!(matches!(t.ttl("weather")?, Some(Lifetime::Left(left)) if left.as_secs() > 3500));
+/// assert_eq!(t.ttl("e")?, None);
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Until it is removed.
+    Unlimited,
+    /// So long from now on.
+    Left(Duration),
+}
+
+impl Lifetime {
+    fn of(expiry: Expiry, now: u64) -> Lifetime {
+        match expiry.time_ms() {
+            None => Lifetime::Unlimited,
+            Some(ms) => Lifetime::Left(Duration::from_millis(ms.saturating_sub(now))),
+        }
+    }
+}
+
+/// When what lives so long from `now` on expires.
+pub(crate) fn expiry_after(now: u64, ttl: Duration) -> Expiry {
+    Expiry::at(now.saturating_add(millis(ttl)))
+}
+
+impl ReadTxn {
+    /// How long a record will be there; none if it is not. As all of a transaction, by one time: that at which
+    /// it first came to a record that expires.
+    ///
+    /// # Errors
+    /// As [`get`](ReadTxn::get).
+    pub fn ttl(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Lifetime>> {
+        self.get_expiring(table, key.as_ref(), |_, expiry| Lifetime::of(expiry, self.now_if_used()))
+    }
+}
+
+impl WriteTxn {
+    /// Sets the value of a key for some time, after which the record is gone by itself. A time that ends
+    /// after the year 4000 is none: the record stays.
+    ///
+    /// # Errors
+    /// As [`put`](WriteTxn::put).
+    pub fn put_for(
+        &mut self,
+        table: &Table,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        let expiry = expiry_after(self.now(), ttl);
+        self.put_until(table, key.as_ref(), value.as_ref(), expiry)
+    }
+
+    /// Gives a record that is there another time to live. True if it was there.
+    ///
+    /// # Errors
+    /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
+    pub fn expire(&mut self, table: &Table, key: impl AsRef<[u8]>, ttl: Duration) -> Result<bool> {
+        let expiry = expiry_after(self.now(), ttl);
+        self.live_until(table, key.as_ref(), expiry)
+    }
+
+    /// Lets a record that is there stay until it is removed. True if it was there.
+    ///
+    /// # Errors
+    /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
+    pub fn persist(&mut self, table: &Table, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.live_until(table, key.as_ref(), Expiry::NEVER)
+    }
+
+    fn live_until(&mut self, table: &Table, key: &[u8], expiry: Expiry) -> Result<bool> {
+        check_key(key)?;
+        let Some((value, was)) = self.get_expiring(table, key, |value, was| (value.to_vec(), was))? else {
+            return Ok(false);
+        };
+        if was != expiry {
+            self.put_until(table, key, &value, expiry)?;
+        }
+        Ok(true)
+    }
+
+    /// How long a record will be there; none if it is not.
+    ///
+    /// # Errors
+    /// As [`get`](WriteTxn::get).
+    pub fn ttl(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Lifetime>> {
+        self.get_expiring(table, key.as_ref(), |_, expiry| Lifetime::of(expiry, self.now()))
+    }
+}
