@@ -2,14 +2,21 @@
 //!
 //! Records are fetched some hundred at a time, while the thread is detached. The first fetch is small, so
 //! that a caller who wants one record does not wait for many.
+//!
+//! Threads may share an iterator: each record goes to one of them. A thread that is in an iterator may run
+//! code of Python's there, when a record is decoded. If that asks the same iterator, it gets an error, for it
+//! would wait for itself.
 
 use crate::codec::Codec;
 use crate::errors::of_engine;
 use crate::rows::Packed;
-use azekura::{Cursor, IndexKeys, IndexRecords};
+use azekura::{Cursor, Error, IndexKeys, IndexRecords};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyTuple;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 const FETCH_FIRST: usize = 16;
 const FETCH_MAX: usize = 512;
@@ -73,11 +80,18 @@ impl Source {
 }
 
 /// An iterator over keys, values or items of a table.
-#[pyclass(module = "azekura")]
+#[pyclass(module = "azekura", frozen)]
 pub struct Records {
-    /// None after the end. The lock makes the type `Sync`. It is never waited for, since callers have `&mut
-    /// self`.
-    source: Mutex<Option<Source>>,
+    state: Mutex<State>,
+    /// The thread that is in `state`, as [`this_thread`] has it, or 0.
+    inside: AtomicUsize,
+    process: u32,
+}
+
+/// What an iterator has, and where it is.
+struct State {
+    /// None after the end.
+    source: Option<Source>,
     what: What,
     keys: Codec,
     values: Codec,
@@ -87,19 +101,12 @@ pub struct Records {
     fetch: usize,
 }
 
-impl Records {
-    /// An iterator over the records of a source.
-    pub fn new(source: Source, what: What, keys: Codec, values: Codec) -> Records {
-        let source = Mutex::new(Some(source));
-        Records { source, what, keys, values, fetched: Packed::default(), given: 0, fetch: FETCH_FIRST }
-    }
-
+impl State {
     /// Fetches the next records. `fetched` stays empty at the end.
     fn fill(&mut self) -> azekura::Result<()> {
         self.fetched.clear();
         self.given = 0;
-        let held = self.source.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Some(source) = held else { return Ok(()) };
+        let Some(source) = &mut self.source else { return Ok(()) };
         let mut records = 0;
         while records < self.fetch && self.fetched.bytes() < FETCH_BYTES {
             let take = |key: &[u8], value: &[u8]| {
@@ -112,7 +119,7 @@ impl Records {
             };
             if !source.next(take, self.what != What::Keys)? {
                 // Frees what it holds of the file.
-                *held = None;
+                self.source = None;
                 break;
             }
             records += 1;
@@ -123,40 +130,17 @@ impl Records {
 
     /// Fetches the next records. An error ends the iterator, as it ends a generator.
     fn fetch(&mut self, py: Python<'_>) -> PyResult<()> {
-        if let Err(error) = py.detach(|| self.fill()) {
-            *self.source.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        py.detach(|| self.fill()).map_err(|error| {
+            self.source = None;
             self.fetched.clear();
-            return Err(of_engine(&error));
-        }
-        py.check_signals()
+            of_engine(&error)
+        })
     }
 
-    /// Calls `f` with the bytes of each key and value. REQUIRES: it yields items, and has yielded none.
-    pub fn each(mut self, py: Python<'_>, mut f: impl FnMut(&[u8], &[u8]) -> PyResult<()>) -> PyResult<()> {
-        loop {
-            self.fetch(py)?;
-            if self.fetched.len() == 0 {
-                return Ok(());
-            }
-            for i in (0..self.fetched.len()).step_by(2) {
-                f(self.fetched.get(i), self.fetched.get(i + 1))?;
-            }
-        }
-    }
-}
-
-#[pymethods]
-impl Records {
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    /// The next of the fetched records. None if there is none left.
+    fn next<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if self.given == self.fetched.len() {
-            self.fetch(py)?;
-            if self.fetched.len() == 0 {
-                return Ok(None);
-            }
+            return Ok(None);
         }
         // A record that cannot be decoded is passed over. The next call goes on behind it: drained records
         // are nowhere else.
@@ -173,4 +157,90 @@ impl Records {
             }
         }
     }
+}
+
+/// The state while a thread has it.
+struct Inside<'a> {
+    state: MutexGuard<'a, State>,
+    inside: &'a AtomicUsize,
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.inside.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Records {
+    /// An iterator over the records of a source.
+    pub fn new(source: Source, what: What, keys: Codec, values: Codec) -> Records {
+        let fetched = Packed::default();
+        let state = State { source: Some(source), what, keys, values, fetched, given: 0, fetch: FETCH_FIRST };
+        Records { state: Mutex::new(state), inside: AtomicUsize::new(0), process: std::process::id() }
+    }
+
+    /// Waits until no other thread is in the iterator.
+    fn enter(&self, py: Python<'_>) -> PyResult<Inside<'_>> {
+        let state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Only this thread can have put its own mark there.
+            Err(TryLockError::WouldBlock) if self.inside.load(Ordering::Relaxed) == this_thread() => {
+                return Err(PyRuntimeError::new_err("the iterator is being used by this very thread"));
+            }
+            // The thread that is in there may not exist in this process.
+            Err(TryLockError::WouldBlock) if std::process::id() != self.process => {
+                return Err(of_engine(&Error::Forked));
+            }
+            Err(TryLockError::WouldBlock) => {
+                self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+            }
+        };
+        self.inside.store(this_thread(), Ordering::Relaxed);
+        Ok(Inside { state, inside: &self.inside })
+    }
+
+    /// Calls `f` with the bytes of each key and value. REQUIRES: it yields items, and has yielded none.
+    pub fn each(self, py: Python<'_>, mut f: impl FnMut(&[u8], &[u8]) -> PyResult<()>) -> PyResult<()> {
+        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            state.fetch(py)?;
+            py.check_signals()?;
+            if state.fetched.len() == 0 {
+                return Ok(());
+            }
+            for i in (0..state.fetched.len()).step_by(2) {
+                f(state.fetched.get(i), state.fetched.get(i + 1))?;
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Records {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        loop {
+            let mut inside = self.enter(py)?;
+            if let Some(object) = inside.state.next(py)? {
+                return Ok(Some(object));
+            }
+            if inside.state.source.is_none() {
+                return Ok(None);
+            }
+            inside.state.fetch(py)?;
+            // A handler of signals may use the iterator, too. If it raises, what was fetched stays.
+            drop(inside);
+            py.check_signals()?;
+        }
+    }
+}
+
+/// A number for this thread, which no other that lives has.
+fn this_thread() -> usize {
+    thread_local!(static HERE: u8 = const { 0 });
+    HERE.with(|here| std::ptr::from_ref(here).addr())
 }

@@ -1,4 +1,4 @@
-"""Databases: tables, transactions, upkeep, errors, threads, forks."""
+"""Databases: tables, transactions, upkeep, errors, forks."""
 
 import array
 import itertools
@@ -8,7 +8,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import azekura
@@ -352,72 +351,6 @@ class Interrupts(TestCase):
             self.interrupted(lambda: [call() for _ in range(100_000)], after=0.1)
         # What was begun goes on by itself.
         self.assertEqual(db.check(), [])
-
-
-class Threads(TestCase):
-    def run_all(self, work, threads=6):
-        failures = []
-
-        def guarded(number):
-            try:
-                work(number)
-            except BaseException as failure:
-                failures.append(failure)
-
-        running = [threading.Thread(target=guarded, args=(number,)) for number in range(threads)]
-        [thread.start() for thread in running]
-        [thread.join() for thread in running]
-        self.assertEqual(failures, [])
-
-    def test_counting_together(self):
-        db = self.database()
-        table = db.table("t", value=int)
-
-        def add_one(tx):
-            tx.table(table)["n"] = tx.table(table).get("n", 0) + 1
-
-        def work(number):
-            for _ in range(100):
-                db.transact(add_one, retries=10_000)
-                table.increment("m")
-
-        self.run_all(work)
-        self.assertEqual((table["n"], table["m"]), (600, 600))
-
-    def test_one_transaction_in_many_threads(self):
-        db = self.database()
-        table = db.table("t", key=int, value=int)
-        tx = db.begin()
-        shared, snapshot = tx.table(table), db.snapshot().table(table)
-
-        def work(number):
-            for n in range(500):
-                shared[number * 1000 + n] = n
-                self.assertNotIn(n, snapshot)
-            self.assertGreaterEqual(len(list(shared.range(number * 1000))), 500)
-
-        self.run_all(work)
-        tx.commit()
-        self.assertEqual(table.count(), 3000)
-
-    def test_closing_under_way(self):
-        db = azekura.Database(self.path, durability="eventual")
-        table = db.table("t", key=int, value=int)
-        begun = threading.Barrier(6)
-
-        def work(number):
-            begun.wait()
-            try:
-                for n in range(1_000_000):
-                    if number == 0 and n == 200:
-                        db.close()
-                    table[n] = number
-                    table.get(n)
-            except azekura.Closed:
-                return
-            self.fail("it was closed")
-
-        self.run_all(work)
 
 
 def count_there(path):
