@@ -5,14 +5,19 @@ import doctest
 import io
 import os
 import re
+import unittest
 
 import azekura
 from azekura import _database, _mapping
 from tests import typed
-from tests.common import TestCase
+from tests.common import TestCase, library
 
 ROOT = os.environ.get("AZEKURA_ROOT", os.path.join(os.path.dirname(__file__), "..", ".."))
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# What needs PyArrow.
+ARROW_BLOCK = re.compile(r"^```python pyarrow\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+pyarrow = library("pyarrow", "pyarrow.parquet")
 
 
 class Documents(TestCase):
@@ -58,6 +63,22 @@ class Documents(TestCase):
         os.remove("fruit.azk")
         self.assertGreater(self.run_blocks(os.path.join("docs", "python.md")), 5)
         self.assertEqual(self.run_blocks(os.path.join("docs", "shards.md")), 1)
+
+    @unittest.skipIf(pyarrow is None, "no PyArrow")
+    def test_a_lookup_table_out_of_parquet(self):
+        with open(os.path.join(ROOT, "docs", "python.md"), encoding="utf-8") as file:
+            (block,) = ARROW_BLOCK.findall(file.read())
+        # "in ten lines"
+        self.assertLessEqual(len(block.splitlines()), 10)
+        before = os.getcwd()
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, before)
+        rows = range(5_000)
+        columns = {"name": [f"user {n}" for n in rows], "id": list(rows), "more": [0.5] * len(rows)}
+        pyarrow.parquet.write_table(pyarrow.table(columns), "users.parquet")
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            exec(compile(block, "python.md", "exec"), {})
+        self.assertEqual(said.getvalue(), "user 7 5000\n")
 
     def test_stubs_name_what_there_is(self):
         folder = os.path.dirname(azekura.__file__)
