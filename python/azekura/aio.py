@@ -29,7 +29,7 @@ _FETCH_MAX = 512
 _OF_TABLES = (
     "get", "put", "remove", "add", "replace", "append", "increment", "compare_and_swap", "update", "take", "first",
     "last", "pop_first", "pop_last", "count", "stats", "clear", "remove_range", "retain", "put_many", "get_many",
-    "to_arrow", "from_arrow", "indexes", "drop_index",
+    "to_arrow", "from_arrow", "indexes", "drop_index", "put_for", "expire", "ttl",
 )
 _OF_INDEXES = ("first", "last", "count")
 _WALKS = ("range", "prefix", "items", "keys", "values", "drain")
@@ -258,9 +258,10 @@ class Database:
         """The path of the file."""
         return self._plain.path
 
-    async def table(self, name, kind=None, *, key=None, value=None):
+    async def table(self, name, kind=None, *, key=None, value=None, ttl=None):
         """The table of a name, made if there is none, as of `azekura.Database`."""
-        return Table(self._run, await self._run(self._plain.table, name, kind, key=key, value=value))
+        plain = await self._run(self._plain.table, name, kind, key=key, value=value, ttl=ttl)
+        return Table(self._run, plain)
 
     async def tables(self):
         """The names of all tables, each with its kind."""

@@ -48,6 +48,11 @@
 #include <stdint.h>
 
 /**
+ * A time to live that does not end: the record stays until it is removed.
+ */
+#define AZK_FOREVER UINT64_MAX
+
+/**
  * What a call returns. Positive numbers are errors of the engine and never change their meaning. Negative
  * numbers are of this interface. There may be more in later versions.
  */
@@ -1733,6 +1738,89 @@ azk_status azk_write_remove_range(azk_write *write,
  */
 azk_status azk_write_clear(azk_write *write,
                            const azk_table *table);
+
+/**
+ * The table of a name, which is made if there is none, and whose records are gone `ttl_ms` milliseconds after
+ * they were put, if the put does not say otherwise. Free it with azk_table_free. Errors: AZK_WRONG_TYPE if
+ * the table is of the other kind, or its records live longer or shorter; AZK_INVALID for a time of 0 or
+ * AZK_FOREVER; as azk_db_table.
+ */
+azk_status azk_db_expiring_table(const azk_db *db,
+                                 const char *name,
+                                 int32_t kind,
+                                 uint64_t ttl_ms,
+                                 azk_table **out);
+
+/**
+ * Sets the value of a key for `ttl_ms` milliseconds. After that the record is gone by itself: no call finds
+ * it, and it does not count. With AZK_FOREVER it stays. Errors: as azk_table_put.
+ */
+azk_status azk_table_put_for(const azk_table *table,
+                             const void *key,
+                             size_t key_len,
+                             const void *value,
+                             size_t value_len,
+                             uint64_t ttl_ms);
+
+/**
+ * How many milliseconds a record will still be there; AZK_FOREVER if until it is removed. Errors:
+ * AZK_NOT_FOUND, and as azk_table_get.
+ */
+azk_status azk_table_ttl(const azk_table *table,
+                         const void *key,
+                         size_t key_len,
+                         uint64_t *ttl_ms);
+
+/**
+ * Gives a record another time to live, of `ttl_ms` milliseconds from now on; with AZK_FOREVER it stays. *done
+ * says whether the record was there. Errors: as azk_table_put and azk_table_get.
+ */
+azk_status azk_table_expire(const azk_table *table,
+                            const void *key,
+                            size_t key_len,
+                            uint64_t ttl_ms,
+                            bool *done);
+
+/**
+ * As azk_table_put_for, within a transaction. Errors: as azk_write_put.
+ */
+azk_status azk_write_put_for(azk_write *write,
+                             const azk_table *table,
+                             const void *key,
+                             size_t key_len,
+                             const void *value,
+                             size_t value_len,
+                             uint64_t ttl_ms);
+
+/**
+ * As azk_table_expire, within a transaction. Errors: as azk_write_put and azk_write_get.
+ */
+azk_status azk_write_expire(azk_write *write,
+                            const azk_table *table,
+                            const void *key,
+                            size_t key_len,
+                            uint64_t ttl_ms,
+                            bool *done);
+
+/**
+ * As azk_table_ttl, as this transaction sees the table: no time passes in it. Errors: as azk_table_ttl and
+ * azk_write_get.
+ */
+azk_status azk_write_ttl(azk_write *write,
+                         const azk_table *table,
+                         const void *key,
+                         size_t key_len,
+                         uint64_t *ttl_ms);
+
+/**
+ * As azk_table_ttl, as this transaction sees the table: no time passes in it. Errors: as azk_table_ttl and
+ * azk_read_get.
+ */
+azk_status azk_read_ttl(azk_read *read,
+                        const azk_table *table,
+                        const void *key,
+                        size_t key_len,
+                        uint64_t *ttl_ms);
 
 /**
  * Makes a cursor over the table as it is at this moment, before its first record. It covers the keys from
