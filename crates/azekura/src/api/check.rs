@@ -26,6 +26,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a check has found.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-checkreport-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// t.put_many([("ada", "1815"), ("grace", "1906")])?;
+/// let report = db.check(|_| {})?;
+/// assert_eq!((report.tables, report.records, report.problems.len()), (1, 2, 0));
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckReport {

@@ -32,6 +32,18 @@ pub struct TableInfo {
 }
 
 /// What [`Db::shrink`] has done.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-shrinkreport-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// t.put("ada", "1815")?;
+/// let report = db.shrink(|_| {})?;
+/// println!("{} bytes, and {} before", report.after_bytes, report.before_bytes);
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShrinkReport {
     /// The file's length before, in bytes.

@@ -15,6 +15,18 @@ use std::sync::Arc;
 ///
 /// Each lookup sees one snapshot, in which index and table agree. [`read_in`](Index::read_in) is for several
 /// lookups in one snapshot, and for lookups that see the writes of a transaction.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-index-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// t.put_many([("ada", "London"), ("alan", "London"), ("grace", "New York")])?;
+/// let by_city = t.create_index("by_city", "v")?;
+/// let keys: Result<Vec<_>, _> = by_city.get(&["London".into()])?.keys().collect();
+/// assert_eq!(keys?, [b"ada".to_vec(), b"alan".to_vec()]);
+/// # drop((by_city, t)); db.close()?; std::fs::remove_file(&path).unwrap(); Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Index {
     table: Table,
@@ -27,6 +39,18 @@ pub struct Index {
 }
 
 /// A transaction in which an index is read.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-anytxn-{}.azk", std::process::id()));
+/// use azekura::{AnyTxn, Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// let by_city = t.create_index("by_city", "v")?;
+/// let mut txn = db.write();
+/// txn.put(&t, "ada", "London")?;
+/// assert_eq!(by_city.read_in(AnyTxn::Write(&txn)).get(&["London".into()])?.count(), 1);
+/// # drop((txn, by_city, t)); db.close()?; std::fs::remove_file(&path).unwrap(); Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub enum AnyTxn<'t> {
     /// A snapshot.
@@ -302,6 +326,20 @@ impl std::fmt::Debug for Index {
 }
 
 /// An [`Index`] as a transaction sees it. See [`Index::read_in`].
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-indexread-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// t.put_many([("ada", "London"), ("grace", "New York")])?;
+/// let by_city = t.create_index("by_city", "v")?;
+/// let now = db.read();
+/// let cities = by_city.read_in(&now);
+/// t.clear()?;
+/// assert_eq!(cities.get(&["London".into()])?.count() + cities.get(&["New York".into()])?.count(), 2);
+/// # drop((now, by_city, t)); db.close()?; std::fs::remove_file(&path).unwrap(); Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct IndexRead<'t> {
     index: &'t Index,
@@ -364,6 +402,19 @@ impl<'t> IndexRead<'t> {
 
 /// An iterator over records in the order of an index, from both ends. It gives keys and values of the table.
 /// After an error it has ended. One with a snapshot of its own can go to another thread.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-indexrecords-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// t.put_many([("alan", "1912"), ("grace", "1906")])?;
+/// let by_year = t.create_index("by_year", "v:i64")?;
+/// let mut born = by_year.range([1900.into()]..)?;
+/// assert_eq!(born.next().transpose()?, Some((b"grace".to_vec(), b"1906".to_vec())));
+/// assert_eq!(born.keys().next_back().transpose()?, Some(b"alan".to_vec()));
+/// # drop((by_year, t)); db.close()?; std::fs::remove_file(&path).unwrap(); Ok::<(), azekura::Error>(())
+/// ```
 pub struct IndexRecords<S = Box<ReadTxn>> {
     entries: Records,
     index: Index,
@@ -421,7 +472,7 @@ impl<S: Reads> DoubleEndedIterator for IndexRecords<S> {
 
 impl<S: Reads> FusedIterator for IndexRecords<S> {}
 
-/// An iterator over the keys of records in the order of an index. See [`IndexRecords::keys`].
+/// An iterator over the keys of records in the order of an index. See [`IndexRecords`] for an example.
 pub struct IndexKeys<S = Box<ReadTxn>>(IndexRecords<S>);
 
 impl<S: Reads> Iterator for IndexKeys<S> {

@@ -18,6 +18,18 @@ use std::sync::Arc;
 const STEP_RECORDS: u64 = 4096;
 
 /// An index of a table, as [`Table::indexes`] gives it.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-indexinfo-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// t.create_index("by_city", "v./city")?;
+/// let all = t.indexes()?;
+/// assert_eq!((all[0].name.as_str(), all[0].spec.as_str(), all[0].is_ready), ("by_city", "v./city", true));
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexInfo {
     /// Its name.

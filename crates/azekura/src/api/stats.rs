@@ -11,6 +11,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// One level of a table.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-levelstats-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// t.put_many((0..1_000u32).map(|n| (n.to_be_bytes(), [7; 100])))?;
+/// db.compact()?;
+/// let levels = db.stats().levels;
+/// assert!(levels.iter().any(|level| level.table == "t" && level.records == 1_000));
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LevelStats {
     /// The table's name.
@@ -28,6 +41,19 @@ pub struct LevelStats {
 }
 
 /// A snapshot of what the engine counts. Sizes are in bytes. Counts are since the opening.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-stats-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// t.put("ada", "1815")?;
+/// db.flush()?;
+/// let stats = db.stats();
+/// assert!(stats.file_bytes >= stats.live_bytes && stats.commits >= 1);
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -95,6 +121,23 @@ pub struct Stats {
 }
 
 /// A checkpoint that followers read.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-pinstats-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// use azekura::Freshness;
+/// t.put("ada", "1815")?;
+/// let follower = Db::open(&path, Options::new().freshness(Freshness::Checkpoint))?;
+/// let reading = follower.read();
+/// db.flush()?;
+/// for pin in db.stats().pins {
+///     println!("checkpoint {} keeps {} bytes for {:?}", pin.checkpoint, pin.bytes, pin.age);
+/// }
+/// # drop((reading, follower)); drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PinStats {
@@ -109,6 +152,19 @@ pub struct PinStats {
 }
 
 /// One table in figures, as [`Table::stats`] gives them. Sizes are in bytes.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-tablestats-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// t.put_many((0..1_000u32).map(|n| (n.to_be_bytes(), [7; 100])))?;
+/// db.compact()?;
+/// let stats = t.stats()?;
+/// assert_eq!((stats.records_estimate, stats.levels, stats.indexes), (1_000, 1, 0));
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableStats {

@@ -20,6 +20,21 @@ use std::path::Path;
 use std::time::SystemTime;
 
 /// What [`Db::backup`](crate::Db::backup) has done.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-backupreport-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// # let saved = path.with_extension("saved");
+/// t.put("ada", "1815")?;
+/// let first = db.backup(&saved, |_| {})?;
+/// let again = db.backup(&saved, |_| {})?;
+/// // Nothing has changed, so nothing was copied but what differs between any two.
+/// assert!(again.point > first.point && again.new_bytes <= first.new_bytes);
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap(); std::fs::remove_dir_all(&saved).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackupReport {
     /// The number of the point.

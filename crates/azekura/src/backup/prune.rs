@@ -15,6 +15,21 @@ use std::path::Path;
 const REMOVING: &str = "removing what is not kept";
 
 /// What [`Repository::prune`] has done.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-prunereport-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// # let saved = path.with_extension("saved");
+/// # t.put("ada", "1815")?;
+/// db.backup(&saved, |_| {})?;
+/// let keep = "7d,4w".parse()?;
+/// let report = azekura::Repository::open(&saved)?.prune(&keep, |_| {})?;
+/// assert_eq!((report.kept, report.removed), (vec![1], vec![]));
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap(); std::fs::remove_dir_all(&saved).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneReport {
     /// The points that are left.

@@ -47,6 +47,20 @@ pub struct Repository<'s> {
 }
 
 /// One point of a repository: the database after one commit.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-pointinfo-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// # let saved = path.with_extension("saved");
+/// # t.put("ada", "1815")?;
+/// db.backup(&saved, |_| {})?;
+/// let points = azekura::Repository::open(&saved)?.points()?.points;
+/// assert_eq!((points[0].number, points[0].tables), (1, 1));
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap(); std::fs::remove_dir_all(&saved).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PointInfo {
     /// Its number, from 1 on.
@@ -62,6 +76,20 @@ pub struct PointInfo {
 }
 
 /// What [`Repository::points`] has found.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-pointlist-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// # let saved = path.with_extension("saved");
+/// # t.put("ada", "1815")?;
+/// db.backup(&saved, |_| {})?;
+/// let list = azekura::Repository::open(&saved)?.points()?;
+/// assert_eq!((list.points.len(), list.damaged.len()), (1, 0));
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap(); std::fs::remove_dir_all(&saved).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct PointList {
     /// The points that can be read, by their numbers.

@@ -12,6 +12,22 @@ use std::path::Path;
 use std::time::SystemTime;
 
 /// Which point of a repository.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-which-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// # let saved = path.with_extension("saved");
+/// # t.put("ada", "1815")?;
+/// use azekura::{Repository, Which};
+/// db.backup(&saved, |_| {})?;
+/// let again = path.with_extension("again.azk");
+/// Repository::open(&saved)?.restore(Which::Point(1), &again, |_| {})?;
+/// # std::fs::remove_file(&again).unwrap();
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap(); std::fs::remove_dir_all(&saved).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// The newest.
@@ -25,6 +41,23 @@ pub enum Which {
 }
 
 /// What [`Repository::restore`] and [`restore_stream`](super::restore_stream) have done.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-restorereport-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// # let saved = path.with_extension("saved");
+/// # t.put("ada", "1815")?;
+/// use azekura::{Repository, Which};
+/// db.backup(&saved, |_| {})?;
+/// let again = path.with_extension("again.azk");
+/// let report = Repository::open(&saved)?.restore(Which::Newest, &again, |_| {})?;
+/// assert_eq!((report.point.number, report.point.tables), (1, 1));
+/// # std::fs::remove_file(&again).unwrap();
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap(); std::fs::remove_dir_all(&saved).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreReport {
     /// The point; in a stream its number is 0.

@@ -7,6 +7,20 @@ use crate::format::point::Piece;
 use std::collections::BTreeMap;
 
 /// What [`Repository::verify`] has found.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-verifyreport-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// # let saved = path.with_extension("saved");
+/// # t.put("ada", "1815")?;
+/// db.backup(&saved, |_| {})?;
+/// let report = azekura::Repository::open(&saved)?.verify(|_| {})?;
+/// assert_eq!((report.points, report.problems.len()), (1, 0));
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap(); std::fs::remove_dir_all(&saved).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     /// Points that can be read.

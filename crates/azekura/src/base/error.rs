@@ -7,6 +7,23 @@ use std::sync::Arc;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Everything that can go wrong. The set may grow; match with a wildcard arm.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-error-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// use azekura::Error;
+/// match db.open_table("fruit") {
+///     Err(Error::NoSuchTable { name }) => assert_eq!(name, "fruit"),
+///     Err(other) => return Err(other),
+///     Ok(_) => unreachable!("nobody has made it"),
+/// }
+/// // Each knows its place, has a number that stays, and is an error of the system for who wants one.
+/// let error = db.open_table("fruit").err().unwrap();
+/// assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::NotFound);
+/// # db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

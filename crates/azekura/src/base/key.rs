@@ -12,6 +12,21 @@ use super::hash::{filter_hash8, hash_bytes, mix, unmix};
 use std::cmp::Ordering;
 
 /// How a table orders its records.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-tablekind-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// let words = db.table("words", TableKind::Ordered)?;
+/// words.put_many([("pear", ""), ("apple", ""), ("plum", "")])?;
+/// assert_eq!(words.first()?.map(|(key, _)| key), Some(b"apple".to_vec()));
+///
+/// let sessions = db.table("sessions", TableKind::Hash)?;
+/// sessions.put([7; 16], "ada")?;
+/// assert!(sessions.contains([7; 16])?);
+/// # drop((words, sessions)); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TableKind {
     /// In the byte order of the keys: allows ranges, prefixes and cursors from any key.

@@ -8,6 +8,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// When a commit survives a crash.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-durability-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// use azekura::{Durability, WriteOptions};
+/// // This one may be lost in a crash, with all that is committed in the same second; no half of it is.
+/// let mut txn = db.write_with(WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() });
+/// txn.put(&t, "seen", "today")?;
+/// txn.commit()?;
+/// // From here on it cannot be lost.
+/// db.sync()?;
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// When `commit` returns.
@@ -19,6 +35,20 @@ pub enum Durability {
 }
 
 /// What a follower sees of what another process commits.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-freshness-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// use azekura::Freshness;
+/// t.put("ada", "1815")?;
+/// // In another process, most of the time.
+/// let follower = Db::open(&path, Options::new().freshness(Freshness::Log))?;
+/// assert_eq!(follower.open_table("t")?.get("ada")?.as_deref(), Some(&b"1815"[..]));
+/// # drop(follower); drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Freshness {
     /// The newest checkpoint: what the writer has flushed. It makes one when its memtables are full, when it

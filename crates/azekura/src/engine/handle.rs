@@ -78,6 +78,22 @@ impl Db {
 ///
 /// Each operation is a transaction of its own, with the database's default durability. Put several
 /// into one transaction ([`Db::write`]) when they belong together, or to make them faster.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-table-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// let born = db.table("born", TableKind::Ordered)?;
+/// born.put("ada", "1815")?;
+/// born.put_many([("alan", "1912"), ("grace", "1906")])?;
+/// assert_eq!(born.get("grace")?.as_deref(), Some(&b"1906"[..]));
+/// for record in born.prefix("a")? {
+///     let (key, value) = record?;
+///     println!("{} {}", key.escape_ascii(), value.escape_ascii());
+/// }
+/// # drop(born); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Table {
     pub(crate) db: Db,

@@ -13,6 +13,19 @@ use crate::space::Space;
 use std::sync::atomic::Ordering;
 
 /// How far a long operation has come, in bytes.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-progress-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// t.put("ada", "1815")?;
+/// let mut percent = 0;
+/// db.check(|progress| percent = progress.done * 100 / progress.total.max(1))?;
+/// assert!(percent <= 100);
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes handled so far.

@@ -49,6 +49,19 @@ const PUT_KEY_UNTIL: u8 = 8;
 const END: u8 = 255;
 
 /// How much of a change the feed has.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-feedcontent-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// use azekura::FeedContent;
+/// t.set_feed(Some(FeedContent::Keys))?;
+/// assert_eq!(db.feed_info()?.unwrap().tables[0].content, FeedContent::Keys);
+/// t.set_feed(None)?;
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedContent {
     /// The keys that were put, and those that were removed.

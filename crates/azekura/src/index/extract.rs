@@ -1,7 +1,7 @@
 //! From a record to the bytes of a field.
 
 use super::encode::{push_bytes, push_f64, push_i64, push_lower, push_null, push_text, push_u64};
-use super::field::{Field, Form, Kind, Number, Piece, Source};
+use super::field::{Field, FieldKind, FieldSource, Form, Number, Piece};
 use super::found::Found;
 use super::value::IndexValue;
 use super::{json, msgpack};
@@ -12,8 +12,8 @@ impl Field {
     #[inline]
     pub(super) fn push(&self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
         let bytes = match self.source {
-            Source::Key => key,
-            Source::Value => value,
+            FieldSource::Key => key,
+            FieldSource::Value => value,
         };
         let pushed = match &self.piece {
             Piece::Slice { from, to } => slice(bytes, *from, *to).and_then(|b| self.push_piece(b, out)),
@@ -32,13 +32,13 @@ impl Field {
     #[inline]
     fn push_piece(&self, bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
         match self.kind {
-            Kind::Bytes => push_bytes(bytes, out),
-            Kind::Binary { number, bytes: width, little } => {
+            FieldKind::Bytes => push_bytes(bytes, out),
+            FieldKind::Binary { number, bytes: width, little } => {
                 return push_binary(number, width, raw(bytes, width, little)?, out);
             }
-            Kind::Text | Kind::Lower => self.push_text(std::str::from_utf8(bytes).ok()?, out),
-            Kind::Number(number) => return push_digits(number, std::str::from_utf8(bytes).ok()?, out),
-            Kind::Bool => match bytes {
+            FieldKind::Text | FieldKind::Lower => self.push_text(std::str::from_utf8(bytes).ok()?, out),
+            FieldKind::Number(number) => return push_digits(number, std::str::from_utf8(bytes).ok()?, out),
+            FieldKind::Bool => match bytes {
                 b"true" => push_u64(1, out),
                 b"false" => push_u64(0, out),
                 _ => return None,
@@ -50,19 +50,19 @@ impl Field {
     /// Appends what a document has. `None` as above.
     fn push_found(&self, found: Found<'_>, out: &mut Vec<u8>) -> Option<()> {
         match (self.kind, found) {
-            (Kind::Bytes, Found::Bytes(bytes)) => push_bytes(bytes, out),
-            (Kind::Bytes, Found::Text(text)) => push_bytes(text.as_bytes(), out),
-            (Kind::Text | Kind::Lower, Found::Text(text)) => self.push_text(&text, out),
-            (Kind::Bool, Found::Bool(value)) => push_u64(u64::from(value), out),
-            (Kind::Number(number), Found::Digits(digits)) => return push_digits(number, digits, out),
-            (Kind::Number(Number::Unsigned), Found::U64(n)) => push_u64(n, out),
-            (Kind::Number(Number::Unsigned), Found::I64(n)) => push_u64(n.try_into().ok()?, out),
-            (Kind::Number(Number::Signed), Found::I64(n)) => push_i64(n, out),
-            (Kind::Number(Number::Signed), Found::U64(n)) => push_i64(n.try_into().ok()?, out),
+            (FieldKind::Bytes, Found::Bytes(bytes)) => push_bytes(bytes, out),
+            (FieldKind::Bytes, Found::Text(text)) => push_bytes(text.as_bytes(), out),
+            (FieldKind::Text | FieldKind::Lower, Found::Text(text)) => self.push_text(&text, out),
+            (FieldKind::Bool, Found::Bool(value)) => push_u64(u64::from(value), out),
+            (FieldKind::Number(number), Found::Digits(digits)) => return push_digits(number, digits, out),
+            (FieldKind::Number(Number::Unsigned), Found::U64(n)) => push_u64(n, out),
+            (FieldKind::Number(Number::Unsigned), Found::I64(n)) => push_u64(n.try_into().ok()?, out),
+            (FieldKind::Number(Number::Signed), Found::I64(n)) => push_i64(n, out),
+            (FieldKind::Number(Number::Signed), Found::U64(n)) => push_i64(n.try_into().ok()?, out),
             // An integer of more than 53 bits is the nearest float, as one in digits is.
-            (Kind::Number(Number::Float), Found::U64(n)) => return push_f64(n as f64, out),
-            (Kind::Number(Number::Float), Found::I64(n)) => return push_f64(n as f64, out),
-            (Kind::Number(Number::Float), Found::F64(n)) => return push_f64(n, out),
+            (FieldKind::Number(Number::Float), Found::U64(n)) => return push_f64(n as f64, out),
+            (FieldKind::Number(Number::Float), Found::I64(n)) => return push_f64(n as f64, out),
+            (FieldKind::Number(Number::Float), Found::F64(n)) => return push_f64(n, out),
             _ => return None,
         }
         Some(())
@@ -72,7 +72,7 @@ impl Field {
     pub(super) fn value_of<'a>(&self, text: &'a [u8]) -> Result<IndexValue<'a>> {
         let digits = std::str::from_utf8(text);
         let value = match self.kind {
-            Kind::Bool => match text {
+            FieldKind::Bool => match text {
                 b"true" => Some(IndexValue::U64(1)),
                 b"false" => Some(IndexValue::U64(0)),
                 _ => None,
@@ -92,7 +92,7 @@ impl Field {
 
     /// Appends text, which lookups are given too.
     pub(super) fn push_text(&self, text: &str, out: &mut Vec<u8>) {
-        if self.kind == Kind::Lower {
+        if self.kind == FieldKind::Lower {
             push_lower(text, out);
         } else {
             push_text(text, out);

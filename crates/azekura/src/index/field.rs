@@ -6,14 +6,14 @@ use std::fmt::{self, Display, Formatter, Write};
 /// A field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Field {
-    pub(super) source: Source,
+    pub(super) source: FieldSource,
     pub(super) piece: Piece,
-    pub(super) kind: Kind,
+    pub(super) kind: FieldKind,
 }
 
 /// Which part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum FieldSource {
     Key,
     Value,
 }
@@ -37,7 +37,7 @@ pub(super) struct Pointer(pub(super) Box<[Box<str>]>);
 
 /// What a field is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Bytes,
     Text,
     /// Text, in lower case.
@@ -71,13 +71,13 @@ pub(super) enum Form {
     F64,
 }
 
-impl Kind {
+impl FieldKind {
     pub(super) fn form(self) -> Form {
         match self {
-            Kind::Bytes => Form::Bytes,
-            Kind::Text | Kind::Lower => Form::Text,
-            Kind::Bool => Form::U64,
-            Kind::Number(number) | Kind::Binary { number, .. } => match number {
+            FieldKind::Bytes => Form::Bytes,
+            FieldKind::Text | FieldKind::Lower => Form::Text,
+            FieldKind::Bool => Form::U64,
+            FieldKind::Number(number) | FieldKind::Binary { number, .. } => match number {
                 Number::Unsigned => Form::U64,
                 Number::Signed => Form::I64,
                 Number::Float => Form::F64,
@@ -86,12 +86,12 @@ impl Kind {
     }
 
     /// The type of that name.
-    pub(super) fn named(name: &str) -> Option<Kind> {
+    pub(super) fn named(name: &str) -> Option<FieldKind> {
         let kind = match name {
-            "bytes" => Kind::Bytes,
-            "text" => Kind::Text,
-            "lower" => Kind::Lower,
-            "bool" => Kind::Bool,
+            "bytes" => FieldKind::Bytes,
+            "text" => FieldKind::Text,
+            "lower" => FieldKind::Lower,
+            "bool" => FieldKind::Bool,
             _ => {
                 let (name, order) = match name.strip_suffix("le") {
                     Some(name) => (name, Some(true)),
@@ -109,14 +109,14 @@ impl Kind {
                 };
                 match (bits, order, number) {
                     ("8", None, Number::Unsigned | Number::Signed) => {
-                        Kind::Binary { number, bytes: 1, little: true }
+                        FieldKind::Binary { number, bytes: 1, little: true }
                     }
                     ("16", Some(little), Number::Unsigned | Number::Signed) => {
-                        Kind::Binary { number, bytes: 2, little }
+                        FieldKind::Binary { number, bytes: 2, little }
                     }
-                    ("32", Some(little), _) => Kind::Binary { number, bytes: 4, little },
-                    ("64", Some(little), _) => Kind::Binary { number, bytes: 8, little },
-                    ("64", None, _) => Kind::Number(number),
+                    ("32", Some(little), _) => FieldKind::Binary { number, bytes: 4, little },
+                    ("64", Some(little), _) => FieldKind::Binary { number, bytes: 8, little },
+                    ("64", None, _) => FieldKind::Number(number),
                     _ => return None,
                 }
             }
@@ -127,25 +127,25 @@ impl Kind {
 
 impl Piece {
     /// The type of a field that names none.
-    pub(super) fn default_kind(&self) -> Kind {
+    pub(super) fn default_kind(&self) -> FieldKind {
         match self {
-            Piece::Slice { .. } | Piece::Split { .. } => Kind::Bytes,
-            Piece::Json(_) | Piece::MsgPack(_) => Kind::Text,
+            Piece::Slice { .. } | Piece::Split { .. } => FieldKind::Bytes,
+            Piece::Json(_) | Piece::MsgPack(_) => FieldKind::Text,
         }
     }
 
     /// Whether a document may hold values of the type.
-    pub(super) fn can_be(&self, kind: Kind) -> bool {
+    pub(super) fn can_be(&self, kind: FieldKind) -> bool {
         match self {
             Piece::Slice { .. } | Piece::Split { .. } => true,
-            Piece::Json(_) | Piece::MsgPack(_) => !matches!(kind, Kind::Binary { .. }),
+            Piece::Json(_) | Piece::MsgPack(_) => !matches!(kind, FieldKind::Binary { .. }),
         }
     }
 }
 
 impl Display for Field {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_char(if self.source == Source::Key { 'k' } else { 'v' })?;
+        f.write_char(if self.source == FieldSource::Key { 'k' } else { 'v' })?;
         match &self.piece {
             Piece::Slice { from: 0, to: None } => {}
             Piece::Slice { from, to: None } => write!(f, "[{from}..]")?,
@@ -164,7 +164,7 @@ impl Display for Field {
     }
 }
 
-impl Display for Kind {
+impl Display for FieldKind {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let letter = |number: Number| match number {
             Number::Unsigned => 'u',
@@ -172,13 +172,13 @@ impl Display for Kind {
             Number::Float => 'f',
         };
         match *self {
-            Kind::Bytes => f.write_str("bytes"),
-            Kind::Text => f.write_str("text"),
-            Kind::Lower => f.write_str("lower"),
-            Kind::Bool => f.write_str("bool"),
-            Kind::Number(number) => write!(f, "{}64", letter(number)),
-            Kind::Binary { number, bytes: 1, .. } => write!(f, "{}8", letter(number)),
-            Kind::Binary { number, bytes, little } => {
+            FieldKind::Bytes => f.write_str("bytes"),
+            FieldKind::Text => f.write_str("text"),
+            FieldKind::Lower => f.write_str("lower"),
+            FieldKind::Bool => f.write_str("bool"),
+            FieldKind::Number(number) => write!(f, "{}64", letter(number)),
+            FieldKind::Binary { number, bytes: 1, .. } => write!(f, "{}8", letter(number)),
+            FieldKind::Binary { number, bytes, little } => {
                 write!(f, "{}{}{}", letter(number), u32::from(bytes) * 8, if little { "le" } else { "be" })
             }
         }

@@ -11,7 +11,7 @@
 //! quoted  = "'" { byte | "\t" | "\n" | "\\" | "\'" | "\xNN" } "'"
 //! ```
 
-use super::field::{Field, Kind, Piece, Pointer, Source, ends_pointer};
+use super::field::{Field, FieldKind, FieldSource, Piece, Pointer, ends_pointer};
 use super::json;
 use super::spec::{FIELDS_MAX, IndexSpec, TEXT_BYTES_MAX};
 use crate::base::error::{Error, Result};
@@ -160,9 +160,9 @@ impl<'a> Parser<'a> {
 
     fn field(&mut self) -> Result<Field> {
         let source = if self.eat("k") {
-            Source::Key
+            FieldSource::Key
         } else if self.eat("v") {
-            Source::Value
+            FieldSource::Value
         } else {
             return Err(self.bad("a field expected: `k`, the key, or `v`, the value"));
         };
@@ -176,7 +176,7 @@ impl<'a> Parser<'a> {
         let mut kind = piece.default_kind();
         if self.eat(":") {
             let start = self.at;
-            kind = Kind::named(self.word()).ok_or_else(|| {
+            kind = FieldKind::named(self.word()).ok_or_else(|| {
                 self.bad_at(
                     start,
                     "a type expected: bytes, text, lower, bool, u64, i64, f64, u64le, u64be and others",

@@ -3,6 +3,21 @@
 use crate::base::key::TableKind;
 
 /// A table with something found.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-salvagedtable-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// # let saved = path.with_extension("saved.azk");
+/// t.put("ada", "1815")?;
+/// # let file = path.clone(); drop(t); db.close()?;
+/// let out = Db::open(&saved, Options::new())?;
+/// let report = azekura::salvage(&file, &out, |_| {})?;
+/// assert_eq!((report.tables[0].name.as_str(), report.tables[0].records), ("t", 1));
+/// # out.close()?; std::fs::remove_file(&path).unwrap(); std::fs::remove_file(&saved).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvagedTable {
@@ -15,6 +30,21 @@ pub struct SalvagedTable {
 }
 
 /// What a salvage has found. The counts of pages and values include versions that newer ones have replaced.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-salvagereport-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// # let saved = path.with_extension("saved.azk");
+/// t.put("ada", "1815")?;
+/// # let file = path.clone(); drop(t); db.close()?;
+/// let out = Db::open(&saved, Options::new())?;
+/// let report = azekura::salvage(&file, &out, |_| {})?;
+/// assert!(report.manifest && report.losses.is_empty());
+/// # out.close()?; std::fs::remove_file(&path).unwrap(); std::fs::remove_file(&saved).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvageReport {

@@ -14,12 +14,12 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub(super) struct OwnChunks {
     /// The oldest first.
-    parts: Vec<Part>,
+    parts: Vec<SortedPart>,
 }
 
 /// Writes that came one after the other.
 #[derive(Clone)]
-struct Part {
+struct SortedPart {
     /// Their places among all writes.
     writes: Range<usize>,
     /// The last write of each key.
@@ -43,7 +43,7 @@ impl OwnChunks {
             self.parts.pop();
         }
         let writes = start..writes;
-        self.parts.push(Part { sorted: Arc::new(sort(writes.clone())), writes });
+        self.parts.push(SortedPart { sorted: Arc::new(sort(writes.clone())), writes });
     }
 
     /// Forgets the chunks with writes that are no more, of which there are so many now.

@@ -15,6 +15,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A place in a transaction to which it can return. See
 /// [`WriteTxn::rollback_to`](crate::WriteTxn::rollback_to).
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-savepoint-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// let mut txn = db.write();
+/// txn.put(&t, "order", "4711")?;
+/// let before = txn.savepoint();
+/// txn.put(&t, "gift", "yes")?;
+/// txn.rollback_to(&before)?;
+/// txn.commit()?;
+/// assert!(t.contains("order")? && !t.contains("gift")?);
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 pub struct Savepoint {
     /// The transaction's number, and its own within that.
     txn: u64,

@@ -23,7 +23,7 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// What a transaction that reads and writes is protected from. One that has written nothing never conflicts,
-/// for what it has read was true at one moment, that of its snapshot.
+/// for what it has read was true at one moment, that of its snapshot. [`WriteOptions`] has an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Isolation {
     /// As if transactions had run one after the other: the commit fails if anything that this one has read

@@ -75,6 +75,57 @@ pub trait Key {
 }
 
 /// A key that can be a part of a tuple: where it ends can be told from its bytes.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-keypart-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options};
+/// # let db = Db::open(&path, Options::new())?;
+/// use azekura::{Key, KeyBytes, KeyPart, Result, TableDefinition};
+///
+/// /// A year, the newest first.
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// struct Newest(u32);
+///
+/// impl Key for Newest {
+///     type Given<'a> = Newest;
+///     type View<'a> = Newest;
+///     type Owned = Newest;
+///
+///     fn with_bytes<R>(key: Newest, f: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
+///         <u32 as Key>::with_bytes(!key.0, f)
+///     }
+///
+///     fn view(bytes: &[u8]) -> Result<Newest> {
+///         <u32 as Key>::view(bytes).map(|year| Newest(!year))
+///     }
+///
+///     fn own(view: Newest) -> Newest {
+///         view
+///     }
+///
+///     fn lend(owned: &Newest) -> Newest {
+///         *owned
+///     }
+/// }
+///
+/// impl KeyPart for Newest {
+///     fn push(part: Newest, key: &mut KeyBytes) -> Result<()> {
+///         <u32 as KeyPart>::push(!part.0, key)
+///     }
+///
+///     fn take<'a>(rest: &mut &'a [u8]) -> Result<Newest> {
+///         <u32 as KeyPart>::take(rest).map(|year| Newest(!year))
+///     }
+/// }
+///
+/// const FILMS: TableDefinition<(Newest, String), ()> = TableDefinition::ordered("films");
+/// let films = db.typed_table(&FILMS)?;
+/// films.put((Newest(1954), "Seven Samurai"), ())?;
+/// films.put((Newest(1985), "Ran"), ())?;
+/// assert_eq!(films.first()?, Some(((Newest(1985), "Ran".to_owned()), ())));
+/// # drop(films); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 pub trait KeyPart: Key {
     /// Adds the part to a key.
     ///
@@ -90,6 +141,19 @@ pub trait KeyPart: Key {
 }
 
 /// What keys of type `K` can begin with: text and bytes with some of theirs, tuples with their first parts.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-prefix-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options};
+/// # let db = Db::open(&path, Options::new())?;
+/// use azekura::TableDefinition;
+/// const HEAT: TableDefinition<(String, i64), f64> = TableDefinition::ordered("heat");
+/// let heat = db.typed_table(&HEAT)?;
+/// heat.put_many([(("kitchen", 8), 19.5), (("kitchen", 9), 21.0), (("hall", 8), 17.0)])?;
+/// assert_eq!(heat.prefix(("kitchen",))?.count(), 2);
+/// # drop(heat); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 pub trait Prefix<K: ?Sized> {
     /// Calls `f` with the bytes.
     ///
@@ -99,6 +163,46 @@ pub trait Prefix<K: ?Sized> {
 }
 
 /// A type of values: how it becomes bytes, and how it is read again. The forms are those of a [`Key`].
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-value-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options};
+/// # let db = Db::open(&path, Options::new())?;
+/// use azekura::{Result, TableDefinition, Value};
+///
+/// /// A price in cents.
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// struct Cents(u32);
+///
+/// impl Value for Cents {
+///     type Given<'a> = Cents;
+///     type View<'a> = Cents;
+///     type Owned = Cents;
+///
+///     fn with_bytes<R>(value: Cents, f: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
+///         <u32 as Value>::with_bytes(value.0, f)
+///     }
+///
+///     fn view(bytes: &[u8]) -> Result<Cents> {
+///         <u32 as Value>::view(bytes).map(Cents)
+///     }
+///
+///     fn own(view: Cents) -> Cents {
+///         view
+///     }
+///
+///     fn lend(owned: &Cents) -> Cents {
+///         *owned
+///     }
+/// }
+///
+/// const PRICES: TableDefinition<str, Cents> = TableDefinition::ordered("prices");
+/// let prices = db.typed_table(&PRICES)?;
+/// prices.put("tea", Cents(350))?;
+/// assert_eq!(prices.get("tea")?, Some(Cents(350)));
+/// # drop(prices); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 pub trait Value {
     /// What a call takes.
     type Given<'a>: Copy;
@@ -133,6 +237,17 @@ pub(super) type Types<K, V> = PhantomData<(fn(&K), fn(&V))>;
 const INLINE_BYTES: usize = 64;
 
 /// The bytes of a key that is put together from parts.
+///
+/// ```
+/// use azekura::{KeyBytes, KeyPart, Result};
+///
+/// /// What an implementation of `KeyPart` may do for a part of two bytes.
+/// fn push(code: [u8; 2], key: &mut KeyBytes) -> Result<()> {
+///     key.push(&code);
+///     <u32 as KeyPart>::push(7, key)
+/// }
+/// # let _ = push;
+/// ```
 pub struct KeyBytes {
     inline: [u8; INLINE_BYTES],
     len: usize,

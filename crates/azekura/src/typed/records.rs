@@ -9,6 +9,20 @@ use std::marker::PhantomData;
 
 /// An iterator over copies of the records of a [`TypedTable`](super::TypedTable), from both ends, as
 /// [`Records`]. After an error it has ended.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-typedrecords-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options};
+/// # let db = Db::open(&path, Options::new())?;
+/// use azekura::TableDefinition;
+/// const BORN: TableDefinition<str, u16> = TableDefinition::ordered("born");
+/// let born = db.typed_table(&BORN)?;
+/// born.put_many([("ada", 1815), ("grace", 1906)])?;
+/// let mut records = born.range("a"..)?;
+/// assert_eq!(records.next_back().transpose()?, Some(("grace".to_owned(), 1906)));
+/// # drop((records, born)); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 pub struct TypedRecords<K: ?Sized, V: ?Sized> {
     records: Records,
     table: Table,

@@ -16,6 +16,22 @@ const PAUSE_FIRST: Duration = Duration::from_micros(200);
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 
 /// What a commit has done in one place.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-change-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// use azekura::FeedContent;
+/// t.set_feed(Some(FeedContent::Keys))?;
+/// let begin = db.feed_info()?.unwrap().newest;
+/// t.put("ada", "1815")?;
+/// let mut feed = db.feed(begin)?;
+/// let change = feed.next()?.expect("one was made");
+/// assert!(change.commit > begin && change.table == "t");
+/// # drop((feed, t)); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change<'a> {
@@ -33,6 +49,22 @@ pub struct Change<'a> {
 }
 
 /// What was done.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-changekind-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// use azekura::{ChangeKind, FeedContent};
+/// t.set_feed(Some(FeedContent::Keys))?;
+/// let begin = db.feed_info()?.unwrap().newest;
+/// t.remove_range("a".."c")?;
+/// let mut feed = db.feed(begin)?;
+/// let kind = feed.next()?.map(|change| change.kind);
+/// assert_eq!(kind, Some(ChangeKind::RemoveRange { start: b"a", end: Some(b"c") }));
+/// # drop((feed, t)); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeKind<'a> {
@@ -67,6 +99,25 @@ pub enum ChangeKind<'a> {
 }
 
 /// A reader of the feed, from [`Db::feed`]. It holds nothing of the file between its calls.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-feed-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// use azekura::FeedContent;
+/// t.set_feed(Some(FeedContent::Values))?;
+/// let mut feed = db.feed(db.feed_info()?.unwrap().newest)?;
+/// t.put("ada", "1815")?;
+/// t.put("bob", "1900")?;
+/// let mut changes = 0;
+/// while feed.next()?.is_some() {
+///     changes += 1;
+/// }
+/// assert_eq!(changes, 2);
+/// # drop((feed, t)); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 pub struct Feed {
     db: Db,
     /// All changes of the commits up to this one were given.
@@ -74,11 +125,11 @@ pub struct Feed {
     /// The part that is to be read next.
     next: (u64, u32),
     /// Parts that were read. `place` is in the first.
-    ahead: VecDeque<Part>,
+    ahead: VecDeque<FeedPart>,
     place: Option<PartPlace>,
 }
 
-struct Part {
+struct FeedPart {
     commit: u64,
     bytes: Vec<u8>,
 }
@@ -208,7 +259,7 @@ impl Feed {
             let value = value.bytes()?.to_vec();
             bytes += value.len();
             self.next = (commit, part.saturating_add(1));
-            self.ahead.push_back(Part { commit, bytes: value });
+            self.ahead.push_back(FeedPart { commit, bytes: value });
         }
         let has_read = !self.ahead.is_empty();
         if !has_read {

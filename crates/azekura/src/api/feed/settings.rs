@@ -23,6 +23,19 @@ use std::time::Duration;
 const BYTES_MIN: u64 = 64 << 10;
 
 /// A table that is fed.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-fedtableinfo-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// use azekura::FeedContent;
+/// t.set_feed(Some(FeedContent::Values))?;
+/// let info = db.feed_info()?.expect("a table is fed");
+/// assert_eq!((info.tables[0].name.as_str(), info.tables[0].content), ("t", FeedContent::Values));
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FedTableInfo {
@@ -35,6 +48,21 @@ pub struct FedTableInfo {
 }
 
 /// A cursor that a reader keeps in the database.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-feedcursor-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// use azekura::FeedContent;
+/// t.set_feed(Some(FeedContent::Keys))?;
+/// let newest = db.feed_info()?.unwrap().newest;
+/// db.set_feed_cursor("search", Some(newest))?;
+/// let cursors = db.feed_info()?.unwrap().cursors;
+/// assert_eq!((cursors[0].name.as_str(), cursors[0].commit), ("search", newest));
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeedCursor {
@@ -45,6 +73,20 @@ pub struct FeedCursor {
 }
 
 /// What is fed, and how much of it there is.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-feedinfo-{}.azk", std::process::id()));
+/// # use azekura::{Db, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// use azekura::FeedContent;
+/// assert!(db.feed_info()?.is_none());
+/// t.set_feed(Some(FeedContent::Keys))?;
+/// let info = db.feed_info()?.expect("a table is fed");
+/// assert!(info.oldest <= info.newest && info.tables.len() == 1);
+/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeedInfo {
