@@ -7,7 +7,6 @@ mod fuzz;
 mod house;
 mod install;
 mod peers;
-mod programs;
 mod promises;
 mod python;
 mod runner;
@@ -31,9 +30,7 @@ Tasks:
                 none is too long
   stress-tests  [--count N] [--minutes M] [--busy LOOPS] [--only-busy] [--package P] [NAME]: every test 100 times, alone and beside
                 busy loops, an hour each at most; what failing tests print is kept in target/stress-tests
-  schedules     [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps;
-                gate: what the test command tries of it
-  models        the lock-free parts in every order of their threads' steps (loom)
+  schedules     [--count N] [--seed X] [--replay FILE TEST]: the engine in many orders of its threads' steps
   fuzz          TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, salvage, log, page, manifest, parts, import, index)
   sanitize      address | thread [TEST...]: the engine's tests under a sanitizer
   install       --prefix DIR [--destdir DIR]: the library for C and C++, its headers, and the command line
@@ -57,7 +54,6 @@ fn main() -> ExitCode {
         ["install", ..] => install::run(&arguments[1..]),
         ["header"] => install::header(),
         ["python"] => python::run(),
-        ["models"] => runner::told(promises::models()),
         ["spark", ..] => spark::run(&arguments[1..]),
         ["targets"] => targets::run(),
         ["help" | "--help" | "-h"] => {

@@ -18,12 +18,6 @@ const CHECKERS: [(&str, &[&str]); 2] = [
     ),
     ("pyright", &["--project", "tests/pyright.json"]),
 ];
-/// Interpreters without the interpreter's lock, of the versions that PyO3 knows. The first that is there is
-/// tried.
-const FREE_THREADED: [&str; 2] = ["python3.15t", "python3.14t"];
-/// Whether it is one.
-const IS_FREE_THREADED: &str =
-    "import sys, sysconfig; sys.exit(not sysconfig.get_config_var('Py_GIL_DISABLED'))";
 /// What the engine's test says when it has read Python's file.
 const HAS_READ: &str = "read what Python has written";
 /// Runs all tests, and writes to the standard output how they went.
@@ -32,19 +26,26 @@ const ALL_TESTS: &str =
 /// How the last lines of unittest begin.
 const RAN: &str = "Ran ";
 const OK: &str = "OK";
-/// How the line about the tests begins.
-pub const CLOSING: &str = "python: ";
 /// Said where there is none.
 pub const LEFT_OUT: &str =
-    "python: no python3 of version 3.11 or later: the tests of the Python package are left out";
+    "no python3 of version 3.11 or later: the tests of the Python package are left out";
 
 /// `cargo xtask python`.
 pub fn run() -> ExitCode {
-    runner::told(gate())
+    match gate() {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            println!("xtask python: FAILED: {reason}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Runs the tests. Returns the line for the summary.
-fn gate() -> Result<String, Failure> {
+pub fn gate() -> Result<String, Failure> {
     if !is_new_enough() {
         return Ok(LEFT_OUT.to_owned());
     }
@@ -53,43 +54,19 @@ fn gate() -> Result<String, Failure> {
     let exchange = folder.join("exchange");
     let outcome = lay_out(&library, &folder, &["azekura", "tests"])
         .and_then(|()| engine_exchanges(&exchange, false))
-        .and_then(|()| test("python3", &folder, Some(&exchange)))
+        .and_then(|()| test(&folder, &exchange))
         .and_then(|tests| engine_exchanges(&exchange, true).map(|()| tests))
         .and_then(|tests| Ok(format!("{tests}; {}", types(&folder)?)));
     // A folder that stays behind is no failure.
     let _ = fs::remove_dir_all(&folder);
-    Ok(format!("{CLOSING}{}; {}", outcome?, free_threaded()?))
-}
-
-/// Runs the tests in a build of Python without the interpreter's lock, if there is one. Returns what is to be
-/// said of it.
-fn free_threaded() -> Result<String, Failure> {
-    let Some(interpreter) = FREE_THREADED.iter().find(|name| answers_yes(name, IS_FREE_THREADED)) else {
-        return Ok(format!("left out without the interpreter's lock: no {}", FREE_THREADED.join(", no ")));
-    };
-    let mut command = promises::built(&["build"]);
-    command.args(["--package", "azekura-python", "--message-format", "json-render-diagnostics"]);
-    // The module is one for this version alone, and what it is made of is built for it once more.
-    command.args(["--target-dir", "target/free-threaded"]).env("PYO3_PYTHON", interpreter);
-    let messages = runner::capture(command)?;
-    let library = messages.lines().find_map(library_in).ok_or("cargo has named no extension module")?;
-    let folder = std::env::temp_dir().join(format!("azekura-python-t-{}", std::process::id()));
-    let outcome = lay_out_as(&library, &folder, &["azekura", "tests"], "_azekura.so")
-        .and_then(|()| test(interpreter, &folder, None));
-    let _ = fs::remove_dir_all(&folder);
-    Ok(format!("with {interpreter}: {}", outcome?))
-}
-
-/// Whether there is an interpreter of this name, and the program ends well there.
-fn answers_yes(interpreter: &str, program: &str) -> bool {
-    let mut asked = Command::new(interpreter);
-    asked.args(["-c", program]).stdout(Stdio::null()).stderr(Stdio::null());
-    asked.status().is_ok_and(|status| status.success())
+    outcome.map(|said| format!("python: {said}"))
 }
 
 /// Whether there is an interpreter that can load the module.
 pub fn is_new_enough() -> bool {
-    answers_yes("python3", NEW_ENOUGH)
+    let mut asked = Command::new("python3");
+    asked.args(["-c", NEW_ENOUGH]).stdout(Stdio::null()).stderr(Stdio::null());
+    asked.status().is_ok_and(|status| status.success())
 }
 
 /// Builds the module as users have it. Returns its file.
@@ -124,15 +101,11 @@ fn library_in(message: &str) -> Option<PathBuf> {
 
 /// Copies parts of the package, its tests for one, and the module into one folder.
 pub fn lay_out(library: &Path, folder: &Path, parts: &[&str]) -> Result<(), Failure> {
-    lay_out_as(library, folder, parts, "_azekura.abi3.so")
-}
-
-fn lay_out_as(library: &Path, folder: &Path, parts: &[&str], name: &str) -> Result<(), Failure> {
     for part in parts {
         let (from, to) = (runner::root().join("python").join(part), folder.join(part));
         copy_files(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
     }
-    let module = folder.join("azekura").join(name);
+    let module = folder.join("azekura").join("_azekura.abi3.so");
     fs::copy(library, &module).map_err(|error| format!("{}: {error}", module.display()))?;
     Ok(())
 }
@@ -182,15 +155,11 @@ fn types(folder: &Path) -> Result<String, Failure> {
 }
 
 /// Runs the tests of the package. Returns what is to be said of them.
-fn test(interpreter: &str, folder: &Path, exchange: Option<&Path>) -> Result<String, Failure> {
-    let mut command = Command::new(interpreter);
+fn test(folder: &Path, exchange: &Path) -> Result<String, Failure> {
+    let mut command = Command::new("python3");
     // The tests find documents from the root. No canary is active.
     command.args(["-u", "-B", "-W", "error", "-c", ALL_TESTS]).current_dir(folder);
-    command.env("AZEKURA_ROOT", runner::root()).env("AZEKURA_CANARY", "");
-    match exchange {
-        Some(folder) => command.env("AZEKURA_EXCHANGE", folder),
-        None => command.env_remove("AZEKURA_EXCHANGE"),
-    };
+    command.env("AZEKURA_ROOT", runner::root()).env("AZEKURA_CANARY", "").env("AZEKURA_EXCHANGE", exchange);
     let (said, outcome) = runner::run_keeping(command, |line| line.starts_with(RAN) || line.starts_with(OK));
     outcome?;
     counted(&said).ok_or_else(|| "no test of the Python package was run".to_owned())

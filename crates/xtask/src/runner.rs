@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// Why a step failed, in a line.
 pub type Failure = String;
@@ -54,6 +54,19 @@ fn follow(command: &mut Command, see: impl FnMut(&str)) -> Result<(), Failure> {
     ended(&mut child, command)
 }
 
+/// Runs a command. Its output and its errors are shown as they come, in one stream, and `see` gets each line.
+pub fn run_seeing(mut command: Command, see: impl FnMut(&str)) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| error.to_string();
+    let (reader, writer) = std::io::pipe().map_err(failed)?;
+    command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
+    let mut child = command.spawn().map_err(failed)?;
+    // The command has the writing ends. With them dropped the stream ends when the children have closed
+    // theirs.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    show_lines(reader, see)?;
+    ended(&mut child, &command)
+}
+
 /// Shows each line of a stream.
 fn show_lines(stream: impl Read, mut see: impl FnMut(&str)) -> Result<(), Failure> {
     // Tests may print any bytes. A line that is not UTF-8 is shown as well as possible.
@@ -72,29 +85,6 @@ fn ended(child: &mut Child, command: &Command) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(format!("{} failed ({status})", shown(command))) }
 }
 
-/// Runs a command. Returns what it has said on both streams, in one.
-pub fn heard(mut command: Command) -> (String, Result<(), Failure>) {
-    let failed = |error: std::io::Error| format!("{}: {error}", shown(&command));
-    let piped = || -> std::io::Result<_> {
-        let (reader, writer) = std::io::pipe()?;
-        Ok((reader, writer.try_clone()?, writer))
-    };
-    let (mut reader, out, err) = match piped() {
-        Ok(ends) => ends,
-        Err(error) => return (String::new(), Err(failed(error))),
-    };
-    command.stdin(Stdio::null()).stdout(out).stderr(err);
-    let child = command.spawn();
-    // The command has the writing ends. With them dropped the stream ends when the children have closed theirs.
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut said = Vec::new();
-    let outcome = child.map_err(|error| format!("{}: {error}", shown(&command))).and_then(|mut child| {
-        reader.read_to_end(&mut said).map_err(|error| error.to_string())?;
-        ended(&mut child, &command)
-    });
-    (String::from_utf8_lossy(&said).into_owned(), outcome)
-}
-
 /// Runs a command and returns its standard output; its standard error is shown.
 pub fn capture(mut command: Command) -> Result<String, Failure> {
     command.stderr(Stdio::inherit());
@@ -103,20 +93,6 @@ pub fn capture(mut command: Command) -> Result<String, Failure> {
         return Err(format!("{} failed ({})", shown(&command), output.status));
     }
     String::from_utf8(output.stdout).map_err(|_| format!("{}: no UTF-8", shown(&command)))
-}
-
-/// Says how a task has ended.
-pub fn told(outcome: Result<String, Failure>) -> ExitCode {
-    match outcome {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
-        Err(reason) => {
-            println!("FAILED: {reason}");
-            ExitCode::FAILURE
-        }
-    }
 }
 
 /// Whether a component of the toolchain is installed.

@@ -30,16 +30,10 @@ struct Orders {
 }
 
 /// The usage, for `cargo xtask`.
-pub const USAGE: &str = "schedules [--count N] [--seed X] [--replay FILE TEST] | gate";
-/// How the line about the part in the test command begins.
-pub const CLOSING: &str = "schedules: ";
+pub const USAGE: &str = "schedules [--count N] [--seed X] [--replay FILE TEST]";
 
-/// Runs the schedules. The last line is `tried N violations M seed X`. With `gate`, the part in the test
-/// command.
+/// Runs the schedules. The last line is `tried N violations M seed X`.
 pub fn run(arguments: &[String]) -> ExitCode {
-    if arguments == ["gate"] {
-        return runner::told(gate());
-    }
     let Some(orders) = parse(arguments) else {
         eprintln!("Usage: cargo xtask {USAGE}");
         return ExitCode::from(2);
@@ -98,7 +92,7 @@ fn explore(orders: &Orders) -> Result<u64, (u64, u64, Failure)> {
 }
 
 /// The part in the test command: some schedules, and the canaries.
-fn gate() -> Result<String, Failure> {
+pub fn gate() -> Result<String, Failure> {
     let count = names()?.len() as u64 * KINDS * GATE_EACH;
     let tried = explore(&Orders { count, seed: 1, replay: None }).map_err(|(_, _, reason)| reason)?;
     if tried < count {
@@ -109,7 +103,7 @@ fn gate() -> Result<String, Failure> {
         let tries = CANARIES.map(|(canary, name)| scope.spawn(move || notice(canary, name)));
         tries.into_iter().try_for_each(|one| one.join().map_err(|_| "a thread panicked".to_owned())?)
     })?;
-    Ok(format!("{CLOSING}tried {tried} violations 0 seed 1; {} canaries noticed", CANARIES.len()))
+    Ok(format!("schedules: tried {tried} violations 0 seed 1; {} canaries noticed", CANARIES.len()))
 }
 
 /// Runs a test on a broken engine. It must run, and fail.

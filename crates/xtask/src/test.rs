@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use crate::house;
 use crate::peers;
-use crate::programs::{self, Task};
 use crate::promises;
 use crate::python;
 use crate::runner::{self, Failure, cargo};
@@ -22,13 +21,16 @@ struct Step {
     run: fn(&mut Vec<String>) -> Result<(), Failure>,
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 11] = [
     Step { name: "formatting", run: formatting },
     Step { name: "house", run: |_| house::check() },
     Step { name: "clippy", run: clippy },
     Step { name: "documentation", run: documentation },
     Step { name: "build", run: |_| promises::build() },
     Step { name: "tests", run: tests },
+    Step { name: "python", run: python },
+    Step { name: "models", run: |_| promises::models() },
+    Step { name: "schedules", run: schedules },
     Step { name: "promises", run: promises },
     Step { name: "bench, small", run: bench },
 ];
@@ -97,22 +99,16 @@ fn documentation(_: &mut Vec<String>) -> Result<(), Failure> {
     runner::run(command)
 }
 
-/// The tests and what else tries the code by itself, side by side. The longest come first.
 fn tests(closing: &mut Vec<String>) -> Result<(), Failure> {
-    let mut tasks = vec![
-        Task::own("schedules", &["schedules", "gate"])?,
-        Task::own("models", &["models"])?,
-        Task::own("python", &["python"])?,
-    ];
-    tasks.extend(programs::among(&promises::messages()?).iter().map(Task::of));
-    tasks.push(Task::documentation());
-    let mut total = 0;
-    let outcome = programs::run(tasks, |task, line| {
-        if line.starts_with(RESULT) {
+    let mut command = promises::built(&["test"]);
+    command.arg("--workspace").env("AZEKURA_CANARY", "");
+    let (mut program, mut total) = (String::new(), 0);
+    let outcome = runner::run_seeing(command, |line| {
+        if let Some(started) = started(line) {
+            program = started;
+        } else if line.starts_with(RESULT) {
             total += passed(line).unwrap_or(0);
-            closing.push(format!("{line} ({task})"));
-        } else if [schedules::CLOSING, python::CLOSING].iter().any(|begin| line.starts_with(begin)) {
-            closing.push(line.to_owned());
+            closing.push(format!("{line} ({program})"));
         }
     });
     outcome?;
@@ -123,10 +119,32 @@ fn tests(closing: &mut Vec<String>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The package and the file of the tests that run next, from cargo's line about them.
+fn started(line: &str) -> Option<String> {
+    if let Some(library) = line.trim_start().strip_prefix("Doc-tests ") {
+        return Some(format!("examples in {library}'s documentation"));
+    }
+    let (source, program) = line.trim_start().strip_prefix("Running ")?.split_once(" (")?;
+    let name = program.strip_suffix(')')?.rsplit('/').next()?;
+    let name = name.rsplit_once('-').map_or(name, |(name, _hash)| name);
+    let source = source.strip_prefix("unittests ").unwrap_or(source);
+    Some(format!("{name}, {source}"))
+}
+
 /// The number of tests that passed, from a closing line.
 fn passed(line: &str) -> Option<u64> {
     let (before, _) = line.split_once(" passed")?;
     before.rsplit(' ').next()?.parse().ok()
+}
+
+fn python(closing: &mut Vec<String>) -> Result<(), Failure> {
+    closing.push(python::gate()?);
+    Ok(())
+}
+
+fn schedules(closing: &mut Vec<String>) -> Result<(), Failure> {
+    closing.push(schedules::gate()?);
+    Ok(())
 }
 
 fn promises(closing: &mut Vec<String>) -> Result<(), Failure> {
@@ -141,6 +159,17 @@ fn bench(closing: &mut Vec<String>) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn programs_are_named() {
+        let started = |line| super::started(line).unwrap_or_default();
+        let line = "     Running unittests src/lib.rs (target/debug/deps/azekura-0a1b2c)";
+        assert_eq!(started(line), "azekura, src/lib.rs");
+        let line = "     Running tests/small_disk.rs (target/debug/deps/small_disk-0a1b2c)";
+        assert_eq!(started(line), "small_disk, tests/small_disk.rs");
+        assert_eq!(started("   Doc-tests azekura"), "examples in azekura's documentation");
+        assert_eq!(super::started("running 3 tests"), None);
+    }
+
     #[test]
     fn passed_tests_are_counted() {
         let line = "test result: ok. 28 passed; 0 failed; 0 ignored; finished in 0.02s";
