@@ -281,7 +281,10 @@ impl Fold {
             (Some(Folded::Operand(newer)), _) => newer.onto(content)?,
             (None, Tag::Operand) => Folded::Operand(Operand::decode(content.value)?),
             // Only operands are folded.
-            _ => return Ok(self.hide()),
+            _ => {
+                self.hide();
+                return Ok(());
+            }
         };
         self.goes_on = matches!(folded, Folded::Operand(operand) if !operand.is_clash());
         self.folded = Some(folded);
