@@ -350,7 +350,7 @@ fn fingers_are_aimed_at_the_keys_that_there_are() {
 #[test]
 fn fingers_that_lead_nowhere_are_given_up() {
     // Four heaps of numbers, each far narrower than a slot.
-    let keys = (0..20_000u64).map(|i| (i % 4) << 60 | i * 7_919 % 20_011);
+    let keys = (0..20_000u64).map(|i| ((i % 4) << 60) | (i * 7_919 % 20_011));
     let (mut list, heads) = filled(keys);
     assert_eq!(led(&list, &heads), 0);
     assert!(list.side.writer.get_mut().aims >= 2);
