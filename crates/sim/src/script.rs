@@ -4,6 +4,7 @@
 //! every state that it might be in. `run` runs the script from any state on.
 mod names;
 mod sums;
+mod write;
 
 use crate::rng::Rng;
 use azekura::{Db, Durability, Error, Merge, Table, TableKind, WriteOptions, WriteTxn};
@@ -12,52 +13,13 @@ use names::{SMALL, SUMS, SUMS_NAME, kind_of, name_of, small};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
+pub use write::{NUMBER, Stamp, Write};
 
 /// Longer than any run.
 const LONG: Duration = Duration::from_secs(10 << 25);
 
-/// A value's origin and length. The bytes follow from them, or are the number itself (`NUMBER`).
-pub type Stamp = (u32, u32);
-/// In place of the length of a number.
-pub const NUMBER: u32 = u32::MAX;
 /// For each table's name, whether it is a hash table, and its records.
 pub type Model = BTreeMap<String, (bool, BTreeMap<Vec<u8>, Stamp>)>;
-
-/// A write of a transaction: the table's number, and what is done.
-#[derive(Clone, Debug)]
-pub enum Write {
-    /// Stores a value under a key.
-    Put(usize, Vec<u8>, Stamp),
-    /// Stores one that expires long after the run.
-    PutFor(usize, Vec<u8>, Stamp),
-    /// Stores one that has expired already: the key is gone.
-    Expired(usize, Vec<u8>),
-    /// Adds to a number.
-    Merge(usize, Vec<u8>, u32),
-    /// Removes a key.
-    Remove(usize, Vec<u8>),
-    /// Removes the keys from the first to below the second.
-    Range(usize, Vec<u8>, Vec<u8>),
-    /// Removes all keys.
-    Clear(usize),
-    /// Makes the table, or drops it if it is there.
-    Toggle(usize),
-    /// Makes a table by another name, drops the one that there is, and gives the new one its name.
-    Replace(usize),
-    /// Gives each of two tables the other's name.
-    Exchange(usize, usize),
-}
-
-impl Write {
-    /// The table that is written to. None if tables are made, renamed or dropped.
-    fn table(&self) -> Option<usize> {
-        match self {
-            Write::Put(t, ..) | Write::PutFor(t, ..) | Write::Expired(t, _) => Some(*t),
-            Write::Merge(t, ..) | Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t) => Some(*t),
-            Write::Toggle(_) | Write::Replace(_) | Write::Exchange(..) => None,
-        }
-    }
-}
 
 /// A step of a script.
 #[derive(Clone, Debug)]
@@ -159,6 +121,19 @@ fn key(rng: &mut Rng, table: usize) -> Vec<u8> {
         (_, 1) => format!("key-{n:04}").into_bytes(),
         _ => format!("a-much-longer-key-with-a-common-prefix-{n:06}").into_bytes(),
     }
+}
+
+/// Writes to some of so many small tables: mostly a record or two, sometimes more than the manifest takes.
+fn small_writes(rng: &mut Rng, tables: u64, stamp: impl Fn(&mut Rng, u32) -> Stamp) -> Vec<Write> {
+    let one = |rng: &mut Rng, n: u32| {
+        let table = SMALL + rng.below(tables) as usize;
+        let k = rng.below(3).to_be_bytes().to_vec();
+        match rng.below(6) {
+            0 => Write::Remove(table, k),
+            _ => Write::Put(table, k, stamp(rng, 1900 + n)),
+        }
+    };
+    (0..if tables > 0 { rng.below(5) as u32 } else { 0 }).map(|n| one(rng, n)).collect()
 }
 
 impl Script {
@@ -274,15 +249,7 @@ impl Script {
         }
         writes.extend(sums::writes(rng, rich));
         let small_tables = (model.len() - tables - usize::from(model.contains_key(SUMS_NAME))) as u64;
-        for n in 0..if small_tables > 0 { rng.below(5) as u32 } else { 0 } {
-            let table = SMALL + rng.below(small_tables) as usize;
-            // Mostly a record or two, sometimes more than the manifest takes.
-            let k = rng.below(3).to_be_bytes().to_vec();
-            writes.push(match rng.below(6) {
-                0 => Write::Remove(table, k),
-                _ => Write::Put(table, k, stamp(rng, 1900 + n)),
-            });
-        }
+        writes.extend(small_writes(rng, small_tables, stamp));
         Step::Commit(durability, writes)
     }
 

@@ -17,6 +17,7 @@ use crate::engine::{Engine, Progress};
 use crate::format::block::{Block, Tag};
 use crate::format::expiry::{Content, Expiring};
 use crate::format::hidden::is_hidden;
+use crate::format::manifest::RunInfo;
 use crate::format::operand::{Operand, Operands};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::run::Run;
@@ -275,25 +276,10 @@ impl Check<'_> {
         for (id, bytes) in &large {
             *self.referred.entry(*id).or_default() += bytes;
         }
-        let meta = run.meta()?;
-        let same = records == run.info.records && deletes == run.info.deletes && page == meta.pages();
-        if !same || large.into_iter().collect::<Vec<_>>() != run.info.large {
-            return Err(bad(
-                run,
-                format!(
-                    "its contents ({records} records, {deletes} deletes, {page} pages) are not what the manifest says"
-                ),
-            ));
-        }
-        let said = (expiring == run.info.expiring, operands == run.info.operands);
-        match (last.is_none_or(|l| l == run.info.max), said) {
-            (true, (true, true)) => Ok(()),
-            (false, _) => Err(bad(run, "its last key is not what the manifest says".into())),
-            (_, (false, _)) => {
-                Err(bad(run, "its records expire at other times than the manifest says".into()))
-            }
-            _ => Err(bad(run, "its operands are not those that the manifest says".into())),
-        }
+        let is_last = last.is_none_or(|l| l == run.info.max);
+        let large = large.into_iter().collect();
+        let counted = RunInfo { records, deletes, expiring, operands, large, ..run.info.clone() };
+        is_as_said(run, &counted, page, is_last)
     }
 
     fn value(&mut self, reference: &[u8], large: &mut BTreeMap<u32, u64>) -> Result<()> {
@@ -413,6 +399,26 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// Compares what was counted in a run, with so many pages, with what the manifest says.
+fn is_as_said(run: &Run, counted: &RunInfo, pages: usize, is_last: bool) -> Result<()> {
+    let (said, RunInfo { records, deletes, .. }) = (&run.info, counted);
+    let same = *records == said.records && *deletes == said.deletes && pages == run.meta()?.pages();
+    if !same || counted.large != said.large {
+        let found = format!("{records} records, {deletes} deletes, {pages} pages");
+        return Err(bad(run, format!("its contents ({found}) are not what the manifest says")));
+    }
+    if !is_last {
+        return Err(bad(run, "its last key is not what the manifest says".into()));
+    }
+    if counted.expiring != said.expiring {
+        return Err(bad(run, "its records expire at other times than the manifest says".into()));
+    }
+    if counted.operands != said.operands {
+        return Err(bad(run, "its operands are not those that the manifest says".into()));
+    }
+    Ok(())
 }
 
 fn bad(run: &Run, detail: String) -> Error {

@@ -21,8 +21,11 @@ use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::key::TableKind;
 use crate::format::block::{Block, Tag};
-use crate::format::feed::{CONFIG_KEY, FEED_NAME, FeedConfig, FeedMark, TRIMMED_KEY, mark_key, part_key};
+use crate::format::feed::{
+    CONFIG_KEY, FEED_NAME, FeedConfig, FeedContent, FeedMark, TRIMMED_KEY, mark_key, part_key,
+};
 use crate::format::frame::{NewTable, TableChange};
+use crate::format::operand::Operator;
 use crate::format::ranges::{Range, Ranges};
 use std::collections::BTreeMap;
 
@@ -139,6 +142,13 @@ impl Engine {
         commit.feed = FeedTally { trimmed: begin, ..FeedTally::default() };
         self.feed.set(Fed { table: Some(id), config });
         Ok(())
+    }
+
+    /// Whether an operand may be added to a table without a look at the value. (Indexes and lifetimes are those
+    /// who call know.)
+    pub(crate) fn takes_blind(&self, table: u32, operator: Operator) -> bool {
+        let is_fed = || self.feed.fed().content_of(table) == Some(FeedContent::Values);
+        self.operators.takes(table, operator) && !(self.feed.is_on() && is_fed())
     }
 
     /// The newest commit that is durable, of those that `state` shows.

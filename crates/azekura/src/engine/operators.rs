@@ -9,13 +9,11 @@
 //! All that is known is raised under the commit lock, before a commit that makes it so is visible. A commit with
 //! an operand that came too late for it conflicts.
 
-use super::Engine;
 use super::batch::{Batch, BatchPart};
 use super::history::conflict_error;
 use super::state::State;
 use crate::base::error::Result;
 use crate::base::sync::ArcSwap;
-use crate::format::feed::FeedContent;
 use crate::format::manifest::TableInfo;
 use crate::format::operand::Operator;
 use std::collections::HashMap;
@@ -84,25 +82,21 @@ impl Operators {
         }
     }
 
+    /// Whether a table takes operands of an operator, as far as other operands and lifetimes go.
+    pub(super) fn takes(&self, table: u32, operator: Operator) -> bool {
+        self.of(table).takes(operator)
+    }
+
     /// Notes what a commit writes, or refuses it. REQUIRES: the commit lock.
     pub(super) fn expect(&self, state: &State, batch: &Batch) -> Result<()> {
         let parts = || batch.parts.iter().filter(|part| part.block.has_words());
         for part in parts() {
             let operator = part.block.operands().operator;
-            if operator.is_some_and(|operator| !self.of(part.table).takes(operator)) {
+            if operator.is_some_and(|operator| !self.takes(part.table, operator)) {
                 return Err(conflict_error(state.name_in_conflict(part.table)));
             }
         }
         parts().for_each(|part| self.note(part));
         Ok(())
-    }
-}
-
-impl Engine {
-    /// Whether an operand may be added to a table without a look at the value. (Indexes and lifetimes are those
-    /// who call know.)
-    pub(crate) fn takes_blind(&self, table: u32, operator: Operator) -> bool {
-        let is_fed = || self.feed.fed().content_of(table) == Some(FeedContent::Values);
-        self.operators.of(table).takes(operator) && !(self.feed.is_on() && is_fed())
     }
 }

@@ -12,7 +12,7 @@
 //! What stands under its key in anything older is its base. An operand is *folded*: with another one below it to
 //! one operand, with a value of eight bytes to a value, with nothing at all to a value too, which is the operand
 //! itself. All operators but `add f64` are associative, so it does not matter what is folded first. Two
-//! operators do not meet on one key: see `engine/operands.rs`.
+//! operators do not meet on one key: see `engine/operators.rs`.
 //!
 //! A value of another length is no number. With it an operand is folded to a *clash*, which hides all that is
 //! older as a value does. It has the value's length (all ones if it stood apart), and whoever reads it gets an

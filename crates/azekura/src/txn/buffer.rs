@@ -120,11 +120,7 @@ impl TableBuffer {
 
     /// One without writes, for the same table and the same indexes of it.
     pub(crate) fn anew(&self) -> TableBuffer {
-        TableBuffer {
-            indexes: self.indexes.clone(),
-            ttl_ms: self.ttl_ms,
-            ..TableBuffer::new(self.table, self.pool.clone())
-        }
+        TableBuffer::new(self.table, self.pool.clone()).of(self.indexes.clone(), self.ttl_ms)
     }
 
     /// A write to a key of eight bytes, given as a number.

@@ -1,8 +1,8 @@
-//! `azekura merge`: changes a number without reading it, durably.
+//! `azekura merge`: changes a number, durably. It looks first, so that a mistyped key costs no value.
 
 use std::ffi::OsString;
 
-use azekura::{Db, Durability, KEY_BYTES_MAX, Merge};
+use azekura::{Db, Durability, Error, KEY_BYTES_MAX, Merge};
 
 use crate::failure::{Failure, Outcome};
 use crate::keys::KeyArg;
@@ -67,7 +67,16 @@ pub fn run(args: &Args) -> Outcome {
     let look = |db: &Db| store::open_table(db, name).map(drop);
     let db = store::open_to_write(&args.of.file.path, Durability::Sync, look)?;
     let table = store::open_table(&db, name)?;
-    table.merge(&key, merge)?;
+    db.transact(|txn| {
+        // What is read here was not written by others when it is committed.
+        let bytes = txn.get_with(&table, &key, <[u8]>::len)?;
+        match bytes.filter(|&bytes| bytes != 8) {
+            Some(bytes) => {
+                Err(Error::WrongType { detail: format!("the value has {bytes} bytes, a number has 8") })
+            }
+            None => txn.merge(&table, &key, merge),
+        }
+    })?;
     drop(table);
     store::close(db);
     Ok(())

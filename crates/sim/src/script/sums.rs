@@ -1,7 +1,7 @@
 //! What a script writes to the table of sums.
 
 use super::names::SUMS;
-use super::{NUMBER, Write};
+use super::write::{NUMBER, Write};
 use crate::rng::Rng;
 
 /// Writes to the table of sums: most are merges.
