@@ -62,9 +62,13 @@ fn commit_sealing(cell: &ArcSwap<State>, commit: &mut Commit, key: &[u8], seq: u
 }
 
 fn value(state: &State, seq: u64, key: &[u8]) -> Option<u64> {
-    let found = lookup(&state.tables[0], seq, SortKey::new(key), |_, slot| {
-        u64::from_be_bytes(slot.bytes().try_into().unwrap())
-    });
+    let found = lookup(
+        &state.tables[0],
+        seq,
+        SortKey::new(key),
+        || 0,
+        |_, slot, _| u64::from_be_bytes(slot.bytes().try_into().unwrap()),
+    );
     found.unwrap()
 }
 
