@@ -1,10 +1,13 @@
 //! The clock of a file, by which its records expire. It never runs backwards, over a restart neither.
 //!
 //! It shows the system's time. The largest time that it has shown stands in checkpoints, and in frames of the
-//! log in seconds, rounded up. If the system's time is below what is found there when the file is opened, it
-//! was set back, and this clock stays ahead of it by as much. (If it is less than `WAIT_MS` below, that is the
-//! rounding. Then this clock waits.) If the system's time is set back later, this clock goes on by the
-//! system's monotonic one.
+//! log in seconds, rounded up. If the system's time is below what is found there when the file is opened, or is
+//! set back later, this clock goes on from where it was by the system's monotonic one, until the system's time
+//! has come so far. So a machine that begins in 1970, and learns the time later, expires nothing too early.
+//! (If less than `WAIT_MS` is missing, that may be the rounding. Then this clock waits.)
+//!
+//! A program's own clock has no monotonic one beside it. If it is behind what the file says when that is opened,
+//! this clock stays ahead of it by as much. If it is set back later, this clock waits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,10 +29,11 @@ pub(crate) struct Clock {
     last_ms: AtomicU64,
     /// The time that the file says.
     saved_ms: AtomicU64,
-    /// How far it is ahead of the system's.
+    /// How far it is ahead of a program's own clock.
     ahead_ms: AtomicU64,
     began: Instant,
-    began_ms: AtomicU64,
+    /// What the monotonic clock counts from: it shows this and what has passed since `began`.
+    base_ms: AtomicU64,
 }
 
 /// A length of time in milliseconds; the largest number for all that are longer.
@@ -47,9 +51,9 @@ impl Clock {
             saved_ms: AtomicU64::new(0),
             ahead_ms: AtomicU64::new(0),
             began: Instant::now(),
-            began_ms: AtomicU64::new(0),
+            base_ms: AtomicU64::new(0),
         };
-        clock.began_ms.store(clock.system_ms(), Ordering::Relaxed);
+        clock.base_ms.store(clock.system_ms(), Ordering::Relaxed);
         clock
     }
 
@@ -65,17 +69,24 @@ impl Clock {
         if system == last {
             return last;
         }
-        let now = if system < last { last.max(self.monotonic_ms()) } else { system };
+        let now = if system < last { self.went_on(last, system) } else { system };
         self.last_ms.fetch_max(now, Ordering::Relaxed).max(now)
     }
 
-    /// The time by the monotonic clock. A program's own clock has none.
+    /// What it shows where the system's time is less than what it has shown last.
     #[cold]
-    fn monotonic_ms(&self) -> u64 {
-        match self.source {
-            Some(_) => 0,
-            None => self.began_ms.load(Ordering::Relaxed).saturating_add(millis(self.began.elapsed())),
+    fn went_on(&self, last: u64, system: u64) -> u64 {
+        if self.source.is_some() || last - system <= WAIT_MS {
+            return last;
         }
+        last.max(self.monotonic_from(last))
+    }
+
+    /// The time by the monotonic clock, which shows at least `least` now.
+    fn monotonic_from(&self, least: u64) -> u64 {
+        let passed = millis(self.began.elapsed());
+        let base = least.saturating_sub(passed);
+        self.base_ms.fetch_max(base, Ordering::Relaxed).max(base).saturating_add(passed)
     }
 
     /// Something expires from now on, or may already have.
@@ -104,9 +115,12 @@ impl Clock {
         self.last_ms.fetch_max(ms, Ordering::Relaxed);
         self.saved(ms);
         let system = self.system_ms();
-        if ms > system.saturating_add(self.ahead_ms.load(Ordering::Relaxed)).saturating_add(WAIT_MS) {
-            self.ahead_ms.fetch_max(ms - system, Ordering::Relaxed);
-            self.began_ms.fetch_max(ms.saturating_sub(millis(self.began.elapsed())), Ordering::Relaxed);
+        if ms <= system.saturating_add(self.ahead_ms.load(Ordering::Relaxed)).saturating_add(WAIT_MS) {
+            return;
+        }
+        match self.source {
+            Some(_) => _ = self.ahead_ms.fetch_max(ms - system, Ordering::Relaxed),
+            None => _ = self.monotonic_from(ms),
         }
     }
 
@@ -180,10 +194,28 @@ mod tests {
         let clock = Clock::new(None);
         let (system, now) = (clock.system_ms(), clock.now());
         assert!(now >= system && now < system + 60_000);
-        // The system's clock is set back by an hour, as it seems to this one.
+        // The system's clock was an hour ahead for a moment, as it seems to this one, or the file says so.
         clock.last_ms.store(now + 3_600_000, Ordering::Relaxed);
-        clock.began_ms.store(now + 3_600_000, Ordering::Relaxed);
+        assert!(clock.now() >= now + 3_600_000);
         std::thread::sleep(Duration::from_millis(20));
-        assert!(clock.now() >= now + 3_600_020);
+        let later = clock.now();
+        assert!(later >= now + 3_600_015 && later < now + 3_660_000, "{}", later - now);
+        clock.found(now + 7_200_000);
+        std::thread::sleep(Duration::from_millis(20));
+        let later = clock.now();
+        assert!(later >= now + 7_200_015 && later < now + 7_260_000, "{}", later - now);
+    }
+
+    /// A machine without a battery begins in 1970, and learns the time when the file is open already. If what was
+    /// missing were added to the right time, all would have expired.
+    #[test]
+    fn what_the_systems_time_was_behind_is_not_added_to_it() {
+        let clock = Clock::new(None);
+        let real = clock.system_ms();
+        clock.found(real + 3_600_000);
+        // The system's time is right from now on.
+        clock.last_ms.store(real, Ordering::Relaxed);
+        let now = clock.now();
+        assert!(now >= real && now < real + 60_000, "{}", now - real);
     }
 }

@@ -40,7 +40,7 @@ impl Expiry {
 
     /// The word of a record with this tag. REQUIRES: a time; `tag` is `Put` or `Large`.
     pub(crate) fn word(self, tag: Tag) -> u64 {
-        debug_assert!(self.0 < 1 << 62, "what never expires has no word");
+        debug_assert!(self != Expiry::NEVER, "what never expires has no word");
         self.0 << 1 | u64::from(tag == Tag::Large)
     }
 

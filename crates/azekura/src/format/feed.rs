@@ -15,6 +15,7 @@
 //! change:   u8 0, n key, n value: put | u8 1, n key: put, without its value | u8 2, n key: removed
 //!           u8 3, n start, n end: a range is removed | u8 4, n start: the range to the end of the table is
 //!           u8 5, n name: the table has this name from then on | u8 6: it is dropped
+//!           u8 7, u64 ms since 1970, n key, n value: put, expires then | u8 8, u64 ms, n key: without its value
 //! n:        the length in base 128, the low seven bits first; then so many bytes
 //! ```
 //!
@@ -24,6 +25,7 @@
 use crate::base::codec::{Reader, Writer, u32_of, usize_of64};
 use crate::base::error::Result;
 use crate::base::key::TableKind;
+use crate::format::expiry::Expiry;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -42,6 +44,8 @@ const REMOVE_RANGE: u8 = 3;
 const REMOVE_FROM: u8 = 4;
 const RENAME: u8 = 5;
 const DROP: u8 = 6;
+const PUT_UNTIL: u8 = 7;
+const PUT_KEY_UNTIL: u8 = 8;
 const END: u8 = 255;
 
 /// How much of a change the feed has.
@@ -195,8 +199,15 @@ impl PartWriter {
         self.bytes.push(END);
     }
 
-    pub(crate) fn put(&mut self, key: &[u8], value: Option<&[u8]>) {
-        self.bytes.push(if value.is_some() { PUT } else { PUT_KEY });
+    pub(crate) fn put(&mut self, key: &[u8], value: Option<&[u8]>, expiry: Expiry) {
+        let time_ms = expiry.time_ms();
+        self.bytes.push(match (value, time_ms) {
+            (Some(_), None) => PUT,
+            (None, None) => PUT_KEY,
+            (Some(_), Some(_)) => PUT_UNTIL,
+            (None, Some(_)) => PUT_KEY_UNTIL,
+        });
+        time_ms.into_iter().for_each(|ms| self.bytes.extend_from_slice(&ms.to_le_bytes()));
         self.field(key);
         if let Some(value) = value {
             self.field(value);
@@ -244,7 +255,8 @@ impl PartWriter {
 /// A change as it stands in a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RawChange<'a> {
-    Put(&'a [u8], Option<&'a [u8]>),
+    /// The last is when the record expires, in milliseconds since 1970, if it does.
+    Put(&'a [u8], Option<&'a [u8]>, Option<u64>),
     Remove(&'a [u8]),
     RemoveRange(&'a [u8], Option<&'a [u8]>),
     Rename(&'a str),
@@ -297,8 +309,13 @@ impl PartPlace {
                     self.table = None;
                     None
                 }
-                (Some(_), PUT) => Some(RawChange::Put(field(&mut r)?, Some(field(&mut r)?))),
-                (Some(_), PUT_KEY) => Some(RawChange::Put(field(&mut r)?, None)),
+                (Some(_), PUT | PUT_KEY | PUT_UNTIL | PUT_KEY_UNTIL) => {
+                    let until = if code >= PUT_UNTIL { Some(r.u64()?) } else { None };
+                    let key = field(&mut r)?;
+                    let has_value = matches!(code, PUT | PUT_UNTIL);
+                    let value = if has_value { Some(field(&mut r)?) } else { None };
+                    Some(RawChange::Put(key, value, until))
+                }
                 (Some(_), REMOVE) => Some(RawChange::Remove(field(&mut r)?)),
                 (Some(_), REMOVE_RANGE) => Some(RawChange::RemoveRange(field(&mut r)?, Some(field(&mut r)?))),
                 (Some(_), REMOVE_FROM) => Some(RawChange::RemoveRange(field(&mut r)?, None)),
@@ -346,8 +363,10 @@ mod tests {
         w.begin_section(TableKind::Ordered, "a table");
         w.remove_range(b"a", Some(b"c"));
         w.remove_range(b"", None);
-        w.put(b"key", Some(&[7; 300]));
-        w.put(b"", None);
+        w.put(b"key", Some(&[7; 300]), Expiry::NEVER);
+        w.put(b"", None, Expiry::NEVER);
+        w.put(b"short", Some(b"v"), Expiry::at(5));
+        w.put(b"short", None, Expiry::at(6));
         w.end_section();
         w.begin_section(TableKind::Hash, "");
         w.remove(b"gone");
@@ -364,10 +383,14 @@ mod tests {
             Ok(out)
         };
         let found = all(&bytes).unwrap();
-        assert_eq!(found.len(), 7, "{found:?}");
+        assert_eq!(found.len(), 9, "{found:?}");
         assert!(found[2].starts_with("a table Put([107, 101, 121], Some([7, 7"));
-        assert_eq!(found[4], " Remove([103, 111, 110, 101])");
-        assert_eq!(found[5..], [" Rename(\"new\")", " Drop"]);
+        assert!(
+            found[4].ends_with("Some([118]), Some(5))") && found[5].ends_with("None, Some(6))"),
+            "{found:?}"
+        );
+        assert_eq!(found[6], " Remove([103, 111, 110, 101])");
+        assert_eq!(found[7..], [" Rename(\"new\")", " Drop"]);
         // What is cut is an error, but between two sections.
         let whole: Vec<usize> = (0..=bytes.len()).filter(|&n| all(&bytes[..n]).is_ok()).collect();
         assert_eq!(whole.len(), 3, "{whole:?}");

@@ -23,6 +23,7 @@
 //! table's types is [`Error::WrongType`](crate::Error::WrongType) when it is read, and stays as it is.
 
 mod codec;
+mod expiry;
 #[cfg(feature = "serde")]
 mod json;
 mod methods;

@@ -3,7 +3,7 @@
 //! A text line is the number of the commit, the table, what was done, and the key and the value where there
 //! are some, between tabs.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use azekura::{Change, ChangeKind};
 use serde::Serialize;
@@ -93,6 +93,13 @@ struct JsonChange<'a> {
     to: Option<JsonRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_ms: Option<u128>,
+}
+
+/// A time in milliseconds since 1970.
+fn time_ms(time: SystemTime) -> u128 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis())
 }
 
 fn print(args: &Args, change: &Change<'_>, line: &mut Vec<u8>, output: &mut Output) -> Outcome {
@@ -107,13 +114,14 @@ fn print(args: &Args, change: &Change<'_>, line: &mut Vec<u8>, output: &mut Outp
 fn json<'a>(change: &Change<'a>, form: Form) -> JsonChange<'a> {
     let mut out = JsonChange {
         commit: change.commit,
-        time_ms: change.time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis()),
+        time_ms: time_ms(change.time),
         table: change.table,
         change: what(&change.kind),
         record: None,
         from: None,
         to: None,
         name: None,
+        expires_ms: change.expires.map(time_ms),
     };
     match change.kind {
         ChangeKind::Put { key, value } => out.record = Some(JsonRecord::new(key, value, form)),

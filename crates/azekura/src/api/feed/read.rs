@@ -27,6 +27,9 @@ pub struct Change<'a> {
     pub table: &'a str,
     /// What was done.
     pub kind: ChangeKind<'a>,
+    /// When the record that was [put](ChangeKind::Put) expires; none if it does not. That it has expired is no
+    /// change: nothing is told then.
+    pub expires: Option<SystemTime>,
 }
 
 /// What was done.
@@ -240,15 +243,24 @@ impl Feed {
         let part = self.ahead.front().ok_or_else(missing)?;
         let place = self.place.as_mut().ok_or_else(missing)?;
         let raw = place.next(&part.bytes)?.ok_or_else(missing)?;
+        let mut until = None;
         let kind = match raw {
-            RawChange::Put(key, value) => ChangeKind::Put { key, value },
+            RawChange::Put(key, value, until_ms) => {
+                until = until_ms;
+                ChangeKind::Put { key, value }
+            }
             RawChange::Remove(key) => ChangeKind::Remove { key },
             RawChange::RemoveRange(b"", None) => ChangeKind::Clear,
             RawChange::Rename(to) => ChangeKind::Rename { to },
             RawChange::Drop => ChangeKind::Drop,
             RawChange::RemoveRange(start, end) => ChangeKind::RemoveRange { start, end },
         };
-        let time = UNIX_EPOCH.checked_add(Duration::from_millis(place.time_ms)).unwrap_or(UNIX_EPOCH);
-        Ok(Change { commit: part.commit, time, table: place.table(&part.bytes), kind })
+        let (time, expires) = (time_of(place.time_ms), until.map(time_of));
+        Ok(Change { commit: part.commit, time, table: place.table(&part.bytes), kind, expires })
     }
+}
+
+/// A time in milliseconds since 1970.
+fn time_of(ms: u64) -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_millis(ms)).unwrap_or(UNIX_EPOCH)
 }

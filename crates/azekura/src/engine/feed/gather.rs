@@ -71,15 +71,15 @@ impl Gatherer<'_> {
         let (mut tmp, mut key) = ([0; 8], Vec::new());
         for i in 0..part.block.len() {
             kind.user_key(part.block.key(i, &mut tmp), seed, &mut key)?;
-            let Content { tag, value, .. } = Content::of(part.block.tag(i), part.block.value(i));
+            let Content { tag, value, expiry } = part.block.content(i);
             match (tag, content) {
                 (Tag::Tombstone, _) => self.part.remove(&key),
-                (_, FeedContent::Keys) => self.part.put(&key, None),
+                (_, FeedContent::Keys) => self.part.put(&key, None, expiry),
                 (Tag::Large, FeedContent::Values) => {
                     let value = self.engine.values.read(value)?;
-                    self.part.put(&key, Some(&value));
+                    self.part.put(&key, Some(&value), expiry);
                 }
-                (Tag::Put | Tag::Expiring, FeedContent::Values) => self.part.put(&key, Some(value)),
+                (Tag::Put | Tag::Expiring, FeedContent::Values) => self.part.put(&key, Some(value), expiry),
             }
             self.break_if_long(part.table)?;
         }

@@ -1,5 +1,6 @@
 //! Records that expire: they are gone at their time in every way of reading, and never come back.
 
+mod meets;
 mod model;
 mod rules;
 

@@ -74,9 +74,12 @@ fn part(doc: &Doc, bytes: &[u8], contents: &mut BTreeMap<String, Records>) {
                 break;
             }
             let table = contents.entry(name.clone()).or_default();
-            if is("feed_put") {
+            if is("feed_put_until") || is("feed_put_key_until") {
+                assert!(little_endian(take(&mut rest, 8)) > 1 << 40);
+            }
+            if is("feed_put") || is("feed_put_until") {
                 table.insert(field(&mut rest), field(&mut rest));
-            } else if is("feed_put_key") {
+            } else if is("feed_put_key") || is("feed_put_key_until") {
                 table.insert(field(&mut rest), Vec::new());
             } else if is("feed_remove") {
                 table.remove(&field(&mut rest));
