@@ -29,7 +29,7 @@ _FETCH_MAX = 512
 _OF_TABLES = (
     "get", "put", "remove", "add", "replace", "append", "increment", "compare_and_swap", "update", "take", "first",
     "last", "pop_first", "pop_last", "count", "stats", "clear", "remove_range", "retain", "put_many", "get_many",
-    "to_arrow", "from_arrow", "indexes", "drop_index",
+    "to_arrow", "from_arrow", "indexes", "drop_index", "put_for", "expire", "ttl",
 )
 _OF_INDEXES = ("first", "last", "count")
 _WALKS = ("range", "prefix", "items", "keys", "values", "drain")

@@ -5,11 +5,12 @@ use crate::errors::{Failure, missing, of_engine};
 use crate::numbers::Number;
 use crate::records::{Records, What};
 use crate::shared::Shared;
-use azekura::{Db, Error, ReadTxn, Result, TableKind, WriteTxn};
+use azekura::{Db, Error, Lifetime, ReadTxn, Result, TableKind, WriteTxn};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a table is read and written.
 #[derive(Clone)]
@@ -54,6 +55,15 @@ pub struct Table {
     pub keys: Codec,
     /// The encoding of its values.
     pub values: Codec,
+}
+
+/// A time to live in seconds; None does not end.
+fn time_of(seconds: Option<f64>) -> PyResult<Duration> {
+    match seconds {
+        None => Ok(Duration::MAX),
+        Some(seconds) if seconds >= 0.0 => Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
+        Some(seconds) => Err(PyValueError::new_err(format!("{seconds} is no time to live"))),
+    }
 }
 
 impl Table {
@@ -172,6 +182,38 @@ impl Table {
         let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(value)?);
         let (k, v) = (key_bytes.as_ref(), value_bytes.as_ref());
         self.writes(key.py(), |t| t.put(k, v), |txn, t| txn.put(t, k, v))
+    }
+
+    /// Sets the value of a key for so many seconds. After that the record is gone by itself. None: it stays.
+    fn put_for(
+        &self,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        seconds: Option<f64>,
+    ) -> PyResult<()> {
+        let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(value)?);
+        let (k, v, ttl) = (key_bytes.as_ref(), value_bytes.as_ref(), time_of(seconds)?);
+        self.writes(key.py(), |t| t.put_for(k, v, ttl), |txn, t| txn.put_for(t, k, v, ttl))
+    }
+
+    /// Gives a record another time to live, in seconds from now on; None: it stays. Returns whether it was
+    /// there.
+    fn expire(&self, key: &Bound<'_, PyAny>, seconds: Option<f64>) -> PyResult<bool> {
+        let (bytes, ttl) = (self.keys.key(key)?, time_of(seconds)?);
+        let k = bytes.as_ref();
+        self.writes(key.py(), |t| t.expire(k, ttl), |txn, t| txn.expire(t, k, ttl))
+    }
+
+    /// How many seconds a record will still be there, math.inf if until it is removed, and None if it is not
+    /// there.
+    fn ttl(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+        let bytes = self.keys.key(key)?;
+        let k = bytes.as_ref();
+        let found = self.reads(key.py(), |t| t.ttl(k), |txn, t| txn.ttl(t, k), |txn, t| txn.ttl(t, k))?;
+        Ok(found.map(|lifetime| match lifetime {
+            Lifetime::Unlimited => f64::INFINITY,
+            Lifetime::Left(left) => left.as_secs_f64(),
+        }))
     }
 
     /// Removes a key, whether it is there or not.

@@ -65,6 +65,14 @@ private:
 
 namespace detail {
 
+/* A time to live in milliseconds; the longest one does not end, and a negative one has. */
+inline uint64_t ttl_ms(std::chrono::milliseconds ttl)
+{
+    if (ttl == std::chrono::milliseconds::max())
+        return AZK_FOREVER;
+    return ttl.count() < 0 ? 0 : static_cast<uint64_t>(ttl.count());
+}
+
 /* A loop over what has next(), key() and value(). */
 template <class Place> class record_iterator {
 public:
@@ -199,6 +207,33 @@ public:
     void append(std::string_view key, std::string_view value)
     {
         detail::check(azk_table_append(get(), key.data(), key.size(), value.data(), value.size()));
+    }
+
+    /// Sets the value of a key for some time, after which the record is gone by itself.
+    void put_for(std::string_view key, std::string_view value, std::chrono::milliseconds ttl)
+    {
+        detail::check(
+            azk_table_put_for(get(), key.data(), key.size(), value.data(), value.size(), detail::ttl_ms(ttl)));
+    }
+
+    /// How long a record will still be there: std::chrono::milliseconds::max() if until it is removed; none if it
+    /// is not there.
+    std::optional<std::chrono::milliseconds> ttl(std::string_view key) const
+    {
+        uint64_t left = 0;
+        azk_status status = azk_table_ttl(get(), key.data(), key.size(), &left);
+        if (status == AZK_NOT_FOUND)
+            return std::nullopt;
+        detail::check(status);
+        return left == AZK_FOREVER ? std::chrono::milliseconds::max() : std::chrono::milliseconds(left);
+    }
+
+    /// Gives a record another time to live; with std::chrono::milliseconds::max() it stays. True if it was there.
+    bool expire(std::string_view key, std::chrono::milliseconds ttl)
+    {
+        return detail::answer([&](bool *done) {
+            return azk_table_expire(get(), key.data(), key.size(), detail::ttl_ms(ttl), done);
+        });
     }
 
     int64_t increment(std::string_view key, int64_t delta)

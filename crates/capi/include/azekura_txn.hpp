@@ -182,6 +182,14 @@ public:
             azk_write_append(handle_.get(), table.get(), key.data(), key.size(), value.data(), value.size()));
     }
 
+    /// Sets the value of a key for some time, after which the record is gone by itself.
+    void put_for(const azekura::table &table, std::string_view key, std::string_view value,
+                 std::chrono::milliseconds ttl)
+    {
+        detail::check(azk_write_put_for(handle_.get(), table.get(), key.data(), key.size(), value.data(), value.size(),
+                                        detail::ttl_ms(ttl)));
+    }
+
     int64_t increment(const azekura::table &table, std::string_view key, int64_t delta)
     {
         int64_t sum = 0;
@@ -375,6 +383,14 @@ public:
     {
         azk_table *out = nullptr;
         detail::check(azk_db_table(get(), name.c_str(), static_cast<int32_t>(kind), &out));
+        return azekura::table(out);
+    }
+
+    /* The same of a table whose records are gone by themselves so long after they were put. */
+    azekura::table expiring_table(const std::string &name, kind kind, std::chrono::milliseconds ttl)
+    {
+        azk_table *out = nullptr;
+        detail::check(azk_db_expiring_table(get(), name.c_str(), static_cast<int32_t>(kind), detail::ttl_ms(ttl), &out));
         return azekura::table(out);
     }
 

@@ -63,6 +63,17 @@ static void changes(azk_table *table)
     CHECK(!done && has(table, "none", NULL));
     OK(azk_table_replace(table, TEXT("eve"), TEXT("new"), &done));
     CHECK(done && has(table, "eve", "new"));
+    uint64_t left = 1;
+    OK(azk_table_put_for(table, TEXT("brief"), TEXT("1"), 3600000));
+    OK(azk_table_ttl(table, TEXT("brief"), &left));
+    CHECK(left > 3000000 && left <= 3600000);
+    OK(azk_table_ttl(table, TEXT("eve"), &left));
+    CHECK(left == AZK_FOREVER);
+    OK(azk_table_expire(table, TEXT("brief"), 0, &done));
+    CHECK(done && has(table, "brief", NULL));
+    IS(AZK_NOT_FOUND, azk_table_ttl(table, TEXT("brief"), &left));
+    OK(azk_table_expire(table, TEXT("brief"), 1, &done));
+    CHECK(!done && left == 0);
     OK(azk_table_append(table, TEXT("eve"), TEXT("er")));
     CHECK(has(table, "eve", "newer"));
     OK(azk_table_increment(table, TEXT("n"), 40, &sum));

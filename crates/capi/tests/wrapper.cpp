@@ -39,7 +39,10 @@ static void records(azekura::table &t)
     CHECK(t.get("eve") == "34" && t.increment("n", 40) == 40 && t.increment("n", 2) == 42);
     CHECK(!t.compare_and_swap("eve", "x", "y") && t.compare_and_swap("eve", "34", std::nullopt));
     CHECK(t.compare_and_swap("eve", std::nullopt, "35") && t.take("eve") == "35" && !t.take("eve"));
-    t.remove("n");
+    t.put_for("n", "1", std::chrono::hours(1));
+    CHECK(t.ttl("n") > std::chrono::minutes(59) && t.ttl("") == std::chrono::milliseconds::max() && !t.ttl("bob"));
+    CHECK(t.expire("n", std::chrono::milliseconds::max()) && t.ttl("n") == std::chrono::milliseconds::max());
+    CHECK(t.expire("n", std::chrono::milliseconds(0)) && !t.contains("n") && !t.expire("n", std::chrono::hours(1)));
     CHECK(t.count() == 3);
     t.clear();
     t.put_many(std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}, {"ba", "3"}, {"c", "4"}});

@@ -1,0 +1,116 @@
+//! Records that are gone by themselves after some time.
+
+use crate::call::Caller;
+use crate::handles::{azk_db, azk_table, azk_write};
+use crate::slots::{owned, shared};
+use crate::status::azk_status;
+use crate::status::azk_status::{AZK_NOT_FOUND, AZK_OK};
+use crate::tables::{kind_of, named};
+use azekura::Lifetime;
+use std::ffi::{c_char, c_void};
+use std::time::Duration;
+
+/// A time to live that does not end: the record stays until it is removed.
+pub const AZK_FOREVER: u64 = u64::MAX;
+
+fn time(ttl_ms: u64) -> Duration {
+    if ttl_ms == AZK_FOREVER { Duration::MAX } else { Duration::from_millis(ttl_ms) }
+}
+
+/// The table of a name, which is made if there is none, and whose records are gone `ttl_ms` milliseconds after
+/// they were put, if the put does not say otherwise. Free it with azk_table_free. Errors: AZK_WRONG_TYPE if
+/// the table is of the other kind, or its records live longer or shorter; AZK_INVALID for a time of 0 or
+/// AZK_FOREVER; as azk_db_table.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_db_expiring_table(
+    db: *const azk_db,
+    name: *const c_char,
+    kind: i32,
+    ttl_ms: u64,
+    out: *mut *mut azk_table,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    let c = unsafe { Caller::trusted() };
+    named(c, db, name, out, |db, name| Ok(db.expiring_table(name, kind_of(kind)?, time(ttl_ms))?))
+}
+
+/// Sets the value of a key for `ttl_ms` milliseconds. After that the record is gone by itself: no call finds
+/// it, and it does not count. With AZK_FOREVER it stays. Errors: as azk_table_put.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_table_put_for(
+    table: *const azk_table,
+    key: *const c_void,
+    key_len: usize,
+    value: *const c_void,
+    value_len: usize,
+    ttl_ms: u64,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |c| {
+        let key = c.bytes(key, key_len, "key")?;
+        let value = c.bytes(value, value_len, "value")?;
+        Ok(shared(table)?.put_for(key, value, time(ttl_ms))?)
+    })
+}
+
+/// How many milliseconds a record will still be there; AZK_FOREVER if until it is removed. Errors:
+/// AZK_NOT_FOUND, and as azk_table_get.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_table_ttl(
+    table: *const azk_table,
+    key: *const c_void,
+    key_len: usize,
+    ttl_ms: *mut u64,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.call(move |c| {
+        let key = c.bytes(key, key_len, "key")?;
+        let mut out = c.place(ttl_ms, "ttl_ms")?;
+        out.set(0);
+        let Some(lifetime) = shared(table)?.ttl(key)? else { return Ok(AZK_NOT_FOUND) };
+        out.set(match lifetime {
+            Lifetime::Unlimited => AZK_FOREVER,
+            Lifetime::Left(left) => u64::try_from(left.as_millis()).unwrap_or(AZK_FOREVER),
+        });
+        Ok(AZK_OK)
+    })
+}
+
+/// Gives a record another time to live, of `ttl_ms` milliseconds from now on; with AZK_FOREVER it stays. *done
+/// says whether the record was there. Errors: as azk_table_put and azk_table_get.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_table_expire(
+    table: *const azk_table,
+    key: *const c_void,
+    key_len: usize,
+    ttl_ms: u64,
+    done: *mut bool,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |c| {
+        let key = c.bytes(key, key_len, "key")?;
+        let mut done = c.place(done, "done")?;
+        done.set(shared(table)?.expire(key, time(ttl_ms))?);
+        Ok(())
+    })
+}
+
+/// As azk_table_put_for, within a transaction. Errors: as azk_write_put.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_write_put_for(
+    write: *mut azk_write,
+    table: *const azk_table,
+    key: *const c_void,
+    key_len: usize,
+    value: *const c_void,
+    value_len: usize,
+    ttl_ms: u64,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |c| {
+        let key = c.bytes(key, key_len, "key")?;
+        let value = c.bytes(value, value_len, "value")?;
+        let (mut write, table) = (owned(write)?, shared(table)?);
+        Ok(write.txn.put_for(&table, key, value, time(ttl_ms))?)
+    })
+}
